@@ -93,7 +93,7 @@ class TokenPositions:
     @property
     def tokens(self) -> TokenFeatures:
         """What stands there; asked for by schemes that look at it."""
-        assert self._tokens is not None  # such a scheme says so by looks_at_tokens
+        assert self._tokens is not None, "tokens are asked for by a scheme that does not say looks_at_tokens = True"
         return self._tokens
 
     def of(self, tokens: TokenFeatures) -> "TokenPositions":
@@ -105,7 +105,7 @@ class TokenPositions:
         """t, (T, M) or (B, T, M); made when first asked for."""
         # Not functools.cached_property: its lock is beyond torch.compile before Python 3.12.
         if self._vector is None:
-            assert self._encoding is not None  # a part that uses t says so by uses_vector
+            assert self._encoding is not None, "t is asked for by a part that does not say uses_vector = True"
             self._vector = self._encoding(self.positions)
         return self._vector
 

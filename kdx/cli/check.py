@@ -56,7 +56,6 @@ def check(
     # The report is made again with the options of the file.
     asked = asked_in(file)
     named, against = sweep or asked.sweeps, against or asked.paper
-    paper = load_paper(against) if against else None
     plans = plans_in_files(named, f"check {shlex.quote(str(file))}")
     randomise: Randomise | None = None
     with open_database(db, write=False) as database, database.read():
@@ -67,6 +66,7 @@ def check(
             lines = outputs_of(database, [run.id for run in selected_runs(record).values()], TEXTS)
             randomise = translations_of(record, lines).randomise
             randomise = randomise if paired_ar else _where_possible(randomise)
+    paper = load_paper(against, [record]) if against else None
     record = with_tables_of(tables, record) if tables else record
     shown = tables_of(record, db, only=table, paper=paper, randomise=randomise)
     found = compare_file(file, shown, partly=table is not None)

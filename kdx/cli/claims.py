@@ -53,7 +53,7 @@ def claims(
     with open_database(db, write=False) as database, database.read():
         of = [load_named(database, name, plan, db) for name, plan in zip(named, plans, strict=True)]
         sweeps = tuple({one.id: one for one in of}.values()) if named else load_sweeps(database)
-    papers = [load_paper(name) for name in ([paper] if paper else shipped())]
+    papers = [load_paper(name, sweeps) for name in ([paper] if paper else shipped())]
     found = [(one, answers(one.claims, sweeps)) for one in papers]
     verdicts = [setting for _, those in found for answer in those for setting in answer.settings]
     if json:

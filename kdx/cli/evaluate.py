@@ -1,12 +1,19 @@
 """`kdx evaluate`: read trained runs again, as their grid's `evaluations:` ask."""
 
-from typing import Annotated
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kdx.cli import completion
+from kdx.cli.console import say
 from kdx.cli.options import DATABASE, Db, Files, Parts, at_a_time_options, with_options
 from kdx.machine import AtATime
+
+if TYPE_CHECKING:
+    from kdx.grid.plan import Plan
+    from kdx.store.database import Database
+    from kdx.store.records import SweepRecord
 
 
 @with_options(at_a_time=at_a_time_options)
@@ -59,6 +66,7 @@ def evaluate(
                 hint="write evaluations: {longer: {length: [128, 256]}} or the like into its grid,"
                 " then name the file: kdx evaluate GRID.yaml",
             )
+        _say_stale(database, plan, record)
         announce(plan)
         prepare_data(plan)
         if wanted is not None:
@@ -66,3 +74,22 @@ def evaluate(
         if failed:
             evaluations.forget_failed(database, [each.id for each in record.runs])
         raise typer.Exit(run_plan(plan, database, db, at_a_time, RunOptions(), trains=False))
+
+
+def _say_stale(database: "Database", plan: "Plan", sweep: "SweepRecord") -> None:
+    """Which of the evaluations that are there were made with other code; they stay as they are."""
+    from kdx.cli.wording import count_of
+    from kdx.store import evaluations
+    from kdx.sweep.stale import changed_evaluations
+
+    specs = {cell.id: cell.spec for cell in plan.cells}
+    runs = [run for run in sweep.runs if run.cell_id in specs and run.invalidated is None]
+    made = evaluations.modules(database, [run.id for run in runs])
+    found: Counter[tuple[str, ...]] = Counter()
+    for run in runs:
+        asked = [each.id for each in plan.evaluations_of(run.cell_id)]
+        found.update(changed_evaluations(specs[run.cell_id], asked, made.get(run.id, {})).values())
+    for modules, count in found.items():
+        there = f"of {count_of(count, 'evaluation')} that {'is' if count == 1 else 'are'} there"
+        hint = "kdx retry makes them anew with their runs"
+        say(f"note: {there}, the code has changed since: {', '.join(modules)}; {hint}")

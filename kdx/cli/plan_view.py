@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -62,12 +62,19 @@ def _kind(each: PlannedDecision) -> str:
 
 
 def _stale(each: PlannedDecision) -> str:
-    if not each.changed:
-        return ""
-    shown = list(each.changed[:_MOST_MODULES])
-    if len(each.changed) > _MOST_MODULES:
-        shown[-1:] = [f"{len(each.changed) - _MOST_MODULES + 1} more modules"]
-    return f"; stale: {', '.join(shown)} changed since"
+    text = f"; stale: {_first(each.changed)} changed since" if each.changed else ""
+    if each.changed_evaluations:
+        modules = tuple(sorted({module for those in each.changed_evaluations.values() for module in those}))
+        stale = count_of(len(each.changed_evaluations), "evaluation")
+        text += f"; {stale} stale: {_first(modules)} changed since"
+    return text
+
+
+def _first(modules: Sequence[str]) -> str:
+    shown = list(modules[:_MOST_MODULES])
+    if len(modules) > _MOST_MODULES:
+        shown[-1:] = [f"{len(modules) - _MOST_MODULES + 1} more modules"]
+    return ", ".join(shown)
 
 
 def _costs(forecast: Forecast | None) -> tuple[str, ...]:
@@ -191,6 +198,11 @@ def _run_to_json(plan: Plan, each: PlannedDecision) -> dict[str, Any]:
         "standing": each.standing.value,
         "reason": decision.reason,
         "changed_modules": list(each.changed),
+        "stale_evaluations": [
+            {"settings": dict(one.settings), "changed_modules": list(each.changed_evaluations[one.id])}
+            for one in plan.evaluations_of(decision.run.cell.id)
+            if one.id in each.changed_evaluations
+        ],
         "run": decision.record and decision.record.id,
         "evaluations": [dict(one.settings) for one in decision.missing],
         "impossible_evaluations": [

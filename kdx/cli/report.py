@@ -110,11 +110,6 @@ def report(
     from kdx.store.database import open_database
     from kdx.store.reading import curves, outputs_of
 
-    paper = None
-    if against:
-        from kdx.report.papers.paper_file import load_paper
-
-        paper = load_paper(against)
     named = sweeps or []
     plans = plans_in_files(named, "report")
     drawn: Curves = {}
@@ -134,6 +129,11 @@ def report(
 
             lines = outputs_of(database, [run.id for run in selected_runs(record).values()], TEXTS)
             randomise = translations_of(record, lines).randomise
+    paper = None
+    if against:
+        from kdx.report.papers.paper_file import load_paper
+
+        paper = load_paper(against, [record])
     record = with_tables_of(tables, record) if tables else record
     shown = tables_of(record, db, only=table, paper=paper, randomise=randomise, variance=variance)
     if json:

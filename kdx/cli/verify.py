@@ -1,6 +1,6 @@
 """`kdx verify`: checks that attention computes what the papers say."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +12,7 @@ from kdx.cli.options import Json
 if TYPE_CHECKING:
     from kdx.attention.verification.golden import VectorAgreement
     from kdx.attention.verification.propositions import PropositionError
+    from kdx.own_parts.part import OwnPart
 
 
 class Device(StrEnum):
@@ -42,8 +43,9 @@ def verify(
     Prints the largest error of each proposition and of each variant, in roundings: how far a float64 or float32 result
     can be off because its inputs are rounded. Exit code 5 when one is above 32.
 
-    With --part: in several variants of an attention with this part, both paths and their gradients agree, masks and
-    caches change nothing, gradients are right, and half precision is as near as it can be.
+    With --part: it gives what its class says, and leaves torch's settings and random numbers alone; in several variants
+    of an attention with it, both paths and their gradients agree, masks, memories, caches and other rows change
+    nothing, gradients are right, and half precision is as near as it can be.
 
     Example: kdx verify --vectors attention.npz
     """
@@ -57,7 +59,8 @@ def verify(
 
         raise KdxError("--part and --vectors exclude each other", hint="give one of them")
     compared = list(agreements(Path(vectors), device.value)) if vectors is not None else []
-    found = list(findings(device.value) if part is None else _findings_of(part, device.value))
+    own = None if part is None else _own_part(part)
+    found = list(findings(device.value) if own is None else _findings_of(own, device.value))
     missed = sum(not one.holds for one in compared) + sum(not one.holds for one in found)
     if json:
         vector_rows = [
@@ -77,6 +80,8 @@ def verify(
         out(_propositions(found))
     counts = f"{len(compared)} comparisons with vectors, {len(found)} checks of propositions"
     say(f"{counts}: {missed} missed" if missed else f"{counts}: all hold")
+    for line in _meanings(own, found) if own else ():
+        say(line)
     if missed:
         raise typer.Exit(5)
 
@@ -85,16 +90,12 @@ WITHIN = 60  # seconds, for each check of a part of one's own
 _ALL = 1200  # seconds, for all of them
 
 
-def _findings_of(word: str, device: str) -> "Iterator[PropositionError]":
-    """The checks of a part of one's own, made in another process; what it raises is told at its line."""
-    import subprocess
-    import sys
-    from json import dumps, loads
+def _own_part(word: str) -> "OwnPart":
+    """The part of one's own that a word names, which may be checked."""
     from pathlib import Path
 
     from kdx.attention.verification.part import AXES
-    from kdx.attention.verification.propositions import PropositionError
-    from kdx.errors import KdxError, Place
+    from kdx.errors import KdxError
     from kdx.own_parts.read import find_any
     from kdx.own_parts.registry import add
 
@@ -102,23 +103,26 @@ def _findings_of(word: str, device: str) -> "Iterator[PropositionError]":
     add(part)
     if part.axis not in AXES:
         raise KdxError(f"`{word}` is a {part.axis}, which this does not check", allowed=AXES)
-    say(f"note: runs the code of {part.axis} {word} (source {part.sha256[:8]})")
-    asked = dumps({"part": part.text, "device": device, "within": WITHIN})
-    # -P: no module is looked for in the folder of the user, where another one may have its name.
-    command = [sys.executable, "-P", "-m", "kdx.cli.verify_part"]
-    try:
-        done = subprocess.run(command, input=asked, capture_output=True, text=True, timeout=_ALL)
-        told = loads(done.stdout)
-    except subprocess.TimeoutExpired:
-        raise KdxError(f"`{word}`: the checks do not come to an end") from None
-    except ValueError:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        problem = f"`{word}` ended the process that checked it, with code {done.returncode}: {last[-500:]}"
-        raise KdxError(problem) from None
-    if "problem" in told:
-        place = told["place"]
-        raise KdxError(told["problem"], place=Place(*place) if isinstance(place, list) else place)
-    yield from (PropositionError(*one) for one in told["findings"])
+    return part
+
+
+def _findings_of(part: "OwnPart", device: str) -> "Iterator[PropositionError]":
+    """The checks of a part, made in another process."""
+    from kdx.attention.verification.propositions import PropositionError
+    from kdx.own_parts.apart import ask_apart
+
+    say(f"note: runs the code of {part.axis} {part.word} (source {part.sha256[:8]})")
+    asked = {"device": device}
+    found = ask_apart("kdx.cli.verify_part", [part], asked, within=WITHIN, limit=_ALL)
+    yield from (PropositionError(*one) for one in found)
+
+
+def _meanings(part: "OwnPart", found: "Iterable[PropositionError]") -> "Iterator[str]":
+    """What is wrong with a part, a line for each proposition that it misses."""
+    from kdx.attention.verification.part import MEANING
+
+    for proposition in dict.fromkeys(one.proposition for one in found if not one.holds):
+        yield f"{part.class_place}: `{part.word}` misses `{proposition}`: {MEANING[proposition]}"
 
 
 def _vectors(compared: "list[VectorAgreement]") -> str:

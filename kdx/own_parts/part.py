@@ -105,6 +105,12 @@ class OwnPart:
         """A line of a module, for messages."""
         return Place(self.file(module), line, 1)
 
+    @property
+    def class_place(self) -> Place:
+        """The line where its class begins; the first of its module where there is none."""
+        named = (node for node in self.trees[self.module].body if isinstance(node, ast.ClassDef))
+        return self.place(self.module, next((node.lineno for node in named if node.name == self.name), 1))
+
     def load(self) -> Any:
         """Runs the source, once in a process, and gives the class.
 

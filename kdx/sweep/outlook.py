@@ -1,13 +1,13 @@
 """A plan as a difference from what is recorded, and what it will cost to make it whole."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.run_files.files import bytes_kept, files_beside
-from kdx.store import reading
+from kdx.store import evaluations, reading
 from kdx.store.costs import costs
 from kdx.store.database import Database
 from kdx.store.records import FINAL, RunState
@@ -15,7 +15,7 @@ from kdx.sweep.budget import Budget, Covered, covered, evaluations_to_make, rema
 from kdx.sweep.decide import Action, Decision
 from kdx.sweep.decisions import decisions_in
 from kdx.sweep.forecast import Forecast, Forecaster, makespan
-from kdx.sweep.stale import changed_modules
+from kdx.sweep.stale import changed_evaluations, changed_modules
 
 SAMPLED = 50
 """Number of completed runs whose files are weighed."""
@@ -63,6 +63,8 @@ class PlannedDecision:
     standing: Standing
     changed: tuple[str, ...] = ()
     """Of a stale run, the modules that changed."""
+    changed_evaluations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Id of an evaluation that is stale → the modules that changed since it was made."""
 
     @property
     def trains(self) -> bool:
@@ -159,6 +161,7 @@ def outlook(database: Database | None, plan: Plan) -> Outlook:
         decisions = decisions_in(database, plan)
         finished = [one.record.id for one in decisions if one.record and one.record.state in FINAL]
         modules = reading.modules(database, finished) if finished else {}
+        made = evaluations.modules(database, finished) if finished and plan.evaluations else {}
         trained = {one.run.cell.id: one.run.cell for one in decisions if one.action in (Action.START, Action.CONTINUE)}
         forecaster = Forecaster(costs(database, trained) if trained else ())
     forecasts = _forecasts(forecaster, trained)
@@ -166,8 +169,12 @@ def outlook(database: Database | None, plan: Plan) -> Outlook:
     for one in decisions:
         of_run = modules.get(one.record.id) if one.record else None
         out = one.record is not None and one.record.invalidated is not None
-        changed = () if out else changed_modules(one.run.cell.spec, of_run)
-        runs.append(PlannedDecision(one, _standing(one, changed), changed))
+        cell = one.run.cell
+        changed = () if out else changed_modules(cell.spec, of_run)
+        of_evaluations = made.get(one.record.id, {}) if one.record and not out else {}
+        asked = [each.id for each in plan.evaluations_of(cell.id)]
+        stale = changed_evaluations(cell.spec, asked, of_evaluations)
+        runs.append(PlannedDecision(one, _standing(one, changed), changed, stale))
     kept = _mean_kept(files_beside(database.location), decisions) if trained else None
     return Outlook(tuple(runs), forecasts, forecaster.errors, kept)
 

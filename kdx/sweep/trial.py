@@ -1,12 +1,9 @@
 """Tries the parts of one's own that a plan uses before any run starts: a fault is one message, not many failed runs."""
 
-import json
-import subprocess
-import sys
-
-from kdx.errors import KdxError, Place
+from kdx.errors import KdxError
 from kdx.grid.identity import canonical
 from kdx.grid.plan import Plan
+from kdx.own_parts.apart import ask_apart
 from kdx.own_parts.part import OwnPart
 from kdx.own_parts.registry import parts_of
 
@@ -34,19 +31,9 @@ def try_parts(plan: Plan, within: int = WITHIN) -> None:
     # One cell for each set of parts: other settings of a cell are no matter of its parts.
     cells = {tuple(cell.spec.parts): cell for cell in plan.cells if cell.spec.parts}
     specs = [canonical(cell.spec) for cell in cells.values()]
-    asked = {"parts": [part.text for part in parts], "cells": specs, "within": within}
-    words = ", ".join(f"`{part.word}`" for part in parts)
-    # -P: no module is looked for in the folder of the user, where another one may have its name.
-    command = [sys.executable, "-P", "-m", "kdx.training.trial"]
     limit = IMPORTING + len(cells) * within
     try:
-        done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, timeout=limit)
-        fault = json.loads(done.stdout)
-    except subprocess.TimeoutExpired:
-        raise KdxError(f"{words}: a trial on a few tokens does not come to an end") from None
-    except ValueError:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise KdxError(f"{words} ended the process that tried them, with code {done.returncode}: {last}") from None
-    if fault:
-        place = Place(*fault["place"]) if fault["place"] else None
-        raise KdxError(fault["problem"], place=place, hint="nothing was started")
+        ask_apart("kdx.training.trial", parts, {"cells": specs}, within=within, limit=limit)
+    except KdxError as fault:
+        hint = "; ".join(filter(None, [fault.hint, "nothing was started"]))
+        raise KdxError(fault.problem, place=fault.place, allowed=fault.allowed, hint=hint) from None

@@ -1,102 +1,84 @@
-"""Tries parts of one's own before a sweep starts, in a process of its own: `python -m kdx.training.trial`.
+"""Tries parts of one's own in a process of its own: `python -m kdx.training.trial`, asked by `kdx.sweep.trial`.
 
-Reads {"parts": [...], "cells": [...], "within": seconds} from standard input, tries each cell's attentions and corpus
-on a few tokens, and writes what went wrong as JSON: {} or {"problem", "place": [file, line, column] or null}.
+It is asked for {"cells": [...]}, and tries each cell's task, corpus and attentions on a few tokens, under the
+arithmetic that a run of it has.
 """
 
 import json
-import os
-import signal
-import sys
-from collections.abc import Collection
-from dataclasses import astuple
-from types import FrameType
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
 from kdx.attention import KernelAttention
-from kdx.attention.kernels import KERNELS
-from kdx.attention.verification.part import check_kernel
+from kdx.attention.verification.interface import check_parts
+from kdx.attention.verification.torch_state import torch_left_alone
 from kdx.data.corpora import DIFFICULTIES
 from kdx.data.generated import ExampleCorpus, examples_of
+from kdx.errors import PartError
 from kdx.grid.spec import CellSpec
 from kdx.models.transformer import attention_of, mixer_of
-from kdx.own_parts.faults import fault_of
-from kdx.own_parts.registry import at_hand, parts_of, take
+from kdx.own_parts.apart import answer
+from kdx.own_parts.registry import parts_of
 from kdx.tasks import TASKS
+from kdx.training.determinism import fix_arithmetic
+from kdx.training.few_lines import few_lines
 from kdx.training.module import Batches, TaskModule
-from kdx.vocabulary import Attention, Maps, Space, Split
+from kdx.vocabulary import Attention, Space, Split
 
 ROWS, TOKENS = 2, 6
 
 
 def main() -> None:
     """Tries what standard input asks for."""
-    asked = json.load(sys.stdin)
-    # What a part prints, or writes to the descriptor, is none of the answer.
-    answer = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    signal.signal(signal.SIGALRM, _end)
-    take(asked["parts"])
-    fault: dict[str, Any] = {}
+    answer(_try_all)
+
+
+def _try_all(asked: Mapping[str, Any], step: Callable[[str], None]) -> None:
     for text in asked["cells"]:
         cell = json.loads(text)
-        signal.alarm(asked["within"])
-        try:
-            _try(CellSpec.model_validate(cell))
-        except BaseException as error:
-            signal.alarm(0)  # which would end the process while it ends by itself
-            found = fault_of(error, ", ".join(cell["parts"]), at_hand())
-            fault = {"problem": found.problem, "place": found.place and astuple(found.place)}  # type: ignore[arg-type]
-            break
-        signal.alarm(0)
-    with answer:
-        print(json.dumps(fault), file=answer)
+        _try(CellSpec.model_validate(cell), step)
 
 
-def _end(signum: int, frame: FrameType | None) -> None:
-    raise TimeoutError("it does not come to an end on a few tokens")
-
-
-def _try(spec: CellSpec) -> None:
+def _try(spec: CellSpec, step: Callable[[str], None]) -> None:
+    fix_arithmetic(spec.training)
+    classes = []
     for part in parts_of(spec.parts):
-        part.load()
-    if spec.task in TASKS.outside:
-        _rehearse(spec)
-    elif spec.data.corpus in DIFFICULTIES.outside:
-        corpus = DIFFICULTIES[spec.data.corpus](**spec.data.options)
-        corpus.generate(spec.data.corpus, spec.data.seed, Split.TRAIN, ROWS)
-    if spec.space not in (None, Space.SEQUENCE):
-        return
-    for which in TASKS.definition(spec.task).attentions:
-        _attend(spec, which)
+        step(part.word)
+        with torch_left_alone("when it is imported"):
+            classes.append(part.load())
+    step(", ".join(spec.parts))
+    with torch_left_alone("when it computes", may_draw=True):
+        if spec.task in TASKS.outside:
+            _rehearse(spec)
+        elif spec.data.corpus in DIFFICULTIES.outside:
+            corpus = DIFFICULTIES[spec.data.corpus](**spec.data.options)
+            corpus.generate(spec.data.corpus, spec.data.seed, Split.TRAIN, ROWS)
+        if spec.space in (None, Space.SEQUENCE):
+            for which in TASKS.definition(spec.task).attentions:
+                _attend(spec, which, classes)
 
 
 def _rehearse(spec: CellSpec) -> None:
-    """A task from its batches to its metrics and back from its weights; one that reads text is only loaded.
+    """A task from its batches to its metrics and back from its weights.
 
     Raises:
-        ValueError: a pass lacks a metric that the class names, or what one means.
+        PartError: a pass lacks a metric that the class names, or what one means.
     """
     known, task = TASKS.definition(spec.task), TASKS[spec.task]
-    if known.data.text:
-        return
-    made = examples_of(spec.data, known)
-    splits = {split: made.generate(spec.data.corpus, spec.data.seed, split, ROWS) for split in Split}
-    corpus = ExampleCorpus(splits, made.tokens, made.classes, fingerprint="", unigram_loss=0.0, facts={})
-    training = spec.training.model_copy(update={"batch_tokens": ROWS * made.tokens})
-    spec = spec.model_copy(update={"training": training})
+    spec, corpus = few_lines(spec) if known.data.text else _few_examples(spec)
     batches: Batches = task.batches(spec, corpus, 0)
     module: TaskModule = task.of(spec, corpus)
     torch.autograd.backward(module.loss(batches.train.batch(0)))
     with torch.no_grad():
+        module.eval()
         module.on_validation_epoch_start()
         for index, batch in enumerate(batches.evaluation[Split.VALID]):
             module.validation_step(batch, index)
         module.on_validation_epoch_end()
-        _check_metrics(module, Split.VALID, known.metrics)
+        # A validation need not give all that it can give.
+        _check_metrics(module, Split.VALID, {"loss", spec.selection[0].removeprefix("valid/")})
         module.on_test_epoch_start()
         for index, batch in enumerate(batches.evaluation[Split.TEST]):
             module.test_step(batch, index)
@@ -106,28 +88,36 @@ def _rehearse(spec: CellSpec) -> None:
     task.model_of(spec, state).load_state_dict(state)
 
 
+def _few_examples(spec: CellSpec) -> tuple[CellSpec, ExampleCorpus]:
+    made = examples_of(spec.data, TASKS.definition(spec.task))
+    splits = {split: made.generate(spec.data.corpus, spec.data.seed, split, ROWS) for split in Split}
+    corpus = ExampleCorpus(splits, made.tokens, made.classes, fingerprint="", unigram_loss=0.0, facts={})
+    training = spec.training.model_copy(update={"batch_tokens": ROWS * made.tokens})
+    return spec.model_copy(update={"training": training}), corpus
+
+
 def _check_metrics(module: TaskModule, split: Split, named: Collection[str]) -> None:
     defined = module.definitions(split)
     for name in named:
         if name not in module.results:
-            raise ValueError(f"its class names the metric `{name}`, which a {split} pass does not give")
+            problem = f"its class names the metric `{name}`, which a {split} pass does not give"
+            raise PartError(problem, part=type(module), hint="give it in `summarise`, or do not name it")
         if name not in defined:
-            raise ValueError(f"its `definitions` do not say what `{name}` means")
+            problem = f"its `definitions` do not say what `{name}` means"
+            raise PartError(problem, part=type(module), hint="say it in a line, for a table has it below")
 
 
-def _attend(spec: CellSpec, which: Attention) -> None:
+def _attend(spec: CellSpec, which: Attention, classes: Sequence[type]) -> None:
     x = torch.randn(ROWS, TOKENS, spec.model.width, requires_grad=True)
-    if which is Attention.ENCODER_DECODER:
-        attention: nn.Module = attention_of(spec, which)
-        output = attention(x, torch.randn(ROWS, TOKENS + 1, spec.model.width))
-    else:
-        attention = mixer_of(spec, which, attention_of)
-        output = attention(x)
-    if isinstance(attention, KernelAttention) and spec.kernel in KERNELS.outside:
-        maps = spec.model.heads * (2 if spec.maps is Maps.DIFFERENTIAL else 1)
-        check_kernel(attention.kernel, x.detach().view(ROWS, TOKENS, maps, -1).transpose(1, 2))
+    across = which is Attention.ENCODER_DECODER
+    attention: nn.Module = attention_of(spec, which) if across else mixer_of(spec, which, attention_of)
+    if isinstance(attention, KernelAttention):
+        # Of encoder-decoder attention, too: a part is the same wherever it stands.
+        check_parts(attention.eval(), x.detach(), past=which is Attention.DECODER_SELF, classes=classes)
+        attention.train()
+    output = attention(x, torch.randn(ROWS, TOKENS + 1, spec.model.width)) if across else attention(x)
     if output.shape != x.shape:
-        raise ValueError(f"the {which} attention gives {tuple(output.shape)} for tokens {tuple(x.shape)}")
+        raise PartError(f"the {which} attention gives {tuple(output.shape)} for tokens {tuple(x.shape)}")
     output.sum().backward()
 
 

@@ -7,6 +7,7 @@ import pytest
 from grids import TINY
 from looked_after import DB, completed, planned, refused, typed
 
+from kdx.cell_code import evaluation_code_of
 from kdx.cli import running
 from kdx.grid.load import load_grid
 from kdx.store import evaluations, reading
@@ -119,3 +120,19 @@ def test_a_plan_says_why_some_cells_go_without_an_evaluation():
         "sinusoidal": [],
         "learned": [{"name": "far", "settings": {"streams": 1, "length": 1500}, "reason": reason}],
     }
+
+
+def test_evaluations_of_other_code_are_told_and_stay(ran):
+    (run,) = planned(1)
+    completed(run)
+    grid(WIDE)
+    (cell,) = load_grid("grid.yaml").cells
+    first, second = load_grid("grid.yaml").evaluations_of(cell.id)
+    now = dict(evaluation_code_of(cell.spec).modules)
+    with open_database(DB, write=True) as database:
+        for one, code in ((first, now), (second, now | {"kdx.models.beam": "0" * 64})):
+            evaluations.record(database, 1, Made(one.id, one.settings, "b" * 64, {"code": code}, metrics={"loss": 1.0}))
+    said = typed("evaluate", "grid.yaml").output
+    assert "note: of 1 evaluation that is there, the code has changed since: kdx.models.beam; kdx retry" in said
+    with open_database(DB, write=False) as database:
+        assert len(evaluations.of_runs(database, [1])[1]) == 2

@@ -154,6 +154,11 @@ def test_a_package_brings_a_task_from_the_grid_to_the_table(own_task, data_home,
     assert all(33 < float(row["mean"]) < 100 for row in rows)
     out, said = kdx("report", folder=own_task)
     assert "does not know" not in out + said
+    claim = "{a: {kernel: rbf}, b: {kernel: exponential}, where: {task: majority}, metric: confidence, expect: better}"
+    lines = ["claims:", "  - id: surer", "    statement: It is surer.", f"    holds: {{all: [{claim}]}}", ""]
+    (own_task / "claims.yaml").write_text("\n".join(lines))
+    out, said = kdx("claims", "claims.yaml", folder=own_task)
+    assert "It is surer." in out and "unknown" not in said
     out, _ = kdx("trace", "sure", "exponential", folder=own_task)
     assert "confidence of evaluation again of run 1" in out
     kdx("export", "--parts", "sources", folder=own_task)
@@ -207,13 +212,13 @@ def test_what_a_task_says_of_itself_is_checked_by_the_plan(own_task, data_home, 
             "tasks",
             "from torch",
             "raise OSError('no')\nfrom torch",
-            "tails/tasks.py:3:1: `coins, majority` fails: OSError",
+            "tails/tasks.py:3:1: `majority` fails: OSError",
         ),
         (
             "tasks",
             '"confidence": 100',
             '"sure": 100',
-            "names the metric `confidence`, which a valid pass does not give",
+            "tails/tasks.py:12:1: `majority`: its class names the metric `confidence`, which a test pass does not give",
         ),
         ("tasks", '"confidence": "mean', '"sure": "mean', "its `definitions` do not say what `confidence` means"),
         ("shares", "softmax", "softmix", "tails/shares.py:2:1: `coins, majority` fails: AttributeError"),

@@ -51,6 +51,13 @@ def test_runs_are_summed_up_by_what_happens_to_them_not_by_their_numbers(plan):
     ]
 
 
+def test_a_run_shows_how_many_of_its_evaluations_are_stale(plan):
+    found = outlook(None, plan)
+    stale = {"a" * 32: ("kdx.models.beam", "kdx.training.evaluation"), "b" * 32: ("kdx.models.beam",)}
+    shown = list(lines(replace(found, runs=(replace(found.runs[0], changed_evaluations=stale),)), every=True))
+    assert shown[0].endswith("(new; 2 evaluations stale: kdx.models.beam, kdx.training.evaluation changed since)")
+
+
 def test_cells_show_what_a_run_of_them_costs_and_from_what_that_is_known(plan):
     first, second = plan.cells
     shown = [" ".join(line.split()) for line in lines(known(outlook(None, plan)), every=False)][2:]

@@ -58,6 +58,15 @@ def test_what_it_was_computed_from_comes_back_with_the_modules_apart(database, r
     assert found[FAILED.settings_id].provenance is None
 
 
+def test_the_modules_of_those_that_were_made_are_found_by_run(database, run):
+    assert evaluations.modules(database, [run]) == {}
+    evaluations.record(database, run, replace(MADE, environment={"torch": "2", CODE: {"kdx.models.a": "1"}}))
+    evaluations.record(database, run, replace(MADE, settings_id="d" * 32))  # of a kdx that recorded no modules
+    evaluations.record(database, run, FAILED)
+    assert evaluations.modules(database, [run]) == {run: {MADE.settings_id: {"kdx.models.a": "1"}}}
+    assert evaluations.modules(database, [run + 1]) == {}
+
+
 def test_what_it_measured_by_document_comes_back_bit_by_bit(database, run):
     sums = {"targets": [3.0, 2.0], "nats": [0.1 + 0.2, 1e-300]}
     evaluations.record(database, run, replace(MADE, documents=DocumentRecord("article", sums)))

@@ -4,12 +4,13 @@ import pytest
 from grids import TINY
 from sqlalchemy import update
 
-from kdx.cell_code import code_of
+from kdx.cell_code import code_of, evaluation_code_of
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.run_files.files import files_beside, folder_of
-from kdx.store import invalidations, leases, reading, recording
+from kdx.store import evaluations, invalidations, leases, reading, recording
 from kdx.store.database import Database, open_database
+from kdx.store.evaluations import Made
 from kdx.store.records import RunState
 from kdx.store.schema import attempt
 from kdx.sweep.forecast import Basis
@@ -93,6 +94,25 @@ def test_a_result_names_the_modules_that_changed_under_it(plan, database):
     end(database, 2, "complete", modules=now | {"kdx.attention.kernels.rbf": "0" * 64})
     (stale,) = [each for each in outlook(database, plan).runs if each.standing is Standing.STALE]
     assert stale.changed == ("kdx.attention.kernels.rbf",)
+
+
+def test_an_evaluation_names_the_modules_that_changed_under_it(tmp_path, database):
+    grid = tmp_path / "grid.yaml"
+    grid.write_text(TINY % {"steps": 10, "seeds": 2} + "evaluations: {wide: {beam: [2, 3]}}\n")
+    plan = load_grid(grid)
+    recording.register(database, plan, plan.grid)
+    (cell,) = plan.cells
+    for run_id in (1, 2):
+        end(database, run_id, "complete", modules=dict(code_of(cell.spec).modules))
+    now = dict(evaluation_code_of(cell.spec).modules)
+    first, second = plan.evaluations_of(cell.id)
+    for one, code in ((first, now), (second, now | {"kdx.models.beam": "0" * 64})):
+        evaluations.record(database, 1, Made(one.id, one.settings, "b" * 64, {"code": code}, metrics={"loss": 1.0}))
+    one, other = outlook(database, plan).runs
+    assert (one.standing, one.changed) == (Standing.REUSED, ())
+    assert one.changed_evaluations == {second.id: ("kdx.models.beam",)} and other.changed_evaluations == {}
+    invalidations.invalidate(database, [1], "the corpus was cut")
+    assert outlook(database, plan).runs[0].changed_evaluations == {}
 
 
 def test_what_is_left_costs_what_like_runs_did(plan, database):

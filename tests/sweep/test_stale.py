@@ -1,8 +1,8 @@
 """A result is stale where the code that it was computed with has changed since."""
 
-from kdx.cell_code import code_of
+from kdx.cell_code import code_of, evaluation_code_of
 from kdx.grid.load import load_grid
-from kdx.sweep.stale import changed_modules
+from kdx.sweep.stale import changed_evaluations, changed_modules
 
 
 def test_the_modules_that_differ_are_named_gone_and_new_ones_too():
@@ -25,3 +25,13 @@ def test_code_that_a_cell_does_not_use_makes_it_not_stale():
     only = code_of(rbf).modules.keys() - code_of(exponential).modules.keys()
     assert "kdx.attention.kernels.rbf" in only
     assert changed_modules(exponential, code_of(exponential).modules) == ()
+
+
+def test_an_evaluation_is_stale_by_its_own_code_and_not_by_that_of_the_training():
+    spec = load_grid("quickstart").cells[0].spec
+    now = dict(evaluation_code_of(spec).modules)
+    evaluation = "kdx.training.evaluation"
+    assert evaluation in now.keys() - code_of(spec).modules.keys()
+    made = {"same": now, "other": now | {evaluation: "0" * 64}, "nobody asks": {}}
+    assert changed_evaluations(spec, ["same", "other", "not made"], made) == {"other": (evaluation,)}
+    assert changed_evaluations(spec, ["same"], {}) == {}

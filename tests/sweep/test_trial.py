@@ -41,7 +41,7 @@ def test_what_fails_in_the_trial_is_one_message(own_kernel):
 
 def test_a_part_that_ends_the_process_is_told(own_kernel):
     (own_kernel / "helpers.py").write_text("import os\nos._exit(7)\nsquared_distance = None\n")
-    with pytest.raises(KdxError, match="ended the process that tried them, with code 7"):
+    with pytest.raises(KdxError, match="ended the process that tried it, with code 7"):
         try_parts(load_grid(own_kernel / "grid.yaml"))
 
 

@@ -19,7 +19,7 @@ def tried(folder, within: int = 20) -> dict:
         [sys.executable, "-m", "kdx.training.trial"], input=json.dumps(asked), capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(done.stdout).get("fault", {})
 
 
 def test_a_part_that_works_has_no_fault_whatever_it_prints(own_kernel):
@@ -77,3 +77,95 @@ def test_a_corpus_is_asked_for_an_example(own_kernel):
     )
     (own_kernel / "grid.yaml").write_text("task: answer\ndata: {corpus: 'twice.py:Twice'}\n")
     assert tried(own_kernel)["place"] == ["twice.py", 4, 1]
+
+
+# Class → its module, and what a grid has to say of it.
+TEXT_TASKS = {
+    "PredictionModule": ("prediction", "length: 8"),
+    "TranslationModule": ("translation", "warmup: 1"),
+    "ClassificationModule": ("classification", "warmup: 1"),
+}
+
+
+@pytest.fixture
+def own_text_task(tmp_path, own_parts, monkeypatch):
+    """Writes a grid with a task on text, which a package extends from one of kdx with these lines."""
+
+    def write(base: str, body: str = "    pass"):
+        module, training = TEXT_TASKS[base]
+        site, about, folder = (tmp_path / name for name in ("site/texts", "site/texts-1.dist-info", "own"))
+        for one in (site, about, folder):
+            one.mkdir(parents=True)
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: texts\nVersion: 1\n")
+        (about / "entry_points.txt").write_text("[kdx.tasks]\nmine = texts:Mine\n")
+        source = f"import torch\nfrom kdx.training.{module} import {base}\n\n\nclass Mine({base}):\n{body}\n"
+        (site / "__init__.py").write_text(source)
+        layers = {"prediction": "decoder_layers: 1", "classification": "encoder_layers: 1"}.get(module, "inner: 8")
+        (folder / "grid.yaml").write_text(
+            f"task: mine\ndata: {{corpus: multi30k}}\nmodel: {{width: 8, heads: 2, {layers}}}\n"
+            f"training: {{steps: 2, batch_tokens: 4096, {training}}}\n"
+        )
+        monkeypatch.syspath_prepend(site.parent)
+        monkeypatch.setenv("PYTHONPATH", str(site.parent))
+        return folder
+
+    return write
+
+
+@pytest.mark.parametrize("base", TEXT_TASKS)
+def test_a_task_on_text_that_works_has_no_fault(own_text_task, base):
+    assert tried(own_text_task(base), within=60) == {}
+
+
+@pytest.mark.parametrize(
+    ("base", "body", "line", "problem"),
+    [
+        ("PredictionModule", "    def loss(self, batch):\n        return batch.absent", 7, "no attribute 'absent'"),
+        ("TranslationModule", "    def evaluate(self, batch, split):\n        1 / 0", 7, "ZeroDivisionError"),
+        ("ClassificationModule", "    def definitions(self, split):\n        return {}", None, "do not say what `"),
+        ("PredictionModule", '    only_test = {"sure": "max"}', None, "`sure`, which a test pass does not give"),
+        (
+            "PredictionModule",
+            "    def loss(self, batch):\n        torch.manual_seed(1)\n        return super().loss(batch)",
+            5,
+            "it seeds torch's random numbers when it computes",
+        ),
+    ],
+)
+def test_a_task_on_text_is_rehearsed(own_text_task, base, body, line, problem):
+    fault = tried(own_text_task(base, body), within=60)
+    assert problem in fault["problem"]
+    assert line is None or fault["place"] == ["texts/__init__.py", line, 1]
+
+
+@pytest.mark.parametrize(
+    ("before", "problem"),
+    [
+        ("torch.set_default_dtype(torch.float64)", "when it is imported, its default dtype"),
+        ("torch.set_num_threads(2)", "when it is imported, its number of threads from 1 to 2"),
+        ("torch.use_deterministic_algorithms(False)", "when it is imported, its deterministic algorithms"),
+        ("TABLE = torch.rand(3)", "it draws from torch's random numbers when it is imported"),
+    ],
+)
+def test_a_part_that_changes_torch_is_refused(own_kernel, before, problem):
+    file = own_kernel / "my_kernels.py"
+    file.write_text(f"import torch\n\n{before}\n{file.read_text()}")
+    fault = tried(own_kernel)
+    assert problem in fault["problem"] and fault["place"][:2] == ["my_kernels.py", 13]
+
+
+def test_a_filter_and_a_scheme_are_held_to_their_interfaces(own_kernel):
+    (own_kernel / "mine.py").write_text(
+        "from kdx.attention.interfaces import FilterFunction, PositionScheme\n\n\n"
+        "class Ahead(FilterFunction):\n    def visible(self, query, key):\n        return key >= query\n\n\n"
+        "class Short(PositionScheme):\n    def log_weight(self, query, at_query, at_key):\n"
+        "        return query[0, 0, 0]\n"
+    )
+    grid = "task: answer\ndata: {corpus: copy}\nmodel: {width: 16, heads: 2, decoder_layers: 1}\n"
+    for axis, line, problem in (
+        ("filter: {decoder-self: mine.py:Ahead}", 4, "which stands after it, in a decoder"),
+        ("position: mine.py:Short", 9, "log_weight gives torch.float32 (8,)"),
+    ):
+        (own_kernel / "grid.yaml").write_text(f"{grid}{axis}\n")
+        fault = tried(own_kernel)
+        assert problem in fault["problem"] and fault["place"] == ["mine.py", line, 1]

@@ -97,7 +97,7 @@ Errors = Iterator[tuple[str, float] | tuple[str, float, float]]
 
 def _draw(device: str, *shape: int, seed: int = 0) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64).to(device)
+    return torch.randn(shape, generator=generator, dtype=torch.float64).to(device)
 
 
 def _attention(device: str, **choices: Any) -> KernelAttention:

@@ -19,22 +19,24 @@
             - {a: {position: product}, b: {position: direct-sum}, where: {task: translation}, expect: better}
 
 Cells are named by the words of their factors, as in a grid (`kdx.grid.cell_selector`), so they meet those of any grid.
+Tasks, metrics and words that only some sweep has, of parts of one's own, are known where that sweep is at hand.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, model_validator
 
 from kdx.errors import FaultList, Faults, KdxError, by_place, did_you_mean
 from kdx.grid.cell_selector import CellSelector, factors, unknown
 from kdx.grid.faults import located
-from kdx.grid.sections import Margin, OneOf, Section, refuse
+from kdx.grid.sections import Margin, Section, refuse
 from kdx.grid.source import Node, read
+from kdx.store.records import SweepRecord
 from kdx.tasks import TASKS
 
 NOT_CONVERGE = "not converge"
@@ -42,14 +44,48 @@ _QUANTIFIERS = frozenset({"all", "any"})
 _SHIPPED = Path(__file__).parent / "published"
 
 
-def _known(metric: str) -> str:
-    known = list(dict.fromkeys(name for task in TASKS.definitions() for name in task.test_metrics))
+@dataclass(frozen=True)
+class _Known:
+    """What a file may name beside what kdx itself has: what cells of the sweeps at hand have."""
+
+    metrics: frozenset[str] = frozenset()
+    words: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Factor → words."""
+
+    @classmethod
+    def of(cls, sweeps: Iterable[SweepRecord]) -> "_Known":
+        specs = [cell.spec for sweep in sweeps for cell in sweep.cells if cell.spec.parts]
+        measured = {name for spec in specs if spec.facts for name in spec.facts.metrics if "/" not in name}
+        words: dict[str, set[str]] = {}
+        for spec in specs:
+            for factor, word in spec.words.items():
+                if word is not None:
+                    words.setdefault(factor, set()).add(word)
+        return cls(frozenset(measured), {factor: frozenset(those) for factor, those in words.items()})
+
+
+def _own(info: ValidationInfo) -> _Known:
+    return info.context or _Known()
+
+
+def _metric(metric: str, info: ValidationInfo) -> str:
+    known = dict.fromkeys(
+        [*(name for task in TASKS.definitions() for name in task.test_metrics), *sorted(_own(info).metrics)]
+    )
     if metric.removeprefix("valid/") not in known:
         raise refuse("", f"unknown metric `{metric}`", allowed=", ".join(known))
     return metric
 
 
-MetricName = Annotated[str, AfterValidator(_known)]
+def _task(task: str, info: ValidationInfo) -> str:
+    known = list(dict.fromkeys([*TASKS, *sorted(_own(info).words.get("task", ()))]))
+    if task not in known:
+        raise refuse("", f"unknown task `{task}`", allowed=", ".join(known), hint=did_you_mean(task, known))
+    return task
+
+
+MetricName = Annotated[str, AfterValidator(_metric)]
+TaskName = Annotated[str, AfterValidator(_task)]
 
 
 class PublishedCell(Section):
@@ -148,8 +184,8 @@ class _Head(Section):
     title: str = ""
     source: str = ""
     protocol: str = ""
-    scale: dict[Annotated[str, OneOf(TASKS)], str] = Field(default_factory=dict)
-    corpora: dict[Annotated[str, OneOf(TASKS)], str] = Field(default_factory=dict)
+    scale: dict[TaskName, str] = Field(default_factory=dict)
+    corpora: dict[TaskName, str] = Field(default_factory=dict)
     tables: tuple[PublishedTable, ...] = ()
     claims: tuple[Any, ...] = ()
 
@@ -166,11 +202,12 @@ def shipped() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in _SHIPPED.glob("*.yaml")))
 
 
-def load_paper(paper: str) -> Paper:
+def load_paper(paper: str, sweeps: Iterable[SweepRecord] = ()) -> Paper:
     """Read a paper's file.
 
     Args:
         paper: the name of a shipped one, such as `tsai2019`, or a path.
+        sweeps: whose cells it may name by parts of one's own, with the metrics of their tasks.
 
     Raises:
         Faults: there is no such file, or everything that is wrong with it.
@@ -179,27 +216,27 @@ def load_paper(paper: str) -> Paper:
     # A name that no file can have, or a folder that cannot be read, counts as no file.
     with contextlib.suppress(OSError):
         if path.is_file():
-            return _read(path)
+            return _read(path, _Known.of(sweeps))
     names = shipped()
     allowed, hint = f"a YAML file, or one of {', '.join(names)}", did_you_mean(paper, names)
     raise Faults([KdxError(f"no paper `{paper}`", allowed=allowed, hint=hint)])
 
 
-def _read(path: Path) -> Paper:
+def _read(path: Path, known: _Known) -> Paper:
     faults = FaultList()
     root = read(path, faults, what="paper")
     try:
-        head = _Head.model_validate(root.plain())
+        head = _Head.model_validate(root.plain(), context=known)
     except ValidationError as error:
         raise by_place([*faults, *located(error, root, _Head)]) from error
     for table_index, table in enumerate(head.tables):
-        _check(table.where, root, ("tables", table_index, "where"), faults)
+        _check(table.where, root, ("tables", table_index, "where"), known, faults)
         for index, cell in enumerate(table.cells):
-            _check(cell.where, root, ("tables", table_index, "cells", index, "where"), faults)
+            _check(cell.where, root, ("tables", table_index, "cells", index, "where"), known, faults)
     nodes = root.value["claims"].value if head.claims else []
     claims: dict[str, Claim] = {}
     for node in nodes:
-        for claim in _claim(node, faults):
+        for claim in _claim(node, known, faults):
             if claim.id in claims:
                 faults.append(KdxError(f"two claims `{claim.id}`", place=node.at(("id",))))
             claims[claim.id] = claim
@@ -217,18 +254,18 @@ def _read(path: Path) -> Paper:
     )
 
 
-def _claim(node: Node, faults: list[KdxError]) -> Iterator[Claim]:
+def _claim(node: Node, known: _Known, faults: list[KdxError]) -> Iterator[Claim]:
     try:
         head = _ClaimHead.model_validate(node.plain())
     except ValidationError as error:
         faults.extend(located(error, node, _ClaimHead))
         return
-    rule = _rule(node.value["holds"], faults)
+    rule = _rule(node.value["holds"], known, faults)
     if rule:
         yield Claim(head.id, head.statement, head.source, rule)
 
 
-def _rule(node: Node, faults: list[KdxError]) -> Rule | None:
+def _rule(node: Node, known: _Known, faults: list[KdxError]) -> Rule | None:
     """`{all: […]}` or `{any: […]}`, of contrasts and of such rules."""
     keys = list(node.value) if isinstance(node.value, dict) else []
     if len(keys) != 1 or keys[0] not in _QUANTIFIERS:
@@ -241,19 +278,19 @@ def _rule(node: Node, faults: list[KdxError]) -> Rule | None:
     parts: list[Rule | Contrast | None] = []
     for one in inner.value:
         nested = isinstance(one.value, dict) and not _QUANTIFIERS.isdisjoint(one.value)
-        parts.append(_rule(one, faults) if nested else _contrast(one, faults))
+        parts.append(_rule(one, known, faults) if nested else _contrast(one, known, faults))
     return Rule(keys[0] == "any", tuple(part for part in parts if part))
 
 
-def _contrast(node: Node, faults: list[KdxError]) -> Contrast | None:
+def _contrast(node: Node, known: _Known, faults: list[KdxError]) -> Contrast | None:
     try:
-        contrast = Contrast.model_validate(node.plain())
+        contrast = Contrast.model_validate(node.plain(), context=known)
     except ValidationError as error:
         faults.extend(located(error, node, Contrast))
         return None
     before = len(faults)
     for side in ("where", "a", "b"):
-        _check(getattr(contrast, side), node, (side,), faults)
+        _check(getattr(contrast, side), node, (side,), known, faults)
     shared = contrast.a.keys() & contrast.b.keys()
     if len(faults) == before and all(contrast.a[factor] == contrast.b[factor] for factor in shared):
         hint = "give both sides a word of the same factor, each another one"
@@ -261,7 +298,11 @@ def _contrast(node: Node, faults: list[KdxError]) -> Contrast | None:
     return contrast
 
 
-def _check(selector: Mapping[str, str], node: Node, path: tuple[str | int, ...], faults: list[KdxError]) -> None:
+def _check(
+    selector: Mapping[str, str], node: Node, path: tuple[str | int, ...], known: _Known, faults: list[KdxError]
+) -> None:
     for factor, fault in unknown(selector):
+        if selector[factor] in known.words.get(factor, ()):
+            continue
         place = (node.at if factor in factors() else node.key)((*path, factor))
         faults.append(KdxError(fault.problem, place=place, allowed=fault.allowed, hint=fault.hint))

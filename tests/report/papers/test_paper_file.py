@@ -1,12 +1,21 @@
 """Papers as data: those inside kdx, and every way in which one's own file can be wrong."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sweeps import cell, seeded, sweep
 
 from kdx.errors import Faults
 from kdx.grid.cell_selector import unknown
+from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.task_facts import TaskFacts
+from kdx.report.papers.decisions import Verdict
 from kdx.report.papers.paper_file import Contrast, Expect, Paper, Rule, load_paper, shipped
+from kdx.report.papers.verdicts import answers
+from kdx.vocabulary import Direction
+
+HIGH, LOW = [90.1, 91.4, 89.8, 90.9], [49.5, 50.2, 49.9, 50.0]
 
 WRITTEN = """\
 title: Ours
@@ -139,9 +148,9 @@ def test_a_published_number_that_stands_in_several_tables_is_the_same() -> None:
     """Tables 1, 3 and 4 repeat Table 1's product kernel, and Tables 1 and 2 the exponential one."""
     values: dict[object, set[object]] = {}
     for table in load_paper("tsai2019").tables:
-        for cell in table.cells:
-            words = {**table.where, **cell.where}
-            values.setdefault((cell.metric, tuple(sorted(words.items()))), set()).add(cell.value)
+        for one in table.cells:
+            words = {**table.where, **one.where}
+            values.setdefault((one.metric, tuple(sorted(words.items()))), set()).add(one.value)
     assert all(len(same) == 1 for same in values.values())
     assert {33.98} in values.values() and {34.71} in values.values() and {"not converge"} in values.values()
 
@@ -172,3 +181,53 @@ def test_values_that_are_to_be_treated_as_unverified_have_a_note() -> None:
     cells = [one for table in load_paper("tsai2019").tables for one in table.cells]
     noted = [one.value for one in cells if one.note]
     assert noted == [one.value for one in cells if one.value in (30.97, 30.5)] and len(noted) == 4
+
+
+OF_ONES_OWN = """\
+title: Ours
+scale: {majority: small}
+claims:
+  - id: sure
+    statement: A heavy tail is surer.
+    holds:
+      all:
+        - a: {kernel: "my.py:Cauchy"}
+          b: {kernel: exponential}
+          where: {task: majority}
+          metric: confidence
+          expect: better
+"""
+
+
+def with_parts(spec: ResolvedSpec, kernel: str) -> ResolvedSpec:
+    """A cell of a task from a package, with a kernel of one's own or of kdx, as a database has it."""
+    parts = {"majority": "0" * 64, **({kernel: "1" * 64} if ".py:" in kernel else {})}
+    metrics = {"accuracy": Direction.MAX, "loss": Direction.MIN, "confidence": Direction.MAX}
+    select = {"metric": "valid/accuracy", "direction": "max"}
+    plain = {**spec.plain, "task": "majority", "kernel": kernel, "parts": parts, "select": select}
+    return ResolvedSpec(plain, TaskFacts(metrics, ("answer",)))
+
+
+def test_words_and_metrics_of_ones_own_are_known_where_a_sweep_has_them(tmp_path: Path) -> None:
+    path = tmp_path / "ours.yaml"
+    path.write_text(OF_ONES_OWN)
+    with pytest.raises(Faults) as caught:
+        load_paper(str(path))
+    told = str(caught.value)
+    assert "unknown task `majority`" in told
+    path.write_text(OF_ONES_OWN.replace("scale: {majority: small}\n", ""))
+    with pytest.raises(Faults, match=":10:19: unknown metric `confidence`"):
+        load_paper(str(path))
+    path.write_text(OF_ONES_OWN)
+    kernels = ("my.py:Cauchy", "exponential")
+    cells = [cell(kernel, "translation", kernel="exponential") for kernel in kernels]
+    cells = [replace(one, spec=with_parts(one.spec, one.id)) for one in cells]
+    runs = [one for kernel, scores in zip(kernels, (HIGH, LOW), strict=True) for one in seeded(kernel, *scores)]
+    metrics = {one.id: {"test/confidence": one.test_score} for one in runs}
+    ours = sweep(cells, runs, metrics=metrics)
+    (answer,) = answers(load_paper(str(path), [ours]).claims, [ours])
+    assert [one.verdict for one in answer.settings] == [Verdict.HOLDS]
+    for word, problem in (("confidence", "unknown metric `confidenc`"), ("Cauchy", "unknown kernel `my.py:Cauch`")):
+        path.write_text(OF_ONES_OWN.replace(word, word[:-1]))
+        with pytest.raises(Faults, match=problem):
+            load_paper(str(path), [ours])

@@ -1,0 +1,93 @@
+"""Whether a part leaves torch as it is: a setting that it changes is one of everything else in its process, too.
+
+Among them are those that the bits of a run depend on (`kdx.training.determinism`).
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from kdx.errors import PartError
+
+_SETTINGS: dict[str, Callable[[], Any]] = {
+    "default dtype": torch.get_default_dtype,
+    "default device": torch.get_default_device,
+    "inference mode": torch.is_inference_mode_enabled,  # before the grad mode, which it changes as well
+    "grad mode": torch.is_grad_enabled,
+    "autocast on a CPU": lambda: torch.is_autocast_enabled("cpu"),
+    "autocast on a GPU": lambda: torch.is_autocast_enabled("cuda"),
+    "dtype of autocast on a CPU": lambda: torch.get_autocast_dtype("cpu"),
+    "dtype of autocast on a GPU": lambda: torch.get_autocast_dtype("cuda"),
+    "number of threads": torch.get_num_threads,
+    "deterministic algorithms": torch.are_deterministic_algorithms_enabled,
+    "warnings alone of algorithms that are not deterministic": torch.is_deterministic_algorithms_warn_only_enabled,
+    "precision of products in float32": torch.get_float32_matmul_precision,
+    "TF32 in cuDNN": lambda: torch.backends.cudnn.allow_tf32,
+    "choice of cuDNN's algorithms by their time": lambda: torch.backends.cudnn.benchmark,
+    "reduced precision of products in bf16": (
+        lambda: torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction
+    ),
+    "flash attention": torch.backends.cuda.flash_sdp_enabled,
+    "memory-efficient attention": torch.backends.cuda.mem_efficient_sdp_enabled,
+    "attention by plain products": torch.backends.cuda.math_sdp_enabled,
+    # Torch can be asked to take numbers next to 0 for 0, but does not say whether it was.
+    "denormal numbers": lambda: bool(torch.tensor(1e-310, dtype=torch.float64, device="cpu") * 1 > 0),
+}
+_THREADS = 3
+"""A number that few would ask for."""
+# Nobody else seeds with it, so that the same seed is a sign that nobody did.
+_SEED = 0x6B6478_7061727473
+
+
+def set_otherwise_than_a_part_would() -> None:
+    """Settings by which a process that checks parts sees what they set; those of a run under exact arithmetic."""
+    # Without it torch refuses every deterministic product on a GPU.
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+    torch.use_deterministic_algorithms(True)
+    torch.set_num_threads(_THREADS)
+
+
+@contextmanager
+def torch_left_alone(when: str, *, may_draw: bool = False) -> Iterator[None]:
+    """Checks that torch's settings and the state of its random numbers are the same after the block.
+
+    It seeds torch's own generator first. A setting that is already as a part would set it is no sign, see
+    `set_otherwise_than_a_part_would`.
+
+    Args:
+        when: what is done in the block, such as `when it is imported`.
+        may_draw: whether random numbers may be drawn from torch's own generator.
+
+    Raises:
+        PartError: a setting was changed, the generator was seeded, or drawn from where nothing may be drawn.
+    """
+    torch.default_generator.manual_seed(_SEED)
+    before, state = _settings(), torch.default_generator.get_state()
+
+    def check() -> None:
+        after = _settings()
+        for name, was in before.items():
+            if after[name] != was:
+                problem = f"it changes a setting of torch {when}, its {name} from {was} to {after[name]}"
+                hint = "leave torch's settings alone, for they are those of all other parts too, or put them back"
+                raise PartError(problem, hint=hint)
+        if torch.initial_seed() != _SEED:
+            problem = f"it seeds torch's random numbers {when}, so that all runs would draw the same"
+            raise PartError(problem, hint="draw from a torch.Generator of its own")
+        if not may_draw and not torch.equal(torch.default_generator.get_state(), state):
+            problem = f"it draws from torch's random numbers {when}, which changes every number that is drawn later"
+            raise PartError(problem, hint="draw from a torch.Generator of its own, or only in training")
+
+    try:
+        yield
+    except Exception:
+        check()  # which may be why: without gradients, say, nothing has a gradient
+        raise
+    check()
+
+
+def _settings() -> dict[str, Any]:
+    return {name: ask() for name, ask in _SETTINGS.items()}

@@ -1,0 +1,450 @@
+"""What a part gives is held to its interface; whatever breaks it is named, and what keeps it is let through."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from kdx.attention import KernelAttention
+from kdx.attention.distances import of_pairs
+from kdx.attention.filters import FILTERS
+from kdx.attention.interfaces import AbsoluteEncoding, FilterFunction, KernelFunction, PositionScheme, Settings
+from kdx.attention.kernels import KERNELS
+from kdx.attention.positions import POSITIONS
+from kdx.attention.verification.interface import (
+    check_encoding,
+    check_filter,
+    check_kernel,
+    check_parts,
+    check_position,
+)
+from kdx.errors import PartError
+from kdx.vocabulary import Reach
+
+WIDTH, HEADS, TOKENS = 16, 2, 9
+
+
+def made(base: type, **body: Any) -> type:
+    """A class with these methods and facts."""
+    return type("Mine", (base,), body)
+
+
+def score_of(log_weight: Tensor | None, weight: Tensor | None, visible: Tensor | None = None) -> Tensor:
+    score = weight if log_weight is None else log_weight
+    return score if visible is None else score.masked_fill(~visible, -torch.inf)
+
+
+def causal(self, query, key):
+    return key <= query
+
+
+def near(self, query, key):
+    return (query - key).abs() <= 2
+
+
+def every_other_call(self, query, key):
+    self.calls = getattr(self, "calls", 0) + 1
+    return (key <= query) & (query - key < 3 + self.calls % 2)
+
+
+def in_place(self, query, key):
+    query.add_(1)
+    return key < query
+
+
+def best(self, log_weight, weight, visible):
+    score = score_of(log_weight, weight, visible)
+    return score >= score.amax(-1, keepdim=True) - 1
+
+
+SOUND_FILTERS = {
+    "causal": {"visible": causal},
+    "triangular": {"visible": causal, "triangular": True},
+    "near": {"visible": near, "sees_later": True},
+    "all": {"visible": lambda self, query, key: None, "sees_later": True, "limits": False},
+    "a column": {"visible": lambda self, query, key: key >= -9, "sees_later": True},
+    "content": {"visible": causal, "chosen": best, "reads_content": True},
+    "seen": {"visible": causal, "seen": lambda self, queries, keys: list(range(len(keys)))},
+}
+BROKEN_FILTERS = {
+    "none at all": ({}, "its class does not define visible"),
+    "the future": ({"visible": near}, "shows a query at position -3 the key at -2, which stands after it"),
+    "the whole future": ({"visible": lambda self, query, key: None}, "which stands after it, in a decoder"),
+    "the length of the row": (
+        {"visible": lambda self, query, key: (key <= query) & (query - key < key.size(-1) / 2 + 1)},
+        "of some queries and keys alone another thing",
+    ),
+    "another mask in cached decoding": (
+        {"visible": lambda self, query, key: (key <= query) & ((query - key < 3) | (query.size(-2) == 1))},
+        "of some queries and keys alone another thing",
+    ),
+    "places by index": (
+        {"visible": lambda self, query, key: torch.ones(query.size(-2), key.size(-1), dtype=torch.bool).tril()},
+        "of some queries and keys alone another thing",
+    ),
+    "rows of positions": (
+        {"visible": lambda self, query, key: key <= query[:1] if query.dim() == 3 else key <= query},
+        "of positions (B, T) of several rows another thing",
+    ),
+    "a shape": ({"visible": lambda self, query, key: (key <= query)[None]}, "visible gives torch.bool (1, 13, 13)"),
+    "a short shape": ({"visible": lambda self, query, key: (key <= query)[0, :5]}, "visible gives torch.bool (5,)"),
+    "a dtype": ({"visible": lambda self, query, key: (key <= query).long()}, "visible gives torch.int64 (13, 13)"),
+    "no tensor": ({"visible": lambda self, query, key: True}, "visible gives bool"),
+    "its own key": ({"visible": lambda self, query, key: key < query}, "hides the own key of a query at position -3"),
+    "a whole row": (
+        {"visible": lambda self, query, key: (key <= query) & (query % 4 != 3)},
+        "hides the own key of a query at position -1",
+    ),
+    "state": ({"visible": every_other_call}, "visible gives other numbers for the same tokens when it is asked again"),
+    "in place": ({"visible": in_place}, "it changes the tensors that it is given"),
+    "limits": ({"visible": causal, "limits": False}, "its class says limits = False, and visible hides keys"),
+    "triangular": (
+        {"visible": lambda self, query, key: (key <= query) & (query - key < 3), "triangular": True},
+        "its class says triangular = True, and visible is not the lower triangle",
+    ),
+    "seen too few": (
+        {"visible": causal, "seen": lambda self, queries, keys: slice(0, max(len(keys) - 1, 1))},
+        "seen leaves out the key at 9",
+    ),
+    "seen too far": (
+        {"visible": causal, "seen": lambda self, queries, keys: list(range(len(queries)))},
+        "allowed: a slice, or indices from 0 to 3",
+    ),
+    "seen in kind": ({"visible": causal, "seen": lambda self, queries, keys: keys}, "seen gives range(-3, 10)"),
+    "content in secret": (
+        {"visible": causal, "chosen": best},
+        "chosen hides keys by their weights, and its class does",
+    ),
+    "content of all": (
+        {
+            "visible": causal,
+            "reads_content": True,
+            "chosen": lambda self, log_weight, weight, visible: score_of(log_weight, weight) > 100,
+        },
+        "chosen hides all keys from a query",
+    ),
+    "content of the batch": (
+        {
+            "visible": causal,
+            "reads_content": True,
+            "chosen": lambda self, log_weight, weight, visible: (
+                ((score := score_of(log_weight, weight, visible)) >= score.amax(-1, keepdim=True))
+                | (score >= score.amax(0, keepdim=True))
+            ),
+        },
+        "chosen says of a row of the batch alone another thing",
+    ),
+    "content of other queries": (
+        {
+            "visible": causal,
+            "reads_content": True,
+            "chosen": lambda self, log_weight, weight, visible: (
+                ((score := score_of(log_weight, weight, visible)) >= score.amax(-1, keepdim=True))
+                | (score >= score.amax(-2, keepdim=True))
+            ),
+        },
+        "chosen says of one query alone another thing",
+    ),
+    "content of hidden keys": (
+        {
+            "visible": causal,
+            "reads_content": True,
+            "chosen": lambda self, log_weight, weight, visible: (
+                ((score := score_of(log_weight, weight)) >= score.median(-1, keepdim=True).values)
+                | (score >= score_of(log_weight, weight, visible).amax(-1, keepdim=True))
+            ),
+        },
+        "chosen depends on the weights of keys that are not visible",
+    ),
+    "content by chance": (
+        {
+            "visible": causal,
+            "reads_content": True,
+            "chosen": lambda self, log_weight, weight, visible: (
+                ((score := score_of(log_weight, weight, visible)) >= score.amax(-1, keepdim=True))
+                | (torch.rand(score.shape) > 0.5)
+            ),
+        },
+        "chosen gives other numbers for the same tokens when it is asked again",
+    ),
+    "content in shape": (
+        {
+            "visible": causal,
+            "reads_content": True,
+            "chosen": lambda self, log_weight, weight, visible: (score_of(log_weight, weight) > -9)[..., :4],
+        },
+        "chosen gives torch.bool (2, 2, 13, 4)",
+    ),
+    "content in dtype": (
+        {"visible": causal, "reads_content": True, "chosen": lambda self, log_weight, *rest: log_weight},
+        "chosen gives torch.float64 (2, 2, 13, 13)",
+    ),
+    "content in place": (
+        {
+            "visible": causal,
+            "reads_content": True,
+            "chosen": lambda self, log_weight, weight, visible: score_of(log_weight, weight).mul_(2) > -100,
+        },
+        "it changes the tensors that it is given",
+    ),
+}
+
+
+def filter_of(body: dict[str, Any], reach: Reach = Reach.PAST) -> FilterFunction:
+    return made(FilterFunction, **body)(Settings(WIDTH, HEADS, WIDTH // HEADS, reach=reach))
+
+
+@pytest.mark.parametrize("name", SOUND_FILTERS)
+def test_a_sound_filter_is_let_through(name):
+    check_filter(filter_of(SOUND_FILTERS[name]), past=True)
+
+
+@pytest.mark.parametrize("name", BROKEN_FILTERS)
+def test_a_broken_filter_is_named(name):
+    body, problem = BROKEN_FILTERS[name]
+    with pytest.raises(PartError) as caught:
+        check_filter(filter_of(body), past=True)
+    assert problem in str(caught.value) and caught.value.part.__name__ == "Mine"
+    assert caught.value.hint or caught.value.allowed
+
+
+def test_a_filter_may_look_ahead_in_an_encoder():
+    check_filter(filter_of({"visible": near}, Reach.BOTH), past=False)
+
+
+@pytest.mark.parametrize("reach", Reach)
+@pytest.mark.parametrize("word", FILTERS)
+def test_the_filters_of_kdx_keep_to_their_interface(word, reach):
+    attention = KernelAttention(WIDTH, HEADS, filter=word, reach=reach, stride=3, left=2, right=1, sinks=1, top_k=3)
+    check_filter(attention.filter, past=reach is Reach.PAST)
+
+
+def linear(self, query, at_query, at_key):
+    return -0.1 * of_pairs(at_query, at_key).abs()
+
+
+def weighing(change) -> dict[str, Any]:
+    """A scheme whose log-weight is made from the distances."""
+    return {"log_weight": lambda self, query, at_query, at_key: change(of_pairs(at_query, at_key), query)}
+
+
+def counting(self, query, at_query, at_key):
+    self.calls = getattr(self, "calls", 0) + 1
+    return linear(self, query, at_query, at_key) * (1 + 1e-4 * self.calls)
+
+
+SOUND_POSITIONS = {
+    "a bias": {"log_weight": linear},
+    "heads": weighing(lambda distance, query: 0.1 * distance.expand(HEADS, -1, -1)),
+    "content": weighing(lambda distance, query: query.mean(-1, keepdim=True) * distance),
+    "upcast": weighing(lambda distance, query: query.mean(-1, keepdim=True).float() * distance),
+    "a vector": {
+        "weighs": False,
+        "uses_vector": True,
+        "features": lambda self, features, place: features + place.vector,
+    },
+    "hidden": weighing(lambda distance, query: torch.zeros(distance.shape).masked_fill(distance < -3, -torch.inf)),
+}
+BROKEN_POSITIONS = {
+    "a shape": (weighing(lambda distance, query: torch.zeros(3, 5)), "log_weight gives torch.float32 (3, 5)"),
+    "heads last": (
+        weighing(lambda distance, query: 0.1 * distance[..., None]),
+        "log_weight gives torch.float32 (9, 9, 1)",
+    ),
+    "a wide dtype": (weighing(lambda distance, query: distance.double()), "log_weight gives torch.float64 (9, 9)"),
+    "a narrow dtype": (weighing(lambda distance, query: distance.half()), "log_weight gives torch.float16 (9, 9)"),
+    "integers": (weighing(lambda distance, query: -distance.abs()), "log_weight gives torch.int64 (9, 9)"),
+    "no tensor": (weighing(lambda distance, query: 0.5), "log_weight gives float"),
+    "NaN": (
+        weighing(lambda distance, query: (3.0 - distance.abs()).sqrt()),
+        "log_weight gives nan for a query at position 0 and a key at 4",
+    ),
+    "infinity": (
+        weighing(lambda distance, query: 1 / distance.abs()),
+        "log_weight gives inf for a query at position 0 and a key at 0",
+    ),
+    "a counter": (
+        {"log_weight": counting},
+        "log_weight gives other numbers for the same tokens when it is asked again",
+    ),
+    "no factor": (
+        {"log_weight": linear, "weighs": False},
+        "its class says weighs = False, and log_weight gives numbers",
+    ),
+    "features": (
+        {"weighs": False, "features": lambda self, features, place: features[..., :8]},
+        "features gives torch.float32 (2, 9, 8) for torch.float32 (2, 9, 16)",
+    ),
+    "projected": (
+        {"weighs": False, "projected": lambda self, projected, place: projected.repeat(1, 1, 1, 2)},
+        "projected gives torch.float32 (2, 2, 9, 16)",
+    ),
+    "keys": ({"weighs": False, "key": lambda self, key, place: key.double()}, "key gives torch.float64 (2, 2, 9, 8)"),
+    "in place": (
+        {"weighs": False, "query": lambda self, query, place: query.mul_(2)},
+        "it changes the tensors that it is given",
+    ),
+    "random": (
+        {"weighs": False, "query": lambda self, query, place: query + torch.rand(1)},
+        "query gives other numbers for the same tokens",
+    ),
+    "reads": (
+        {"weighs": False, "reads": "gates", "of_tokens": lambda self, features: features},
+        "of_tokens gives torch.float32 (2, 9, 16)",
+    ),
+}
+
+
+def check(scheme: type) -> None:
+    attention = KernelAttention(WIDTH, HEADS, positions=[scheme]).eval()
+    (part,) = attention.positions.values()
+    check_position(part, attention, torch.randn(2, TOKENS, WIDTH))
+
+
+@pytest.mark.parametrize("name", SOUND_POSITIONS)
+def test_a_sound_scheme_is_let_through(name):
+    check(made(PositionScheme, **SOUND_POSITIONS[name]))
+
+
+@pytest.mark.parametrize("name", BROKEN_POSITIONS)
+def test_a_broken_scheme_is_named(name):
+    body, problem = BROKEN_POSITIONS[name]
+    with pytest.raises(PartError) as caught:
+        check(made(PositionScheme, **body))
+    assert problem in str(caught.value) and caught.value.part.__name__ == "Mine"
+    assert caught.value.hint or caught.value.allowed
+
+
+@pytest.mark.parametrize(
+    ("fact", "method"),
+    [("uses_vector", lambda query, place: place.vector), ("looks_at_tokens", lambda query, place: place.tokens.rank)],
+)
+def test_what_a_scheme_asks_for_without_saying_so_is_told(fact, method):
+    with pytest.raises(AssertionError, match=f"does not say {fact} = True"):
+        check(made(PositionScheme, log_weight=lambda self, query, at_query, at_key: method(query, at_query)))
+
+
+@pytest.mark.parametrize("word", POSITIONS)
+def test_the_schemes_of_kdx_keep_to_their_interface(word):
+    check(POSITIONS[word])
+
+
+@pytest.mark.parametrize(
+    ("forward", "problem"),
+    [
+        (lambda self, positions: positions.unsqueeze(-1) * 0.1, "forward gives torch.float32 (12, 1)"),
+        (lambda self, positions: positions.unsqueeze(-1).expand(-1, WIDTH), "forward gives torch.int64 (12, 16)"),
+        (
+            lambda self, positions: torch.arange(positions.size(-1))[:, None].expand(*positions.shape, WIDTH) / 9,
+            "forward gives another vector for some positions alone",
+        ),
+        (lambda self, positions: torch.rand(*positions.shape, WIDTH), "forward gives other numbers for the same"),
+    ],
+)
+def test_a_broken_encoding_is_named(forward, problem):
+    with pytest.raises(PartError) as caught:
+        check_encoding(made(AbsoluteEncoding, forward=forward)(WIDTH, 1024), WIDTH)
+    assert problem in str(caught.value)
+
+
+def near_by(self, query, key):
+    return 1 / (1 + (query.unsqueeze(-2) - key.unsqueeze(-3)).square().sum(-1))
+
+
+def counted(self, query, key):
+    self.calls = getattr(self, "calls", 0) + 1
+    return near_by(self, query, key) + self.calls
+
+
+def halved(self, query, key):
+    return near_by(self, query.mul_(0.5), key)
+
+
+SOUND_KERNELS = {
+    "a weight": {"gives": "weight", "weight": near_by},
+    "a signed weight": {"gives": "signed weight", "weight": lambda self, query, key: near_by(self, query, key) - 0.5},
+    "a logarithm": {"log_weight": lambda self, query, key: query @ key.transpose(-2, -1)},
+}
+BROKEN_KERNELS = {
+    "nothing": ({}, "neither log_weight nor weight gives numbers"),
+    "no tensor": ({"gives": "weight", "weight": lambda self, query, key: "a"}, "weight gives str for torch.float32"),
+    "a shape": ({"log_weight": lambda self, query, key: query.sum(-1)}, "log_weight gives torch.float32 (2, 2, 9)"),
+    "one number a query": (
+        {"gives": "weight", "weight": lambda self, query, key: query.square().sum(-1, keepdim=True)},
+        "weight gives torch.float32 (2, 2, 9, 1)",
+    ),
+    "a dtype": (
+        {"gives": "weight", "weight": lambda self, query, key: near_by(self, query, key).double()},
+        "weight gives torch.float64 (2, 2, 9, 9)",
+    ),
+    "in place": ({"gives": "weight", "weight": halved}, "it changes the tensors that it is given"),
+    "state": ({"gives": "weight", "weight": counted}, "weight gives other numbers for the same tokens"),
+    "no logarithm": ({"weight": near_by}, "its class says that it gives a logarithm, and weight gives numbers"),
+    "no weight": (
+        {"gives": "weight", "log_weight": near_by},
+        "its class says that it gives a weight, and log_weight gives numbers",
+    ),
+    "below 0": (
+        {"gives": "weight", "weight": lambda self, query, key: near_by(self, query, key) - 0.5},
+        "its class says that it gives a weight, and some are below 0",
+    ),
+}
+
+
+def heads_of(x: Tensor) -> Tensor:
+    return x.view(2, TOKENS, HEADS, -1).transpose(1, 2)
+
+
+def kernel_of(body: dict[str, Any]) -> KernelFunction:
+    return made(KernelFunction, **body)(Settings(WIDTH, HEADS, WIDTH // HEADS))
+
+
+@pytest.mark.parametrize("name", SOUND_KERNELS)
+def test_a_sound_kernel_is_let_through(name):
+    check_kernel(kernel_of(SOUND_KERNELS[name]), heads_of(torch.randn(2, TOKENS, WIDTH)))
+
+
+@pytest.mark.parametrize("name", BROKEN_KERNELS)
+def test_a_broken_kernel_is_named(name):
+    body, problem = BROKEN_KERNELS[name]
+    with pytest.raises(PartError) as caught:
+        check_kernel(kernel_of(body), heads_of(torch.randn(2, TOKENS, WIDTH)))
+    assert problem in str(caught.value) and caught.value.part.__name__ == "Mine"
+    assert caught.value.hint or caught.value.allowed
+
+
+@pytest.mark.parametrize("word", KERNELS)
+def test_the_kernels_of_kdx_keep_to_their_interface(word):
+    check_kernel(KernelAttention(WIDTH, HEADS, kernel=word).eval().kernel, heads_of(torch.randn(2, TOKENS, WIDTH)))
+
+
+COUNTING_KERNEL = made(KernelFunction, gives="weight", weight=counted)
+AHEAD = made(FilterFunction, visible=near)
+COUNTING_SCHEME = made(PositionScheme, log_weight=counting)
+DRAWING = made(AbsoluteEncoding, forward=lambda self, positions: torch.rand(*positions.shape, WIDTH))
+
+
+@pytest.mark.parametrize(
+    ("choices", "part"),
+    [
+        ({"kernel": COUNTING_KERNEL}, COUNTING_KERNEL),
+        ({"filter": AHEAD}, AHEAD),
+        ({"positions": [COUNTING_SCHEME]}, COUNTING_SCHEME),
+        ({"encoding": DRAWING, "positions": ["product"]}, DRAWING),
+    ],
+)
+def test_each_part_of_an_attention_is_looked_at(choices, part):
+    attention, x = KernelAttention(WIDTH, HEADS, **choices).eval(), torch.randn(2, TOKENS, WIDTH)
+    with pytest.raises(PartError) as caught:
+        check_parts(attention, x, past=True, classes=[part])
+    assert caught.value.part is part
+
+
+def test_the_parts_of_these_classes_alone_are_looked_at():
+    one, other = made(FilterFunction, visible=near), made(PositionScheme, **weighing(lambda distance, query: 0.5))
+    attention = KernelAttention(WIDTH, HEADS, filter=one).eval()
+    x = torch.randn(2, TOKENS, WIDTH)
+    check_parts(attention, x, past=True, classes=[other])
+    with pytest.raises(PartError):
+        check_parts(attention, x, past=True, classes=[other, one])
