@@ -557,8 +557,10 @@ class KernelAttention(ContextMixer):
     def _seen(self, projected: _Projected, asked: slice) -> Part:
         """The keys that some of the queries may see."""
         first, start, keys = projected.at_query.start, projected.at_key.start, projected.key.size(2)
-        # Keys from elsewhere may all have to be seen.
-        if first is None or start is None or not projected.masks.own:
+        # Keys from elsewhere may all have to be seen. In a row that is one block all of its own are, and ranges would
+        # have to be compiled anew for each length of it.
+        whole = torch.compiler.is_compiling() and asked == slice(0, projected.query.size(2))
+        if first is None or start is None or not projected.masks.own or whole:
             return slice(0, keys)
         seen = self.filter.seen(range(first + asked.start, first + asked.stop), range(start, start + keys))
         return seen if isinstance(seen, slice) else torch.tensor(seen, device=projected.key.device)
