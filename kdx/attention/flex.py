@@ -5,14 +5,13 @@ all pairs [Dong et al. 2024]. The gradient of a bias is added up in whatever ord
 arithmetic never takes it. On a CPU torch has no gradient of it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import AuxRequest, create_block_mask, flex_attention
 
 from kdx.attention.interfaces import DotProduct
-from kdx.attention.smoother import side_by_side
 
 DEVICE = "cuda"
 # Tokens of a block of the mask. Other lengths than its multiples gave NaN in the gradient
@@ -24,20 +23,22 @@ NARROWEST, WIDEST = 16, 256
 FORMATS: tuple[torch.dtype, ...] = (torch.bfloat16, torch.float16)
 
 
-def takes(query: Tensor, key: Tensor, value: Tensor) -> bool:
-    """Whether it is to be had for rows (…, T, C) of such lengths and widths: in what is compiled, on a GPU."""
+def available(value: Tensor) -> bool:
+    """Whether it is to be had: in what is compiled, on a GPU, in a format of `FORMATS`."""
     if value.device.type != DEVICE or not torch.compiler.is_compiling() or torch.are_deterministic_algorithms_enabled():
         return False
-    lengths, widths = (query.size(-2), key.size(-2)), (query.size(-1), value.size(-1))
-    return (
-        all(length % BLOCK == 0 for length in lengths)
-        and all(NARROWEST <= width <= WIDEST for width in widths)
-        and _format(value) in FORMATS
-    )
+    return _format(value) in FORMATS
+
+
+def fits(dot_product: DotProduct, value: Tensor) -> bool:
+    """Whether it is one of rows of such lengths and widths, all (…, T, C)."""
+    lengths = [rows.size(-2) for rows in dot_product]
+    widths = dot_product[0].size(-1), value.size(-1)
+    return all(length % BLOCK == 0 for length in lengths) and all(NARROWEST <= width <= WIDEST for width in widths)
 
 
 def fused_by_pair(
-    dot_products: Sequence[DotProduct],
+    dot_product: DotProduct,
     value: Tensor,
     *,
     by_distance: Tensor | None = None,
@@ -48,21 +49,21 @@ def fused_by_pair(
 ) -> Tensor:
     """Eq. 2 in one call of flex_attention, within what `torch.compile` compiles.
 
-    The log-weight is the sum of the dot products over √D, as one dot product of concatenated columns, and the bias.
+    The log-weight is the dot product over √D, and the bias.
 
     Args:
-        dot_products, sink, width: as in `kdx.attention.smoother.fused`.
+        dot_product: (B, H, Tq, C) and (B, H, Tk, C).
         value: (B, H, Tk, D)
         by_distance: additive log-weight (H, Tq + Tk - 1) of distances j - i, from -(Tq - 1) on, between the indices of
             queries i and keys j.
         visible: True where a key is seen, from indices of a query and a key, integers (); None gives all.
         padding: True where a key is hidden, (B, Tk).
+        sink, width: as in `kdx.attention.smoother.fused`.
 
     Returns:
         (B, H, Tq, D)
     """
-    query, key = side_by_side(dot_products, value)
-    query, key, value = (rows.to(_format(value)) for rows in (query, key, value))
+    query, key, value = (rows.to(_format(value)) for rows in (*dot_product, value))
     furthest = query.size(2) - 1
 
     def score(product: Tensor, row: Tensor, head: Tensor, asked: Tensor, seen: Tensor) -> Tensor:

@@ -414,7 +414,7 @@ class KernelAttention(ContextMixer):
         """By flex_attention where it is to be had; None: it cannot, or neither a bias nor a mask would be large."""
         raw, query, key, value, at_query, at_key, (own, padding, mask) = projected
         large = query.size(2) * key.size(2) > LARGEST_WHOLE
-        if not large or not own or mask is not None or self._dropout or not flex.takes(query, key, value):
+        if not large or not own or mask is not None or self._dropout or not flex.available(value):
             return None
         kernel, distances = self._dot_product(projected), known(at_query, at_key)
         if kernel is None or distances is None:
@@ -430,12 +430,13 @@ class KernelAttention(ContextMixer):
             elif scheme.weighs:
                 return None
         sparse = self.filter.limits and not self._triangular(projected)
-        if table is None and not sparse:
+        dot_product = smoother.side_by_side(dot_products, value)
+        if (table is None and not sparse) or not flex.fits(dot_product, value):
             return None
         first, start = at_query.start, at_key.start
         assert first is not None and start is not None  # or there are no known distances
         return flex.fused_by_pair(
-            dot_products,
+            dot_product,
             value,
             by_distance=table,
             visible=(lambda i, j: self.filter.visible(i + first, j + start)) if self.filter.limits else None,

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import GraphModule
 from torch.nn.attention import flex_attention
 
@@ -114,7 +116,7 @@ def test_a_sparse_filter(sparse, reach):
 
 
 TOGETHER: list[dict[str, Any]] = [
-    {"positions": ("t5", "rotary"), "filter": "window", "left": 60},
+    {"positions": ("t5", "rotary", "product"), "filter": "window", "left": 60},
     {"positions": ("kerple-log", "alibi"), "filter": "strided", "stride": 48, "kernel": "rbf"},
     {"positions": ("t5", "direct-sum"), "filter": "causal", "normaliser": "learned-sink"},
     {"filter": "window", "left": 60, "kernel": "rbf", "normaliser": "softmax-plus-one"},
@@ -162,6 +164,48 @@ def test_rows_of_other_lengths_are_compiled_once_for_all():
 
 
 @pytest.mark.usefixtures("on_a_cpu")
+def test_layers_with_the_same_filter_have_one_mask_of_blocks():
+    def sorts(layers: int) -> int:
+        def forward(graph: GraphModule, inputs: Any) -> Any:
+            found.append(str(graph.graph).count("aten.sort"))
+            return graph
+
+        found: list[int] = []
+        model = nn.Sequential(*(attention(**SPARSE[0]) for _ in range(layers)))
+        compiler = aot_autograd(fw_compiler=forward, partition_fn=min_cut_rematerialization_partition)
+        torch._dynamo.reset()
+        torch.compile(model, backend=compiler)(draw(1, TOKENS, WIDTH))
+        return found[0]
+
+    assert sorts(2) == sorts(1) > 0
+
+
+class Gradient(Exception):
+    """What a compiler was given to compute the gradient."""
+
+
+@pytest.mark.usefixtures("on_a_cpu")
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("position", ["t5", pytest.param("kerple-power", marks=pytest.mark.long)])
+def test_the_real_compiler_is_asked_for_the_gradient_of_a_bias(position, dynamic):
+    """The formula of a CPU gives none in what is divided into forward and backward, so it is not run."""
+
+    def backward(graph: GraphModule, inputs: Any) -> Any:
+        raise Gradient(graph)
+
+    compiler = aot_autograd(fw_compiler=lambda graph, inputs: graph, bw_compiler=backward)
+    module = attention(positions=(position,), filter="causal")
+    x = draw(2, TOKENS, WIDTH).requires_grad_()
+    output = torch.compile(module, backend=compiler, dynamic=dynamic)(x)
+    with pytest.raises(Gradient) as asked:
+        output.sum().backward()
+    graph = asked.value.args[0].graph
+    assert "flex_attention_backward" in str(graph)
+    (gradients,) = graph.output_node().args
+    assert sum(one is not None for one in gradients) == 1 + len([*module.parameters()])
+
+
+@pytest.mark.usefixtures("on_a_cpu")
 @pytest.mark.parametrize("choices", [{"positions": ("t5",), "filter": "causal"}, SPARSE[3]], ids=str)
 @torch.no_grad()
 def test_half_precision(choices):
@@ -180,6 +224,7 @@ ELSEWHERE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a short row": ({"tokens": 256}, {"positions": ("t5",)}),
     "a length that blocks do not divide": ({"tokens": 400}, {"positions": ("t5",)}),
     "narrow heads": ({}, {"positions": ("t5",), "head_width": 8}),
+    "wide columns": ({}, {"positions": ("t5", "product"), "head_width": 160}),
     "dropout": ({}, {"positions": ("t5",), "dropout": 0.1}),
     "nothing but causal": ({}, {"filter": "causal"}),
     "a bias of the query": ({}, {"positions": ("lookup",)}),
@@ -241,7 +286,7 @@ def test_machine_code_gives_the_same(padded):
     @torch.compile
     def compiled(query: Tensor, key: Tensor, value: Tensor, table: Tensor, padding: Tensor | None) -> Tensor:
         return flex.fused_by_pair(
-            [(query, key)], value, by_distance=table, visible=window.visible, padding=padding, width=WIDTH // HEADS
+            (query, key), value, by_distance=table, visible=window.visible, padding=padding, width=WIDTH // HEADS
         )
 
     i, j = torch.arange(TOKENS)[:, None], torch.arange(TOKENS)
