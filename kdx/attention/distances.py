@@ -4,6 +4,7 @@ Where both stand at consecutive known positions, a row of distances is the row a
 computed once for each distance is laid out over the pairs by a view. Elsewhere each pair is looked up.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,12 +15,29 @@ from kdx.attention.interfaces import Settings, TokenPositions
 from kdx.definitions import option
 
 
-def known(at_query: TokenPositions, at_key: TokenPositions) -> range | None:
+@dataclass(frozen=True)
+class Distances:
+    """From `first` to `last`, one by one. No range: torch.compile would compile anew for each length of one."""
+
+    first: int
+    last: int
+
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return self.last - self.first + 1
+
+    def on(self, device: torch.device) -> Tensor:
+        """Integers (n,)."""
+        return torch.arange(self.first, self.last + 1, device=device)
+
+
+def known(at_query: TokenPositions, at_key: TokenPositions) -> Distances | None:
     """All distances from the last query to the first key up to the first to the last; None: positions not known."""
     if at_query.start is None or at_key.start is None:
         return None
     shift = at_key.start - at_query.start
-    return range(shift - at_query.positions.size(-1) + 1, shift + at_key.positions.size(-1))
+    return Distances(shift - at_query.positions.size(-1) + 1, shift + at_key.positions.size(-1) - 1)
 
 
 def of_pairs(at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
@@ -102,6 +120,8 @@ class DistanceTable(nn.Module):
         if distances is None:
             scores = query @ self.weight.transpose(-2, -1)
             return scores.gather(-1, self._rows(at_query, at_key).expand(*scores.shape[:-1], -1))
+        if torch.compiler.is_compiling():
+            return skew((query @ self.weight.transpose(-2, -1)).index_select(-1, self._row_of_each(distances)))
         before, rows, after = self._span(distances)
         scores = query @ self.weight[:, rows].transpose(-2, -1)
         first, last = scores[..., :1], scores[..., -1:]
@@ -115,21 +135,35 @@ class DistanceTable(nn.Module):
             totals = weights.new_zeros(*weights.shape[:-1], self.weight.size(1))
             index = self._rows(at_query, at_key).expand_as(weights)
             return totals.scatter_add(-1, index, weights).to(self.weight.dtype) @ self.weight
+        if torch.compiler.is_compiling():
+            totals = weights.new_zeros(*weights.shape[:-1], self.weight.size(1))
+            return (
+                totals.index_add(-1, self._row_of_each(distances), unskew(weights)).to(self.weight.dtype) @ self.weight
+            )
         before, rows, after = self._span(distances)
-        inside = len(distances) - before - after
+        inside = distances.number - before - after
         first, totals, last = torch.split(unskew(weights), [before, inside, after], -1)
         totals = totals + F.pad(first.sum(-1, keepdim=True), (0, inside - 1))
         totals = totals + F.pad(last.sum(-1, keepdim=True), (inside - 1, 0))
         return totals.to(self.weight.dtype) @ self.weight[:, rows]
 
-    def _span(self, distances: range) -> tuple[int, slice, int]:
+    def _row_of_each(self, distances: Distances) -> Tensor:
+        """Integers (n,). What `_span` gives would be compiled anew for each relation of a length to the clip."""
+        self._check(distances)
+        return distances.on(self.weight.device).clamp(-self.clip, self.clip) + self.clip
+
+    def _span(self, distances: Distances) -> tuple[int, slice, int]:
         """How many distances have the first row beside its own, the rows, and how many have the last."""
-        first, last = (min(max(end, -self.clip), self.clip) for end in (distances[0], distances[-1]))
-        if self.bounded and (first, last) != (distances[0], distances[-1]):
-            self._refuse(max(-distances[0], distances[-1]))
-        before = min(max(first - distances[0], 0), len(distances) - 1)
+        self._check(distances)
+        first, last = (min(max(end, -self.clip), self.clip) for end in (distances.first, distances.last))
+        before = min(max(first - distances.first, 0), distances.number - 1)
         rows = slice(first + self.clip, last + self.clip + 1)
-        return before, rows, len(distances) - before - (last - first + 1)
+        return before, rows, distances.number - before - (last - first + 1)
+
+    def _check(self, distances: Distances) -> None:
+        farthest = max(-distances.first, distances.last)
+        if self.bounded and farthest > self.clip:
+            self._refuse(farthest)
 
     def _rows(self, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
         distances = of_pairs(at_query, at_key)

@@ -120,12 +120,10 @@ def _gradient(module: TaskModule, norm: float) -> float:
 
 
 def _fault(what: str, found: float, step: int, training: Training) -> ArithmeticFault:
-    if training.precision is not Precision.FP32:
-        remedy = "set training.precision to fp32"
-    elif training.arithmetic is Arithmetic.FAST:
-        remedy = "set training.arithmetic to exact"
-    else:
-        remedy = "try another device, or another version of torch"
+    precise = "training.precision to fp32" if training.precision is not Precision.FP32 else None
+    exact = "training.arithmetic to exact" if training.arithmetic is Arithmetic.FAST else None
+    settings = " or ".join(filter(None, (precise, exact)))
+    remedy = f"set {settings}" if settings else "try another device, or another version of torch"
     # In the one line that is recorded of a failure.
     return ArithmeticFault(
         f"{what} is {found} in {training.precision} at step {step}, and finite in float32 with plain attention: "

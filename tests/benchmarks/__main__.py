@@ -10,6 +10,7 @@ import sys
 from tests.benchmarks import (
     attention,
     decoding,
+    gpu,
     looking,
     overhead,
     peers,
@@ -28,6 +29,7 @@ PARTS = {
     "attention": attention.measure,
     "peers": peers.measure,
     "throughput": throughput.measure,
+    "gpu": gpu.measure,
     "text": text.measure,
     "decoding": decoding.measure,
     "overhead": overhead.measure,

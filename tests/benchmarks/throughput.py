@@ -261,15 +261,16 @@ def _size(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def _spec(preset: str) -> CellSpec:
-    (planned,) = load_grid(f"presets/{preset}").runs
+def preset_of(name: str) -> CellSpec:
+    """Its cell with the positions of the plain loop."""
+    (planned,) = load_grid(f"presets/{name}").runs
     settled = {"position", "inject", "placement", "encoding", "value"}
     fields = planned.cell.spec.model_dump(by_alias=True, exclude=settled)
     return CellSpec.model_validate(fields | {"position": "direct-sum"})
 
 
 def _translation() -> dict[str, float]:
-    spec = _spec("translation-mini")
+    spec = preset_of("translation-mini")
     size = _vocabulary_size(spec)
     generator = np.random.default_rng(0)
     length = generator.normal(2.7, 0.3, PAIRS)
@@ -286,7 +287,7 @@ def _translation() -> dict[str, float]:
 
 
 def _prediction() -> dict[str, float]:
-    spec = _spec("prediction-mini")
+    spec = preset_of("prediction-mini")
     size, length = _vocabulary_size(spec), spec.training.length
     assert length is not None
     stream = np.random.default_rng(0).integers(SPECIAL, size, STREAM, dtype=np.int32)

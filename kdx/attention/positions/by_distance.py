@@ -1,6 +1,5 @@
 """What the schemes share that weigh a pair by its distance alone: a bias for each head, free of the batch."""
 
-import torch
 from torch import Tensor
 
 from kdx.attention.distances import known, of_pairs, skew
@@ -19,5 +18,5 @@ class ByDistance(PositionScheme):
         if distances is None:
             bias = self.bias(of_pairs(at_query, at_key))
             return bias if bias.dim() == 3 else bias.transpose(0, 1)
-        each = self.bias(torch.arange(distances.start, distances.stop, device=query.device))
+        each = self.bias(distances.on(query.device))
         return skew(each.unsqueeze(-2).expand(-1, at_query.positions.size(-1), -1))

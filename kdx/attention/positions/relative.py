@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kdx.attention.distances import known, of_pairs, skew
+from kdx.attention.distances import Distances, known, of_pairs, skew
 from kdx.attention.encodings.sinusoidal import Sinusoidal
 from kdx.attention.interfaces import Part, PositionScheme, Settings, TokenPositions, taken
 from kdx.attention.positions.by_part import ByPart
@@ -62,7 +62,7 @@ class Relative(ByPart):
         if distances is None and self.position_dropout and self.training:
             # A dropped feature of R is dropped for all pairs at that distance, so distances must be gone through.
             pairs = of_pairs(at_query, at_key)
-            distances = range(int(pairs.min()), int(pairs.max()) + 1)
+            distances = Distances(int(pairs.min()), int(pairs.max()))
         if distances is None:
             sinusoid = self.sinusoid(at_key.positions).unsqueeze(-3)
 
@@ -72,14 +72,14 @@ class Relative(ByPart):
 
             return by_columns
         # For each row of the batch, once, where each product of each part would do it again.
-        first, projected = distances.start, self._projected(distances, at_key.positions.device)
+        first, projected = distances.first, self._projected(distances, at_key.positions.device)
         table = projected.expand(query.size(0), -1, -1, -1).contiguous()
 
         def by_distance(query: Tensor, asked: slice, seen: Part) -> Tensor:
             query, at_asked, at_seen = self._asked(query), at_query.part(asked), at_key.part(seen)
             some = known(at_asked, at_seen)
             if some is not None:
-                near = taken(table, slice(some.start - first, some.stop - first))
+                near = taken(table, slice(some.first - first, some.last - first + 1))
                 return skew(query @ near.transpose(-2, -1))
             scores = query @ table.transpose(-2, -1)
             index = of_pairs(at_asked, at_seen) - first
@@ -93,12 +93,12 @@ class Relative(ByPart):
         query = query if self.v is None else query + self.v.unsqueeze(1).to(query.dtype)
         return query / math.sqrt(self.shape[1])
 
-    def _projected(self, distances: range, device: torch.device) -> Tensor:
+    def _projected(self, distances: Distances, device: torch.device) -> Tensor:
         """R W_R at distances from query to key, (H, n, D)."""
         # R is of i - j, the other way round.
-        sinusoid = self.sinusoid(-torch.arange(distances.start, distances.stop, device=device))
+        sinusoid = self.sinusoid(-distances.on(device))
         projected: Tensor = self.projection(F.dropout(sinusoid, self.position_dropout, self.training))
-        return projected.view(len(distances), *self.shape).transpose(0, 1)
+        return projected.view(distances.number, *self.shape).transpose(0, 1)
 
     def _columns(self, query: Tensor, at_query: TokenPositions) -> Tensor:
         """What gives ⟨q, R_(i-j) W_R⟩ as a dot product with the sinusoid of j, (B, H, Tq, M)."""
