@@ -185,7 +185,7 @@ class Gradient(Exception):
 
 
 @pytest.mark.usefixtures("on_a_cpu")
-@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("dynamic", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize("position", ["t5", pytest.param("kerple-power", marks=pytest.mark.long)])
 def test_the_real_compiler_is_asked_for_the_gradient_of_a_bias(position, dynamic):
     """The formula of a CPU gives none in what is divided into forward and backward, so it is not run."""

@@ -144,7 +144,7 @@ def test_a_run_with_a_memory_is_stopped_and_resumed_and_compiles_anew(on_a_cpu, 
     "axes",
     [
         {"position": "lookup", "value": "table"},
-        {"position": "relative", "normaliser": "entmax"},
+        pytest.param({"position": "relative", "normaliser": "entmax"}, marks=pytest.mark.long),
         pytest.param({"position": "product"}, marks=pytest.mark.long),
         pytest.param({"position": "t5", "kernel": "laplacian"}, marks=pytest.mark.long),
     ],
@@ -165,7 +165,7 @@ def test_a_stream_compiles_few_variants(axes, most, home):
     assert graphs() <= most and not counters["graph_break"]
 
 
-@pytest.mark.parametrize("again", [True, False])
+@pytest.mark.parametrize("again", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_long_row_is_computed_in_blocks_and_again_for_the_gradient(again, home, monkeypatch):
     monkeypatch.setattr("kdx.attention.module.BLOCK", 1)
     monkeypatch.setattr("kdx.attention.module.SMALLEST_BLOCK", 8)
@@ -181,6 +181,7 @@ def test_clusters_of_rare_words_divide_the_graph_and_give_the_same(home):
     assert counters["graph_break"]
 
 
+@pytest.mark.long
 def test_half_precision_is_that_of_the_loss_as_it_is_written(home):
     assert_alike(cell("translation", precision="bf16"), home)
     assert_alike(cell("prediction", precision="bf16", axes={"memory": 8}), home)

@@ -1,6 +1,7 @@
 """The inner product of two sinusoids, kept for positions alone, as the logarithm of a factor.
 
-r_h = 8h/H, h = 1 … H, sets the heads apart, as the slopes of ALiBi do. The term of a distance 0 is the largest.
+r_h = 8h/H, h = 1 … H, sets the heads apart, as the slopes of ALiBi do. The term of a distance 0 is the largest. Here p
+counts from 0, as in the sinusoids of Vaswani et al. 2017; in the implementation of NVIDIA's NeMo it counts from 1.
 """
 
 import math
