@@ -44,7 +44,7 @@ def ask_apart(module: str, parts: Iterable[OwnPart], asked: Mapping[str, Any], *
         done = subprocess.run(command, input=sent.encode(), capture_output=True, timeout=limit)
         found = json.loads(done.stdout)
     except subprocess.TimeoutExpired:
-        raise KdxError(f"{words}: a trial on a few tokens does not come to an end") from None
+        raise KdxError(f"{words}: what tries them does not come to an end within {limit:g} s") from None
     except ValueError:
         last = (done.stderr.decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
         problem = f"{words} ended the process that tried it, with code {done.returncode}: {last[-500:]}"
@@ -84,10 +84,11 @@ def answer(work: Callable[[Mapping[str, Any], Callable[[str], None]], Any]) -> N
         # A part that catches whatever is raised goes on.
         signal.signal(signal.SIGALRM, stop_at_once)
         signal.alarm(GRACE)
-        raise TimeoutError("it does not come to an end on a few tokens")
+        raise TimeoutError(f"it does not come to an end within {asked['within']} s")
 
     def stop_at_once(signum: int, frame: FrameType | None) -> None:
-        refuse(KdxError(f"`{trying}` fails: it does not come to an end on a few tokens, and catches what would end it"))
+        slow = f"it does not come to an end within {asked['within']} s, and catches what would end it"
+        refuse(KdxError(f"`{trying}` fails: {slow}"))
 
     def step(words: str) -> None:
         nonlocal trying
