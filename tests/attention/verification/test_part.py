@@ -195,3 +195,10 @@ def test_the_words_of_kdx_hold_on_every_axis(axis, word):
     found = list(findings_of(axis, word, "cpu"))
     assert [one for one in found if not one.holds] == []
     assert {"both paths agree", "both paths agree on long rows", "half precision"} <= {one.proposition for one in found}
+
+
+def test_of_a_filter_that_chooses_by_weights_no_distance_in_half_precision_is_shown():
+    """It may choose another key there, so that none would say anything."""
+    found = list(findings_of("filter", "top-k", "cpu"))
+    assert found and [one for one in found if not one.holds] == []
+    assert "half precision" not in {one.proposition for one in found}
