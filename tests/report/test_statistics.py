@@ -18,6 +18,8 @@ from kdx.report.statistics.rates import p_rates, rate_difference, wilson
 from kdx.report.statistics.seed_effect import seed_effect
 
 finite = st.floats(-1e307, 1e307)
+TINY = Fraction(5e-324)
+"""The smallest double above 0."""
 
 
 def test_spread_divides_by_n_minus_one() -> None:
@@ -56,7 +58,9 @@ def test_mean_lies_among_the_scores_and_spread_is_theirs_by_definition(scores: l
     squares = sum((score - sum(exact) / len(exact)) ** 2 for score in exact)
     # Squared as a fraction, since a fraction has no root and the square of a huge double does not exist.
     variance = squares / (len(scores) - 1)
-    assert abs(Fraction(summary.sd) ** 2 - variance) <= max(variance / 10**12, Fraction(max(scores)) ** 2 / 10**30)
+    assert abs(Fraction(summary.sd) ** 2 - variance) <= max(
+        variance / 10**12, Fraction(max(scores)) ** 2 / 10**30, TINY**2
+    )
 
 
 def test_scores_near_the_largest_double_have_a_mean_and_a_spread() -> None:
@@ -214,8 +218,14 @@ def test_a_weighted_sum_of_cells_has_the_variance_of_its_parts(n: int, draw: int
     assert found
     assert found.value == pytest.approx(sum(w * np.mean(part) for w, part in zip(weights, parts, strict=True)))
     assert found.error == pytest.approx(sqrt(sum(variances)))
-    shares = [v / sum(variances) / (len(part) - 1) for v, part in zip(variances, parts, strict=True)]
-    assert found.df == pytest.approx(1 / max(shares))
+    # A part with fewer scores than another counts as if it spread no less than all together.
+    seeds = [len(part) for part in parts]
+    pooled = sum((k - 1) * np.var(part, ddof=1) for k, part in zip(seeds, parts, strict=True)) / (sum(seeds) - n)
+    freedom = []
+    for own, w, k in zip(variances, weights, seeds, strict=True):
+        part = max(own, w**2 * pooled / k) if k < max(seeds) else own
+        freedom.append((k - 1) * (sum(variances) - own + part) / part)
+    assert found.df == pytest.approx(min(freedom))
 
 
 def test_equivalence_is_two_one_sided_tests() -> None:
@@ -249,28 +259,38 @@ def test_the_paired_test_is_that_of_scipy() -> None:
     assert paired({0: 1.0, 1: 2.0}, {1: 2.0, 2: 3.0}) is None
 
 
-def test_the_effect_of_common_seeds_is_the_f_test_of_the_two_way_table() -> None:
+def test_the_effect_of_common_seeds_agrees_with_the_f_test_of_the_two_way_table() -> None:
     rng = np.random.default_rng(0)
     spread = np.array([1.0, 1.0, 1.0, 1.0])
     table = rng.normal(size=(4, 5)) + rng.normal(size=5)
     # Each row with the same spread, so that scaling by it changes nothing.
     table = (table - table.mean(1, keepdims=True)) / table.std(1, keepdims=True) * spread[:, None]
-    found = seed_effect([dict(enumerate(row)) for row in table])
     between = 4 * ((table.mean(0) - table.mean()) ** 2).sum() / 4
     rest = ((table - table.mean(0) - table.mean(1, keepdims=True) + table.mean()) ** 2).sum() / 12
-    assert found and found.f == pytest.approx(between / rest)
-    assert found.p == pytest.approx(stats.f.sf(found.f, 4, 12))
+    # Scores are normal here, so the permutation test agrees with the F test.
+    found = seed_effect([dict(enumerate(row)) for row in table])
+    assert found == pytest.approx(stats.f.sf(between / rest, 4, 12), abs=0.02)
+
+
+def test_the_effect_of_common_seeds_is_not_tested_where_no_p_value_can_be_small() -> None:
+    """Two cells of two seeds agree by chance half of the time, and of three seeds once in six."""
     assert seed_effect([{0: 1.0, 1: 2.0}]) is None
     assert seed_effect([{0: 1.0, 1: 2.0}, {1: 1.0, 2: 2.0}]) is None
     assert seed_effect([{0: 1.0, 1: 1.0}, {0: 1.0, 1: 2.0}]) is None
+    alike = {0: 0.1, 1: 0.2, 2: 0.4, 3: 0.5}
+    assert seed_effect([{seed: alike[seed] for seed in (0, 1)}] * 5) is None
+    assert seed_effect([{seed: alike[seed] for seed in (0, 1)}] * 6) == 1 / 32
+    assert seed_effect([{seed: alike[seed] for seed in (0, 1, 2)}] * 2) is None
+    assert seed_effect([alike] * 2) == 1 / 24
 
 
-@pytest.mark.parametrize("rows", [[(17.2, 17.2, 16.1), (17.2, 17.2, 16.3)], [(0.1, 0.2, 0.4), (50.3, 50.6, 51.2)]])
-def test_cells_that_move_in_the_same_proportions_have_an_infinite_effect(rows: list[tuple[float, ...]]) -> None:
-    found = seed_effect([dict(enumerate(row)) for row in rows])
-    assert found and (found.f, found.p) == (inf, 0.0)
-    nearly = seed_effect([dict(enumerate(rows[0])), {**dict(enumerate(rows[1])), 1: rows[1][1] + 1e-9}])
-    assert nearly and 1e10 < nearly.f < inf
+@pytest.mark.parametrize(("cells", "n"), [(6, 2), (3, 3), (2, 5)])
+def test_common_seeds_have_no_effect_in_19_of_20_tables_without_one(cells: int, n: int) -> None:
+    """Simulated, with cells that spread very differently."""
+    rng = np.random.default_rng(0)
+    tables = rng.normal(size=(600, cells, n)) * np.exp(rng.normal(size=(600, cells, 1)))
+    hits = sum((seed_effect([dict(enumerate(row)) for row in table]) or 1.0) < 0.05 for table in tables)
+    assert hits / 600 <= 0.05 + 3 * sqrt(0.05 * 0.95 / 600)
 
 
 @pytest.mark.filterwarnings("error")
@@ -281,9 +301,28 @@ def test_numbers_too_large_to_square_have_no_effect_of_common_seeds() -> None:
 
 def test_the_effect_is_hedges() -> None:
     """With 8 degrees of freedom the correction is 0.9027 (Hedges 1981, Table 2: J(8) = 0.9027)."""
-    assert Estimate(2.0, 0.5, 8, 1.0).effect == pytest.approx(2 * 0.9027, abs=1e-4)
-    assert Estimate(2.0, 0.0, 8, 0.0).effect == inf
-    assert isnan(Estimate(2.0, 0.5, 1, 1.0).effect)
+    assert Estimate(2.0, 0.5, 4, 1.0, 8).effect == pytest.approx(2 * 0.9027, abs=1e-4)
+    assert Estimate(2.0, 0.0, 4, 0.0, 8).effect == inf
+    assert isnan(Estimate(2.0, 0.5, 1, 1.0, 1).effect)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_hedges_g_is_unbiased_where_cells_spread_alike(n: int) -> None:
+    """Simulated, two standard deviations apart."""
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(20_000, 2, n)) + np.array([2.0, 0.0])[:, None]
+    effects = [difference(*pair).effect for pair in draws.tolist()]
+    assert np.mean(effects) == pytest.approx(2.0, abs=4 * np.std(effects) / sqrt(20_000))
+
+
+@pytest.mark.parametrize(("n", "noisier"), [((2, 12), 1.0), ((2, 12), 3.0), ((2, 5), 3.0), ((3, 12), 3.0)])
+def test_intervals_of_unequal_numbers_of_seeds_miss_no_more_than_equal_ones(n, noisier) -> None:
+    """Simulated, the cell of few seeds more noisy; with the spreads as observed, 8.1 to 8.7% missed at two seeds."""
+    rng = np.random.default_rng(0)
+    few, many = noisier * rng.normal(size=(8000, n[0])), rng.normal(size=(8000, n[1]))
+    intervals = [difference(*pair).interval() for pair in zip(few.tolist(), many.tolist(), strict=True)]
+    missed = np.mean([not low <= 0 <= high for low, high in intervals])
+    assert missed <= 0.055 + 3 * sqrt(0.05 * 0.95 / 8000)
 
 
 @pytest.mark.parametrize(("n", "comparisons", "sides"), [(2, 1, 2), (3, 1, 2), (3, 10, 1), (5, 10, 1), (10, 30, 2)])
@@ -309,7 +348,7 @@ def test_a_detectable_difference_is_told_however_many_cells_of_two_seeds_a_table
 
 
 def test_seeds_to_show_a_difference_are_enough_and_one_less_is_not() -> None:
-    estimate = Estimate(0.5, 0.4, 2, 0.5)
+    estimate = Estimate(0.5, 0.4, 2, 0.5, 4)
     seeds = estimate.seeds_to_show(0.0, inf, 3)
     assert seeds is not None and seeds > 3
 
@@ -321,13 +360,13 @@ def test_seeds_to_show_a_difference_are_enough_and_one_less_is_not() -> None:
     assert estimate.seeds_to_show(-inf, 1.0, 3) == seeds
     assert estimate.seeds_to_show(0.5 - 1e-9, inf, 3) is None
     assert estimate.seeds_to_show(-1.0, 0.4, 3) is None
-    assert Estimate(0.5, 0.0, 2, 0.0).seeds_to_show(0.0, inf, 3) == 3
+    assert Estimate(0.5, 0.0, 2, 0.0, 4).seeds_to_show(0.0, inf, 3) == 3
 
 
 def test_seeds_to_show_equivalence_keep_both_ends_within_the_margin() -> None:
     """Simulated: with so many seeds, both ends of the 90% interval are within ±1 four times in five."""
     n, df, sd = 4, 12, 1.5
-    seeds = Estimate(0.2, sd * sqrt(2 / n), df, sd).seeds_to_show(-1.0, 1.0, n, level=0.9)
+    seeds = Estimate(0.2, sd * sqrt(2 / n), df, sd, df).seeds_to_show(-1.0, 1.0, n, level=0.9)
     assert seeds
     rng = np.random.default_rng(0)
 

@@ -109,7 +109,9 @@ class ContrastedCells:
         found = [cell.look for cell in (*self.a, *self.b) if cell.look]
         if not found:
             return None
-        return Look(min(one.n for one in found), min(one.first for one in found), max(one.last for one in found))
+        at_width = all(one.at_width for one in found)
+        first, last = min(one.first for one in found), max(one.last for one in found)
+        return Look(min(one.n for one in found), first, last, at_width)
 
     @cached_property
     def compared(self) -> Mapping[str, Cell]:

@@ -187,7 +187,6 @@ def _values(cell: Cell, mark: Mark | None) -> dict[str, Any]:
 
 def _group(group: Group) -> dict[str, Any]:
     low, usual, high = group.spread or (None, None, None)
-    effect = group.seed_effect
     return {
         "task": group.task,
         "metric": group.metric.name,
@@ -200,7 +199,7 @@ def _group(group: Group) -> dict[str, Any]:
         "detectable_difference": group.minimum_detectable_difference,
         "comparisons": group.comparisons,
         "detectable_corrected": group.corrected_minimum_detectable_difference,
-        "seed_effect": {"f": effect.f, "p": effect.p} if effect else None,
+        "p_no_seed_effect": group.seed_effect,
     }
 
 

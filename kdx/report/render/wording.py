@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from math import isfinite, isinf, isnan
+from math import isfinite, isnan
 
 from kdx.grid.plan import Shown
 from kdx.grid.table_layout import Address
@@ -25,6 +25,7 @@ _MOST_NAMED = 4
 """A note names up to so many cells; where there are more, it gives their number."""
 _MOST_VALUES, _LONGEST_WORD = 3, 48
 """A short note names so many values of a factor, each cut to so many letters."""
+_TWO = 2
 _NATS = 3
 """Decimals of a difference in nats."""
 
@@ -253,7 +254,9 @@ def _resolution(table: Table) -> str:
     different = list(dict.fromkeys(shown))
     rest = f"; {len(different) - _MOST_VALUES} more" if len(different) > _MOST_VALUES else ""
     few = "; ".join(different[:_MOST_VALUES])
-    return f"The smallest difference that these seeds can show (80% power{over}): {few}{rest}."
+    # With two seeds a spread has one degree of freedom, and a mark excludes hardly anything.
+    two = "; 2 seeds do not tell cells apart" if any(group.seeds == _TWO for group in able) else ""
+    return f"The smallest difference that these seeds can show (80% power{over}): {few}{rest}{two}."
 
 
 def _name(table: Table, group: Group) -> str:
@@ -285,19 +288,17 @@ def _spread(table: Table, group: Group) -> str:
     low, usual, high = (difference(one, group.metric).lstrip("+") for one in group.spread)
     unit = "nats" if group.metric.in_nats else group.metric.unit
     among = "" if len(table.groups) == 1 else f" ({_name(table, group)})"
-    line = (
-        f"Spread over seeds{among}: standard deviations from {low} to {high} {unit}, root mean square {usual}; in one "
-        f"comparison alone, the smallest difference that two such cells can show is {_size(alone, group.metric)}."
-    )
+    line = f"Spread over seeds{among}: standard deviations from {low} to {high} {unit}, root mean square {usual}"
+    if group.comparisons > 1:
+        size = _size(alone, group.metric)
+        line += f"; in one comparison alone, the smallest difference that two such cells can show is {size}"
+    line += "."
     effect = group.seed_effect
     if effect is not None:
-        line += (
-            f" Effect of common seeds: F = {'∞' if isinf(effect.f) else f'{effect.f:.2f}'}, p {equals(effect.p)}"
-            + (
-                "; they move the cells together, which these comparisons do not use: they are too cautious."
-                if effect.p < 1 - LEVEL
-                else "; pairing by seed would gain nothing."
-            )
+        line += f" Effect of common seeds (permutation test): p {equals(effect)}" + (
+            "; they move the cells together, which these comparisons do not use: they are too cautious."
+            if effect < 1 - LEVEL
+            else ", so none is shown."
         )
     return line
 

@@ -1,52 +1,54 @@
 """Tests whether common seeds move the cells of a table together."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import inf
-from sys import float_info
+from itertools import permutations, product
+from math import factorial
 
-EPSILON = 8 * float_info.epsilon
-"""The relative error of a score's distance from its cell's mean, in the score."""
+from kdx.report.statistics.estimates import LEVEL
 
-
-@dataclass(frozen=True)
-class SeedEffect:
-    """The effect of common seeds; if they move all cells alike, pairing by seed would help."""
-
-    f: float
-    """Variance of the seeds' means over cells, divided by its expectation without a seed effect; infinite where the
-    scores of all cells move in the same proportions."""
-    p: float
-    """The p-value of no seed effect (F test of the two-way table)."""
+_EXACT = 5000
+"""Largest number of arrangements that are all looked at; of more, as many are drawn."""
 
 
-def seed_effect(scores: Sequence[Mapping[int, float]]) -> SeedEffect | None:
-    """Estimates the effect of common seeds in cells; each cell is scaled by its own spread.
+def seed_effect(scores: Sequence[Mapping[int, float]]) -> float | None:
+    """The p-value of no effect of common seeds: if they move all cells alike, pairing by seed helps.
+
+    Each cell is scaled by its own spread. The statistic is the variance of the seeds' means over cells; the test
+    permutes the seeds within each cell, so it holds for any distribution and any spreads.
+
+    Args:
+        scores: of each cell, seed → score.
 
     Returns:
-        None where fewer than two cells spread over at least two common seeds, or the numbers are too large for a
-        double.
+        None where fewer than two cells spread over their common seeds, where even the most extreme arrangement of so
+        few seeds and cells has a p-value of 0.05 or more, or where the numbers are too large for a double.
     """
     import numpy as np
-    from scipy.special import fdtrc
 
     seeds = sorted(set.intersection(*map(set, scores))) if scores else []
     if len(seeds) < 2:
         return None
     table = np.array([[row[seed] for seed in seeds] for row in scores])
-    size = np.abs(table).max(axis=1, keepdims=True)
     with np.errstate(over="ignore", invalid="ignore"):
         table = table - table.mean(axis=1, keepdims=True)
         spread = np.sqrt((table**2).mean(axis=1, keepdims=True))
     if not np.isfinite(spread).all():
         return None
-    spreads = spread[:, 0] > 0
-    table, rounding = (table / np.where(spread > 0, spread, 1))[spreads], (size[spreads] / spread[spreads]) * EPSILON
-    cells = len(table)
-    if cells < 2:
+    table = (table / np.where(spread > 0, spread, 1))[spread[:, 0] > 0]
+    cells, n = table.shape
+    # Only how cells are arranged against the first one counts.
+    arrangements = factorial(n) ** (cells - 1) if cells else 1
+    if 1 / arrangements >= 1 - LEVEL:
         return None
-    between = cells * (table.mean(axis=0) ** 2).sum() / (len(seeds) - 1)
-    rest = ((table - table.mean(axis=0)) ** 2).sum() / ((cells - 1) * (len(seeds) - 1))
-    # What rounding alone leaves of cells that move in the same proportions would be a divisor without meaning.
-    f = float(between / rest) if rest > (rounding**2).sum() else inf
-    return SeedEffect(f, float(fdtrc(len(seeds) - 1, (cells - 1) * (len(seeds) - 1), f)))
+    first, others = table[0], table[1:]
+    if arrangements <= _EXACT:
+        orders = np.array(list(product(permutations(range(n)), repeat=cells - 1)))
+    else:
+        rng = np.random.default_rng(0)
+        orders = rng.permuted(np.broadcast_to(np.arange(n), (_EXACT, cells - 1, n)), axis=2)
+        orders[0] = np.arange(n)  # as observed, which counts as one of them, so that p is never too small
+    means = first + np.take_along_axis(np.broadcast_to(others, orders.shape), orders, axis=2).sum(axis=1)
+    statistics = (means**2).sum(axis=1)
+    observed = ((first + others.sum(axis=0)) ** 2).sum()
+    # Arrangements that are equal but for rounding count as extreme.
+    return float((statistics >= observed * (1 - 1e-9)).mean())

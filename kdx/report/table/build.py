@@ -142,12 +142,11 @@ def _legend(found: Comparisons, comparable: Sequence[ComparableCells], rule: See
     """The meaning of each mark in the table."""
     columns = [column for group in comparable for column in {column for _, column in group.cells}]
     among = "" if len(columns) == len(set(columns)) else ", among cells whose numbers compare"
-    many = f"{found.with_best} comparison{'' if found.with_best == 1 else 's'}"
-    test = "t over all looks" if rule else "Welch's t"
+    test = "over all looks" if rule else "each column by itself"
     meanings = {
         Mark.BEST: f"best mean of its column{among}",
         Mark.NOT_DISTINGUISHABLE: "may be the best as well: with 95% confidence the best of each column is among those "
-        f"so marked and the bold one (Hsu 1984; {test}, {many})",
+        f"so marked and the bold one (Hsu 1984; {test})",
         Mark.UNTESTED: "not compared with it: a single seed, or a score that is not finite, has no spread to judge by"
         + (f"; or {rule.min} seeds have not ended yet" if rule else ""),
     }

@@ -6,8 +6,8 @@ cells alone (`kdx.report.statistics.estimates.contrast`), perplexities by their 
 A table asks two questions, each with its own correction. Which cells differ from the declared baseline? Holm's
 correction covers every such difference of the table. Which cells are worse than the best of their column? The best is
 chosen by the same runs, and the cell that is truly the best must not lose to any of the others by chance, so one-sided
-p-values are multiplied by the number of comparisons over all columns of the table (comparisons with the best, Hsu
-1984; by Bonferroni's correction, which assumes nothing about the spreads).
+p-values are multiplied by the number of comparisons in the column (comparisons with the best, Hsu 1984; by Bonferroni's
+correction, which assumes nothing about the spreads). Each column makes a promise of its own, that its best is marked.
 
 Where a rule decides how many seeds a cell has, each comparison is over the seeds of its last look, which both cells
 have, and allows for all looks.
@@ -29,7 +29,7 @@ from kdx.report.statistics.looks import Look
 from kdx.report.statistics.metric import Metric
 from kdx.report.statistics.multiple_comparisons import holm
 from kdx.report.statistics.power import detectable_errors, minimum_detectable_difference
-from kdx.report.statistics.seed_effect import SeedEffect, seed_effect
+from kdx.report.statistics.seed_effect import seed_effect
 from kdx.report.statistics.until_decided import Followed, PValues, until_decided
 from kdx.report.table.comparable import ComparableCells
 from kdx.report.table.layout import Layout
@@ -61,7 +61,8 @@ class Difference:
     estimate: Estimate | None
     """The difference of the means; None where a cell has a single seed and so no spread."""
     p: float | None = None
-    """The p-value of no difference, or of the cell being no worse than the best; corrected over the table."""
+    """The p-value of no difference, corrected over the table; or of the cell being no worse than the best, corrected
+    over its column."""
     paired: Estimate | None = None
     """The difference by the paired t-test, over the seeds that both cells have."""
     margin: float | None = None
@@ -96,10 +97,11 @@ class Group:
     spread: tuple[float, float, float] | None
     """Standard deviations over seeds of the compared cells: lowest, root mean square, highest; for perplexities in
     nats."""
-    seed_effect: SeedEffect | None
-    """Whether common seeds move the cells alike."""
+    seed_effect: float | None
+    """The p-value of common seeds not moving the cells alike; None where no p-value could be small."""
     comparisons: int
-    """Number of comparisons in the table, for which p-values are corrected."""
+    """Number of comparisons for which a p-value is corrected: all of the table with a baseline, or those of a column
+    with its best, the most of any column."""
     sides: int
     """2 where cells are compared with a baseline, 1 where with the best."""
     over_documents: float = 0.0
@@ -115,7 +117,7 @@ class Group:
 
     @property
     def corrected_minimum_detectable_difference(self) -> float | None:
-        """The same after the correction for all comparisons of the table."""
+        """The same after the correction for all comparisons."""
         return self._detectable(self.comparisons)
 
     def _detectable(self, comparisons: int) -> float | None:
@@ -135,8 +137,6 @@ class Comparisons:
     """Each cell compared with its baseline, or with the best of its column where the table declares none."""
     marks: Mapping[Address, Mark]
     """How cells compare with the best of their column; a cell without a comparison has no mark."""
-    with_best: int
-    """Number of comparisons with the best, over all columns."""
 
 
 def compare(
@@ -152,17 +152,25 @@ def compare(
     with_best = _comparisons_with_best(comparable, best)
     from_best = _differences(comparable, lambda at: best[at][0] if at in best else None, {}, rule)
     from_best = _worse_than_best(from_best, with_best)
-    found, number, sides = from_best, with_best, 1
+    found, number, sides = from_best, None, 1
     if asked.baseline:
         followed = follow(layout, asked, comparable, rule) if rule and decides(asked, layout, rule) else {}
         found = _differences(comparable, baseline_of(layout, asked), asked.margin, rule, followed)
         found = _corrected(found, len(followed))
         number, sides = max(sum(one.p is not None for one in found), len(followed)), 2
     return Comparisons(
-        groups=tuple(_group(one, number, sides, found, fixed=rule is None) for one in comparable),
+        groups=tuple(
+            _group(
+                one,
+                max((with_best.get(at, 0) for at in one.cells), default=0) if number is None else number,
+                sides,
+                found,
+                fixed=rule is None,
+            )
+            for one in comparable
+        ),
         differences=found,
         marks=_marks(layout, best, from_best),
-        with_best=with_best,
     )
 
 
@@ -269,7 +277,7 @@ def _differences(
                 found.append(_difference(group.metric, (at, cell), (against, other), margin))
                 continue
             n = its.n if its else min(cell.ended, other.ended, rule.max)
-            look = Look(n, rule.min, rule.max) if n >= rule.min else None
+            look = Look(n, rule.min, rule.max, bool(rule.widths)) if n >= rule.min else None
             placed, from_ = (at, cell.until(n)), (against, other.until(n))
             found.append(replace(_difference(group.metric, placed, from_, margin, look), followed=its))
     return tuple(found)
@@ -308,20 +316,25 @@ def _best_of_columns(comparable: Sequence[ComparableCells]) -> dict[Address, tup
     return found
 
 
-def _comparisons_with_best(comparable: Sequence[ComparableCells], best: Mapping[Address, tuple[Address, ...]]) -> int:
-    """The number of comparisons with the best: in each column of comparable cells, one fewer than there are cells."""
-    columns: dict[tuple[int, int], set[str]] = {}
-    for index, group in enumerate(comparable):
+def _comparisons_with_best(
+    comparable: Sequence[ComparableCells], best: Mapping[Address, tuple[Address, ...]]
+) -> dict[Address, int]:
+    """Place → the number of comparisons with the best of its column: one fewer than the column has comparable cells."""
+    number = {}
+    for group in comparable:
+        columns: dict[int, set[str]] = {}
         for at, cell in group.cells.items():
             if at in best and cell.compared:
-                columns.setdefault((index, at[1]), set()).add(cell.id)
-    return sum(len(its) - 1 for its in columns.values())
+                columns.setdefault(at[1], set()).add(cell.id)
+        number |= {at: len(columns[at[1]]) - 1 for at in group.cells if at[1] in columns}
+    return number
 
 
-def _worse_than_best(found: Sequence[Difference], comparisons: int) -> tuple[Difference, ...]:
-    """Differences from the best with their p-values, one-sided and multiplied by the number of comparisons."""
+def _worse_than_best(found: Sequence[Difference], comparisons: Mapping[Address, int]) -> tuple[Difference, ...]:
+    """Differences from the best with their p-values, one-sided and multiplied by the comparisons of the column."""
     return tuple(
-        replace(one, p=None if one.estimate is None else min(1.0, comparisons * one.estimate.p_below)) for one in found
+        replace(one, p=None if one.estimate is None else min(1.0, comparisons[one.at] * one.estimate.p_below))
+        for one in found
     )
 
 

@@ -117,7 +117,7 @@ def test_every_place_has_all_keys_in_full_precision() -> None:
                 "detectable_difference": None,
                 "comparisons": 0,
                 "detectable_corrected": None,
-                "seed_effect": None,
+                "p_no_seed_effect": None,
             }
         ],
         "baseline": {},
@@ -163,7 +163,7 @@ def test_what_cells_have_in_common_is_told_with_the_spread_of_their_seeds() -> N
     assert (plain["lowest_sd"], plain["highest_sd"]) == (1.0, 4.0)
     assert plain["usual_sd"] == pytest.approx(sqrt((1 + 16) / 2))
     assert plain["detectable_corrected"] == plain["detectable_difference"] > plain["usual_sd"]
-    assert set(plain["seed_effect"]) == {"f", "p"}
+    assert plain["p_no_seed_effect"] is None  # of two cells with three seeds none can be below 1/6
 
 
 def test_numbers_that_do_not_compare_say_why_and_what_would_compare_them() -> None:

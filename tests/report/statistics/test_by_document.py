@@ -1,5 +1,6 @@
 """The error over documents, against the mean squares of a two-way table and the jackknife by its definition."""
 
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
@@ -112,9 +113,9 @@ def test_more_seeds_leave_the_error_over_documents():
     found = difference(*(rng.normal(size=50) + 0.01 * rng.normal(size=(3, 50)) for _ in range(2)))
     assert found.over_documents == pytest.approx(found.error, rel=0.01)
     value = 2 * found.error
-    moved = Estimate(value, found.error, found.df, found.sd, found.documents, found.over_seeds)
+    moved = replace(found, value=value)
     assert moved.seeds_to_show(0.0, float("inf"), 3) is None
-    assert Estimate(value, found.error, 4, found.sd).seeds_to_show(0.0, float("inf"), 3) is not None
+    assert Estimate(value, found.error, 4, found.sd, 4).seeds_to_show(0.0, float("inf"), 3) is not None
 
 
 def test_the_effect_is_in_standard_deviations_over_seeds_whatever_the_error_is_over():

@@ -195,18 +195,18 @@ def columns(**asked: object) -> Table:
     return tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"], "columns": ["norm"], **asked}]))[0]
 
 
-def test_what_is_worse_than_the_best_is_corrected_for_those_compared_in_all_columns() -> None:
+def test_what_is_worse_than_the_best_is_corrected_for_those_compared_in_its_column() -> None:
     """The best is chosen from the same runs, and a cell may be the best in truth: it is tested against every rival."""
     made = columns()
-    assert made.groups[0].comparisons == 4 and made.groups[0].sides == 1
+    assert made.groups[0].comparisons == 2 and made.groups[0].sides == 1
     assert len(made.differences) == 4
     scores = {at: [*found.scores.values()] for at, found in made.layout.places.items()}
     for one in made.differences:
         assert one.against[0] == 0 and one.against[1] == one.at[1]
-        assert one.p == pytest.approx(min(1.0, 4 * welch(scores[one.at], scores[one.against], sides=1)))
+        assert one.p == pytest.approx(min(1.0, 2 * welch(scores[one.at], scores[one.against], sides=1)))
         assert (made.marks.get(one.at) is Mark.NOT_DISTINGUISHABLE) is (one.p is not None and one.p >= 0.05)
     meaning = made.legend[Mark.NOT_DISTINGUISHABLE]
-    assert "with 95% confidence" in meaning and "Welch's t, 4 comparisons" in meaning
+    assert "with 95% confidence" in meaning and "each column by itself" in meaning
 
 
 def test_a_baseline_corrects_for_its_own_comparisons_and_leaves_the_marks_as_they_are() -> None:
@@ -220,7 +220,6 @@ def test_a_baseline_corrects_for_its_own_comparisons_and_leaves_the_marks_as_the
 
 def test_a_single_rival_is_compared_once_without_a_correction() -> None:
     made = table(kernels=("rbf", "exponential"))
-    assert made.legend[Mark.NOT_DISTINGUISHABLE].endswith("(Hsu 1984; Welch's t, 1 comparison)")
     (one,) = made.differences
     assert one.p == pytest.approx(welch(EXP, RBF, sides=1))
 
@@ -229,7 +228,7 @@ def test_the_best_of_each_column_is_compared_in_each() -> None:
     cells = [cell(kernel, kernel=kernel, labels={"n": n, "kernel": kernel}) for n in "xy" for kernel in KERNELS]
     runs = [one for kernel in KERNELS for one in seeded(kernel, *KERNELS[kernel])]
     (made,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"], "columns": ["n"]}]))
-    assert (made.groups[0].comparisons, made.groups[0].cells) == (4, 3)
+    assert (made.groups[0].comparisons, made.groups[0].cells) == (2, 3)
     assert [one is Mark.BEST for one in marks(made)] == [True, True, False, False, False, False]
 
 
@@ -322,7 +321,7 @@ def test_whether_a_seed_moves_all_cells_alike_is_told() -> None:
     shifted = noise + 10 * np.arange(4)
     together = [one for kernel, its in zip(KERNELS, shifted, strict=True) for one in seeded(kernel, *its)]
     alike, apart = table(*together).groups[0].seed_effect, table().groups[0].seed_effect
-    assert alike and apart and alike.p < 0.001 < apart.p
+    assert alike and apart and alike < 0.01 < apart
 
 
 @pytest.mark.long

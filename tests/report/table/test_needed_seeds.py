@@ -198,7 +198,7 @@ def test_a_comparison_stays_at_its_last_look_when_others_go_on():
 def test_a_decided_cell_is_worse_than_the_best_by_the_rule_too():
     (made,) = tables(of(first(3, exponential=BASE, rbf=FAR)))
     assert (1, 0) not in made.marks
-    assert "t over all looks" in " ".join(tables(of(first(3, exponential=BASE, rbf=NEAR)))[0].legend.values())
+    assert "over all looks" in " ".join(tables(of(first(3, exponential=BASE, rbf=NEAR)))[0].legend.values())
 
 
 def test_the_caption_states_the_rule_and_the_audit_that_it_chose_the_seeds():

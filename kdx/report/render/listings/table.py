@@ -2,7 +2,6 @@
 the settings that searches found."""
 
 from collections.abc import Iterator
-from math import isnan
 
 from kdx.report.render.listings.listing import Listing
 from kdx.report.render.listings.published import published_values
@@ -106,7 +105,7 @@ def _differences(table: Table) -> Listing:
             interval(estimate.interval(), metric) if estimate else "–",
             *([_ratio(estimate, metric)] if nats else []),
             probability(one.p) if one.p is not None else "–",
-            signed(estimate.effect, "effect") if estimate and not isnan(estimate.effect) else "–",
+            signed(estimate.effect, "effect") if estimate else "–",
             str(one.n),
         ]
         if margins:
@@ -126,15 +125,13 @@ def _differences(table: Table) -> Listing:
     correction = f"two-sided, Holm's correction over {over_all}"
     if not table.baseline:
         # The best was chosen by the same runs.
-        correction = (
-            f"that it is no worse, one-sided, times {tested} comparison{'' if tested == 1 else 's'} with the best"
-        )
+        correction = "that it is no worse, one-sided, times the number of comparisons in its column"
     by_rule = any(one.estimate and one.estimate.look for one in found)
+    test = "Student's t" if by_rule else "Student's t, with cautious degrees of freedom,"
     notes = [
         "better by: difference of the means, positive where the cell is better than the one it stands against"
         + ("; of perplexities in nats, with the ratio of the two." if nats else "."),
-        f"p: {_T[by_rule]} from the spread of these two cells alone; {correction}"
-        f"{', over all looks' if by_rule else ''}.",
+        f"p: {test} from the spread of these two cells alone; {correction}{', over all looks' if by_rule else ''}.",
         "95% interval: of each difference alone, not corrected.",
         "effect: in standard deviations over seeds (Hedges' g).",
     ]
@@ -148,10 +145,6 @@ def _differences(table: Table) -> Listing:
         )
     title, key = f"{table.layout.name}: differences from {against}", (table.layout.name, "differences")
     return Listing(title, key, tuple(headers), len(names), tuple(rows), tuple(notes))
-
-
-_T = {False: "Welch's t", True: "Student's t"}
-"""The test of a difference, without a rule for the seeds and with one."""
 
 
 def _ratio(estimate: Estimate | None, metric: Metric) -> str:
