@@ -92,9 +92,9 @@ def claims(
 
 
 def _write(title: str, answers: "Sequence[Answer]", format: Format) -> None:
-    from kdx.report.render.listings.claims import claim
+    from kdx.report.render.listings.claims import claim, not_tested
 
-    listings = [listing for one in answers for listing in claim(one)]
+    listings = [listing for one in answers for listing in claim(one)] + [*not_tested(answers)]
     if format is Format.MARKDOWN:
         from kdx.report.render.markdown import listing_to_markdown, plain
 
@@ -121,6 +121,8 @@ def _counts(settings: "Sequence[SettingVerdict]") -> str:
     counts = {verdict: sum(one.verdict is verdict for one in settings) for verdict in Verdict}
     plural = {Verdict.HOLDS: "hold", Verdict.DOES_NOT_HOLD: "do not hold"}
     text = ", ".join(
-        f"{count} {plural.get(verdict, verdict) if count != 1 else verdict}" for verdict, count in counts.items()
+        f"{count} {plural.get(verdict, verdict) if count != 1 else verdict}"
+        for verdict, count in counts.items()
+        if count or verdict is not Verdict.NOT_TESTED
     )
     return f"{len(settings)} verdict{'' if len(settings) == 1 else 's'}, one a claim and setting: {text}"

@@ -22,7 +22,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_closing_line_counts_the_verdicts_of_each_claim_and_setting() -> None:
     claims = len(load_paper("tsai2019").claims)
     shown = typed("claims", "tsai2019").stderr
-    assert shown == f"{claims} verdicts, one a claim and setting: 0 hold, 0 do not hold, {claims} cannot tell\n"
+    assert (
+        shown
+        == f"{claims} verdicts, one a claim and setting: 0 hold, 0 do not hold, 0 cannot tell, {claims} not tested\n"
+    )
 
 
 def test_without_a_paper_it_is_every_paper_inside_kdx() -> None:
@@ -52,7 +55,7 @@ def test_latex_names_the_packages_that_it_takes_once() -> None:
 
 def test_every_format_has_the_claims() -> None:
     rows = list(csv.DictReader(io.StringIO(typed("claims", "tsai2019", "--format", "csv").stdout)))
-    assert {row["paper"] for row in rows} == {"tsai2019"} and {row["claim_verdict"] for row in rows} == {"cannot tell"}
+    assert {row["paper"] for row in rows} == {"tsai2019"} and {row["claim_verdict"] for row in rows} == {"not tested"}
     assert "<h2>" in typed("claims", "tsai2019", "--format", "html").stdout
     assert typed("claims", "tsai2019", "--format", "markdown").stdout.startswith("# Transformer Dissection")
 

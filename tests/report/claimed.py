@@ -11,6 +11,7 @@ from kdx.report.papers.verdicts import Answer, SettingVerdict, answers
 from kdx.store.records import CellRecord, RunRecord, RunState
 
 HOLDS, FAILS, UNKNOWN = Verdict.HOLDS, Verdict.DOES_NOT_HOLD, Verdict.CANNOT_TELL
+UNTESTED = Verdict.NOT_TESTED
 
 
 RBF, EXP = [30.1, 31.4, 29.8, 30.9], [29.5, 30.2, 29.9, 30.0]
@@ -110,4 +111,9 @@ def known() -> Records:
     return kernels([30.0, 31.1, 32.0], [20.0, 21.0, 22.1], [20.1, 20.9, 22.0])
 
 
-PARTS = {HOLDS: contrast(), FAILS: contrast("exponential", "rbf"), UNKNOWN: contrast("rbf", "linear")}
+PARTS = {
+    HOLDS: contrast(),
+    FAILS: contrast("exponential", "rbf"),
+    UNKNOWN: contrast("exponential", "polynomial"),
+    UNTESTED: contrast("rbf", "linear"),
+}

@@ -10,11 +10,12 @@ from kdx.grid.cell_selector import factors, taken_axes
 from kdx.grid.seed_rule import SeedRule, rule_of
 from kdx.grid.table_layout import is_of_evaluation
 from kdx.grid.words import known_options
-from kdx.report.papers.paper_file import Contrast
+from kdx.report.papers.paper_file import Contrast, ErrorModel
 from kdx.report.selection.cells import Cell, cell_of
 from kdx.report.selection.evaluated import evaluated_cells
 from kdx.report.statistics.by_document import ByDocument, together
 from kdx.report.statistics.estimates import Estimate, Summary, contrast, summarise
+from kdx.report.statistics.exchangeable import exchangeable_error
 from kdx.report.statistics.looks import Look
 from kdx.report.statistics.metric import Metric
 from kdx.store.records import CellRecord, DocumentRecord, RunRecord, SweepRecord
@@ -90,6 +91,9 @@ class ContrastedCells:
     over: tuple[str, ...]
     confounders: tuple[str, ...]
     sides: tuple[tuple[tuple[Cell, ...], tuple[Cell, ...]], ...]
+    error_model: ErrorModel = ErrorModel.OWN_SPREADS
+    others: tuple[Cell, ...] = ()
+    """The other cells of the setting, whose spreads are supposed to be alike; empty under any other error model."""
 
     @property
     def a(self) -> tuple[Cell, ...]:
@@ -115,10 +119,14 @@ class ContrastedCells:
 
     @cached_property
     def compared(self) -> Mapping[str, Cell]:
-        """Cell id → the cell with the seeds that count: of a rule, those of the last look."""
+        """Cell id → the cell with the seeds that count: of a rule, those of the last look; of pairs, common ones."""
         cells = {cell.id: cell for cell in (*self.a, *self.b)}
-        look = self.look
-        return {id: cell.until(look.n) if look and cell.seed_rule else cell for id, cell in cells.items()}
+        if look := self.look:
+            cells = {id: cell.until(look.n) if cell.seed_rule else cell for id, cell in cells.items()}
+        if self.error_model is ErrorModel.PAIRED:
+            common = set.intersection(*(set(cell.scores) for cell in cells.values()))
+            cells = {id: cell.only(common) for id, cell in cells.items()}
+        return cells
 
     @property
     def n(self) -> int:
@@ -135,10 +143,12 @@ class ContrastedCells:
             for side, direction in zip(pair, (sign, -sign), strict=True):
                 for cell in side:
                     weights[cell.id] += direction / len(side)
-        # Evaluations of the same runs are no independent samples, so their scores are added up seed by seed.
+        # Evaluations of the same runs are no independent samples, so their scores are added up seed by seed; and so are
+        # those of all cells that are paired by seed.
         of_runs: dict[tuple[int, ...], list[tuple[float, Cell]]] = {}
         for id, weight in weights.items():
-            runs = tuple(one.run_id for one in cells[id].seeds if one.seed in cells[id].scores)
+            paired = self.error_model is ErrorModel.PAIRED
+            runs = () if paired else tuple(one.run_id for one in cells[id].seeds if one.seed in cells[id].scores)
             of_runs.setdefault(runs, []).append((weight, cells[id]))
         parts: list[tuple[float, Summary]] = []
         documents: list[ByDocument | None] = []
@@ -154,7 +164,11 @@ class ContrastedCells:
             known = [(weight, cell.by_document) for weight, cell in scaled if cell.by_document]
             parts.append((length, summary))
             documents.append(together(known) if len(known) == len(its) else None)
-        return contrast(parts, documents, self.look)
+        alike = None
+        # The small levels of looks need each cell's own spread.
+        if self.error_model is ErrorModel.EXCHANGEABLE and not self.look:
+            alike = exchangeable_error(parts, [one.compared for one in self.others if one.compared])
+        return contrast(parts, documents, self.look, alike)
 
     @property
     def margin(self) -> float | None:
@@ -174,23 +188,31 @@ def named(contrast: Contrast) -> frozenset[str]:
     return frozenset(contrast.a.keys() | contrast.b.keys())
 
 
-def contrasted_cells(contrast: Contrast, runs: RecordedRuns, varied: frozenset[str]) -> dict[str, ContrastedCells]:
+def contrasted_cells(
+    contrast: Contrast,
+    runs: RecordedRuns,
+    varied: frozenset[str],
+    error_model: ErrorModel = ErrorModel.OWN_SPREADS,
+) -> dict[str, ContrastedCells]:
     """Setting → the contrast in it, for each setting that has both sides."""
     options = known_options()
     factors_named = named(contrast)
     follows = following(factors_named) - factors_named
     settings: dict[str, dict[str, tuple[list[CellRecord], list[CellRecord]]]] = {}
+    neighbours: dict[str, list[CellRecord]] = {}
+    alike = error_model is ErrorModel.EXCHANGEABLE
     for record in runs.candidates(contrast):
-        if not _has(record, contrast.where):
-            continue
-        sides_of = [index for index, side in enumerate((contrast.a, contrast.b)) if _has(record, side)]
-        if not sides_of:
+        there = _has(record, contrast.where)
+        sides_of = [index for index, side in enumerate((contrast.a, contrast.b)) if there and _has(record, side)]
+        if not (sides_of or alike):
             continue
         rest = {one: word for one, word in record.spec.words.items() if one not in factors_named | follows}
         recipe = {one: word for one, word in rest.items() if one.startswith(_SETTING) and one not in varied}
         # The selection rule is no factor, but the score depends on it.
         setting = json.dumps([recipe, record.spec.value("select")])
         background = json.dumps({one: word for one, word in rest.items() if one not in recipe and one not in options})
+        if alike and not sides_of:
+            neighbours.setdefault(setting, []).append(record)
         for index in sides_of:
             settings.setdefault(setting, {}).setdefault(background, ([], []))[index].append(record)
     found = {}
@@ -210,7 +232,10 @@ def contrasted_cells(contrast: Contrast, runs: RecordedRuns, varied: frozenset[s
         if sides:
             words = {one: used[0][0].spec.words[one] or "none" for one in SHOWN_FACTORS if one not in varied}
             over, confounders = _unspoken(used, contrast, follows)
-            found[setting] = ContrastedCells(contrast, words, over, confounders, tuple(sides))
+            others = [runs.cell(one, contrast.metric) for one in neighbours.get(setting, ())]
+            found[setting] = ContrastedCells(
+                contrast, words, over, confounders, tuple(sides), error_model, tuple(filter(None, others))
+            )
     return found
 
 

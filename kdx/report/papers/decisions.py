@@ -4,6 +4,9 @@
     no-worse     holds if the lower end is above −margin; does not if the whole interval is below −margin.
     equivalent   holds if the interval is within ±margin (TOST); does not if it is wholly outside.
 
+Each interval but the last is used at one end only, so a verdict that may be false with 5% takes a 90% interval. The
+interval that is shown is the one that decides; where none does, the widest of those that could have.
+
 Where a side diverges, the divergence rates are compared first: a cell that does not converge is worse than one that
 does. While there are too few runs to distinguish the rates, the scores of completed runs decide nothing in favour of
 the side that diverged more often.
@@ -15,8 +18,8 @@ from math import inf
 from typing import NamedTuple
 
 from kdx.report.papers.contrasted_cells import ContrastedCells, lost_runs
-from kdx.report.papers.paper_file import Contrast, Expect
-from kdx.report.statistics.estimates import Estimate
+from kdx.report.papers.paper_file import Contrast, ErrorModel, Expect
+from kdx.report.statistics.estimates import LEVEL, Estimate
 from kdx.report.statistics.metric import Metric
 from kdx.report.statistics.rates import p_rates, rate_difference
 
@@ -32,10 +35,12 @@ class Verdict(StrEnum):
     HOLDS = "holds"
     DOES_NOT_HOLD = "does not hold"
     CANNOT_TELL = "cannot tell"
+    NOT_TESTED = "not tested"
+    """There are no such runs."""
 
 
 class Errors(NamedTuple):
-    """The allowed probability of each verdict being false, in a two-sided comparison."""
+    """The allowed probability of each verdict being false."""
 
     holds: float
     does_not_hold: float
@@ -59,6 +64,8 @@ class ContrastOutcome:
     """Factors, beside the first one that the contrast names, in which all cells of a differ from all cells of b."""
     estimate: Estimate | None = None
     """The gain of a over b: positive is better; for perplexities in nats. None where the seeds allow no estimate."""
+    level: float = LEVEL
+    """The confidence level of `interval`."""
     margin: float | None = None
     """The margin on the same scale."""
     n: int = 0
@@ -77,8 +84,8 @@ class ContrastOutcome:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """95% interval of the estimate."""
-        return self.estimate.interval() if self.estimate else None
+        """The confidence interval of the estimate that decides."""
+        return self.estimate.interval(self.level) if self.estimate else None
 
 
 def decide(one: ContrastedCells, errors: Errors) -> ContrastOutcome:
@@ -89,8 +96,13 @@ def decide(one: ContrastedCells, errors: Errors) -> ContrastOutcome:
     estimate, margin = one.estimate, one.margin
     verdict = _by_rates(one.contrast, diverged, ended, errors) if any(diverged) else None
     contrary = verdict is None and estimate is not None and _contrary(one.contrast, margin, estimate, diverged, ended)
+    level = max(level for *_, level in _regions(one.contrast, margin, errors))
     if verdict is None and estimate and not contrary:
-        verdict = _by_scores(one.contrast, margin, estimate, errors)
+        for possible, low, high, at in _regions(one.contrast, margin, errors):
+            below, above = estimate.interval(at)
+            if low < below and above < high:
+                verdict, level = possible, at
+                break
     more = None
     if verdict is None and estimate and not contrary:
         more = _more_scores(one.contrast, margin, estimate, n, errors)
@@ -106,13 +118,14 @@ def decide(one: ContrastedCells, errors: Errors) -> ContrastOutcome:
         over=one.over,
         confounders=one.confounders,
         estimate=estimate,
+        level=level,
         margin=margin,
         n=n,
         diverged=diverged,
         ended=ended,
         rates=rate_difference(diverged[::-1], ended[::-1]) if any(diverged) else None,
         more=more,
-        reason=_SURVIVORS if contrary else "" if estimate or any(diverged) else "a cell has a single seed",
+        reason=_SURVIVORS if contrary else "" if estimate or any(diverged) else _without_spread(one),
     )
 
 
@@ -141,33 +154,25 @@ def _regions(
 ) -> tuple[tuple[Verdict, float, float, float], ...]:
     """The verdict for an interval that lies wholly between two bounds; the last entry is the level of the interval.
 
-    A one-sided test uses the interval that leaves out as much at one end as the two-sided one does at both.
+    An interval errs at each end with half of what it leaves out. Where one end decides, or both must agree (TOST), it
+    may leave out twice the allowed error; where either end may decide, once.
     """
     margin = margin or 0.0
-    holds, one_sided, does_not = 1 - errors.holds, 1 - 2 * errors.holds, 1 - errors.does_not_hold
-    return {
-        Expect.BETTER: (
-            (Verdict.HOLDS, margin, inf, holds),
-            (Verdict.DOES_NOT_HOLD, -inf, margin, does_not),
-        ),
-        Expect.NO_WORSE: (
-            (Verdict.HOLDS, -margin, inf, one_sided),
-            (Verdict.DOES_NOT_HOLD, -inf, -margin, does_not),
-        ),
-        Expect.EQUIVALENT: (
-            (Verdict.HOLDS, -margin, margin, one_sided),
-            (Verdict.DOES_NOT_HOLD, margin, inf, does_not),
-            (Verdict.DOES_NOT_HOLD, -inf, -margin, does_not),
-        ),
-    }[contrast.expect]
+    holds, does_not, at_either_end = 1 - 2 * errors.holds, 1 - 2 * errors.does_not_hold, 1 - errors.does_not_hold
+    bound = -margin if contrast.expect is Expect.NO_WORSE else margin
+    if contrast.expect is not Expect.EQUIVALENT:
+        return (Verdict.HOLDS, bound, inf, holds), (Verdict.DOES_NOT_HOLD, -inf, bound, does_not)
+    return (
+        (Verdict.HOLDS, -margin, margin, holds),
+        (Verdict.DOES_NOT_HOLD, margin, inf, at_either_end),
+        (Verdict.DOES_NOT_HOLD, -inf, -margin, at_either_end),
+    )
 
 
-def _by_scores(contrast: Contrast, margin: float | None, estimate: Estimate, errors: Errors) -> Verdict | None:
-    for verdict, low, high, at in _regions(contrast, margin, errors):
-        below, above = estimate.interval(at)
-        if low < below and above < high:
-            return verdict
-    return None
+def _without_spread(one: ContrastedCells) -> str:
+    if one.error_model is ErrorModel.PAIRED and all(cell.compared for cell in (*one.a, *one.b)):
+        return "the cells have fewer than two seeds in common"
+    return "a cell has a single seed"
 
 
 def _more_scores(contrast: Contrast, margin: float | None, estimate: Estimate, n: int, errors: Errors) -> int | None:

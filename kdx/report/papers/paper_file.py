@@ -17,6 +17,7 @@
         holds:
           all:
             - {a: {position: product}, b: {position: direct-sum}, where: {task: translation}, expect: better}
+        grids: [tsai2019/table1-mini]
 
 Cells are named by the words of their factors, as in a grid (`kdx.grid.cell_selector`), so they meet those of any grid.
 Tasks, metrics and words that only some sweep has, of parts of one's own, are known where that sweep is at hand.
@@ -108,6 +109,18 @@ class PublishedTable(Section):
     cells: tuple[PublishedCell, ...] = ()
 
 
+class ErrorModel(StrEnum):
+    """What the error of a claim's contrasts is taken from; a claim declares it before there are runs."""
+
+    OWN_SPREADS = "own spreads"
+    """Each cell's own spread over seeds, whatever that of the others."""
+    PAIRED = "paired by seed"
+    """The differences at each seed that all cells have. Exact whatever the spreads; more powerful where a seed moves
+    all cells alike, less where it does not."""
+    EXCHANGEABLE = "exchangeable spreads"
+    """The spreads of all cells of the setting, which are supposed to be alike."""
+
+
 class Expect(StrEnum):
     """What a claim expects of a compared with b."""
 
@@ -161,6 +174,9 @@ class Claim:
     statement: str
     source: str
     holds: Rule
+    error_model: ErrorModel = ErrorModel.OWN_SPREADS
+    grids: tuple[str, ...] = ()
+    """The grids inside kdx that would test it."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +211,22 @@ class _ClaimHead(Section):
     statement: str = Field(min_length=1)
     source: str = ""
     holds: dict[str, Any]
+    pairs: Literal["seed"] | None = None
+    spread: Literal["exchangeable"] | None = None
+    grids: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.pairs and self.spread:
+            hint = "keep one: differences by seed have a spread of their own"
+            raise refuse("spread", "`spread: exchangeable` beside `pairs: seed`", hint=hint)
+        return self
+
+    @property
+    def error_model(self) -> ErrorModel:
+        if self.pairs:
+            return ErrorModel.PAIRED
+        return ErrorModel.EXCHANGEABLE if self.spread else ErrorModel.OWN_SPREADS
 
 
 def shipped() -> tuple[str, ...]:
@@ -262,7 +294,7 @@ def _claim(node: Node, known: _Known, faults: list[KdxError]) -> Iterator[Claim]
         return
     rule = _rule(node.value["holds"], known, faults)
     if rule:
-        yield Claim(head.id, head.statement, head.source, rule)
+        yield Claim(head.id, head.statement, head.source, rule, head.error_model, head.grids)
 
 
 def _rule(node: Node, known: _Known, faults: list[KdxError]) -> Rule | None:

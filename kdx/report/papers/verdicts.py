@@ -48,16 +48,23 @@ class SettingVerdict:
         return tuple(dict.fromkeys(factor for one in held for factor in one.confounders))
 
     @property
+    def supposes_alike(self) -> bool:
+        """Whether an interval supposes that all cells scatter alike, as the claim declares."""
+        return any(one.estimate is not None and one.estimate.own is not None for one in self.outcomes)
+
+    @property
     def more(self) -> int | None:
         """Number of further seeds that would decide every undecided contrast; None if seeds alone cannot."""
-        wanted = [one.more for one in self.outcomes if one.verdict is Verdict.CANNOT_TELL]
+        wanted = [one.more for one in self.outcomes if one.verdict in (Verdict.CANNOT_TELL, Verdict.NOT_TESTED)]
         known = [one for one in wanted if one is not None]
         return max(known) if known and len(known) == len(wanted) else None
 
     def __str__(self) -> str:
-        """The verdict with its confounders, such as `holds, confounded by memory`."""
+        """The verdict with what it supposes and its confounders, such as `holds, confounded by memory`."""
+        decided = self.verdict in (Verdict.HOLDS, Verdict.DOES_NOT_HOLD)
+        supposed = ", if the cells scatter alike" if decided and self.supposes_alike else ""
         doubt = f", confounded by {', '.join(self.confounders)}" if self.verdict is Verdict.HOLDS else ""
-        return f"{self.verdict}{doubt if self.confounders else ''}"
+        return f"{self.verdict}{supposed}{doubt if self.confounders else ''}"
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,11 @@ class Answer:
 
     claim: Claim
     settings: tuple[SettingVerdict, ...]
+
+    @property
+    def tested(self) -> tuple[SettingVerdict, ...]:
+        """The settings that have cells for one of its contrasts."""
+        return tuple(one for one in self.settings if one.verdict is not Verdict.NOT_TESTED)
 
 
 def answers(claims: Iterable[Claim], sweeps: Sequence[SweepRecord]) -> list[Answer]:
@@ -78,12 +90,12 @@ def _answer(claim: Claim, runs: RecordedRuns) -> Answer:
     contrasts = list(_contrasts(claim.holds))
     # A factor that some contrast varies does not define a setting.
     varied = frozenset[str]().union(*(named(one) | following(named(one)) for one in contrasts))
-    comparisons = {id(one): contrasted_cells(one, runs, varied) for one in contrasts}
+    comparisons = {id(one): contrasted_cells(one, runs, varied, claim.error_model) for one in contrasts}
     settings = distinguished({key: one.words for those in comparisons.values() for key, one in those.items()})
     verdicts = [_in_setting(claim, comparisons, key, words) for key, words in settings.items()]
     if not verdicts:
-        nothing = tuple(ContrastOutcome(one, Verdict.CANNOT_TELL, _WHOLE, reason="no such cells") for one in contrasts)
-        verdicts = [SettingVerdict({}, Verdict.CANNOT_TELL, nothing)]
+        nothing = tuple(ContrastOutcome(one, Verdict.NOT_TESTED, _WHOLE, reason="no such cells") for one in contrasts)
+        verdicts = [SettingVerdict({}, Verdict.NOT_TESTED, nothing)]
     return Answer(claim, tuple(verdicts))
 
 
@@ -103,7 +115,7 @@ def _in_setting(
         outcome = (
             decide(found, errors)
             if found
-            else ContrastOutcome(part, Verdict.CANNOT_TELL, errors, reason="no such cells")
+            else ContrastOutcome(part, Verdict.NOT_TESTED, errors, reason="no such cells")
         )
         outcomes.append(outcome)
         return outcome.verdict
@@ -132,7 +144,7 @@ def _contrasts(rule: Rule) -> Iterator[Contrast]:
 
 
 def _together(parts: Sequence[Verdict], *, any: bool) -> Verdict:
-    decisive, other = (Verdict.HOLDS, Verdict.DOES_NOT_HOLD) if any else (Verdict.DOES_NOT_HOLD, Verdict.HOLDS)
+    decisive = Verdict.HOLDS if any else Verdict.DOES_NOT_HOLD
     if decisive in parts:
         return decisive
-    return other if all(part is other for part in parts) else Verdict.CANNOT_TELL
+    return parts[0] if len(set(parts)) == 1 else Verdict.CANNOT_TELL

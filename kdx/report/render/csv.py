@@ -15,7 +15,7 @@ from kdx.report.papers.verdicts import Answer
 from kdx.report.render.rows import to_csv as lines
 from kdx.report.render.wording import setting
 from kdx.report.selection.searched import SearchedCell
-from kdx.report.statistics.estimates import Estimate
+from kdx.report.statistics.estimates import LEVEL, Estimate
 from kdx.report.statistics.randomisation import Randomisation
 from kdx.report.table.comparisons import Difference, Mark
 from kdx.report.table.table import Table
@@ -70,7 +70,8 @@ def claims_to_csv(answers: Sequence[tuple[Paper, Sequence[Answer]]]) -> str:
             "margin": one.contrast.margin,
             "metric": one.metric.name if one.metric else one.contrast.metric,
             "n": one.n,
-            **_estimate(one.estimate),
+            **_estimate(one.estimate, one.level),
+            "level": one.level if one.estimate else None,
             "verdict": one.verdict.value,
             "confounded_by": ", ".join(one.confounders),
             "more_seeds": one.more,
@@ -154,8 +155,8 @@ def _tuned(one: SearchedCell | None, names: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def _estimate(estimate: Estimate | None) -> dict[str, float | None]:
-    low, high = estimate.interval() if estimate else (None, None)
+def _estimate(estimate: Estimate | None, level: float = LEVEL) -> dict[str, float | None]:
+    low, high = estimate.interval(level) if estimate else (None, None)
     return {"better_by": estimate.value if estimate else None, "better_by_low": low, "better_by_high": high}
 
 

@@ -62,6 +62,8 @@ def claim_to_json(answer: Answer) -> dict[str, Any]:
         "id": claim.id,
         "statement": claim.statement,
         "source": claim.source,
+        "error_model": claim.error_model.value,
+        "grids": list(claim.grids),
         "settings": [_setting(one) for one in answer.settings],
     }
 
@@ -232,11 +234,11 @@ def _documents(documents: Documents | None) -> dict[str, Any] | None:
     return asdict(documents) if documents else None
 
 
-def _estimate(estimate: Estimate | None) -> dict[str, Any]:
+def _estimate(estimate: Estimate | None, level: float = LEVEL) -> dict[str, Any]:
     return {
         "better_by": estimate.value if estimate else None,
-        "interval": list(estimate.interval()) if estimate else None,
-        "level": LEVEL,
+        "interval": list(estimate.interval(level)) if estimate else None,
+        "level": level,
         "p": estimate.p if estimate else None,
         "sd": estimate.sd if estimate else None,
         "degrees_of_freedom": estimate.df if estimate else None,
@@ -298,7 +300,7 @@ def _outcome(one: ContrastOutcome) -> dict[str, Any]:
         "confounded_by": list(one.confounders),
         "cells": {"a": list(one.a), "b": list(one.b)},
         "n": one.n,
-        **_estimate(one.estimate),
+        **_estimate(one.estimate, one.level),
         "allowed_errors": one.errors._asdict(),
         "diverged": {"a": one.diverged[0], "b": one.diverged[1]},
         "ended": {"a": one.ended[0], "b": one.ended[1]},

@@ -1,7 +1,7 @@
 """The cell of a table: its seeds, their summary, and the selected run."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -180,7 +180,11 @@ class Cell:
 
     def until(self, n: int) -> "Cell":
         """The cell as its first n seeds make it, by their mean."""
-        seeds = tuple(one for one in self.seeds if one.seed < n)
+        return self.only({one.seed for one in self.seeds if one.seed < n})
+
+    def only(self, kept: Container[int]) -> "Cell":
+        """The cell as some of its seeds make it, by their mean."""
+        seeds = tuple(one for one in self.seeds if one.seed in kept)
         summary = summarise([one.score for one in seeds if one.score is not None])
         state = State.VALUE if summary else State.HOLE
         return replace(self, seeds=seeds, summary=summary, state=state, shown=Shown.MEAN)

@@ -89,6 +89,8 @@ class Estimate:
     """The same with the error over seeds alone; None where this one has no other."""
     look: Look | None = None
     """The look that it was made at, with others allowed for; None: seeds were not added by a rule."""
+    own: "Estimate | None" = None
+    """The same with each cell's own spread, where `error` supposes that spreads are alike; else None."""
 
     @property
     def over_documents(self) -> float:
@@ -97,10 +99,19 @@ class Estimate:
         return sqrt((self.error - over_seeds) * (self.error + over_seeds))
 
     def interval(self, level: float = LEVEL) -> tuple[float, float]:
-        """The confidence interval by Student's t."""
+        """The confidence interval by Student's t.
+
+        Where spreads are supposed to be alike, it is no narrower than the interval by the cells' own spreads that
+        misses twice as often, so that what the cells themselves contradict is not concluded.
+        """
         level = self.look.alone(level) if self.look else level
-        half = _quantile(self.df, (1 + level) / 2) * self.error
+        half = self._half(level)
+        if self.own:
+            half = max(half, self.own._half(_twice(level)))
         return self.value - half, self.value + half
+
+    def _half(self, level: float) -> float:
+        return _quantile(self.df, (1 + level) / 2) * self.error
 
     @property
     def p(self) -> float:
@@ -166,11 +177,22 @@ class Estimate:
         while enough - below > 1:
             middle = (below + enough) // 2
             below, enough = (below, middle) if shown(middle) else (middle, enough)
+        if self.own:
+            by_own = self.own.seeds_to_show(low, high, n, _twice(level), most)
+            return None if by_own is None else max(enough, by_own)
         return enough
 
 
+def _twice(level: float) -> float:
+    """The level of an interval that misses twice as often."""
+    return 1 - 2 * (1 - level)
+
+
 def contrast(
-    parts: Sequence[tuple[float, Summary]], documents: Sequence[ByDocument | None] = (), look: Look | None = None
+    parts: Sequence[tuple[float, Summary]],
+    documents: Sequence[ByDocument | None] = (),
+    look: Look | None = None,
+    alike: tuple[float, float] | None = None,
 ) -> Estimate | None:
     """A weighted sum of means, each cell with its own spread; over documents too, where all cells have the same ones.
 
@@ -186,6 +208,8 @@ def contrast(
         documents: what each cell's scores are document by document; None where that is not known.
         look: the look that it is made at. The degrees of freedom are then those of the cell with the fewest scores,
             since what the noisiest part's are divided by is known too badly for the small levels of a look.
+        alike: standard error over seeds, and its degrees of freedom, if spreads are supposed to be alike
+            (`kdx.report.statistics.exchangeable`).
 
     Returns:
         None where a cell has a single score, or the numbers are too large for a double.
@@ -202,7 +226,11 @@ def contrast(
     sd = hypot(*(sqrt(abs(weight) / total) * (one.sd or 0.0) for weight, one in parts))
     sd_df = float(sum(one.n - 1 for weight, one in parts if weight))
     df = float(min(one.n - 1 for _, one in parts)) if look else _noisiest_freedom(parts, errors, sd_df)
-    return _over_documents(Estimate(value, error, df, sd, sd_df, look=look), [weight for weight, _ in parts], documents)
+    weights = [weight for weight, _ in parts]
+    own = _over_documents(Estimate(value, error, df, sd, sd_df, look=look), weights, documents)
+    if alike is None:
+        return own
+    return replace(_over_documents(Estimate(value, *alike, sd, sd_df, look=look), weights, documents), own=own)
 
 
 def _noisiest_freedom(parts: Sequence[tuple[float, Summary]], errors: Sequence[float], total: float) -> float:

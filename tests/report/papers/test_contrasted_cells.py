@@ -11,7 +11,7 @@ from claimed import (
     HOLDS,
     PRODUCT,
     RBF,
-    UNKNOWN,
+    UNTESTED,
     claim,
     contrast,
     finding,
@@ -67,7 +67,7 @@ def test_what_the_contrast_does_not_name_is_averaged_over() -> None:
 def test_sides_that_differ_in_what_is_not_named_are_not_compared() -> None:
     cells = [cell("rbf", kernel="rbf", norm="pre"), cell("exponential", kernel="exponential", norm="post")]
     found = finding(claim(), cells, [*seeded("rbf", *RBF), *seeded("exponential", *EXP)])
-    assert found.verdict is UNKNOWN and found.setting == {}
+    assert found.verdict is UNTESTED and found.setting == {}
     assert [(one.reason, one.metric, one.n) for one in found.outcomes] == [("no such cells", None, 0)]
 
 
@@ -179,7 +179,7 @@ def test_no_runs_are_no_cells() -> None:
     waiting = [run(each.id, 0, state=RunState.PENDING, id=index) for index, each in enumerate(cells)]
     for found in (answers([claim()], [])[0], told(claim(), cells, []), told(claim(), cells, waiting)):
         (only_one,) = found.settings
-        assert (only_one.verdict, only_one.more, only_one.setting) == (UNKNOWN, None, {})
+        assert (only_one.verdict, only_one.more, only_one.setting) == (UNTESTED, None, {})
         assert [(one.reason, one.more) for one in only_one.outcomes] == [("no such cells", None)]
 
 
@@ -279,7 +279,7 @@ def test_a_claim_may_name_the_lengths_of_several_trainings() -> None:
     (found,) = answer.settings
     assert (found.verdict, len(found.outcomes)) == (Verdict.HOLDS, 1)
     (answer,) = answers([Claim("one", "One.", "", Rule(False, tuple(parts[1:])))], [record])
-    assert [one.verdict for one in answer.settings] == [Verdict.CANNOT_TELL]
+    assert [one.verdict for one in answer.settings] == [Verdict.NOT_TESTED]
 
 
 def test_where_a_rule_added_seeds_the_interval_is_the_one_that_tables_have() -> None:

@@ -11,7 +11,7 @@ from kdx.grid.cell_selector import unknown
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.task_facts import TaskFacts
 from kdx.report.papers.decisions import Verdict
-from kdx.report.papers.paper_file import Contrast, Expect, Paper, Rule, load_paper, shipped
+from kdx.report.papers.paper_file import Contrast, ErrorModel, Expect, Paper, Rule, load_paper, shipped
 from kdx.report.papers.verdicts import answers
 from kdx.vocabulary import Direction
 
@@ -109,6 +109,20 @@ def test_all_faults_are_told_at_once_in_their_order(tmp_path: Path) -> None:
     with pytest.raises(Faults) as caught:
         written(tmp_path, text)
     assert [str(fault.place).rpartition("yaml:")[2] for fault in caught.value.faults] == ["7:28", "8:26", "15:24"]
+
+
+def test_a_claim_declares_how_its_error_is_found_and_what_would_test_it(tmp_path: Path) -> None:
+    (its,) = written(tmp_path, WRITTEN).claims
+    assert (its.error_model, its.grids) == (ErrorModel.OWN_SPREADS, ())
+    for line, model in (("pairs: seed", ErrorModel.PAIRED), ("spread: exchangeable", ErrorModel.EXCHANGEABLE)):
+        text = WRITTEN.replace("    holds:", f"    {line}\n    grids: [tsai2019/table1-mini]\n    holds:")
+        (its,) = written(tmp_path, text).claims
+        assert (its.error_model, its.grids) == (model, ("tsai2019/table1-mini",))
+    both = WRITTEN.replace("    holds:", "    pairs: seed\n    spread: exchangeable\n    holds:")
+    with pytest.raises(Faults, match=r"`spread: exchangeable` beside `pairs: seed`"):
+        written(tmp_path, both)
+    with pytest.raises(Faults, match=r"paper\.yaml:\d+:\d+"):
+        written(tmp_path, WRITTEN.replace("    holds:", "    pairs: document\n    holds:"))
 
 
 def test_two_claims_of_one_id_are_refused(tmp_path: Path) -> None:

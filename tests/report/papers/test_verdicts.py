@@ -11,6 +11,7 @@ from claimed import (
     PRODUCT,
     SUM,
     UNKNOWN,
+    UNTESTED,
     Records,
     claim,
     contrast,
@@ -44,7 +45,7 @@ def test_a_contrast_without_cells_in_a_setting_cannot_be_told_there() -> None:
     here, there = kernels(*GOOD, GOOD[1]), kernels(*GOOD, training={"steps": 10})
     whole, part = told(its, *joined(here, there)).settings
     assert (whole.verdict, part.verdict) == (HOLDS, UNKNOWN)
-    assert [(one.verdict, one.reason) for one in part.outcomes] == [(HOLDS, ""), (UNKNOWN, "no such cells")]
+    assert [(one.verdict, one.reason) for one in part.outcomes] == [(HOLDS, ""), (UNTESTED, "no such cells")]
 
 
 def of_tasks() -> Claim:
@@ -139,6 +140,10 @@ def test_what_does_not_hold_is_not_said_to_be_confounded() -> None:
         ((HOLDS,), HOLDS, HOLDS),
         ((FAILS,), FAILS, FAILS),
         ((UNKNOWN,), UNKNOWN, UNKNOWN),
+        ((UNTESTED,), UNTESTED, UNTESTED),
+        ((UNTESTED, UNTESTED), UNTESTED, UNTESTED),
+        ((HOLDS, UNTESTED), UNKNOWN, HOLDS),
+        ((UNTESTED, UNKNOWN), UNKNOWN, UNKNOWN),
         ((HOLDS, HOLDS), HOLDS, HOLDS),
         ((HOLDS, FAILS), FAILS, HOLDS),
         ((HOLDS, UNKNOWN), UNKNOWN, HOLDS),
@@ -191,14 +196,14 @@ def test_a_claim_needs_as_many_more_as_its_neediest_part_as_far_as_seeds_can_tel
     found = finding(claim(close, closer, PARTS[HOLDS]), *far)
     wanted = [one.more for one in found.outcomes if one.verdict is UNKNOWN]
     assert len(wanted) == 2 and None not in wanted and found.more == max(one for one in wanted if one)
-    assert finding(claim(close, PARTS[UNKNOWN]), *far).more is None
+    assert finding(claim(close, PARTS[UNTESTED]), *far).more is None
 
 
 @pytest.mark.parametrize("name", shipped())
 def test_the_papers_claims_cannot_be_told_from_nothing(name: str) -> None:
     for its in load_paper(name).claims:
         (found,) = answers([its], [])[0].settings
-        assert found.verdict is UNKNOWN
+        assert found.verdict is UNTESTED
         assert {one.reason for one in found.outcomes} == {"no such cells"}
 
 

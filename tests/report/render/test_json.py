@@ -188,7 +188,13 @@ def test_a_claim_has_what_each_setting_says_of_it() -> None:
     runs = [*seeded("rbf", 30.0, 31.0, 32.0), *seeded("exponential", 10.0, 11.0, 12.0)]
     plain = claim_to_json(answers([Claim("c", "It works.", "Sec. 1", Rule(False, (its,)))], [sweep(cells, runs)])[0])
     (setting,) = plain.pop("settings")
-    assert plain == {"id": "c", "statement": "It works.", "source": "Sec. 1"}
+    assert plain == {
+        "id": "c",
+        "statement": "It works.",
+        "source": "Sec. 1",
+        "error_model": "own spreads",
+        "grids": [],
+    }
     (outcome,) = setting.pop("contrasts")
     words = {"task": "translation", "data.corpus": "synthetic", "model.width": "128", "training.steps": "1000"}
     assert setting == {"setting": words, "verdict": "holds", "confounded_by": [], "more_seeds": None}

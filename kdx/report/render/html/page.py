@@ -12,13 +12,14 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup, escape
 
+from kdx.report.papers.decisions import Verdict
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
 from kdx.report.render.html.anchors import cell_anchor, run_anchor
 from kdx.report.render.html.figures import forests, lengths, scatters, searches
 from kdx.report.render.html.learning import Curves, figures_of_curves
 from kdx.report.render.html.runs import Environments, runs_of_cell
-from kdx.report.render.listings.claims import claim
+from kdx.report.render.listings.claims import claim, not_tested
 from kdx.report.render.listings.table import listings
 from kdx.report.render.wording import beside_scores, caption, column_headers, place, sign, spans, words
 from kdx.report.selection.cells import Cell
@@ -77,14 +78,19 @@ def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> Iter
 def claims_to_html(answers: Sequence[tuple[Paper, Sequence[Answer]]], lead: str) -> Iterator[str]:
     """The parts of one page with every claim, its verdict and the comparisons behind it."""
     title = " · ".join(paper.title or paper.name for paper, _ in answers)
-    return _rendered(
-        title=title, lead=lead, claims=[section for _, those in answers for one in those for section in _claim(one)]
-    )
+    sections = [section for _, those in answers for one in those for section in _claim(one)]
+    for _, those in answers:
+        for listing in not_tested(those):
+            verdict = Verdict.NOT_TESTED.value
+            rows = tuple((verdict, *row) for row in listing.rows)
+            listing = replace(listing, headers=("verdict", *listing.headers), rows=rows, names=listing.names + 1)
+            sections.append({"verdict": verdict, "verdict_text": verdict, "title": listing.title, "listing": listing})
+    return _rendered(title=title, lead=lead, claims=sections)
 
 
 def _claim(answer: Answer) -> Iterator[dict[str, Any]]:
     """The sections of a claim, one for each setting, with the verdict of each comparison in the first column."""
-    for found, listing in zip(answer.settings, claim(answer), strict=True):
+    for found, listing in zip(answer.tested, claim(answer), strict=True):
         at = listing.headers.index("verdict")
         headers, *rows = ((line[at], *line[:at], *line[at + 1 :]) for line in (listing.headers, *listing.rows))
         yield {

@@ -1,24 +1,50 @@
 """Listings of the verdicts on claims."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
 
 from kdx.grid.words import owners
 from kdx.report.papers.contrasted_cells import following
 from kdx.report.papers.decisions import ContrastOutcome, Verdict
-from kdx.report.papers.paper_file import Claim, Contrast, Expect
+from kdx.report.papers.paper_file import Claim, Contrast, ErrorModel, Expect
 from kdx.report.papers.verdicts import Answer, SettingVerdict
 from kdx.report.render.listings.listing import Listing
 from kdx.report.render.wording import difference, interval, over, setting, word_of
 
 
 def claim(answer: Answer) -> Iterator[Listing]:
-    """A listing for each setting of a claim, with its contrasts; contrasts without cells stand in a note."""
-    for index, one in enumerate(answer.settings):
+    """A listing for each setting of a claim, with its contrasts; contrasts without cells stand in a note.
+
+    A claim that no run tests has none (`not_tested`).
+    """
+    for index, one in enumerate(answer.tested):
         yield _claim(answer.claim, one, first=index == 0)
+
+
+def not_tested(answers: Sequence[Answer]) -> Iterator[Listing]:
+    """One listing of the claims that no run tests, with the commands that would; none where there is no such claim."""
+    untested = [answer for answer in answers if not answer.tested]
+    if not untested:
+        return
+    yield Listing(
+        title=f"{Verdict.NOT_TESTED.capitalize()}: there are no runs of their cells",
+        key=(Verdict.NOT_TESTED,),
+        headers=("claim", "statement", "tested by"),
+        names=3,
+        rows=tuple((one.claim.id, one.claim.statement, _tested_by(one.claim)) for one in untested),
+        notes=tuple(f"{one.claim.id}: {_missing(one.settings[0])}" for one in untested if not one.claim.grids),
+    )
+
+
+def _tested_by(claim: Claim) -> str:
+    return "; ".join(f"kdx sweep {quote(grid)}" for grid in claim.grids) or "–"
 
 
 def _claim(claim: Claim, found: SettingVerdict, *, first: bool) -> Listing:
     with_cells = [one for one in found.outcomes if one.metric]
+    levels = {one.level for one in with_cells}
+    same = len(levels) == 1
+    at_level = f"{100 * levels.pop():.4g}% interval" if same else "interval"
     # Words that all contrasts share are left out.
     selectors = [_selector(one, found.setting) for one in with_cells]
     varying = [factor for where in selectors for factor in where if len({other.get(factor) for other in selectors}) > 1]
@@ -31,7 +57,7 @@ def _claim(claim: Claim, found: SettingVerdict, *, first: bool) -> Listing:
                 _contrast(one.contrast) + (f" ({words})" if words else ""),
                 _expected(one.contrast),
                 difference(one.estimate.value, one.metric) if one.estimate else "–",
-                interval(one.interval, one.metric) if one.interval else "–",
+                _interval(one, named=not same),
                 str(one.n),
                 str(one.verdict),
                 _more(one),
@@ -42,10 +68,10 @@ def _claim(claim: Claim, found: SettingVerdict, *, first: bool) -> Listing:
     return Listing(
         title=f"{claim.id}: {found}{at}: {claim.statement}",
         key=(claim.id, *found.setting.values()),
-        headers=("a over b", "expected", "a better by", "95% interval", "n", "verdict", "more seeds"),
+        headers=("a over b", "expected", "a better by", at_level, "n", "verdict", "more seeds"),
         names=2,
         rows=tuple(rows),
-        notes=(*notes, *dict.fromkeys(_remarks(found))),
+        notes=(*notes, *dict.fromkeys(_remarks(found, claim.error_model))),
     )
 
 
@@ -81,24 +107,46 @@ def _selector(one: ContrastOutcome, of: Mapping[str, str]) -> dict[str, str]:
     return {factor: word for factor, word in one.contrast.where.items() if factor not in of}
 
 
+def _interval(one: ContrastOutcome, *, named: bool) -> str:
+    if one.interval is None or one.metric is None:
+        return "–"
+    return interval(one.interval, one.metric) + (f" ({100 * one.level:.4g}%)" if named else "")
+
+
 def _more(one: ContrastOutcome) -> str:
     if one.verdict is not Verdict.CANNOT_TELL:
         return ""
     return str(one.more) if one.more is not None else "none in sight"
 
 
-def _remarks(found: SettingVerdict) -> Iterator[str]:
+_FROM = {
+    ErrorModel.OWN_SPREADS: "from the spread of these cells alone, with cautious degrees of freedom",
+    ErrorModel.PAIRED: "of the differences at each seed, as the claim declares",
+    ErrorModel.EXCHANGEABLE: "from the spreads of all cells of the setting",
+}
+
+
+def _remarks(found: SettingVerdict, error_model: ErrorModel) -> Iterator[str]:
     outcomes = found.outcomes
     tested = [one for one in outcomes if one.estimate]
     if tested:
         errors = dict.fromkeys(over(one.estimate.documents) for one in tested if one.estimate)
         nats = any(one.metric and one.metric.in_nats for one in tested)
-        levels = sorted({1 - error for one in tested for error in one.errors})
         yield (
-            f"Differences of means{', of perplexities in nats' if nats else ''}, Welch's t from the spread of these "
-            f"cells alone, over {' or '.join(errors)}; decided at "
-            f"{' and '.join(f'{100 * level:.4g}%' for level in levels)}, since contrasts share 5%; more seeds: for a "
-            "decision with probability 0.8 if the difference stays."
+            f"Differences of means{', of perplexities in nats' if nats else ''}, Student's t {_FROM[error_model]}, "
+            f"over {' or '.join(errors)}. Each interval is the one that decides, at one end where one side is asked "
+            "for; contrasts of a claim share its 5%."
+        )
+        if any(one.more for one in tested):
+            yield (
+                "more seeds: for a decision with probability 0.8 if the difference stays. Seeds added after a look are "
+                "not allowed for; seeds: {min: …, max: …, until: decided} in the grid allows for every look."
+            )
+    if found.supposes_alike:
+        yield (
+            "The claim supposes that all cells of the setting scatter alike over seeds, but for a factor of about e; "
+            "few seeds cannot check that. Where one side scatters 3 to 8 times as much as all other cells, some 10% of "
+            "verdicts are false, not 5%."
         )
     looked = [one for one in tested if one.estimate and one.estimate.look]
     if looked:
@@ -127,10 +175,15 @@ def _remarks(found: SettingVerdict) -> Iterator[str]:
     for one in outcomes:
         if one.reason and one.metric:
             yield f"{_contrast(one.contrast)}: {one.reason}."
-    missing = dict.fromkeys(
+    if missing := _missing(found):
+        yield missing
+
+
+def _missing(found: SettingVerdict) -> str:
+    """The sentence on contrasts without cells; empty where there are none."""
+    contrasts = dict.fromkeys(
         _contrast(one.contrast) + (f" ({where})" if (where := setting(_selector(one, found.setting))) else "")
-        for one in outcomes
+        for one in found.outcomes
         if not one.metric
     )
-    if missing:
-        yield f"No cells here for {'; '.join(missing)}."
+    return f"No cells here for {'; '.join(contrasts)}." if contrasts else ""
