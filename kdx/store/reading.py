@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
@@ -61,6 +62,7 @@ from kdx.store.schema import (
     metric,
     now,
     output,
+    plan,
     run,
     sweep,
     sweep_cell,
@@ -232,7 +234,23 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
     of = SweepRecord(
         row.id, row.name, row.created, row.grid, planned, (), searches=searches.with_trials(connection, row.id)
     )
-    return _of_runs(connection, _planned_in(row.id), of)
+    which = _planned_in(row.id)
+    return replace(_of_runs(connection, which, of), seeds_raised=_seeds_raised(connection, row.id, which))
+
+
+def _seeds_raised(connection: Connection, sweep_id: int, which: ColumnElement[bool]) -> tuple[int, ...]:
+    """How many seeds a sweep had under each plan that added some once a run had completed."""
+    plans = connection.execute(select(plan.c.made, plan.c.grid).where(plan.c.sweep_id == sweep_id).order_by(plan.c.id))
+    numbers = [(made, len(grid.get("seeds", ()))) for made, grid in plans]
+    if len({number for _, number in numbers}) < 2:
+        return ()
+    completed = (attempt.c.outcome == RunState.COMPLETED) & attempt.c.run_id.in_(select(run.c.id).where(which))
+    first = connection.scalar(select(func.min(attempt.c.ended)).where(completed))
+    raised: list[int] = []
+    for (_, before), (made, number) in pairwise(numbers):
+        if first is not None and made > first and number > before:
+            raised += [number] if raised else [before, number]
+    return tuple(raised)
 
 
 def _of_runs(connection: Connection, which: ColumnElement[bool], of: SweepRecord) -> SweepRecord:

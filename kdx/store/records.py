@@ -314,3 +314,6 @@ class SweepRecord:
     """Cell id → under which ids it was known before, for cells of which a word was renamed."""
     searches: tuple[SearchRecord, ...] = ()
     """The searches that its newest plan asks for, with their trials, which are no runs of the sweep."""
+    seeds_raised: tuple[int, ...] = ()
+    """How many seeds it had under each plan that added some once a run had completed, the first plan's before them;
+    empty where none did."""

@@ -28,6 +28,20 @@ class Bleu:
         """BLEU of lines, one a reference."""
         return self._scored("bleu", self._as_it_is, lines, references)
 
+    def sums(self, lines: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+        """The sums that BLEU of lines is made of; those of several texts add up to those of all of them.
+
+        Of n = 1 to 4, how many n-grams the lines have (`ngrams_n`), and how many of them the references have too
+        (`matches_n`); and how many words both have (`words`, `reference_words`).
+        """
+        found = self._as_it_is.corpus_score(lines, [references])
+        return {
+            **{f"matches_{n}": count for n, count in enumerate(found.counts, 1)},
+            **{f"ngrams_{n}": count for n, count in enumerate(found.totals, 1)},
+            "words": found.sys_len,
+            "reference_words": found.ref_len,
+        }
+
     def score_detokenised(self, lines: Sequence[str], references: Sequence[str]) -> float | None:
         """BLEU after the tokenisation of both was undone; None: they are raw text."""
         if self._detokenised is None:

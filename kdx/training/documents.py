@@ -1,6 +1,6 @@
 """What a test measures document by document: sums, from which the error of a score over documents follows."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -17,7 +17,7 @@ class DocumentSums:
     """What a document is, in the singular: `article` or `block`."""
     sums: Mapping[str, list[float]]
     """Quantity → its sum in each document: `targets`, how many there are; `nats`, their -ln p; `right`, how many were
-    predicted."""
+    predicted; of translations those that BLEU is made of (`kdx.training.bleu.Bleu.sums`)."""
 
 
 class ByDocument:
@@ -37,6 +37,13 @@ class ByDocument:
         for name, values in (("targets", torch.ones_like(documents)), *measured.items()):
             counted = torch.bincount(documents, values.double().cpu(), minlength=self._count)
             self._sums[name] = self._sums.get(name, 0) + counted
+
+    def add_each(self, measure: Callable[[list[int]], Mapping[str, float]]) -> None:
+        """Adds what is measured of a whole document, by its items' numbers in the test."""
+        items = [torch.nonzero(self._of_items == document)[:, 0].tolist() for document in range(self._count)]
+        measured = [measure(one) for one in items]
+        for name in measured[0] if measured else ():
+            self._sums[name] = torch.tensor([one[name] for one in measured], dtype=torch.float64)
 
     def sums(self) -> DocumentSums | None:
         """The sums; None where a score has no error over documents: there is one alone, or a sum is no number."""

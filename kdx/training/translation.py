@@ -150,6 +150,10 @@ class TranslationModule(TextModule):
         if self._translates(split):
             lines, references = self.lines(), list(self.corpus.splits[split].references)
             metrics["bleu"] = self.bleu.score(lines, references)
+            if self.by_document:
+                self.by_document.add_each(
+                    lambda its: self.bleu.sums([lines[i] for i in its], [references[i] for i in its])
+                )
             detokenised = self.bleu.score_detokenised(lines, references) if split is Split.TEST else None
             if detokenised is not None:
                 metrics["bleu_detokenised"] = detokenised

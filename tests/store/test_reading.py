@@ -191,6 +191,16 @@ def test_a_database_without_a_sweep_says_so(database: Database, address: str):
     assert reading.runs(database, 1) == ()
 
 
+def test_seeds_that_were_added_once_a_run_had_completed_are_known(database: Database, plan_of):
+    for seeds in (1, 2):  # nothing has run
+        recording.register(database, plan_of(1, seeds), {"seeds": [*range(seeds)]})
+    assert reading.load_sweep(database).seeds_raised == ()
+    finish(database, 1)
+    for seeds in (2, 3, 2, 5):
+        recording.register(database, plan_of(1, seeds), {"seeds": [*range(seeds)]})
+    assert reading.load_sweep(database).seeds_raised == (2, 3, 5)
+
+
 def test_queries_do_not_grow_with_the_sweep(database: Database, plan_of, queries):
     small = recording.register(database, plan_of(1, 1, "small"), {})
     large = recording.register(database, plan_of(20, 10, "large"), {})
@@ -199,8 +209,8 @@ def test_queries_do_not_grow_with_the_sweep(database: Database, plan_of, queries
     assert queries(lambda: reading.runs(database, small)) == 2
     assert queries(lambda: reading.runs(database, large)) == 2
     assert queries(lambda: reading.sweeps(database)) == 2
-    assert queries(lambda: reading.load_sweep(database, "small")) == 16
-    assert queries(lambda: reading.load_sweep(database, "large")) == 16
+    assert queries(lambda: reading.load_sweep(database, "small")) == 17
+    assert queries(lambda: reading.load_sweep(database, "large")) == 17
 
 
 def test_a_sweep_loads_from_a_file_opened_to_read(database: Database, address: str, sweep_id: int):

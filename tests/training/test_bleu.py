@@ -1,7 +1,10 @@
 """BLEU is sacrebleu's, of tokenised text as it stands and after its tokenisation was undone."""
 
+from collections import Counter
+
 import pytest
 import sacrebleu
+from sacrebleu.metrics.bleu import BLEU
 
 from kdx.training.bleu import Bleu
 
@@ -34,3 +37,19 @@ def test_a_metric_is_defined_by_its_signature_once_it_was_scored(tokenised, toke
     told = bleu.definitions("greedy")
     assert f"sacrebleu, greedy: nrefs:1|case:mixed|eff:no|tok:{tokeniser}|" in told["bleu"]
     assert ("detokenised by sacremoses" in told.get("bleu_detokenised", "")) is tokenised
+
+
+def test_the_sums_of_several_texts_add_up_to_the_score_of_all():
+    bleu = Bleu(tokenised=False, language="en")
+    lines = ["The cat sat on the mat.", "A dog barked at a cat today.", "The cat sat on the red mat, and slept."]
+    references = ["The cat is on the mat.", "The dog barked at the cat today.", "The cat sat on the mat, and slept."]
+    sums: Counter[str] = Counter()
+    for line, reference in zip(lines, references, strict=True):
+        sums.update(bleu.sums([line], [reference]))
+    found = BLEU.compute_bleu(
+        correct=[sums[f"matches_{n}"] for n in (1, 2, 3, 4)],
+        total=[sums[f"ngrams_{n}"] for n in (1, 2, 3, 4)],
+        sys_len=sums["words"],
+        ref_len=sums["reference_words"],
+    )
+    assert found.score == bleu.score(lines, references)

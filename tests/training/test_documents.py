@@ -98,3 +98,13 @@ def test_one_document_alone_has_no_spread():
     sums = ByDocument(Documents("block", np.zeros(3, np.int64)))
     sums.add(torch.tensor([0, 1, 2]), nats=torch.ones(3))
     assert sums.sums() is None
+
+
+def test_what_is_measured_of_a_whole_document_is_kept_in_their_order():
+    sums = ByDocument(Documents("block", np.array([0, 0, 1, 2, 2])))
+    sums.add(torch.arange(5), nats=torch.ones(5))
+    sums.add_each(lambda items: {"first": items[0], "items": len(items)})
+    assert sums.sums() == DocumentSums(
+        "block",
+        {"targets": [2.0, 1.0, 2.0], "nats": [2.0, 1.0, 2.0], "first": [0.0, 2.0, 3.0], "items": [2.0, 1.0, 2.0]},
+    )

@@ -87,8 +87,7 @@ def claims_to_csv(answers: Sequence[tuple[Paper, Sequence[Answer]]]) -> str:
 def _values(table: Table, at: Address, difference: Difference | None) -> dict[str, Any]:
     cell, mark = table.layout.places[at], table.marks.get(at)
     summary, draws = cell.summary, max(0, table.layout.fewest - 1)
-    half = cell.half_width
-    low, high = (summary.mean - half, summary.mean + half) if summary and half is not None else (None, None)
+    low, high = cell.interval or (None, None)
     return {
         "metric": cell.metric.recorded,
         "direction": cell.metric.direction.value,

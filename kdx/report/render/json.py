@@ -141,7 +141,6 @@ def search_to_json(one: SearchedCell) -> dict[str, Any]:
 
 def _values(cell: Cell, mark: Mark | None) -> dict[str, Any]:
     summary = cell.summary
-    half = cell.half_width
     return {
         "cell": cell.id,
         "state": cell.state.value,
@@ -158,7 +157,7 @@ def _values(cell: Cell, mark: Mark | None) -> dict[str, Any]:
         "validation": cell.validation,
         "mean": summary.mean if summary else None,
         "sd": summary.sd if summary else None,
-        "interval": [summary.mean - half, summary.mean + half] if summary and half is not None else None,
+        "interval": list(cell.interval) if cell.interval else None,
         "documents": _documents(cell.documents),
         "n": summary.n if summary else 0,
         "expected_best_of": cell.expected_best,

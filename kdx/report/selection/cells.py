@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import takewhile
-from math import isfinite
+from math import isfinite, isnan
 from types import MappingProxyType
 
 from kdx.grid.plan import Shown
 from kdx.grid.seed_rule import SeedRule
 from kdx.report.selection.best_seed import best_seed, standing_runs
-from kdx.report.statistics.by_document import ByDocument, Documents, by_document
+from kdx.report.statistics.by_document import ByDocument, Documents, bleu_by_document, by_document
 from kdx.report.statistics.estimates import LEVEL, Summary, contrast, summarise
 from kdx.report.statistics.expected_best import expected_best
 from kdx.report.statistics.looks import Look
@@ -127,16 +127,21 @@ class Cell:
 
     @cached_property
     def by_document(self) -> ByDocument | None:
-        """How each of `scores` depends on single documents; None where that is not recorded of all, or the metric is no
-        mean over targets."""
-        summed, known = self.metric.summed, [self.sums.get(seed) for seed in self.scores]
+        """How each of `scores` depends on single documents; None where that is not recorded of all, or the metric is
+        neither a mean over targets nor BLEU."""
+        known = [self.sums.get(seed) for seed in self.scores]
         records = [one for one in known if one]
-        if not summed or not records or len(records) < len(known):
+        if not records or len(records) < len(known):
             return None
-        quantity, times = summed
         unit, targets = records[0].unit, records[0].sums["targets"]
-        if any((one.unit, one.sums["targets"]) != (unit, targets) or quantity not in one.sums for one in records):
+        if any((one.unit, one.sums["targets"]) != (unit, targets) for one in records):
             return None
+        if self.metric.name == "bleu":
+            measured = all("words" in one.sums for one in records)
+            return bleu_by_document(unit, targets, [one.sums for one in records]) if measured else None
+        if not self.metric.summed or any(self.metric.summed[0] not in one.sums for one in records):
+            return None
+        quantity, times = self.metric.summed
         return by_document(unit, targets, [one.sums[quantity] for one in records], times=times)
 
     @property
@@ -163,6 +168,14 @@ class Cell:
             return over_seeds
         low, high = mean.interval()
         return (high - low) / 2
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95% interval of the mean, within the metric's scale; None where there is no spread."""
+        half = self.half_width
+        if self.summary is None or half is None or isnan(half):
+            return None
+        return self.metric.within((self.summary.mean - half, self.summary.mean + half))
 
     @property
     def ended(self) -> int:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, isfinite, log, log1p
+from math import exp, inf, isfinite, log, log1p
 
 from kdx.grid.sections import Margin
 from kdx.vocabulary import Direction, Split
@@ -51,6 +51,11 @@ class Metric:
             return None
         return log(score) if self.in_nats else score
 
+    def within(self, bounds: tuple[float, float]) -> tuple[float, float]:
+        """An interval of a mean score, cut off at the ends of the metric's scale, where it has any."""
+        lowest, highest = _SCALES.get(self.whole, (-inf, inf))
+        return max(lowest, bounds[0]), min(highest, bounds[1])
+
     def gain(self, difference: float) -> float:
         """The difference with the sign of an improvement: positive is better."""
         return difference if self.direction is Direction.MAX else -difference
@@ -68,6 +73,12 @@ class Metric:
         return log1p(margin / reference) if self.in_nats else margin
 
 
+_SCALES = {
+    **dict.fromkeys(("bleu", "bleu_detokenised", "accuracy", "macro_f1", "exact_match"), (0.0, 100.0)),
+    **dict.fromkeys(("perplexity", "word_perplexity"), (1.0, inf)),
+    **dict.fromkeys(("loss", "bits_per_byte", "bits_per_dimension", "length_ratio"), (0.0, inf)),
+}
+"""Metric → the lowest and the highest score that there can be."""
 _SUMMED = {"loss": ("nats", 1.0), "perplexity": ("nats", 1.0), "accuracy": ("right", 100.0)}
 
 

@@ -18,7 +18,15 @@ from kdx.report.table.comparable import ComparableCells, comparable_cells, trait
 from kdx.report.table.comparisons import Comparisons, Difference, Mark, baseline_of, compare
 from kdx.report.table.layout import Layout, headers_of, lay_out
 from kdx.report.table.needed_seeds import without_unneeded
-from kdx.report.table.notes import definitions, notes, of_searches, of_sweeps, seeds_by_rule, without_one_rule
+from kdx.report.table.notes import (
+    definitions,
+    notes,
+    of_searches,
+    of_sweeps,
+    seeds_by_rule,
+    seeds_raised,
+    without_one_rule,
+)
 from kdx.report.table.source_variance import source_variances
 from kdx.report.table.table import Table
 from kdx.store.records import SweepRecord
@@ -102,6 +110,7 @@ def _table(
             *of_sweeps(layout, sweep),
             *of_searches(layout, sweep, searches),
             *(seeds_by_rule(layout, found.differences, rule) if rule else without_one_rule(sweep)),
+            *seeds_raised(sweep),
         ),
         definitions=definitions(layout, sweep.provenance),
         searches=searches,

@@ -320,7 +320,7 @@ def _comparisons_with_best(
     comparable: Sequence[ComparableCells], best: Mapping[Address, tuple[Address, ...]]
 ) -> dict[Address, int]:
     """Place → the number of comparisons with the best of its column: one fewer than the column has comparable cells."""
-    number = {}
+    number: dict[Address, int] = {}
     for group in comparable:
         columns: dict[int, set[str]] = {}
         for at, cell in group.cells.items():

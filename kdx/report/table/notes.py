@@ -102,6 +102,17 @@ def seeds_by_rule(layout: Layout, differences: Sequence[Difference], rule: SeedR
         yield f"Not decided yet: {still}."
 
 
+def seeds_raised(sweep: SweepRecord) -> Iterator[str]:
+    """The warnings where seeds were added by hand once results could be read."""
+    for one in sweep.joins or (sweep,):
+        if one.seeds_raised and "seed_rule" not in one.grid:
+            of = f" of {one.name}" if sweep.joins else ""
+            yield (
+                f"Seeds{of} were raised from {' to '.join(map(str, one.seeds_raised))} when results could be read, "
+                "which intervals, marks and p-values do not allow for; seeds: {min: …, max: …, until: decided} would."
+            )
+
+
 def without_one_rule(sweep: SweepRecord) -> Iterator[str]:
     """The warning where some of several sweeps had seeds added by a rule, and others did not, or by another one."""
     if by_rule := [one.name for one in sweep.joins if "seed_rule" in one.grid]:
@@ -170,7 +181,9 @@ def of_searches(layout: Layout, sweep: SweepRecord, searches: Mapping[Address, S
         names = dict.fromkeys(name for one in distinct for name in one.search.space)
         yield (
             f"{cells} those of the best of {' or '.join(map(str, budgets))} trials by {' or '.join(metrics)}, over "
-            f"{', '.join(names)}; no trial is in the table."
+            f"{', '.join(names)}; no trial is in the table. Intervals and marks suppose these settings: another "
+            "search would find others, so two equal cells are told apart in more than 5% of searches, and in more the "
+            "more seeds they have."
         )
     for record, ended in searches_without_winner(sweep):
         name = " / ".join(record.labels.values()) or f"search {record.id[:8]}"

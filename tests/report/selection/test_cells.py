@@ -188,3 +188,15 @@ def test_a_seed_whose_runs_are_out_of_tables_is_missing() -> None:
     assert (of(diverged).state, of(diverged).diverged) == (State.INVALIDATED, 0)
     assert of(diverged, run("a", 1, state=RunState.PENDING)).state is State.HOLE
     assert of(diverged, run("a", 1, state=RunState.FAILED)).state is State.FAILED
+
+
+@pytest.mark.parametrize(
+    ("metric", "task", "score", "expected"),
+    [("bleu", "translation", (98.0, 90.0), (None, 100.0)), ("perplexity", "prediction", (1.2, 4.0), (1.0, None))],
+)
+def test_an_interval_ends_where_its_metric_does(metric, task, score, expected):
+    record = cell("a", task=task, select={"metric": f"valid/{metric}"})
+    found = cell_of(record, scored("a", *((one, one) for one in score)), {}, metric=metric)
+    assert found and found.interval and found.half_width
+    low, high = found.summary.mean - found.half_width, found.summary.mean + found.half_width
+    assert found.interval == (expected[0] or low, expected[1] or high)

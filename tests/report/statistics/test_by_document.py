@@ -7,8 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU
 
-from kdx.report.statistics.by_document import Documents, by_document, document_error, together
+from kdx.report.statistics.by_document import (
+    Documents,
+    bleu_by_document,
+    by_document,
+    document_error,
+    together,
+)
 from kdx.report.statistics.estimates import Estimate, Summary, contrast, summarise
 
 Table = np.ndarray
@@ -123,3 +130,43 @@ def test_the_effect_is_in_standard_deviations_over_seeds_whatever_the_error_is_o
     assert found.over_seeds and found.effect == found.over_seeds.effect
     assert found.sd == found.over_seeds.sd and found.p != found.over_seeds.p
     assert sqrt(found.over_documents**2 + found.over_seeds.error**2) == pytest.approx(found.error)
+
+
+LINES = [
+    ("a man rides a brown horse on the beach", "a man is riding a brown horse on the beach"),
+    ("two dogs run through the wet grass", "two dogs are running through wet grass"),
+    ("a child plays with a red ball in the park", "a small child plays with a red ball in a park"),
+    ("people sit at a long table and eat dinner", "people sit at a long table and eat their dinner"),
+    ("the woman in a blue coat reads a book", "a woman in a blue coat is reading a book"),
+]
+
+
+def bleu_sums(lines: list[tuple[str, str]]) -> dict[str, list[float]]:
+    """The sums of BLEU, each line a document."""
+    bleu = BLEU(tokenize="none", force=True)
+    found = [bleu.corpus_score([line], [[reference]]) for line, reference in lines]
+    return {
+        **{f"matches_{n}": [one.counts[n - 1] for one in found] for n in (1, 2, 3, 4)},
+        **{f"ngrams_{n}": [one.totals[n - 1] for one in found] for n in (1, 2, 3, 4)},
+        "words": [one.sys_len for one in found],
+        "reference_words": [one.ref_len for one in found],
+    }
+
+
+def test_bleu_moves_by_what_it_is_without_each_document():
+    def score(lines: list[tuple[str, str]]) -> float:
+        translations, references = zip(*lines, strict=True)
+        return BLEU(tokenize="none", force=True).corpus_score(translations, [references]).score
+
+    longer = [(f"{line} today", reference) for line, reference in LINES]
+    found = bleu_by_document("block", [1.0] * 5, [bleu_sums(LINES), bleu_sums(longer)])
+    assert found and found.documents == Documents("block", 5)
+    for seed, lines in enumerate((LINES, longer)):
+        without = np.array([score(lines[:d] + lines[d + 1 :]) for d in range(5)])
+        assert found.differences[seed] == pytest.approx(without.mean() - without, abs=1e-9)
+
+
+def test_bleu_that_is_smoothed_is_over_seeds_alone():
+    apart = [("one two three four five", "six seven eight nine ten")] * 3
+    assert bleu_by_document("block", [1.0] * 3, [bleu_sums(apart)]) is None
+    assert bleu_by_document("block", [1.0, 0.0, 0.0], [bleu_sums(LINES[:3])]) is None

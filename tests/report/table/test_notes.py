@@ -1,5 +1,6 @@
 """The caption says how its numbers came about: selection, n, split, metrics, and what stands where no score does."""
 
+from dataclasses import replace
 from math import nan
 from typing import Any
 
@@ -178,3 +179,11 @@ FLAT = (
 )
 def test_only_words_that_stand_in_the_table_are_explained(runs: list[RunRecord], sentences: list[str]) -> None:
     assert notes([cell("rbf", kernel="rbf")], runs)[1:] == sentences
+
+
+def test_seeds_that_were_added_after_a_look_are_said() -> None:
+    cells, runs = two([1.0, 2.0, 3.0], [4.0, 5.0, 6.5])
+    record = replace(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"]}]), seeds_raised=(2, 3))
+    assert tables(record)[0].notes[-1].startswith("Seeds were raised from 2 to 3 when results could be read, which ")
+    by_rule = {**record.grid, "seed_rule": {"min": 2, "max": 3, "until": "decided"}}
+    assert not any("raised" in note for note in tables(replace(record, grid=by_rule))[0].notes)

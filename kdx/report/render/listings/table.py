@@ -50,14 +50,13 @@ def _cells(table: Table) -> Listing:
     rows = []
     for at, cell in cells.items():
         metric, summary = cell.metric.name, cell.summary
-        half = cell.half_width
         row = [
             *table.layout.header(at).values(),
             str(cell.metric),
             str(summary.n if summary else 0),
             rounded(summary.mean, metric) if summary else "–",
             rounded(summary.sd, metric) if summary and summary.sd is not None else "–",
-            interval((summary.mean - half, summary.mean + half), metric) if summary and half is not None else "–",
+            interval(cell.interval, metric) if cell.interval else "–",
         ]
         if draws > 0:
             expected = cell.expected(draws)
