@@ -1,12 +1,15 @@
 """How often the report's statistics err, by simulation: `make calibration` prints the table (DRAWS=200 is quicker).
 
 Each rate is of kdx's own functions (`contrast`, `tables`, `answers`) on scores drawn from a normal distribution. Rates
-of errors are to be at most 5%; a rate of 5% from D draws has a Monte-Carlo standard error of √(0.05 · 0.95 / D).
+of errors are to be at most 5%, but for those marked *, which the report says beside its numbers; a rate of 5% from D
+draws has a Monte-Carlo standard error of √(0.05 · 0.95 / D). The random numbers differ from call to call, unless SEED
+says which.
 """
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import sqrt
 from typing import Any
@@ -16,15 +19,16 @@ import numpy as np
 from kdx.grid.load import load_grid
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.report.papers.decisions import Verdict
-from kdx.report.papers.paper_file import Claim, Contrast, Rule, load_paper
+from kdx.report.papers.paper_file import Claim, Contrast, ErrorModel, Rule, load_paper
 from kdx.report.papers.verdicts import answers
 from kdx.report.statistics.by_document import by_document
 from kdx.report.statistics.estimates import contrast, summarise
+from kdx.report.statistics.seed_effect import seed_effect
 from kdx.report.table.build import tables
 from kdx.report.table.comparisons import Mark
 from kdx.store.records import CellRecord, RunRecord, RunState, SweepRecord
 
-SEEDS = (3, 5, 10)
+SEEDS = (2, 3, 5, 10)
 BLEU, PERPLEXITY = 34.0, 24.0
 SD = {"translation": 0.15, "prediction": 0.08}
 """Over seeds at the paper's scale, in BLEU and in perplexity."""
@@ -92,6 +96,103 @@ def misses(scenario: Scenario, n: int, draws: int, rng: np.random.Generator) -> 
 def _scores(sd: float, n: int, scenario: Scenario, rng: np.random.Generator) -> list[float]:
     lost = scenario.missing + scenario.diverging
     return [float(x) for x in rng.normal(0, sd, n) if rng.random() >= lost]
+
+
+def misses_of_unequal(noisier: float, n: tuple[int, int], draws: int, rng: np.random.Generator) -> Rate:
+    """95% intervals of a difference that miss it, where the noisier cell has fewer seeds."""
+    hits = 0
+    for _ in range(draws):
+        few, many = (summarise(rng.normal(0, sd, k).tolist()) for sd, k in zip((noisier, 1.0), n, strict=True))
+        assert few and many
+        found = contrast([(1.0, few), (-1.0, many)])
+        assert found
+        low, high = found.interval()
+        hits += not low <= 0 <= high
+    return Rate(f"95% interval misses, {n[0]} against {n[1]} seeds", f"{noisier:g} times as noisy", n[0], hits, draws)
+
+
+def seed_effects(cells: int, n: int, draws: int, rng: np.random.Generator) -> Rate:
+    """Tables in which common seeds have no effect, and p is below 0.05."""
+    tables_of = rng.normal(size=(draws, cells, n)) * np.exp(rng.normal(size=(draws, cells, 1)))
+    hits = sum((seed_effect([dict(enumerate(row)) for row in one]) or 1.0) < 0.05 for one in tables_of)
+    return Rate("common seeds have an effect, though they have none", f"{cells} cells", n, hits, draws)
+
+
+def misses_of_tuned(trials: int, n: int, draws: int, rng: np.random.Generator, *, range_end: float = 10.0) -> Rate:
+    """95% intervals of the difference of two equal cells that miss it, each at the best of some noisy trials.
+
+    Both try the same settings, as the random sampler draws them. The loss rises with the square of the distance from
+    the best setting, to `range_end` standard deviations over seeds at the ends of the range.
+    """
+    hits = 0
+    for _ in range(draws):
+        loss = range_end * rng.uniform(-1, 1, trials) ** 2
+        winners = [loss[np.argmin(loss + rng.normal(size=trials))] for _ in range(2)]
+        one, other = (summarise(rng.normal(winner, 1.0, n).tolist()) for winner in winners)
+        assert one and other
+        found = contrast([(1.0, one), (-1.0, other)])
+        assert found
+        low, high = found.interval()
+        hits += not low <= 0 <= high
+    return Rate("interval of equal tuned cells misses*", f"{trials} trials", n, hits, draws)
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """How six cells scatter of which two are compared."""
+
+    name: str
+    sd: str = "equal"
+    shared: float = 0.0
+    """Correlation of cells that have a seed in common."""
+    exchangeable: bool = True
+    """Whether a claim may say so of these spreads."""
+
+    def drawn(self, n: int, effect: float, rng: np.random.Generator) -> Any:
+        """Scores (6, n), the first cell better by `effect`."""
+        sds = {
+            "equal": np.ones(6),
+            "lognormal": np.exp(rng.normal(0, 0.5, 6)),
+            "half": np.repeat([5.0, 1.0], 3)[rng.permutation(6)],
+            "3 times": np.array([3.0, 1, 1, 1, 1, 1]),
+            "8 times": np.array([8.0, 1, 1, 1, 1, 1]),
+        }[self.sd]
+        noise = sqrt(self.shared) * rng.normal(size=n) + sqrt(1 - self.shared) * rng.normal(size=(6, n))
+        return 30 + sds[:, None] * noise + effect * np.eye(6)[0][:, None]
+
+
+SCATTERS = (
+    Scatter("equal spreads"),
+    Scatter("seeds correlate by 0.6", shared=0.6),
+    Scatter("lognormal spreads", "lognormal"),
+    Scatter("half 5 times as noisy", "half", exchangeable=False),
+    Scatter("the better one 3 times", "3 times", exchangeable=False),
+    Scatter("the better one 8 times", "8 times", exchangeable=False),
+)
+
+
+def held(
+    error_model: ErrorModel, scatter: Scatter, effect: float, n: int, draws: int, rng: np.random.Generator
+) -> Rate:
+    """Claims that one cell is better than another, with four more in the table, that hold."""
+    records = [record for record in _table()[0] if record.spec.task == "translation"]
+    one, other = (record.spec.words for record in records[:2])
+    assert one["position"] == other["position"] == "none" != records[2].spec.words["position"]
+    sides = [{"kernel": words["kernel"]} for words in (one, other)]
+    compared = Contrast.model_validate(
+        {"where": {"position": "none"}, "a": sides[0], "b": sides[1], "expect": "better"}
+    )
+    claim = replace(Claim("c", "It is better.", "", Rule(False, (compared,))), error_model=error_model)
+    grid = {"tables": [], "axes": []}
+    hits = 0
+    for _ in range(draws):
+        scores = scatter.drawn(n, effect, rng)
+        runs = [_completed(record, 1000 * i + k, k, scores[i, k]) for i, record in enumerate(records) for k in range(n)]
+        (answer,) = answers([claim], [SweepRecord(1, "t", 0.0, grid, tuple(records), tuple(runs))])
+        hits += answer.settings[0].verdict is Verdict.HOLDS
+    known = not effect and (scatter.exchangeable or error_model is not ErrorModel.EXCHANGEABLE)
+    what = f"better, {error_model}: " + ("holds, though equal" + "*" * (not known) if not effect else f"{effect:g} sd")
+    return Rate(what, scatter.name, n, hits, draws)
 
 
 @dataclass(frozen=True)
@@ -237,10 +338,15 @@ def _runs(
             continue
         state = RunState.DIVERGED if rng.random() < scenario.diverging else RunState.COMPLETED
         known = None if state is RunState.DIVERGED else max(score, 1.01)
-        runs.append(
-            RunRecord(1000 * index + seed, record.id, seed, 0, state, 1, None, None, 1, 0, known, 1, known, None, 1.0)
-        )
+        runs.append(_completed(record, 1000 * index + seed, seed, known, state))
     return runs
+
+
+def _completed(
+    record: CellRecord, id: int, seed: int, score: float | None, state: RunState = RunState.COMPLETED
+) -> RunRecord:
+    score = None if score is None else float(score)
+    return RunRecord(id, record.id, seed, 0, state, 1, None, None, 1, 0, score, 1, score, None, 1.0)
 
 
 def table(draws: int, seed: int = 0) -> Iterator[Rate]:
@@ -250,6 +356,19 @@ def table(draws: int, seed: int = 0) -> Iterator[Rate]:
         for n in SEEDS:
             for cells in (1, 2):
                 yield misses_over_documents(spread, n, 10 * draws, rng, cells=cells)
+    for noisier in (1 / 3, 1.0, 3.0, 8.0):
+        for few, many in ((2, 3), (2, 5), (2, 12), (3, 5), (3, 12)):
+            yield misses_of_unequal(noisier, (few, many), 20 * draws, rng)
+    for cells in (2, 3, 6, 12):
+        for n in SEEDS[:3]:
+            yield seed_effects(cells, n, draws, rng)
+    for trials in (5, 10, 20):
+        for n in SEEDS[1:]:
+            yield misses_of_tuned(trials, n, 5 * draws, rng)
+    for error_model in ErrorModel:
+        for scatter in SCATTERS:
+            for n in SEEDS[:3]:
+                yield held(error_model, scatter, 0.0, n, draws, rng)
     claims: list[Claim] = list(load_paper_once().claims)
     for scenario in SCENARIOS:
         for n in SEEDS:
@@ -268,6 +387,11 @@ def table(draws: int, seed: int = 0) -> Iterator[Rate]:
 def power(draws: int, seed: int = 0) -> Iterator[Rate]:
     """How often each claim holds on the paper's own values, and at wider spreads."""
     rng = np.random.default_rng(seed)
+    for error_model in ErrorModel:
+        for scatter in SCATTERS[:2]:
+            for n in SEEDS[:3]:
+                for effect in (1.0, 2.0, 3.0):
+                    yield held(error_model, scatter, effect, n, draws, rng)
     for sd, spread in ((1.0, "sd 0.15 BLEU, 0.08 perplexity"), (5 / 3, "sd 0.25 BLEU, 0.13 perplexity")):
         for n in SEEDS:
             for claim, its in verdicts(SCENARIOS[0], n, draws, rng, published=True, sd=sd).items():
@@ -285,14 +409,17 @@ def printed(rates: Iterator[Rate]) -> Iterator[str]:
         rows.setdefault((one.what, one.scenario), []).append(one)
     yield f"{'':58} {'':32} " + "  ".join(f"{f'n = {n}':>13}" for n in SEEDS)
     for (what, scenario), its in sorted(rows.items(), key=lambda entry: entry[0][0]):
-        yield f"{what:58} {scenario:32} " + "  ".join(f"{100 * one.rate:5.1f} ± {100 * one.error:3.1f}%" for one in its)
+        rates = {one.n: f"{100 * one.rate:5.1f} ± {100 * one.error:3.1f}%" for one in its}
+        yield f"{what:58} {scenario:32} " + "  ".join(f"{rates.get(n, ''):>13}" for n in SEEDS).rstrip()
 
 
 if __name__ == "__main__":
     many = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    for line in printed(table(many)):
+    drawn_from = int(os.environ.get("SEED", np.random.SeedSequence().entropy % 2**32))  # type: ignore[operator]
+    print(f"SEED={drawn_from}, {many} draws")
+    for line in printed(table(many, drawn_from)):
         print(line, flush=True)
     print()
-    for line in printed(power(max(200, many // 4))):
+    for line in printed(power(max(200, many // 4), drawn_from)):
         print(line, flush=True)
-    print("* told beside it; a mark promises the line below: whichever is the best cell, it is marked (Hsu 1984).")
+    print("* said beside it; a mark promises the line below: whichever is the best cell, it is marked (Hsu 1984).")

@@ -5,7 +5,9 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from calibration import SCENARIOS, SEEDS, SPREADS, Spread, marks, misses, misses_over_documents, table
+from calibration import SCATTERS, SCENARIOS, SEEDS, SPREADS, Spread, held, marks, misses, misses_over_documents, table
+
+from kdx.report.papers.paper_file import ErrorModel
 
 DRAWS = int(os.environ.get("DRAWS", "300"))
 
@@ -13,12 +15,12 @@ DRAWS = int(os.environ.get("DRAWS", "300"))
 @pytest.mark.long
 def test_no_rate_of_an_error_is_above_five_percent() -> None:
     """Within three Monte-Carlo standard errors; 95% intervals at n = 3 miss up to 5.4% where one cell is 8 times as
-    noisy (see `kdx.report.statistics.contrast`)."""
+    noisy, and up to 6.9% at 2 against more (see `kdx.report.statistics.estimates.contrast`)."""
     seed = int(os.environ.get("SEED", np.random.SeedSequence().entropy % 2**32))  # type: ignore[operator]
     print(f"SEED={seed}")
     for one in table(DRAWS, seed):
         if not one.what.endswith("*"):
-            assert one.rate <= 0.054 + 3 * one.error, one
+            assert one.rate <= (0.069 if "2 against" in one.what else 0.054) + 3 * one.error, one
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda one: one.name)
@@ -44,7 +46,7 @@ def _too_wide(spread: Spread, n: int, cells: int) -> bool:
 @pytest.mark.parametrize("spread", SPREADS, ids=lambda one: one.name)
 def test_intervals_over_documents_cover_93_to_97_percent(spread, cells) -> None:
     rng = np.random.default_rng(0)
-    for n in (2, *SEEDS):
+    for n in SEEDS:
         one = misses_over_documents(spread, n, 4000, rng, cells=cells)
         assert one.rate <= 0.07, one
         assert one.rate >= 0.03 or _too_wide(spread, n, cells), one
@@ -60,3 +62,18 @@ def test_intervals_over_documents_miss_no_more_than_they_say(spread) -> None:
 def test_the_marked_cells_hold_the_best() -> None:
     missing, _ = marks(SCENARIOS[0], 3, 100, np.random.default_rng(0))
     assert missing.rate <= 0.05 + 3 * missing.error
+
+
+@pytest.mark.parametrize(
+    ("error_model", "found"),
+    [(ErrorModel.OWN_SPREADS, 0.54), (ErrorModel.PAIRED, 0.49), (ErrorModel.EXCHANGEABLE, 0.69)],
+)
+def test_a_claim_of_two_standard_deviations_is_found_at_three_seeds(error_model, found) -> None:
+    rate = held(error_model, SCATTERS[0], 2.0, 3, 200, np.random.default_rng(0))
+    assert abs(rate.rate - found) <= 3 * sqrt(0.25 / 200)
+
+
+@pytest.mark.parametrize("error_model", list(ErrorModel))
+def test_a_claim_of_equal_cells_holds_in_no_more_than_five_percent(error_model) -> None:
+    rate = held(error_model, SCATTERS[2], 0.0, 3, 200, np.random.default_rng(0))
+    assert rate.rate <= 0.05 + 3 * rate.error

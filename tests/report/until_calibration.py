@@ -5,6 +5,7 @@ Several cells are compared with one baseline, by Holm's correction, from 3 to 12
 where there is none, or an equality within a margin that is not there; of several comparisons, in any.
 """
 
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -64,6 +65,9 @@ NULLS = (
 EFFECTS = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0)
 """Differences in standard deviations over seeds."""
 
+WIDTHS = (0.3, 0.5, 0.75, 1.0, 1.5, 2.5)
+"""Half-widths of intervals, in standard deviations over seeds."""
+
 
 def drawn(scores: Scores, effect: float, rng: np.random.Generator) -> list[list[float | None]]:
     """Scores by seed, of the baseline first; None where a run diverges."""
@@ -113,6 +117,26 @@ def false_equalities(scores: Scores, draws: int, rng: np.random.Generator) -> fl
     return sum(followed(scores, -margin, rng, margin)[0].decided for _ in range(draws)) / draws
 
 
+def wide_misses(width: float, draws: int, rng: np.random.Generator, first: int = FIRST) -> tuple[float, float]:
+    """Share of 95% intervals that miss the mean where seeds are added until they are narrow, and mean seeds.
+
+    Args:
+        width: the half-width that is asked for, in standard deviations.
+    """
+    missed = seeds = 0
+    for _ in range(draws):
+        scores = rng.normal(size=LAST).tolist()
+        for n in range(first, LAST + 1):
+            summary = summarise(scores[:n])
+            assert summary
+            half = summary.half_width_at(Look(n, first, LAST, at_width=True).alone(0.95))
+            assert half is not None
+            if half <= width or n == LAST:
+                missed, seeds = missed + (abs(summary.mean) > half), seeds + n
+                break
+    return missed / draws, seeds / draws
+
+
 def saved(scores: Scores, effect: float, draws: int, rng: np.random.Generator) -> tuple[float, float, float]:
     """Share of comparisons that are decided, mean seeds of a cell, and mean seeds of the baseline."""
     decided, seeds, of_baseline = 0, 0, 0
@@ -139,6 +163,10 @@ def lines(draws: int, seed: int = 0) -> Iterator[str]:
     for scores in NULLS:
         if scores.cells == 1 and not scores.perplexity:
             yield f"  {scores.name:40} {100 * false_equalities(scores, draws, rng):5.1f}%"
+    yield "intervals that miss, and seeds, where seeds are added until an interval is narrow"
+    for width in WIDTHS:
+        missed, seeds = wide_misses(width, draws, rng)
+        yield f"  ± {width:g} standard deviations {100 * missed:5.1f}%, {seeds:4.1f} seeds"
     yield "seeds of a cell, and of the baseline, of 12; comparisons that are decided"
     for cells in (1, 5):
         for effect in EFFECTS:
@@ -150,5 +178,7 @@ def lines(draws: int, seed: int = 0) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    for line in lines(int(sys.argv[1]) if len(sys.argv) > 1 else 5000):
+    drawn_from = int(os.environ.get("SEED", np.random.SeedSequence().entropy % 2**32))  # type: ignore[operator]
+    print(f"SEED={drawn_from}")
+    for line in lines(int(sys.argv[1]) if len(sys.argv) > 1 else 5000, drawn_from):
         print(line, flush=True)
