@@ -105,12 +105,17 @@ def remove(database: Database, shown: Removal, *, results: bool) -> None:
 
 
 def _removal(connection: Connection, sweep_id: int, results: bool) -> Removal:
-    trials = runs_of_searches(connection, sweep_search.c.sweep_id == sweep_id)
-    other_trials = runs_of_searches(connection, sweep_search.c.sweep_id != sweep_id)
-    whole = [row for row in connection.execute(_runs_of(sweep_id)) if row.planned or row[1:3] in trials]
-    shared = {row.id for row in whole if row.shared or row[1:3] in other_trials}
+    tried = runs_of_searches(connection, sweep_search.c.sweep_id == sweep_id)
+    tried_by_others = runs_of_searches(connection, sweep_search.c.sweep_id != sweep_id)
+    whole, gone = [], []
+    for row in connection.execute(_runs_of(sweep_id)):
+        key = row.cell_id, row.seed
+        if row.planned or key in tried:
+            whole.append(row)
+            removed = results or not (row.attempt or key in tried)
+            if removed and not row.shared and key not in tried_by_others:
+                gone.append(row)
     never = {row.id for row in whole if not row.attempt}
-    gone = [row for row in whole if row.id not in shared and (results or (row.id in never and row[1:3] not in trials))]
     ids = [row.id for row in gone]
     seconds = select(func.sum(attempt.c.ended - attempt.c.started)).where(attempt.c.run_id.in_(ids))
     return Removal(
