@@ -197,15 +197,6 @@ def search_and_run(
     return with_winners, code or (FAILED if lost else 0)
 
 
-def with_winners(database: Database, plan: Plan) -> Plan:
-    """The plan with the winners of searches that are done, as far as a database has them."""
-    if not plan.searched:
-        return plan
-    search = Searching(database, plan)
-    search.look()
-    return search.with_winners()
-
-
 def search_lines(plan: Plan, database: Database | None, at_a_time: int) -> Iterator[str]:
     """What is searched before winners are trained, and how long both will take, in one line each."""
     templates = {cell.search.id: cell for cell in plan.cells if cell.search and not cell.won}
@@ -223,7 +214,6 @@ def search_lines(plan: Plan, database: Database | None, at_a_time: int) -> Itera
     left = [(cell, max(0, one.trials - ended[key]) * len(one.seeds)) for key, (cell, one) in trials.items()]
     steps = sum(count * cell.spec.training.steps for cell, count in left)
     tuning = _search_of(cells[0])
-    winners = len(cells) * len(plan.seeds)
     done = f", of which {sum(ended.values())} have ended" if any(ended.values()) else ""
     seeds = count_of(len(tuning.seeds), "tuning seed")
     yield (
@@ -231,7 +221,11 @@ def search_lines(plan: Plan, database: Database | None, at_a_time: int) -> Itera
         f"{sum(count for _, count in left):,} runs to train, {steps:,} steps at most by the grid's steps "
         f"({tuning.sampler}, pruner {tuning.pruner})"
     )
-    yield f"then {count_of(len(cells), 'winner')} × {count_of(len(plan.seeds), 'seed')} = {count_of(winners, 'run')}"
+    runs = count_of(len(cells) * len(plan.seeds), "run")
+    seeds = count_of(len(plan.seeds), "seed")
+    if rule := plan.seed_rule:
+        runs, seeds = f"{len(cells) * rule.min} to {runs}", rule.number
+    yield f"then {count_of(len(cells), 'winner')} × {seeds} = {runs}"
     known = {cell.id: found for cell in cells if (found := seconds.get(cell.id)) is not None}
     if not known:
         yield "time of both: unknown, for no like run has completed"
@@ -239,9 +233,10 @@ def search_lines(plan: Plan, database: Database | None, at_a_time: int) -> Itera
     of_search = [known[cell.id] for cell, count in left if cell.id in known for _ in range(count)]
     of_winners = [known[cell.id] for cell in cells if cell.id in known for _ in plan.seeds]
     missing = len({cell.id for cell in cells}) - len(known)
+    at_most = " at most" if plan.seed_rule else ""
     yield (
         f"time: the search {in_words(makespan(of_search, at_a_time))} at most, the winners "
-        f"{in_words(makespan(of_winners, at_a_time))}, with {count_of(at_a_time, 'run')} at a time"
+        f"{in_words(makespan(of_winners, at_a_time))}{at_most}, with {count_of(at_a_time, 'run')} at a time"
         + (f"; {missing} of {len(templates)} cells are not in it, for no like run has completed" if missing else "")
     )
 

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from looked_after import refused
 
 GRID = """\
 name: tuned
@@ -138,6 +139,14 @@ def ended(folder: Path) -> int:
 def winners(folder: Path) -> list[tuple]:
     with closing(sqlite3.connect(folder / "runs.db")) as connection:
         return connection.execute("SELECT cell_id, labels FROM sweep_cell WHERE planned ORDER BY 1").fetchall()
+
+
+def test_where_no_winner_could_be_written_nothing_is_searched(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("grid.yaml").write_text(GRID)
+    fault = refused("tune", "grid.yaml", "--write", "absent/tuned.yaml")
+    assert fault.problem == f"no file can be written into the folder {tmp_path / 'absent'}"
+    assert not Path("runs.db").exists()
 
 
 def test_a_grid_that_tunes_nothing_is_refused(tmp_path):
