@@ -6,7 +6,7 @@ from kdx.grid.words import owners
 from kdx.report.papers.contrasted_cells import following
 from kdx.report.papers.decisions import ContrastOutcome, Verdict
 from kdx.report.papers.paper_file import Claim, Contrast, Expect
-from kdx.report.papers.verdicts import Answer, SettingVerdict
+from kdx.report.papers.verdicts import NO_CELLS, Answer, SettingVerdict
 from kdx.report.render.listings.listing import Listing
 from kdx.report.render.wording import difference, interval, over, setting, word_of
 
@@ -127,10 +127,11 @@ def _remarks(found: SettingVerdict) -> Iterator[str]:
     for one in outcomes:
         if one.reason and one.metric:
             yield f"{_contrast(one.contrast)}: {one.reason}."
-    missing = dict.fromkeys(
-        _contrast(one.contrast) + (f" ({where})" if (where := setting(_selector(one, found.setting))) else "")
-        for one in outcomes
-        if not one.metric
-    )
-    if missing:
-        yield f"No cells here for {'; '.join(missing)}."
+    missing: dict[str, dict[str, None]] = {}
+    for one in outcomes:
+        if not one.metric:
+            where = setting(_selector(one, found.setting))
+            what = _contrast(one.contrast) + (f" ({where})" if where else "")
+            missing.setdefault(one.reason, {})[what] = None
+    for reason, contrasts in missing.items():
+        yield f"No cells here for {'; '.join(contrasts)}{reason.removeprefix(NO_CELLS)}."
