@@ -234,8 +234,9 @@ def kept_apart(contrast: Contrast, runs: RecordedRuns) -> tuple[str, ...]:
             known = frozenset(words)
             for index in sides_of:
                 sides[index].add(known)
-    differ = (sorted(dict(a - b).keys() & dict(b - a).keys()) for a in sides[0] for b in sides[1])
-    return tuple(min(differ, key=lambda one: (len(one), one), default=()))
+    differ = [sorted(dict(a - b).keys() & dict(b - a).keys()) for a in sides[0] for b in sides[1]]
+    closest = min(differ, key=lambda factors: (len(factors), factors)) if differ else []
+    return tuple(closest)
 
 
 def _selected(contrast: Contrast, runs: RecordedRuns) -> Iterator[tuple[CellRecord, list[int]]]:
