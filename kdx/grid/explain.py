@@ -12,10 +12,9 @@ from kdx.grid.factor_schema import SECTIONS, factor_schema, keys
 from kdx.grid.field_schema import Schema
 from kdx.grid.fields import CellFields
 from kdx.grid.grid_keys import GRID
-from kdx.grid.own_parts import add_installed
 from kdx.grid.word_facts import Facts, facts_at
 from kdx.grid.words import known_options, owners
-from kdx.own_parts.read import find_any, is_in_file
+from kdx.own_parts.read import find_any, installed, is_in_file
 from kdx.own_parts.registry import add
 
 
@@ -78,7 +77,9 @@ def explain(name: str, folder: Path = Path()) -> list[ExplainedKey | ExplainedWo
     """
     if is_in_file(name):
         add(find_any(name, folder))
-    else:
+    elif next(installed(), None):
+        from kdx.grid.own_parts import add_installed  # late: it needs YAML, and few have such packages
+
         add_installed(GRID)
     found: list[ExplainedKey | ExplainedWord] = []
     if name in GRID:
