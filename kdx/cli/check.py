@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
 from kdx.cli.db import FOUND
 from kdx.cli.options import DATABASE, Against, Db, Files, Json, OfSweeps, OnlyTable, PairedAr, Tables, in_database
@@ -19,12 +20,21 @@ if TYPE_CHECKING:
     from kdx.report.table.build import Randomise
     from kdx.report.table.comparisons import Difference
     from kdx.report.table.layout import Layout
+    from kdx.report.table.table import Table
 
 
 def check(
     file: Annotated[
         Path, typer.Argument(envvar="KDX_CHECK", metavar="FILE", help="A .json, .md or .tex with tables of kdx report.")
     ],
+    sweeps: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SWEEP|GRID.yaml]…",
+            autocompletion=completion.sweeps_and_grids,
+            help="Sweeps, or their grid files; if not said, those whose tables the file has by their names.",
+        ),
+    ] = None,
     sweep: OfSweeps = None,
     tables: Tables = None,
     db: Db = DATABASE,
@@ -36,42 +46,64 @@ def check(
 ) -> None:
     """Compare the numbers, captions and notes in a file that kdx report wrote, or in a paper, with the database.
 
-    Without --sweep, a FILE of kdx report --json is compared with the sweeps that it names.
-    Exit code 5 when one of them no longer is what the database says, or cannot be compared.
+    Each table is compared with the sweep that has a table of its name, which stands
+    in its label (tab:NAME), its title (**NAME**) or its JSON. A paper in LaTeX is
+    read with what it inputs from its folder.
+    Exit code 5 when one of them no longer is what the database says, or was not compared.
 
-    Example: kdx check paper.tex --sweep quickstart
+    Example: kdx check paper.tex
+
+    Example: kdx check paper.tex quickstart
     """
     from dataclasses import asdict
 
-    from kdx.cli.sweep_argument import load_together, plans_in_files
-    from kdx.report.check.check import asked_in, compare_file
+    from kdx.cli.sweep_argument import load_together, plans_in_files, table_names
+    from kdx.cli.translations import TEXTS, translations_of
+    from kdx.report.check.check import asked_in, compare_file, sweeps_of_tables
     from kdx.report.papers.paper_file import load_paper
     from kdx.report.selection.best_seed import selected_runs
     from kdx.report.selection.joined import names
     from kdx.report.table.build import tables as tables_of
     from kdx.report.table.tables_file import with_tables_of
     from kdx.store.database import open_database
-    from kdx.store.reading import outputs_of
+    from kdx.store.reading import grids, load_sweep, outputs_of
 
     # The report is made again with the options of the file.
     asked = asked_in(file)
-    named, against = sweep or asked.sweeps, against or asked.paper
+    named, against = (*(sweeps or ()), *(sweep or ())) or asked.sweeps, against or asked.paper
     plans = plans_in_files(named, f"check {shlex.quote(str(file))}")
-    randomise: Randomise | None = None
+    texts: dict[str, dict[int, list[str]]] = {}
     with open_database(db, write=False) as database, database.read():
-        record = load_together(database, named, plans, db, join=tables is not None)
+        known = table_names(grids(database))
+        if table:
+            known = {name: [table] for name, its in known.items() if table in its}
+        of_file = () if named or tables else sweeps_of_tables(file, known)
+        if of_file:
+            records = [load_sweep(database, name) for name in of_file]
+        else:
+            records = [load_together(database, named, plans, db, join=tables is not None)]
         if paired_ar or asked.randomisation:
-            from kdx.cli.translations import TEXTS, translations_of
-
-            lines = outputs_of(database, [run.id for run in selected_runs(record).values()], TEXTS)
-            randomise = translations_of(record, lines).randomise
+            texts = {
+                one.name: outputs_of(database, [run.id for run in selected_runs(one).values()], TEXTS)
+                for one in records
+            }
+    paper = load_paper(against, records) if against else None
+    shown: dict[str, Table] = {}
+    for record in records:
+        randomise: Randomise | None = None
+        if texts:
+            randomise = translations_of(record, texts[record.name]).randomise
             randomise = randomise if paired_ar else _where_possible(randomise)
-    paper = load_paper(against, [record]) if against else None
-    record = with_tables_of(tables, record) if tables else record
-    shown = tables_of(record, db, only=table, paper=paper, randomise=randomise)
-    found = compare_file(file, shown, partly=table is not None)
+        whole = with_tables_of(tables, record) if tables else record
+        made = tables_of(whole, db, only=table, paper=paper, randomise=randomise)
+        shown = {one.layout.name: one for one in made} | shown
+    compared_sweeps = [name for record in records for name in names(record)]
+    others = {name: its for name, its in known.items() if name not in compared_sweeps}
+    alone = table is not None or tables is not None
+    found = compare_file(file, [*shown.values()], partly=table is not None, others={} if alone else others)
+    of_sweeps = ", ".join(compared_sweeps)
     if json:
-        compared = {"file": str(file), "sweep": record.name, "tables": found.tables, "numbers": found.numbers}
+        compared = {"file": str(file), "sweep": of_sweeps, "tables": found.tables, "numbers": found.numbers}
         differences = [asdict(one) for one in found.changes]
         out_json(compared | {"differences": differences, "not_compared": found.left_out})
     else:
@@ -83,15 +115,15 @@ def check(
     compared_values = f"{file}: {found.numbers} values of {', '.join(found.tables)}"
     absent = f"; not in it: {', '.join(found.absent)}" if found.absent else ""
     if not found.changes and not found.left_out:
-        say(f"{compared_values} match sweep {record.name}{absent}")
+        say(f"{compared_values} match sweep {of_sweeps}{absent}")
         return
     from_file = ("--tables", str(tables)) if tables else ()
-    where = shlex.join((*names(record), *from_file)) + in_database(db)
+    reports = " && ".join(f"kdx report {shlex.join((*names(one), *from_file))}{in_database(db)}" for one in records)
     differ = f"{len(found.changes)} differ" if found.changes else "they match"
     if found.left_out:
         parts = len(found.left_out)
         differ += f", {parts} part{'' if parts == 1 else 's'} could not be compared"
-    say(f"{compared_values} compared, {differ}{absent}; as they are now: kdx report {where}")
+    say(f"{compared_values} compared, {differ}{absent}; as they are now: {reports}")
     raise typer.Exit(FOUND)
 
 

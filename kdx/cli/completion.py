@@ -120,13 +120,8 @@ def grids(incomplete: str) -> list[str]:
     return _offered([*names(), *_files(incomplete)], incomplete)
 
 
-def sweeps(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Sweeps of the database, the one planned last first."""
-    return _offered(_sweeps(ctx), incomplete)
-
-
 def sweeps_and_grids(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Sweeps of the database, and YAML files."""
+    """Sweeps of the database, the one planned last first, and YAML files."""
     return _offered([*_sweeps(ctx), *_files(incomplete)], incomplete)
 
 

@@ -73,7 +73,7 @@ def evaluate(
             evaluations.ask_for(database, record.id, plan.grid["evaluations"])
         if failed:
             evaluations.forget_failed(database, [each.id for each in record.runs])
-        raise typer.Exit(run_plan(plan, database, db, at_a_time, RunOptions(), trains=False))
+        raise typer.Exit(run_plan(plan, database, db, at_a_time, RunOptions(), trains=False, parts=parts))
 
 
 def _say_stale(database: "Database", plan: "Plan", sweep: "SweepRecord") -> None:

@@ -29,7 +29,11 @@ class ExportFormat(StrEnum):
 def export(
     sweep: Annotated[
         str | None,
-        typer.Argument(autocompletion=completion.sweeps, help="Name of a sweep; the one planned last if not said."),
+        typer.Argument(
+            autocompletion=completion.sweeps_and_grids,
+            metavar="SWEEP|GRID.yaml",
+            help="A sweep, or its grid file; the one planned last if not said.",
+        ),
     ] = None,
     to: Annotated[
         Path | None, typer.Option("--to", envvar="KDX_TO", metavar="FOLDER", help="The folder to be; needed.")
@@ -74,6 +78,7 @@ def export(
 
     Example: kdx export quickstart --to quickstart-results --weights
     """
+    from kdx.cli.sweep_argument import load_named, plan_in_file
     from kdx.cli.wording import count_of
     from kdx.errors import KdxError
     from kdx.report.folder import encoded, refuse_existing, write_folder
@@ -82,7 +87,7 @@ def export(
     from kdx.run_files.folder_ownership import refuse_stranger
     from kdx.run_files.moves import refuse_unfinished
     from kdx.store.database import open_database
-    from kdx.store.reading import load_sweep, outputs_of
+    from kdx.store.reading import outputs_of
 
     if parts is not None:
         if to is not None:
@@ -95,7 +100,7 @@ def export(
     refuse_existing(to)
     # Everything is read from one state of the database.
     with open_database(db, write=False) as database, database.read():
-        record = load_sweep(database, sweep)
+        record = load_named(database, sweep, plan_in_file(sweep, "export"), db)
         cells = _cells(record, cell or [])
         tables = _tables(database, record.name, cell or [])
         best = selected_runs(record)
@@ -120,16 +125,16 @@ def export(
 
 
 def _write_parts(db: str, sweep: str | None, folder: Path, json: bool) -> None:
+    from kdx.cli.sweep_argument import load_named, plan_in_file
     from kdx.errors import KdxError
     from kdx.own_parts.layout import laid_out
     from kdx.report.folder import refuse_existing, write_folder
     from kdx.store.database import open_database
     from kdx.store.parts import load_parts
-    from kdx.store.reading import load_sweep
 
     refuse_existing(folder)
     with open_database(db, write=False) as database:
-        record = load_sweep(database, sweep)
+        record = load_named(database, sweep, plan_in_file(sweep, "export"), db)
         used = dict.fromkeys((word, sha256) for cell in record.cells for word, sha256 in cell.spec.parts.items())
         found = load_parts(database, {sha256 for _, sha256 in used})
     if not used:

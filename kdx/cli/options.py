@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,9 @@ from kdx.run_options import RunOptions
 from kdx.seed_sources import Source
 from kdx.store.place_of_files import FILES
 from kdx.vocabulary import IfChanged
+
+if TYPE_CHECKING:
+    from kdx.store.database import Database
 
 
 def without_password(address: str) -> str:
@@ -310,9 +313,34 @@ def in_database(db: str) -> str:
     return ("" if known else f" --db {shlex.quote(db)}") + ("" if named else f" --files {shlex.quote(str(files))}")
 
 
-def retry_cancelled(sweep: str, db: str) -> str:
-    """The command that takes up the cancelled runs of a sweep again, which kdx resume leaves as they are."""
-    return f"kdx retry {shlex.quote(sweep)} state=cancelled{in_database(db)}"
+def in_database_with_parts(db: str, database: "Database", sweep: str, parts: Path | None = None) -> str:
+    """The same options of a command that computes: with the folder of the sweep's custom components, if it has any.
+
+    Args:
+        parts: where they were found; None: they are looked for beside the grid that was swept.
+    """
+    from kdx.own_parts.read import is_in_file
+    from kdx.store.find import sweep_named
+    from kdx.store.parts import words_of
+    from kdx.store.reading import grids
+
+    files = {word.rpartition(":")[0] for word in words_of(database, sweep_named(database, sweep)) if is_in_file(word)}
+    if not files:
+        return in_database(db)
+    folder = (parts or Path(grids(database)[sweep].get("file", "")).parent).absolute()
+    here = Path.cwd()
+    shown = str(folder.relative_to(here) if folder.is_relative_to(here) else folder)
+    known = all((folder / file).is_file() for file in files)
+    return f" --parts {shlex.quote(shown) if known else 'FOLDER'}{in_database(db)}"
+
+
+def retry_cancelled(sweep: str, where: str) -> str:
+    """The command that takes up the cancelled runs of a sweep again, which kdx resume leaves as they are.
+
+    Args:
+        where: of `in_database_with_parts`.
+    """
+    return f"kdx retry {shlex.quote(sweep)} state=cancelled{where}"
 
 
 def set_words(given: Sequence[str] | None) -> tuple[str, ...]:

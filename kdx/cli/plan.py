@@ -109,7 +109,7 @@ def say_plan(
     """See `plan`."""
     from kdx.cli import plan_view
     from kdx.cli.planned import change_of, leaving
-    from kdx.cli.running import search_lines, with_winners
+    from kdx.cli.running import search_lines
     from kdx.cli.wording import impossible_evaluations, what_is_left_out
     from kdx.data.plan_corpora import corpora, prepare_data
     from kdx.errors import Faults, KdxError
@@ -120,6 +120,7 @@ def say_plan(
     from kdx.sweep.capacity import memory, refuse_what_does_not_fit
     from kdx.sweep.gpus import visible_gpus
     from kdx.sweep.outlook import Standing, outlook
+    from kdx.tune.search import with_winners
 
     limit = _limit(budget)
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())

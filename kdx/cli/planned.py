@@ -9,6 +9,7 @@ from kdx.cli.wording import count_of
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.difference import Contents, Difference, difference
 from kdx.store.reading import contents, load_sweep, names
+from kdx.tune.search import with_winners
 
 if TYPE_CHECKING:
     from kdx.grid.plan import Plan
@@ -71,6 +72,7 @@ def record_of(database: "Database", plan: "Plan", grid: str, db: str) -> "SweepR
     Raises:
         KdxError: no sweep of this name is recorded, or it has other cells or lacks seeds.
     """
+    plan = with_winners(database, plan)
     now = Contents.of(plan)
     before = contents(database, plan.name, known=now.cells)
     where = in_database(db)
@@ -84,24 +86,36 @@ def record_of(database: "Database", plan: "Plan", grid: str, db: str) -> "SweepR
             allowed=known,
             hint=f"{run} computes it{f'; or {near}' if near else ''}",
         )
-    found = difference(before, now)
+    record = load_sweep(database, plan.name)
+    # The sweep has no cell yet, and no run, where a search that both ask for has no winner.
+    searches = {(one.id, one.search["tuning"]["trials"]) for one in record.searches}
+    searched = [cell for cell in plan.cells if cell.search]
+    open_ = {one.id for one in searched if one.search and (one.search.id, one.search.tuning.trials) in searches}
+    now = replace(now, cells={id: one for id, one in now.cells.items() if id in before.cells or id not in open_})
+    found = difference(replace(before, seeds=before.seeds or tuple(record.grid["seeds"])), now)
+    tuned = {name for cell in searched if cell.search for name in cell.search.space}
+    found = replace(found, changes=tuple(one for one in found.changes if one.field not in tuned))
     if found.gone or found.new or found.seeds_new:
+        what = str(found) if found.changes or not searched else "another search"
         only = {"the grid": found.new, "the sweep": found.gone}
         differing = ", ".join(f"{count_of(len(cells), 'cell')} in {side} only" for side, cells in only.items() if cells)
         if _are_others(found, before, now):
             run = f"{run}, under another `name:`,"
         raise KdxError(
             f"sweep `{plan.name}` in {db} was not planned from this grid as it is now:"
-            f" {f'{differing} ({found})' if differing else found}",
+            f" {f'{differing} ({what})' if differing else what}",
             place=grid,
             hint=f"{run} computes this grid; {show} shows what was planned",
         )
-    record = load_sweep(database, plan.name)
     stored = {cell.id: cell for cell in record.cells}
     return replace(
         record,
         grid={**record.grid, **{part: plan.grid[part] for part in ("tables", "axes", "description", "evaluations")}},
-        cells=tuple(replace(stored[cell.id], ordinal=cell.ordinal, labels=cell.labels) for cell in plan.cells),
+        cells=tuple(
+            replace(stored[cell.id], ordinal=cell.ordinal, labels=cell.labels)
+            for cell in plan.cells
+            if cell.id in stored
+        ),
     )
 
 

@@ -1,6 +1,6 @@
 """`kdx report`: shows the tables of a sweep."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +19,7 @@ from kdx.cli.options import (
     PairedAr,
     TableFormat,
     Tables,
-    in_database,
+    in_database_with_parts,
     retry_cancelled,
 )
 
@@ -117,6 +117,7 @@ def report(
     # Everything is read from one state of the database.
     with open_database(db, write=False) as database, database.read():
         record = load_together(database, named, plans, db, join=tables is not None)
+        where = {name: in_database_with_parts(db, database, name) for name in names(record)}
         if format is Format.HTML and not json:
             from kdx.report.render.html.learning import curves_wanted
 
@@ -142,7 +143,7 @@ def report(
         out_json({"sweep": record.name, "sweeps": names(record), "tables": [to_json(one) for one in shown]})
     else:
         _write(shown, record, drawn, format, statistics=statistics, full=notes is Notes.FULL)
-    say(_closing(record, shown, db))
+    say(_closing(record, shown, where))
 
 
 def _write(
@@ -178,7 +179,7 @@ def _write(
             out("")
 
 
-def _closing(sweep: "SweepRecord", tables: "tuple[Table, ...]", db: str) -> str:
+def _closing(sweep: "SweepRecord", tables: "tuple[Table, ...]", where: Mapping[str, str]) -> str:
     """The last line: counts of cells, each counted once, and the next command."""
     import shlex
     from collections import Counter
@@ -198,12 +199,12 @@ def _closing(sweep: "SweepRecord", tables: "tuple[Table, ...]", db: str) -> str:
     following = ""
 
     def resumed(option: str) -> Callable[[str], str]:
-        return lambda name: f"kdx resume {shlex.quote(name)}{option}{in_database(db)}"
+        return lambda name: f"kdx resume {shlex.quote(name)}{option}{where[name]}"
 
     for command, left in (
         (resumed(""), [cell for cell in cells if cell.unfinished > cell.cancelled]),
         (resumed(" --failed"), [cell for cell in cells if cell.failed]),
-        (lambda name: retry_cancelled(name, db), [cell for cell in cells if cell.cancelled]),
+        (lambda name: retry_cancelled(name, where[name]), [cell for cell in cells if cell.cancelled]),
     ):
         if left and not following:
             of = {name for cell in left for name in records[cell.id].sweeps or names(sweep)}

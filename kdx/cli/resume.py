@@ -15,6 +15,7 @@ from kdx.cli.options import (
     WithinBudget,
     at_a_time_options,
     in_database,
+    in_database_with_parts,
     retry_cancelled,
     run_options,
     with_options,
@@ -29,7 +30,11 @@ from kdx.slurm.asked import Asked
 def resume(
     sweep: Annotated[
         str | None,
-        typer.Argument(autocompletion=completion.sweeps, help="Name of a sweep; every unfinished one if not said."),
+        typer.Argument(
+            autocompletion=completion.sweeps_and_grids,
+            metavar="SWEEP|GRID.yaml",
+            help="A sweep, or its grid file; every unfinished one if not said.",
+        ),
     ] = None,
     db: Db = DATABASE,
     files_in: Files = None,
@@ -50,6 +55,7 @@ def resume(
 
     Example: kdx resume quickstart --slurm --jobs 4
     """
+    from kdx.cli.named_runs import known_sweep
     from kdx.cli.opening import open_to_write
     from kdx.cli.own_code import announce
     from kdx.cli.running import FAILED, budget_from_now, search_and_run
@@ -67,9 +73,11 @@ def resume(
     refuse_budget(slurm, budget)
     limit = budget_from_now(budget)
     codes = []
+    again = f"kdx resume --failed{in_database(db)}"
     failures: set[int] = set()  # failed runs of sweeps with nothing else to do
-    cancelled: dict[str, set[int]] = {}  # sweep → the cancelled runs, of sweeps with nothing else to do
+    cancelled: dict[str, set[int]] = {}  # command → the cancelled runs that it takes up, of such sweeps
     with open_to_write(db) as database:
+        sweep = known_sweep(database, sweep, db).name if sweep else None
         for name in [sweep] if sweep else reading.names(database):
             record = reading.load_sweep(database, name)
             if failed:
@@ -86,8 +94,11 @@ def resume(
             asked = record.grid.get("evaluations")
             if over and not (asked and lacks_evaluations(database, plan_to_decide_with(record))):
                 failures |= {each.id for each in record.runs if each.state is RunState.FAILED}
+                where = in_database_with_parts(db, database, name, parts)
                 if stopped := {each.id for each in needed if each.state is RunState.CANCELLED}:
-                    cancelled[name] = stopped
+                    cancelled[retry_cancelled(name, where)] = stopped
+                if sweep:
+                    again = f"kdx resume {shlex.quote(name)} --failed{where}"
                 continue
             plan = plan_of(record, parts)
             plan = with_searches(plan, asked_for, parts) if searching else plan
@@ -97,20 +108,18 @@ def resume(
                 submit_workers(plan, database, db, at_a_time, options, slurm)
                 codes.append(0)
                 continue
-            codes.append(search_and_run(plan, database, db, at_a_time, options, budget=limit)[1])
+            codes.append(search_and_run(plan, database, db, at_a_time, options, budget=limit, parts=parts)[1])
             if codes[-1] not in (0, FAILED):
                 raise typer.Exit(codes[-1])
     named = f" {shlex.quote(sweep)}" if sweep else ""
     if failures:
         codes.append(FAILED)
-        again = f"kdx resume{named} --failed{in_database(db)}"
         say(f"{count_of(len(failures), 'run')} failed before; try them again with: {again}")
     elif not codes and cancelled:
         count = len(set().union(*cancelled.values()))
-        again = " && ".join(retry_cancelled(name, db) for name in cancelled)
-        say(
-            f"nothing is unfinished but {count:,} cancelled run{'' if count == 1 else 's'}; take up again with: {again}"
-        )
+        commands = " && ".join(cancelled)
+        what = f"{count:,} cancelled run{'' if count == 1 else 's'}"
+        say(f"nothing is unfinished but {what}; take up again with: {commands}")
     elif not codes:
         say(f"nothing is unfinished; next: kdx report{named}{in_database(db)}")
     raise typer.Exit(max(codes, default=0))

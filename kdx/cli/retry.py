@@ -107,7 +107,7 @@ def retry(
             say(f"note: {', '.join(done)}")
         codes = []
         for plan, _ in plans:
-            codes.append(run_plan(plan, database, db, at_a_time, options))
+            codes.append(run_plan(plan, database, db, at_a_time, options, parts=parts))
             if codes[-1] not in (0, FAILED):
                 break
         raise typer.Exit(codes[-1] if codes[-1] not in (0, FAILED) else max(codes))

@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from types import FrameType
 
 from kdx.cli.console import never_wait_for_readers, say
-from kdx.cli.options import in_database, retry_cancelled
+from kdx.cli.options import in_database, in_database_with_parts, retry_cancelled
 from kdx.cli.progress import progress
 from kdx.cli.wording import count_of, what_is_left_out
 from kdx.durations import in_words
@@ -64,6 +65,7 @@ def run_plan(
     search: Searching | None = None,
     again: str | None = None,
     sweep_id: int | None = None,
+    parts: Path | None = None,
 ) -> int:
     """Runs a registered plan, or a part of one, to its end, shows its progress, and returns the exit code.
 
@@ -75,6 +77,7 @@ def run_plan(
         search: the search whose trials are run, in place of the plan's runs.
         again: the command that goes on with what was stopped; None: `kdx resume`, or `kdx evaluate`.
         sweep_id: the sweep, which may be called otherwise by now; None: it has the plan's name.
+        parts: the folder of custom components that the user named.
     """
     never_wait_for_readers()
     sweep_id = sweep_named(database, plan.name) if sweep_id is None else sweep_id
@@ -113,13 +116,14 @@ def run_plan(
     elif budget and supervisor.nothing_fits:
         why = f"no other run fits into the budget of {budget.text}; "
     name = name_of(database, sweep_id) or plan.name  # it may have been renamed meanwhile
-    again = again or f"kdx {verb} {shlex.quote(name)}{in_database(db)}"
+    where = in_database_with_parts(db, database, name, parts)
+    again = again or f"kdx {verb} {shlex.quote(name)}{where}"
     if search is None:
-        return _close(listener.counts, listener.evaluations, stopped, name, db, again, why)
+        return _close(listener.counts, listener.evaluations, stopped, name, db, where, again, why)
     if stopped is None:
         paused = sorted({str(pause) for pause in listener.pauses})
         if paused:
-            failed = f"kdx resume {shlex.quote(name)} --failed{in_database(db)}"
+            failed = f"kdx resume {shlex.quote(name)} --failed{where}"
             say(f"{listener.whole_in_words()}; paused: {'; '.join(paused)}; try them again with: {failed}")
         return FAILED if paused else 0
     say(f"{listener.whole_in_words()}; {why}go on with: {again}")
@@ -156,6 +160,7 @@ def search_and_run(
     *,
     budget: Budget | None = None,
     searches_only: bool = False,
+    parts: Path | None = None,
 ) -> tuple[Plan, int]:
     """Searches what a plan tunes, registers it with the winners, and runs it; the plan then, and the exit code.
 
@@ -163,9 +168,10 @@ def search_and_run(
 
     Args:
         searches_only: the winners are registered, and not trained.
+        parts: as of `run_plan`.
     """
     if not plan.searched:
-        return plan, run_plan(plan, database, db, at_a_time, options, budget=budget)
+        return plan, run_plan(plan, database, db, at_a_time, options, budget=budget, parts=parts)
     search = Searching(database, plan)
     search.look()
     # Winners of a search that is done stay planned; the others have no cell yet.
@@ -174,7 +180,16 @@ def search_and_run(
     while not search.done:
         again = f"{plan.command}{in_database(db)}" if searches_only and plan.command else None
         code = run_plan(
-            trials, database, db, at_a_time, options, budget=budget, search=search, again=again, sweep_id=sweep_id
+            trials,
+            database,
+            db,
+            at_a_time,
+            options,
+            budget=budget,
+            search=search,
+            again=again,
+            sweep_id=sweep_id,
+            parts=parts,
         )
         trials = search.advance() if not code else trials
         copy_to_dashboard(search, plan, database)
@@ -193,17 +208,8 @@ def search_and_run(
         say(f"{lost} cells have no completed trial, and are left out: see kdx status{in_database(db)}")
     if searches_only or not with_winners.trained:
         return with_winners, FAILED if lost else 0
-    code = run_plan(with_winners, database, db, at_a_time, options, budget=budget, sweep_id=sweep_id)
+    code = run_plan(with_winners, database, db, at_a_time, options, budget=budget, sweep_id=sweep_id, parts=parts)
     return with_winners, code or (FAILED if lost else 0)
-
-
-def with_winners(database: Database, plan: Plan) -> Plan:
-    """The plan with the winners of searches that are done, as far as a database has them."""
-    if not plan.searched:
-        return plan
-    search = Searching(database, plan)
-    search.look()
-    return search.with_winners()
 
 
 def search_lines(plan: Plan, database: Database | None, at_a_time: int) -> Iterator[str]:
@@ -223,7 +229,6 @@ def search_lines(plan: Plan, database: Database | None, at_a_time: int) -> Itera
     left = [(cell, max(0, one.trials - ended[key]) * len(one.seeds)) for key, (cell, one) in trials.items()]
     steps = sum(count * cell.spec.training.steps for cell, count in left)
     tuning = _search_of(cells[0])
-    winners = len(cells) * len(plan.seeds)
     done = f", of which {sum(ended.values())} have ended" if any(ended.values()) else ""
     seeds = count_of(len(tuning.seeds), "tuning seed")
     yield (
@@ -231,7 +236,11 @@ def search_lines(plan: Plan, database: Database | None, at_a_time: int) -> Itera
         f"{sum(count for _, count in left):,} runs to train, {steps:,} steps at most by the grid's steps "
         f"({tuning.sampler}, pruner {tuning.pruner})"
     )
-    yield f"then {count_of(len(cells), 'winner')} × {count_of(len(plan.seeds), 'seed')} = {count_of(winners, 'run')}"
+    runs = count_of(len(cells) * len(plan.seeds), "run")
+    seeds = count_of(len(plan.seeds), "seed")
+    if rule := plan.seed_rule:
+        runs, seeds = f"{len(cells) * rule.min} to {runs}", rule.number
+    yield f"then {count_of(len(cells), 'winner')} × {seeds} = {runs}"
     known = {cell.id: found for cell in cells if (found := seconds.get(cell.id)) is not None}
     if not known:
         yield "time of both: unknown, for no like run has completed"
@@ -239,9 +248,10 @@ def search_lines(plan: Plan, database: Database | None, at_a_time: int) -> Itera
     of_search = [known[cell.id] for cell, count in left if cell.id in known for _ in range(count)]
     of_winners = [known[cell.id] for cell in cells if cell.id in known for _ in plan.seeds]
     missing = len({cell.id for cell in cells}) - len(known)
+    at_most = " at most" if plan.seed_rule else ""
     yield (
         f"time: the search {in_words(makespan(of_search, at_a_time))} at most, the winners "
-        f"{in_words(makespan(of_winners, at_a_time))}, with {count_of(at_a_time, 'run')} at a time"
+        f"{in_words(makespan(of_winners, at_a_time))}{at_most}, with {count_of(at_a_time, 'run')} at a time"
         + (f"; {missing} of {len(templates)} cells are not in it, for no like run has completed" if missing else "")
     )
 
@@ -295,12 +305,14 @@ def _close(
     stopped: int | None,
     sweep: str,
     db: str,
+    where: str,
     again: str,
     why: str = "",
 ) -> int:
     """Writes the last line, with counts of runs and the next command, and returns the exit code.
 
     Args:
+        where: the options of a command that computes.
         again: the command that goes on.
         why: it was stopped, where that was no signal.
     """
@@ -310,18 +322,18 @@ def _close(
     if evaluations:
         of_each = ", ".join(f"{count} {state}" for state, count in evaluations.items())
         summary += f"; {sum(evaluations.values())} evaluations: {of_each}"
-    name, options = shlex.quote(sweep), in_database(db)
+    name = shlex.quote(sweep)
     if stopped is not None:
         say(f"{summary}; {why}go on with: {again}")
         return 128 + stopped
     if counts.get("failed"):
-        say(f"{summary}; try them again with: kdx resume {name} --failed{options}")
+        say(f"{summary}; try them again with: kdx resume {name} --failed{where}")
         return FAILED
     if evaluations.get("failed") or evaluations.get("to make"):
-        say(f"{summary}; try them again with: kdx evaluate {name} --failed{options}")
+        say(f"{summary}; try them again with: kdx evaluate {name} --failed{where}")
         return FAILED
     if counts.get("cancelled"):
-        say(f"{summary}; take up again with: {retry_cancelled(sweep, db)}")
+        say(f"{summary}; take up again with: {retry_cancelled(sweep, where)}")
         return 0
-    say(f"{summary}; next: kdx report {name}{options}")
+    say(f"{summary}; next: kdx report {name}{in_database(db)}")
     return 0

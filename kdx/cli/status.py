@@ -12,7 +12,9 @@ def status(
     sweep: Annotated[
         str | None,
         typer.Argument(
-            autocompletion=completion.sweeps, metavar="[SWEEP]", help="One sweep, run by run; all sweeps if not said."
+            autocompletion=completion.sweeps_and_grids,
+            metavar="[SWEEP|GRID.yaml]",
+            help="One sweep, run by run, by its name or its grid file; all sweeps if not said.",
         ),
     ] = None,
     chosen: Annotated[
@@ -34,6 +36,7 @@ def status(
 
     Example: kdx status quickstart state=failed
     """
+    from kdx.cli.named_runs import known_sweep
     from kdx.cli.status_of_runs import show_runs
     from kdx.cli.status_of_sweeps import show_sweeps
     from kdx.store.database import open_database
@@ -42,4 +45,4 @@ def status(
         if sweep is None:
             show_sweeps(database, db, json)
         else:
-            show_runs(database, sweep, chosen or [], db, json)
+            show_runs(database, known_sweep(database, sweep, db).name, chosen or [], db, json)

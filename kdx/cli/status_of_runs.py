@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdx.cli.choosing import chosen as chosen_runs
 from kdx.cli.console import out, out_json, out_lines, say
-from kdx.cli.options import in_database, retry_cancelled
+from kdx.cli.options import in_database_with_parts, retry_cancelled
 from kdx.cli.spared import NOT_NEEDED, spared_of
 from kdx.cli.status_words import (
     notes_to_json,
@@ -91,6 +91,7 @@ def show_runs(database: "Database", name: str, chosen: Sequence[str], db: str, j
         }
         out_json({"sweep": name, **own, **held_up.as_json(), **of_searches, "slurm": of_slurm, "runs": rows})
         return
+    where = in_database_with_parts(db, database, name)
     if searches:
         _write_searches(searches, trials)
     axes = list(dict.fromkeys(axis for choices in labels.values() for axis in choices))
@@ -106,7 +107,7 @@ def show_runs(database: "Database", name: str, chosen: Sequence[str], db: str, j
     if lines or not searches:
         header = ("run", *axes, "seed", "state", "step", "took", "tags", "")
         out_lines(to_text(*without_blanks(header, lines, "tags")))
-    if lines_held_up := held_up.lines(name, in_database(db)):
+    if lines_held_up := held_up.lines(name, where):
         out("")
         out_lines(lines_held_up)
     if queued := list(job_lines(jobs)):
@@ -123,7 +124,7 @@ def show_runs(database: "Database", name: str, chosen: Sequence[str], db: str, j
     if searching:
         counts["pending"] += 1  # to go on with, whatever the winners will be
     of_trials = f"search: {trials_in_words(searches)}; " if searching else ""
-    say(f"{of_trials}{len(rows):,} run{'' if len(rows) == 1 else 's'}: {states}{_next(counts, name, db)}")
+    say(f"{of_trials}{len(rows):,} run{'' if len(rows) == 1 else 's'}: {states}{_next(counts, name, where)}")
 
 
 def _write_searches(searches: "Sequence[SearchProgress]", working: "Sequence[WorkRecord]") -> None:
@@ -177,10 +178,10 @@ def _detail(row: dict[str, Any], work: "WorkRecord | None") -> str:
     return row["error"] or ("" if row["test_score"] is None else f"score {row['test_score']:.4g}")
 
 
-def _next(counts: Any, name: str, db: str) -> str:
+def _next(counts: Any, name: str, where: str) -> str:
     quoted = shlex.quote(name)
     if counts["pending"] or counts["interrupted"]:
-        return f"; next: kdx resume {quoted}{in_database(db)}"
+        return f"; next: kdx resume {quoted}{where}"
     if counts["failed"]:
-        return f"; next: kdx resume {quoted} --failed{in_database(db)}"
-    return f"; next: {retry_cancelled(name, db)}" if counts["cancelled"] else ""
+        return f"; next: kdx resume {quoted} --failed{where}"
+    return f"; next: {retry_cancelled(name, where)}" if counts["cancelled"] else ""

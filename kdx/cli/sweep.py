@@ -70,7 +70,7 @@ def sweep(
     from kdx.cli.opening import open_to_write
     from kdx.cli.own_code import announce
     from kdx.cli.planned import change_of, leaving
-    from kdx.cli.running import budget_from_now, search_and_run, with_winners
+    from kdx.cli.running import budget_from_now, search_and_run
     from kdx.cli.submitting import refuse_budget, submit_workers
     from kdx.data.plan_corpora import prepare_data
     from kdx.grid.load import load_grid
@@ -78,6 +78,7 @@ def sweep(
     from kdx.sweep.capacity import memory, refuse_what_does_not_fit
     from kdx.sweep.gpus import visible_gpus
     from kdx.sweep.trial import try_parts
+    from kdx.tune.search import with_winners
 
     refuse_budget(slurm, budget)
     limit = budget_from_now(budget)

@@ -1,9 +1,9 @@
 """Finds the sweep of a command line: by its name, by its grid file, or the one planned last."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kdx.grid.plan import Plan
@@ -84,3 +84,13 @@ def sweep_words(sweep: "SweepRecord") -> tuple[str, ...]:
     from kdx.report.selection.joined import names
 
     return tuple(word for name in names(sweep) for word in ("--sweep", name))
+
+
+def table_names(grids: "Mapping[str, Mapping[str, Any]]") -> dict[str, list[str]]:
+    """Sweep → the names of its tables.
+
+    Args:
+        grids: of `kdx.store.reading.grids`.
+    """
+    # If a grid asks for no table, its default table has the name of the sweep.
+    return {name: [str(one["name"]) for one in grid.get("tables") or [{"name": name}]] for name, grid in grids.items()}

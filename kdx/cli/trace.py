@@ -74,11 +74,10 @@ def trace(
 
 def _no_table(table: str, sweep: str, known: list[str], grids: "Mapping[str, Mapping[str, Any]]") -> "KdxError":
     """The error for a missing table, which names a sweep that has it."""
+    from kdx.cli.sweep_argument import table_names
     from kdx.errors import KdxError, did_you_mean
 
-    # If a grid asks for no table, its default table has the name of the sweep.
-    named = {name: [one.get("name") for one in grid.get("tables") or [{"name": name}]] for name, grid in grids.items()}
-    others = [name for name, tables in named.items() if table in tables]
+    others = [name for name, tables in table_names(grids).items() if table in tables]
     hint = f"sweep `{others[0]}` has it: --sweep {shlex.quote(others[0])}" if others else did_you_mean(table, known)
     return KdxError(f"sweep `{sweep}` has no table `{table}`", allowed=known, hint=hint)
 

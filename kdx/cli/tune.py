@@ -48,13 +48,14 @@ def tune(
 
     Example: kdx tune grid.yaml --write tuned.yaml
     """
+    import os
     import shlex
     from dataclasses import replace as replaced
 
     from kdx.cli.opening import open_to_write
     from kdx.cli.own_code import announce
     from kdx.cli.planned import change_of, leaving
-    from kdx.cli.running import budget_from_now, search_and_run, with_winners
+    from kdx.cli.running import budget_from_now, search_and_run
     from kdx.data.plan_corpora import prepare_data
     from kdx.errors import KdxError
     from kdx.files import write_whole
@@ -63,6 +64,7 @@ def tune(
     from kdx.sweep.capacity import memory, refuse_what_does_not_fit
     from kdx.sweep.gpus import visible_gpus
     from kdx.sweep.trial import try_parts
+    from kdx.tune.search import with_winners
 
     limit = budget_from_now(budget)
     command = shlex.join(("kdx", "tune", grid, *(("--seeds", seeds) if seeds else ()), *set_words(set_)))
@@ -71,6 +73,9 @@ def tune(
         raise KdxError("the grid has no `tune:`", place=grid, hint="kdx explain tune")
     if write is not None and write.exists():
         raise KdxError("the file is there already", place=str(write), hint="give --write another name")
+    if write is not None and not os.access(write.absolute().parent, os.W_OK | os.X_OK):
+        problem = f"no file can be written into the folder {write.absolute().parent}"
+        raise KdxError(problem, place="--write", hint="name a folder that exists and that you may write to")
     refuse_what_does_not_fit(wanted, memory(visible_gpus()))
     announce(wanted)
     try_parts(wanted)

@@ -1,5 +1,6 @@
 """`kdx worker`: runs whatever is to be done in a database."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,7 +26,9 @@ def worker(
     sweeps: Annotated[
         list[str] | None,
         typer.Argument(
-            autocompletion=completion.sweeps, metavar="[SWEEP]…", help="Names of sweeps; every unfinished one if none."
+            autocompletion=completion.sweeps_and_grids,
+            metavar="[SWEEP|GRID.yaml]…",
+            help="Sweeps, or their grid files; every unfinished one if none.",
         ),
     ] = None,
     db: Db = DATABASE,
@@ -68,11 +71,13 @@ def worker(
 
     Example: kdx worker quickstart --wait 10m
     """
+    from kdx.cli.named_runs import known_sweep
     from kdx.store.database import open_database
 
     # Other workers may still be of the kdx that wrote it.
     with open_database(db, write=True, upgrade=False) as database:
-        raise typer.Exit(_work(database, sweeps or [], db, at_a_time, parts, max_time, wait, leave_unlike, options))
+        names = [known_sweep(database, sweep, db).name for sweep in sweeps or ()]
+        raise typer.Exit(_work(database, names, db, at_a_time, parts, max_time, wait, leave_unlike, options))
 
 
 def _work(
@@ -129,9 +134,10 @@ def _work(
             stopped = supervisor.run()
     ended = list(listener.ended_here.values())
     summary, where = _summary(ended), in_database(db)
+    with_parts = f" --parts {shlex.quote(str(parts))}" if parts else ""
     if stopped is not None:
         why = f"--max-time {max_time} is over; " if supervisor.out_of_time else ""
-        say(f"{summary}; {why}others go on, or: kdx worker{where}")
+        say(f"{summary}; {why}others go on, or: kdx worker{with_parts}{where}")
         return 128 + stopped
     if supervisor.gave_up:
         *_, last = supervisor.failed_in_a_row.values()

@@ -7,6 +7,7 @@ A factor is a field of the resolved cell, with its section where it has one: `ke
 import re
 from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, BeforeValidator
@@ -37,6 +38,11 @@ def word(factor: str, value: Any) -> str:
 def plain_number(word: str) -> str:
     """A whole number in the word that it has however it is written: `1.0` is `1`."""
     return word.removesuffix(".0") if _WHOLE.fullmatch(word) else word
+
+
+def same_word(word: str | None, wanted: str) -> bool:
+    """Whether a cell's word is the one of a selector: `2.0` is `2`."""
+    return word is not None and plain_number(word) == plain_number(wanted)
 
 
 def _worded(value: Any) -> Any:
@@ -111,12 +117,21 @@ def taken_axes(factor: str) -> frozenset[str]:
     return frozenset(axis for family in families for known in family.definitions() for axis in known.takes)
 
 
-def unknown(selector: Mapping[str, str]) -> Iterator[tuple[str, KdxError]]:
-    """Each factor of a selector that no cell has, or whose word it does not know, with what is wrong."""
+def unknown(
+    selector: Mapping[str, str], recorded: Mapping[str, Collection[str]] = MappingProxyType({})
+) -> Iterator[tuple[str, KdxError]]:
+    """Each factor of a selector that no cell has, or whose word it does not know, with what is wrong.
+
+    Args:
+        recorded: factor → the words that cells of custom components have, which may be named as well.
+    """
+    every = tuple(dict.fromkeys((*factors(), *recorded)))
     for factor, wanted in selector.items():
-        if factor not in factors():
+        if factor not in every:
             problem = f"unknown factor `{shortened(factor)}`"
-            yield factor, KdxError(problem, allowed=factors(), hint=did_you_mean(factor, factors()))
+            yield factor, KdxError(problem, allowed=every, hint=did_you_mean(factor, every))
+            continue
+        if factor not in factors() or wanted in recorded.get(factor, ()):
             continue
         known = _words(factor)
         for one in re.split("[+/]", wanted) if factor in _ORDER else [wanted]:

@@ -14,7 +14,7 @@ from kdx.grid.fields import CellFields
 from kdx.grid.grid_keys import GRID
 from kdx.grid.word_facts import Facts, facts_at
 from kdx.grid.words import known_options, owners
-from kdx.own_parts.read import find_any, is_in_file
+from kdx.own_parts.read import find_any, installed, is_in_file
 from kdx.own_parts.registry import add
 
 
@@ -77,6 +77,10 @@ def explain(name: str, folder: Path = Path()) -> list[ExplainedKey | ExplainedWo
     """
     if is_in_file(name):
         add(find_any(name, folder))
+    elif next(installed(), None):
+        from kdx.grid.own_parts import add_installed  # late: it needs YAML, and few have such packages
+
+        add_installed(GRID)
     found: list[ExplainedKey | ExplainedWord] = []
     if name in GRID:
         found.append(ExplainedKey(name, GRID[name], "", "", {}, (), EXAMPLES[name]))

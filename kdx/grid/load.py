@@ -48,13 +48,15 @@ def load_grid(
     """
     path = find(grid)
     faults = FaultList()
-    of_grid, of_cells = set_values(given, faults)
+    of_grid, of_cells = set_values(given, FaultList())
     texts: dict[Path, str] = {}
     notes: list[str] = []
     root = extended(path, faults, texts, notes).overlaid(of_grid)
     if faults_of_parts := find_parts(root if of_cells is None else root.overlaid(of_cells), GRID):
         # What depends on them would be told as unknown.
         raise by_place([*faults, *faults_of_parts])
+    # Now that the options of custom components are known.
+    _, of_cells = set_values(given, faults)
     check_keys(root, (*GRID, *settings()), faults)
     chosen, seed_rule = (tuple(seeds), None) if seeds is not None else read_seeds(root.value.get("seeds"), faults)
     parts = [replace(part, on_top=of_cells) for part in sub_grids(root, faults)]

@@ -4,7 +4,7 @@ A report renders a word of another kdx like any other, so it asks here and not a
 alone. Nothing is validated before somebody asks for it: reading ten thousand cells must not take as many validations.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from kdx.grid.cell_selector import choice, factors
+from kdx.grid.cell_selector import choice, factors, same_word
 from kdx.grid.identity import resolved
 from kdx.grid.sections import Data
 from kdx.grid.spec import CellSpec
@@ -89,12 +89,20 @@ class ResolvedSpec:
 
     @cached_property
     def words(self) -> Mapping[str, str | None]:
-        """Factor → its word, for every factor that this kdx knows."""
-        return {factor: choice(self.plain, factor) for factor in factors()}
+        """Factor → its word, for every factor that this kdx knows and every option of the cell's custom components."""
+        return {factor: choice(self.plain, factor) for factor in (*factors(), *self.own_options)}
+
+    @property
+    def own_options(self) -> tuple[str, ...]:
+        """The options of its custom components, as far as their source is not at hand to declare them."""
+        if not self.parts:
+            return ()
+        keys = (*self.plain, *(f"data.{name}" for name in self.plain["data"]))
+        return tuple(key for key in keys if key not in factors() and not isinstance(self.value(key), Mapping))
 
     def matches(self, selector: Mapping[str, str]) -> bool:
         """Whether the cell has every word of a selector."""
-        return all(choice(self.plain, factor) == word for factor, word in selector.items())
+        return all(same_word(choice(self.plain, factor), word) for factor, word in selector.items())
 
     @property
     def known(self) -> CellSpec | None:
@@ -146,16 +154,24 @@ class ResolvedSpec:
         """
         if not (missing := {word for _, word in self.missing_parts}):
             return self.known
-        fields = {key: value for key, value in self.plain.items() if key in CellSpec.model_fields and key != "parts"}
-        plain = _without(fields, missing)
-        if "corpus" not in plain["data"]:
-            data = {key: value for key, value in plain["data"].items() if key in Data.model_fields}
-            plain["data"] = {**data, "corpus": "unknown"}
-        if "task" in plain:
-            return _valid(plain)
-        del plain["select"]  # by a metric that perhaps no other task has
-        specs = (_valid({**plain, "task": task}) for task in (self.facts.read_like if self.facts else ()))
-        return next(filter(None, specs), None)
+        return cell_without(self.plain, missing, self.facts.read_like if self.facts else ())
+
+
+def cell_without(plain: Mapping[str, Any], words: Collection[str], tasks: Iterable[str]) -> CellSpec | None:
+    """A cell with common words in the place of these, without options of words; None where there is no such cell.
+
+    Args:
+        tasks: those that may take the place of its task.
+    """
+    fields = {key: value for key, value in plain.items() if key in CellSpec.model_fields and key != "parts"}
+    common = _without(fields, words)
+    if "corpus" not in common["data"]:
+        data = {key: value for key, value in common["data"].items() if key in Data.model_fields}
+        common["data"] = {**data, "corpus": "unknown"}
+    if "task" in common:
+        return _valid(common)
+    common.pop("select", None)  # by a metric that perhaps no other task has
+    return next(filter(None, (_valid({**common, "task": task}) for task in tasks)), None)
 
 
 def _valid(plain: Mapping[str, Any]) -> CellSpec | None:

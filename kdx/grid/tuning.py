@@ -182,20 +182,24 @@ class Search:
         text = json.dumps([self.cell_id, json.loads(self.settings), space, how], sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
-    def cell(self, parameters: Mapping[str, Any]) -> CellSpec:
-        """The cell with these parameters.
-
-        Raises:
-            pydantic.ValidationError: there is no such cell.
-        """
-        settings = json.loads(self.settings)
+    def settings_with(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """What the grid sets in the template, with these parameters laid over it."""
+        settings: dict[str, Any] = json.loads(self.settings)
         for name, value in parameters.items():
             *path, last = name.split(".")
             inner = settings
             for step in path:
                 inner = inner.setdefault(step, {})
             inner[last] = value
-        return CellSpec.model_validate(settings)
+        return settings
+
+    def cell(self, parameters: Mapping[str, Any]) -> CellSpec:
+        """The cell with these parameters.
+
+        Raises:
+            pydantic.ValidationError: there is no such cell.
+        """
+        return CellSpec.model_validate(self.settings_with(parameters))
 
     @property
     def plain(self) -> dict[str, Any]:

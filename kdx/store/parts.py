@@ -1,5 +1,6 @@
 """The sources of parts of one's own, kept as text beside the runs that used them; nothing here is ever run."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -7,7 +8,7 @@ from sqlalchemy import Connection, select
 
 from kdx.own_parts.part import OwnPart
 from kdx.store.database import Database
-from kdx.store.schema import now, part
+from kdx.store.schema import cell, now, part, search, sweep_cell, sweep_search
 
 
 @dataclass(frozen=True)
@@ -37,3 +38,14 @@ def load_parts(database: Database, hashes: Iterable[str]) -> dict[str, PartRecor
             select(part.c.sha256, part.c.sources, part.c.package).where(part.c.sha256.in_(list(hashes)))
         ).all()
     return {row.sha256: PartRecord(row.sha256, row.sources, row.package) for row in rows}
+
+
+def words_of(database: Database, sweep_id: int) -> frozenset[str]:
+    """The custom components that the planned cells of a sweep use, and its searches."""
+    planned = sweep_cell.c.planned & (sweep_cell.c.sweep_id == sweep_id)
+    with_parts = select(cell.c.spec).join(sweep_cell).where(planned, cell.c.spec.like('%"parts":{%')).distinct()
+    asked = select(search.c.search).join(sweep_search).where(sweep_search.c.sweep_id == sweep_id)
+    with database.read() as connection:
+        of_cells = [word for spec in connection.scalars(with_parts) for word in json.loads(spec)["parts"]]
+        of_searches = [word for one in connection.scalars(asked) for _, word, _ in one.get("parts", ())]
+    return frozenset((*of_cells, *of_searches))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, Table, case, delete, func, insert, literal, select, update
+from sqlalchemy import Column, ColumnElement, Connection, Table, case, delete, func, insert, literal, select, update
 
 from kdx.errors import KdxError
 from kdx.grid.identity import canonical, resolved
@@ -30,20 +30,15 @@ from kdx.store.schema import (
     bits_of,
     cell,
     environment,
-    evaluation,
-    evaluation_document,
-    evaluation_metric,
     identity,
-    invalidation,
+    metadata,
     metric,
-    note,
     now,
     output,
     run,
     sweep,
     sweep_cell,
     sweep_run,
-    tag,
     test_document,
     value_of,
 )
@@ -161,16 +156,22 @@ def reset(database: Database, run_ids: Iterable[int], states: Collection[RunStat
         return reset.rowcount
 
 
+def references_to(table: Table) -> list[Column[Any]]:
+    """The columns, of all tables, that refer to rows of this one."""
+    keys = (key for other in metadata.sorted_tables for key in other.foreign_keys)
+    return [key.parent for key in keys if key.column.table is table]
+
+
+def remove_rows(connection: Connection, table: Table, which: ColumnElement[bool]) -> None:
+    """Remove these rows of a table, and before them every row that refers to one of them, as the schema says."""
+    for reference in references_to(table):
+        remove_rows(connection, reference.table, reference.in_(select(table.c.id).where(which)))
+    connection.execute(delete(table).where(which))
+
+
 def remove_runs(connection: Connection, run_ids: Collection[int]) -> None:
-    """Removes these runs with all that was recorded of them and written on them."""
-    ids = list(run_ids)
-    evaluations = select(evaluation.c.id).where(evaluation.c.run_id.in_(ids))
-    for table in (evaluation_metric, evaluation_document):
-        connection.execute(delete(table).where(table.c.evaluation_id.in_(evaluations)))
-    of_runs: tuple[Table, ...] = (evaluation, metric, output, test_document, invalidation, note, tag, attempt)
-    for table in of_runs:
-        connection.execute(delete(table).where(table.c.run_id.in_(ids)))
-    connection.execute(delete(run).where(run.c.id.in_(ids)))
+    """Remove these runs with all that was recorded of them and written on them."""
+    remove_rows(connection, run, run.c.id.in_(list(run_ids)))
 
 
 def keep_environment(connection: Connection, database: Database, facts: Mapping[str, Any]) -> str:

@@ -256,11 +256,15 @@ def reopen(database: Database, search_ids: Collection[str]) -> None:
         connection.execute(update(trial).where(*failed).values(state=None, value=None, bits=None))
 
 
-def runs_of_searches(connection: Connection) -> frozenset[tuple[str, int]]:
-    """(cell id, seed) of the trials of every search that some sweep asks for."""
+def runs_of_searches(connection: Connection, *which: ColumnElement[bool]) -> frozenset[tuple[str, int]]:
+    """(cell id, seed) of the trials of every search that some sweep asks for.
+
+    Args:
+        which: conditions on the rows of `sweep_search` that count.
+    """
     asked = (
         select(trial.c.cell_id, search.c.search)
         .join(search, search.c.id == trial.c.search_id)
-        .where(trial.c.cell_id.is_not(None), search.c.id.in_(select(sweep_search.c.search_id)))
+        .where(trial.c.cell_id.is_not(None), search.c.id.in_(select(sweep_search.c.search_id).where(*which)))
     )
     return frozenset((row.cell_id, seed) for row in connection.execute(asked) for seed in row.search["tuning"]["seeds"])

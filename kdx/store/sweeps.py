@@ -1,26 +1,27 @@
 """Renames sweeps, and removes them."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, delete, exists, func, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select, update
 
 from kdx.store.database import Database
-from kdx.store.recording import remove_runs
+from kdx.store.recording import references_to, remove_rows, remove_runs
 from kdx.store.records import RunState
 from kdx.store.schema import (
     attempt,
     cell,
     cell_migration,
-    note,
     plan,
-    plan_cell,
     run,
+    search,
     sweep,
     sweep_cell,
     sweep_run,
-    tag,
+    sweep_search,
+    trial,
 )
+from kdx.store.searches import runs_of_searches
 
 
 class NameTaken(Exception):
@@ -43,7 +44,7 @@ class Removal:
     never_started: int
     """How many of these nobody ever claimed."""
     kept: int
-    """Runs of the sweep that stay: other sweeps have them, or results are not to be removed."""
+    """Runs of the sweep and of its searches that stay: other sweeps have them, or results are not to be removed."""
     seconds: float
     """Wall time of the attempts at the runs that are removed."""
     running: tuple[int, ...]
@@ -71,8 +72,9 @@ def removal(database: Database, sweep_id: int, *, results: bool) -> Removal:
     """What `remove` would remove.
 
     Args:
-        results: whether runs go too, in every generation. A run stays if another sweep plans it, or has planned it.
-            Without it only those go that never started.
+        results: whether runs go too, in every generation, and the sweep's searches with their trials. A run stays if
+            another sweep plans it, has planned it, or tries it in a search. Without it only planned runs go that never
+            started.
     """
     with database.read() as connection:
         return _removal(connection, sweep_id, results)
@@ -90,21 +92,30 @@ def remove(database: Database, shown: Removal, *, results: bool) -> None:
     with database.write() as connection:
         if _removal(connection, shown.sweep_id, results) != shown:
             raise Changed
-        cells = select(sweep_cell.c.cell_id).where(sweep_cell.c.sweep_id == shown.sweep_id)
-        of_sweep = set(connection.scalars(cells.distinct()))
-        plans = select(plan.c.id).where(plan.c.sweep_id == shown.sweep_id)
-        connection.execute(delete(plan_cell).where(plan_cell.c.plan_id.in_(plans)))
-        for table in (plan, sweep_cell, sweep_run, note, tag):
-            connection.execute(delete(table).where(table.c.sweep_id == shown.sweep_id))
-        connection.execute(delete(sweep).where(sweep.c.id == shown.sweep_id))
+        planned = select(sweep_cell.c.cell_id).where(sweep_cell.c.sweep_id == shown.sweep_id)
+        cells = {*connection.scalars(planned), *(cell_id for _, cell_id, *_ in shown.runs)}
+        asked = select(sweep_search.c.search_id).where(sweep_search.c.sweep_id == shown.sweep_id)
+        searches = list(connection.scalars(asked)) if results else []
+        remove_rows(connection, sweep, sweep.c.id == shown.sweep_id)
         remove_runs(connection, shown.run_ids)
-        _remove_unused(connection, of_sweep)
+        remove_rows(connection, search, search.c.id.in_(searches) & ~_refers(sweep_search.c.search_id, search.c.id))
+        # Nothing refers to these cells any more but what they were called once.
+        held = (_refers(one, cell.c.id) for one in references_to(cell) if one.table is not cell_migration)
+        remove_rows(connection, cell, and_(cell.c.id.in_(cells), *(~one for one in held)))
 
 
 def _removal(connection: Connection, sweep_id: int, results: bool) -> Removal:
-    whole = connection.execute(_runs_of(sweep_id).order_by(run.c.id)).all()
+    tried = runs_of_searches(connection, sweep_search.c.sweep_id == sweep_id)
+    tried_by_others = runs_of_searches(connection, sweep_search.c.sweep_id != sweep_id)
+    whole, gone = [], []
+    for row in connection.execute(_runs_of(sweep_id)):
+        key = row.cell_id, row.seed
+        if row.planned or key in tried:
+            whole.append(row)
+            removed = results or not (row.attempt or key in tried)
+            if removed and not row.shared and key not in tried_by_others:
+                gone.append(row)
     never = {row.id for row in whole if not row.attempt}
-    gone = [row for row in whole if not row.shared and (results or row.id in never)]
     ids = [row.id for row in gone]
     seconds = select(func.sum(attempt.c.ended - attempt.c.started)).where(attempt.c.run_id.in_(ids))
     return Removal(
@@ -119,22 +130,30 @@ def _removal(connection: Connection, sweep_id: int, results: bool) -> Removal:
     )
 
 
-def _runs_of(sweep_id: int) -> Select[tuple[int, str, int, int, RunState, int, bool]]:
-    """Every generation of every run that the sweep plans or has planned."""
-    other = sweep_run.alias()
-    shared = exists().where(other.c.cell_id == run.c.cell_id, other.c.seed == run.c.seed, other.c.sweep_id != sweep_id)
-    return select(
-        run.c.id, run.c.cell_id, run.c.seed, run.c.generation, run.c.state, run.c.attempt, shared.label("shared")
-    ).join(sweep_run, and_(*_same_run(), sweep_run.c.sweep_id == sweep_id))
+def _runs_of(sweep_id: int) -> Select[tuple[int, str, int, int, RunState, int, bool, bool]]:
+    """Every generation of every run of the cells that the sweep plans, has planned or has tried in a search."""
+    same = sweep_run.c.cell_id == run.c.cell_id, sweep_run.c.seed == run.c.seed
+    tried = (
+        select(trial.c.cell_id)
+        .join(sweep_search, sweep_search.c.search_id == trial.c.search_id)
+        .where(sweep_search.c.sweep_id == sweep_id)
+    )
+    planned = select(sweep_run.c.cell_id).where(sweep_run.c.sweep_id == sweep_id)
+    return (
+        select(
+            run.c.id,
+            run.c.cell_id,
+            run.c.seed,
+            run.c.generation,
+            run.c.state,
+            run.c.attempt,
+            exists().where(*same, sweep_run.c.sweep_id == sweep_id).label("planned"),
+            exists().where(*same, sweep_run.c.sweep_id != sweep_id).label("shared"),
+        )
+        .where(run.c.cell_id.in_(planned) | run.c.cell_id.in_(tried))
+        .order_by(run.c.id)
+    )
 
 
-def _same_run() -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    return sweep_run.c.cell_id == run.c.cell_id, sweep_run.c.seed == run.c.seed
-
-
-def _remove_unused(connection: Connection, cell_ids: Collection[str]) -> None:
-    """Removes those of these cells that no sweep, no plan and no run has any more, with what they were called once."""
-    unused = (~exists().where(table.c.cell_id == cell.c.id) for table in (run, sweep_cell, sweep_run, plan_cell))
-    gone = list(connection.scalars(select(cell.c.id).where(cell.c.id.in_(list(cell_ids)), *unused)))
-    connection.execute(delete(cell_migration).where(cell_migration.c.cell_id.in_(gone)))
-    connection.execute(delete(cell).where(cell.c.id.in_(gone)))
+def _refers(column: ColumnElement[Any], to: ColumnElement[Any]) -> ColumnElement[bool]:
+    return exists().where(column == to)

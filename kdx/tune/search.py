@@ -382,3 +382,12 @@ def _metric(cell: PlannedCell) -> str:
 
 def _direction(cell: PlannedCell) -> Direction:
     return cell.spec.selection[1]
+
+
+def with_winners(database: Database, plan: Plan) -> Plan:
+    """The plan with the winners of searches that are done, as far as a database has them."""
+    if not plan.searched:
+        return plan
+    search = Searching(database, plan)
+    search.look()
+    return search.with_winners()

@@ -44,8 +44,34 @@ def test_a_report_in_json_is_compared_with_the_sweep_that_it_names():
     assert typed("check", "then.json").exit_code == 0
     assert typed("check", "then.md", "--sweep", "tiny").exit_code == 0
     assert "of newer " not in typed("check", "then.json").stderr
-    # A text names no sweep: it is compared with the one planned last, of which it is not.
+    # A text without the title of a known table is compared with the sweep planned last, of which it is not.
+    Path("then.md").write_text(Path("then.md").read_text().replace("**tiny**", "Table 1"))
     assert " values of newer compared" in typed("check", "then.md").stderr
+
+
+def test_each_table_of_a_text_is_compared_with_the_sweep_that_has_it():
+    planned(1, name="newer")
+    newer = typed("report", "newer", "--format", "markdown").stdout
+    then = Path("then.md").read_text()
+    assert typed("check", "then.md").stderr.endswith(" match sweep tiny\n")
+    Path("both.md").write_text(then + newer)
+    assert typed("check", "both.md").stderr.endswith(" values of tiny, newer match sweep tiny, newer\n")
+    for words in (["tiny"], ["--sweep", "tiny"]):
+        done = typed("check", "both.md", *words)
+        assert (done.exit_code, done.stdout) == (5, "not compared: newer of sweep newer\n")
+    assert typed("check", "both.md", "--table", "tiny").exit_code == 0
+
+
+def test_a_paper_is_read_with_what_it_inputs_from_its_folder(folder):
+    (folder / "parts").mkdir()
+    (folder / "parts" / "table.tex").write_text(typed("report", "--format", "latex").stdout)
+    paper = folder / "paper.tex"
+    paper.write_text("Hello \\input{parts/table}\n% \\input{old}\n")
+    assert typed("check", "paper.tex").stderr.endswith(" values of tiny match sweep tiny\n")
+    paper.write_text("Hello \\input{../table}\n")
+    fault = refused("check", "paper.tex")
+    assert fault.problem == "there is no table in this file"
+    assert fault.hint == "it inputs ../table, not found in its folder; check those"
 
 
 @pytest.mark.parametrize("written", [["then.json", "--json"], ["then.md", "--format", "markdown"]])

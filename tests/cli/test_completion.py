@@ -41,6 +41,8 @@ def completed(folder: Path, *words: str, shell: str = "bash", **more: str) -> li
 
 
 def renamed(name: str) -> None:
+    """Nothing is there to be offered but a sweep of this name."""
+    Path("grid.yaml").unlink()
     with open_database(DB, write=True) as database, database.write() as connection:
         connection.exec_driver_sql("UPDATE sweep SET name = ?", (name,))
 

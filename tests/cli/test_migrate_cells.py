@@ -380,4 +380,4 @@ def test_a_checkpoint_goes_on_bit_exactly(own_kernel, terminal):
 
 @pytest.fixture(autouse=True)
 def nothing_is_run(monkeypatch):
-    monkeypatch.setattr(running, "run_plan", lambda *_: 0)
+    monkeypatch.setattr(running, "run_plan", lambda *_, **__: 0)

@@ -12,9 +12,11 @@ from typer.testing import CliRunner
 
 from kdx.cli import options
 from kdx.cli.app import app
-from kdx.cli.options import DATABASE, MOST_SEEDS, in_database, name_folder, seeds_of
+from kdx.cli.options import DATABASE, MOST_SEEDS, in_database, in_database_with_parts, name_folder, seeds_of
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
+from kdx.store import recording
+from kdx.store.database import open_database
 from kdx.store.place_of_files import FILES
 
 numbers = st.lists(st.integers(0, 999_999_999), min_size=1, max_size=6, unique=True)
@@ -171,3 +173,20 @@ def test_every_option_but_those_that_act_can_be_set_in_the_environment_and_says_
     # Exports have formats of their own, so that one variable for both would break one of them.
     own = command.name == "export" and name == "FORMAT"
     assert option.envvar == f"KDX_{'EXPORT_' if own else ''}{name}"
+
+
+def test_a_suggested_command_names_the_folder_of_custom_components(own_kernel, monkeypatch):
+    monkeypatch.chdir(own_kernel)
+    plan = load_grid("grid.yaml")
+    with open_database("runs.db", write=True, create=True) as database:
+        recording.register(database, plan, plan.grid)
+        assert in_database_with_parts("runs.db", database, plan.name) == " --parts ."
+        monkeypatch.chdir(own_kernel.parent)
+        assert in_database_with_parts("runs.db", database, plan.name) == " --parts own"
+        (own_kernel / "my_kernels.py").rename(own_kernel.parent / "my_kernels.py")
+        assert in_database_with_parts("runs.db", database, plan.name) == " --parts FOLDER"
+        assert in_database_with_parts("runs.db", database, plan.name, Path()) == " --parts ."
+        Path("plain.yaml").write_text(TINY % {"steps": 5, "seeds": 1})
+        plain = load_grid("plain.yaml")
+        recording.register(database, plain, plain.grid)
+        assert in_database_with_parts("runs.db", database, plain.name) == ""

@@ -1,6 +1,7 @@
 """A grid beside what is stored under its name: shown as the file says, or refused with what differs."""
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -8,11 +9,13 @@ from grids import TINY
 from looked_after import DB, completed, refused, typed
 
 from kdx.cli import running
-from kdx.cli.planned import leaving
+from kdx.cli.planned import leaving, record_of
+from kdx.errors import KdxError
 from kdx.grid.difference import Contents, difference
 from kdx.grid.load import load_grid
 from kdx.store import reading, recording
 from kdx.store.database import open_database
+from tests.tune.searched import plan_of, search
 
 GRID = TINY % {"steps": 10, "seeds": 2} + "axes: {kernel: [exponential, rbf]}\n"
 TABLE = "tables: [{name: mine, caption: Kernels, rows: kernel}]\n"
@@ -47,6 +50,20 @@ def started(monkeypatch) -> list[list[tuple[str, int]]]:
 
     monkeypatch.setattr(running, "run_plan", run)
     return plans
+
+
+def test_a_grid_that_tunes_names_its_sweep_before_and_after_its_search(tmp_path):
+    plan = plan_of(tmp_path)
+    with open_database(DB, write=True, create=True) as database:
+        recording.register(database, plan, plan.grid)
+        assert record_of(database, plan, "grid.yaml", "runs.db").cells == ()
+        found = search(database, plan, random.Random(0)).with_winners()
+        recording.register(database, found, found.grid)
+        winners = [cell.id for cell in found.cells]
+        assert [cell.id for cell in record_of(database, plan, "grid.yaml", "runs.db").cells] == winners
+        write("grid.yaml", Path("grid.yaml").read_text().replace("steps: 40", "steps: 50"))
+        with pytest.raises(KdxError, match=r"2 cells in the sweep only \(training.steps: 40 → 50\)"):
+            record_of(database, load_grid("grid.yaml"), "grid.yaml", "runs.db")
 
 
 def write(name: str, text: str) -> None:

@@ -32,7 +32,7 @@ def ran(monkeypatch):
 
     ran = Ran()
 
-    def run(plan, database, db, workers, options, *, budget=None):
+    def run(plan, database, db, workers, options, *, budget=None, parts=None):
         ran.append((plan, db, workers))
         return ran.codes.get(plan.name, 0)
 
@@ -121,3 +121,9 @@ def test_what_is_not_there_is_refused(ran):
     planned("quick")
     with pytest.raises(KdxError, match="there is no sweep `quik`\n  allowed: quick\n  hint: did you mean `quick`"):
         resume("quik")
+
+
+def test_a_sweep_may_be_named_by_its_grid_file(ran):
+    planned("demo")
+    resume("grid.yaml")
+    assert [plan.name for plan, *_ in ran] == ["demo"]

@@ -16,7 +16,7 @@ def ran(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plans = []
 
-    def run(plan, *_):
+    def run(plan, *_, **options):
         plans.append(plan)
         return 0
 

@@ -63,3 +63,8 @@ def test_a_search_that_is_done_says_so_no_more(tmp_path):
     assert "search" not in typed("status").stdout
     said = typed("status", "tuned")
     assert "exponential  10 of 10" in said.stdout and "search" not in said.stderr
+
+
+def test_a_sweep_may_be_named_by_its_grid_file():
+    planned(2)
+    assert typed("status", "grid.yaml").output == typed("status", "tiny").output

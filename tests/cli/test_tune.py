@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from looked_after import refused
 
 GRID = """\
 name: tuned
@@ -140,6 +141,14 @@ def winners(folder: Path) -> list[tuple]:
         return connection.execute("SELECT cell_id, labels FROM sweep_cell WHERE planned ORDER BY 1").fetchall()
 
 
+def test_where_no_winner_could_be_written_nothing_is_searched(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("grid.yaml").write_text(GRID)
+    fault = refused("tune", "grid.yaml", "--write", "absent/tuned.yaml")
+    assert fault.problem == f"no file can be written into the folder {tmp_path / 'absent'}"
+    assert not Path("runs.db").exists()
+
+
 def test_a_grid_that_tunes_nothing_is_refused(tmp_path):
     (tmp_path / "grid.yaml").write_text(GRID[: GRID.index("tune:")])
     done = typed(tmp_path, "tune", "grid.yaml")
@@ -192,10 +201,10 @@ def test_a_search_whose_trials_fail_alike_is_paused_and_the_others_come_to_their
     done = typed(tmp_path, "sweep", "grid.yaml", "--workers", "1")
     why = "2 runs of its search failed alike: ValueError in weight (faulty.py)"
     assert done.returncode == 4, done.stderr
-    assert f"paused: {why}; try them again with: kdx resume paused --failed\n" in done.stderr
+    assert f"paused: {why}; try them again with: kdx resume paused --failed --parts .\n" in done.stderr
     assert states() == {"failed": 2, "pending": 2, "completed": 5}, "four trials of the other, and its winner"
     shown = typed(tmp_path, "status", "paused").stdout
-    assert f"search of faulty.py:Faulty of paused is paused: {why}; kdx resume paused --failed" in shown
+    assert f"search of faulty.py:Faulty of paused is paused: {why}; kdx resume paused --failed --parts ." in shown
     done = typed(tmp_path, "resume", "paused", "--failed", "--parts", ".", "--workers", "1")
     assert done.returncode == 4 and "started" in done.stderr and f"paused: {why}" in done.stderr
     assert states() == {"failed": 2, "pending": 2, "completed": 5}

@@ -7,6 +7,7 @@ import pytest
 
 from kdx.attention.kernels import KERNELS
 from kdx.errors import Faults
+from kdx.grid.explain import explain
 from kdx.grid.identity import canonical, cell_id
 from kdx.grid.load import load_grid
 from kdx.grid.own_parts import add_installed, find_parts
@@ -166,6 +167,13 @@ def test_an_option_of_a_part_is_checked_like_any_other(own_kernel):
     assert "unknown key `bandwith`" in fault and "did you mean `bandwidth`?" in fault
 
 
+def test_an_option_of_a_part_is_set_on_the_command_line_like_any_other(own_kernel):
+    (cell,) = load_grid(own_kernel / "grid.yaml", given=["bandwidth=3"]).cells
+    assert cell.spec.option("bandwidth") == 3.0
+    with pytest.raises(Faults, match=r"--set bandwith=3: unknown key `bandwith`(?s:.*)did you mean `bandwidth`"):
+        load_grid(own_kernel / "grid.yaml", given=["bandwith=3"])
+
+
 def test_an_option_cannot_have_the_name_of_a_key_of_every_cell(own_kernel):
     file = own_kernel / "my_kernels.py"
     text = file.read_text()
@@ -220,5 +228,7 @@ def test_every_installed_part_becomes_a_word_and_a_faulty_one_is_told(package):
     (fault,) = add_installed(())
     assert str(fault).startswith("the package of kernel `lorentz` is gone: no module `gone`")
     assert "cauchy" in KERNELS and KERNELS.definition("cauchy").option_names == ("bandwidth",)
+    (explained,) = explain("cauchy")
+    assert explained.keys == ("kernel",) and [option.key for option in explained.options] == ["bandwidth"]
     (fault, _) = add_installed(("bandwidth",))
     assert "option `bandwidth` of `cauchy` has the name of a key" in str(fault)

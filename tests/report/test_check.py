@@ -13,6 +13,7 @@ from sweeps import cell, run, scored, sweep
 
 from kdx.errors import KdxError
 from kdx.report.check.check import AskedReport, asked_in, compare_file
+from kdx.report.check.notes import changes_of_notes
 from kdx.report.check.parts import NumberChange
 from kdx.report.papers.paper_file import load_paper
 from kdx.report.papers.published_comparison import compare_with_published
@@ -418,3 +419,23 @@ def test_what_searches_found_is_compared_too(written, name, statistics):
     other = before._replace(trials=(before.trials[0], won, before.trials[2]))
     changes = compare_file(path, [trials.table(other, again)]).changes
     assert any("rbf" in one.place and "0.0099" in one.now for one in changes)
+
+
+def test_a_row_that_stands_twice_in_markdown_is_a_difference(written):
+    path = written(made(), "paper.md")
+    row = next(line for line in path.read_text().splitlines() if line.startswith("| rbf"))
+    path.write_text(path.read_text().replace(f"{row}\n", f"{row}\n{row}\n", 1))
+    assert [one.place for one in compare_file(path, made()).changes] == ["rbf, bleu ↑"]
+
+
+def test_the_short_caption_in_latex_is_compared(written):
+    path = written(made(specs=CAPTIONED), "paper.tex")
+    path.write_text(path.read_text().replace("\\caption[Kernels]", "\\caption[Kernel]"))
+    (change,) = compare_file(path, made(specs=CAPTIONED)).changes
+    assert (change.place, change.was, change.now) == ("short caption", "Kernel", "Kernels")
+
+
+def test_a_note_is_known_whatever_the_numbers_at_its_beginning_are():
+    full = ["95% intervals of the mean over seeds."]
+    (change,) = changes_of_notes("t", ["05% intervals of the mean over seeds."], full, full)
+    assert change.was.startswith("05%")

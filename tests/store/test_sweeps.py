@@ -1,14 +1,26 @@
 """Sweeps are renamed and removed; results go only where somebody says so, and never those of another sweep."""
 
+from pathlib import Path
+
 import pytest
 from sqlalchemy import func, insert, select
 from stored import rows, start
 
-from kdx.store import invalidations, leases, reading, recording, sweeps
+from kdx.grid.load import load_grid
+from kdx.store import invalidations, leases, reading, recording, searches, sweeps
 from kdx.store.check import check
 from kdx.store.database import Database
+from kdx.store.records import RunState
 from kdx.store.remarks import annotate
 from kdx.store.schema import cell, cell_migration, metadata, metric, now, plan, run, sweep
+from kdx.store.searches import NewTrial
+
+TUNED = """
+name: NAME
+task: translation
+data: {corpus: synthetic-translation}
+tune: {parameters: {model.dropout: [0.0, 0.1]}, sampler: grid, trials: 2, seeds: 1}
+"""
 
 
 def ended(database: Database, run_id: int) -> None:
@@ -105,6 +117,41 @@ def test_a_sweep_that_was_renamed_since_somebody_agreed_is_not_removed(database:
     with pytest.raises(sweeps.Changed):
         sweeps.remove(database, shown, results=False)
     assert [one.name for one in reading.sweeps(database)] == ["other"]
+
+
+def test_a_sweep_that_searches_is_removed_with_its_searches_if_no_other_sweep_asks_for_them(
+    database: Database, tmp_path
+):
+    searched = tuned(database, tmp_path, "tuned")
+    other = tuned(database, tmp_path, "other")
+    everything = counts(database)
+    sweeps.remove(database, sweeps.removal(database, searched, results=True), results=True)
+    kept = {name: everything[name] for name in ("search", "trial", "run", "cell", "metric")}
+    assert kept.items() <= counts(database).items(), "the other sweep asks for the same search"
+    shown = sweeps.removal(database, other, results=False)
+    assert (shown.run_ids, shown.kept) == ((), 2)
+    sweeps.remove(database, shown, results=False)
+    assert kept.items() <= counts(database).items(), "results stay"
+    again = tuned(database, tmp_path, "tuned")
+    shown = sweeps.removal(database, again, results=True)
+    assert len(shown.runs) == 2
+    sweeps.remove(database, shown, results=True)
+    assert counts(database).keys() <= {"identity", "environment", "part"}
+
+
+def tuned(database: Database, folder: Path, name: str) -> int:
+    """A sweep with a search of two trials, of which one has a run that ended."""
+    (folder / "grid.yaml").write_text(TUNED.replace("NAME", name))
+    plan = load_grid(folder / "grid.yaml")
+    sweep_id = recording.register(database, plan, plan.grid)
+    searching = plan.cells[0].search
+    values = [{"model.dropout": one} for one in (0.0, 0.1)]
+    drawn = [NewTrial(number, one, {}, searching.cell(one)) for number, one in enumerate(values)]
+    searches.add(database, [(searching, drawn)])
+    first = rows(database, run)[0]
+    if first.state == RunState.PENDING:
+        ended(database, first.id)
+    return sweep_id
 
 
 def test_a_run_at_work_is_told(database: Database, sweep_id: int):

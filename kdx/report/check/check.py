@@ -10,14 +10,15 @@ sentences that was not repeated, counts as no match.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose, isfinite
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from kdx.errors import KdxError
-from kdx.report.check.forms import JSON, form_of, read_report, read_text
+from kdx.report.check.forms import JSON, form_of, not_read, read_report, read_text
 from kdx.report.check.notes import changes_of_caption, changes_of_notes, notes_now
 from kdx.report.check.parts import NOT_THERE, THERE, NumberChange, Part
 from kdx.report.papers.paper_file import load_paper, shipped
@@ -26,6 +27,7 @@ from kdx.report.table.table import Table
 
 _RANDOMISATION = frozenset({"randomisation", *OVER_SENTENCES})
 """Keys and columns that are empty or missing unless a randomisation is asked for."""
+_NOTHING: Mapping[str, Sequence[str]] = MappingProxyType({})
 _ROUNDING = 1e-9
 """Relative tolerance: another processor or library may sum in another order."""
 
@@ -75,12 +77,33 @@ def asked_in(path: Path) -> AskedReport:
     )
 
 
-def compare_file(path: Path, tables: Sequence[Table], *, partly: bool = False) -> FileComparison:
+def sweeps_of_tables(path: Path, tables: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """The sweeps of the tables in a file, by the names of the tables; none where it shows no name that is known.
+
+    Args:
+        tables: sweep → names of its tables; of several sweeps with a table of this name, the first counts.
+
+    Raises:
+        KdxError: see `compare_file`.
+    """
+    form = form_of(path)
+    titles = [one.title for one in form.parts(read_text(path))]
+    found = (
+        next((sweep for sweep, names in tables.items() if any(form.heads(name, title) for name in names)), None)
+        for title in titles
+    )
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
+def compare_file(
+    path: Path, tables: Sequence[Table], *, partly: bool = False, others: Mapping[str, Sequence[str]] = _NOTHING
+) -> FileComparison:
     """Compares a file with the tables as they are now.
 
     Args:
-        tables: those of the sweep; tables of other sweeps in a text do not count.
+        tables: those of the sweeps that are compared.
         partly: whether the sweep has other tables too, so that a report in JSON may have more.
+        others: other sweep → the names of its tables, which count as not compared where the file has them.
 
     Raises:
         KdxError: the file cannot be read, is none that kdx wrote, or has none of these tables.
@@ -88,6 +111,10 @@ def compare_file(path: Path, tables: Sequence[Table], *, partly: bool = False) -
     form, text = form_of(path), read_text(path)
     report = read_report(text, path) if form is JSON else None
     then = list(form.parts(text))
+    if not then:
+        missing = not_read(text) if path.suffix.lower() == ".tex" else []
+        hint = f"it inputs {', '.join(missing)}, not found in its folder; check those" if missing else None
+        raise KdxError("there is no table in this file", place=str(path), hint=hint)
     now = [list(form.parts(form.write(table, False))) for table in tables]
     pairs, unsure = _paired(now, then)
     if not pairs:
@@ -122,6 +149,13 @@ def compare_file(path: Path, tables: Sequence[Table], *, partly: bool = False) -
     prefixes = tuple(form.belonging(name) for name in compared)
     left_out += [
         old.title for at, old in enumerate(then) if at not in pairs and old.places and old.title.startswith(prefixes)
+    ]
+    left_out += [
+        f"{name} of sweep {sweep}"
+        for sweep, names in others.items()
+        for name in names
+        if name not in {table.layout.name for table in tables}
+        and any(form.heads(name, old.title) for at, old in enumerate(then) if at not in pairs)
     ]
     if report and not partly:
         gone = [table["name"] for table in report["tables"] if table["name"] not in compared]

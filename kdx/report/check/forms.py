@@ -1,6 +1,7 @@
 """The formats of files that can be checked: how kdx writes and reads each."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from kdx.report.render.latex.writer import label, to_latex
 from kdx.report.render.markdown import plain, to_markdown
 from kdx.report.table.table import Table
 
+_INPUT = re.compile(r"^([^%\n]*)\\(?:input|include)\{([^{}\n]+)\}", re.MULTILINE)
 LARGEST = 100_000_000
 """Largest file that is checked, in bytes."""
 
@@ -34,6 +36,8 @@ class Form:
     """The beginning of the titles of a table's listings, from the name of the table."""
     names: Callable[[str, str], bool]
     """Whether a text has a table of this name, in whatever shape."""
+    heads: Callable[[str, str], bool]
+    """Whether the title of a part is that of the table of this name."""
     title: Callable[[Table], tuple[str, str]]
     """The name and the caption in a table's title."""
     plain: Callable[[str], str] = str
@@ -47,6 +51,7 @@ JSON = Form(
     parts=parts_of_json,
     belonging=lambda name: f"{name}: ",
     names=lambda name, text: False,
+    heads=lambda name, title: name == title,
     title=lambda table: (table.layout.name, ""),
 )
 _MARKDOWN = Form(
@@ -54,6 +59,7 @@ _MARKDOWN = Form(
     parts=parts_of_markdown,
     belonging=lambda name: f"**{plain(name)}: ",
     names=lambda name, text: f"**{plain(name)}**" in text,
+    heads=lambda name, title: title.startswith(f"**{plain(name)}**"),
     title=lambda table: (f"**{plain(table.layout.name)}**", plain(table.layout.caption)),
     plain=plain,
     paragraphs=lambda notes: [" ".join(notes)],
@@ -63,6 +69,7 @@ _LATEX = Form(
     parts=parts_of_latex,
     belonging=lambda name: f"{label(name)}:",
     names=lambda name, text: f"\\label{{{label(name)}}}" in text,
+    heads=lambda name, title: title == label(name),
     title=lambda table: (f"\\textbf{{{tex(table.layout.name)}}}", tex(table.layout.caption)),
     plain=tex,
 )
@@ -81,6 +88,28 @@ def form_of(path: Path) -> Form:
 
 
 def read_text(path: Path) -> str:
+    """The text of a file; in one in LaTeX stand those that it inputs from its own folder, or from below it."""
+    if path.suffix.lower() != ".tex":
+        return _read(path)
+    folder, seen = path.parent.resolve(), {path.resolve()}
+
+    def contents(found: re.Match[str]) -> str:
+        file = (folder / found[2]).resolve()
+        file = file if file.suffix == ".tex" else file.with_name(f"{file.name}.tex")
+        if file in seen or not file.is_relative_to(folder) or not file.is_file():
+            return found[0]
+        seen.add(file)
+        return found[1] + _INPUT.sub(contents, _read(file))
+
+    return _INPUT.sub(contents, _read(path))
+
+
+def not_read(text: str) -> list[str]:
+    """The files that a text in LaTeX inputs from elsewhere, or that are not there."""
+    return [found[2] for found in _INPUT.finditer(text)]
+
+
+def _read(path: Path) -> str:
     try:
         # Another system may have converted the line ends.
         return read_file(path, LARGEST).decode().replace("\r\n", "\n")

@@ -30,7 +30,8 @@ def parts_of_latex(text: str) -> Iterator[Part]:
     start, whole, its = 0, Part("", (), {}), None
     tabulars = list(_TABULAR.finditer(text))
     ends = [one.start() for one in tabulars[1:]]
-    for tabular, end in zip(tabulars, [*ends, len(text)], strict=True):
+    # A text without tables has an end too.
+    for tabular, end in zip(tabulars, [*ends, len(text)], strict=False):
         labels = _LABEL.findall(text, start, tabular.end())
         apart = _APART.search(text, start, tabular.start())
         start = tabular.end()

@@ -29,7 +29,9 @@ def parts_of_markdown(text: str) -> Iterator[Part]:
         if index < len(lines):
             line = " ".join(lines[index].split())
             title = line or title
-            if line:
+            if line.startswith("**"):  # the title of the next table, perhaps right behind a note
+                paragraphs.append(line)
+            elif line:
                 paragraphs[-1] = f"{paragraphs[-1]} {line}".strip()
             elif paragraphs[-1]:
                 paragraphs.append("")
@@ -41,8 +43,10 @@ def parts_of_markdown(text: str) -> Iterator[Part]:
 def _part_of_block(title: str, block: Sequence[Sequence[str]]) -> Part:
     header, rules, *rows = block
     names = sum(_LEFT.fullmatch(rule) is not None for rule in rules)
-    places = {}
+    places: dict[str, dict[str, str]] = {}
     for row in rows:
         for column, shown in zip(header[names:], row[names:], strict=False):
-            places[f"{LEVELS.join(row[:names])}, {column}"] = {"": shown}
+            # A row that stands there twice is another value than one row.
+            place = places.setdefault(f"{LEVELS.join(row[:names])}, {column}", {"": ""})
+            place[""] = f"{place['']} {shown}".strip()
     return Part(title, tuple(header), places)

@@ -36,8 +36,10 @@ def notes_now(table: Table, part: int, form: Form, *, full: bool) -> list[str]:
 
 
 def _opening(note: str) -> str:
-    """The beginning of a note, which identifies it."""
-    return note.partition(":")[0] if note.startswith(_OF_A_FACT) else " ".join(note.split()[:3])
+    """The beginning of a note, which identifies it whatever its numbers are."""
+    if note.startswith(_OF_A_FACT):
+        return note.partition(":")[0]
+    return re.sub(r"\d+", "0", " ".join(note.split()[:3]))
 
 
 def changes_of_notes(
@@ -66,8 +68,12 @@ def changes_of_caption(table: Table, text: str, form: Form) -> Iterator[NumberCh
     start = text.find(f"{name}: ")
     while current and start >= 0:
         written = text[start + len(name) + 2 :].replace(BREAK, "")
+        # In LaTeX, a list of tables shows the caption in brackets.
+        short = text[:start].rpartition("\\caption[")[2].replace(BREAK, "")
         if not written.startswith(current):
             yield NumberChange(table.layout.name, "caption", "", _shortened(written.partition("\n")[0]), current)
+        elif short.endswith("]{") and "\n" not in short and short != f"{current}]{{":
+            yield NumberChange(table.layout.name, "short caption", "", _shortened(short.removesuffix("]{")), current)
         start = text.find(f"{name}: ", start + 1)
 
 

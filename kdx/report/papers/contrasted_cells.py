@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import fsum, hypot
 
-from kdx.grid.cell_selector import factors, taken_axes
+from kdx.grid.cell_selector import factors, same_word, taken_axes
 from kdx.grid.seed_rule import SeedRule, rule_of
 from kdx.grid.table_layout import is_of_evaluation
 from kdx.grid.words import known_options
 from kdx.report.papers.paper_file import Contrast, ErrorModel
 from kdx.report.selection.cells import Cell, cell_of
 from kdx.report.selection.evaluated import evaluated_cells
+from kdx.report.selection.joined import planned_id
+from kdx.report.selection.searched import searched_cells
 from kdx.report.statistics.by_document import ByDocument, together
 from kdx.report.statistics.estimates import Estimate, Summary, contrast, summarise
 from kdx.report.statistics.exchangeable import exchangeable_error
@@ -35,6 +37,7 @@ _TIED: dict[str, frozenset[str]] = {
     "training.schedule": frozenset({"training.decay", "training.final_rate"}),
     "training.optimiser": frozenset({"training.epsilon", "training.momentum"}),
 }
+_SEARCHED = "searched"
 _SETTING = ("task", "data.", "model.", "training.", "evaluation.")
 SHOWN_FACTORS = ("task", "data.corpus", "model.width", "training.steps")
 """The factors by which a setting is shown; several that are alike in these are shown with what differs, too."""
@@ -61,12 +64,30 @@ class RecordedRuns:
                     # Of several rules the one with the most looks, which allows for those of the others.
                     self._rules[cell.id] = max(rule, self._rules.get(cell.id, rule), key=lambda one: one.max - one.min)
         self._evaluated = {one.record.id: one for sweep in sweeps for one in evaluated_cells(sweep)[0]}
+        self._searched = {
+            id: frozenset(one.search.space) for sweep in sweeps for id, one in searched_cells(sweep).items()
+        }
+        own = (factor for record in self.records.values() for factor in record.spec.own_options)
+        own_options = tuple(dict.fromkeys(own))
+        self.options = frozenset((*known_options(), *own_options))
+        """The options of words, which a cell without such a word lacks."""
+        self.factors = (*factors(), *own_options)
 
     def candidates(self, contrast: Contrast) -> Iterator[CellRecord]:
         """The cells that a contrast may be of: evaluations are, if it names a setting of theirs."""
         yield from self.records.values()
         if any(map(is_of_evaluation, (*contrast.where, *contrast.a, *contrast.b))):
             yield from (one.record for one in self._evaluated.values())
+
+    def searched(self, record: CellRecord) -> frozenset[str]:
+        """The factors that a search chose for the cell, within what it was free to choose."""
+        one = self._evaluated.get(record.id)
+        return self._searched.get(planned_id(one.cell_id if one else record.id), frozenset())
+
+    def finished(self, record: CellRecord, contrast: Contrast) -> Cell | None:
+        """The cell, if a run of it has ended."""
+        cell = self.cell(record, contrast.metric)
+        return cell if cell and (cell.scores or lost_runs(cell)) else None
 
     def cell(self, record: CellRecord, metric: str | None) -> Cell | None:
         key = record.id, metric
@@ -195,43 +216,34 @@ def contrasted_cells(
     error_model: ErrorModel = ErrorModel.OWN_SPREADS,
 ) -> dict[str, ContrastedCells]:
     """Setting → the contrast in it, for each setting that has both sides."""
-    options = known_options()
     factors_named = named(contrast)
     follows = following(factors_named) - factors_named
     settings: dict[str, dict[str, tuple[list[CellRecord], list[CellRecord]]]] = {}
     neighbours: dict[str, list[CellRecord]] = {}
-    alike = error_model is ErrorModel.EXCHANGEABLE
-    for record in runs.candidates(contrast):
-        there = _has(record, contrast.where)
-        sides_of = [index for index, side in enumerate((contrast.a, contrast.b)) if there and _has(record, side)]
-        if not (sides_of or alike):
-            continue
-        rest = {one: word for one, word in record.spec.words.items() if one not in factors_named | follows}
+    for record, sides_of in _selected(contrast, runs, every=error_model is ErrorModel.EXCHANGEABLE):
+        rest = _rest(record, contrast, runs)
         recipe = {one: word for one, word in rest.items() if one.startswith(_SETTING) and one not in varied}
         # The selection rule is no factor, but the score depends on it.
         setting = json.dumps([recipe, record.spec.value("select")])
-        background = json.dumps({one: word for one, word in rest.items() if one not in recipe and one not in options})
-        if alike and not sides_of:
+        background = {one: word for one, word in rest.items() if one not in recipe and one not in runs.options}
+        if not sides_of:
             neighbours.setdefault(setting, []).append(record)
         for index in sides_of:
-            settings.setdefault(setting, {}).setdefault(background, ([], []))[index].append(record)
+            settings.setdefault(setting, {}).setdefault(json.dumps(background), ([], []))[index].append(record)
     found = {}
     for setting, by_background in settings.items():
         sides = []
         used: tuple[list[CellRecord], list[CellRecord]] = ([], [])
         backgrounds = by_background.values()
-        for halves in (pair for both in backgrounds for pair in _by_options(both, factors_named | follows)):
-            cells = [[(one, runs.cell(one, contrast.metric)) for one in half] for half in halves]
-            finished = [
-                [(one, cell) for one, cell in half if cell and (cell.scores or lost_runs(cell))] for half in cells
-            ]
+        for halves in (pair for both in backgrounds for pair in _by_options(both, factors_named | follows, runs)):
+            finished = [[(one, cell) for one in half if (cell := runs.finished(one, contrast))] for half in halves]
             if all(finished):
                 sides.append((tuple(cell for _, cell in finished[0]), tuple(cell for _, cell in finished[1])))
                 for records, half in zip(used, finished, strict=True):
                     records.extend(one for one, _ in half)
         if sides:
             words = {one: used[0][0].spec.words[one] or "none" for one in SHOWN_FACTORS if one not in varied}
-            over, confounders = _unspoken(used, contrast, follows)
+            over, confounders = _unspoken(used, contrast, follows, runs)
             others = [runs.cell(one, contrast.metric) for one in neighbours.get(setting, ())]
             found[setting] = ContrastedCells(
                 contrast, words, over, confounders, tuple(sides), error_model, tuple(filter(None, others))
@@ -239,8 +251,45 @@ def contrasted_cells(
     return found
 
 
+def kept_apart(contrast: Contrast, runs: RecordedRuns) -> tuple[str, ...]:
+    """The factors in which the closest cells of the two sides differ; none if a side has no finished cell."""
+    sides: tuple[set[frozenset[tuple[str, str | None]]], set[frozenset[tuple[str, str | None]]]] = (set(), set())
+    for record, sides_of in _selected(contrast, runs):
+        if runs.finished(record, contrast):
+            rest = {**_rest(record, contrast, runs), "select.metric": record.spec.selection_metric}
+            words = ((one, word) for one, word in rest.items() if one not in runs.options or _has_option(record, one))
+            known = frozenset(words)
+            for index in sides_of:
+                sides[index].add(known)
+    differ = [sorted(dict(a - b).keys() & dict(b - a).keys()) for a in sides[0] for b in sides[1]]
+    closest = min(differ, key=lambda factors: (len(factors), factors)) if differ else []
+    return tuple(closest)
+
+
+def _selected(contrast: Contrast, runs: RecordedRuns, *, every: bool = False) -> Iterator[tuple[CellRecord, list[int]]]:
+    """The cells of a contrast, each with the sides that it is of: 0 for a, 1 for b.
+
+    Args:
+        every: cells that are of no side as well.
+    """
+    for record in runs.candidates(contrast):
+        there = _has(record, contrast.where)
+        sides_of = [index for index, side in enumerate((contrast.a, contrast.b)) if there and _has(record, side)]
+        if sides_of or every:
+            yield record, sides_of
+
+
+def _rest(record: CellRecord, contrast: Contrast, runs: RecordedRuns) -> dict[str, str | None]:
+    """The words of all factors that a contrast leaves open. What a search chose is alike in all cells that have it so:
+    it belongs to how a cell was made, not to what is compared."""
+    factors_named = named(contrast)
+    left_open = record.spec.words.keys() - factors_named - following(factors_named)
+    chosen = runs.searched(record) - contrast.where.keys()
+    return {one: _SEARCHED if one in chosen else word for one, word in record.spec.words.items() if one in left_open}
+
+
 def _by_options(
-    halves: tuple[list[CellRecord], list[CellRecord]], free: frozenset[str]
+    halves: tuple[list[CellRecord], list[CellRecord]], free: frozenset[str], runs: RecordedRuns
 ) -> Iterable[tuple[list[CellRecord], list[CellRecord]]]:
     """Two halves that agree in all else, in pairs that agree in every option, except those that some cell lacks.
 
@@ -248,7 +297,11 @@ def _by_options(
     temperature are compared at the same one.
     """
     records = [record for half in halves for record in half]
-    shared = [one for one in known_options() if one not in free and all(_has_option(record, one) for record in records)]
+    shared = [
+        one
+        for one in sorted(runs.options - free)
+        if all(_has_option(record, one) and one not in runs.searched(record) for record in records)
+    ]
     pairs: dict[tuple[str | None, ...], tuple[list[CellRecord], list[CellRecord]]] = {}
     for index, half in enumerate(halves):
         for record in half:
@@ -294,7 +347,7 @@ def _is_number(word: str | None) -> bool:
 
 def _has(record: CellRecord, selector: Mapping[str, str]) -> bool:
     # The record caches its words, and every contrast of every claim asks each cell.
-    return all(record.spec.words.get(factor) == word for factor, word in selector.items())
+    return all(same_word(record.spec.words.get(factor), word) for factor, word in selector.items())
 
 
 def lost_runs(cell: Cell) -> int:
@@ -303,20 +356,25 @@ def lost_runs(cell: Cell) -> int:
 
 
 def _unspoken(
-    sides: tuple[Sequence[CellRecord], Sequence[CellRecord]], contrast: Contrast, follows: Iterable[str]
+    sides: tuple[Sequence[CellRecord], Sequence[CellRecord]],
+    contrast: Contrast,
+    follows: Iterable[str],
+    runs: RecordedRuns,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The factors that vary within the sides, and the factors beside the first named one in which the sides differ.
 
-    A factor that only one side has, such as an encoding or an option of a word, is no difference.
+    A factor that only one side has, such as an encoding or an option of a word, is no difference, and neither is one
+    that a search chose for every cell.
     """
     factors_named = named(contrast)
-    about = next(iter(contrast.a))
+    about = next((one for one, word in contrast.a.items() if contrast.b.get(one) != word), None)
+    searched = frozenset.intersection(*(runs.searched(record) for side in sides for record in side))
     over, confounders = [], []
-    for factor in factors():
-        a, b = ({_word(record, factor) for record in side} for side in sides)
-        if factor == about:
+    for factor in runs.factors:
+        a, b = ({_word(record, factor, runs) for record in side} for side in sides)
+        if factor == about or (factor in searched and factor not in factors_named):
             continue
-        if factor in factors_named or factor in follows or factor in known_options():
+        if factor in factors_named or factor in follows or factor in runs.options:
             if not a & b and "none" not in a | b:
                 confounders.append(factor)
             elif factor not in factors_named and (len(a) > 1 or len(b) > 1):
@@ -326,7 +384,7 @@ def _unspoken(
     return tuple(over), tuple(confounders)
 
 
-def _word(record: CellRecord, factor: str) -> str | None:
-    if factor in known_options() and not _has_option(record, factor):
+def _word(record: CellRecord, factor: str, runs: RecordedRuns) -> str | None:
+    if factor in runs.options and not _has_option(record, factor):
         return "none"
-    return record.spec.words[factor]
+    return record.spec.words.get(factor)

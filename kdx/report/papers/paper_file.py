@@ -333,8 +333,6 @@ def _contrast(node: Node, known: _Known, faults: list[KdxError]) -> Contrast | N
 def _check(
     selector: Mapping[str, str], node: Node, path: tuple[str | int, ...], known: _Known, faults: list[KdxError]
 ) -> None:
-    for factor, fault in unknown(selector):
-        if selector[factor] in known.words.get(factor, ()):
-            continue
+    for factor, fault in unknown(selector, known.words):
         place = (node.at if factor in factors() else node.key)((*path, factor))
         faults.append(KdxError(fault.problem, place=place, allowed=fault.allowed, hint=fault.hint))

@@ -21,6 +21,7 @@ from kdx.report.papers.contrasted_cells import (
     contrasted_cells,
     distinguished,
     following,
+    kept_apart,
     named,
 )
 from kdx.report.papers.decisions import ContrastOutcome, Errors, Verdict, decide
@@ -28,6 +29,7 @@ from kdx.report.papers.paper_file import Claim, Contrast, Rule
 from kdx.report.statistics.estimates import LEVEL
 from kdx.store.records import SweepRecord
 
+NO_CELLS = "no such cells"
 _WHOLE = Errors(1 - LEVEL, 1 - LEVEL)
 
 
@@ -91,16 +93,22 @@ def _answer(claim: Claim, runs: RecordedRuns) -> Answer:
     # A factor that some contrast varies does not define a setting.
     varied = frozenset[str]().union(*(named(one) | following(named(one)) for one in contrasts))
     comparisons = {id(one): contrasted_cells(one, runs, varied, claim.error_model) for one in contrasts}
+    apart = {id(one): kept_apart(one, runs) for one in contrasts if not comparisons[id(one)]}
+    reasons = {id(one): _without_cells(apart.get(id(one), ())) for one in contrasts}
     settings = distinguished({key: one.words for those in comparisons.values() for key, one in those.items()})
-    verdicts = [_in_setting(claim, comparisons, key, words) for key, words in settings.items()]
+    verdicts = [_in_setting(claim, comparisons, reasons, key, words) for key, words in settings.items()]
     if not verdicts:
-        nothing = tuple(ContrastOutcome(one, Verdict.NOT_TESTED, _WHOLE, reason="no such cells") for one in contrasts)
+        nothing = tuple(ContrastOutcome(one, Verdict.NOT_TESTED, _WHOLE, reason=reasons[id(one)]) for one in contrasts)
         verdicts = [SettingVerdict({}, Verdict.NOT_TESTED, nothing)]
     return Answer(claim, tuple(verdicts))
 
 
 def _in_setting(
-    claim: Claim, comparisons: Mapping[int, Mapping[str, ContrastedCells]], key: str, words: Mapping[str, str]
+    claim: Claim,
+    comparisons: Mapping[int, Mapping[str, ContrastedCells]],
+    reasons: Mapping[int, str],
+    key: str,
+    words: Mapping[str, str],
 ) -> SettingVerdict:
     outcomes: list[ContrastOutcome] = []
     recipe: dict[str, str | None] = json.loads(key)[0]
@@ -115,13 +123,17 @@ def _in_setting(
         outcome = (
             decide(found, errors)
             if found
-            else ContrastOutcome(part, Verdict.NOT_TESTED, errors, reason="no such cells")
+            else ContrastOutcome(part, Verdict.NOT_TESTED, errors, reason=reasons[id(part)])
         )
         outcomes.append(outcome)
         return outcome.verdict
 
     verdict = decided(claim.holds, _WHOLE)
     return SettingVerdict(words, verdict, tuple(outcomes))
+
+
+def _without_cells(apart: Sequence[str]) -> str:
+    return f"{NO_CELLS}: the closest cells of both sides also differ in {', '.join(apart)}" if apart else NO_CELLS
 
 
 def _speaks_of(part: Rule | Contrast, recipe: Mapping[str, str | None]) -> bool:

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from math import isfinite, log
+from typing import Any
 
 from pydantic import ValidationError
 
+from kdx.grid.resolved_spec import cell_without
 from kdx.grid.tuning import Choice, Distribution, Range, Sampler, Search
 from kdx.report.selection.joined import planned_id
 from kdx.report.statistics.expected_best import BestOf, best_of_draws
@@ -16,10 +18,14 @@ from kdx.report.statistics.metric import Metric
 from kdx.seed_sources import SourceSeeds
 from kdx.store.records import CellRecord, SearchRecord, SweepRecord, TrialRecord, TrialState
 from kdx.store.searches import best_trial
+from kdx.tasks import TASKS
 from kdx.vocabulary import Direction
 
 OUTER = 0.1
 """The share of a range, on the scale on which it is drawn, that counts as its edge."""
+FARTHER = OUTER / 3
+"""The share of a range by which a trial has to lie beyond the winner to show that the optimum does not."""
+DECADE = 10.0
 LEAST_DRAWS = 2
 """Completed trials without which the expected best of fewer says nothing."""
 
@@ -33,8 +39,8 @@ class Edge:
     end: float
     """The end of the range."""
     beyond: float | None
-    """The end of the range to try: as wide again, by the same factor where it is logarithmic; None: of a list, to which
-    values beyond its end are to be added."""
+    """The end of the range to try: as wide again, but at most a decade where it is logarithmic; None: of a list, to
+    which values beyond its end are to be added."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,7 @@ class SearchedCell:
         return tuple(sorted({*chain.from_iterable(map(SourceSeeds.of, seeds))} & {*self.search.tuning.seeds}))
 
     def _edge(self, name: str, of: Distribution) -> Edge | None:
-        """The edge of a parameter; None where a trial beyond the winner was worse, or nothing is allowed beyond."""
+        """The edge of a parameter; None where a trial farther out was worse, or nothing is allowed beyond."""
         value = self.winner.parameters.get(name)
         if value is None or not _is_number(value):
             return None
@@ -110,8 +116,9 @@ class SearchedCell:
             return self._allowed(name, Edge(upper, float(value), None), _beyond_list(sorted(of.values), upper))
         at, low, high = (_on_scale(float(one), of) for one in (value, of.low, of.high))
         tried = [_on_scale(float(one.parameters[name]), of) for one in self.ended]
-        for upper, distance, last in ((False, at - low, min(tried)), (True, high - at, max(tried))):
-            if low < high and at == last and distance <= OUTER * (high - low):
+        width = high - low
+        for upper, distance, farther in ((False, at - low, at - min(tried)), (True, high - at, max(tried) - at)):
+            if width > 0 and distance <= OUTER * width and farther < FARTHER * width:
                 end = of.high if upper else of.low
                 return self._allowed(name, Edge(upper, end, end), _beyond_range(of, upper))
         return None
@@ -122,12 +129,19 @@ class SearchedCell:
             if value == edge.end:
                 continue
             whole = isinstance(self.winner.parameters[name], int)
-            try:
-                self.search.cell({**self.winner.parameters, name: int(value) if whole else value})
-            except ValidationError:
-                continue
-            return Edge(edge.upper, edge.end, None if edge.beyond is None else value)
+            if self._is_cell({**self.winner.parameters, name: int(value) if whole else value}):
+                return Edge(edge.upper, edge.end, None if edge.beyond is None else value)
         return None
+
+    def _is_cell(self, parameters: Mapping[str, Any]) -> bool:
+        """Whether there is such a cell. A report lacks the source of custom components, so their own limits are not
+        known to it."""
+        try:
+            self.search.cell(parameters)
+        except ValidationError:
+            parts = {word for _, word in self.search.parts}
+            return bool(parts) and cell_without(self.search.settings_with(parameters), parts, TASKS) is not None
+        return True
 
 
 def searched(record: SearchRecord, metric: Metric) -> SearchedCell | None:
@@ -180,9 +194,12 @@ def _on_scale(value: float, of: Range) -> float:
 
 
 def _beyond_range(of: Range, upper: bool) -> Iterator[float]:
-    """Ends that a wider range may have: as wide again, or by less, since not every number need be allowed."""
+    """Ends that a wider range may have: as wide again, or by less, since not every number need be allowed.
+
+    A learning rate three decades further out is no advice, so a logarithmic range grows by one at most.
+    """
     for share in (1.0, 0.5, 0.25):
-        by = (of.high / of.low) ** share if of.log else share * (of.high - of.low)
+        by = min(of.high / of.low, DECADE) ** share if of.log else share * (of.high - of.low)
         end = (of.high * by if upper else of.low / by) if of.log else (of.high + by if upper else of.low - by)
         yield float(round(end)) if of.whole else float(f"{end:.4g}")
 

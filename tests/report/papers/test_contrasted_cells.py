@@ -6,6 +6,7 @@ from math import log, sqrt
 from typing import Any
 
 import pytest
+import trials
 from claimed import (
     EXP,
     HOLDS,
@@ -25,6 +26,7 @@ from claimed import (
 from sweeps import cell, run, seeded, sweep
 
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
+from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.report.papers.contrasted_cells import (
     SHOWN_FACTORS,
     ContrastedCells,
@@ -39,6 +41,8 @@ from kdx.report.statistics.estimates import contrast as contrast_of
 from kdx.report.statistics.estimates import summarise
 from kdx.report.statistics.looks import Look
 from kdx.store.records import CellRecord, EvaluationRecord, RunState, SweepRecord
+
+TSALLIS = "mine.py:Tsallis"
 
 
 def test_cells_that_a_contrast_does_not_ask_for_tell_nothing_of_it() -> None:
@@ -68,7 +72,9 @@ def test_sides_that_differ_in_what_is_not_named_are_not_compared() -> None:
     cells = [cell("rbf", kernel="rbf", norm="pre"), cell("exponential", kernel="exponential", norm="post")]
     found = finding(claim(), cells, [*seeded("rbf", *RBF), *seeded("exponential", *EXP)])
     assert found.verdict is UNTESTED and found.setting == {}
-    assert [(one.reason, one.metric, one.n) for one in found.outcomes] == [("no such cells", None, 0)]
+    assert [(one.reason, one.metric, one.n) for one in found.outcomes] == [
+        ("no such cells: the closest cells of both sides also differ in norm", None, 0)
+    ]
 
 
 def test_where_limits_both_sides() -> None:
@@ -152,7 +158,40 @@ def test_an_option_that_the_words_of_both_sides_bring_along_has_to_agree() -> No
 def test_cells_at_different_temperatures_alone_are_not_compared_by_their_kernels() -> None:
     cells = kernels_at(("rbf", 2.0), ("exponential", 1.0))
     (outcome,) = finding(claim(), cells, [one for each in cells for one in seeded(each.id, *EXP)]).outcomes
-    assert outcome.reason == "no such cells"
+    assert outcome.reason == "no such cells: the closest cells of both sides also differ in temperature"
+
+
+def test_an_option_of_a_custom_component_is_averaged_and_named_like_any_other() -> None:
+    cells = [custom(power) for power in ("1.0", "2.0")] + [cell("exponential", kernel="exponential")]
+    runs = [one for each in cells for one in seeded(each.id, *(RBF if each.id == "2.0" else EXP))]
+    (outcome,) = finding(claim(contrast(a=TSALLIS)), cells, runs).outcomes
+    assert (outcome.a, outcome.over) == (("1.0", "2.0"), ("power",))
+    sides = {side: {"kernel": TSALLIS, "power": power} for side, power in (("a", 2), ("b", 1))}
+    (outcome,) = finding(claim(Contrast.model_validate({**sides, "expect": "better"})), cells, runs).outcomes
+    assert (outcome.a, outcome.b, outcome.confounders) == (("2.0",), ("1.0",), ())
+
+
+def custom(power: str, **choices: Any) -> CellRecord:
+    """A cell with a kernel from a file, as a database has it."""
+    plain = cell(power, **choices).spec.plain
+    own = {"kernel": TSALLIS, "power": float(power), "parts": {TSALLIS: "0" * 64}}
+    return replace(cell(power, **choices), spec=ResolvedSpec({**plain, **own}))
+
+
+def test_settings_that_searches_chose_keep_no_cells_apart() -> None:
+    searches = [trials.search(kernel) for kernel in ("rbf", "exponential")]
+    chosen = {"rbf": 0.01, "exponential": 0.03}
+    cells = [cell(f"{one}1", kernel=one, training={"learning_rate": rate}) for one, rate in chosen.items()]
+    runs = [*seeded("rbf1", *RBF), *seeded("exponential1", *EXP)]
+    tuned = replace(sweep(cells, runs), searches=tuple(searches))
+    (found,) = answers([claim()], [tuned])[0].settings
+    (outcome,) = found.outcomes
+    assert (outcome.a, outcome.b, outcome.over) == (("rbf1",), ("exponential1",), ())
+    assert outcome.estimate == only(contrast(), RBF, EXP).estimate
+    (typed,) = finding(claim(), cells, runs).outcomes
+    assert typed.reason == "no such cells: the closest cells of both sides also differ in training.learning_rate"
+    where = contrast(where={"training.learning_rate": 0.01})
+    assert answers([claim(where)], [tuned])[0].settings[0].outcomes[0].reason == "no such cells"
 
 
 def test_an_option_of_both_sides_that_agrees_is_averaged_over() -> None:

@@ -218,7 +218,7 @@ def with_parts(spec: ResolvedSpec, kernel: str) -> ResolvedSpec:
     parts = {"majority": "0" * 64, **({kernel: "1" * 64} if ".py:" in kernel else {})}
     metrics = {"accuracy": Direction.MAX, "loss": Direction.MIN, "confidence": Direction.MAX}
     select = {"metric": "valid/accuracy", "direction": "max"}
-    plain = {**spec.plain, "task": "majority", "kernel": kernel, "parts": parts, "select": select}
+    plain = {**spec.plain, "task": "majority", "kernel": kernel, "parts": parts, "select": select, "power": 2.0}
     return ResolvedSpec(plain, TaskFacts(metrics, ("answer",)))
 
 
@@ -241,6 +241,12 @@ def test_words_and_metrics_of_ones_own_are_known_where_a_sweep_has_them(tmp_path
     ours = sweep(cells, runs, metrics=metrics)
     (answer,) = answers(load_paper(str(path), [ours]).claims, [ours])
     assert [one.verdict for one in answer.settings] == [Verdict.HOLDS]
+    path.write_text(OF_ONES_OWN.replace('Cauchy"', 'Cauchy", power: 2'))
+    (answer,) = answers(load_paper(str(path), [ours]).claims, [ours])
+    assert [one.verdict for one in answer.settings] == [Verdict.HOLDS]
+    path.write_text(OF_ONES_OWN.replace('Cauchy"', 'Cauchy", powr: 2'))
+    with pytest.raises(Faults, match=r"(?s)unknown factor `powr`.*did you mean `power`"):
+        load_paper(str(path), [ours])
     for word, problem in (("confidence", "unknown metric `confidenc`"), ("Cauchy", "unknown kernel `my.py:Cauch`")):
         path.write_text(OF_ONES_OWN.replace(word, word[:-1]))
         with pytest.raises(Faults, match=problem):

@@ -462,7 +462,7 @@ def test_winners_settings_stand_beside_their_rows_with_what_is_not_found_yet():
     found = tuned_settings(trials.table(trials.search("rbf"), trials.search("exponential")))
     assert found.headers == ("kernel", trials.RATE, trials.DROPOUT, "valid/bleu ↑", "trials")
     assert found.rows[0] == ("rbf", "0.0095^", "0", "20.00", "3")
-    edge = "^ rbf, exponential: training.learning_rate 0.0095 at the upper edge: not found yet, try 0.01 to 1"
+    edge = "^ rbf, exponential: training.learning_rate 0.0095 at the upper edge: not found yet, try 0.01 to 0.1"
     assert f"{edge} (of 0.0001 to 0.01, logarithmic)." in found.notes
     assert any(note.startswith("Expected best of half as many trials") and "rbf 17.2" in note for note in found.notes)
 
@@ -484,6 +484,6 @@ def test_json_has_every_trial_and_the_page_draws_them():
     (plain,) = to_json(searched)["searches"]
     assert (plain["winner"], plain["settings"]) == (1, {trials.RATE: 9.5e-3, trials.DROPOUT: 0.0})
     assert [one["value"] for one in plain["trials"]] == [10.0, 20.0, 15.0] and plain["trials"][0]["steps"] == 40
-    assert plain["at_edge"][trials.RATE]["try"] == 1.0 and len(plain["expected_best"]) == 3
+    assert plain["at_edge"][trials.RATE]["try"] == 0.1 and len(plain["expected_best"]) == 3
     against, expected = searches(searched)
     assert len(against["svgs"]) == 2 and "training.learning_rate" in against["svgs"][0] and len(expected["svgs"]) == 1

@@ -45,16 +45,20 @@ def test_an_optimum_at_the_upper_edge_is_to_be_looked_for_as_many_times_higher()
 
 def test_an_optimum_at_the_lower_edge_is_to_be_looked_for_below():
     edge = edge_of([(1.01e-4, 3.0), (5e-3, 1.0)])
-    assert not edge.upper and edge.beyond == pytest.approx(1e-6)
+    assert not edge.upper and edge.beyond == pytest.approx(1e-5), "a decade, though the range has two"
 
 
 def test_a_worse_trial_beyond_the_winner_makes_it_no_edge():
-    assert edge_of([(9.5e-3, 3.0), (9.9e-3, 1.0)]) is None
+    assert edge_of([(8e-3, 3.0), (9.9e-3, 1.0)]) is None
+
+
+def test_a_worse_trial_right_beside_the_winner_shows_nothing():
+    assert edge_of([(9.5e-3, 3.0), (9.6e-3, 1.0)]).upper
 
 
 def test_a_failed_trial_beyond_the_winner_was_worse():
     states = [TrialState.COMPLETED, TrialState.COMPLETED, TrialState.FAILED]
-    assert edge_of([(1e-3, 1.0), (9.5e-3, 3.0), (9.9e-3, 0.0)], states=states) is None
+    assert edge_of([(1e-3, 1.0), (8e-3, 3.0), (9.9e-3, 0.0)], states=states) is None
 
 
 def test_the_outermost_trial_far_from_the_edge_is_none():
@@ -71,6 +75,14 @@ def test_a_range_goes_only_as_far_as_a_cell_allows():
     edge = edge_of([(0.1, 1.0), (0.6, 3.0)], Range(0.0, 0.6), parameter="model.dropout")
     assert edge.beyond == pytest.approx(0.9), "a dropout of 1.2 is refused"
     assert edge_of([(0.01, 3.0), (0.6, 1.0)], Range(0.0, 0.6), parameter="model.dropout") is None
+
+
+def test_a_custom_component_whose_source_is_not_at_hand_has_edges_as_far_as_the_rest_of_its_cell_shows():
+    parts = {"parts": [["kernel", "mine.py:Tsallis", "0" * 64]]}
+    found = record([(0.1, 1.0), (0.6, 3.0)], Range(0.0, 0.6), parameter="model.dropout")
+    settings = {**found.search["settings"], "kernel": "mine.py:Tsallis", "power": 2.0}
+    one = searched(found._replace(search={**found.search, "settings": settings, **parts}), BLEU)
+    assert one.edges["model.dropout"].beyond == pytest.approx(0.9)
 
 
 def test_words_have_no_edge():

@@ -7,7 +7,7 @@ from kdx.grid.words import owners
 from kdx.report.papers.contrasted_cells import following
 from kdx.report.papers.decisions import ContrastOutcome, Verdict
 from kdx.report.papers.paper_file import Claim, Contrast, ErrorModel, Expect
-from kdx.report.papers.verdicts import Answer, SettingVerdict
+from kdx.report.papers.verdicts import NO_CELLS, Answer, SettingVerdict
 from kdx.report.render.listings.listing import Listing
 from kdx.report.render.wording import difference, interval, over, setting, word_of
 
@@ -26,13 +26,19 @@ def not_tested(answers: Sequence[Answer]) -> Iterator[Listing]:
     untested = [answer for answer in answers if not answer.tested]
     if not untested:
         return
+    notes = [
+        f"{one.claim.id}: {text}"
+        for one in untested
+        for text in _missing(one.settings[0])
+        if not one.claim.grids or any(outcome.reason != NO_CELLS for outcome in one.settings[0].outcomes)
+    ]
     yield Listing(
-        title=f"{Verdict.NOT_TESTED.capitalize()}: there are no runs of their cells",
+        title=f"{Verdict.NOT_TESTED.capitalize()}: no contrast has runs of both sides",
         key=(Verdict.NOT_TESTED,),
         headers=("claim", "statement", "tested by"),
         names=3,
         rows=tuple((one.claim.id, one.claim.statement, _tested_by(one.claim)) for one in untested),
-        notes=tuple(f"{one.claim.id}: {_missing(one.settings[0])}" for one in untested if not one.claim.grids),
+        notes=tuple(notes),
     )
 
 
@@ -175,15 +181,16 @@ def _remarks(found: SettingVerdict, error_model: ErrorModel) -> Iterator[str]:
     for one in outcomes:
         if one.reason and one.metric:
             yield f"{_contrast(one.contrast)}: {one.reason}."
-    if missing := _missing(found):
-        yield missing
+    yield from _missing(found)
 
 
-def _missing(found: SettingVerdict) -> str:
-    """The sentence on contrasts without cells; empty where there are none."""
-    contrasts = dict.fromkeys(
-        _contrast(one.contrast) + (f" ({where})" if (where := setting(_selector(one, found.setting))) else "")
-        for one in found.outcomes
-        if not one.metric
-    )
-    return f"No cells here for {'; '.join(contrasts)}." if contrasts else ""
+def _missing(found: SettingVerdict) -> Iterator[str]:
+    """The sentences on contrasts without cells, and on what keeps cells of both sides apart."""
+    missing: dict[str, dict[str, None]] = {}
+    for one in found.outcomes:
+        if not one.metric:
+            where = setting(_selector(one, found.setting))
+            what = _contrast(one.contrast) + (f" ({where})" if where else "")
+            missing.setdefault(one.reason, {})[what] = None
+    for reason, contrasts in missing.items():
+        yield f"No cells here for {'; '.join(contrasts)}{reason.removeprefix(NO_CELLS)}."
