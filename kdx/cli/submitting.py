@@ -58,11 +58,12 @@ def submit_workers(
     parts = laid_out((part.word, part.sha256, part.sources) for part in parts_of(hashes))
 
     def words(folder: Path) -> list[str]:
-        found = ["worker", plan.name, "--if-changed", options.if_changed.value]
+        found = ["worker", "--if-changed", options.if_changed.value]
         found += ["--hang-after", f"{options.hang_after:g}"]
         found += ["--workers", str(at_a_time.workers)] if at_a_time.workers else []
         found += ["--per-gpu", str(at_a_time.per_gpu)] if at_a_time.per_gpu else []
-        return [*found, "--parts", str(folder)] if parts else found
+        found += ["--parts", str(folder)] if parts else []
+        return [*found, "--", plan.name]
 
     sweep = (sweep_named(database, plan.name), plan.name)
     environment = {**os.environ, "KDX_DB": _from_anywhere(db)}
