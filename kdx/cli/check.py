@@ -1,6 +1,5 @@
 """`kdx check`: compares the numbers in a file with the database."""
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +8,7 @@ import typer
 from kdx.cli.console import out, out_json, say
 from kdx.cli.db import FOUND
 from kdx.cli.options import DATABASE, Against, Db, Files, Json, OfSweeps, OnlyTable, PairedAr, Tables, in_database
-from kdx.sanitize import sanitize_lines
+from kdx.sanitize import kdx_command, sanitize_lines, shell_word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,7 +55,7 @@ def check(
     # The report is made again with the options of the file.
     asked = asked_in(file)
     named, against = sweep or asked.sweeps, against or asked.paper
-    plans = plans_in_files(named, f"check {shlex.quote(str(file))}")
+    plans = plans_in_files(named, f"check {shell_word(str(file))}")
     randomise: Randomise | None = None
     with open_database(db, write=False) as database, database.read():
         record = load_together(database, named, plans, db, join=tables is not None)
@@ -85,13 +84,13 @@ def check(
     if not found.changes and not found.left_out:
         say(f"{compared_values} match sweep {record.name}{absent}")
         return
-    from_file = ("--tables", str(tables)) if tables else ()
-    where = shlex.join((*names(record), *from_file)) + in_database(db)
+    options = (f" --tables {shell_word(str(tables))}" if tables else "") + in_database(db)
+    again = kdx_command("report", *names(record), options=options)
     differ = f"{len(found.changes)} differ" if found.changes else "they match"
     if found.left_out:
         parts = len(found.left_out)
         differ += f", {parts} part{'' if parts == 1 else 's'} could not be compared"
-    say(f"{compared_values} compared, {differ}{absent}; as they are now: kdx report {where}")
+    say(f"{compared_values} compared, {differ}{absent}; as they are now: {again}")
     raise typer.Exit(FOUND)
 
 

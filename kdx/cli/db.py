@@ -9,7 +9,7 @@ from kdx.cli import copy, merge, migrate_cells
 from kdx.cli.console import out, out_json, say
 from kdx.cli.group import CommandGroup
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
-from kdx.sanitize import sanitize_lines
+from kdx.sanitize import sanitize_lines, shell_word
 
 if TYPE_CHECKING:
     from kdx.store.check import Checked
@@ -64,7 +64,6 @@ def backup(
 
     Example: kdx db backup ~/copies/runs-monday.db
     """
-    import shlex
 
     from kdx.cli.wording import size
     from kdx.store.database import open_database
@@ -73,7 +72,7 @@ def backup(
     with open_database(db, write=False) as database:
         database.back_up(file)
     out(str(file))
-    say(f"copied {db}, {size(file.stat().st_size)}; read it with: kdx report --db {shlex.quote(str(file))}")
+    say(f"copied {db}, {size(file.stat().st_size)}; read it with: kdx report --db {shell_word(str(file))}")
 
 
 @app.command()

@@ -6,6 +6,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, say
+from kdx.sanitize import kdx_command
 
 FIRST = "quickstart"
 """The grid to begin with, where it is among those that are copied."""
@@ -24,7 +25,6 @@ def init(
 
     Example: kdx init my-experiments --grid quickstart
     """
-    import shlex
     import shutil
     from pathlib import Path
 
@@ -52,4 +52,4 @@ def init(
         out(str(target))
         copied += 1
     first = next((target for target in targets if target.stem == FIRST), targets[0])
-    say(f"{copied} grid{'' if copied == 1 else 's'} copied; next: kdx plan {shlex.quote(str(first))}")
+    say(f"{copied} grid{'' if copied == 1 else 's'} copied; next: {kdx_command('plan', str(first))}")

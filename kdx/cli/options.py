@@ -4,7 +4,6 @@ import functools
 import inspect
 import os
 import re
-import shlex
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -16,6 +15,7 @@ from kdx.cli import completion
 from kdx.errors import KdxError, did_you_mean
 from kdx.machine import AUTO, AtATime, take_devices
 from kdx.run_options import RunOptions
+from kdx.sanitize import kdx_command, shell_word
 from kdx.seed_sources import Source
 from kdx.store.place_of_files import FILES
 from kdx.vocabulary import IfChanged
@@ -307,17 +307,18 @@ def in_database(db: str) -> str:
     known = db == DATABASE or (given != db and "://" in given and without_password(given) == db)
     files = os.environ.get(FILES)
     named = not files or (_FILES_BEFORE and Path(files) == Path(_FILES_BEFORE).expanduser().absolute())
-    return ("" if known else f" --db {shlex.quote(db)}") + ("" if named else f" --files {shlex.quote(str(files))}")
+    return ("" if known else f" --db {shell_word(db)}") + ("" if named else f" --files {shell_word(str(files))}")
 
 
 def retry_cancelled(sweep: str, db: str) -> str:
     """The command that takes up the cancelled runs of a sweep again, which kdx resume leaves as they are."""
-    return f"kdx retry {shlex.quote(sweep)} state=cancelled{in_database(db)}"
+    return kdx_command("retry", sweep, "state=cancelled", options=in_database(db))
 
 
-def set_words(given: Sequence[str] | None) -> tuple[str, ...]:
-    """The words of a command that set what this one sets."""
-    return tuple(word for one in given or () for word in ("--set", one))
+def grid_options(seeds: str | None, given: Sequence[str] | None) -> str:
+    """The options of a suggested command that change a grid as `--seeds` and `--set` of this one do."""
+    words = (("--seeds", seeds) if seeds else (), *(("--set", one) for one in given or ()))
+    return "".join(f" {shell_word(word)}" for pair in words for word in pair)
 
 
 def seeds_of(text: str | None) -> tuple[int, ...] | None:

@@ -22,6 +22,7 @@ from kdx.cli.options import (
     in_database,
     retry_cancelled,
 )
+from kdx.sanitize import kdx_command
 
 if TYPE_CHECKING:
     from kdx.report.render.html.learning import Curves
@@ -180,7 +181,6 @@ def _write(
 
 def _closing(sweep: "SweepRecord", tables: "tuple[Table, ...]", db: str) -> str:
     """The last line: counts of cells, each counted once, and the next command."""
-    import shlex
     from collections import Counter
 
     from kdx.report.selection.cells import State
@@ -198,14 +198,14 @@ def _closing(sweep: "SweepRecord", tables: "tuple[Table, ...]", db: str) -> str:
     following = ""
 
     def resumed(option: str) -> Callable[[str], str]:
-        return lambda name: f"kdx resume {shlex.quote(name)}{option}{in_database(db)}"
+        return lambda name: kdx_command("resume", name, options=option + in_database(db))
 
-    for command, left in (
+    for again, left in (
         (resumed(""), [cell for cell in cells if cell.unfinished > cell.cancelled]),
         (resumed(" --failed"), [cell for cell in cells if cell.failed]),
         (lambda name: retry_cancelled(name, db), [cell for cell in cells if cell.cancelled]),
     ):
         if left and not following:
             of = {name for cell in left for name in records[cell.id].sweeps or names(sweep)}
-            following = f"; next: {' && '.join(command(name) for name in names(sweep) if name in of)}"
+            following = f"; next: {' && '.join(again(name) for name in names(sweep) if name in of)}"
     return f"{len(cells)} cell{'' if len(cells) == 1 else 's'}: {', '.join(counts)}{following}"

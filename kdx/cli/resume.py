@@ -1,6 +1,5 @@
 """`kdx resume`: continues unfinished runs."""
 
-import shlex
 from typing import Annotated
 
 import typer
@@ -22,6 +21,7 @@ from kdx.cli.options import (
 from kdx.cli.slurm_options import slurm_options
 from kdx.machine import AtATime
 from kdx.run_options import RunOptions
+from kdx.sanitize import kdx_command
 from kdx.slurm.asked import Asked
 
 
@@ -100,10 +100,10 @@ def resume(
             codes.append(search_and_run(plan, database, db, at_a_time, options, budget=limit)[1])
             if codes[-1] not in (0, FAILED):
                 raise typer.Exit(codes[-1])
-    named = f" {shlex.quote(sweep)}" if sweep else ""
+    named = (sweep,) if sweep else ()
     if failures:
         codes.append(FAILED)
-        again = f"kdx resume{named} --failed{in_database(db)}"
+        again = kdx_command("resume", *named, options=f" --failed{in_database(db)}")
         say(f"{count_of(len(failures), 'run')} failed before; try them again with: {again}")
     elif not codes and cancelled:
         count = len(set().union(*cancelled.values()))
@@ -112,5 +112,5 @@ def resume(
             f"nothing is unfinished but {count:,} cancelled run{'' if count == 1 else 's'}; take up again with: {again}"
         )
     elif not codes:
-        say(f"nothing is unfinished; next: kdx report{named}{in_database(db)}")
+        say(f"nothing is unfinished; next: {kdx_command('report', *named, options=in_database(db))}")
     raise typer.Exit(max(codes, default=0))

@@ -1,7 +1,6 @@
 """Runs a registered plan to its end and shows its progress, for all commands that start runs."""
 
 import faulthandler
-import shlex
 import signal
 import time
 from collections import Counter
@@ -22,6 +21,7 @@ from kdx.machine import AtATime
 from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
+from kdx.sanitize import kdx_command
 from kdx.store.database import Database
 from kdx.store.find import name_of, sweep_named
 from kdx.store.recording import register
@@ -113,13 +113,13 @@ def run_plan(
     elif budget and supervisor.nothing_fits:
         why = f"no other run fits into the budget of {budget.text}; "
     name = name_of(database, sweep_id) or plan.name  # it may have been renamed meanwhile
-    again = again or f"kdx {verb} {shlex.quote(name)}{in_database(db)}"
+    again = again or kdx_command(verb, name, options=in_database(db))
     if search is None:
         return _close(listener.counts, listener.evaluations, stopped, name, db, again, why)
     if stopped is None:
         paused = sorted({str(pause) for pause in listener.pauses})
         if paused:
-            failed = f"kdx resume {shlex.quote(name)} --failed{in_database(db)}"
+            failed = kdx_command("resume", name, options=f" --failed{in_database(db)}")
             say(f"{listener.whole_in_words()}; paused: {'; '.join(paused)}; try them again with: {failed}")
         return FAILED if paused else 0
     say(f"{listener.whole_in_words()}; {why}go on with: {again}")
@@ -172,7 +172,10 @@ def search_and_run(
     sweep_id = register(database, search.with_winners(), plan.grid)
     trials = search.advance()
     while not search.done:
-        again = f"{plan.command}{in_database(db)}" if searches_only and plan.command else None
+        again = None
+        if searches_only and plan.command:
+            # Not at the end, where names of files may follow `--`.
+            again = plan.command.replace("kdx tune", f"kdx tune{in_database(db)}", 1)
         code = run_plan(
             trials, database, db, at_a_time, options, budget=budget, search=search, again=again, sweep_id=sweep_id
         )
@@ -310,18 +313,18 @@ def _close(
     if evaluations:
         of_each = ", ".join(f"{count} {state}" for state, count in evaluations.items())
         summary += f"; {sum(evaluations.values())} evaluations: {of_each}"
-    name, options = shlex.quote(sweep), in_database(db)
+    options = in_database(db)
     if stopped is not None:
         say(f"{summary}; {why}go on with: {again}")
         return 128 + stopped
     if counts.get("failed"):
-        say(f"{summary}; try them again with: kdx resume {name} --failed{options}")
+        say(f"{summary}; try them again with: {kdx_command('resume', sweep, options=f' --failed{options}')}")
         return FAILED
     if evaluations.get("failed") or evaluations.get("to make"):
-        say(f"{summary}; try them again with: kdx evaluate {name} --failed{options}")
+        say(f"{summary}; try them again with: {kdx_command('evaluate', sweep, options=f' --failed{options}')}")
         return FAILED
     if counts.get("cancelled"):
         say(f"{summary}; take up again with: {retry_cancelled(sweep, db)}")
         return 0
-    say(f"{summary}; next: kdx report {name}{options}")
+    say(f"{summary}; next: {kdx_command('report', sweep, options=options)}")
     return 0

@@ -1,6 +1,5 @@
 """The runs of one sweep, one a line: how far they are, who works at them, and what holds them up."""
 
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from kdx.cli.status_words import (
     write_notes,
 )
 from kdx.durations import in_words
+from kdx.sanitize import kdx_command
 from kdx.seed_sources import seed_word
 
 if TYPE_CHECKING:
@@ -178,9 +178,8 @@ def _detail(row: dict[str, Any], work: "WorkRecord | None") -> str:
 
 
 def _next(counts: Any, name: str, db: str) -> str:
-    quoted = shlex.quote(name)
     if counts["pending"] or counts["interrupted"]:
-        return f"; next: kdx resume {quoted}{in_database(db)}"
+        return f"; next: {kdx_command('resume', name, options=in_database(db))}"
     if counts["failed"]:
-        return f"; next: kdx resume {quoted} --failed{in_database(db)}"
+        return f"; next: {kdx_command('resume', name, options=f' --failed{in_database(db)}')}"
     return f"; next: {retry_cancelled(name, db)}" if counts["cancelled"] else ""
