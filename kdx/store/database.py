@@ -235,7 +235,6 @@ def open_database(
             with database.translate_errors():
                 database.backup = migrate(database.backend)
         with database.write() if write else database.read() as connection:
-            database.backend.refuse_foreign(connection)
             database.backend.id = connection.scalar(select(identity.c.id))
             if database.id is None:
                 raise another_application(database.name)
