@@ -1,6 +1,5 @@
 """`kdx check`: compares the numbers in a file with the database."""
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ from kdx.cli.console import out, out_json, say
 from kdx.cli.db import FOUND
 from kdx.cli.options import DATABASE, Against, Db, Files, Json, OfSweeps, OnlyTable, PairedAr, Tables, in_database
 from kdx.sanitize import sanitize_lines
+from kdx.shell import kdx_command, shell_word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,7 +71,7 @@ def check(
     # The report is made again with the options of the file.
     asked = asked_in(file)
     named, against = (*(sweeps or ()), *(sweep or ())) or asked.sweeps, against or asked.paper
-    plans = plans_in_files(named, f"check {shlex.quote(str(file))}")
+    plans = plans_in_files(named, f"check {shell_word(str(file))}")
     texts: dict[str, dict[int, list[str]]] = {}
     with open_database(db, write=False) as database, database.read():
         known = table_names(grids(database))
@@ -117,8 +117,8 @@ def check(
     if not found.changes and not found.left_out:
         say(f"{compared_values} match sweep {of_sweeps}{absent}")
         return
-    from_file = ("--tables", str(tables)) if tables else ()
-    reports = " && ".join(f"kdx report {shlex.join((*names(one), *from_file))}{in_database(db)}" for one in records)
+    options = (f" --tables {shell_word(str(tables))}" if tables else "") + in_database(db)
+    reports = " && ".join(kdx_command("report", *names(one), options=options) for one in records)
     differ = f"{len(found.changes)} differ" if found.changes else "they match"
     if found.left_out:
         parts = len(found.left_out)

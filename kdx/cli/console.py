@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-from kdx.errors import Faults, KdxError
-from kdx.sanitize import sanitize_lines
+from kdx.errors import Faults, KdxError, StorageError
+from kdx.sanitize import spelled_out
 
+_NO_BREAKS = str.maketrans(dict.fromkeys("\t\x85\u2028\u2029", " "))
 READS_WITHIN = 1.0  # seconds that a message waits for a reader that is slow, before it is dropped
 
 
@@ -58,8 +59,8 @@ def out_json(data: Any) -> None:
 
 
 def say(text: str) -> None:
-    """Writes a message, without the control characters that a name may contain."""
-    print(sanitize_lines(text), file=sys.stderr, flush=True)
+    """Writes a message, without the control characters that a name may contain. Blanks stay, as commands need them."""
+    print(spelled_out(text.translate(_NO_BREAKS), keep="\n"), file=sys.stderr, flush=True)
 
 
 def error(fault: KdxError) -> None:
@@ -93,6 +94,27 @@ def _read_or_not(stream: TextIO) -> Iterator[None]:
         os.close(nowhere)
         if not isinstance(error, BrokenPipeError):
             raise OSError(error.errno, error.strerror, stream.name) from error
+
+
+class _Closed(io.RawIOBase):
+    """Stands for a stdout that was closed when kdx started: the first write fails."""
+
+    _failed = False
+
+    def fileno(self) -> int:
+        return 1
+
+    def isatty(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        if not self._failed:
+            self._failed = True  # Python writes the rest again at exit
+            raise StorageError("stdout is closed: there is nowhere to write the result", hint="add > FILE")
+        return len(data)
 
 
 class _Messages(io.RawIOBase):
@@ -161,8 +183,10 @@ def prepare_streams() -> None:
             os.fstat(descriptor)
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    if sys.stdin is None:
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115
     if sys.stdout is None:
-        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(_Closed()), "utf-8")
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A command does not fail if the locale lacks a character, such as ×.
         sys.stdout.reconfigure(errors="backslashreplace")

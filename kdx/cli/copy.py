@@ -1,6 +1,5 @@
 """`kdx db copy`: copies the results database into another one, of the same or another kind."""
 
-import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ import typer
 
 from kdx.cli.console import out_json, say
 from kdx.cli.options import Files, Json
+from kdx.shell import shell_word
 
 if TYPE_CHECKING:
     from kdx.store.copying import Copied
@@ -41,7 +41,7 @@ def copy(
         out_json({"source": copied.source, "target": copied.target, "rows": dict(copied.rows), "equal": True})
     say(f"copied {count_of(rows, 'row')} of {len(copied.rows)} tables, and compared them: every row is equal")
     say(_files(copied))
-    say(f"read it with: kdx report --db {shlex.quote(copied.target)}")
+    say(f"read it with: kdx report --db {shell_word(copied.target)}")
 
 
 def _files(copied: "Copied") -> str:
@@ -57,7 +57,7 @@ def _files(copied: "Copied") -> str:
 
 def _by_hand(former: Path, new: Path) -> str:
     # With the point the content goes into the folder, whether it is there or not.
-    return f"cp -r {shlex.quote(f'{former}/.')} {shlex.quote(str(new))}"
+    return f"cp -r {shell_word(f'{former}/.')} {shell_word(str(new))}"
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from kdx.cli.console import out, out_json, say
 from kdx.cli.group import CommandGroup
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
 from kdx.sanitize import sanitize_lines
+from kdx.shell import shell_word
 
 if TYPE_CHECKING:
     from kdx.store.check import Checked
@@ -33,6 +34,8 @@ def check(db: Db = DATABASE, files_in: Files = None, json: Json = False) -> None
 
     Example: kdx db check
     """
+    from kdx.store.backends import backend_of
+
     checked = look_through(db)
     if json:
         from kdx.store.version import REVISION
@@ -44,12 +47,11 @@ def check(db: Db = DATABASE, files_in: Files = None, json: Json = False) -> None
         for table, rows in checked.rows.items():
             out(f"{rows:12,}  {table}")
     if checked.faults:
-        from kdx.store.backends import backend_of
-
         rescue = f"take it back from a copy, or save what is left: {backend_of(db).recovery}"
         say(f"{db}: {len(checked.faults)} found; {rescue}")
         raise typer.Exit(FOUND)
-    say(f"{db}: nothing is wrong; copy it with: kdx db backup FILE{in_database(db)}")
+    copy = f"; copy it with: kdx db backup FILE{in_database(db)}" if backend_of(db).keeps_copies else ""
+    say(f"{db}: nothing is wrong{copy}")
 
 
 @app.command()
@@ -64,7 +66,6 @@ def backup(
 
     Example: kdx db backup ~/copies/runs-monday.db
     """
-    import shlex
 
     from kdx.cli.wording import size
     from kdx.store.database import open_database
@@ -73,7 +74,7 @@ def backup(
     with open_database(db, write=False) as database:
         database.back_up(file)
     out(str(file))
-    say(f"copied {db}, {size(file.stat().st_size)}; read it with: kdx report --db {shlex.quote(str(file))}")
+    say(f"copied {db}, {size(file.stat().st_size)}; read it with: kdx report --db {shell_word(str(file))}")
 
 
 @app.command()

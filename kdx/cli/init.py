@@ -6,6 +6,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, say
+from kdx.shell import kdx_command
 
 FIRST = "quickstart"
 """The grid to begin with, where it is among those that are copied."""
@@ -24,11 +25,10 @@ def init(
 
     Example: kdx init my-experiments --grid quickstart
     """
-    import shlex
     import shutil
     from pathlib import Path
 
-    from kdx.errors import KdxError, did_you_mean
+    from kdx.errors import KdxError, did_you_mean, of_the_machine
     from kdx.files import filling, give_name, is_free
     from kdx.grid import shipped
 
@@ -48,8 +48,10 @@ def init(
                 shutil.copyfile(shipped.find(name), copy)
                 give_name(copy, target)
         except OSError as error:
-            raise KdxError(f"cannot write: {error.strerror}", place=str(target), hint="name another folder") from error
+            other = KdxError(f"cannot write: {error.strerror}", place=str(target), hint="name another folder")
+            # Copying names the shipped file, which is not at fault.
+            raise of_the_machine(OSError(error.errno, error.strerror), str(target)) or other from error
         out(str(target))
         copied += 1
     first = next((target for target in targets if target.stem == FIRST), targets[0])
-    say(f"{copied} grid{'' if copied == 1 else 's'} copied; next: kdx plan {shlex.quote(str(first))}")
+    say(f"{copied} grid{'' if copied == 1 else 's'} copied; next: {kdx_command('plan', str(first))}")

@@ -13,6 +13,7 @@ from kdx.cli import completion
 from kdx.cli.console import out_parts, say
 from kdx.cli.options import DATABASE, Db, Files, in_database
 from kdx.sanitize import spelled_out
+from kdx.shell import shell_word
 
 if TYPE_CHECKING:
     from io import BufferedReader
@@ -87,7 +88,7 @@ def _write_log_of_job(job: str, db: str, *, follow: bool) -> None:
     from kdx.store.database import open_database
 
     if follow:
-        raise KdxError("--follow is for runs", hint=f"kdx logs --job {job}, or tail -f")
+        raise KdxError("--follow is for runs", hint=f"kdx logs --job {shell_word(job)}, or tail -f")
     with open_database(db, write=False) as database:
         log = Log(log_of_job(database, job))
     text = log.more()

@@ -1,6 +1,5 @@
 """`kdx db merge`: joins results databases, such as those of two clusters."""
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +9,7 @@ import typer
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import Files, Json
 from kdx.sanitize import sanitize_lines
+from kdx.shell import shell_word
 
 if TYPE_CHECKING:
     from kdx.run_files.merged import Brought
@@ -155,7 +155,7 @@ def _closing(merged: "Merged", brought: "Brought | None", dry_run: bool, files: 
 def _by_source(folders: Sequence[Any]) -> Mapping[str, int]:
     counts: dict[str, int] = {}
     for one in folders:
-        counts[shlex.quote(str(one.source))] = counts.get(shlex.quote(str(one.source)), 0) + 1
+        counts[shell_word(str(one.source))] = counts.get(shell_word(str(one.source)), 0) + 1
     return counts
 
 

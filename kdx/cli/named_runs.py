@@ -1,12 +1,12 @@
 """The runs that the words of a command name: `RUN…`, or `SWEEP`, and `KEY=VALUE…`."""
 
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kdx.cli.choosing import chosen
 from kdx.cli.sweep_argument import is_grid_file
+from kdx.shell import shell_word
 
 if TYPE_CHECKING:
     from kdx.store.database import Database
@@ -43,7 +43,7 @@ def named_runs(database: "Database", words: Sequence[str], db: str) -> NamedRuns
     sweeps = [word for word in others if word in names or "=" not in word or is_grid_file(word)]
     conditions = [word for word in words if word not in numbers and word not in sweeps]
     if len(sweeps) > 1 or (sweeps and numbers) or not (sweeps or numbers):
-        problem = f"`{shlex.join(words)}` names no runs" if words else "no runs are named"
+        problem = f"`{' '.join(map(shell_word, words))}` names no runs" if words else "no runs are named"
         raise KdxError(problem, allowed="numbers of runs, or one sweep; then KEY=VALUE, such as state=failed")
     sweep = None
     if numbers:

@@ -1,6 +1,5 @@
 """`kdx note`: writes a remark on a sweep or a run."""
 
-import shlex
 from typing import Annotated
 
 import typer
@@ -8,6 +7,7 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import out_json, say
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
+from kdx.shell import kdx_command
 
 LONGEST_TAG = 100  # characters
 
@@ -49,7 +49,8 @@ def note(
 
     written = (text or "").strip()
     if not written and not tags and not untag:
-        raise KdxError("there is nothing to write", hint=f'write a text or a tag: kdx note {what} "…" --tag …')
+        again = kdx_command("note", what, "…", options=" --tag …")
+        raise KdxError("there is nothing to write", hint=f"write a text or a tag: {again}")
     if len(written) > TEXT:
         raise KdxError(f"a note of {len(written):,} characters", allowed=f"at most {TEXT:,}")
     for tag in tags or ():
@@ -82,5 +83,5 @@ def note(
             return
     already = f"{'; ' if done else ''}it has tag {', '.join(had)} already" if had else ""
     news = f"{on} has {' and '.join(done)} now" if done else f"{on}: "
-    shown = f"; kdx status {shlex.quote(sweep)}{in_database(db)} shows it" if sweep else ""
+    shown = f"; {kdx_command('status', sweep, options=in_database(db))} shows it" if sweep else ""
     say(f"{news}{already}{shown}")

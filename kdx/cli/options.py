@@ -4,7 +4,6 @@ import functools
 import inspect
 import os
 import re
-import shlex
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -17,6 +16,7 @@ from kdx.errors import KdxError, did_you_mean
 from kdx.machine import AUTO, AtATime, take_devices
 from kdx.run_options import RunOptions
 from kdx.seed_sources import Source
+from kdx.shell import kdx_command, shell_word
 from kdx.store.place_of_files import FILES
 from kdx.vocabulary import IfChanged
 
@@ -189,7 +189,7 @@ WithinBudget = Annotated[
     typer.Option(
         "--budget",
         # Not in the environment, where it would end sweeps that nobody meant.
-        metavar="6h|90m|40gpuh|40coreh",
+        metavar="6h|90m|30s|40gpuh|40coreh",
         help="Stop when so much is used, and begin no run that would not be done by then: wall time, or hours times"
         " runs at a time.",
     ),
@@ -310,7 +310,7 @@ def in_database(db: str) -> str:
     known = db == DATABASE or (given != db and "://" in given and without_password(given) == db)
     files = os.environ.get(FILES)
     named = not files or (_FILES_BEFORE and Path(files) == Path(_FILES_BEFORE).expanduser().absolute())
-    return ("" if known else f" --db {shlex.quote(db)}") + ("" if named else f" --files {shlex.quote(str(files))}")
+    return ("" if known else f" --db {shell_word(db)}") + ("" if named else f" --files {shell_word(str(files))}")
 
 
 def in_database_with_parts(db: str, database: "Database", sweep: str, parts: Path | None = None) -> str:
@@ -331,7 +331,7 @@ def in_database_with_parts(db: str, database: "Database", sweep: str, parts: Pat
     here = Path.cwd()
     shown = str(folder.relative_to(here) if folder.is_relative_to(here) else folder)
     known = all((folder / file).is_file() for file in files)
-    return f" --parts {shlex.quote(shown) if known else 'FOLDER'}{in_database(db)}"
+    return f" --parts {shell_word(shown) if known else 'FOLDER'}{in_database(db)}"
 
 
 def retry_cancelled(sweep: str, where: str) -> str:
@@ -340,12 +340,13 @@ def retry_cancelled(sweep: str, where: str) -> str:
     Args:
         where: of `in_database_with_parts`.
     """
-    return f"kdx retry {shlex.quote(sweep)} state=cancelled{where}"
+    return kdx_command("retry", sweep, "state=cancelled", options=where)
 
 
-def set_words(given: Sequence[str] | None) -> tuple[str, ...]:
-    """The words of a command that set what this one sets."""
-    return tuple(word for one in given or () for word in ("--set", one))
+def grid_options(seeds: str | None, given: Sequence[str] | None) -> str:
+    """The options of a suggested command that change a grid as `--seeds` and `--set` of this one do."""
+    words = (("--seeds", seeds) if seeds else (), *(("--set", one) for one in given or ()))
+    return "".join(f" {shell_word(word)}" for pair in words for word in pair)
 
 
 def seeds_of(text: str | None) -> tuple[int, ...] | None:

@@ -1,6 +1,5 @@
 """`kdx plan`: shows what a sweep would do, run by run, and why, and what it will cost."""
 
-import shlex
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,13 +19,14 @@ from kdx.cli.options import (
     Set,
     WithinBudget,
     at_a_time_options,
+    grid_options,
     in_database,
     seeds_of,
-    set_words,
     with_options,
 )
 from kdx.machine import AtATime
 from kdx.seed_sources import in_words
+from kdx.shell import kdx_command, shell_word
 
 if TYPE_CHECKING:
     from kdx.grid.plan import Plan
@@ -175,14 +175,13 @@ def say_plan(
     if unfit is not None:
         raise unfit
     if not json:
-        options = f" --seeds {shlex.quote(seeds)}" if seeds else ""
-        options += "".join(f" {shlex.quote(word)}" for word in set_words(set_))
+        options = grid_options(seeds, set_)
         options += f" --workers {at_a_time.workers}" if at_a_time.workers else ""
         options += f" --per-gpu {at_a_time.per_gpu}" if at_a_time.per_gpu else ""
         options += f" --max-runs {max_runs}" if max_runs != MOST_RUNS else ""
         options += " --replace" if replace else ""
         options += f" --budget {limit.text}" if limit else ""
-        say(f"{_counts(wanted, found)}; next: kdx sweep {shlex.quote(grid)}{options}{in_database(db)}")
+        say(f"{_counts(wanted, found)}; next: {kdx_command('sweep', grid, options=options + in_database(db))}")
 
 
 def _limit(budget: str | None) -> "Budget | None":
@@ -250,4 +249,4 @@ def _compare(wanted: "Plan", other: "Plan", grid: str, against: str, json: bool)
     kept = len(found.shared) * len(set(wanted.seeds) & set(other.seeds))
     new = len({cell.id for cell in wanted.cells}) * len(wanted.seeds) - kept
     summary = "the same cells and seeds" if same else f"{new} runs more, {found.runs_gone} fewer, {kept} in both"
-    say(f"{shlex.quote(grid)} against {shlex.quote(against)}: {summary}")
+    say(f"{shell_word(grid)} against {shell_word(against)}: {summary}")

@@ -1,6 +1,5 @@
 """Compares a grid with the sweep of its name in the database, and describes the differences."""
 
-import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -8,6 +7,7 @@ from kdx.cli.options import in_database
 from kdx.cli.wording import count_of
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.difference import Contents, Difference, difference
+from kdx.shell import kdx_command
 from kdx.store.reading import contents, load_sweep, names
 from kdx.tune.search import with_winners
 
@@ -50,12 +50,10 @@ def leaving(found: Difference, plan: "Plan", db: str) -> str | None:
     runs, cells = count_of(found.runs_gone, "run"), count_of(len(found.cells_that_lose_runs), "cell")
     name = plan.name.replace("'", "''")
     query = f"SELECT * FROM former_runs WHERE sweep = '{name}'"
-    # The shell would expand these inside double quotes.
-    quoted = shlex.quote(query) if set(query) & set('"$`\\!') else f'"{query}"'
     renamed = "; kdx db migrate-cells OLD=NEW keeps results where a part was only moved" if found.renames_parts else ""
     return (
         f"{runs} of {cells} leave{'s' if found.runs_gone == 1 else ''} sweep `{plan.name}` ({found});"
-        f" nothing is deleted: kdx query {quoted}{in_database(db)} shows"
+        f" nothing is deleted: {kdx_command('query', query, options=in_database(db))} shows"
         f" {'it' if found.runs_gone == 1 else 'them'}{renamed}"
     )
 
@@ -76,7 +74,7 @@ def record_of(database: "Database", plan: "Plan", grid: str, db: str) -> "SweepR
     now = Contents.of(plan)
     before = contents(database, plan.name, known=now.cells)
     where = in_database(db)
-    run, show = f"kdx sweep {shlex.quote(grid)}{where}", f"kdx report {shlex.quote(plan.name)}{where}"
+    run, show = kdx_command("sweep", grid, options=where), kdx_command("report", plan.name, options=where)
     if before is None:
         known = sorted(names(database))
         near = did_you_mean(plan.name, known)

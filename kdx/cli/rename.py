@@ -2,7 +2,6 @@
 
 import json as json_text
 import re
-import shlex
 import unicodedata
 from typing import Annotated
 
@@ -12,6 +11,7 @@ from kdx.cli import completion
 from kdx.cli.console import out_json, say
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
 from kdx.cli.wording import count_of
+from kdx.shell import kdx_command
 
 _PLAIN = re.compile(r"[^\W\d_][\w./-]*( [\w./-]+)*")
 _WORDS = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
@@ -58,7 +58,7 @@ def rename(
         try:
             sweeps.rename(database, found.id, new)
         except sweeps.NameTaken:
-            hint = f"take another name, or remove that one: kdx rm {shlex.quote(new)}{where}"
+            hint = f"take another name, or remove that one: {kdx_command('rm', new, options=where)}"
             raise KdxError(f"there is a sweep `{new}` already", place=db, hint=hint) from None
         jobs = sum(len(one.queued or ()) for one in submitted(database).get(found.id, ()))
     if json:
@@ -66,8 +66,10 @@ def rename(
     say(f"sweep `{sweep}` is `{new}` now; write `name: {_in_yaml(new)}` into {file or 'its grid'} too,")
     say(f"or kdx sweep plans a sweep `{sweep}` again, which shares these runs")
     if jobs:
-        again = f"kdx cancel {shlex.quote(new)}{where} and kdx resume {shlex.quote(new)} --slurm{where}"
-        say(f"note: {count_of(jobs, 'job')} in Slurm looked for `{sweep}` and will not find it on a new start: {again}")
+        cancel = kdx_command("cancel", new, options=where)
+        resume = kdx_command("resume", new, options=f" --slurm{where}")
+        looked = f"{count_of(jobs, 'job')} in Slurm looked for `{sweep}` and will not find it on a new start"
+        say(f"note: {looked}: {cancel} and {resume}")
 
 
 def _in_yaml(name: str) -> str:

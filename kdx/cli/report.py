@@ -22,6 +22,7 @@ from kdx.cli.options import (
     in_database_with_parts,
     retry_cancelled,
 )
+from kdx.shell import kdx_command
 
 if TYPE_CHECKING:
     from kdx.report.render.html.learning import Curves
@@ -181,7 +182,6 @@ def _write(
 
 def _closing(sweep: "SweepRecord", tables: "tuple[Table, ...]", where: Mapping[str, str]) -> str:
     """The last line: counts of cells, each counted once, and the next command."""
-    import shlex
     from collections import Counter
 
     from kdx.report.selection.cells import State
@@ -199,14 +199,14 @@ def _closing(sweep: "SweepRecord", tables: "tuple[Table, ...]", where: Mapping[s
     following = ""
 
     def resumed(option: str) -> Callable[[str], str]:
-        return lambda name: f"kdx resume {shlex.quote(name)}{option}{where[name]}"
+        return lambda name: kdx_command("resume", name, options=option + where[name])
 
-    for command, left in (
+    for again, left in (
         (resumed(""), [cell for cell in cells if cell.unfinished > cell.cancelled]),
         (resumed(" --failed"), [cell for cell in cells if cell.failed]),
         (lambda name: retry_cancelled(name, where[name]), [cell for cell in cells if cell.cancelled]),
     ):
         if left and not following:
             of = {name for cell in left for name in records[cell.id].sweeps or names(sweep)}
-            following = f"; next: {' && '.join(command(name) for name in names(sweep) if name in of)}"
+            following = f"; next: {' && '.join(again(name) for name in names(sweep) if name in of)}"
     return f"{len(cells)} cell{'' if len(cells) == 1 else 's'}: {', '.join(counts)}{following}"

@@ -1,6 +1,5 @@
 """`kdx resume`: continues unfinished runs."""
 
-import shlex
 from typing import Annotated
 
 import typer
@@ -23,6 +22,7 @@ from kdx.cli.options import (
 from kdx.cli.slurm_options import slurm_options
 from kdx.machine import AtATime
 from kdx.run_options import RunOptions
+from kdx.shell import kdx_command
 from kdx.slurm.asked import Asked
 
 
@@ -98,7 +98,7 @@ def resume(
                 if stopped := {each.id for each in needed if each.state is RunState.CANCELLED}:
                     cancelled[retry_cancelled(name, where)] = stopped
                 if sweep:
-                    again = f"kdx resume {shlex.quote(name)} --failed{where}"
+                    again = kdx_command("resume", name, options=f" --failed{where}")
                 continue
             plan = plan_of(record, parts)
             plan = with_searches(plan, asked_for, parts) if searching else plan
@@ -111,7 +111,7 @@ def resume(
             codes.append(search_and_run(plan, database, db, at_a_time, options, budget=limit, parts=parts)[1])
             if codes[-1] not in (0, FAILED):
                 raise typer.Exit(codes[-1])
-    named = f" {shlex.quote(sweep)}" if sweep else ""
+    named = (sweep,) if sweep else ()
     if failures:
         codes.append(FAILED)
         say(f"{count_of(len(failures), 'run')} failed before; try them again with: {again}")
@@ -121,5 +121,5 @@ def resume(
         what = f"{count:,} cancelled run{'' if count == 1 else 's'}"
         say(f"nothing is unfinished but {what}; take up again with: {commands}")
     elif not codes:
-        say(f"nothing is unfinished; next: kdx report{named}{in_database(db)}")
+        say(f"nothing is unfinished; next: {kdx_command('report', *named, options=in_database(db))}")
     raise typer.Exit(max(codes, default=0))

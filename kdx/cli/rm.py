@@ -1,6 +1,5 @@
 """`kdx rm`: removes a sweep."""
 
-import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +8,7 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import out_json, say
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
+from kdx.shell import kdx_command
 
 if TYPE_CHECKING:
     from kdx.run_files.files import RunFile
@@ -54,7 +54,7 @@ def rm(
         if shown.running:
             one = len(shown.running) == 1
             running = f"run{'' if one else 's'} {', '.join(map(str, shown.running[:10]))}"
-            hint = f"kdx cancel {shlex.quote(sweep)}{where} stops what runs"
+            hint = f"{kdx_command('cancel', sweep, options=where)} stops what runs"
             problem = f"{running} of sweep `{sweep}` {'is' if one else 'are'} at work"
             raise KdxError(problem, place=db, hint=hint)
         if runs:
@@ -65,7 +65,7 @@ def rm(
         say(_what_goes(sweep, shown, listed))
         if not yes:
             if not _somebody_is_there():
-                again = f"kdx rm {shlex.quote(sweep)}{' --runs' * runs} --yes{where}"
+                again = kdx_command("rm", sweep, options=f"{' --runs' * runs} --yes{where}")
                 raise KdxError("nothing was removed, since nobody can be asked", place=db, hint=f"say so: {again}")
             if not typer.confirm("Remove it?", err=True):
                 say("nothing was removed")

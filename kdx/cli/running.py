@@ -1,7 +1,6 @@
 """Runs a registered plan to its end and shows its progress, for all commands that start runs."""
 
 import faulthandler
-import shlex
 import signal
 import time
 from collections import Counter
@@ -23,6 +22,7 @@ from kdx.machine import AtATime
 from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
+from kdx.shell import kdx_command
 from kdx.store.database import Database
 from kdx.store.find import name_of, sweep_named
 from kdx.store.recording import register
@@ -117,13 +117,13 @@ def run_plan(
         why = f"no other run fits into the budget of {budget.text}; "
     name = name_of(database, sweep_id) or plan.name  # it may have been renamed meanwhile
     where = in_database_with_parts(db, database, name, parts)
-    again = again or f"kdx {verb} {shlex.quote(name)}{where}"
+    again = again or kdx_command(verb, name, options=where)
     if search is None:
         return _close(listener.counts, listener.evaluations, stopped, name, db, where, again, why)
     if stopped is None:
         paused = sorted({str(pause) for pause in listener.pauses})
         if paused:
-            failed = f"kdx resume {shlex.quote(name)} --failed{where}"
+            failed = kdx_command("resume", name, options=f" --failed{where}")
             say(f"{listener.whole_in_words()}; paused: {'; '.join(paused)}; try them again with: {failed}")
         return FAILED if paused else 0
     say(f"{listener.whole_in_words()}; {why}go on with: {again}")
@@ -178,7 +178,10 @@ def search_and_run(
     sweep_id = register(database, search.with_winners(), plan.grid)
     trials = search.advance()
     while not search.done:
-        again = f"{plan.command}{in_database(db)}" if searches_only and plan.command else None
+        again = None
+        if searches_only and plan.command:
+            # Not at the end, where names of files may follow `--`.
+            again = plan.command.replace("kdx tune", f"kdx tune{in_database(db)}", 1)
         code = run_plan(
             trials,
             database,
@@ -322,18 +325,17 @@ def _close(
     if evaluations:
         of_each = ", ".join(f"{count} {state}" for state, count in evaluations.items())
         summary += f"; {sum(evaluations.values())} evaluations: {of_each}"
-    name = shlex.quote(sweep)
     if stopped is not None:
         say(f"{summary}; {why}go on with: {again}")
         return 128 + stopped
     if counts.get("failed"):
-        say(f"{summary}; try them again with: kdx resume {name} --failed{where}")
+        say(f"{summary}; try them again with: {kdx_command('resume', sweep, options=f' --failed{where}')}")
         return FAILED
     if evaluations.get("failed") or evaluations.get("to make"):
-        say(f"{summary}; try them again with: kdx evaluate {name} --failed{where}")
+        say(f"{summary}; try them again with: {kdx_command('evaluate', sweep, options=f' --failed{where}')}")
         return FAILED
     if counts.get("cancelled"):
         say(f"{summary}; take up again with: {retry_cancelled(sweep, where)}")
         return 0
-    say(f"{summary}; next: kdx report {name}{in_database(db)}")
+    say(f"{summary}; next: {kdx_command('report', sweep, options=in_database(db))}")
     return 0

@@ -1,6 +1,5 @@
 """A sweep: its cells with their best runs, and what varies among them."""
 
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -25,6 +24,7 @@ from kdx.report.render.settings import as_yaml
 from kdx.report.selection.best_seed import best_seed
 from kdx.sanitize import sanitize, sanitize_lines
 from kdx.seed_sources import seed_word
+from kdx.shell import kdx_command
 from kdx.store.database import Database
 from kdx.store.details import PlannedCellDetails, sweep_details
 from kdx.store.reading import former_ids
@@ -118,8 +118,8 @@ class ShownSweep(Shown):
         head = ("cell", *axes, "completed", "run", "seed", "valid", "test")
         yield from table_lines(head, (self._line(cell, axes) for cell in self.cells[:MOST_CELLS]))
         if len(self.cells) > MOST_CELLS:
-            more = f"kdx status {shlex.quote(details.name)}{in_database(db)}"
-            yield f"  … and {len(self.cells) - MOST_CELLS:,} more cells; {sanitize(more)} lists all runs"
+            more = kdx_command("status", details.name, options=in_database(db))
+            yield f"  … and {len(self.cells) - MOST_CELLS:,} more cells; {more} lists all runs"
         if details.varies:
             yield ""
             yield "varies"

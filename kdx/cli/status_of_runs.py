@@ -1,6 +1,5 @@
 """The runs of one sweep, one a line: how far they are, who works at them, and what holds them up."""
 
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from kdx.cli.status_words import (
 )
 from kdx.durations import in_words
 from kdx.seed_sources import seed_word
+from kdx.shell import kdx_command
 
 if TYPE_CHECKING:
     from kdx.store.database import Database
@@ -179,9 +179,8 @@ def _detail(row: dict[str, Any], work: "WorkRecord | None") -> str:
 
 
 def _next(counts: Any, name: str, where: str) -> str:
-    quoted = shlex.quote(name)
     if counts["pending"] or counts["interrupted"]:
-        return f"; next: kdx resume {quoted}{where}"
+        return f"; next: {kdx_command('resume', name, options=where)}"
     if counts["failed"]:
-        return f"; next: kdx resume {quoted} --failed{where}"
+        return f"; next: {kdx_command('resume', name, options=f' --failed{where}')}"
     return f"; next: {retry_cancelled(name, where)}" if counts["cancelled"] else ""

@@ -1,7 +1,6 @@
 """Submits workers of a registered sweep to Slurm."""
 
 import os
-import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from kdx.own_parts.registry import parts_of
 from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
+from kdx.shell import kdx_command
 from kdx.slurm.asked import Asked
 from kdx.slurm.submission import MOST_JOBS, submit
 from kdx.store.database import Database
@@ -48,9 +48,9 @@ def submit_workers(
     files = files_beside(database.location)
     todo = (Action.START, Action.CONTINUE, Action.EVALUATE, Action.REPEAT, Action.WAIT)
     left = sum(one.action in todo for one in decisions_in(database, plan, files))
-    where = f"{shlex.quote(plan.name)}{in_database(db)}"
+    where = in_database(db)
     if not left and not plan.searched:
-        say(f"nothing is left to do; next: kdx report {where}")
+        say(f"nothing is left to do; next: {kdx_command('report', plan.name, options=where)}")
         return
     jobs = asked.jobs or (MOST_JOBS if plan.searched else min(left, MOST_JOBS))
     hashes = {word: sha256 for cell in plan.cells for word, sha256 in cell.spec.parts.items()}
@@ -58,24 +58,26 @@ def submit_workers(
     parts = laid_out((part.word, part.sha256, part.sources) for part in parts_of(hashes))
 
     def words(folder: Path) -> list[str]:
-        found = ["worker", plan.name, "--if-changed", options.if_changed.value]
+        found = ["worker", "--if-changed", options.if_changed.value]
         found += ["--hang-after", f"{options.hang_after:g}"]
         found += ["--workers", str(at_a_time.workers)] if at_a_time.workers else []
         found += ["--per-gpu", str(at_a_time.per_gpu)] if at_a_time.per_gpu else []
-        return [*found, "--parts", str(folder)] if parts else found
+        found += ["--parts", str(folder)] if parts else []
+        return [*found, "--", plan.name]
 
     sweep = (sweep_named(database, plan.name), plan.name)
     environment = {**os.environ, "KDX_DB": _from_anywhere(db)}
     for of_this_machine in ("KDX_WORKERS", "KDX_PER_GPU", "KDX_DEVICES", "CUDA_VISIBLE_DEVICES"):
         environment.pop(of_this_machine, None)
-    again = f"kdx resume {shlex.quote(plan.name)} --slurm"
+    again = kdx_command("resume", plan.name, options=" --slurm")
     done, lacking = submit(files, sweep, replace(asked, jobs=jobs), jobs, words, environment, again, parts)
     if lacking:
         say(f"note: {lacking}")
     arrays = ", ".join(map(str, done.arrays))
     runs = "a search" if plan.searched else count_of(left, "run")
     say(f"submitted {count_of(done.jobs, 'job')} ({arrays}) for {runs} of {plan.name}; logs in {done.folder}")
-    say(f"next: kdx status {where}, or kdx cancel {where}")
+    status, cancel = (kdx_command(verb, plan.name, options=where) for verb in ("status", "cancel"))
+    say(f"next: {status}, or {cancel}")
 
 
 def _from_anywhere(db: str) -> str:

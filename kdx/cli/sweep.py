@@ -17,14 +17,15 @@ from kdx.cli.options import (
     Set,
     WithinBudget,
     at_a_time_options,
+    grid_options,
     run_options,
     seeds_of,
-    set_words,
     with_options,
 )
 from kdx.cli.slurm_options import slurm_options
 from kdx.machine import AtATime
 from kdx.run_options import RunOptions
+from kdx.shell import kdx_command
 from kdx.slurm.asked import Asked
 
 
@@ -64,7 +65,6 @@ def sweep(
             grid, db, seeds=seeds, set_=set_, at_a_time=at_a_time, max_runs=max_runs, replace=replace, budget=budget
         )
         return
-    import shlex
     from dataclasses import replace as replaced
 
     from kdx.cli.opening import open_to_write
@@ -82,9 +82,9 @@ def sweep(
 
     refuse_budget(slurm, budget)
     limit = budget_from_now(budget)
-    command = shlex.join(("kdx", "sweep", grid, *(("--seeds", seeds) if seeds else ()), *set_words(set_)))
+    typed = kdx_command("sweep", grid, options=grid_options(seeds, set_))
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
-    wanted = replaced(wanted, command=command)
+    wanted = replaced(wanted, command=typed)
     refuse_what_does_not_fit(wanted, None if slurm else memory(visible_gpus()))
     announce(wanted)
     try_parts(wanted)

@@ -1,9 +1,10 @@
 """Finds the sweep of a command line: by its name, by its grid file, or the one planned last."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from kdx.shell import shell_word
 
 if TYPE_CHECKING:
     from kdx.grid.plan import Plan
@@ -33,7 +34,7 @@ def plan_in_file(sweep: str | None, verb: str) -> "Plan | None":
 
         return load_grid(sweep)
     if sweep and is_database_file(Path(sweep)):
-        raise KdxError(f"`{sweep}` is a database, not a sweep", hint=f"kdx {verb} --db {shlex.quote(sweep)}")
+        raise KdxError(f"`{sweep}` is a database, not a sweep", hint=f"kdx {verb} --db {shell_word(sweep)}")
     return None
 
 

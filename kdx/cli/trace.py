@@ -1,6 +1,5 @@
 """`kdx trace`: shows the runs, settings, data and code behind a number of a table."""
 
-import shlex
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +10,7 @@ from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Files, Json, OfSweeps, Tables, in_database
 from kdx.sanitize import sanitize_lines
 from kdx.seed_sources import seed_word
+from kdx.shell import kdx_command, shell_word
 
 if TYPE_CHECKING:
     from kdx.errors import KdxError
@@ -66,10 +66,10 @@ def trace(
         out_json(to_json(traced))
     else:
         out("\n".join(_lines(traced, db)))
-    from_file = ("--tables", str(tables)) if tables else ()
-    words = (table, traced.row, traced.column, *sweep_words(record), *from_file)
-    again = f"kdx trace {shlex.join(words)}{in_database(db)} --grid > {AGAIN}.yaml"
-    say(f"compute this cell again with: {again} && kdx sweep {AGAIN}.yaml --db {AGAIN}.db")
+    words = (*sweep_words(record), *(("--tables", str(tables)) if tables else ()))
+    options = "".join(f" {shell_word(word)}" for word in words) + f"{in_database(db)} --grid"
+    again = kdx_command("trace", table, traced.row, traced.column, options=options)
+    say(f"compute this cell again with: {again} > {AGAIN}.yaml && kdx sweep {AGAIN}.yaml --db {AGAIN}.db")
 
 
 def _no_table(table: str, sweep: str, known: list[str], grids: "Mapping[str, Mapping[str, Any]]") -> "KdxError":
@@ -78,7 +78,7 @@ def _no_table(table: str, sweep: str, known: list[str], grids: "Mapping[str, Map
     from kdx.errors import KdxError, did_you_mean
 
     others = [name for name, tables in table_names(grids).items() if table in tables]
-    hint = f"sweep `{others[0]}` has it: --sweep {shlex.quote(others[0])}" if others else did_you_mean(table, known)
+    hint = f"sweep `{others[0]}` has it: --sweep {shell_word(others[0])}" if others else did_you_mean(table, known)
     return KdxError(f"sweep `{sweep}` has no table `{table}`", allowed=known, hint=hint)
 
 

@@ -17,13 +17,14 @@ from kdx.cli.options import (
     Seeds,
     Set,
     WithinBudget,
+    grid_options,
     in_database,
     seeds_of,
-    set_words,
     with_run_options,
 )
 from kdx.machine import AtATime
 from kdx.run_options import RunOptions
+from kdx.shell import kdx_command
 
 
 @with_run_options
@@ -49,7 +50,6 @@ def tune(
     Example: kdx tune grid.yaml --write tuned.yaml
     """
     import os
-    import shlex
     from dataclasses import replace as replaced
 
     from kdx.cli.opening import open_to_write
@@ -67,8 +67,8 @@ def tune(
     from kdx.tune.search import with_winners
 
     limit = budget_from_now(budget)
-    command = shlex.join(("kdx", "tune", grid, *(("--seeds", seeds) if seeds else ()), *set_words(set_)))
-    wanted = replaced(load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ()), command=command)
+    typed = kdx_command("tune", grid, options=grid_options(seeds, set_))
+    wanted = replaced(load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ()), command=typed)
     if not wanted.searched:
         raise KdxError("the grid has no `tune:`", place=grid, hint="kdx explain tune")
     if write is not None and write.exists():
@@ -90,6 +90,6 @@ def tune(
         raise typer.Exit(code)
     if write is not None:
         write_whole(write, tuned_grid(found, write, given=set_ or (), seeds=seeds_of(seeds)))
-        say(f"wrote {write}; next: kdx sweep {shlex.quote(str(write))}{in_database(db)}")
+        say(f"wrote {write}; next: {kdx_command('sweep', str(write), options=in_database(db))}")
     else:
-        say(f"next: kdx sweep {shlex.quote(grid)}{in_database(db)}")
+        say(f"next: {kdx_command('sweep', grid, options=in_database(db))}")

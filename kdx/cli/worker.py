@@ -1,6 +1,5 @@
 """`kdx worker`: runs whatever is to be done in a database."""
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +11,7 @@ from kdx.cli.console import say
 from kdx.cli.options import DATABASE, Db, Files, Parts, in_database, with_run_options
 from kdx.machine import AtATime
 from kdx.run_options import RunOptions
+from kdx.shell import shell_word
 
 if TYPE_CHECKING:
     from kdx.errors import KdxError
@@ -40,7 +40,7 @@ def worker(
         typer.Option(
             "--max-time",
             envvar="KDX_MAX_TIME",
-            metavar="4h|90m",
+            metavar="4h|90m|30s",
             help="Stop after so much wall time, with checkpoints from which others go on.",
         ),
     ] = None,
@@ -134,7 +134,7 @@ def _work(
             stopped = supervisor.run()
     ended = list(listener.ended_here.values())
     summary, where = _summary(ended), in_database(db)
-    with_parts = f" --parts {shlex.quote(str(parts))}" if parts else ""
+    with_parts = f" --parts {shell_word(str(parts))}" if parts else ""
     if stopped is not None:
         why = f"--max-time {max_time} is over; " if supervisor.out_of_time else ""
         say(f"{summary}; {why}others go on, or: kdx worker{with_parts}{where}")

@@ -31,6 +31,7 @@ from kdx.data.text import (
 )
 from kdx.data.text_files import NoTextError, UnreadableError, corpus_files, open_source
 from kdx.errors import KdxError, Place, StorageError, shortened
+from kdx.shell import kdx_command, shell_word
 from kdx.vocabulary import Split
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -135,7 +136,7 @@ def _at_hand(
         if known is None or known.address is None:
             problem = f"the text of `{name}` cannot be fetched" if known else f"kdx does not know a corpus `{name}`"
             by_hand = f"{known.by_hand}; then: " if known else "of your own: "
-            raise KdxError(problem, hint=f"{by_hand}kdx data prepare {name} --from PATH")
+            raise KdxError(problem, hint=f"{by_hand}{kdx_command('data prepare', name, options=' --from PATH')}")
         address = known.address
     if address is None:
         path = _expanded(str(source))
@@ -146,7 +147,8 @@ def _at_hand(
         home / "downloads",
         sha256=known.archive_sha256 if known and address == known.address else None,
         progress=progress,
-        otherwise=f"fetch it by other means, then: kdx data prepare {name} --from {file_name(address)}",
+        otherwise="fetch it by other means, then: "
+        + kdx_command("data prepare", name, options=f" --from {shell_word(file_name(address))}"),
     )
     try:
         yield path, address

@@ -4,11 +4,10 @@ The parser speaks of tokens and of states of its own. What it found is kept; onl
 not say more is the parser itself quoted.
 """
 
-import shlex
-
 import yaml
 
 from kdx.errors import KdxError, Place
+from kdx.shell import shell_word
 
 _CLOSED_BY = {"{": "}", "[": "]"}
 
@@ -45,7 +44,7 @@ def _other_unicode(raw: bytes) -> str | None:
 
 def _convert(name: str, encoding: str) -> str:
     new = name.removesuffix(".yaml") + "-utf8.yaml"
-    return f"iconv -f {encoding} -t utf-8 {shlex.quote(name)} > {shlex.quote(new)}"
+    return f"iconv -f {encoding} -t utf-8 {shell_word(name)} > {shell_word(new)}"
 
 
 def _place_in(name: str, raw: bytes, at: int) -> Place:

@@ -6,7 +6,6 @@ Two databases with one folder would remove each other's files and load each othe
 import hashlib
 import json
 import os
-import shlex
 from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
@@ -17,6 +16,7 @@ from kdx.files import read_file, write_whole
 from kdx.machine import machine
 from kdx.run_files import moves
 from kdx.run_files.files import files_beside, translate_errors
+from kdx.shell import shell_word
 from kdx.store import reading, recording
 from kdx.store.database import Database, id_of
 
@@ -106,8 +106,8 @@ def _refuse_left_behind(database: Database) -> None:
         raise DatabaseError(
             f"the files of its runs are in {beside}, and KDX_FILES or --files wants them in {files}",
             place=database.name,
-            hint=f"bring them there, or leave KDX_FILES out: {shlex.join(['mkdir', '-p', str(files.parent)])} && "
-            f"{shlex.join(['mv', str(beside), str(files)])}",
+            hint=f"bring them there, or leave KDX_FILES out: mkdir -p -- {shell_word(str(files.parent))} && "
+            f"mv -- {shell_word(str(beside))} {shell_word(str(files))}",
         )
 
 

@@ -1,5 +1,6 @@
 """What a user asks of Slurm for the workers of a sweep."""
 
+import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,6 +21,9 @@ OURS = (
     "test-only",
 )
 """Options of sbatch that kdx sets, or that would take its script away."""
+LEAST = 120
+"""Seconds of a job before Slurm signals it. Slurm may signal a minute early, and a worker takes a while to start; jobs
+that are signalled before a run has a checkpoint would be queued again and again."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Asked:
     more: tuple[str, ...] = ()
     """Further options of sbatch, such as `--mem=8G`."""
     python: str | None = None
-    """The command that runs Python on a node, such as `apptainer exec kdx.sif python`; None: this Python."""
+    """The shell command that runs Python on a node, such as `apptainer exec kdx.sif python`; None: this Python."""
     setup: str | None = None
     """Shell commands before it, such as `module load cuda`."""
     leave: int = 120
@@ -47,11 +51,19 @@ class Asked:
 
     def __post_init__(self) -> None:
         for option in self.more:
-            name = option.lstrip("-").partition("=")[0]
-            if not option.startswith("-") or "\n" in option:
+            name = re.split("[= ]", option.lstrip("-"))[0]
+            if not option.startswith("-"):
                 raise KdxError(f"`{option}` for --sbatch", allowed="one option of sbatch, such as --sbatch=--mem=8G")
             if name in OURS:
                 raise KdxError(f"--sbatch `{option}`: kdx sets {name} itself", hint="leave it out")
+        seconds = _seconds(self.time or "")
+        if seconds and seconds - self.leave < LEAST:
+            raise KdxError(
+                f"--time {self.time} with --slurm-leave {self.leave}: Slurm would signal a job "
+                f"{max(seconds - self.leave, 0)} s after its start, before its runs have done anything",
+                allowed=f"--time at least {LEAST} s longer than --slurm-leave",
+                hint="give more time, or leave later",
+            )
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -63,9 +75,21 @@ class Asked:
             "account": self.account,
             "qos": self.qos,
         }
-        return (*(f"--{name}={value}" for name, value in named.items() if value is not None), *self.more)
+        # `--mem 8G` is two words, `--comment=of me` is one.
+        more = [word for option in self.more for word in option.split(None, 0 if "=" in option.split()[0] else 1)]
+        return (*(f"--{name}={value}" for name, value in named.items() if value is not None), *more)
 
     @property
     def plain(self) -> dict[str, Any]:
         """As JSON."""
         return asdict(self) | {"more": list(self.more)}
+
+
+def _seconds(time: str) -> int:
+    """Return the seconds of a time as sbatch has it, such as 90, 4:00:00 or 2-12; 0 where sbatch is to judge it."""
+    days, dash, rest = time.rpartition("-")
+    parts = rest.split(":")
+    if not all(part.isascii() and part.isdigit() for part in (days or "0", *parts)):
+        return 0
+    units = (3600, 60, 1) if dash or len(parts) == 3 else (60, 1)
+    return 86400 * int(days or 0) + sum(int(part) * unit for part, unit in zip(parts, units, strict=False))

@@ -33,17 +33,17 @@ class Job:
     """In which it works. Another cluster gives the same numbers again, so that a number alone names no job."""
 
 
-def submit(script: str, environment: Mapping[str, str]) -> int:
-    """Hands a script to sbatch, and returns the id of the job.
+def submit(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Submit a job, and return its id.
 
     Args:
-        script: its text, with the options of sbatch.
+        command: sbatch with its options and the script.
         environment: of the jobs.
 
     Raises:
         KdxError: Slurm refuses it; nothing is queued.
     """
-    answer = _run(["sbatch", "--parsable", "--export=ALL"], script, environment)
+    answer = _run(command, environment)
     found = re.fullmatch(r"(\d+)(?:;.*)?", answer.strip().splitlines()[-1] if answer.strip() else "")
     if found is None:
         raise KdxError(f"sbatch answered `{answer.strip()[:200]}`, which names no job", hint="look at: squeue --me")
@@ -91,11 +91,11 @@ def partitions() -> tuple[str, ...]:
         return ()
 
 
-def _run(command: Sequence[str], text: str = "", environment: Mapping[str, str] | None = None) -> str:
+def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
     program = command[0]
     try:
         done = subprocess.run(
-            command, input=text, capture_output=True, text=True, timeout=SECONDS, check=False, env=environment
+            command, input="", capture_output=True, text=True, timeout=SECONDS, check=False, env=environment
         )
     except FileNotFoundError:
         problem, hint = f"there is no program `{program}` here", "type this on a machine that submits jobs to Slurm"

@@ -16,13 +16,13 @@ from kdx.files import read_file, write_whole
 from kdx.run_files.files import RunFile, translate_errors
 from kdx.slurm import cluster
 from kdx.slurm.asked import Asked
-from kdx.slurm.job_script import job_script
+from kdx.slurm.job_command import job_command, job_environment
 
 MOST_JOBS = 10
 """Workers that are submitted where nobody says how many."""
 FOLDER = "slurm"
 """In the folder of the runs' files."""
-_SOURCE, _PARTS, _SCRIPT = "source", "parts", "job.sh"
+_SOURCE, _PARTS = "source", "parts"
 _OF_A_LIMIT = "MaxSubmit"
 """In the names of all of Slurm's limits on how many jobs somebody may have queued."""
 _NOTE = "submission.json"
@@ -42,7 +42,7 @@ class Submission:
     made: float
     """Seconds since 1970."""
     folder: Path
-    """With the source that its workers use, the script and the logs."""
+    """With the source that its workers use and the logs."""
 
     def has(self, job: cluster.Job) -> bool:
         """Whether it is one of these, and not of another cluster's, or of a folder that was copied."""
@@ -72,7 +72,7 @@ def submit(
         sweep: its id and name.
         jobs: how many workers.
         words: folder of the parts' sources → the command line after `kdx`.
-        environment: of the jobs; it has the address of the database, which is in no script and in no list of processes.
+        environment: of the jobs; it has the address of the database, which is in no list of processes.
         again: the command that submits workers anew.
         parts: path → text of each source that is not of kdx.
 
@@ -84,29 +84,28 @@ def submit(
     if not largest:
         raise KdxError("this Slurm takes no job arrays: MaxArraySize is 0", place="--slurm")
     folder = _new_folder(run_files)
+    source = folder / _SOURCE
+    environment = {**environment, **job_environment(asked, source=source, again=again)}
     done: Submission | None = None
     try:
         with translate_errors(folder):
-            _copy_source(folder / _SOURCE)
+            _copy_source(source)
             for path, text in parts.items():
                 target = folder / _PARTS / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(text)
         while (queued := done.jobs if done else 0) < jobs:
             count = min(jobs - queued, largest)
-            script = job_script(
+            command = job_command(
                 asked,
                 sweep=sweep[1],
                 folder=folder,
-                source=folder / _SOURCE,
+                source=source,
                 array=f"0-{count - 1}",
                 words=words(folder / _PARTS),
-                again=again,
             )
-            with translate_errors(folder):
-                write_whole(folder / _SCRIPT, script.encode())
             try:
-                array = cluster.submit(script, environment)
+                array = cluster.submit(command, environment)
             except KdxError as error:
                 if _OF_A_LIMIT in error.problem and count > 1:
                     largest = count // 2  # so many at once are above what the user may submit
@@ -136,7 +135,7 @@ def submissions(run_files: Path) -> Iterator[Submission]:
             yield Submission(
                 int(note["sweep"]), tuple(map(int, note["arrays"])), int(note["jobs"]), float(note["made"]), folder
             )
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             continue  # it was being submitted, or is not of kdx
 
 

@@ -1,6 +1,5 @@
 """Copies a whole database into another one, of the same or another kind, and compares every row of both."""
 
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from sqlalchemy import Connection, delete, func, literal, select
 
 from kdx.errors import DatabaseError
+from kdx.shell import shell_word
 from kdx.store import verbatim
 from kdx.store.backend import Backend
 from kdx.store.backends import backend_of
@@ -105,6 +105,6 @@ def _copy(
             raise DatabaseError(
                 f"the rows of {table.name} that were written are not those that were read; nothing was copied",
                 place=target.name,
-                hint=f"kdx db check --db {shlex.quote(source.name)} tells whether that one is in order",
+                hint=f"kdx db check --db {shell_word(source.name)} tells whether that one is in order",
             )
     return {name: digest.rows for name, digest in read.items()}

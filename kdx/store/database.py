@@ -10,7 +10,6 @@ program that locks the database for a while.
 """
 
 import random
-import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from typing import Self, TypeVar
 from sqlalchemy import Connection, select
 
 from kdx.errors import DatabaseError
+from kdx.shell import shell_word
 from kdx.store.backend import OTHER_DATABASE, Backend, TransactionLostError, another_application
 from kdx.store.backends import backend_of
 from kdx.store.columns import UnexpectedValueError
@@ -224,7 +224,7 @@ def open_database(
         raise DatabaseError(
             f"written by an older kdx: its schema is {revision}, this kdx reads {REVISION}",
             place=before.name,
-            hint=f"kdx db upgrade --db {shlex.quote(before.name)} brings it up to date"
+            hint=f"kdx db upgrade --db {shell_word(before.name)} brings it up to date"
             + (", and keeps a copy" if before.backend.keeps_copies else "; copy it before"),
         )
     database = Database(backend_of(address, write=write), patience)
@@ -235,7 +235,6 @@ def open_database(
             with database.translate_errors():
                 database.backup = migrate(database.backend)
         with database.write() if write else database.read() as connection:
-            database.backend.refuse_foreign(connection)
             database.backend.id = connection.scalar(select(identity.c.id))
             if database.id is None:
                 raise another_application(database.name)

@@ -3,7 +3,6 @@
 All is decided before anything is written (`kdx.store.merge_union`), and written in one transaction.
 """
 
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from kdx.errors import DatabaseError
+from kdx.shell import shell_word
 from kdx.store.backends import backend_of
 from kdx.store.copying import refuse_same
 from kdx.store.database import Database, open_database
@@ -109,7 +109,7 @@ def _side(database: Database, connection: Connection) -> Side:
     """What a database has, which may come from somebody else."""
     with database.translate_errors():
         for fault in database.backend.faults(connection, 1):
-            hint = f"nothing was changed; kdx db check --db {shlex.quote(database.name)} says all that is wrong with it"
+            hint = f"nothing was changed; kdx db check --db {shell_word(database.name)} says all that is wrong with it"
             raise DatabaseError(fault, place=database.name, hint=hint)
         return Side(database, connection, database.name, database.location)
 

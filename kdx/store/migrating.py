@@ -18,8 +18,9 @@ def revision_of(connection: Connection, backend: Backend) -> str | None:
     """The schema of a database; None if the database is empty.
 
     Raises:
-        DatabaseError: the database has no tables of kdx, or those of a newer kdx.
+        DatabaseError: the database has no tables of kdx, or those of a newer kdx, or what could act in their place.
     """
+    backend.refuse_foreign(connection)
     tables = backend.tables(connection)
     if not tables:
         return None
@@ -44,10 +45,6 @@ def migrate(backend: Backend) -> Path | None:
     Raises:
         DatabaseError, StorageError: nothing was changed.
     """
-    # Imported here, since Alembic takes 0.2 s to import and is seldom needed.
-    from alembic import command
-    from alembic.config import Config
-
     copy: Path | None = None
     try:
         with backend.migrating() as connection:
@@ -57,10 +54,7 @@ def migrate(backend: Backend) -> Path | None:
                 return None
             if revision is not None:
                 copy = backend.keep_copy(REVISION)
-            config = Config()
-            config.set_main_option("script_location", MIGRATIONS)
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            run_migrations(connection)
     except BaseException:
         # Nothing was changed, so the copy is of no use.
         if copy is not None:
@@ -68,3 +62,15 @@ def migrate(backend: Backend) -> Path | None:
                 copy.unlink()
         raise
     return copy
+
+
+def run_migrations(connection: Connection, revision: str = "head") -> None:
+    """Runs the missing migrations up to this schema, in the transaction of the connection."""
+    # Imported here, since Alembic takes 0.2 s to import and is seldom needed.
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", MIGRATIONS)
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)

@@ -1,6 +1,5 @@
 """What holds up runs of a sweep: failures that pause their cells; conditions or checkpoints that are elsewhere."""
 
-import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -8,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from kdx.run_files.files import files_beside, resume_step
+from kdx.sanitize import sanitize
+from kdx.shell import kdx_command
 from kdx.store import reading, searches
 from kdx.store.begun import BegunRecord, begun
 from kdx.store.database import Database
@@ -41,11 +42,13 @@ class HeldUp:
         Args:
             db: the option of a command that names the database; empty for the default.
         """
-        again = f"kdx retry {shlex.quote(sweep)} --failed{db}"
+        again = kdx_command("retry", sweep, options=f" --failed{db}")
+        resume = kdx_command("resume", sweep, options=f" --failed{db}")
+        sweep = sanitize(sweep)
         found = [f"cell {cell_id[:8]} of {sweep} is paused: {pause}; {again}" for cell_id, pause in self.paused.items()]
         for search, pause in self.searches:
             of = " · ".join(search.labels.values()) or search.id[:8]
-            found.append(f"search of {of} of {sweep} is paused: {pause}; kdx resume {shlex.quote(sweep)} --failed{db}")
+            found.append(f"search of {of} of {sweep} is paused: {pause}; {resume}")
         for machine, its in self.failing.items():
             how = signature(its[-1].error, its[-1].traceback)
             where = f"machine {machine[:8]}"

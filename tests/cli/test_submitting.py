@@ -18,7 +18,7 @@ def folder(tmp_path, monkeypatch, data_home):
 def slurm(played) -> Path:
     """A Slurm that takes all jobs and keeps the environment that they get."""
     folder = played(scontrol="echo 'MaxArraySize = 1001'")
-    played(sbatch=f"cat > {folder}/script; env > {folder}/environment; echo 11")
+    played(sbatch=f"env > {folder}/environment; echo 11")
     return folder
 
 
@@ -26,9 +26,9 @@ def test_as_many_workers_are_submitted_as_there_are_runs(slurm):
     planned(3)
     said = typed("resume", "tiny", "--slurm", "--time", "10", "--sbatch=--mem=1G").stderr
     assert "submitted 3 jobs (11) for 3 runs of tiny; logs in " in said
-    script = (slurm / "script").read_text()
-    assert "#SBATCH --array=0-2\n" in script and "#SBATCH --time=10\n" in script and "#SBATCH --mem=1G\n" in script
-    assert "-m kdx worker tiny --if-changed refuse --hang-after 600 &" in script
+    command = (slurm / "sbatch.words").read_text()
+    assert " --array=0-2 " in command and " --time=10 " in command and " --mem=1G " in command
+    assert command.endswith("/kdx/slurm/job.sh worker --if-changed refuse --hang-after 600 -- tiny\n")
     note = json.loads(next((files_beside(DB) / "slurm").glob("*/submission.json")).read_text())
     assert (note["arrays"], note["jobs"]) == ([11], 3)
 
@@ -37,7 +37,6 @@ def test_the_address_of_the_database_is_in_the_environment_alone(slurm, tmp_path
     planned(1)
     typed("resume", "tiny", "--slurm", "--db", "sqlite:///runs.db", "--jobs", "4")
     assert f"KDX_DB=sqlite:///{tmp_path}/runs.db\n" in (slurm / "environment").read_text()
-    assert "KDX_DB" not in (slurm / "script").read_text()
     assert "runs.db" not in (slurm / "sbatch.words").read_text()
 
 
@@ -45,4 +44,4 @@ def test_nothing_is_submitted_where_nothing_is_left(slurm):
     (run,) = planned(1)
     completed(run)
     assert "nothing is left to do" in typed("sweep", "grid.yaml", "--slurm").stderr
-    assert not (slurm / "script").exists()
+    assert not (slurm / "environment").exists()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import sqlite3
@@ -82,7 +83,7 @@ def over(folder: Path, count: int) -> Callable[[], bool]:
 def test_a_real_slurm_answers(cluster):
     assert slurm.partitions() == ("main",)
     assert slurm.largest_array() == 100
-    number = slurm.submit("#!/bin/bash\n#SBATCH --array=0-2\n#SBATCH --output=/dev/null\nsleep 30\n", os.environ)
+    number = slurm.submit(["sbatch", "--parsable", "--array=0-2", "--output=/dev/null", "--wrap=sleep 30"], os.environ)
     jobs = slurm.queue([number])
     assert sorted(job.task for job in jobs) == ["0", "1", "2"] and {job.array for job in jobs} == {number}
     slurm.cancel([number])
@@ -118,6 +119,21 @@ def test_two_nodes_do_a_sweep_and_kdx_knows_their_jobs(cluster, tmp_path):
     assert "out of Slurm's queue" in ended.stderr
     until(lambda: not subprocess.run(["squeue", "-h"], capture_output=True, check=True).stdout, 30, folder)
     assert kdx(folder, "resume", "swept", "--slurm").stderr.startswith("nothing is unfinished")
+
+
+def test_a_name_is_never_run_by_a_shell_of_a_job(cluster, tmp_path):
+    folder = written(tmp_path / "here", 100_000, 1)
+    name = "x$(touch RAN)`touch RAN`';touch RAN;'"
+    grid = folder / "grid.yaml"
+    grid.write_text(grid.read_text().replace("name: swept", f"name: {json.dumps(name)}"))
+    done = kdx(folder, "sweep", "grid.yaml", "--slurm", "--jobs", "1", "--slurm-requeues", "0")
+    assert done.returncode == 0, done.stderr
+    array = int(done.stderr.partition("submitted 1 job (")[2].partition(")")[0])
+    until(lambda: bool(asked(folder, "SELECT 1 FROM run WHERE progress_step > 100")), 90, folder)
+    subprocess.run(["scancel", "--signal=USR2", "--batch", f"{array}_0"], check=True)
+    until(lambda: "which is the limit" in logs(folder), 60, folder)
+    assert f"kdx resume {shlex.quote(name)} --slurm submits new ones" in logs(folder)
+    assert not list(tmp_path.rglob("RAN"))
 
 
 @pytest.mark.long

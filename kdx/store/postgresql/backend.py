@@ -1,6 +1,5 @@
 """Implements `kdx.store.backend.Backend` for PostgreSQL."""
 
-import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cached_property
@@ -11,6 +10,7 @@ import psycopg
 from platformdirs import user_data_path
 
 from kdx.errors import DatabaseError, KdxError
+from kdx.shell import shell_word
 from kdx.store.backend import OTHER_DATABASE, Software
 from kdx.store.place_of_files import named_folder, place_in
 from kdx.store.postgresql import errors
@@ -203,7 +203,7 @@ class Postgresql:
     @property
     def _dump(self) -> str:
         plain = self.name.replace("postgresql+psycopg:", "postgresql:").replace(":***@", "@")
-        return f"pg_dump --format=custom --file=runs.dump {shlex.quote(plain)}"
+        return f"pg_dump --format=custom --file=runs.dump {shell_word(plain)}"
 
     def _connect(self) -> "psycopg.Connection[Any]":
         return connect(self.address, self.patience, reconnects=self.reconnects)

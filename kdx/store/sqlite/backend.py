@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from kdx.errors import KdxError
+from kdx.errors import DatabaseError, KdxError
 from kdx.store.backend import Software
 from kdx.store.place_of_files import named_folder, place_in
 from kdx.store.rows import Rows, kept
@@ -147,8 +147,9 @@ class Sqlite:
         address = f"file:{quote(os.fsencode(self.file))}?mode=ro&immutable=1"
         try:
             with closing(sqlite3.connect(address, uri=True)) as connection:
+                refuse_foreign_objects(connection, self.file)
                 found = connection.execute("SELECT id FROM identity").fetchone()
-        except sqlite3.Error:
+        except (sqlite3.Error, DatabaseError):
             return None
         return found[0] if found and isinstance(found[0], str) else None
 

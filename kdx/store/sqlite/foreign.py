@@ -8,10 +8,13 @@ not name a file.
 import hashlib
 import sqlite3
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from kdx.errors import DatabaseError
+from kdx.store.version import REVISION, VERSION_TABLE
 
 FINAL_STATE_TRIGGER = "run_final_state"
 """Name of the trigger that keeps runs in their final state."""
@@ -42,22 +45,51 @@ def digest(sql: str) -> str:
 
 
 def refuse_foreign_objects(connection: sqlite3.Connection, path: Path) -> None:
-    """Checks all objects of the schema, before any of them runs.
+    """Checks all objects of the schema. It comes before anything else is asked of the file.
 
     Raises:
-        DatabaseError: a view or a trigger of kdx has another text, there is a trigger of somebody else, or a table of
-            kdx is no plain table.
+        DatabaseError: a view or a trigger of kdx has another text, there is a trigger of somebody else, or something
+            else has the name of a table or a view of kdx.
     """
-    rows = connection.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_master").fetchall()
+    statement = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"  # indices of keys have none
+    rows = [tuple(map(str, row)) for row in connection.execute(statement).fetchall()]
+    names = {*TABLES, VERSION_TABLE, *(what.split()[1] for what in OBJECTS)}
     for kind, name, sql in rows:
-        what = f"{kind} {name}"
-        if what in OBJECTS and digest(str(sql)) == OBJECTS[what]:
-            continue
-        if what in OBJECTS or kind == "trigger":
-            raise _foreign(path, f"its {kind} `{str(name)[:60]}` is not one that kdx makes")
-        plain = kind == "table" and not str(sql).upper().startswith("CREATE VIRTUAL")
-        if name in TABLES and kind != "index" and not plain:
-            raise _foreign(path, f"its `{name}` is no plain table")
+        # SQLite takes names in any case for the same. The text of a table begins so, unless it is a virtual one.
+        plain = kind == "table" and sql.startswith("CREATE TABLE ") and name.lower() in (*TABLES, VERSION_TABLE)
+        if name.lower() in names and kind != "trigger" and not plain and f"{kind} {name}" not in OBJECTS:
+            raise _foreign(path, f"its {kind} `{name[:60]}` is not one that kdx makes")
+    has_version = any(name.lower() == VERSION_TABLE for _, name, _ in rows)
+    expected = _objects_of(connection) if has_version else OBJECTS
+    if expected is None:
+        return  # of a schema that kdx refuses
+    for kind, name, sql in rows:
+        if (kind == "trigger" or f"{kind} {name}" in OBJECTS) and expected.get(f"{kind} {name}") != digest(sql):
+            raise _foreign(path, f"its {kind} `{name[:60]}` is not one that kdx makes")
+
+
+def _objects_of(connection: sqlite3.Connection) -> Mapping[str, str] | None:
+    """Like `OBJECTS`, for the schema of a database; None for a schema that kdx does not know."""
+    revision = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
+    return OBJECTS if revision in (None, (REVISION,)) else _objects_at(str(revision[0]))
+
+
+@cache
+def _objects_at(revision: str) -> Mapping[str, str] | None:
+    """`OBJECTS` of an older schema. It takes 0.2 s, and is needed only for a database that is to be migrated."""
+    # SQLAlchemy and Alembic are slow to import, and opening a database of this schema needs neither here.
+    from alembic.util import CommandError
+    from sqlalchemy import create_engine
+
+    from kdx.store.migrating import run_migrations
+
+    try:
+        with create_engine("sqlite://").begin() as made:
+            run_migrations(made, revision)
+            statement = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('view', 'trigger')"
+            return {f"{kind} {name}": digest(sql) for kind, name, sql in made.exec_driver_sql(statement)}
+    except CommandError:
+        return None
 
 
 def refuse_foreign_journal(path: Path) -> None:

@@ -86,9 +86,9 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.text_factory = _text
         connection.execute("PRAGMA query_only = ON")
         connection.execute("BEGIN")
+        refuse_foreign_objects(connection, path)
         if connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone() != (REVISION,):
             raise ValueError("of another schema")
-        refuse_foreign_objects(connection, path)
         connection.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in _READS else sqlite3.SQLITE_DENY)
         # Python handles signals when it is called.
         connection.set_progress_handler(lambda: None, SIGNAL_STEPS)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kdx.errors import DatabaseError
+from kdx.store.backends import backend_of
 from kdx.store.database import Database, open_database
 from kdx.store.query import query
 from kdx.store.schema import metadata
@@ -63,24 +64,79 @@ def test_views_and_triggers_are_those_that_migrations_make(database: Database):
         ),
         (
             ["ALTER TABLE output RENAME TO other", "CREATE VIEW output AS SELECT * FROM other"],
-            "its `output` is no plain table",
+            "its view `output` is not one that kdx makes",
         ),
         (
             ["DROP TABLE output", "CREATE VIRTUAL TABLE output USING fts5(run_id, name)"],
-            "its `output` is no plain table",
+            "its table `output` is not one that kdx makes",
+        ),
+        (
+            ["ALTER TABLE sweep RENAME TO other", f"CREATE VIEW Sweep AS {ENDLESS}"],
+            "its view `Sweep` is not one that kdx makes",
+        ),
+        (
+            ["DROP TABLE kdx_alembic_version", f"CREATE VIEW kdx_alembic_version AS {ENDLESS}"],
+            "its view `kdx_alembic_version` is not one that kdx makes",
+        ),
+        (
+            ["DROP TABLE identity", f"CREATE VIEW identity AS {ENDLESS}"],
+            "its view `identity` is not one that kdx makes",
+        ),
+        (
+            ["DROP VIEW runs", "CREATE TABLE Runs (run_id)"],
+            "its table `Runs` is not one that kdx makes",
+        ),
+        (
+            [
+                "PRAGMA writable_schema = ON",
+                "UPDATE sqlite_master SET sql = 'CREATE  VIRTUAL TABLE tag USING fts5(run_id)' WHERE name = 'tag'",
+            ],
+            "its table `tag` is not one that kdx makes",
         ),
     ],
 )  # fmt: skip
 def test_what_would_act_or_answer_in_place_of_kdx_is_refused(database: Database, path: Path, change, problem, figure):
     database.close()
     spoiled(path, *change)
+    before = path.read_bytes()
     assert refusals(path) == [f"this file was not made by kdx alone: {problem}"] * 3
+    assert path.read_bytes() == before
+    assert backend_of(path).peek_id() is None
     figure(f"refused three times: {problem}")
 
 
 def test_views_tables_and_indices_of_ones_own_are_welcome(database: Database, path: Path):
-    spoiled(path, "CREATE VIEW mine AS SELECT 1", "CREATE TABLE notes (x)", "CREATE INDEX mine2 ON run (state)")
+    spoiled(
+        path,
+        f"CREATE VIEW [my view] AS {ENDLESS}",
+        """CREATE TABLE IF NOT EXISTS main."n""otes" (x)""",
+        "CREATE VIRTUAL TABLE töxt/* of runs */USING fts5(x)",
+        "CREATE UNIQUE INDEX mine2 ON run (state, id)",
+        "ALTER TABLE töxt RENAME TO 'other text'",
+    )
     open_database(path, write=True).close()
+
+
+@pytest.mark.parametrize("revision", ["0001", "0005", "0011"])
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (
+            ["CREATE TRIGGER evil AFTER UPDATE ON cell BEGIN DELETE FROM metric; END"],
+            "its trigger `evil` is not one that kdx makes",
+        ),
+        (
+            ["ALTER TABLE metric RENAME TO other", "CREATE VIEW METRIC AS SELECT * FROM other"],
+            "its view `METRIC` is not one that kdx makes",
+        ),
+    ],
+)
+def test_an_older_file_is_refused_before_it_is_migrated(path: Path, revision, change, problem):
+    shutil.copy(Path(__file__).parent / "databases" / f"{revision}.db", path)
+    spoiled(path, *change)
+    before = path.read_bytes()
+    assert refusals(path) == [f"this file was not made by kdx alone: {problem}"] * 3
+    assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
 
 
 def planted(database: Path, copy: Path, victim: Path) -> None:

@@ -179,7 +179,7 @@ def test_a_named_pipe_is_not_waited_for(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("revision", "problem"), [("9999", "written by a newer kdx"), ("0001", "written by an older kdx")]
+    ("revision", "problem"), [("9999", "written by a newer kdx"), ("0011", "written by an older kdx")]
 )
 def test_databases_of_another_schema_are_told(filled, revision, problem):
     with closing(sqlite3.connect(filled)) as connection:

@@ -1,7 +1,6 @@
 """Listings of the verdicts on claims."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from shlex import quote
 
 from kdx.grid.words import owners
 from kdx.report.papers.contrasted_cells import following
@@ -10,6 +9,7 @@ from kdx.report.papers.paper_file import Claim, Contrast, ErrorModel, Expect
 from kdx.report.papers.verdicts import NO_CELLS, Answer, SettingVerdict
 from kdx.report.render.listings.listing import Listing
 from kdx.report.render.wording import difference, interval, over, setting, word_of
+from kdx.shell import kdx_command
 
 
 def claim(answer: Answer) -> Iterator[Listing]:
@@ -43,7 +43,7 @@ def not_tested(answers: Sequence[Answer]) -> Iterator[Listing]:
 
 
 def _tested_by(claim: Claim) -> str:
-    return "; ".join(f"kdx sweep {quote(grid)}" for grid in claim.grids) or "–"
+    return "; ".join(kdx_command("sweep", grid) for grid in claim.grids) or "–"
 
 
 def _claim(claim: Claim, found: SettingVerdict, *, first: bool) -> Listing:

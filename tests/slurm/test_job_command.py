@@ -1,6 +1,7 @@
-"""The script of a job, run by bash with a worker that is played."""
+"""What is handed to sbatch, and the script of a job, run by bash with a worker that is played."""
 
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -8,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import kdx
 from kdx.slurm.asked import Asked
-from kdx.slurm.job_script import job_script
+from kdx.slurm.job_command import SCRIPT, job_command, job_environment
 
 WORKER = """\
 #!/bin/bash
@@ -21,22 +23,24 @@ while :; do sleep 0.05; done
 """
 
 
+ROOT = Path(kdx.__file__).parents[1]
+HOSTILE = "x$(touch RAN)`touch RAN`';touch RAN;'\"&& touch RAN #*! é"
+
+
 def started(
-    folder: Path, before: tuple[str, str] = ("", ""), sweep: str = "long", environment=None, **asked
+    folder: Path,
+    before: tuple[str, str] = ("", ""),
+    sweep: str = "long",
+    environment=None,
+    again: str = "kdx resume x --slurm",
+    **asked,
 ) -> subprocess.Popen:
     """A job; before the line of its script that begins as the first text says, the second one is done."""
     worker = folder / "python"
     worker.write_text(WORKER)
     worker.chmod(0o755)
-    text = job_script(
-        Asked(python=str(worker), setup="export MODULE=loaded", **asked),
-        sweep=sweep,
-        folder=folder,
-        source=folder / "source",
-        array="0-3",
-        words=["worker", sweep],
-        again="kdx resume x --slurm",
-    )
+    options = Asked(python=str(worker), setup="export MODULE=loaded", **asked)
+    text = (ROOT / SCRIPT).read_text()
     line, more = before
     if line:
         assert f"\n{line}" in text
@@ -44,9 +48,14 @@ def started(
     script = folder / "job.sh"
     script.write_text(text)
     return subprocess.Popen(
-        ["bash", str(script)],
+        ["bash", str(script), "worker", sweep],
         cwd=folder,
-        env={**os.environ, "SLURM_JOB_ID": "77", **(environment or {})},
+        env={
+            **os.environ,
+            **job_environment(options, source=folder / "source", again=again),
+            "SLURM_JOB_ID": "77",
+            **(environment or {}),
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -90,15 +99,17 @@ def test_a_limit_that_is_near_before_a_worker_is_known_is_heard(tmp_path, played
     assert not first or begun(tmp_path).count("asked") == 1
 
 
-def test_the_limit_of_requeues_is_said(tmp_path, played):
+def test_the_limit_of_requeues_is_said_and_no_text_of_a_name_is_run(tmp_path, played):
     folder = played(scontrol="")
-    job = started(tmp_path, environment={"SLURM_RESTART_COUNT": "2"}, requeues=2)
-    begun(tmp_path)
+    again = f"kdx resume {shlex.quote(HOSTILE)} --slurm"
+    job = started(tmp_path, sweep=HOSTILE, environment={"SLURM_RESTART_COUNT": "2"}, again=again, requeues=2)
+    assert begun(tmp_path) == f"worker -P -m kdx worker {HOSTILE}\n"
     job.send_signal(signal.SIGUSR2)
     said, _ = job.communicate(timeout=20)
     assert job.returncode == 143
-    assert "queued again 2 times, which is the limit; kdx resume x --slurm submits new ones" in said
+    assert f"queued again 2 times, which is the limit; {again} submits new ones" in said
     assert not (folder / "scontrol.words").exists()
+    assert not (tmp_path / "RAN").exists()
 
 
 def test_a_cancelled_job_is_not_queued_again(tmp_path, played):
@@ -114,13 +125,19 @@ def test_a_cancelled_job_is_not_queued_again(tmp_path, played):
     assert not (folder / "scontrol.words").exists()
 
 
-def test_a_name_of_any_letters_makes_no_other_script(tmp_path):
-    name = "a b'; rm -rf x #\n#SBATCH --wrap=y"
-    text = job_script(
-        Asked(), sweep=name, folder=tmp_path, source=tmp_path, array="0", words=["worker", name], again="x"
+def test_sbatch_gets_each_name_as_an_argument():
+    folder = Path("/files/100% mine/slurm/1")
+    command = job_command(
+        Asked(), sweep=HOSTILE, folder=folder, source=folder / "source", array="0-3", words=["worker", HOSTILE]
     )
-    # sbatch reads options down to the first command.
-    head = text.partition("\nset -u\n")[0].splitlines()
-    assert all(line.startswith("#") for line in head)
-    assert not [line for line in head if line.startswith("#SBATCH --wrap")]
-    assert subprocess.run(["bash", "-n"], input=text, text=True, check=False).returncode == 0
+    assert command[-3:] == [f"{folder}/source/kdx/slurm/job.sh", "worker", HOSTILE]
+    assert "--output=/files/100%% mine/slurm/1/%A_%a.log" in command and f"--chdir={folder}" in command
+    assert "--array=0-3" in command
+
+
+def test_a_setup_that_sources_a_file_hands_it_no_arguments(tmp_path, played):
+    played(scontrol="")
+    (tmp_path / "setup.sh").write_text('[ $# = 0 ] || touch "got $*"; export MODULE=other')
+    job = started(tmp_path, sweep="done", environment={"KDX_JOB_SETUP": "source ./setup.sh"})
+    assert job.wait(20) == 0
+    assert not list(tmp_path.glob("got*"))

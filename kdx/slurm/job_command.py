@@ -1,0 +1,59 @@
+"""The command that submits workers, and the environment of their jobs; the script of every job is `job.sh`."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from kdx.slurm.asked import Asked
+
+SCRIPT = Path("kdx", "slurm", "job.sh")
+"""In the folder with the package that the workers use."""
+
+
+def job_command(asked: Asked, *, sweep: str, folder: Path, source: Path, array: str, words: Sequence[str]) -> list[str]:
+    """Return the command line of sbatch. No shell reads it, here or on a node.
+
+    Args:
+        sweep: name of the sweep.
+        folder: in which it works, by which its jobs are known, and in which logs are written.
+        source: folder with the package that the workers use.
+        array: places of the array, such as `0-7`.
+        words: of the command line after `kdx`.
+    """
+    return [
+        "sbatch",
+        "--parsable",
+        "--export=ALL",
+        *asked.flags,
+        f"--job-name={_one_word(sweep)}",
+        f"--array={array}",
+        f"--chdir={folder}",
+        # In the name of a log, % begins a pattern.
+        f"--output={str(folder).replace('%', '%%')}/%A_%a.log",
+        "--open-mode=append",
+        "--requeue",
+        f"--signal=B:USR2@{asked.leave}",
+        str(source / SCRIPT),
+        *words,
+    ]
+
+
+def job_environment(asked: Asked, *, source: Path, again: str) -> dict[str, str]:
+    """Return what `job.sh` reads from its environment.
+
+    Args:
+        source: folder with the package that the workers use.
+        again: the command that submits workers anew.
+    """
+    return {
+        "KDX_JOB_SETUP": asked.setup or "",
+        "KDX_JOB_PYTHON": asked.python or shlex.quote(sys.executable),
+        "KDX_JOB_SOURCE": str(source),
+        "KDX_JOB_REQUEUES": str(asked.requeues),
+        "KDX_JOB_AGAIN": again,
+    }
+
+
+def _one_word(sweep: str) -> str:
+    return "kdx:" + "".join(letter if letter.isalnum() or letter in "-_./" else "-" for letter in sweep)[:60]
