@@ -1,14 +1,9 @@
-"""Names from grids, made harmless.
+"""Names from grids, made harmless: no terminal escape, no line break, no reordering of the text around them."""
 
-On a terminal: no escape, no line break, no reordering of the text around them. In a command that is shown for a user to
-type: nothing that a shell expands, and no name that kdx would take for an option.
-"""
-
-import shlex
 import unicodedata
 
-# Control and formatting characters (ESC, bidirectional overrides, zero-width ones), lone surrogates, breaks of lines.
-_ACTIVE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+# Control and formatting characters (ESC, bidirectional overrides, zero-width ones) and lone surrogates.
+_ACTIVE = frozenset({"Cc", "Cf", "Cs"})
 
 
 def sanitize(text: str) -> str:
@@ -17,8 +12,9 @@ def sanitize(text: str) -> str:
 
 
 def sanitize_lines(text: str) -> str:
-    """`text` with its lines and blanks, its other active characters spelled out."""
-    return spelled_out(text.replace("\t", " "), keep="\n")
+    """The same of each line; the lines and their indentation stay."""
+    lines = text.split("\n")
+    return "\n".join(" " * (len(line) - len(line.lstrip(" "))) + sanitize(line) for line in lines)
 
 
 def spelled_out(text: str, *, keep: str = "") -> str:
@@ -31,33 +27,3 @@ def spelled_out(text: str, *, keep: str = "") -> str:
         else character
         for character in text
     )
-
-
-def shell_word(text: str) -> str:
-    """Return `text` as bash and zsh read it back, on one line of characters that a terminal shows as they are."""
-    if not text.isprintable():
-        # $'…' of shells has the escapes of C. Names of files may have bytes that are no UTF-8.
-        return f"$'{''.join(sign if sign.isprintable() and sign not in _QUOTES else _bytes(sign) for sign in text)}'"
-    # Easier to read than a quotation mark within quotation marks.
-    return f'"{text}"' if "'" in text and not set(text) & set('"$`\\!') else shlex.quote(text)
-
-
-def kdx_command(verb: str, *names: str, options: str = "") -> str:
-    """Return the line of a shell that calls kdx with these names, whatever characters they have.
-
-    Args:
-        verb: such as `resume`, or `db backup`.
-        names: arguments that are no options.
-        options: as a shell takes them, with a blank before each, such as ` --failed`.
-    """
-    words = "".join(f" {shell_word(name)}" for name in names)
-    if any(name.startswith("-") for name in names):
-        return f"kdx {verb}{options} --{words}"
-    return f"kdx {verb}{words}{options}"
-
-
-_QUOTES = "'\\!"  # what ends the quotes, what escapes, what an interactive shell expands even there
-
-
-def _bytes(sign: str) -> str:
-    return "".join(f"\\x{byte:02x}" for byte in sign.encode("utf-8", "surrogateescape"))

@@ -18,6 +18,7 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "files": set(),
     "sanitize": set(),
+    "shell": set(),
     "machine": set(),
     "durations": set(),
     "seed_sources": set(),
@@ -80,7 +81,7 @@ ALLOWED: dict[str, set[str]] = {
         "machine",
     },
 }
-OPEN = {"vocabulary", "errors", "files", "definitions", "sanitize", "version", "durations", "seed_sources"}
+OPEN = {"vocabulary", "errors", "files", "definitions", "sanitize", "shell", "version", "durations", "seed_sources"}
 # Of attention these alone are there without torch: the words of each axis, with what is known of them.
 FAMILIES = {"kernels", "positions", "values", "filters", "normalisers", "encodings", "mixers", "families"}
 LIGHT = {"grid", "cell_code", "own_parts"}

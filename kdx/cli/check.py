@@ -8,7 +8,8 @@ import typer
 from kdx.cli.console import out, out_json, say
 from kdx.cli.db import FOUND
 from kdx.cli.options import DATABASE, Against, Db, Files, Json, OfSweeps, OnlyTable, PairedAr, Tables, in_database
-from kdx.sanitize import kdx_command, sanitize_lines, shell_word
+from kdx.sanitize import sanitize_lines
+from kdx.shell import kdx_command, shell_word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

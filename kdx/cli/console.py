@@ -15,8 +15,9 @@ from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from kdx.errors import Faults, KdxError
-from kdx.sanitize import sanitize_lines
+from kdx.sanitize import spelled_out
 
+_NO_BREAKS = str.maketrans(dict.fromkeys("\t\x85\u2028\u2029", " "))
 READS_WITHIN = 1.0  # seconds that a message waits for a reader that is slow, before it is dropped
 
 
@@ -58,8 +59,8 @@ def out_json(data: Any) -> None:
 
 
 def say(text: str) -> None:
-    """Writes a message, without the control characters that a name may contain."""
-    print(sanitize_lines(text), file=sys.stderr, flush=True)
+    """Writes a message, without the control characters that a name may contain. Blanks stay, as commands need them."""
+    print(spelled_out(text.translate(_NO_BREAKS), keep="\n"), file=sys.stderr, flush=True)
 
 
 def error(fault: KdxError) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from kdx.cli.console import out_json, say
 from kdx.cli.options import Files, Json
-from kdx.sanitize import shell_word
+from kdx.shell import shell_word
 
 if TYPE_CHECKING:
     from kdx.store.copying import Copied

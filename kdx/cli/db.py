@@ -9,7 +9,8 @@ from kdx.cli import copy, merge, migrate_cells
 from kdx.cli.console import out, out_json, say
 from kdx.cli.group import CommandGroup
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
-from kdx.sanitize import sanitize_lines, shell_word
+from kdx.sanitize import sanitize_lines
+from kdx.shell import shell_word
 
 if TYPE_CHECKING:
     from kdx.store.check import Checked

@@ -6,7 +6,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, say
-from kdx.sanitize import kdx_command
+from kdx.shell import kdx_command
 
 FIRST = "quickstart"
 """The grid to begin with, where it is among those that are copied."""

@@ -12,7 +12,8 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import out_parts, say
 from kdx.cli.options import DATABASE, Db, Files, in_database
-from kdx.sanitize import shell_word, spelled_out
+from kdx.sanitize import spelled_out
+from kdx.shell import shell_word
 
 if TYPE_CHECKING:
     from io import BufferedReader

@@ -8,7 +8,8 @@ import typer
 
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import Files, Json
-from kdx.sanitize import sanitize_lines, shell_word
+from kdx.sanitize import sanitize_lines
+from kdx.shell import shell_word
 
 if TYPE_CHECKING:
     from kdx.run_files.merged import Brought

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdx.cli.choosing import chosen
 from kdx.cli.sweep_argument import is_grid_file
-from kdx.sanitize import shell_word
+from kdx.shell import shell_word
 
 if TYPE_CHECKING:
     from kdx.store.database import Database

@@ -15,7 +15,7 @@ from kdx.cli import completion
 from kdx.errors import KdxError, did_you_mean
 from kdx.machine import AUTO, AtATime, take_devices
 from kdx.run_options import RunOptions
-from kdx.sanitize import kdx_command, shell_word
+from kdx.shell import kdx_command, shell_word
 from kdx.seed_sources import Source
 from kdx.store.place_of_files import FILES
 from kdx.vocabulary import IfChanged

@@ -25,8 +25,8 @@ from kdx.cli.options import (
     with_options,
 )
 from kdx.machine import AtATime
-from kdx.sanitize import kdx_command, shell_word
 from kdx.seed_sources import in_words
+from kdx.shell import kdx_command, shell_word
 
 if TYPE_CHECKING:
     from kdx.grid.plan import Plan

@@ -7,7 +7,7 @@ from kdx.cli.options import in_database
 from kdx.cli.wording import count_of
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.difference import Contents, Difference, difference
-from kdx.sanitize import kdx_command
+from kdx.shell import kdx_command
 from kdx.store.reading import contents, load_sweep, names
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from kdx.cli import completion
 from kdx.cli.console import out_json, say
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
 from kdx.cli.wording import count_of
-from kdx.sanitize import kdx_command
+from kdx.shell import kdx_command
 
 _PLAIN = re.compile(r"[^\W\d_][\w./-]*( [\w./-]+)*")
 _WORDS = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}

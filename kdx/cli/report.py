@@ -22,7 +22,7 @@ from kdx.cli.options import (
     in_database,
     retry_cancelled,
 )
-from kdx.sanitize import kdx_command
+from kdx.shell import kdx_command
 
 if TYPE_CHECKING:
     from kdx.report.render.html.learning import Curves

@@ -8,7 +8,7 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import out_json, say
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
-from kdx.sanitize import kdx_command
+from kdx.shell import kdx_command
 
 if TYPE_CHECKING:
     from kdx.run_files.files import RunFile

@@ -21,7 +21,7 @@ from kdx.machine import AtATime
 from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
-from kdx.sanitize import kdx_command
+from kdx.shell import kdx_command
 from kdx.store.database import Database
 from kdx.store.find import name_of, sweep_named
 from kdx.store.recording import register

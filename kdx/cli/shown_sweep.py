@@ -22,8 +22,9 @@ from kdx.cli.shown import (
 from kdx.grid.cell_selector import word
 from kdx.report.render.settings import as_yaml
 from kdx.report.selection.best_seed import best_seed
-from kdx.sanitize import kdx_command, sanitize, sanitize_lines
+from kdx.sanitize import sanitize, sanitize_lines
 from kdx.seed_sources import seed_word
+from kdx.shell import kdx_command
 from kdx.store.database import Database
 from kdx.store.details import PlannedCellDetails, sweep_details
 from kdx.store.reading import former_ids

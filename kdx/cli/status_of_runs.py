@@ -19,8 +19,8 @@ from kdx.cli.status_words import (
     write_notes,
 )
 from kdx.durations import in_words
-from kdx.sanitize import kdx_command
 from kdx.seed_sources import seed_word
+from kdx.shell import kdx_command
 
 if TYPE_CHECKING:
     from kdx.store.database import Database

@@ -15,7 +15,7 @@ from kdx.own_parts.registry import parts_of
 from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
-from kdx.sanitize import kdx_command
+from kdx.shell import kdx_command
 from kdx.slurm.asked import Asked
 from kdx.slurm.submission import MOST_JOBS, submit
 from kdx.store.database import Database

@@ -25,7 +25,7 @@ from kdx.cli.options import (
 from kdx.cli.slurm_options import slurm_options
 from kdx.machine import AtATime
 from kdx.run_options import RunOptions
-from kdx.sanitize import kdx_command
+from kdx.shell import kdx_command
 from kdx.slurm.asked import Asked
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdx.sanitize import shell_word
+from kdx.shell import shell_word
 
 if TYPE_CHECKING:
     from kdx.grid.plan import Plan

@@ -8,8 +8,9 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Files, Json, OfSweeps, Tables, in_database
-from kdx.sanitize import kdx_command, sanitize_lines, shell_word
+from kdx.sanitize import sanitize_lines
 from kdx.seed_sources import seed_word
+from kdx.shell import kdx_command, shell_word
 
 if TYPE_CHECKING:
     from kdx.errors import KdxError

@@ -24,7 +24,7 @@ from kdx.cli.options import (
 )
 from kdx.machine import AtATime
 from kdx.run_options import RunOptions
-from kdx.sanitize import kdx_command
+from kdx.shell import kdx_command
 
 
 @with_run_options

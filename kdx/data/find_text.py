@@ -16,7 +16,6 @@ from kdx.data.text_files import LONGEST_LINE
 from kdx.errors import KdxError, Place, did_you_mean
 from kdx.files import open_file
 from kdx.grid.sections import Data
-from kdx.sanitize import kdx_command, shell_word
 from kdx.tasks.data_kinds import DataKind, text_kind
 from kdx.vocabulary import Split
 
@@ -132,8 +131,7 @@ def _digests(about: PreparedInfo, home: Path) -> dict[str, str]:
             raise KdxError(
                 "this file is not what was prepared",
                 place=str(folder / name),
-                hint=f"remove {folder}, then: "
-                + kdx_command("data prepare", about.name, options=f" --from {shell_word(about.source)}"),
+                hint=f"remove {folder}, then: kdx data prepare {about.name} --from {about.source}",
             )
     return recorded
 

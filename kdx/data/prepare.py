@@ -31,7 +31,7 @@ from kdx.data.text import (
 )
 from kdx.data.text_files import NoTextError, UnreadableError, corpus_files, open_source
 from kdx.errors import KdxError, Place, StorageError, shortened
-from kdx.sanitize import kdx_command, shell_word
+from kdx.shell import kdx_command, shell_word
 from kdx.vocabulary import Split
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

@@ -13,7 +13,6 @@ from kdx.data.text import KnownText, file_names
 from kdx.data.text_files import LANGUAGE
 from kdx.errors import KdxError
 from kdx.files import read_file
-from kdx.sanitize import kdx_command
 from kdx.tasks.data_kinds import text_kind
 
 ABOUT = "about.json"
@@ -112,4 +111,4 @@ def how_to_prepare(name: str) -> str:
     """The command that prepares a corpus."""
     known = BUILT_IN.get(name)
     fetched = isinstance(known, KnownText) and known.address
-    return kdx_command("data prepare", name, options="" if fetched else " --from PATH")
+    return f"kdx data prepare {name}" + ("" if fetched else " --from PATH")

@@ -7,7 +7,7 @@ not say more is the parser itself quoted.
 import yaml
 
 from kdx.errors import KdxError, Place
-from kdx.sanitize import shell_word
+from kdx.shell import shell_word
 
 _CLOSED_BY = {"{": "}", "[": "]"}
 

@@ -16,7 +16,7 @@ from kdx.files import read_file, write_whole
 from kdx.machine import machine
 from kdx.run_files import moves
 from kdx.run_files.files import files_beside, translate_errors
-from kdx.sanitize import shell_word
+from kdx.shell import shell_word
 from kdx.store import reading, recording
 from kdx.store.database import Database, id_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy import Connection, delete, func, literal, select
 
 from kdx.errors import DatabaseError
-from kdx.sanitize import shell_word
+from kdx.shell import shell_word
 from kdx.store import verbatim
 from kdx.store.backend import Backend
 from kdx.store.backends import backend_of

@@ -21,7 +21,7 @@ from typing import Self, TypeVar
 from sqlalchemy import Connection, select
 
 from kdx.errors import DatabaseError
-from kdx.sanitize import shell_word
+from kdx.shell import shell_word
 from kdx.store.backend import OTHER_DATABASE, Backend, TransactionLostError, another_application
 from kdx.store.backends import backend_of
 from kdx.store.columns import UnexpectedValueError

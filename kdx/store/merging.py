@@ -12,7 +12,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from kdx.errors import DatabaseError
-from kdx.sanitize import shell_word
+from kdx.shell import shell_word
 from kdx.store.backends import backend_of
 from kdx.store.copying import refuse_same
 from kdx.store.database import Database, open_database

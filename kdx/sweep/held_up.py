@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from kdx.run_files.files import files_beside, resume_step
-from kdx.sanitize import kdx_command
+from kdx.sanitize import sanitize
+from kdx.shell import kdx_command
 from kdx.store import reading, searches
 from kdx.store.begun import BegunRecord, begun
 from kdx.store.database import Database
@@ -42,10 +43,11 @@ class HeldUp:
             db: the option of a command that names the database; empty for the default.
         """
         again = kdx_command("retry", sweep, options=f" --failed{db}")
+        resume = kdx_command("resume", sweep, options=f" --failed{db}")
+        sweep = sanitize(sweep)
         found = [f"cell {cell_id[:8]} of {sweep} is paused: {pause}; {again}" for cell_id, pause in self.paused.items()]
         for search, pause in self.searches:
             of = " · ".join(search.labels.values()) or search.id[:8]
-            resume = kdx_command("resume", sweep, options=f" --failed{db}")
             found.append(f"search of {of} of {sweep} is paused: {pause}; {resume}")
         for machine, its in self.failing.items():
             how = signature(its[-1].error, its[-1].traceback)

@@ -10,7 +10,7 @@ import psycopg
 from platformdirs import user_data_path
 
 from kdx.errors import DatabaseError, KdxError
-from kdx.sanitize import shell_word
+from kdx.shell import shell_word
 from kdx.store.backend import OTHER_DATABASE, Software
 from kdx.store.place_of_files import named_folder, place_in
 from kdx.store.postgresql import errors

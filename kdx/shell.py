@@ -1,0 +1,36 @@
+"""Names in commands that are shown for a user to type: no shell expands them, and kdx takes none for an option.
+
+Apart from `kdx.sanitize`, which is among the code that a run depends on (`kdx.fingerprint`).
+"""
+
+import shlex
+
+
+def shell_word(text: str) -> str:
+    """Return `text` as bash and zsh read it back, on one line of characters that a terminal shows as they are."""
+    if not text.isprintable():
+        # $'…' of shells has the escapes of C. Names of files may have bytes that are no UTF-8.
+        return f"$'{''.join(sign if sign.isprintable() and sign not in _QUOTES else _bytes(sign) for sign in text)}'"
+    # Easier to read than a quotation mark within quotation marks.
+    return f'"{text}"' if "'" in text and not set(text) & set('"$`\\!') else shlex.quote(text)
+
+
+def kdx_command(verb: str, *names: str, options: str = "") -> str:
+    """Return the line of a shell that calls kdx with these names, whatever characters they have.
+
+    Args:
+        verb: such as `resume`, or `db backup`.
+        names: arguments that are no options.
+        options: as a shell takes them, with a blank before each, such as ` --failed`.
+    """
+    words = "".join(f" {shell_word(name)}" for name in names)
+    if any(name.startswith("-") for name in names):
+        return f"kdx {verb}{options} --{words}"
+    return f"kdx {verb}{words}{options}"
+
+
+_QUOTES = "'\\!"  # what ends the quotes, what escapes, what an interactive shell expands even there
+
+
+def _bytes(sign: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in sign.encode("utf-8", "surrogateescape"))
