@@ -94,8 +94,7 @@ class ResolvedEvaluation:
     @cached_property
     def id(self) -> str:
         """128 bits of the SHA-256 of the changes, as 32 hexadecimal digits."""
-        text = json.dumps(self.changes, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return _id_of(self.changes)
 
     @property
     def split(self) -> Split:
@@ -146,6 +145,19 @@ def resolve_evaluation(spec: CellSpec, asked: AskedEvaluation) -> ResolvedEvalua
     read = {key: getattr(changed.evaluation, key) for key in section if key in changes}
     evaluation = spec.evaluation.model_copy(update=read)
     return ResolvedEvaluation(asked, spec.model_copy(update={"evaluation": evaluation}), now, changes)
+
+
+def settings_id(spec: CellSpec, settings: Mapping[str, Any]) -> str | None:
+    """The id of the evaluation of a cell's runs that has these settings; None if another kdx has other ones."""
+    own = _settings_of(spec)
+    if settings.keys() != own.keys():
+        return None
+    return _id_of({key: settings[key] for key, value in own.items() if settings[key] != value})
+
+
+def _id_of(changes: Mapping[str, Any]) -> str:
+    text = json.dumps(changes, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _refuse_other_positions(spec: CellSpec, changed: CellSpec) -> None:

@@ -1,9 +1,10 @@
 """Checks a whole results database without writing it."""
 
+import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from math import isnan
+from math import isclose, isnan
 from typing import Any
 
 from sqlalchemy import (
@@ -23,15 +24,36 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import NullType
 
+from kdx.grid.evaluations import settings_id
+from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.spec import CellSpec
 from kdx.own_parts.part import hash_of
 from kdx.store.backend import DamagedDatabaseError
 from kdx.store.columns import Holds, Json, Strict, UnexpectedValueError, checked
 from kdx.store.database import Database
 from kdx.store.reading import texts_of, whole_cell
-from kdx.store.schema import VIEWS, cell, evaluation_metric, metadata, metric, output, part, run
+from kdx.store.recording import environment_id
+from kdx.store.schema import (
+    VIEWS,
+    cell,
+    environment,
+    evaluation,
+    evaluation_document,
+    evaluation_metric,
+    metadata,
+    metric,
+    output,
+    part,
+    run,
+    test_document,
+    value_of,
+)
 
 MOST_FAULTS = 20
 """Largest number of faults of one kind that are reported."""
+
+_SCORES = {"loss": ("nats", 1), "accuracy": ("right", 100)}
+"""Metric → the quantity that is summed by document, and how many times its mean over targets the metric is."""
 
 AT_A_TIME = 1000
 """Number of rows that are held in memory at once."""
@@ -70,6 +92,8 @@ def check(database: Database) -> Checked:
                 faults += [
                     *_forms(connection),
                     *_cells(connection),
+                    *_hashed(connection),
+                    *_sums(connection),
                     *_parts(connection),
                     *_texts(connection),
                     *_doubles(connection),
@@ -135,11 +159,78 @@ def _forms(connection: Connection) -> Iterator[str]:
 
 
 def _cells(connection: Connection) -> Iterator[str]:
-    for row in connection.execute(select(cell.c.id, cell.c.spec)):
+    for row in connection.execute(select(cell.c.id, cell.c.spec, cell.c.resolved)):
         try:
-            whole_cell(row.id, row.spec)
+            whole = whole_cell(row.id, row.spec)
         except UnexpectedValueError:
             yield f"the cell {row.id} is not what its id is the hash of"
+            continue
+        # An older kdx wrote none.
+        if row.resolved is not None and (differing := _differing(row.spec, row.resolved, whole)):
+            yield f"the resolved form of the cell {row.id} is not that of its spec: {', '.join(differing)}"
+
+
+def _differing(spec: str, resolved: str, whole: ResolvedSpec) -> list[str]:
+    """The keys of a resolved cell whose values do not follow from its spec."""
+    try:
+        recorded, hashed = json.loads(resolved), json.loads(spec)
+    except (ValueError, RecursionError):
+        recorded = None
+    if not isinstance(recorded, dict):
+        return ["it is no JSON object"]
+    # Another kdx may know more fields, or fewer options; their neutral values are in no hash.
+    recorded = _shared(recorded, whole.plain)
+    keys = (key for key in whole.plain if key in recorded or key in hashed)
+    return sorted(key for key in keys if _text(recorded.get(key)) != _text(whole.plain[key]))
+
+
+def _shared(recorded: Any, made: Any) -> Any:
+    """What was recorded, without the keys that are not made here."""
+    if not (isinstance(recorded, dict) and isinstance(made, Mapping)):
+        return recorded
+    return {key: _shared(value, made[key]) for key, value in recorded.items() if key in made}
+
+
+def _text(value: Any) -> str:
+    # Python takes 1, 1.0 and true for equal.
+    return json.dumps(value, sort_keys=True)
+
+
+def _hashed(connection: Connection) -> Iterator[str]:
+    """Describes rows that are not what the hash says by which they are known."""
+    for row in connection.execute(select(environment.c.id, environment.c.environment)):
+        if environment_id(row.environment) != row.id:
+            yield f"the environment {row.id} is not what its id is the hash of"
+    of_cells = select(evaluation, cell.c.spec, cell.c.id.label("cell_id")).join(run, run.c.id == evaluation.c.run_id)
+    known: dict[str, CellSpec | None] = {}
+    for row in connection.execute(of_cells.join(cell, cell.c.id == run.c.cell_id)):
+        if row.cell_id not in known:
+            known[row.cell_id] = ResolvedSpec.read(row.spec).known
+        spec = known[row.cell_id]
+        if spec is not None and settings_id(spec, row.settings) not in (row.settings_id, None):
+            yield f"the settings of evaluation {row.id} of run {row.run_id} are not what their id is the hash of"
+
+
+def _sums(connection: Connection) -> Iterator[str]:
+    """Describes sums by document that do not add up to the score of the test."""
+    of_runs = select(test_document.c.run_id, test_document.c.sums, metric.c.name, metric.c.bits).join(
+        metric, metric.c.run_id == test_document.c.run_id
+    )
+    of_evaluations = select(
+        evaluation_document.c.evaluation_id,
+        evaluation_document.c.sums,
+        evaluation_metric.c.name,
+        evaluation_metric.c.bits,
+    ).join(evaluation_metric, evaluation_metric.c.evaluation_id == evaluation_document.c.evaluation_id)
+    for what, rows, prefix, name in (
+        ("run", of_runs, "test/", metric.c.name),
+        ("evaluation", of_evaluations, "", evaluation_metric.c.name),
+    ):
+        for key, sums, score, bits in connection.execute(rows.where(name.in_([f"{prefix}{one}" for one in _SCORES]))):
+            quantity, times = _SCORES[score.removeprefix(prefix)]
+            whole = value_of(bits) * sum(sums["targets"])
+            if quantity in sums and not isclose(times * sum(sums[quantity]), whole, rel_tol=1e-6, abs_tol=1e-6):
+                yield f"the sums by document of {what} {key} do not add up to its {score}"
 
 
 def _parts(connection: Connection) -> Iterator[str]:

@@ -175,11 +175,15 @@ def remove_runs(connection: Connection, run_ids: Collection[int]) -> None:
 
 def keep_environment(connection: Connection, database: Database, facts: Mapping[str, Any]) -> str:
     """The id of an environment, which is recorded where it is not known yet."""
-    text = json.dumps(facts, sort_keys=True)
-    key = hashlib.sha256(text.encode()).hexdigest()[:32]
-    known = database.backend.insert(environment).values(id=key, environment=json.loads(text))
+    key = environment_id(facts)
+    known = database.backend.insert(environment).values(id=key, environment=dict(facts))
     connection.execute(known.on_conflict_do_nothing())
     return key
+
+
+def environment_id(facts: Mapping[str, Any]) -> str:
+    """128 bits of the SHA-256 of an environment's JSON, as 32 hexadecimal digits."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
 class ComeTo(NamedTuple):

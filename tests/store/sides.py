@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import insert, select, update
 
 from kdx.store.database import Database
-from kdx.store.recording import register, repeat
+from kdx.store.recording import environment_id, register, repeat
 from kdx.store.records import RunState
 from kdx.store.schema import attempt, bits_of, environment, metric, output, plan, run, sweep
 
@@ -41,7 +41,7 @@ def came_to(
     at: float = 100.0,
 ) -> None:
     """The run ended so, with a metric, a text and an attempt."""
-    place = {"id": (host * 32)[:32], "environment": {"processor": host}}
+    place = {"id": environment_id({"processor": host}), "environment": {"processor": host}}
     final = state in ("completed", "diverged", "pruned")
     scores: Mapping[str, Any] = (
         {"valid_score": value, "valid_bits": bits_of(value), "valid_step": step} if final else {}

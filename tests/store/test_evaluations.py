@@ -69,7 +69,7 @@ def test_the_modules_of_those_that_were_made_are_found_by_run(database, run):
 
 def test_what_it_measured_by_document_comes_back_bit_by_bit(database, run):
     sums = {"targets": [3.0, 2.0], "nats": [0.1 + 0.2, 1e-300]}
-    evaluations.record(database, run, replace(MADE, documents=DocumentRecord("article", sums)))
+    evaluations.record(database, run, replace(MADE, metrics={"loss": 0.06}, documents=DocumentRecord("article", sums)))
     evaluations.record(database, run, FAILED)
     found = evaluations.of_runs(database, [run])[run]
     assert found[MADE.settings_id].documents == DocumentRecord("article", sums)

@@ -59,6 +59,12 @@ METRIC_ROWS = {
 
 PART = OwnPart("kernel", "a.py:A", "a", "A", {"a.py": "class A: pass\n"}).sha256
 SUMS = {"targets": [3.0, 4.0], "nats": [0.1, 2.25]}
+MADE_UP = {
+    "the settings of evaluation 1 of run 1 are not what their id is the hash of",
+    "the sums by document of run 1 do not add up to its test/loss",
+    "the sums by document of evaluation 1 do not add up to its loss",
+}
+"""Faults of rows that no kdx wrote: they were put into these databases so that migrations meet them."""
 DATABASES = sorted((Path(__file__).parent / "databases").glob("*.db"))
 
 
@@ -82,7 +88,7 @@ def test_an_old_database_keeps_the_tables_that_optuna_made_in_it(old: Path, path
     assert copied(2) == 2
     with open_database(path, write=True) as database:
         assert (database.backup is None) == (old.stem == REVISION)
-        assert check(database).faults == ()
+        assert set(check(database).faults) <= MADE_UP
         with database.read() as connection:
             assert {"studies", "trials", "alembic_version", "trial"} <= {*inspect(connection).get_table_names()}
     assert copied(2) == 0, "they are still there"
@@ -95,7 +101,7 @@ def test_an_old_database_is_upgraded_and_used(old: Path, path: Path):
     with open_database(path, write=True) as database:
         assert (database.backup is None) == (old.stem == REVISION)
         checked = check(database)
-        assert checked.faults == ()
+        assert set(checked.faults) <= MADE_UP
         assert (checked.rows["sweep"], checked.rows["cell"], checked.rows["metric"]) == (3, 5, METRIC_ROWS[old.stem])
 
         tiny = reading.load_sweep(database, "tiny")
@@ -221,7 +227,7 @@ def test_what_learned_too_little_is_told_as_undertrained_no_longer_as_diverged(p
         expected = ("completed", None, REASON) if completes else (was["state"], was["error"], None)
         assert (run.state, run.error, run.undertrained) == expected
         assert attempt.outcome == expected[0]
-        assert check(database).faults == ()
+        assert set(check(database).faults) <= MADE_UP
         if completes:
             with pytest.raises(IntegrityError, match="final state"), database.write() as connection:
                 connection.exec_driver_sql("UPDATE run SET state = 'failed' WHERE id = 1")
