@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-from kdx.errors import Faults, KdxError
+from kdx.errors import Faults, KdxError, StorageError
 from kdx.sanitize import spelled_out
 
 _NO_BREAKS = str.maketrans(dict.fromkeys("\t\x85\u2028\u2029", " "))
@@ -96,6 +96,27 @@ def _read_or_not(stream: TextIO) -> Iterator[None]:
             raise OSError(error.errno, error.strerror, stream.name) from error
 
 
+class _Closed(io.RawIOBase):
+    """Stands for a stdout that was closed when kdx started: the first write fails."""
+
+    _failed = False
+
+    def fileno(self) -> int:
+        return 1
+
+    def isatty(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        if not self._failed:
+            self._failed = True  # Python writes the rest again at exit
+            raise StorageError("stdout is closed: there is nowhere to write the result", hint="add > FILE")
+        return len(data)
+
+
 class _Messages(io.RawIOBase):
     """A stream of messages to a descriptor; writing never fails, and waits only where that does no harm."""
 
@@ -162,8 +183,10 @@ def prepare_streams() -> None:
             os.fstat(descriptor)
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    if sys.stdin is None:
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115
     if sys.stdout is None:
-        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(_Closed()), "utf-8")
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A command does not fail if the locale lacks a character, such as ×.
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -4,14 +4,16 @@ import json
 import math
 import os
 import pty
+import sys
 import threading
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdx.cli import console
 from kdx.cli.console import _Messages, error, out, out_json, say
-from kdx.errors import DatabaseError, Faults, KdxError
+from kdx.errors import DatabaseError, Faults, KdxError, StorageError
 
 
 def test_talk_goes_to_stderr_and_data_to_stdout(capsys):
@@ -115,3 +117,13 @@ def test_a_reader_that_is_slow_gets_every_message(ends):
         heard += len(os.read(reads, 1000))
     writer.join(60)
     assert heard == 300_000
+
+
+def test_a_closed_stdout_takes_no_result_in_silence(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stdin", None)
+    console.prepare_streams()
+    with pytest.raises(StorageError, match="stdout is closed"):
+        console.out("a table")
+    sys.stdout.flush()  # as Python does at exit
+    assert not console.is_terminal() and not sys.stdin.isatty()
