@@ -177,7 +177,8 @@ class ChangedError(KdxError):
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FAILING = {errno.EIO, errno.EROFS}  # a disk that failed is often mounted read-only from then on
 _FORBIDDEN = {errno.EACCES, errno.EPERM}
-_GOES_ON = "a sweep then goes on with kdx resume"
+TRY_AGAIN = "then try again; what was recorded stands, and kdx resume continues a sweep"
+"""The end of a hint on what no command is to blame for."""
 
 
 def of_the_machine(error: OSError, place: str | None = None) -> KdxError | None:
@@ -191,19 +192,19 @@ def of_the_machine(error: OSError, place: str | None = None) -> KdxError | None:
         return StorageError(
             f"the disk is full: {error.strerror}",
             place=place,
-            hint=f"free some space (df and df -i tell what there is); {_GOES_ON}",
+            hint=f"free some space (df and df -i tell what there is), {TRY_AGAIN}",
         )
     if error.errno in _FAILING:
         return StorageError(
             f"the disk failed: {error.strerror}",
             place=place,
-            hint=f"look after the disk; {_GOES_ON}",
+            hint=f"look after the disk, {TRY_AGAIN}",
         )
     if error.errno in _FORBIDDEN:
         return AccessError(
             f"no permission: {error.strerror}",
             place=place,
-            hint=f"look at its owner and mode and those of its folder; {_GOES_ON}",
+            hint=f"look at its owner and mode and those of its folder, {TRY_AGAIN}",
         )
     return None
 

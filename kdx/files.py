@@ -249,14 +249,18 @@ def _made(place: Path, folder: bool, mode: int = 0o644) -> tuple[Path, int]:
     while True:
         path = nameless(place)
         # Until it is locked, somebody may take it for left and remove it; then another one is made.
-        if folder:
-            path.mkdir()
-            try:
-                held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            except FileNotFoundError:
+        try:
+            if folder:
+                path.mkdir()
+                flags = os.O_RDONLY | os.O_DIRECTORY
+            else:
+                flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+            held = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+        except OSError as error:
+            if folder and isinstance(error, FileNotFoundError) and place.is_dir():
                 continue
-        else:
-            held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+            error.filename = str(place)  # nobody has heard of the other name
+            raise
         removed = False
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

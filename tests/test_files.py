@@ -218,3 +218,10 @@ def test_what_somebody_takes_for_left_before_it_is_locked_is_made_again(tmp_path
     monkeypatch.setattr(fcntl, "flock", taken)
     with filling(tmp_path, folder=folder) as unfinished:
         assert str(unfinished) == seen[1] != seen[0]
+
+
+@pytest.mark.parametrize("folder", [True, False])
+def test_where_nothing_can_be_made_the_folder_is_named(tmp_path, folder):
+    with pytest.raises(FileNotFoundError) as caught, filling(tmp_path / "absent", folder=folder):
+        pass
+    assert caught.value.filename == str(tmp_path / "absent")

@@ -28,7 +28,7 @@ def init(
     import shutil
     from pathlib import Path
 
-    from kdx.errors import KdxError, did_you_mean
+    from kdx.errors import KdxError, did_you_mean, of_the_machine
     from kdx.files import filling, give_name, is_free
     from kdx.grid import shipped
 
@@ -48,7 +48,8 @@ def init(
                 shutil.copyfile(shipped.find(name), copy)
                 give_name(copy, target)
         except OSError as error:
-            raise KdxError(f"cannot write: {error.strerror}", place=str(target), hint="name another folder") from error
+            other = KdxError(f"cannot write: {error.strerror}", place=str(target), hint="name another folder")
+            raise of_the_machine(error, str(target)) or other from error
         out(str(target))
         copied += 1
     first = next((target for target in targets if target.stem == FIRST), targets[0])

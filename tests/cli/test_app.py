@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from kdx import __main__ as entry
 from kdx import __version__
 from kdx.cli import app as module
-from kdx.errors import DatabaseError, Faults, KdxError, Place, StorageError
+from kdx.errors import TRY_AGAIN, DatabaseError, Faults, KdxError, Place, StorageError
 
 
 @pytest.mark.parametrize(
@@ -22,13 +22,12 @@ from kdx.errors import DatabaseError, Faults, KdxError, Place, StorageError
             PermissionError(errno.EACCES, "Permission denied", "g.yaml"),
             3,
             "error: g.yaml: no permission: Permission denied\n"
-            "  hint: look at its owner and mode and those of its folder; a sweep then goes on with kdx resume\n",
+            f"  hint: look at its owner and mode and those of its folder, {TRY_AGAIN}\n",
         ),
         (
             OSError(errno.EIO, "Input/output error", "<stdout>"),
             74,
-            "error: <stdout>: the disk failed: Input/output error\n"
-            "  hint: look after the disk; a sweep then goes on with kdx resume\n",
+            f"error: <stdout>: the disk failed: Input/output error\n  hint: look after the disk, {TRY_AGAIN}\n",
         ),
     ],
 )

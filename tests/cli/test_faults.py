@@ -12,7 +12,7 @@ import pytest
 from grids import LONG
 from terminal import Terminal, wait_until
 
-from kdx.errors import KdxError
+from kdx.errors import TRY_AGAIN, KdxError
 from kdx.store.database import BUSY_SECONDS
 from kdx.store.records import RunState
 
@@ -71,7 +71,7 @@ def test_on_a_full_disk_a_sweep_stops_and_goes_on_when_there_is_room(terminal, u
         terminal.write("long.yaml", STOPPABLE)
         stopped = terminal.type("kdx sweep long.yaml -w 2 --db disk/runs.db")
         assert stopped.returncode == 74, stopped.stderr
-        assert stopped.stderr.endswith("hint: free some space, then kdx resume; what was recorded stands\n")
+        assert stopped.stderr.endswith(f"hint: free some space, {TRY_AGAIN}\n")
         wait_until(lambda: not terminal.workers())
         before = rows(disk / "runs.db")
         assert before, "the disk was too small to begin"

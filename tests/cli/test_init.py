@@ -1,5 +1,8 @@
 """`kdx init` copies grids out and never over anything."""
 
+import errno
+import os
+
 import pytest
 from typer.testing import CliRunner
 
@@ -59,3 +62,14 @@ def test_a_folder_that_cannot_be_made_is_told(folder):
     (folder / "file").touch()
     with pytest.raises(KdxError, match=r"file/quickstart.yaml: cannot write: .*\n  hint: name another folder"):
         init("file", "--grid", "quickstart")
+
+
+@pytest.mark.parametrize(("number", "code"), [(errno.ENOSPC, 74), (errno.EROFS, 74), (errno.EACCES, 3)])
+def test_a_full_or_forbidden_disk_has_the_exit_code_of_its_kind(monkeypatch, number, code):
+    def fail(source, target):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("shutil.copyfile", fail)
+    with pytest.raises(KdxError, match=r"new/quickstart\.yaml: ") as caught:
+        init("new", "--grid", "quickstart")
+    assert caught.value.exit_code == code

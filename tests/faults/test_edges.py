@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from processes import GRID, alive, family, kdx, rows, wait_for_rows
 
-from kdx.errors import KdxError
+from kdx.errors import TRY_AGAIN, KdxError
 from kdx.store import reading
 from kdx.store.database import open_database
 from kdx.store.records import RunRecord, RunState
@@ -107,7 +107,7 @@ def test_without_an_inode_for_the_journal_the_disk_is_told_as_full(mount, tmp_pa
     assert (code, said(tmp_path)) == (
         74,
         "error: disk/runs.db: the disk has no inode left for the journal\n"
-        "  hint: remove some files (df -i tells), then kdx resume; what was recorded stands\n",
+        f"  hint: remove some files (df -i tells), {TRY_AGAIN}\n",
     )
     for number in range(1, 50):
         (disk / str(number)).unlink()

@@ -2,7 +2,7 @@
 
 import psycopg
 
-from kdx.errors import DatabaseError, KdxError, StorageError
+from kdx.errors import TRY_AGAIN, DatabaseError, KdxError, StorageError
 from kdx.store.backend import OTHER_DATABASE, DamagedDatabaseError, TransactionLostError
 from kdx.store.postgresql.address import ServerAddress
 
@@ -46,7 +46,7 @@ def translate(error: psycopg.Error, address: ServerAddress, patience: float) -> 
             return StorageError(
                 f"the server failed: {_first_line(error)}",
                 place=place,
-                hint="look after its disk and memory, then kdx resume; what was recorded stands",
+                hint=f"look after its disk and memory, {TRY_AGAIN}",
             )
         case "XX", ("XX001" | "XX002"):
             return DamagedDatabaseError(

@@ -2,8 +2,9 @@
 
 import os
 import sqlite3
+import time
 
-from kdx.errors import DatabaseError, KdxError, StorageError
+from kdx.errors import TRY_AGAIN, DatabaseError, KdxError, StorageError
 from kdx.store.sqlite.file import HeldFile, damaged, no_database, not_writable
 
 _NOT_OF_KDX = ("malformed JSON", "bad JSON path", "integer overflow", "string or blob too big", "Could not decode")
@@ -16,14 +17,12 @@ def translate(error: sqlite3.Error, file: HeldFile, patience: float) -> KdxError
     place = str(file.path)
     match code and code & 0xFF:  # the low byte is the kind, the rest its detail
         case sqlite3.SQLITE_FULL:
-            return StorageError(
-                "the disk is full", place=place, hint="free some space, then kdx resume; what was recorded stands"
-            )
+            return StorageError("the disk is full", place=place, hint=f"free some space, {TRY_AGAIN}")
         case sqlite3.SQLITE_IOERR:
             return StorageError(
                 f"the disk failed ({getattr(error, 'sqlite_errorname', error)})",
                 place=place,
-                hint="look after the disk, then kdx resume; what was recorded stands",
+                hint=f"look after the disk, {TRY_AGAIN}",
             )
         case sqlite3.SQLITE_NOTADB:
             return no_database(file.path)
@@ -51,9 +50,15 @@ def translate(error: sqlite3.Error, file: HeldFile, patience: float) -> KdxError
                 return StorageError(
                     "the disk has no inode left for the journal",
                     place=place,
-                    hint="remove some files (df -i tells), then kdx resume; what was recorded stands",
+                    hint=f"remove some files (df -i tells), {TRY_AGAIN}",
                 )
             return DatabaseError("the database cannot be opened", place=place, hint="look at its permissions")
+        case sqlite3.SQLITE_CONSTRAINT if time.time() < 0:
+            return DatabaseError(
+                "the clock of this machine says a time before 1970, which no database of kdx holds",
+                place=place,
+                hint="set the clock, then try again; nothing was changed",
+            )
         case sqlite3.SQLITE_CONSTRAINT if code != sqlite3.SQLITE_CONSTRAINT_TRIGGER:
             return DatabaseError(
                 f"its rows contradict each other: {error}",

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import event
 from stored import add_cell, cells
 
-from kdx.errors import DatabaseError, StorageError
+from kdx.errors import TRY_AGAIN, DatabaseError, StorageError
 from kdx.store.database import Database, open_database
 
 
@@ -43,9 +43,7 @@ def test_a_full_disk_is_told_and_what_was_recorded_stands(database: Database, pa
     with pytest.raises(StorageError) as caught:
         add_cell(database, "a" * 32, 100_000)
     assert caught.value.exit_code == 74
-    assert str(caught.value) == (
-        f"{path}: the disk is full\n  hint: free some space, then kdx resume; what was recorded stands"
-    )
+    assert str(caught.value) == (f"{path}: the disk is full\n  hint: free some space, {TRY_AGAIN}")
     with open_database(path, write=True) as again:
         assert cells(again) == ["b" * 32]
         add_cell(again, "d" * 32, 100_000)
@@ -76,10 +74,7 @@ def test_a_failing_disk_is_told_and_what_was_recorded_stands(database: Database,
     written, exit_code, message = output.split("\n", 2)
     assert int(written) > 1
     assert exit_code == "74"
-    assert message == (
-        f"{path}: the disk failed (SQLITE_IOERR_WRITE)\n"
-        "  hint: look after the disk, then kdx resume; what was recorded stands\n"
-    )
+    assert message == (f"{path}: the disk failed (SQLITE_IOERR_WRITE)\n  hint: look after the disk, {TRY_AGAIN}\n")
     assert len(cells(database)) == int(written)
     assert pragma(database, "integrity_check") == "ok"
 
@@ -109,3 +104,12 @@ def test_a_disk_that_is_really_full_is_told_and_what_was_recorded_stands(tmp_pat
             assert len(cells(database)) == written + 1
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_clock_before_1970_is_no_edited_database(database: Database, monkeypatch):
+    early = "INSERT INTO plan (id, sweep_id, made, grid, sources) VALUES (1, 1, -1.0, '{}', '{}')"
+    with pytest.raises(DatabaseError, match="contradict each other"), database.write() as connection:
+        connection.exec_driver_sql(early)
+    monkeypatch.setattr("time.time", lambda: -1.0)
+    with pytest.raises(DatabaseError, match="the clock of this machine"), database.write() as connection:
+        connection.exec_driver_sql(early)
