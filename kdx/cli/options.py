@@ -15,8 +15,8 @@ from kdx.cli import completion
 from kdx.errors import KdxError, did_you_mean
 from kdx.machine import AUTO, AtATime, take_devices
 from kdx.run_options import RunOptions
-from kdx.shell import kdx_command, shell_word
 from kdx.seed_sources import Source
+from kdx.shell import kdx_command, shell_word
 from kdx.store.place_of_files import FILES
 from kdx.vocabulary import IfChanged
 
@@ -186,7 +186,7 @@ WithinBudget = Annotated[
     typer.Option(
         "--budget",
         # Not in the environment, where it would end sweeps that nobody meant.
-        metavar="6h|90m|40gpuh|40coreh",
+        metavar="6h|90m|30s|40gpuh|40coreh",
         help="Stop when so much is used, and begin no run that would not be done by then: wall time, or hours times"
         " runs at a time.",
     ),

@@ -37,7 +37,7 @@ def worker(
         typer.Option(
             "--max-time",
             envvar="KDX_MAX_TIME",
-            metavar="4h|90m",
+            metavar="4h|90m|30s",
             help="Stop after so much wall time, with checkpoints from which others go on.",
         ),
     ] = None,

@@ -13,10 +13,13 @@ from kdx.errors import KdxError
 from kdx.grid.plan import PlannedCell, PlannedRun
 from kdx.sweep.decide import Action, Decision
 
-ALLOWED = "a number above 0 with its unit: wall time such as 90m or 6h; 40gpuh or 40coreh, hours times runs at a time"
+ALLOWED = (
+    "a number above 0 with its unit: wall time such as 30s, 90m or 6h; 40gpuh or 40coreh, hours times runs at a time"
+)
 LONGEST = 100_000
 """Hours."""
-_BUDGET = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(m|h|gpuh|coreh)")
+_BUDGET = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(s|m|h|gpuh|coreh)")
+_IN_AN_HOUR = {"s": 3600, "m": 60}
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Budget:
     """As the user typed it."""
     hours: float
     unit: str
-    """`m` or `h`, of wall time; `gpuh` or `coreh`, which as many runs spend together as go at a time."""
+    """`s`, `m` or `h`, of wall time; `gpuh` or `coreh`, which as many runs spend together as go at a time."""
     begun: float
     """When the command began, by the monotonic clock, in seconds."""
 
@@ -47,7 +50,7 @@ def read_budget(text: str, begun: float) -> Budget:
         KdxError: it is no budget, or nothing can be done within it.
     """
     found = _BUDGET.fullmatch(text)
-    hours = float(found[1]) / (60 if found[2] == "m" else 1) if found else 0.0
+    hours = float(found[1]) / _IN_AN_HOUR.get(found[2], 1) if found else 0.0
     if found is None or not 0 < hours <= LONGEST:
         more = f", at most {LONGEST:,} hours" if hours else ""
         raise KdxError(f"--budget `{text}`", allowed=f"{ALLOWED}{more}")
@@ -65,10 +68,10 @@ def read_wall_time(option: str, text: str, *, least: float = 0.0) -> float:
         KdxError: it is no such length.
     """
     found = _BUDGET.fullmatch(text)
-    seconds = float(found[1]) * (60 if found[2] == "m" else 3600) if found else -1.0
-    if found is None or found[2] not in ("m", "h") or not least <= seconds <= 3600 * LONGEST:
-        above = "0m or more" if not least else "more than 0m"
-        raise KdxError(f"{option} `{text}`", allowed=f"wall time such as 90m or 6h; {above}, at most {LONGEST:,}h")
+    seconds = float(found[1]) * 3600 / _IN_AN_HOUR.get(found[2], 1) if found else -1.0
+    if found is None or found[2] not in ("s", "m", "h") or not least <= seconds <= 3600 * LONGEST:
+        above = f"{least:g}s or more"
+        raise KdxError(f"{option} `{text}`", allowed=f"wall time such as 30s, 90m or 6h; {above}, at most {LONGEST:,}h")
     return seconds
 
 

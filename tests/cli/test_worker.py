@@ -279,7 +279,7 @@ def kdx(folder: Path, *words: str, code: int = 0) -> str:
     ("words", "said"),
     [
         (["quik"], "there is no sweep `quik`"),
-        (["--max-time", "0m"], "--max-time `0m`\n  allowed: wall time such as 90m or 6h; more than 0m"),
+        (["--max-time", "0m"], "--max-time `0m`\n  allowed: wall time such as 30s, 90m or 6h; 1s or more"),
         (["--wait", "soon"], "--wait `soon`"),
         (["--leave-unlike", "5"], "--leave-unlike `5`"),
     ],
