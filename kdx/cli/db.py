@@ -34,6 +34,8 @@ def check(db: Db = DATABASE, files_in: Files = None, json: Json = False) -> None
 
     Example: kdx db check
     """
+    from kdx.store.backends import backend_of
+
     checked = look_through(db)
     if json:
         from kdx.store.version import REVISION
@@ -45,12 +47,11 @@ def check(db: Db = DATABASE, files_in: Files = None, json: Json = False) -> None
         for table, rows in checked.rows.items():
             out(f"{rows:12,}  {table}")
     if checked.faults:
-        from kdx.store.backends import backend_of
-
         rescue = f"take it back from a copy, or save what is left: {backend_of(db).recovery}"
         say(f"{db}: {len(checked.faults)} found; {rescue}")
         raise typer.Exit(FOUND)
-    say(f"{db}: nothing is wrong; copy it with: kdx db backup FILE{in_database(db)}")
+    copy = f"; copy it with: kdx db backup FILE{in_database(db)}" if backend_of(db).keeps_copies else ""
+    say(f"{db}: nothing is wrong{copy}")
 
 
 @app.command()
