@@ -67,7 +67,8 @@ def slurm_options(
             envvar="KDX_SLURM_PYTHON",
             metavar="COMMAND",
             rich_help_panel="Slurm",
-            help="What runs Python on a node, such as `apptainer exec kdx.sif python`; this Python if not said.",
+            help="Shell command that runs Python on a node, such as `apptainer exec kdx.sif python`; this Python if "
+            "not said.",
         ),
     ] = None,
     slurm_setup: Annotated[

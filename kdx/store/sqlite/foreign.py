@@ -61,7 +61,9 @@ def refuse_foreign_objects(connection: sqlite3.Connection, path: Path) -> None:
             raise _foreign(path, f"its {kind} `{name[:60]}` is not one that kdx makes")
     has_version = any(name.lower() == VERSION_TABLE for _, name, _ in rows)
     expected = _objects_of(connection) if has_version else OBJECTS
-    for kind, name, sql in rows if expected is not None else ():
+    if expected is None:
+        return  # of a schema that kdx refuses
+    for kind, name, sql in rows:
         if (kind == "trigger" or f"{kind} {name}" in OBJECTS) and expected.get(f"{kind} {name}") != digest(sql):
             raise _foreign(path, f"its {kind} `{name[:60]}` is not one that kdx makes")
 
