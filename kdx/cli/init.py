@@ -49,7 +49,8 @@ def init(
                 give_name(copy, target)
         except OSError as error:
             other = KdxError(f"cannot write: {error.strerror}", place=str(target), hint="name another folder")
-            raise of_the_machine(error, str(target)) or other from error
+            # Copying names the shipped file, which is not at fault.
+            raise of_the_machine(OSError(error.errno, error.strerror), str(target)) or other from error
         out(str(target))
         copied += 1
     first = next((target for target in targets if target.stem == FIRST), targets[0])

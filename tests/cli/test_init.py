@@ -67,7 +67,7 @@ def test_a_folder_that_cannot_be_made_is_told(folder):
 @pytest.mark.parametrize(("number", "code"), [(errno.ENOSPC, 74), (errno.EROFS, 74), (errno.EACCES, 3)])
 def test_a_full_or_forbidden_disk_has_the_exit_code_of_its_kind(monkeypatch, number, code):
     def fail(source, target):
-        raise OSError(number, os.strerror(number))
+        raise OSError(number, os.strerror(number), str(source))
 
     monkeypatch.setattr("shutil.copyfile", fail)
     with pytest.raises(KdxError, match=r"new/quickstart\.yaml: ") as caught:
