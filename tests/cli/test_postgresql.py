@@ -13,6 +13,7 @@ from grids import TINY
 from postgresql_server import PostgresqlServer, pooler
 
 from kdx.cli.options import in_database
+from kdx.store.database import open_database
 
 SECRET = "s3cret-w0rd"
 
@@ -113,6 +114,12 @@ def test_a_suggested_command_needs_no_password_that_kdx_db_has(monkeypatch):
     monkeypatch.setenv("KDX_DB", "postgresql://me:secret@host/runs")
     assert in_database("postgresql://me@host/runs") == ""
     assert in_database("postgresql://me@host/other") == " --db postgresql://me@host/other"
+
+
+def test_a_check_suggests_no_copy_that_kdx_refuses_to_make(terminal, address: str):
+    open_database(terminal.environment["KDX_DB"], write=True, create=True).close()
+    checked = terminal.type("kdx db check")
+    assert checked.returncode == 0 and checked.stderr.endswith(": nothing is wrong\n")
 
 
 SEARCHED = """\

@@ -10,15 +10,15 @@ from kdx.slurm import cluster as slurm
 
 def test_a_job_is_known_by_the_number_that_sbatch_says(played):
     folder = played(sbatch="cat > /dev/null; echo '4711;otherwhere'")
-    assert slurm.submit("#!/bin/bash\n", os.environ) == 4711
-    assert (folder / "sbatch.words").read_text() == "--parsable --export=ALL\n", "no address of a database is in them"
+    assert slurm.submit(["sbatch", "--parsable"], os.environ) == 4711
+    assert (folder / "sbatch.words").read_text() == "--parsable\n"
 
 
 @pytest.mark.parametrize("answer", ["", "Submitted", "12 13"])
 def test_an_answer_without_a_number_is_told(played, answer):
     played(sbatch=f"cat > /dev/null; echo '{answer}'")
     with pytest.raises(KdxError, match="which names no job"):
-        slurm.submit("#!/bin/bash\n", os.environ)
+        slurm.submit(["sbatch", "--parsable"], os.environ)
 
 
 def test_the_queue_has_only_the_jobs_that_were_asked_for_and_any_state_as_it_is(played):
@@ -34,7 +34,7 @@ def test_the_queue_has_only_the_jobs_that_were_asked_for_and_any_state_as_it_is(
 def test_a_program_that_is_not_there_is_one_message(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(KdxError, match="there is no program `sbatch` here") as caught:
-        slurm.submit("", {"PATH": "/nowhere"})
+        slurm.submit(["sbatch"], {"PATH": "/nowhere"})
     assert "submits jobs to Slurm" in str(caught.value.hint)
     assert slurm.partitions() == ()
 
@@ -51,5 +51,5 @@ def test_a_refusal_has_slurms_words_and_for_a_partition_those_that_there_are(pla
         sbatch="echo 'sbatch: error: invalid partition specified: x' >&2; exit 1", sinfo="echo gpu; echo cpu; echo gpu"
     )
     with pytest.raises(KdxError, match="sbatch refuses: sbatch: error: invalid partition specified: x") as caught:
-        slurm.submit("#!/bin/bash\n", os.environ)
+        slurm.submit(["sbatch", "--parsable"], os.environ)
     assert caught.value.allowed == "gpu, cpu" or caught.value.allowed == ("gpu", "cpu")

@@ -85,7 +85,7 @@ def test_jobs_use_the_source_and_the_script_as_they_were(tmp_path, played):
         "[]",
         '{"sweep": "x"}',
         '{"sweep": 1, "arrays": 3}',
-        "[" * 200_000,
+        pytest.param("[" * 200_000, id="deep"),
         '{"sweep": 1, "arrays": [1e999], "jobs": 1, "made": 1}',
     ],
 )

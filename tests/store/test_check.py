@@ -110,7 +110,7 @@ def evaluated(database: Database, plan_of) -> ResolvedEvaluation:
     return made
 
 
-def test_settings_of_an_evaluation_that_were_edited_are_found(database: Database, address: str, hand, plan_of):
+def test_settings_of_an_evaluation_that_were_edited_are_found(backend, database: Database, address, hand, plan_of):
     made = evaluated(database, plan_of)
     assert faults(address) == ()
     with database.write() as connection:
@@ -119,6 +119,10 @@ def test_settings_of_an_evaluation_that_were_edited_are_found(database: Database
     with database.write() as connection:
         connection.execute(update(evaluation).values(settings={**made.settings, "depth": 5}))
     assert faults(address) == (), "another kdx may have more settings"
+    backend.execute(address, "UPDATE cell SET spec = '{}'")
+    assert len(faults(address)) == 2, "of the two cells"
+    backend.execute(address, """UPDATE evaluation_document SET sums = '{"nats": [1]}'""")
+    assert "evaluation_document.sums is " in faults(address)[0]
 
 
 def test_sums_by_document_that_do_not_add_up_to_the_score_are_found(database: Database, address: str, hand, plan_of):
