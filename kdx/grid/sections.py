@@ -25,7 +25,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from kdx.attention.filters import FILTERS
 from kdx.data.corpora import DIFFICULTIES, options_of_corpora
 from kdx.definitions import Option
-from kdx.errors import did_you_mean
+from kdx.grid.synonyms import did_you_mean
 from kdx.vocabulary import (
     Arithmetic,
     Bias,
