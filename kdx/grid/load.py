@@ -1,9 +1,10 @@
 """From a grid file to its plan; every fault of the file at once, before anything starts."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from kdx.data.corpora import options_of_corpora
 from kdx.errors import FaultList, KdxError, Place, by_place, shortened
@@ -24,6 +25,7 @@ from kdx.grid.settings import check_keys, settings
 from kdx.grid.shipped import find, folder
 from kdx.grid.source import Node
 from kdx.grid.sweep_name import ALLOWED, is_sweep_name
+from kdx.grid.table_layout import leaves
 from kdx.grid.words import known_options, owners
 from kdx.tasks import TASKS
 
@@ -86,6 +88,7 @@ def load_grid(
     if not faults:
         check_evaluations(evaluations, cells, faults)
     faults.extend(_without_effect(cells, path))
+    faults.extend(_not_taken(cells, path))
     plan = Plan(
         _name(root, path, faults),
         tuple(cells),
@@ -147,6 +150,41 @@ def _without_effect(cells: Sequence[PlannedCell], path: Path) -> Iterator[KdxErr
         if name not in used and (place.file == str(path) or not place.line):
             problem = f"`{name}` has no effect: no cell has a word that takes it"
             yield KdxError(problem, place=place, allowed=f"with {', '.join(owners(name))}", hint="remove it")
+
+
+def _not_taken(cells: Sequence[PlannedCell], path: Path) -> Iterator[KdxError]:
+    """Settings of a section that this very file writes, and that every cell has otherwise: nothing in it uses them."""
+    nodes: dict[int, dict[str, tuple[Place, Any]]] = {}
+    taken: set[tuple[Place, str]] = set()
+    faults: dict[tuple[Place, str], KdxError] = {}
+    for cell in cells:
+        last: dict[str, tuple[Place, Any]] = {}  # what another setting replaces is no fault
+        for node in cell.settings:
+            if id(node) not in nodes:
+                nodes[id(node)] = dict(_in_sections(node))
+            last |= nodes[id(node)]
+        unsettled = [(key, *written) for key, written in last.items() if (written[0], key) not in taken]
+        resolved = dict(leaves(cell.spec.model_dump(mode="json", by_alias=True))) if unsettled else {}
+        for key, place, value in unsettled:
+            if resolved.get(key) == value:
+                taken.add((place, key))
+            elif place.file == str(path) or not place.line:
+                problem = f"`{key}: {shortened(value)}` has no effect: every cell has {shortened(resolved.get(key))}"
+                faults[place, key] = KdxError(problem, place=place, hint=_instead(key, value, resolved))
+    yield from (fault for at, fault in faults.items() if at not in taken)
+
+
+def _in_sections(node: Node) -> Iterator[tuple[str, tuple[Place, Any]]]:
+    for key, value in leaves(node.plain()):
+        of_a_word = key.removeprefix("data.") in options_of_corpora()
+        # `shared` stands for `tied` where there are only two embeddings.
+        if "." in key and key in factors() and value is not None and not of_a_word and key != "model.embeddings":
+            yield key, (node.key(tuple(key.split("."))), value)
+
+
+def _instead(key: str, value: Any, resolved: Mapping[str, Any]) -> str:
+    other = {"model.encoder_layers": "decoder_layers", "model.decoder_layers": "encoder_layers"}.get(key)
+    return f"write {other}: {shortened(value)}" if other and resolved[f"model.{other}"] else "remove it"
 
 
 def _text(root: Node, key: str, default: str, faults: list[KdxError]) -> str:
