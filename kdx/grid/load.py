@@ -89,6 +89,7 @@ def load_grid(
         check_evaluations(evaluations, cells, faults)
     faults.extend(_without_effect(cells, path))
     faults.extend(_not_taken(cells, path))
+    notes.extend(_short_of_peak(cells))
     plan = Plan(
         _name(root, path, faults),
         tuple(cells),
@@ -131,6 +132,19 @@ def _refuse_overruled(given: Node, parts: Sequence[SubGrid], faults: list[KdxErr
         if node is not None:
             hint = f"--set axes.{name}=[{shortened(node)}] takes one choice"
             faults.append(KdxError(f"`{name}` varies on an axis", place=node.place, hint=hint))
+
+
+def _short_of_peak(cells: Sequence[PlannedCell]) -> Iterator[str]:
+    """A note where runs end within their warm-up."""
+    short = [training for training in (cell.spec.training for cell in cells) if training.steps < training.warmup]
+    if short:
+        # Where several cells do, one stands for all.
+        worst = min(short, key=lambda training: training.steps / training.warmup)
+        where = "" if len(short) == len(cells) else f" in {len(short)} of {len(cells)} cells"
+        yield (
+            f"the learning rate never reaches its peak{where}: it ends at {100 * worst.steps // worst.warmup}%,"
+            f" as training.steps is {worst.steps} and training.warmup {worst.warmup}"
+        )
 
 
 def _without_effect(cells: Sequence[PlannedCell], path: Path) -> Iterator[KdxError]:

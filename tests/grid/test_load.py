@@ -404,3 +404,14 @@ def test_difficulty_has_an_effect_on_the_corpora_of_an_axis_that_have_it(tmp_pat
     grid = "task: answer\ndata: {pairs: 2}\naxes: {data.corpus: [recall, copy]}\n"
     plan = load_grid(write(tmp_path, grid))
     assert [cell.spec.data.option("pairs") for cell in plan.cells] == [2, None]
+
+
+def test_a_note_says_where_runs_end_within_their_warm_up(tmp_path):
+    short = SMALL + "training: {steps: 60}\n"
+    (note,) = load_grid(write(tmp_path, short)).notes
+    assert note == (
+        "the learning rate never reaches its peak: it ends at 30%, as training.steps is 60 and training.warmup 200"
+    )
+    (note,) = load_grid(write(tmp_path, short + "axes: {training.warmup: [60, 61]}\n")).notes
+    assert note.startswith("the learning rate never reaches its peak in 1 of 2 cells: it ends at 98%")
+    assert load_grid(write(tmp_path, SMALL)).notes == ()
