@@ -136,7 +136,9 @@ def _refuse_overruled(given: Node, parts: Sequence[SubGrid], faults: list[KdxErr
 
 def _short_of_peak(cells: Sequence[PlannedCell]) -> Iterator[str]:
     """A note where runs end within their warm-up."""
-    short = [training for training in (cell.spec.training for cell in cells) if training.steps < training.warmup]
+    searched = {"training.steps", "training.warmup"}  # a template has a value that no trial need have
+    settled = [cell.spec.training for cell in cells if cell.search is None or searched.isdisjoint(cell.search.space)]
+    short = [training for training in settled if training.steps < training.warmup]
     if short:
         # Where several cells do, one stands for all.
         worst = min(short, key=lambda training: training.steps / training.warmup)

@@ -415,3 +415,5 @@ def test_a_note_says_where_runs_end_within_their_warm_up(tmp_path):
     (note,) = load_grid(write(tmp_path, short + "axes: {training.warmup: [60, 61]}\n")).notes
     assert note.startswith("the learning rate never reaches its peak in 1 of 2 cells: it ends at 98%")
     assert load_grid(write(tmp_path, SMALL)).notes == ()
+    searched = "tune: {parameters: {training.warmup: [10, 20]}, trials: 2, sampler: random}\n"
+    assert load_grid(write(tmp_path, short + searched)).notes == ()
