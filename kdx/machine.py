@@ -79,8 +79,9 @@ def take_devices(named: str) -> None:
     if not all(re.fullmatch(r"\d+|(GPU|MIG)-[\w./-]+", name, re.ASCII) for name in names):
         raise KdxError(f"--devices `{named}`", allowed="GPUs such as 0,2 or GPU-8f3a, or none")
     count = gpus_of_machine()
-    # Which identifiers there are, the driver's files do not say everywhere.
-    if absent := [name for name in names if not count or (name.isdigit() and int(name) >= count)]:
+    # Which identifiers there are, the driver's files do not say everywhere; under Windows (/dev/dxg) they say nothing.
+    countable = count or not Path("/dev/dxg").exists()
+    if countable and (absent := [name for name in names if not count or (name.isdigit() and int(name) >= count)]):
         here = f"GPU 0{f' to {count - 1}' if count > 1 else ''}, or none" if count else "none, for no GPU is here"
         raise KdxError(f"--devices `{named}`: no GPU {absent[0]} here", allowed=here)
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(names)
