@@ -10,10 +10,13 @@
     print(kdx.table("quickstart").text())
     model = kdx.load_run("runs.db", best[0].id)
 
-Nothing here writes to a database, and nothing but `load_run` imports torch. Every function raises what the command of
+A database is a path or an address; where none is given, it is KDX_DB, or else `runs.db` here, as in every command.
+Nothing here writes to one, and nothing but `load_run` imports torch. Every function raises what the command of
 its name tells: `kdx.errors.KdxError` with place, problem, what is allowed and a hint, of which `DatabaseError` is one.
 """
 
+import operator
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from kdx.grid.resolved_spec import ResolvedSpec
     from kdx.report.table.table import Table
     from kdx.run_files.load_run import LoadedRun
+    from kdx.store.records import CellRecord, SweepRecord
     from kdx.sweep.decide import Decision
 
 __all__ = [
@@ -45,7 +49,7 @@ __all__ = [
     "table",
 ]
 
-DATABASE = "runs.db"
+USUAL_CURVES = ("train/loss", "valid/loss")
 T = TypeVar("T", bound="_Record")
 
 
@@ -146,6 +150,9 @@ class Curve(_Record):
 
     run: int
     """Id of the run."""
+    labels: Mapping[str, str]
+    """Axis → the choice of its cell, as the grid words it."""
+    seed: int
     metric: str
     """Such as `valid/loss`."""
     steps: Sequence[int]
@@ -155,7 +162,14 @@ class Curve(_Record):
 
     def rows(self) -> Iterable[dict[str, Any]]:
         for step, value in zip(self.steps, self.values, strict=True):
-            yield {"run": self.run, "metric": self.metric, "step": step, "value": value}
+            yield {
+                "run": self.run,
+                **self.labels,
+                "seed": self.seed,
+                "metric": self.metric,
+                "step": step,
+                "value": value,
+            }
 
 
 @dataclass(frozen=True)
@@ -164,6 +178,11 @@ class RunEvaluation(_Record):
 
     run: int
     """Id of the run."""
+    labels: Mapping[str, str]
+    """Axis → the choice of its cell, as the grid words it."""
+    seed: int
+    name: str | None
+    """As the grid calls it; None if the sweep's newest plan does not ask for it."""
     settings: Mapping[str, Any]
     """Every setting, such as `length`, `corpus` and `split`."""
     metrics: Mapping[str, float]
@@ -176,6 +195,9 @@ class RunEvaluation(_Record):
     def rows(self) -> Iterable[dict[str, Any]]:
         yield {
             "run": self.run,
+            **self.labels,
+            "seed": self.seed,
+            "evaluation": self.name,
             **self.settings,
             **self.metrics,
             "longest_context": self.longest_context,
@@ -237,6 +259,10 @@ class TableView:
         )
 
 
+def _place(database: str | Path | None) -> str | Path:
+    return database or os.environ.get("KDX_DB") or "runs.db"
+
+
 def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None) -> "Plan":
     """Read a grid and expand it into its plan: cells × seeds, each cell with its resolved spec and its id.
 
@@ -252,7 +278,7 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None) -> "Plan"
     return load.load_grid(grid, seeds=seeds)
 
 
-def plan(grid: "str | Path | Plan", database: str | Path = DATABASE) -> "tuple[Decision, ...]":
+def plan(grid: "str | Path | Plan", database: str | Path | None = None) -> "tuple[Decision, ...]":
     """What a sweep of this grid would do with each run, and why, given what the database has; nothing is started.
 
     Args:
@@ -268,13 +294,14 @@ def plan(grid: "str | Path | Plan", database: str | Path = DATABASE) -> "tuple[D
     from kdx.sweep.decisions import decisions_in
 
     wanted = load_grid(grid) if isinstance(grid, str | Path) else grid
+    database = _place(database)
     if not backend_of(database).exists():
         return decisions_in(None, wanted)
     with open_database(database, write=False) as opened:
         return decisions_in(opened, wanted)
 
 
-def sweeps(database: str | Path = DATABASE) -> "Records[Sweep]":
+def sweeps(database: str | Path | None = None) -> "Records[Sweep]":
     """Every sweep of a database, the last planned first.
 
     Raises:
@@ -283,14 +310,14 @@ def sweeps(database: str | Path = DATABASE) -> "Records[Sweep]":
     from kdx.store import reading
     from kdx.store.database import open_database
 
-    with open_database(database, write=False) as opened:
+    with open_database(_place(database), write=False) as opened:
         return Records(
             Sweep(one.id, one.name, one.created, one.updated, {state.value: n for state, n in one.counts.items()})
             for one in reading.sweeps(opened)
         )
 
 
-def runs(sweep: str | None = None, database: str | Path = DATABASE) -> "Records[Run]":
+def runs(sweep: str | None = None, database: str | Path | None = None) -> "Records[Run]":
     """Every run of a sweep, cell by cell in the order of the plan.
 
     Args:
@@ -304,7 +331,7 @@ def runs(sweep: str | None = None, database: str | Path = DATABASE) -> "Records[
     from kdx.store.database import open_database
     from kdx.store.reading import load_sweep
 
-    with open_database(database, write=False) as opened:
+    with open_database(_place(database), write=False) as opened:
         record = load_sweep(opened, sweep)
     best = {run.id for run in selected_runs(record).values()}
     of_cells = by_cell(record.runs)
@@ -326,12 +353,12 @@ def runs(sweep: str | None = None, database: str | Path = DATABASE) -> "Records[
             error=run.error,
             invalidated=run.invalidated,
         )
-        for cell in {one.id: one for one in reversed(record.cells)}.values()
+        for cell in _cells(record).values()
         for run in standing_runs(of_cells.get(cell.id, ()))
     )
 
 
-def evaluations(sweep: str | None = None, database: str | Path = DATABASE) -> "Records[RunEvaluation]":
+def evaluations(sweep: str | None = None, database: str | Path | None = None) -> "Records[RunEvaluation]":
     """Every evaluation of the runs of a sweep, whatever grid asked for it.
 
     Args:
@@ -341,46 +368,77 @@ def evaluations(sweep: str | None = None, database: str | Path = DATABASE) -> "R
         KdxError: there is no such sweep.
         DatabaseError: see `sweeps`.
     """
+    from kdx.report.selection.evaluated import evaluated_cells
     from kdx.store.database import open_database
     from kdx.store.reading import load_sweep
 
-    with open_database(database, write=False) as opened:
+    with open_database(_place(database), write=False) as opened:
         record = load_sweep(opened, sweep)
+    cells = _cells(record)
+    names = {(cell.cell_id, cell.evaluation.id): cell.evaluation.asked.name for cell in evaluated_cells(record)[0]}
     return Records(
-        RunEvaluation(run.id, one.settings, one.metrics, one.longest_context, one.error)
+        RunEvaluation(
+            run.id,
+            cells[run.cell_id].labels,
+            run.seed,
+            names.get((run.cell_id, each.settings_id)),
+            each.settings,
+            each.metrics,
+            each.longest_context,
+            each.error,
+        )
         for run in record.runs
-        for one in record.evaluations.get(run.id, {}).values()
+        for each in record.evaluations.get(run.id, {}).values()
     )
 
 
+def _cells(record: "SweepRecord") -> "dict[str, CellRecord]":
+    """Cells by id, in the order of the plan; of choices that give the same cell, the first."""
+    cells: dict[str, CellRecord] = {}
+    for cell in record.cells:
+        cells.setdefault(cell.id, cell)
+    return cells
+
+
 def curves(
-    sweep: str | None = None, metrics: Iterable[str] = ("train/loss", "valid/loss"), database: str | Path = DATABASE
+    sweep: str | None = None, metrics: str | Iterable[str] = USUAL_CURVES, database: str | Path | None = None
 ) -> "Records[Curve]":
     """These metrics of every run of a sweep, over its training.
 
     Args:
         sweep: its name; None: the one that was planned last.
-        metrics: with their split, such as `valid/bleu`; one that a run does not have is left out.
+        metrics: one or several, with their split, such as `valid/bleu`; one that a run does not have is left out.
 
     Raises:
-        KdxError: there is no such sweep.
+        KdxError: there is no such sweep, or none of its runs has recorded a metric.
         DatabaseError: see `sweeps`.
     """
+    from kdx.errors import KdxError, did_you_mean
     from kdx.store import reading
     from kdx.store.database import open_database
 
-    with open_database(database, write=False) as opened, opened.read():
+    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    with open_database(_place(database), write=False) as opened, opened.read():
         record = reading.load_sweep(opened, sweep)
-        found = reading.curves(opened, record.id, metrics)
+        runs_by_id = {run.id: run for run in record.runs}
+        known = reading.metric_names(opened, runs_by_id)
+        for name in names:
+            # A run that has only begun lacks the usual ones.
+            if known and name not in (*known, *USUAL_CURVES):
+                raise KdxError(f"no run has recorded `{name}`", allowed=known, hint=did_you_mean(name, known))
+        found = reading.curves_of(opened, runs_by_id, names)
+    cells = _cells(record)
     return Records(
-        Curve(run, name, curve.steps, curve.values) for run, named in found.items() for name, curve in named.items()
+        Curve(run.id, cells[run.cell_id].labels, run.seed, name, curve.steps, curve.values)
+        for run in record.runs
+        for name, curve in found.get(run.id, {}).items()
     )
 
 
 def table(
     sweep: str | Sequence[str] | None = None,
     name: str | None = None,
-    database: str | Path = DATABASE,
+    database: str | Path | None = None,
     *,
     tables: str | Path | None = None,
 ) -> TableView:
@@ -404,18 +462,25 @@ def table(
     from kdx.store.reading import load_sweep
 
     names = [sweep] if sweep is None or isinstance(sweep, str) else list(dict.fromkeys(sweep))
-    with open_database(database, write=False) as opened, opened.read():
+    with open_database(_place(database), write=False) as opened, opened.read():
         records = [load_sweep(opened, one) for one in names]
     record = joined(records) if len(records) > 1 or tables is not None else records[0]
     record = record if tables is None else with_tables_of(Path(tables), record)
-    return TableView(tables_of(record, str(database), only=name)[0])
+    return TableView(tables_of(record, str(_place(database)), only=name)[0])
 
 
-def load_run(database: str | Path, run: int, *, home: Path | None = None, parts: Path | None = None) -> "LoadedRun":
-    """The model of a finished run with the weights that were tested; it can `translate`, tell `perplexity` and show
-    `attention`, see `kdx.training.trained.Trained`.
+def load_run(
+    database: str | Path | None,
+    run: int,
+    *,
+    home: str | Path | None = None,
+    parts: str | Path | None = None,
+) -> "LoadedRun":
+    """The model of a finished run with the weights that were tested; it can `translate`, `classify`, give the
+    `perplexity` of text and show `attention`, see `kdx.training.trained.Trained`.
 
     Args:
+        database: None: KDX_DB, or else `runs.db`.
         run: its id, as `runs` and `kdx trace` tell it.
         home: folder of prepared corpora; None: the user's.
         parts: the folder where the files of the cell's own kernels and other parts lie; their code is run.
@@ -426,7 +491,14 @@ def load_run(database: str | Path, run: int, *, home: Path | None = None, parts:
         DatabaseError: see `sweeps`; or the files beside it are another database's.
         StorageError: the weights cannot be read or are damaged.
     """
+    from kdx.errors import KdxError, shortened
+
+    try:
+        number = operator.index(run)  # a data frame's ids are numbers of numpy
+    except TypeError:
+        problem, hint = f"`{shortened(run)}` is no id of a run", "the database comes first: load_run('runs.db', 5)"
+        raise KdxError(problem, hint=hint) from None
     # Imports torch, which nothing else here needs.
     from kdx.run_files import load_run as loading
 
-    return loading.load_run(database, run, home=home, parts=parts)
+    return loading.load_run(_place(database), number, home=home, parts=parts)

@@ -55,6 +55,16 @@ class AtATime:
         return self.per_gpu or max(1, -(-(self.workers or 0) // max(gpus, 1)))
 
 
+def gpus_of_machine(root: Path = Path("/")) -> int:
+    """The number of GPUs that NVIDIA's driver shows; CUDA is not asked, for a process that used it cannot fork workers.
+
+    Args:
+        root: root of the file system in which the driver shows them.
+    """
+    # In some containers the driver shows only its devices.
+    return len([*root.glob("proc/driver/nvidia/gpus/*")] or [*root.glob("dev/nvidia[0-9]*")])
+
+
 def take_devices(named: str) -> None:
     """Lets this process and those that it starts see these GPUs alone.
 
@@ -62,11 +72,18 @@ def take_devices(named: str) -> None:
         named: numbers as nvidia-smi has them, or identifiers such as `GPU-8f3a`, with commas between; `none`.
 
     Raises:
-        KdxError: it is no such list.
+        KdxError: it is no such list, or this machine has no such GPU: CUDA would pass over it and compute on the
+            processor.
     """
-    names = [] if named == "none" else [one.strip() for one in named.split(",")]
+    names = [] if named == "none" else [name.strip() for name in named.split(",")]
     if not all(re.fullmatch(r"\d+|(GPU|MIG)-[\w./-]+", name, re.ASCII) for name in names):
         raise KdxError(f"--devices `{named}`", allowed="GPUs such as 0,2 or GPU-8f3a, or none")
+    count = gpus_of_machine()
+    # Which identifiers there are, the driver's files do not say everywhere; under Windows (/dev/dxg) they say nothing.
+    countable = count or not Path("/dev/dxg").exists()
+    if countable and (absent := [name for name in names if not count or (name.isdigit() and int(name) >= count)]):
+        here = f"GPU 0{f' to {count - 1}' if count > 1 else ''}, or none" if count else "none, for no GPU is here"
+        raise KdxError(f"--devices `{named}`: no GPU {absent[0]} here", allowed=here)
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(names)
     # Else CUDA numbers them with the fastest first.
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"

@@ -10,7 +10,7 @@ select: {metric: loss}
 seeds: %(seeds)s
 """
 
-# One cell learns, one cannot start (its batch is larger than its text), one leaves all bounds.
+# One cell learns, one no machine has the memory for, one leaves all bounds.
 MIXED = """
 name: mixed
 task: prediction
@@ -19,7 +19,7 @@ model: {width: 16, heads: 2, decoder_layers: 1, inner: 16}
 training: {steps: 30, batch_tokens: 512, length: 32, warmup: 5, validate_every: 10, learning_rate: 1e-2}
 approaches:
   learns: {position: product}
-  fails: {training: {batch_tokens: 1048576}}
+  fails: {position: lookup, clip: 1000000000000}
   diverges: {training: {learning_rate: 1.0e+30, clip: null}}
 """
 

@@ -36,6 +36,7 @@ def test_sweeps_runs_and_curves_are_frozen_records():
     runs = kdx.runs("quickstart", EXAMPLE)
     assert sweep.name == "quickstart" and sum(sweep.counts.values()) == len(runs)
     assert runs == kdx.runs(database=EXAMPLE)
+    assert [*dict.fromkeys(run.cell for run in runs)] == [cell.id for cell in kdx.load_grid("quickstart").cells]
     with pytest.raises(AttributeError):
         runs[0].seed = 3  # type: ignore[misc]
     best = [run for run in runs if run.selected]
@@ -44,7 +45,9 @@ def test_sweeps_runs_and_curves_are_frozen_records():
     assert {run.spec.task for run in runs} == {"translation", "prediction"}
     for curve in kdx.curves("quickstart", ["valid/loss"], EXAMPLE):
         assert list(curve.steps) == sorted(curve.steps) and len(curve.steps) == len(curve.values)
-    assert not kdx.curves("quickstart", ["valid/nothing"], EXAMPLE)
+    assert kdx.curves("quickstart", "valid/loss", EXAMPLE) == kdx.curves("quickstart", ["valid/loss"], EXAMPLE)
+    with pytest.raises(KdxError, match=r"^no run has recorded `valid/nothing`\n  allowed: .*valid/loss"):
+        kdx.curves("quickstart", ["valid/nothing"], EXAMPLE)
 
 
 def test_the_selected_run_has_the_best_validation_score_of_its_cell():
@@ -62,6 +65,8 @@ def test_evaluations_are_records(tmp_path):
     old = tmp_path / "runs.db"
     shutil.copy(Path(__file__).parent / "store" / "sqlite" / "databases" / f"{REVISION}.db", old)
     (one,) = kdx.evaluations("tiny", old)
+    (run,) = (run for run in kdx.runs("tiny", old) if run.id == one.run)
+    assert (one.labels, one.seed) == (run.labels, run.seed)
     assert (one.run, one.settings["beam"], dict(one.metrics), one.error) == (1, 4, {"loss": 1.25}, None)
     (row,) = one.rows()
     assert (row["run"], row["beam"], row["loss"]) == (1, 4, 1.25)
@@ -73,11 +78,25 @@ def test_records_are_frames():
     assert len(runs) == len(kdx.runs(database=EXAMPLE))
     assert {"run", "cell", "approach", "seed", "state", "valid_score", "test_score", "selected"} <= set(runs.columns)
     curves = kdx.curves(database=EXAMPLE).to_pandas()
-    assert list(curves.columns) == ["run", "metric", "step", "value"]
+    assert list(curves.columns) == ["run", "task", "approach", "kernel", "seed", "metric", "step", "value"]
     assert set(curves["metric"]) == {"train/loss", "valid/loss"}
     assert kdx.sweeps(EXAMPLE).to_pandas()["sweep"].tolist() == ["quickstart"]
     table = kdx.table(database=EXAMPLE).to_pandas()
     assert isinstance(table, pandas.DataFrame) and {"approach", "metric", "n", "score", "mean", "sd"} <= set(table)
+
+
+def test_where_no_database_is_named_it_is_that_of_the_environment(monkeypatch):
+    monkeypatch.setenv("KDX_DB", str(EXAMPLE))
+    assert [sweep.name for sweep in kdx.sweeps()] == ["quickstart"]
+    assert kdx.runs() == kdx.runs(database=str(EXAMPLE)) and not kdx.evaluations()
+    assert {curve.metric for curve in kdx.curves()} == {"train/loss", "valid/loss"}
+    assert kdx.table().text() == kdx.table(database=EXAMPLE).text()
+    assert {decision.action.value for decision in kdx.plan("quickstart")} == {"skip"}
+
+
+def test_a_run_and_its_database_in_the_wrong_order_are_refused():
+    with pytest.raises(KdxError, match=r"^`runs.db` is no id of a run\n  hint: the database comes first"):
+        kdx.load_run(5, "runs.db")  # type: ignore[arg-type]
 
 
 def test_a_table_is_that_of_the_report():

@@ -51,14 +51,16 @@ def prepare(
         typer.Option(
             "--tokenised",
             envvar="KDX_TOKENISED",
-            help="Your own text has its punctuation apart: BLEU takes its words as they are.",
+            help="For translation: your text has its punctuation apart, so BLEU takes its words as they are."
+            " Other tasks read the words between spaces either way.",
         ),
     ] = False,
 ) -> None:
     """Check text and copy it into the data home, so that grids can name it.
 
     Parallel text is train.X and train.Y, and the same for valid and test (train.de, train.en, …); X is translated to
-    Y in alphabetical order unless the grid says otherwise. Plain text is train.txt, valid.txt and test.txt.
+    Y in alphabetical order unless the grid says otherwise. Plain text is train.txt, valid.txt and test.txt, or has
+    these words in its names, as ptb.train.txt has. Labelled text is train.txt, train.labels and so on.
 
     Example: kdx data prepare multi30k --from multi30k.tar.xz
     """

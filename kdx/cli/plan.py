@@ -112,7 +112,6 @@ def say_plan(
     from kdx.cli.running import search_lines
     from kdx.cli.wording import impossible_evaluations, what_is_left_out
     from kdx.data.plan_corpora import corpora, prepare_data
-    from kdx.errors import Faults, KdxError
     from kdx.grid.load import load_grid
     from kdx.run_files.files import free_bytes
     from kdx.store.backends import backend_of
@@ -131,27 +130,18 @@ def say_plan(
     available = memory(gpus)
     runs, sharing = at_a_time.runs(len(gpus)), at_a_time.sharing(len(gpus))
     refuse_what_does_not_fit(wanted, available)
-    # A corpus that is not prepared is refused once the plan is shown, which says what it would be prepared for.
-    unfit: Faults | None = None
-    notes = list(wanted.notes)
-    try:
-        notes += prepare_data(wanted, large=False)
-    except Faults as faults:
-        unfit = faults
+    notes = [*wanted.notes, *prepare_data(wanted, large=False)]
     change = None
     if backend_of(db).exists():
         with open_database(db, write=False) as database, database.read():
-            try:
-                wanted = with_winners(database, wanted)
-                change = change_of(database, wanted, grid, db, replaces=replace)
-            except KdxError as fault:
-                raise unfit or fault from None
+            wanted = with_winners(database, wanted)
+            change = change_of(database, wanted, grid, db, replaces=replace)
             found = outlook(database, wanted)
             of_searches = list(search_lines(wanted, database, runs))
     else:
         found = outlook(None, wanted)
         of_searches = list(search_lines(wanted, None, runs))
-    if probe and unfit is None:
+    if probe:
         found = _probed(wanted, found, notes)
     free = free_bytes(backend_of(db).location)
     if json:
@@ -172,8 +162,6 @@ def say_plan(
             notes.append(within)
         for note in notes:
             say(f"note: {note}")
-    if unfit is not None:
-        raise unfit
     if not json:
         options = grid_options(seeds, set_)
         options += f" --workers {at_a_time.workers}" if at_a_time.workers else ""

@@ -18,9 +18,8 @@ from torch import Tensor
 from kdx.data.corpus import TokenLists, Tokens
 from kdx.data.examples import Examples
 from kdx.data.parallel import ParallelText
-from kdx.data.reading import stream_length
+from kdx.data.reading import check_examples, check_streams, stream_length
 from kdx.data.vocabulary import BEGIN, END, PADDING
-from kdx.errors import KdxError
 
 
 class ParallelBatch(NamedTuple):
@@ -104,12 +103,7 @@ class StreamBatches:
         Raises:
             KdxError: the text is too short for one batch.
         """
-        if not len(self):
-            raise KdxError(
-                f"{len(self._stream)} tokens of training text do not fill {self._streams} streams of {self._length}",
-                place="training.batch_tokens",
-                hint="lower batch_tokens or length",
-            )
+        check_streams(len(self._stream), self._streams, self._length)
         start = step % len(self) * self._length
         return _stretch(self._stream, self._streams, self._each, start, start + self._length)
 
@@ -150,12 +144,7 @@ class ExampleBatches:
         Raises:
             KdxError: there are fewer examples than a batch has.
         """
-        if not len(self):
-            raise KdxError(
-                f"{len(self._examples)} training examples do not fill a batch of {self._size}",
-                place="training.batch_tokens",
-                hint="lower batch_tokens",
-            )
+        check_examples(len(self._examples), self._size)
         epoch, place = divmod(step, len(self))
         order = shuffled(len(self._examples), self._seed, epoch)
         return self._collate(order[place * self._size : (place + 1) * self._size])

@@ -10,7 +10,7 @@ from kdx.data.corpus import generator_of, load_corpus
 from kdx.data.evaluated import evaluated_corpus
 from kdx.data.find_text import find_text
 from kdx.data.prepared import corpus_folder, read_about
-from kdx.data.reading import check_reading
+from kdx.data.reading import check_batch, check_reading
 from kdx.data.storage import data_home
 from kdx.errors import KdxError, Place, by_place
 from kdx.grid.evaluations import ResolvedEvaluation
@@ -30,8 +30,6 @@ class CorpusState(StrEnum):
 
     GENERATED = "generated"
     PREPARED = "prepared"
-    MISSING = "missing"
-    """It is to be prepared first."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +43,12 @@ class PlannedCorpus:
 
 
 def corpora(plan: Plan) -> tuple[PlannedCorpus, ...]:
-    """Every corpus that runs of the plan are trained on, in the order of its cells."""
+    """Every corpus that runs of the plan are trained on, in the order of its cells, once `prepare_data` has it."""
     first = {cell.spec.data.corpus: cell for cell in reversed(plan.cells)}
     found = []
     for corpus, cell in reversed(first.items()):
-        if corpus in DIFFICULTIES or generator_of(corpus):
-            state = CorpusState.GENERATED
-        else:
-            state = CorpusState.MISSING if read_about(corpus_folder(corpus)) is None else CorpusState.PREPARED
+        generated = corpus in DIFFICULTIES or generator_of(corpus)
+        state = CorpusState.GENERATED if generated else CorpusState.PREPARED
         found.append(PlannedCorpus(corpus, state, cell.place("data.corpus")))
     return tuple(found)
 
@@ -87,6 +83,7 @@ def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:
                 notes[corpus.uncached] = None
             for cell in cells:
                 with _collected(cell, faults):
+                    check_batch(cell.spec, corpus)
                     check_reading(cell.spec, corpus)
                 for one in plan.evaluations_of(cell.id):
                     with _collected(one, faults):

@@ -32,6 +32,7 @@ from kdx.data.text import (
 from kdx.data.text_files import NoTextError, UnreadableError, corpus_files, open_source
 from kdx.errors import KdxError, Place, StorageError, shortened
 from kdx.shell import kdx_command, shell_word
+from kdx.tasks.data_kinds import LABELLED_TEXT, text_kind
 from kdx.vocabulary import Split
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -107,6 +108,8 @@ def prepare(
             }
             files = {file: copy.info for file, copy in copies.items()}
             _check_sides(texts, files, suffixes)
+            if text_kind(suffixes) is LABELLED_TEXT:
+                _check_labels(filling, texts)
             if len(suffixes) > 1:
                 notes += _no_sentences(copies)
             if known:
@@ -233,6 +236,21 @@ def _check_sides(texts: Mapping[str, TextFile], files: Mapping[str, FileInfo], s
                     f"{files[other].lines} lines, but {first} has {files[first].lines}; line by line they must match",
                     place=texts[other].place,
                 )
+
+
+def _check_labels(folder: Path, texts: Mapping[str, TextFile]) -> None:
+    """Refuse a label of valid or test that no training line has, so that no model could give it."""
+    known: set[str] = set()
+    for split in Split:
+        name = f"{split}.labels"
+        with (folder / name).open(encoding="utf-8", newline="\n") as lines:
+            for number, label in enumerate(map(str.strip, lines), 1):
+                if split is Split.TRAIN:
+                    known.add(label)
+                elif label not in known:
+                    place = Place(texts[name].place, number, 1)
+                    problem = f"label `{shortened(label)}`, which no training line has"
+                    raise KdxError(problem, place=place, allowed=sorted(known))
 
 
 def _no_sentences(copies: Mapping[str, _Copy]) -> list[str]:

@@ -1,12 +1,14 @@
-"""How much of a stream an evaluation reads at once, since a short text does not fill long segments or memories."""
+"""Whether a text is long enough for how a cell reads it: for a batch in training, for segments and memories after."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kdx.data.corpus import HELD_OUT, Corpus
+from kdx.data.generated import ExampleCorpus
 from kdx.data.stream import StreamCorpus
 from kdx.errors import KdxError
 from kdx.grid.reading import Reading, reading_of
+from kdx.grid.sections import Training
 from kdx.grid.spec import CellSpec
 from kdx.vocabulary import Split
 
@@ -57,6 +59,40 @@ def longest_context(spec: CellSpec, corpus: Corpus, split: Split) -> int | None:
     if not isinstance(corpus, StreamCorpus):
         return None
     return extent(len(corpus.splits[split]), reading_of(spec)).context
+
+
+def check_batch(spec: CellSpec, corpus: Corpus) -> None:
+    """Refuse a training text, or examples, that do not fill one batch.
+
+    Raises:
+        KdxError: `training.batch_tokens` is too large.
+    """
+    training = spec.training
+    if isinstance(corpus, StreamCorpus):
+        assert training.length is not None
+        check_streams(len(corpus.splits[Split.TRAIN]), training.batch_tokens // training.length, training.length)
+    elif isinstance(corpus, ExampleCorpus):
+        check_examples(len(corpus.splits[Split.TRAIN]), examples_of_a_batch(training, corpus))
+
+
+def examples_of_a_batch(training: Training, corpus: ExampleCorpus) -> int:
+    """The number of examples in a batch of training."""
+    return max(1, training.batch_tokens // corpus.tokens)
+
+
+def check_streams(tokens: int, streams: int, length: int) -> None:
+    """Refuse a training text of so many tokens that does not fill one batch; see `check_batch`."""
+    if tokens < streams * length:
+        problem = f"{tokens} tokens of training text do not fill {streams} streams of {length}"
+        hint = "lower batch_tokens or length, or take more text"
+        raise KdxError(problem, place="training.batch_tokens", hint=hint)
+
+
+def check_examples(examples: int, size: int) -> None:
+    """Refuse so many training examples that do not fill one batch; see `check_batch`."""
+    if examples < size:
+        problem = f"{examples} training examples do not fill a batch of {size}"
+        raise KdxError(problem, place="training.batch_tokens", hint="lower batch_tokens, or take more examples")
 
 
 def check_reading(

@@ -1,7 +1,8 @@
 """Finds the six or three text files of a corpus in a folder or an archive, which may come from anybody.
 
 Parallel text has `train.X`, `train.Y`, and the same for valid and test. Plain text has `train.txt`, `valid.txt`,
-`test.txt`. An archive is read without unpacking it, so its paths cannot lead to a write elsewhere.
+`test.txt`, or names of which these splits are a part, such as `ptb.train.txt` and `wiki.train.tokens`. An archive is
+read without unpacking it, so its paths cannot lead to a write elsewhere.
 """
 
 import io
@@ -20,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from kdx.data.text import PLAIN, Files, KnownText, TextFile, file_names
-from kdx.errors import KdxError, Place
+from kdx.errors import KdxError, Place, shortened
 from kdx.files import NotAFileError, not_a_file, open_file, read_start
 from kdx.tasks.data_kinds import text_kind
 from kdx.vocabulary import Split
@@ -105,16 +106,16 @@ def corpus_files(
         NoTextError: there is no training text of this corpus.
         KdxError: several folders have training text, or a file is missing.
     """
-    if known:
-        files = _renamed(files, known)
+    files = _renamed(files, known) if known else {**_plain_by_part(files), **files}
     folders = {path.parent for path in files if _suffix(path)}
-    allowed = ["train.txt, or train.X and train.Y"]
+    allowed = ["train.txt, or one file such as ptb.train.txt, or train.X and train.Y"]
     if known:
         allowed = [f"{Split.TRAIN}.{suffix}" for suffix in known.suffixes]
         folders = {folder for folder in folders if all(folder / name in files for name in allowed)}
         folders = {folder for folder in folders if folder.name == known.folder} or folders
     if not folders:
-        raise NoTextError("no training text in it", place=str(source), allowed=allowed)
+        there = f", but {_some_of(files)}" if files else ""
+        raise NoTextError(f"no training text in it{there}", place=str(source), allowed=allowed)
     uppermost = min(len(folder.parts) for folder in folders)
     candidates = sorted(str(folder) for folder in folders if len(folder.parts) == uppermost)
     if len(candidates) > 1:
@@ -162,6 +163,29 @@ def _renamed(files: Files, known: KnownText) -> Files:
     """The files with their names here; a file that already has such a name wins over a renamed one."""
     ours = {path.with_name(known.names[path.name]): file for path, file in files.items() if path.name in known.names}
     return {**ours, **files}
+
+
+_PARTS = {Split.TRAIN: {"train"}, Split.VALID: {"valid", "val", "dev"}, Split.TEST: {"test"}}
+
+
+def _plain_by_part(files: Files) -> Files:
+    """The files of which one alone in its folder has the name of a split as a part, as plain text is named here."""
+    named: dict[PurePosixPath, list[PurePosixPath]] = {}
+    for path in files:
+        for split, words in _PARTS.items():
+            if words & {*re.split(r"[._-]", path.name.lower())}:
+                named.setdefault(path.with_name(f"{split}.{PLAIN[0]}"), []).append(path)
+    whole = {
+        path.parent for path in named if all(len(named.get(path.with_name(f"{split}.txt"), ())) == 1 for split in Split)
+    }
+    return {path: files[of_split[0]] for path, of_split in named.items() if path.parent in whole}
+
+
+def _some_of(files: Files) -> str:
+    """The first files, in order of their names."""
+    names = sorted(map(str, files))
+    more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
+    return ", ".join(map(shortened, names[:5])) + more
 
 
 def _suffix(path: PurePosixPath) -> str | None:

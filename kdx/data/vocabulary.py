@@ -25,7 +25,7 @@ PADDING, BEGIN, END, UNKNOWN = range(4)
 SPECIAL = 4
 """Number of special ids, which come before those of the text."""
 
-_UNKNOWN_WORD = "<unk>"
+UNKNOWN_WORD = "<unk>"
 _REMEMBERED = 1 << 20  # words whose pieces are cached
 
 Counts = Mapping[str, int]
@@ -123,7 +123,7 @@ class WordVocabulary(Vocabulary):
         """Sorts words by frequency, equally frequent ones alphabetically; `size` limits the number of all ids."""
         if size is not None and size <= SPECIAL:
             raise _too_small(size, SPECIAL + 1)
-        words = [word for word in _by_frequency(counts) if word != _UNKNOWN_WORD]
+        words = [word for word in _by_frequency(counts) if word != UNKNOWN_WORD]
         return cls(words if size is None else words[: size - SPECIAL])
 
     @property
@@ -137,7 +137,7 @@ class WordVocabulary(Vocabulary):
         return [] if word in self._ids else [word]
 
     def decode(self, ids: Iterable[int]) -> str:
-        return " ".join(_UNKNOWN_WORD if id == UNKNOWN else self._words[id - SPECIAL] for id in _text_ids(ids))
+        return " ".join(UNKNOWN_WORD if id == UNKNOWN else self._words[id - SPECIAL] for id in _text_ids(ids))
 
     def fields(self) -> dict[str, Any]:
         return {"words": self._words}
@@ -207,7 +207,7 @@ class BytePairVocabulary(Vocabulary):
 
     def decode(self, ids: Iterable[int]) -> str:
         # If the mark is not a separate piece, an unknown piece may have had it.
-        unknown = _UNKNOWN_WORD if MARK in self._ids else _UNKNOWN_WORD + MARK
+        unknown = UNKNOWN_WORD if MARK in self._ids else UNKNOWN_WORD + MARK
         pieces = (unknown if id == UNKNOWN else self._pieces[id - SPECIAL] for id in _text_ids(ids))
         return " ".join("".join(pieces).split())
 

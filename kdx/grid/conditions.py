@@ -8,9 +8,10 @@ it is judged, so that one that no cell can have may be excluded; a key that it d
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kdx.errors import KdxError, did_you_mean, shortened
+from kdx.errors import KdxError, shortened
 from kdx.grid.cell_selector import as_word, default_word, factors, plain_number
 from kdx.grid.source import Node
+from kdx.grid.synonyms import did_you_mean
 
 MOST_CONDITIONS = 100
 

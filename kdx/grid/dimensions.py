@@ -11,7 +11,7 @@ from graphlib import CycleError
 from itertools import product
 from typing import Any
 
-from kdx.errors import KdxError, Place, did_you_mean, shortened
+from kdx.errors import KdxError, Place, shortened
 from kdx.grid.cell_selector import factors, plain_number
 from kdx.grid.conditions import MOST_CONDITIONS, Condition, ConditionReader
 from kdx.grid.expand import Bundle, Dimension, Override, SubGrid, in_order, paths
@@ -29,6 +29,7 @@ from kdx.grid.settings import (
     settings_of,
 )
 from kdx.grid.source import LONGEST_KEY, Node
+from kdx.grid.synonyms import did_you_mean
 from kdx.grid.table_layout import leaves
 from kdx.tasks import TASKS
 

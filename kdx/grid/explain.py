@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kdx.errors import KdxError, did_you_mean, shortened
+from kdx.errors import KdxError, shortened
 from kdx.grid.descriptions import descriptions
 from kdx.grid.factor_schema import SECTIONS, factor_schema, keys
 from kdx.grid.field_schema import Schema
 from kdx.grid.fields import CellFields
 from kdx.grid.grid_keys import GRID
+from kdx.grid.synonyms import did_you_mean
 from kdx.grid.word_facts import Facts, facts_at
 from kdx.grid.words import known_options, owners
 from kdx.own_parts.read import find_any, installed, is_in_file

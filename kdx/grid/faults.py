@@ -6,10 +6,11 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from kdx.errors import MOST_FOUND, KdxError, did_you_mean, shortened
+from kdx.errors import MOST_FOUND, KdxError, shortened
 from kdx.grid.plan import PlannedCell
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
+from kdx.grid.synonyms import did_you_mean
 from kdx.grid.table_layout import leaves
 
 # These replace pydantic's messages, which speak of Python and of patterns; only the name of a corpus has a pattern.

@@ -1,9 +1,10 @@
 """From a grid file to its plan; every fault of the file at once, before anything starts."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from kdx.data.corpora import options_of_corpora
 from kdx.errors import FaultList, KdxError, Place, by_place, shortened
@@ -24,6 +25,7 @@ from kdx.grid.settings import check_keys, settings
 from kdx.grid.shipped import find, folder
 from kdx.grid.source import Node
 from kdx.grid.sweep_name import ALLOWED, is_sweep_name
+from kdx.grid.table_layout import leaves
 from kdx.grid.words import known_options, owners
 from kdx.tasks import TASKS
 
@@ -88,6 +90,8 @@ def load_grid(
     if not faults:
         check_evaluations(evaluations, cells, faults)
     faults.extend(_without_effect(cells, path))
+    faults.extend(_not_taken(cells, path))
+    notes.extend(_short_of_peak(cells))
     plan = Plan(
         _name(root, path, faults),
         tuple(cells),
@@ -132,6 +136,21 @@ def _refuse_overruled(given: Node, parts: Sequence[SubGrid], faults: list[KdxErr
             faults.append(KdxError(f"`{name}` varies on an axis", place=node.place, hint=hint))
 
 
+def _short_of_peak(cells: Sequence[PlannedCell]) -> Iterator[str]:
+    """A note where runs end within their warm-up."""
+    searched = {"training.steps", "training.warmup"}  # a template has a value that no trial need have
+    settled = [cell.spec.training for cell in cells if cell.search is None or searched.isdisjoint(cell.search.space)]
+    short = [training for training in settled if training.steps < training.warmup]
+    if short:
+        # Where several cells do, one stands for all.
+        worst = min(short, key=lambda training: training.steps / training.warmup)
+        where = "" if len(short) == len(cells) else f" in {len(short)} of {len(cells)} cells"
+        yield (
+            f"the learning rate never reaches its peak{where}: it ends at {100 * worst.steps // worst.warmup}%,"
+            f" as training.steps is {worst.steps} and training.warmup {worst.warmup}"
+        )
+
+
 def _without_effect(cells: Sequence[PlannedCell], path: Path) -> Iterator[KdxError]:
     """Options that this very file writes, and that no cell has; what it extends, and a preset, may have more."""
     if path.parent == folder() / "presets":
@@ -149,6 +168,41 @@ def _without_effect(cells: Sequence[PlannedCell], path: Path) -> Iterator[KdxErr
         if name not in used and (place.file == str(path) or not place.line):
             problem = f"`{name}` has no effect: no cell has a word that takes it"
             yield KdxError(problem, place=place, allowed=f"with {', '.join(owners(name))}", hint="remove it")
+
+
+def _not_taken(cells: Sequence[PlannedCell], path: Path) -> Iterator[KdxError]:
+    """Settings of a section that this very file writes, and that every cell has otherwise: nothing in it uses them."""
+    nodes: dict[int, dict[str, tuple[Place, Any]]] = {}
+    taken: set[tuple[Place, str]] = set()
+    faults: dict[tuple[Place, str], KdxError] = {}
+    for cell in cells:
+        last: dict[str, tuple[Place, Any]] = {}  # what another setting replaces is no fault
+        for node in cell.settings:
+            if id(node) not in nodes:
+                nodes[id(node)] = dict(_in_sections(node))
+            last |= nodes[id(node)]
+        unsettled = [(key, *written) for key, written in last.items() if (written[0], key) not in taken]
+        resolved = dict(leaves(cell.spec.model_dump(mode="json", by_alias=True))) if unsettled else {}
+        for key, place, value in unsettled:
+            if resolved.get(key) == value:
+                taken.add((place, key))
+            elif place.file == str(path) or not place.line:
+                problem = f"`{key}: {shortened(value)}` has no effect: every cell has {shortened(resolved.get(key))}"
+                faults[place, key] = KdxError(problem, place=place, hint=_instead(key, value, resolved))
+    yield from (fault for at, fault in faults.items() if at not in taken)
+
+
+def _in_sections(node: Node) -> Iterator[tuple[str, tuple[Place, Any]]]:
+    for key, value in leaves(node.plain()):
+        of_a_word = key.removeprefix("data.") in options_of_corpora()
+        # `shared` stands for `tied` where there are only two embeddings.
+        if "." in key and key in factors() and value is not None and not of_a_word and key != "model.embeddings":
+            yield key, (node.key(tuple(key.split("."))), value)
+
+
+def _instead(key: str, value: Any, resolved: Mapping[str, Any]) -> str:
+    other = {"model.encoder_layers": "decoder_layers", "model.decoder_layers": "encoder_layers"}.get(key)
+    return f"write {other}: {shortened(value)}" if other and resolved[f"model.{other}"] else "remove it"
 
 
 def _text(root: Node, key: str, default: str, faults: list[KdxError]) -> str:

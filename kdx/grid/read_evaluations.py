@@ -5,11 +5,12 @@ from itertools import product
 
 from pydantic import ValidationError
 
-from kdx.errors import KdxError, did_you_mean, shortened
+from kdx.errors import KdxError, shortened
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
 from kdx.grid.faults import located
 from kdx.grid.plan import PlannedCell
 from kdx.grid.source import Node
+from kdx.grid.synonyms import did_you_mean
 from kdx.tasks import TASKS
 
 MOST_EVALUATIONS = 100

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from kdx.errors import KdxError, did_you_mean, shortened
+from kdx.errors import KdxError, shortened
 from kdx.grid.cell_selector import factors
 from kdx.grid.conditions import MOST_CONDITIONS, Combination, Condition, ConditionReader
 from kdx.grid.faults import located
@@ -19,6 +19,7 @@ from kdx.grid.plan import PlannedCell
 from kdx.grid.settings import at_path, check_keys, list_of
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
+from kdx.grid.synonyms import did_you_mean
 from kdx.grid.tuning import FIRST_SEED, Choice, Distribution, Pruner, Range, Sampler, Search, Tuning
 from kdx.own_parts.registry import at_hand
 from kdx.seed_sources import SourceSeeds

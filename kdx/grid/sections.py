@@ -25,7 +25,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from kdx.attention.filters import FILTERS
 from kdx.data.corpora import DIFFICULTIES, options_of_corpora
 from kdx.definitions import Option
-from kdx.errors import did_you_mean
+from kdx.grid.synonyms import did_you_mean
 from kdx.vocabulary import (
     Arithmetic,
     Bias,
@@ -282,7 +282,7 @@ class Data(WithOptions):
     train_examples: Annotated[Count | None, Neutral(None)] = None
     """Training examples of a corpus that is no text; None: its own number."""
     max_tokens: Count = 128
-    """Training pairs with a longer side are left out (translation only); no other split is cut."""
+    """Training lines and pairs with a longer side are left out (not of prediction); no other split is cut."""
     seed: Natural = 0
     """Seed of a generated corpus; it is not the run's seed, so every run reads the same text."""
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from kdx.errors import KdxError, Place, did_you_mean, shortened
+from kdx.errors import KdxError, Place, shortened
 from kdx.grid.cell_selector import factors
 from kdx.grid.former_keys import former_factors
 from kdx.grid.grid_keys import GRID
 from kdx.grid.settings import at_path, settings
 from kdx.grid.source import Node, read_value
+from kdx.grid.synonyms import did_you_mean
 
 _OF_A_GRID = tuple(key for key in GRID if key != "extends")
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from kdx.errors import KdxError, did_you_mean, shortened
+from kdx.errors import KdxError, shortened
 from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.plan import TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.synonyms import did_you_mean
 
 Labelled = tuple[Mapping[str, str], ResolvedSpec]
 """A cell's labels, and its resolved spec."""

@@ -17,14 +17,19 @@ from kdx.store.records import RunRecord
 from kdx.training.trained import Trained, model_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LoadedRun(Trained):
     """A trained model, with the run that trained it."""
 
     record: RunRecord
 
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, run {self.record.id}, seed {self.record.seed}>"
 
-def load_run(database: str | Path, run: int, *, home: Path | None = None, parts: Path | None = None) -> LoadedRun:
+
+def load_run(
+    database: str | Path, run: int, *, home: str | Path | None = None, parts: str | Path | None = None
+) -> LoadedRun:
     """The model of a finished run with its tested weights.
 
     Args:
@@ -38,6 +43,7 @@ def load_run(database: str | Path, run: int, *, home: Path | None = None, parts:
         DatabaseError: see `kdx.store.database.open_database`; or the files beside it belong to another database.
         StorageError: the weights cannot be read or are damaged; or kdx db migrate-cells has not moved them yet.
     """
+    home, parts = (None if folder is None else Path(folder) for folder in (home, parts))
     with open_database(database, write=False) as opened:
         record, text, origin = load_one(opened, run)
         refuse_stranger(opened)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from kdx.errors import KdxError
 from kdx.grid.likeness import likeness
 from kdx.grid.plan import PlannedCell
-from kdx.machine import AUTO, AtATime
+from kdx.machine import AUTO, AtATime, gpus_of_machine
 
 MARGIN = 1.25
 """Times the most memory that a run held until its first validation, which its test may exceed."""
@@ -26,17 +26,14 @@ OVERHEAD = 2**30
 def visible_gpus(root: Path = Path("/")) -> tuple[str, ...]:
     """The names of the GPUs that runs may use, as in `CUDA_VISIBLE_DEVICES`; empty where there is none.
 
-    If the variable is set, these are the GPUs that it names (none if it is empty or -1), else all of the machine. CUDA
-    is not asked, since a process that has used it cannot be forked into workers.
+    If the variable is set, these are the GPUs that it names (none if it is empty or -1), else all of the machine.
 
     Args:
         root: root of the file system in which NVIDIA's driver shows the GPUs.
     """
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is None:
-        # In some containers the driver shows only its devices.
-        shown = [*root.glob("proc/driver/nvidia/gpus/*")] or [*root.glob("dev/nvidia[0-9]*")]
-        return tuple(map(str, range(len(shown))))
+        return tuple(map(str, range(gpus_of_machine(root))))
     # CUDA too stops reading at the first invalid name.
     names = takewhile(lambda name: name and not name.startswith("-"), map(str.strip, named.split(",")))
     return tuple(dict.fromkeys(names))

@@ -1,6 +1,6 @@
 """Classification: cross-entropy of the label; accuracy, and F1 averaged over the labels."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from kdx.data.batching import by_length, padded, shuffled
 from kdx.data.corpus import HELD_OUT
 from kdx.data.documents import Documents, blocks
 from kdx.data.labelled import LabelledCorpus, LabelledText
-from kdx.data.vocabulary import BEGIN, PADDING
+from kdx.data.vocabulary import BEGIN, PADDING, Vocabulary
 from kdx.definitions import option
 from kdx.grid.spec import CellSpec
 from kdx.models.classification import ClassificationModel
@@ -88,10 +88,20 @@ class ClassificationModule(TaskModule):
     def model_of(cls, spec: CellSpec, state: Mapping[str, Tensor]) -> ClassificationModel:
         return ClassificationModel(spec, len(state["input.embedding.weight"]), len(state["output.weight"]))
 
+    def vocabulary(self, text: str) -> Vocabulary:
+        return self.corpus.vocabulary
+
     def inputs(self, *texts: str) -> dict[str, Tensor]:
         (line,) = texts
         tokens = torch.tensor([[BEGIN, *self.corpus.vocabulary.encode(line)]])
         return {"tokens": tokens, "padding": tokens == PADDING}
+
+    def classify(self, lines: Sequence[str]) -> list[dict[str, float]]:
+        shares = (self.model(**self.inputs(line)).float().softmax(-1)[0].tolist() for line in lines)
+        return [
+            dict(sorted(zip(self.corpus.labels, each, strict=True), key=lambda pair: pair[1], reverse=True))
+            for each in shares
+        ]
 
     def loss(self, batch: LabelledBatch) -> Tensor:
         logits = self.model(batch.tokens, batch.padding).float()

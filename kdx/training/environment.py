@@ -54,7 +54,7 @@ def environment(training: Training) -> dict[str, Any]:
         # Named where it is not what every run had before there was a choice.
         **({"arithmetic": Arithmetic.FAST.value} if training.arithmetic is Arithmetic.FAST else {}),
         "device": torch.cuda.get_device_name() if cuda else "cpu",
-        **({"gpu": gpu} if (gpu := os.environ.get("CUDA_VISIBLE_DEVICES")) else {}),
+        **({"gpu": gpu} if cuda and (gpu := os.environ.get("CUDA_VISIBLE_DEVICES")) else {}),
         "canary": canary(torch.device("cuda" if cuda else "cpu"), precision),
         "host": platform.node(),
         "cores": os.cpu_count(),

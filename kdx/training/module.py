@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from kdx.data.documents import Documents
+from kdx.data.vocabulary import Vocabulary
 from kdx.definitions import options_of
 from kdx.grid.spec import CellSpec
 from kdx.models.former_names import todays_names
@@ -117,6 +118,14 @@ class TaskModule(lightning.LightningModule):
     def translate(self, sentences: Sequence[str], beam: int | None = None) -> list[str]:
         """A translation of each; see `kdx.training.trained.Trained.translate`."""
         raise TypeError(f"task {self.spec.task} does not translate")
+
+    def vocabulary(self, text: str) -> Vocabulary | None:
+        """That of one of `texts`; None: its unknown words are not counted."""
+        return None
+
+    def classify(self, lines: Sequence[str]) -> list[dict[str, float]]:
+        """The labels of each line; see `kdx.training.trained.Trained.classify`."""
+        raise TypeError(f"task {self.spec.task} gives text no labels")
 
     def nats(self, *texts: Sequence[str]) -> tuple[float, int]:
         """The summed -ln p of the last of `texts`, given as lines, and how many tokens it has."""

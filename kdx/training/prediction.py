@@ -13,7 +13,7 @@ from kdx.data.corpus import HELD_OUT
 from kdx.data.documents import Documents, of_stream
 from kdx.data.reading import extent, stream_length
 from kdx.data.stream import StreamCorpus
-from kdx.data.vocabulary import END, PADDING
+from kdx.data.vocabulary import END, PADDING, Vocabulary
 from kdx.grid.reading import reading_of
 from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel
@@ -74,6 +74,9 @@ class PredictionModule(TextModule):
     @classmethod
     def model_of(cls, spec: CellSpec, state: Mapping[str, Tensor]) -> LanguageModel:
         return LanguageModel(spec, len(state["input.embedding.weight"]))
+
+    def vocabulary(self, text: str) -> Vocabulary:
+        return self.corpus.vocabulary
 
     def inputs(self, *texts: str) -> dict[str, Tensor]:
         (line,) = texts

@@ -1,5 +1,6 @@
 """A model with the weights that a run was tested with."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +11,8 @@ from torch import Tensor, nn
 
 from kdx.data.corpus import Corpus
 from kdx.data.prepared import how_to_prepare
-from kdx.errors import KdxError
+from kdx.data.vocabulary import UNKNOWN_WORD
+from kdx.errors import KdxError, shortened
 from kdx.grid.spec import CellSpec
 from kdx.models.former_names import todays_names
 from kdx.tasks import TASKS
@@ -18,10 +20,13 @@ from kdx.training.attention_weights import watched
 from kdx.training.checkpoint import unpacked
 from kdx.training.module import TaskModule, exponential
 
+Lines = str | Sequence[str]
+"""Lines of one text; a string is one line."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Trained:
-    """A trained model."""
+    """A trained model. What reads text warns (`UserWarning`) of words that the vocabulary lacks, read as `<unk>`."""
 
     spec: CellSpec
     """The resolved cell."""
@@ -30,7 +35,13 @@ class Trained:
     corpus: Corpus | None
     """The corpus that it was trained on, with the vocabulary; None: that text is not on this machine."""
 
-    def translate(self, sentences: Sequence[str], *, beam: int | None = None) -> list[str]:
+    def __repr__(self) -> str:
+        parameters = sum(weights.numel() for weights in self.model.parameters())
+        position = "+".join(self.spec.position) or "none"
+        words = f"{self.spec.task}, kernel {self.spec.kernel}, position {position}"
+        return f"<{type(self).__name__}: {words}, {parameters:,} parameters>"
+
+    def translate(self, sentences: Lines, *, beam: int | None = None) -> list[str]:
         """Translate sentences of the source language, words with spaces between them as in the corpus.
 
         Args:
@@ -44,10 +55,29 @@ class Trained:
             KdxError: the text that the run was trained on, and so its vocabulary, is not on this machine.
             TypeError: the run's task is not translation.
         """
+        lines = _lines(sentences)
         with torch.no_grad():
-            return self._module.translate(sentences, beam)
+            translations = self._module.translate(lines, beam)
+        self._warn_of_unknown(lines)
+        return translations
 
-    def perplexity(self, *texts: Sequence[str]) -> float:
+    def classify(self, lines: Lines) -> list[dict[str, float]]:
+        """Give each line its labels.
+
+        Returns:
+            For each line, label → probability, the likeliest first.
+
+        Raises:
+            KdxError: as `translate`.
+            TypeError: the run's task gives text no labels.
+        """
+        read = _lines(lines)
+        with torch.no_grad():
+            labels = self._module.classify(read)
+        self._warn_of_unknown(read)
+        return labels
+
+    def perplexity(self, *texts: Lines) -> float:
         """The exponential of the mean -ln p of a token, in nats, end marks counted.
 
         Args:
@@ -58,11 +88,13 @@ class Trained:
             TypeError: the run's task gives no text a probability, or takes another number of texts.
         """
         self._check(len(texts))
+        read = [_lines(text) for text in texts]
         with torch.no_grad():
-            nats, tokens = self._module.nats(*texts)
+            nats, tokens = self._module.nats(*read)
+        self._warn_of_unknown(*read)
         return exponential(nats / max(tokens, 1))
 
-    def attention(self, *inputs: Tensor | str, **named: Tensor) -> dict[str, Tensor]:
+    def attention(self, *inputs: Tensor | Lines, **named: Tensor) -> dict[str, Tensor]:
         """Every attention's normalised weights, by Eq. 2 as printed, while the model reads these inputs once.
 
         Args:
@@ -74,21 +106,40 @@ class Trained:
 
         Raises:
             KdxError: as `translate`, of lines of text.
-            TypeError: the task reads no text, or another number of lines.
+            TypeError: the task reads no text, or another number of texts; or a text has not one line.
         """
-        texts = [one for one in inputs if isinstance(one, str)]
-        if texts:
+        tensors = [value for value in inputs if isinstance(value, Tensor)]
+        if len(tensors) < len(inputs):
             self._check(len(inputs))
-            inputs, named = (), self._module.inputs(*texts)
+            read = [_lines(value) for value in inputs if not isinstance(value, Tensor)]
+            if any(len(lines) != 1 for lines in read):
+                raise TypeError(f"attention is of one line of each text, not of {max(map(len, read))}")
+            tensors, named = [], self._module.inputs(*(line for (line,) in read))
+            self._warn_of_unknown(*read)
         found: dict[str, Tensor] = {}
         with torch.no_grad(), watched(self.model, lambda name, weights, _: found.update({name: weights})):
-            self.model(*inputs, **named)
+            self.model(*tensors, **named)
         return found
 
     def _check(self, given: int) -> None:
         wanted = self._module.texts
         if wanted and given != len(wanted):
             raise TypeError(f"task {self.spec.task} takes {len(wanted)} of text ({', '.join(wanted)}), not {given}")
+
+    def _warn_of_unknown(self, *texts: Sequence[str]) -> None:
+        for name, lines in zip(self._module.texts, texts, strict=False):
+            vocabulary = self._module.vocabulary(name)
+            if vocabulary is None:
+                continue
+            # The word <unk> is that token, which a corpus may have itself.
+            words = [word for line in lines for word in line.split() if word != UNKNOWN_WORD]
+            if unknown := [piece for word in words for piece in vocabulary.unknown(word)]:
+                tokens = sum(len(vocabulary.encode(line)) for line in lines)
+                warnings.warn(
+                    f"{len(unknown)} of {tokens} tokens of the {name} are not in the vocabulary of"
+                    f" `{self.spec.data.corpus}` and are read as {UNKNOWN_WORD}: {shortened(' '.join(unknown))}",
+                    stacklevel=3,
+                )
 
     @cached_property
     def _module(self) -> TaskModule:
@@ -102,6 +153,10 @@ class Trained:
         module = task.of(self.spec, self.corpus)
         module.model = self.model
         return module.eval()
+
+
+def _lines(text: Lines) -> list[str]:
+    return [text] if isinstance(text, str) else list(text)
 
 
 def model_of(spec: CellSpec, weights: bytes, place: Path) -> nn.Module:

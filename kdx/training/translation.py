@@ -11,7 +11,7 @@ from kdx.data.corpus import HELD_OUT, token_lists
 from kdx.data.difficulty import slice_name
 from kdx.data.documents import Documents, blocks
 from kdx.data.parallel import ParallelCorpus, ParallelText
-from kdx.data.vocabulary import END, PADDING
+from kdx.data.vocabulary import END, PADDING, Vocabulary
 from kdx.grid.spec import CellSpec
 from kdx.models.beam import Search
 from kdx.models.translation import TranslationModel
@@ -69,6 +69,9 @@ class TranslationModule(TextModule):
         source, target = texts
         batch = self._pairs([source], [target]).batch(0)
         return {"source": batch.source, "source_padding": batch.source_padding, "target": batch.target_in}
+
+    def vocabulary(self, text: str) -> Vocabulary:
+        return self.corpus.source_vocabulary if text == "source" else self.corpus.target_vocabulary
 
     def translate(self, sentences: Sequence[str], beam: int | None = None) -> list[str]:
         search = self.search(Split.TEST)

@@ -55,7 +55,6 @@ def test_runs_that_lack_memory_beside_each_other_are_tried_once_more_alone(greed
     assert "is out of memory: " in said and "(beside other runs on GPU 0); it is tried once more alone" in said
     assert "once more alone, since it lacked memory beside others at step 0" in said
     shown = [json.loads(kdx("show", number, "--json", folder=greedy)[0]) for number in ("1", "2")]
-    assert {one["environment"]["gpu"] for one in shown} == {"0"}
     outcomes = [[attempt["outcome"] for attempt in one["attempts"]] for one in shown]
     assert ["interrupted", "completed"] in outcomes
     (first, *_), *_ = (one["attempts"] for one, its in zip(shown, outcomes, strict=True) if len(its) > 1)

@@ -179,7 +179,7 @@ def test_a_text_too_short_for_a_batch():
         batches.batch(0)
     assert str(caught.value) == (
         "training.batch_tokens: 10 tokens of training text do not fill 4 streams of 3\n"
-        "  hint: lower batch_tokens or length"
+        "  hint: lower batch_tokens or length, or take more text"
     )
 
 
@@ -229,5 +229,6 @@ def test_too_few_examples_for_a_batch():
     with pytest.raises(KdxError) as caught:
         ExampleBatches(examples(3), 4).batch(0)
     assert str(caught.value) == (
-        "training.batch_tokens: 3 training examples do not fill a batch of 4\n  hint: lower batch_tokens"
+        "training.batch_tokens: 3 training examples do not fill a batch of 4\n"
+        "  hint: lower batch_tokens, or take more examples"
     )

@@ -144,3 +144,20 @@ def test_training_pairs_that_are_left_out_are_counted_once_for_all_cells(plan):
         " a side is empty or has more than 8 tokens (data.max_tokens)"
     )
     assert prepare_data(plan(GRID)) == []
+
+
+@pytest.mark.parametrize(
+    ("task", "data", "training", "fault"),
+    [
+        (
+            "prediction",
+            "{corpus: synthetic-language, train_lines: 9}",
+            "batch_tokens: 512, length: 16",
+            "do not fill 32",
+        ),
+        ("set", "{corpus: synthetic-sets, train_examples: 9}", "batch_tokens: 512", "9 training examples do not fill"),
+    ],
+)
+def test_what_does_not_fill_one_batch_is_refused_before_anything_starts(plan, task, data, training, fault):
+    (message,) = refused(plan(f"task: {task}\ndata: {data}\ntraining: {{{training}}}\n"))
+    assert message.startswith("grid.yaml:3:") and fault in message

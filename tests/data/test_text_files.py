@@ -95,7 +95,10 @@ def test_three_languages_are_too_many(write):
 
 def test_no_training_text(write):
     source = write({"README.md": "x", "train": "x", "train.de.gz": "x"})
-    assert refusal(source) == f"{source}: no training text in it\n  allowed: train.txt, or train.X and train.Y"
+    assert refusal(source) == (
+        f"{source}: no training text in it, but README.md, train.de.gz\n"
+        "  allowed: train.txt, or one file such as ptb.train.txt, or train.X and train.Y"
+    )
     with pytest.raises(NoTextError, match=r"allowed: train\.de, train\.en"):
         found(source, multi30k.TEXT)
 
@@ -230,7 +233,20 @@ def test_hostile_archives_are_refused_or_read_and_never_written(tmp_path, member
 def test_published_names_are_translated(write):
     source = write({f"wikitext-2/wiki.{split}.tokens": split for split in ("train", "valid", "test")})
     assert found(source, wikitext2.TEXT)[1] == {f"{split}.txt": split.encode() for split in ("train", "valid", "test")}
-    assert "no training text" in refusal(source)
+
+
+@pytest.mark.parametrize("name", ["ptb.train.txt", "wiki.train.tokens", "enwik8_train.raw"])
+def test_plain_text_may_have_the_splits_as_parts_of_its_names(write, name):
+    names = {name.replace("train", split): split for split in ("train", "valid", "test")}
+    source = write({f"data/{each}": text for each, text in names.items()} | {"README.md": "x"})
+    assert found(source) == (PLAIN, {f"{split}.txt": split.encode() for split in ("train", "valid", "test")})
+
+
+def test_of_two_files_with_a_split_in_their_names_neither_is_taken(write):
+    names = [f"ptb.{kind}{split}.txt" for kind in ("", "char.") for split in ("train", "valid", "test")]
+    assert "no training text in it, but ptb.char.test.txt, ptb.char.train.txt," in refusal(
+        write(dict.fromkeys(names, "x"))
+    )
 
 
 def test_the_name_itself_comes_before_a_published_one(write):

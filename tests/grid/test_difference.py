@@ -82,7 +82,7 @@ def test_other_combinations_of_the_same_values_are_told_as_such(between):
 def test_however_much_differs_it_is_told_in_a_few_words(between):
     steps = ", ".join(str(200 + step) for step in range(300))
     large = GRID.replace("axes: {", f"axes: {{training.steps: [{steps}], ").replace("rotary", "alibi")
-    other = large.replace("corpus: synthetic-language", "corpus: other-text, max_tokens: 9, train_lines: 5")
+    other = large.replace("corpus: synthetic-language", "corpus: other-text, seed: 9, train_lines: 5")
     found = between(GRID, other + "model: {width: 64, dropout: 0.5, inner: 8}\n")
     assert len(found.new) == 1200
     assert str(found) == (

@@ -61,7 +61,7 @@ def test_a_failing_and_a_diverging_run_hurt_nobody_and_are_recorded_as_what_they
     learns, fails, diverges = records(database, local)
     assert learns.state is RunState.COMPLETED
     assert learns.test_score is not None and learns.valid_score is not None and learns.valid_step in (10, 20, 30)
-    assert fails.state is RunState.FAILED and "do not fill" in fails.error
+    assert fails.state is RunState.FAILED and "out of memory" in fails.error
     assert "Traceback" in reading.attempts(database, fails.id)[0].traceback
     assert diverges.state is RunState.DIVERGED and "loss" in diverges.error
     assert {record.id for record in heard.ended_runs} == {learns.id, fails.id, diverges.id}

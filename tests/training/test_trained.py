@@ -5,6 +5,8 @@ import io
 import math
 import os
 import pickle
+import re
+import warnings
 from pathlib import Path
 
 import pytest
@@ -13,8 +15,10 @@ from runs import cell
 
 from kdx.data.corpus import load_corpus
 from kdx.data.parallel import load_parallel
+from kdx.data.prepare import prepare
 from kdx.data.vocabulary import END
 from kdx.errors import KdxError
+from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel
 from kdx.models.translation import TranslationModel
 from kdx.tasks import TASKS
@@ -151,13 +155,48 @@ def test_perplexity_of_a_stream_is_the_mean_over_its_tokens(trained):
     assert run.perplexity(lines) == pytest.approx(math.exp(nats), rel=1e-5)
 
 
+def test_a_string_is_one_line(trained):
+    run = trained("prediction")
+    assert run.perplexity("the baker is mira .") == run.perplexity(["the baker is mira ."])
+    assert torch.equal(*(next(iter(run.attention(given).values())) for given in ("she waits .", ["she waits ."])))
+    with pytest.raises(TypeError, match="attention is of one line of each text, not of 2"):
+        run.attention(["she waits .", "he waits ."])
+    run = trained("translation")
+    assert run.translate("the dog saw my cat") == run.translate(["the dog saw my cat"])
+
+
+def test_words_that_the_vocabulary_lacks_are_counted(trained):
+    run = trained("prediction")
+    with pytest.warns(UserWarning, match="2 of 5 tokens of the text are not in .* read as <unk>: The kubernetes"):
+        run.perplexity(["The baker is", "<unk> kubernetes"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run.perplexity(["the baker <unk>"])
+
+
+def test_a_line_has_the_labels_of_its_task_the_likeliest_first(tmp_path):
+    for split in Split:
+        (tmp_path / f"{split}.txt").write_text("good film\nbad film\n" * 9)
+        (tmp_path / f"{split}.labels").write_text("yes\nno\n" * 9)
+    prepare("films", tmp_path, tmp_path / "home")
+    small = {"width": 16, "heads": 2, "inner": 16}
+    spec = CellSpec.model_validate({"task": "classification", "data": {"corpus": "films"}, "model": small})
+    corpus = load_corpus("classification", spec.data, tmp_path / "home")
+    run = Trained(spec, TASKS["classification"].of(spec, corpus).model.eval(), corpus)
+    good, both = run.classify(["good film", "bad good film"])
+    assert [*good] == sorted(good, key=good.get, reverse=True) and {*both} == {"yes", "no"}
+    assert sum(good.values()) == pytest.approx(1) and run.classify("good film") == [good]
+    assert re.fullmatch("<Trained: classification, kernel exponential, position none, [0-9,]+ parameters>", repr(run))
+
+
 def test_attention_of_text_is_that_of_its_tokens(trained):
     run = trained("prediction")
     line = "the baker is mira ."
     (weights,) = run.attention(line).values()
     tokens = torch.tensor([[END, *run.corpus.vocabulary.encode(line)]])
     assert torch.equal(weights, run.attention(tokens)["decoder.layers.0.self_attention"])
-    found = trained("translation").attention("the dog saw my cat", "la kan")
+    with pytest.warns(UserWarning, match="1 of 2 tokens of the target are not in the vocabulary"):
+        found = trained("translation").attention("the dog saw my cat", "la kan")
     assert found["encoder.layers.0.self_attention"].shape[2:] == (6, 6)
     assert found["decoder.layers.0.cross_attention"].shape[2:] == (3, 6)
 
@@ -166,6 +205,7 @@ def test_attention_of_text_is_that_of_its_tokens(trained):
     ("task", "call", "problem"),
     [
         ("prediction", lambda run: run.translate(["a"]), "task prediction does not translate"),
+        ("translation", lambda run: run.classify(["a"]), "task translation gives text no labels"),
         (
             "translation",
             lambda run: run.perplexity(["a"]),

@@ -14,7 +14,7 @@ GRID = """\
 name: tuned
 task: translation
 data: {corpus: synthetic-translation}
-training: {steps: 40, validate_every: 10, record_every: 10}
+training: {steps: 40, warmup: 10, validate_every: 10, record_every: 10}
 axes: {kernel: [exponential, rbf]}
 tune:
   parameters:

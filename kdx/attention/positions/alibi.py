@@ -8,7 +8,8 @@ For keys that do not stand after the query, |i - j| is i - j, whose term of the 
 left is one column of the keys.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -28,8 +29,17 @@ class ALiBi(ByDistance):
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(settings, **options)
-        slopes = 2.0 ** (-8.0 / settings.heads * torch.arange(1, settings.heads + 1, dtype=torch.float64))
-        self.register_buffer("slopes", slopes.float(), persistent=False)
+        self.heads = settings.heads
+        self.register_buffer("slopes", self._rates().float(), persistent=False)
+
+    def _rates(self) -> Tensor:
+        return 2.0 ** (-8.0 / self.heads * torch.arange(1, self.heads + 1, dtype=torch.float64))
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        # A module that is made double would have the rates as they were rounded before.
+        moved = super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self.slopes = self._rates().to(self.slopes)
+        return moved
 
     def bias(self, distance: Tensor) -> Tensor:
         return -self.slopes.view(-1, *[1] * distance.dim()) * distance.abs()

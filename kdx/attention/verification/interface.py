@@ -36,15 +36,17 @@ def check_kernel(kernel: KernelFunction, x: Tensor) -> None:
     Raises:
         PartError: it gives something else.
     """
-    x = kernel.placed(x, TokenPositions(torch.arange(x.size(-2), device=x.device), None, 0))
-    log_weight, weight = _unchanged(kernel, lambda: (kernel.log_weight(x, x), kernel.weight(x, x)), x)
+    key = kernel.placed(x, TokenPositions(torch.arange(x.size(-2), device=x.device), None, 0))
+    query = key[..., : max(1, x.size(-2) - 1), :]  # fewer than keys, so that the two are told apart
+    log_weight, weight = _unchanged(kernel, lambda: (kernel.log_weight(query, key), kernel.weight(query, key)), key)
     found = log_weight if weight is None else weight
     if found is None:
         _refuse(kernel, "neither log_weight nor weight gives numbers", hint="define one of them")
     name = "log_weight" if weight is None else "weight"
-    expected = (*x.shape[:-1], x.size(-2))
-    _check_tensor(kernel, name, found, expected, _dtypes(x), x, exactly=True)
-    _check_again(kernel, name, found, kernel.log_weight(x, x) if weight is None else kernel.weight(x, x))
+    expected = (*query.shape[:-1], key.size(-2))
+    _check_tensor(kernel, name, found, expected, _dtypes(x), query, key, exactly=True)
+    again = kernel.log_weight(query, key) if weight is None else kernel.weight(query, key)
+    _check_again(kernel, name, found, again)
     if weight is None or kernel.gives == "logarithm":
         if (weight is None) != (kernel.gives == "logarithm"):
             hint = "write gives = 'weight', or 'signed weight'" if weight is not None else "define weight"

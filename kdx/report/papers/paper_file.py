@@ -33,6 +33,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, model_validator
 
 from kdx.errors import FaultList, Faults, KdxError, by_place, did_you_mean
+from kdx.grid import synonyms
 from kdx.grid.cell_selector import CellSelector, factors, unknown
 from kdx.grid.faults import located
 from kdx.grid.sections import Margin, Section, refuse
@@ -81,7 +82,7 @@ def _metric(metric: str, info: ValidationInfo) -> str:
 def _task(task: str, info: ValidationInfo) -> str:
     known = list(dict.fromkeys([*TASKS, *sorted(_own(info).words.get("task", ()))]))
     if task not in known:
-        raise refuse("", f"unknown task `{task}`", allowed=", ".join(known), hint=did_you_mean(task, known))
+        raise refuse("", f"unknown task `{task}`", allowed=", ".join(known), hint=synonyms.did_you_mean(task, known))
     return task
 
 

@@ -12,6 +12,7 @@ from kdx.data.corpus import HELD_OUT
 from kdx.data.documents import Documents, blocks
 from kdx.data.examples import NO_ANSWER
 from kdx.data.generated import ExampleCorpus
+from kdx.data.reading import examples_of_a_batch
 from kdx.grid.spec import CellSpec
 from kdx.training.module import Batches, TaskModule
 from kdx.vocabulary import Split
@@ -46,7 +47,7 @@ class ExamplesModule(TaskModule):
 
     @classmethod
     def batches(cls, spec: CellSpec, corpus: ExampleCorpus, seed: int) -> Batches:
-        size = max(1, spec.training.batch_tokens // corpus.tokens)
+        size = examples_of_a_batch(spec.training, corpus)
         examples = {split: ExampleBatches(corpus.splits[split], size, seed) for split in Split}
         return Batches(examples[Split.TRAIN], {split: list(examples[split].in_order()) for split in HELD_OUT})
 

@@ -15,6 +15,15 @@ def test_bias_falls_with_the_distance_at_a_rate_for_each_head() -> None:
     assert bias.tolist() == [[-2 * m, 0, -m] for m in (1 / 4, 1 / 16, 1 / 64, 1 / 256)]
 
 
+@pytest.mark.parametrize("heads", [3, 6, 12])
+def test_the_rates_are_as_exact_as_the_module(heads: int) -> None:
+    rates = [2.0 ** (-8.0 / heads * head) for head in range(1, heads + 1)]
+    scheme = ALiBi(Settings(8, heads, 2))
+    assert torch.equal(scheme.slopes, torch.tensor(rates, dtype=torch.float32))
+    assert scheme.double().slopes.tolist() == pytest.approx(rates, rel=1e-15)
+    assert torch.equal(scheme.float().slopes, torch.tensor(rates, dtype=torch.float32))
+
+
 def test_it_learns_and_stores_nothing() -> None:
     assert not ALiBi(Settings(8, 4, 2)).state_dict()
 

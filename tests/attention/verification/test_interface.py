@@ -369,14 +369,18 @@ SOUND_KERNELS = {
 BROKEN_KERNELS = {
     "nothing": ({}, "neither log_weight nor weight gives numbers"),
     "no tensor": ({"gives": "weight", "weight": lambda self, query, key: "a"}, "weight gives str for torch.float32"),
-    "a shape": ({"log_weight": lambda self, query, key: query.sum(-1)}, "log_weight gives torch.float32 (2, 2, 9)"),
+    "a shape": ({"log_weight": lambda self, query, key: query.sum(-1)}, "log_weight gives torch.float32 (2, 2, 8)"),
+    "queries for keys": (
+        {"gives": "weight", "weight": lambda self, query, key: near_by(self, query, key).transpose(-2, -1)},
+        "weight gives torch.float32 (2, 2, 9, 8)",
+    ),
     "one number a query": (
         {"gives": "weight", "weight": lambda self, query, key: query.square().sum(-1, keepdim=True)},
-        "weight gives torch.float32 (2, 2, 9, 1)",
+        "weight gives torch.float32 (2, 2, 8, 1)",
     ),
     "a dtype": (
         {"gives": "weight", "weight": lambda self, query, key: near_by(self, query, key).double()},
-        "weight gives torch.float64 (2, 2, 9, 9)",
+        "weight gives torch.float64 (2, 2, 8, 9)",
     ),
     "in place": ({"gives": "weight", "weight": halved}, "it changes the tensors that it is given"),
     "state": ({"gives": "weight", "weight": counted}, "weight gives other numbers for the same tokens"),
