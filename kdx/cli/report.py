@@ -186,11 +186,10 @@ def _closing(sweep: "SweepRecord", tables: "tuple[Table, ...]", db: str) -> str:
     from kdx.report.selection.cells import State
     from kdx.report.selection.joined import names
 
-    others = (State.OUT_OF_MEMORY, State.FAILED, State.INVALIDATED)
+    others = (State.DIVERGED, State.OUT_OF_MEMORY, State.FAILED, State.INVALIDATED)
     cells = {cell.id: cell for one in tables for cell in one.layout.cells}.values()
     states = Counter(cell.state for cell in cells)
     counts = [f"{states[State.VALUE]} with a score"]
-    counts += [f"{states[State.NOT_CONVERGE]} not converging"] if states[State.NOT_CONVERGE] else []
     counts += [f"{states[state]} {state}" for state in others if states[state]]
     holes = states[State.HOLE]
     counts += [f"{holes} hole{'s' if holes > 1 else ''}"] if holes else []

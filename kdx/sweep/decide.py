@@ -176,7 +176,7 @@ def _decide(
             score = "without a score" if record.valid_score is None else f"validation score {record.valid_score:.4g}"
             return Action.SKIP, f"completed, {score}"
         case RunState.DIVERGED:
-            return Action.SKIP, f"did not converge: {record.error}"
+            return Action.SKIP, f"diverged: {record.error}"
         case RunState.PRUNED:
             return Action.SKIP, f"pruned: {record.error}" if record.error else "pruned"
 

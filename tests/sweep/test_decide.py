@@ -90,7 +90,7 @@ def first(
             (Action.SKIP, "completed, validation score 30.12"),
         ),
         (record(RunState.COMPLETED), Liveness.UNKNOWN, (Action.SKIP, "completed, without a score")),
-        (record(RunState.DIVERGED, error="NaN"), Liveness.UNKNOWN, (Action.SKIP, "did not converge: NaN")),
+        (record(RunState.DIVERGED, error="NaN"), Liveness.UNKNOWN, (Action.SKIP, "diverged: NaN")),
         (record(RunState.PRUNED), Liveness.UNKNOWN, (Action.REPEAT, "begins again: a search ended it early")),
         (
             record(RunState.COMPLETED, valid_score=1.0, test_score=None),

@@ -263,7 +263,7 @@ def _published(table: Table, published: PublishedComparison) -> dict[str, Any]:
                 "note": one.note,
                 "published_state": "not converge" if one.published is None else "value",
                 "ours": one.ours,
-                "ours_state": "not converge" if one.diverged else "hole" if one.ours is None else "value",
+                "ours_state": "diverged" if one.diverged else "hole" if one.ours is None else "value",
                 "same_corpus": one.same_corpus,
                 "better_by": one.gain,
                 "places": {"published": one.places[0], "ours": one.places[1]} if one.places else None,

@@ -7,7 +7,7 @@ from math import isfinite, isinf, isnan
 
 from kdx.grid.plan import Shown
 from kdx.grid.table_layout import Address
-from kdx.report.selection.cells import INVALIDATED, Cell, State
+from kdx.report.selection.cells import Cell, State
 from kdx.report.statistics.by_document import Documents
 from kdx.report.statistics.estimates import LEVEL
 from kdx.report.statistics.metric import Metric, ratio
@@ -34,7 +34,7 @@ class CellText:
     """The text of one place; a part that is not shown is empty."""
 
     score: str = ""
-    """The selected test score or the mean; without one, `–` or the reason, such as `not converge (k/n)`."""
+    """The selected test score or the mean; without one, `–` or the reason, such as `diverged k/n`."""
     mean: str = ""
     sd: str = ""
     """The spread behind `±`: the standard deviation, or half of the mean's interval."""
@@ -90,21 +90,14 @@ def words(cell: Cell | None, *, show_n: bool) -> CellText:
     if cell is None:
         return CellText()
     broken = cell.failed - cell.out_of_memory
-    counts = {State.NOT_CONVERGE: cell.diverged, State.OUT_OF_MEMORY: cell.out_of_memory, State.FAILED: broken}
-    notes: dict[str, str] = {state: f"{count}/{cell.planned} {state}" for state, count in counts.items() if count}
-    if cell.pruned:
-        notes["pruned"] = f"{cell.pruned}/{cell.planned} pruned"
-    if cell.invalidated:
-        notes[INVALIDATED] = f"{cell.invalidated}/{cell.planned} {INVALIDATED}"
-    if cell.undertrained:
-        notes["undertrained"] = f"{cell.undertrained}/{cell.planned} undertrained"
-    reasons = {**counts, State.INVALIDATED: cell.invalidated}
-    if cell.state in reasons:
-        note = ", ".join(text for state, text in notes.items() if state != cell.state)
-        return CellText(f"{cell.state} ({reasons[cell.state]}/{cell.planned})", note=note)
+    counts = {State.DIVERGED: cell.diverged, State.OUT_OF_MEMORY: cell.out_of_memory, State.FAILED: broken}
+    others = {"pruned": cell.pruned, State.INVALIDATED: cell.invalidated, "undertrained": cell.undertrained}
+    notes = {state: f"{state} {count}/{cell.planned}" for state, count in (counts | others).items() if count}
+    if cell.state in notes:
+        return CellText(notes.pop(cell.state), note=", ".join(notes.values()))
     value, metric = cell.value, cell.metric.name
     if value is None:
-        scoreless = f"{cell.completed}/{cell.planned} without a score" if cell.completed else ""
+        scoreless = f"without a score {cell.completed}/{cell.planned}" if cell.completed else ""
         return CellText("–", note=", ".join(filter(None, (scoreless, *notes.values()))), aligned=True)
     summary, selected = cell.summary, cell.shown is Shown.BEST_SEED
     spread = (summary.sd if selected else cell.half_width) if summary else None

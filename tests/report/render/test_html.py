@@ -107,7 +107,7 @@ def test_it_shows_tables_figures_and_every_run_without_the_network(quiet: Browse
     assert quiet.value("document.title") == "demo"
     assert quiet.value("document.querySelectorAll('table')[0].rows.length") == 1 + 3
     assert column_of(quiet, 1) == ["21.00", "31.00", "–"]
-    assert column_of(quiet, 3) == ["10.00", "31.00", "not converge (2/2)"]
+    assert column_of(quiet, 3) == ["10.00", "31.00", "diverged 2/2"]
     # A scatter, a forest, and two curves for each of the five cells that ran.
     assert quiet.value("document.querySelectorAll('.plots svg, .curves svg').length") == 2 + 2 * 5
     assert quiet.value("document.querySelectorAll('.run-details[id^=cell-]').length") == 6
@@ -137,7 +137,7 @@ def test_columns_are_sorted_by_keyboard_and_back(quiet: Browser, page: Path) -> 
     assert (quiet.value(order), column_of(quiet, 3)[0][:5]) == ("ascending", "10.00")
     quiet.press(" ")
     assert (quiet.value(order), column_of(quiet, 3)[0][:5]) == ("descending", "31.00")
-    assert column_of(quiet, 3)[-1] == "not converge (2/2)"
+    assert column_of(quiet, 3)[-1] == "diverged 2/2"
     quiet.press("Enter")
     assert (quiet.value(order), column_of(quiet, 3)) == (None, before)
     assert quiet.value("document.activeElement.tagName") == "BUTTON"

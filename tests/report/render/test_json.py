@@ -73,7 +73,7 @@ def test_every_place_has_all_keys_in_full_precision() -> None:
                 "row": {"kernel": "exponential"},
                 "column": {"task": "translation"},
                 "cell": "b",
-                "state": "not converge",
+                "state": "diverged",
                 "metric": "test/bleu",
                 "direction": "max",
                 "value": None,

@@ -105,10 +105,10 @@ def test_places_without_a_number_stand_over_both_of_their_columns() -> None:
     assert [line for line in lines if line.startswith(("full", "some", "hole", "memory", "gone"))] == [
         "full & 9.50 & 9.38 $\\pm$ 0.18 (2) \\\\",
         "some & 30.50 & \\phantom{0}\\phantom{0}\\phantom{0}\\phantom{0} \\phantom{0} "
-        "\\phantom{0}\\phantom{0}\\phantom{0}\\phantom{0} (1)  1/2 not converge \\\\",
+        "\\phantom{0}\\phantom{0}\\phantom{0}\\phantom{0} (1)  diverged 1/2 \\\\",
         "hole & \\textendash{} &  \\\\",
-        "memory & \\multicolumn{2}{l}{out of memory (1/1)} \\\\",
-        "gone & \\multicolumn{2}{l}{not converge (1/2), 1/2 failed} \\\\",
+        "memory & \\multicolumn{2}{l}{out of memory 1/1} \\\\",
+        "gone & \\multicolumn{2}{l}{diverged 1/2, failed 1/2} \\\\",
     ]
 
 

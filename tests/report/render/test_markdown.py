@@ -36,8 +36,8 @@ def test_a_table_with_its_title_its_caption_and_every_kind_of_place() -> None:
 
 | kernel | position none | product |
 | :--- | ---: | ---: |
-| exponential | 9.50 · 9.38 ± 0.18 (2) | 30.50 · (1) · 1/2 failed |
-| rbf | not converge (2/2) | – |
+| exponential | 9.50 · 9.38 ± 0.18 (2) | 30.50 · (1) · failed 1/2 |
+| rbf | diverged 2/2 | – |
 
 """
         + "\n\n".join(caption(table, best="Bold"))

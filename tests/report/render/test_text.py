@@ -101,17 +101,17 @@ def test_holes_divergence_failures_and_unequal_seeds_are_told_in_their_places() 
         body_of(drawn(table))
         == """\
 t: What can happen
-───────────────────────────────────────────────────
+───────────────────────────────────────────────
 approach   bleu ↑
-───────────────────────────────────────────────────
+───────────────────────────────────────────────
 full        9.50  9.38 ± 0.18 (2)
-some       30.50              (1)  1/2 not converge
-hole           –                   1/2 failed
-broke      failed (1/1)
-memory     out of memory (1/1)
-gone       not converge (2/2)
-fail        9.00              (1)  1/2 failed
-───────────────────────────────────────────────────"""
+some       30.50              (1)  diverged 1/2
+hole           –                   failed 1/2
+broke      failed 1/1
+memory     out of memory 1/1
+gone       diverged 2/2
+fail        9.00              (1)  failed 1/2
+───────────────────────────────────────────────"""
     )
 
 

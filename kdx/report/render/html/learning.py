@@ -87,4 +87,4 @@ def _best(cell: Cell, runs: Mapping[int, RunRecord]) -> tuple[float, float] | No
 def _outcomes(cell: Cell) -> str:
     """How the seeds without a score ended."""
     states = Counter(seed.outcome for seed in cell.seeds if seed.score is None)
-    return ", ".join(f"{count}/{cell.planned} {state}" for state, count in states.items())
+    return ", ".join(f"{state} {count}/{cell.planned}" for state, count in states.items())
