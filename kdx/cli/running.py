@@ -89,7 +89,12 @@ def run_plan(
         found = covered(decisions, expected_seconds(database, plan), count, deadline - time.monotonic())
         if note := what_is_left_out(budget, found, plan):
             say(f"note: {note}")
-    with progress(plan, search) as listener:
+
+    def expect() -> Mapping[str, float | None]:
+        # A search knows neither its next trials nor their cells; their time is that of the trials before.
+        return {} if search else database.persist(lambda: expected_seconds(database, plan))
+
+    with progress(plan, search, workers=count, expect=expect) as listener:
         supervisor = Supervisor(
             lambda: (search.advance() if search else plan,),
             database,
@@ -106,6 +111,8 @@ def run_plan(
         )
         with heeded_signals(supervisor):
             stopped = supervisor.run()
+        if listener.running:
+            listener.killed()
     verb = "resume" if trains else "evaluate"
     why = ""
     if budget and supervisor.out_of_time:

@@ -53,9 +53,21 @@ def first(
         (
             record(RunState.PENDING),
             Liveness.UNKNOWN,
-            (Action.CONTINUE, "from step 38: to be tried again after step 40"),
+            (Action.CONTINUE, "from its checkpoint at step 38: to be tried again after step 40"),
         ),
-        (record(RunState.INTERRUPTED), Liveness.UNKNOWN, (Action.CONTINUE, "from step 38: interrupted at step 40")),
+        (
+            record(RunState.INTERRUPTED),
+            Liveness.UNKNOWN,
+            (Action.CONTINUE, "from its checkpoint at step 38: interrupted at step 40"),
+        ),
+        (
+            record(RunState.INTERRUPTED, progress_step=1000),
+            Liveness.UNKNOWN,
+            (
+                Action.CONTINUE,
+                "from its checkpoint at step 38: interrupted at step 1000 of 1000, in the validation or test after it",
+            ),
+        ),
         (
             record(RunState.RUNNING, owner="x", lease_left=9.0),
             Liveness.UNKNOWN,
@@ -64,12 +76,12 @@ def first(
         (
             record(RunState.RUNNING, owner="x", lease_left=9.0),
             Liveness.GONE,
-            (Action.CONTINUE, "from step 38: its process is gone, at step 40"),
+            (Action.CONTINUE, "from its checkpoint at step 38: its process is gone, at step 40"),
         ),
         (
             record(RunState.RUNNING, owner="x", lease_left=-1.0),
             Liveness.UNKNOWN,
-            (Action.CONTINUE, "from step 38: its lease has lapsed, at step 40"),
+            (Action.CONTINUE, "from its checkpoint at step 38: its lease has lapsed, at step 40"),
         ),
         # A machine that slept, or whose clock was put forward.
         (
