@@ -310,6 +310,16 @@ def in_database(db: str) -> str:
     return ("" if known else f" --db {shlex.quote(db)}") + ("" if named else f" --files {shlex.quote(str(files))}")
 
 
+def resume(sweep: str, db: str, *, failed: bool = False) -> str:
+    """The command that does what is unfinished of a sweep."""
+    return f"kdx resume {shlex.quote(sweep)}{' --failed' if failed else ''}{in_database(db)}"
+
+
+def retry_failed(sweep: str, db: str) -> str:
+    """The command that does what is unfinished of a sweep, and tries its failed runs again."""
+    return resume(sweep, db, failed=True)
+
+
 def retry_cancelled(sweep: str, db: str) -> str:
     """The command that takes up the cancelled runs of a sweep again, which kdx resume leaves as they are."""
     return f"kdx retry {shlex.quote(sweep)} state=cancelled{in_database(db)}"

@@ -24,7 +24,7 @@ from rich.table import Column
 from rich.text import Text
 
 from kdx.cli.console import say
-from kdx.cli.spared import NOT_NEEDED
+from kdx.cli.spared import NOT_NEEDED, PAUSED
 from kdx.cli.wording import count_of, run_name
 from kdx.durations import in_words
 from kdx.grid.plan import Plan, PlannedRun
@@ -38,8 +38,6 @@ from kdx.tune.search import Searching
 
 EVERY = 60.0
 """Seconds between two lines on the whole sweep, where there is no display."""
-PAUSED = "paused"
-"""What is counted instead of the state of a run that is not begun since others of its cell failed alike."""
 MOST_NAMED = 4
 """Active runs that such a line names."""
 FORECAST_EVERY = 1.0, 60.0
@@ -216,7 +214,9 @@ class Lines:
         usual = fmean(known)
         if self.search is not None:
             return self.search.runs_left * usual / self.workers
-        here, elsewhere, waiting = [], [], []
+        here: list[float] = []
+        elsewhere: list[float] = []
+        waiting: list[float] = []
         for key, decision in self.decisions.items():
             if decision.action in (Action.START, Action.CONTINUE, Action.WAIT):
                 rest = (self.expected.get(decision.run.cell.id) or usual) * (1.0 - self._done(decision))

@@ -19,8 +19,9 @@ from kdx.cli.options import (
     PairedAr,
     TableFormat,
     Tables,
-    in_database,
+    resume,
     retry_cancelled,
+    retry_failed,
 )
 
 if TYPE_CHECKING:
@@ -180,7 +181,6 @@ def _write(
 
 def _closing(sweep: "SweepRecord", tables: "tuple[Table, ...]", db: str) -> str:
     """The last line: counts of cells, each counted once, and the next command."""
-    import shlex
     from collections import Counter
 
     from kdx.report.selection.cells import State
@@ -195,16 +195,13 @@ def _closing(sweep: "SweepRecord", tables: "tuple[Table, ...]", db: str) -> str:
     counts += [f"{holes} hole{'s' if holes > 1 else ''}"] if holes else []
     records = {key: record for one in tables for key, record in one.layout.records.items()}
     following = ""
-
-    def resumed(option: str) -> Callable[[str], str]:
-        return lambda name: f"kdx resume {shlex.quote(name)}{option}{in_database(db)}"
-
     for command, left in (
-        (resumed(""), [cell for cell in cells if cell.unfinished > cell.cancelled]),
-        (resumed(" --failed"), [cell for cell in cells if cell.failed]),
-        (lambda name: retry_cancelled(name, db), [cell for cell in cells if cell.cancelled]),
+        # What is left of a cell with failed runs may be paused.
+        (resume, [cell for cell in cells if cell.unfinished > cell.cancelled and not cell.failed]),
+        (retry_failed, [cell for cell in cells if cell.failed]),
+        (retry_cancelled, [cell for cell in cells if cell.cancelled]),
     ):
         if left and not following:
             of = {name for cell in left for name in records[cell.id].sweeps or names(sweep)}
-            following = f"; next: {' && '.join(command(name) for name in names(sweep) if name in of)}"
+            following = f"; next: {' && '.join(command(name, db) for name in names(sweep) if name in of)}"
     return f"{len(cells)} cell{'' if len(cells) == 1 else 's'}: {', '.join(counts)}{following}"

@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import FrameType
 
 from kdx.cli.console import never_wait_for_readers, say
-from kdx.cli.options import in_database, retry_cancelled
+from kdx.cli.options import in_database, retry_cancelled, retry_failed
 from kdx.cli.progress import progress
 from kdx.cli.wording import count_of, what_is_left_out
 from kdx.durations import in_words
@@ -25,6 +25,7 @@ from kdx.run_options import RunOptions
 from kdx.store.database import Database
 from kdx.store.find import name_of, sweep_named
 from kdx.store.recording import register
+from kdx.store.records import RunState
 from kdx.sweep.budget import Budget, covered, read_budget
 from kdx.sweep.decisions import decisions_in
 from kdx.sweep.forecast import makespan
@@ -122,12 +123,13 @@ def run_plan(
     name = name_of(database, sweep_id) or plan.name  # it may have been renamed meanwhile
     again = again or f"kdx {verb} {shlex.quote(name)}{in_database(db)}"
     if search is None:
-        return _close(listener.counts, listener.evaluations, stopped, name, db, again, why)
+        failed = max((run for run, state in listener.ended_here.items() if state is RunState.FAILED), default=None)
+        return _close(listener.counts, listener.evaluations, stopped, name, db, again, why, failed)
     if stopped is None:
         paused = sorted({str(pause) for pause in listener.pauses})
         if paused:
-            failed = f"kdx resume {shlex.quote(name)} --failed{in_database(db)}"
-            say(f"{listener.whole_in_words()}; paused: {'; '.join(paused)}; try them again with: {failed}")
+            again = retry_failed(name, db)
+            say(f"{listener.whole_in_words()}; paused: {'; '.join(paused)}; try them again with: {again}")
         return FAILED if paused else 0
     say(f"{listener.whole_in_words()}; {why}go on with: {again}")
     return 128 + stopped
@@ -304,12 +306,14 @@ def _close(
     db: str,
     again: str,
     why: str = "",
+    failed: int | None = None,
 ) -> int:
     """Writes the last line, with counts of runs and the next command, and returns the exit code.
 
     Args:
         again: the command that goes on.
         why: it was stopped, where that was no signal.
+        failed: a run that failed here, whose log is suggested.
     """
     summary = f"{count_of(sum(counts.values()), 'run')}: " + ", ".join(
         f"{count} {state}" for state, count in counts.items()
@@ -322,7 +326,8 @@ def _close(
         say(f"{summary}; {why}go on with: {again}")
         return 128 + stopped
     if counts.get("failed"):
-        say(f"{summary}; try them again with: kdx resume {name} --failed{options}")
+        logs = f"see why with: kdx logs {failed}{options}; " if failed is not None else ""
+        say(f"{summary}; {logs}try them again with: {retry_failed(sweep, db)}")
         return FAILED
     if evaluations.get("failed") or evaluations.get("to make"):
         say(f"{summary}; try them again with: kdx evaluate {name} --failed{options}")

@@ -104,7 +104,7 @@ def decide(
             reason = f"{reason}; {why}"
         pause = paused.get(run.cell.id) if action is Action.START else None
         if pause:
-            action, reason = Action.SKIP, f"paused: {pause}; kdx retry SWEEP --failed tries them again"
+            action, reason = Action.SKIP, f"paused: {pause}; kdx resume SWEEP --failed tries them again"
         decisions.append(Decision(run, record, action, reason, missing, failed, asked=len(asked), pause=pause))
     return tuple(decisions)
 

@@ -154,7 +154,7 @@ def test_of_a_paused_cell_nothing_is_begun_and_what_is_under_way_goes_on(recorde
         assert first.action is Action.SKIP
         assert first.reason == (
             "paused: 2 runs of its cell failed alike: ValueError in weight (my_kernels.py); "
-            "kdx retry SWEEP --failed tries them again"
+            "kdx resume SWEEP --failed tries them again"
         )
 
 
