@@ -51,7 +51,8 @@ def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> Iter
     shown = [_table(table, f"table-{index}") for index, table in enumerate(tables, 1)]
     # An evaluation has no curves of its own.
     trained = {key: one for key, one in cells.items() if key not in layouts[key].evaluations}
-    groups = figures_of_curves(trained, runs, curves)
+    baselines = {table.layout.places[one.against].id for table in tables if table.baseline for one in table.differences}
+    groups = figures_of_curves(trained, runs, curves, baselines)
     sections = [{"id": one["id"], "title": one["name"]} for one in shown]
     sections += [{"id": "curves", "title": "Learning curves"}] if groups else []
     sections += [{"id": "runs", "title": "Runs"}] if cells else []
