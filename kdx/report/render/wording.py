@@ -36,6 +36,7 @@ class CellText:
     score: str = ""
     """The selected test score or the mean; without one, `–` or the reason, such as `diverged k/n`."""
     mean: str = ""
+    """The mean beside a selected score."""
     sd: str = ""
     """The spread behind `±`: the standard deviation, or half of the mean's interval."""
     n: str = ""
@@ -43,6 +44,11 @@ class CellText:
     """Why some seeds have no score, such as `1/3 failed`."""
     aligned: bool = False
     """Whether `score` lines up with the numbers of its column."""
+
+    @property
+    def marks_mean(self) -> bool:
+        """Whether a mark stands at the mean beside the score, and not at the score; none stands at a ∞."""
+        return self.mean not in ("", "nan", "∞", "-∞")
 
 
 def rounded(value: float, metric: str) -> str:
@@ -69,6 +75,15 @@ def interval(bounds: tuple[float, float], metric: Metric | str) -> str:
     """An interval of scores, or of differences of a metric."""
     low, high = (rounded(one, metric) if isinstance(metric, str) else difference(one, metric) for one in bounds)
     return f"{low} to {high}".replace("-", "−")
+
+
+def correction(table: Table) -> str:
+    """How the p-values of a table's differences are corrected."""
+    number = next((group.comparisons for group in table.groups), 0)
+    if table.baseline:
+        return f"two-sided, Holm's correction over {number} difference{'' if number == 1 else 's'}"
+    # The best was chosen by the same runs.
+    return f"one-sided, of being no worse, times {number} comparison{'' if number == 1 else 's'} with the best"
 
 
 def _with_sign(value: float, text: str) -> str:
@@ -111,21 +126,28 @@ def words(cell: Cell | None, *, show_n: bool) -> CellText:
     )
 
 
-def beside_scores(parts: Sequence[CellText], blank: str = " ") -> list[str]:
-    """The text to the right of the score in each place of a column: mean, spread, n and note.
+def means(parts: Sequence[CellText], blank: str = " ") -> list[str]:
+    """The mean beside the score in each place of a column, in one width; empty where the column has none.
 
     Args:
         blank: pads numbers so that they line up; it is as wide as a digit.
     """
-    mean, sd, n = (
-        max((len(getattr(part, name)) for part in parts if part.aligned), default=0) for name in ("mean", "sd", "n")
-    )
+    width = max((len(part.mean) for part in parts), default=0)
+    return [part.mean.rjust(width, blank) if part.aligned else "" for part in parts]
+
+
+def beside_scores(parts: Sequence[CellText], blank: str = " ") -> list[str]:
+    """The text to the right of the score, and of the mean, in each place of a column: spread, n and note.
+
+    Args:
+        blank: see `means`.
+    """
+    sd, n = (max((len(getattr(part, name)) for part in parts if part.aligned), default=0) for name in ("sd", "n"))
 
     def beside(part: CellText) -> str:
         if not part.aligned:
             return part.note
-        parts = [part.mean.rjust(mean, blank)] * bool(mean)
-        parts += [f"{'±' if part.sd else blank} {part.sd.rjust(sd, blank)}"] * bool(sd)
+        parts = [f"{'±' if part.sd else blank} {part.sd.rjust(sd, blank)}"] * bool(sd)
         parts += [part.n.rjust(n, blank)] * bool(n)
         return f"{' '.join(parts)}{f'  {part.note}' if part.note else ''}".rstrip()
 
@@ -163,11 +185,11 @@ def column_headers(layout: Layout) -> list[tuple[str, ...]]:
 
 
 _SIGNS = {Mark.NOT_DISTINGUISHABLE: "†", Mark.UNTESTED: "‡"}
-"""Mark → the sign behind a score that is not the best."""
+"""Mark → the sign behind a mean that is not the best."""
 
 
 def sign(mark: Mark | None) -> str:
-    """The sign behind a score that is not the best, † or ‡; empty where there is none."""
+    """The sign behind a mean that is not the best, † or ‡; empty where there is none."""
     return _SIGNS.get(mark, "") if mark else ""
 
 
@@ -276,11 +298,11 @@ def _spread(table: Table, group: Group) -> str:
     if group.spread is None or alone is None:
         return ""
     low, usual, high = (difference(one, group.metric).lstrip("+") for one in group.spread)
-    unit = "nats" if group.metric.in_nats else group.metric.unit
     among = "" if len(table.groups) == 1 else f" ({_name(table, group)})"
     line = (
-        f"Spread over seeds{among}: standard deviations from {low} to {high} {unit}, root mean square {usual}; in one "
-        f"comparison alone, the smallest difference that two such cells can show is {_size(alone, group.metric)}."
+        f"Spread over seeds{among}: standard deviations from {low} to {high} {group.metric.scale}, root mean square "
+        f"{usual}; in one comparison alone, the smallest difference that two such cells can show is "
+        f"{_size(alone, group.metric)}."
     )
     effect = group.seed_effect
     if effect is not None:

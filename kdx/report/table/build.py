@@ -143,7 +143,7 @@ def _legend(found: Comparisons, comparable: Sequence[ComparableCells], rule: See
     columns = [column for group in comparable for column in {column for _, column in group.cells}]
     among = "" if len(columns) == len(set(columns)) else ", among cells whose numbers compare"
     many = f"{found.with_best} comparison{'' if found.with_best == 1 else 's'}"
-    test = "t over all looks" if rule else "Welch's t"
+    test = "t over all looks" if rule else "t with cautious degrees of freedom"
     meanings = {
         Mark.BEST: f"best mean of its column{among}",
         Mark.NOT_DISTINGUISHABLE: "may be the best as well: with 95% confidence the best of each column is among those "

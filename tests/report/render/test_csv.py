@@ -48,8 +48,19 @@ def test_one_row_a_cell_with_its_factors_and_its_numbers_in_full() -> None:
             "better_by",
             "better_by_low",
             "better_by_high",
+            "better_by_unit",
         ),
-        *("p_corrected", "effect", "margin", "p_equivalent", "sentences_better_by", "sentences_p", "cell"),
+        *(
+            "p",
+            "p_corrected",
+            "p_correction",
+            "effect",
+            "margin",
+            "p_equivalent",
+            "sentences_better_by",
+            "sentences_p",
+            "cell",
+        ),
         *("published", "published_state"),
     ]
     assert (first["kernel"], first["norm"], first["task"]) == ("rbf", "pre", "translation")
@@ -59,6 +70,11 @@ def test_one_row_a_cell_with_its_factors_and_its_numbers_in_full() -> None:
     assert (second["against"], second["n"], second["near_best"]) == ("rbf", "2", "1")
     assert float(second["better_by_low"]) < float(second["better_by"]) < float(second["better_by_high"])
     assert float(second["p_corrected"]) > 0.05
+    assert second["p_correction"] == "one-sided, of being no worse, times 1 comparison with the best"
+    assert float(second["p"]) == pytest.approx(2 * float(second["p_corrected"]))
+    assert (first["better_by_unit"], second["better_by_unit"]) == ("", "bleu")
+    perplexities = [cell("a", "prediction", kernel="rbf"), cell("b", "prediction", kernel="exponential")]
+    assert written(sweep(perplexities, runs, axes=["kernel"]))[0]["better_by_unit"] == "nats"
 
 
 def test_a_place_without_a_score_is_empty_and_says_why() -> None:
@@ -169,7 +185,8 @@ def test_claims_have_one_row_a_comparison() -> None:
     assert len(rows) >= len(paper.claims)
     assert list(rows[0]) == [
         *("paper", "claim", "statement", "setting", "claim_verdict", "claim_confounded_by", "a", "b", "where"),
-        *("expected", "margin", "metric", "n", "better_by", "better_by_low", "better_by_high", "verdict"),
+        *("expected", "margin", "metric", "n", "better_by", "better_by_low", "better_by_high"),
+        *("better_by_unit", "verdict"),
         *("confounded_by", "more_seeds"),
     ]
     assert all(row["verdict"] in ("holds", "does not hold", "cannot tell") for row in rows)

@@ -142,17 +142,19 @@ def test_differences_from_a_baseline() -> None:
     low, high = stats.t(df, value, error).interval(0.95)
     # Hedges' correction, 1 − 3 / (4 · df − 1) as an approximation.
     effect = value / sqrt((np.var(RBF, ddof=1) + np.var(EXP, ddof=1)) / 2) * (1 - 3 / (4 * df - 1))
-    assert found.headers == ("kernel", "mean", "better by", "95% interval", "p", "effect", "n")
-    ((kernel, mean, gain, expected, p, size, n),) = found.rows
+    assert found.headers == ("kernel", "mean", "better by", "95% interval", "p", "corrected p", "effect", "n")
+    ((kernel, mean, gain, expected, p, corrected, size, n),) = found.rows
     assert mean == f"{np.mean(RBF):.2f}"
     assert (kernel, gain, p, n) == ("rbf", "+0.65", f"{2 * stats.t.sf(value / error, df):.3f}", "4")
+    assert corrected == p, "of one difference"
     # A true minus, and the sign of a difference.
     assert expected == f"{low:+.2f} to {high:+.2f}".replace("-", "−")
     assert float(size) == pytest.approx(effect, abs=0.02)
     assert found.notes == (
         "better by: difference of the means, positive where the cell is better than the one it stands against.",
-        "p: Welch's t from the spread of these two cells alone; two-sided, Holm's correction over 1 difference.",
-        "95% interval: of each difference alone, not corrected.",
+        "95% interval, p: of each difference alone, two-sided, not corrected; t from the spread of these two cells "
+        "alone, with cautious degrees of freedom.",
+        "corrected p: two-sided, Holm's correction over 1 difference.",
         "effect: in standard deviations over seeds (Hedges' g).",
     )
 
@@ -166,11 +168,16 @@ def test_differences_from_the_best_name_it_by_what_is_other() -> None:
     found = named(made(RBF, EXP, POLY), "t: differences from the best of the column")
     assert found.headers[:2] == ("kernel", "against")
     assert [row[:3] for row in found.rows] == [("exponential", "rbf", "−0.65"), ("polynomial", "rbf", "−10.05")]
-    assert column(found, "p")[1] == "< 0.001"
-    assert found.notes[1].endswith("that it is no worse, one-sided, times 2 comparisons with the best.")
-    assert "95% interval: of each difference alone, not corrected." in found.notes
+    assert column(found, "p")[1] == column(found, "corrected p")[1] == "< 0.001"
+    for interval, p in zip(column(found, "95% interval"), column(found, "p"), strict=True):
+        assert ("+" in interval) is (p[0] == "0" and float(p) >= 0.05), "the two never contradict each other"
+    assert found.notes[2].endswith(
+        "one-sided, of being no worse, times 2 comparisons with the best; the marks rest on it."
+    )
     alone = named(made(RBF, EXP), "t: differences from the best of the column")
-    assert alone.notes[1].endswith("that it is no worse, one-sided, times 1 comparison with the best.")
+    assert alone.notes[2].endswith("times 1 comparison with the best; the marks rest on it.")
+    two_sided, one_sided = (float(column(alone, name)[0]) for name in ("p", "corrected p"))
+    assert two_sided == pytest.approx(2 * one_sided, abs=0.0015)
 
 
 def test_perplexities_differ_in_nats_beside_which_their_ratio_stands() -> None:
@@ -213,7 +220,7 @@ def test_a_margin_tells_what_is_equal_within_it() -> None:
 
 def test_what_cannot_be_told_is_a_dash() -> None:
     table = made([1.0], [2.0], baseline={"kernel": "rbf"}, margin={"bleu": 1.0})
-    assert named(table, "Differences").rows == (("exponential", "2.00", "–", "–", "–", "–", "1", "–"),)
+    assert named(table, "Differences").rows == (("exponential", "2.00", "–", "–", "–", "–", "–", "1", "–"),)
 
 
 def test_resampled_sentences_are_told_beside_seeds() -> None:
@@ -307,16 +314,17 @@ def test_a_claim_is_told_with_its_verdict_its_setting_and_what_it_rests_on() -> 
     value, error, df = welch(RBF, EXP)
     low, high = stats.t(df, value, error).interval(0.95)
     assert found.title == f"A1: cannot tell ({SETTING}): It works."
-    assert found.headers == ("a over b", "expected", "a better by", "95% interval", "n", "verdict", "more seeds")
+    assert found.headers == ("a over b", "expected", "a better by", "interval", "n", "verdict", "more seeds")
     (row,) = found.rows
     assert row[:3] == ("rbf over exponential", "better", "+0.65")
-    assert row[3] == f"{low:+.2f} to {high:+.2f}".replace("-", "−")
+    assert row[3] == f"{low:+.2f} to {high:+.2f} (95%)".replace("-", "−")
     assert row[4:6] == ("4", "cannot tell") and int(row[6]) > 0
     assert found.names == 2
     assert found.notes == (
         "Source: Sec. 1.",
-        "Differences of means, Welch's t from the spread of these cells alone, over seeds alone; decided at 95%, since "
-        "contrasts share 5%; more seeds: for a decision with probability 0.8 if the difference stays.",
+        "Differences of means, t from the spread of these cells alone, with cautious degrees of freedom, over seeds "
+        "alone; decided at 95%, since contrasts share 5%; more seeds: for a decision with probability 0.8 if the difference "
+        "stays.",
     )
 
 
@@ -346,7 +354,7 @@ def test_a_claim_about_perplexities_is_told_in_nats() -> None:
     cells = [cell(kernel, "prediction", kernel=kernel) for kernel in KERNELS[:2]]
     found = answered(contrast(), cells=cells)
     assert found.rows[0][2] == f"{np.mean(np.log(EXP)) - np.mean(np.log(RBF)):+.3f}".replace("-", "−")
-    assert found.notes[1].startswith("Differences of means, of perplexities in nats, Welch's t")
+    assert found.notes[1].startswith("Differences of means, of perplexities in nats, t from")
 
 
 @pytest.mark.parametrize(
@@ -376,7 +384,8 @@ def test_parts_that_share_the_chance_of_an_error_tell_at_what_level_they_are_dec
     chances = [contrast("no-worse", margin=x) for x in (1, 2, 3)]
     assert decided(*chances[:2], any=True) == decided(*chances[:2], any=False) == "95% and 97.5%"
     assert decided(*chances, any=True) == "95% and 98.33%"
-    assert answered(*chances, any=True).headers[3] == "95% interval", "which is that of the difference alone"
+    # A one-sided test of 1.67% uses the interval of 96.67%.
+    assert [text.rpartition("(")[2] for text in column(answered(*chances, any=True), "interval")] == ["96.67%)"] * 3
 
 
 def test_divergence_is_told_as_rates() -> None:

@@ -13,6 +13,7 @@ from kdx.report.render.wording import (
     column_headers,
     difference,
     interval,
+    means,
     probability,
     rounded,
     sign,
@@ -238,8 +239,8 @@ def test_the_marks_are_explained_where_they_stand() -> None:
     runs = [*seeded("rbf", 30.0, 31.0), *seeded("exponential", 30.1, 31.0), *seeded("linear", 40.0)]
     assert below(cells, runs)[0].endswith(
         "*: best mean of its column; †: may be the best as well: with 95% confidence the best of each column is "
-        "among those so marked and the bold one (Hsu 1984; Welch's t, 1 comparison); ‡: not compared "
-        "with it: a single seed, or a score that is not finite, has no spread to judge by."
+        "among those so marked and the bold one (Hsu 1984; t with cautious degrees of freedom, 1 comparison); "
+        "‡: not compared with it: a single seed, or a score that is not finite, has no spread to judge by."
     )
 
 
@@ -310,12 +311,8 @@ def test_a_word_that_does_not_speak_for_itself_takes_its_factors_name() -> None:
 def test_what_stands_beside_the_scores_of_a_column_lines_up() -> None:
     parts = [CellText("9.5", "9.38", "0.18", "(2)", aligned=True), CellText("30.5", "120.00", n="(12)", aligned=True)]
     parts += [CellText("failed 1/1", note="why"), CellText("1.0", "1.00", "1.00", "(1)", "failed 1/2", aligned=True)]
-    assert beside_scores(parts) == [
-        "  9.38 ± 0.18  (2)",
-        "120.00        (12)",
-        "why",
-        "  1.00 ± 1.00  (1)  failed 1/2",
-    ]
+    assert means(parts) == ["  9.38", "120.00", "", "  1.00"]
+    assert beside_scores(parts) == ["± 0.18  (2)", "       (12)", "why", "± 1.00  (1)  failed 1/2"]
     assert beside_scores([CellText("1.0", aligned=True), CellText()]) == ["", ""]
 
 

@@ -206,7 +206,7 @@ def test_what_is_worse_than_the_best_is_corrected_for_those_compared_in_all_colu
         assert one.p == pytest.approx(min(1.0, 4 * welch(scores[one.at], scores[one.against], sides=1)))
         assert (made.marks.get(one.at) is Mark.NOT_DISTINGUISHABLE) is (one.p is not None and one.p >= 0.05)
     meaning = made.legend[Mark.NOT_DISTINGUISHABLE]
-    assert "with 95% confidence" in meaning and "Welch's t, 4 comparisons" in meaning
+    assert "with 95% confidence" in meaning and "t with cautious degrees of freedom, 4 comparisons" in meaning
 
 
 def test_a_baseline_corrects_for_its_own_comparisons_and_leaves_the_marks_as_they_are() -> None:
@@ -220,7 +220,9 @@ def test_a_baseline_corrects_for_its_own_comparisons_and_leaves_the_marks_as_the
 
 def test_a_single_rival_is_compared_once_without_a_correction() -> None:
     made = table(kernels=("rbf", "exponential"))
-    assert made.legend[Mark.NOT_DISTINGUISHABLE].endswith("(Hsu 1984; Welch's t, 1 comparison)")
+    assert made.legend[Mark.NOT_DISTINGUISHABLE].endswith(
+        "(Hsu 1984; t with cautious degrees of freedom, 1 comparison)"
+    )
     (one,) = made.differences
     assert one.p == pytest.approx(welch(EXP, RBF, sides=1))
 

@@ -31,7 +31,7 @@ def _claim(claim: Claim, found: SettingVerdict, *, first: bool) -> Listing:
                 _contrast(one.contrast) + (f" ({words})" if words else ""),
                 _expected(one.contrast),
                 difference(one.estimate.value, one.metric) if one.estimate else "–",
-                interval(one.interval, one.metric) if one.interval else "–",
+                _interval(one) if one.estimate else "–",
                 str(one.n),
                 str(one.verdict),
                 _more(one),
@@ -42,11 +42,21 @@ def _claim(claim: Claim, found: SettingVerdict, *, first: bool) -> Listing:
     return Listing(
         title=f"{claim.id}: {found}{at}: {claim.statement}",
         key=(claim.id, *found.setting.values()),
-        headers=("a over b", "expected", "a better by", "95% interval", "n", "verdict", "more seeds"),
+        headers=("a over b", "expected", "a better by", "interval", "n", "verdict", "more seeds"),
         names=2,
         rows=tuple(rows),
         notes=(*notes, *dict.fromkeys(_remarks(found))),
     )
+
+
+def _interval(one: ContrastOutcome) -> str:
+    """The interval that decides, or would, with its level."""
+    assert one.estimate and one.metric
+    error = one.errors.does_not_hold if one.verdict is Verdict.DOES_NOT_HOLD else one.errors.holds
+    # A one-sided test uses the interval that leaves out as much at one end as the two-sided one does at both.
+    one_sided = one.verdict is not Verdict.DOES_NOT_HOLD and one.contrast.expect is not Expect.BETTER
+    level = 1 - (2 * error if one_sided else error)
+    return f"{interval(one.estimate.interval(level), one.metric)} ({100 * level:.4g}%)"
 
 
 def _contrast(contrast: Contrast) -> str:
@@ -95,8 +105,8 @@ def _remarks(found: SettingVerdict) -> Iterator[str]:
         nats = any(one.metric and one.metric.in_nats for one in tested)
         levels = sorted({1 - error for one in tested for error in one.errors})
         yield (
-            f"Differences of means{', of perplexities in nats' if nats else ''}, Welch's t from the spread of these "
-            f"cells alone, over {' or '.join(errors)}; decided at "
+            f"Differences of means{', of perplexities in nats' if nats else ''}, t from the spread of these "
+            f"cells alone, with cautious degrees of freedom, over {' or '.join(errors)}; decided at "
             f"{' and '.join(f'{100 * level:.4g}%' for level in levels)}, since contrasts share 5%; more seeds: for a "
             "decision with probability 0.8 if the difference stays."
         )
