@@ -323,8 +323,8 @@ def test_a_claim_is_told_with_its_verdict_its_setting_and_what_it_rests_on() -> 
     assert found.notes == (
         "Source: Sec. 1.",
         "Differences of means, t from the spread of these cells alone, with cautious degrees of freedom, over seeds "
-        "alone; decided at 95%, since contrasts share 5%; more seeds: for a decision with probability 0.8 if the difference "
-        "stays.",
+        "alone; decided at 95%, since contrasts share 5%; more seeds: for a decision with probability 0.8 if the "
+        "difference stays.",
     )
 
 
