@@ -334,6 +334,20 @@ def in_database_with_parts(db: str, database: "Database", sweep: str, parts: Pat
     return f" --parts {shell_word(shown) if known else 'FOLDER'}{in_database(db)}"
 
 
+def resume(sweep: str, where: str) -> str:
+    """The command that does what is unfinished of a sweep.
+
+    Args:
+        where: of `in_database_with_parts`.
+    """
+    return kdx_command("resume", sweep, options=where)
+
+
+def retry_failed(sweep: str, where: str) -> str:
+    """The command that does what is unfinished of a sweep, and tries its failed runs again."""
+    return kdx_command("resume", sweep, options=f" --failed{where}")
+
+
 def retry_cancelled(sweep: str, where: str) -> str:
     """The command that takes up the cancelled runs of a sweep again, which kdx resume leaves as they are.
 

@@ -3,13 +3,28 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from math import inf
+from statistics import fmean
 
-from rich.progress import TaskID
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Column
+from rich.text import Text
 
 from kdx.cli.console import say
-from kdx.cli.spared import NOT_NEEDED
+from kdx.cli.spared import NOT_NEEDED, PAUSED
 from kdx.cli.wording import count_of, run_name
 from kdx.durations import in_words
 from kdx.grid.plan import Plan, PlannedRun
@@ -17,23 +32,47 @@ from kdx.sanitize import sanitize_lines
 from kdx.store.records import FINAL, OVER, RunRecord, RunState
 from kdx.sweep.decide import Action, Decision
 from kdx.sweep.failing import Pause
+from kdx.sweep.forecast import makespan
+from kdx.sweep.pace import Pace
 from kdx.tune.search import Searching
 
 EVERY = 60.0
 """Seconds between two lines on the whole sweep, where there is no display."""
-PAUSED = "paused"
-"""What is counted instead of the state of a run that is not begun since others of its cell failed alike."""
 MOST_NAMED = 4
 """Active runs that such a line names."""
+FORECAST_EVERY = 1.0, 60.0
+"""Seconds between two readings of how long runs take: at least, and at most."""
+
+Expect = Callable[[], Mapping[str, float | None]]
+"""Returns cell id → how many seconds a run of the cell takes, None if unknown."""
 
 
 class Lines:
     """A listener that writes one line for each event."""
 
-    def __init__(self, plan: Plan | None, search: Searching | None = None) -> None:
-        """Takes the plan that is run; None: whatever plans there are, which others announce."""
+    def __init__(
+        self,
+        plan: Plan | None,
+        search: Searching | None = None,
+        *,
+        workers: int = 1,
+        expect: Expect = dict,
+    ) -> None:
+        """Start with no events.
+
+        Args:
+            plan: the plan that is run; None: whatever plans there are, which others announce.
+            workers: how many runs go at a time.
+            expect: reads how long runs take.
+        """
         self.plan = plan
         self.search = search
+        self.workers = workers
+        self.expect = expect
+        self.expected: Mapping[str, float | None] = {}
+        self._forecasts = Pace(*FORECAST_EVERY)
+        self.decisions: dict[tuple[str, int], Decision] = {}
+        """The last decision on each run that has not ended since."""
         self.total = 0
         """Number of runs."""
         self.counts: dict[str, int] = {}
@@ -47,8 +86,6 @@ class Lines:
         self.steps: dict[tuple[str, int], tuple[PlannedRun, int, float]] = {}
         """Active run → its last step, and the loss of that step."""
         self.said = time.monotonic()
-        self.reasons: dict[tuple[str, int], str] = {}
-        """Run that had been started before → from where it continues."""
         self.ended_here: dict[int, RunState] = {}
         """Run → the state in which it ended last."""
         self.why_left: set[str] = set()
@@ -67,11 +104,10 @@ class Lines:
         if len(needed) < len(decisions):
             self.counts[NOT_NEEDED] = len(decisions) - len(needed)
         self.evaluations = evaluation_counts(decisions)
-        self.reasons = {
-            decision.run.key: decision.reason
-            for decision in decisions
-            if decision.record and decision.record.attempt and decision.action is not Action.SKIP
-        }
+        self.decisions = {decision.run.key: decision for decision in needed}
+        if not self.expected or self._forecasts.due:
+            with self._forecasts.keep():
+                self.expected = self.expect()
         self.total = len(decisions)
         left = Counter(decision.left for decision in decisions if decision.left)
         for why, count in left.items():
@@ -92,8 +128,8 @@ class Lines:
 
     def started(self, run: PlannedRun, attempt: int) -> None:
         self.running[run.key] = time.monotonic()
-        details = ", ".join((f"attempt {attempt}", *filter(None, [self.reasons.get(run.key)])))
-        self.note(f"started {run_name(run)}" + (f" ({details})" if attempt > 1 else ""))
+        reason = f", {self.decisions[run.key].reason}" if run.key in self.decisions else ""
+        self.note(f"started {run_name(run)}" + (f" (attempt {attempt}{reason})" if attempt > 1 else ""))
 
     def progressed(self, run: PlannedRun, step: int, loss: float) -> None:
         """Now and then writes one line on the whole sweep."""
@@ -117,7 +153,7 @@ class Lines:
         ]
         if len(active) > MOST_NAMED:
             active[MOST_NAMED - 1 :] = [f"and {len(active) - MOST_NAMED + 1} more"]
-        left = self.left(len(self.steps))
+        left = self.left()
         time_left = f"; about {in_words(left)} left" if left is not None else ""
         return f"{self.whole_in_words()}, {len(self.steps)} running{time_left}: {'; '.join(active)}"
 
@@ -128,6 +164,7 @@ class Lines:
         """Writes how a run ended, with its scores or the reason."""
         took = time.monotonic() - self.running.pop(run.key, time.monotonic())
         self.steps.pop(run.key, None)
+        self.decisions.pop(run.key, None)
         self.ended_here[record.id] = record.state
         if record.state in FINAL:
             self.seconds.append(took)
@@ -156,6 +193,12 @@ class Lines:
     def stopping(self) -> None:
         self.note("stopping at the next safe point; once more ends at once")
 
+    def killed(self) -> None:
+        """Count as interrupted the runs that a second Ctrl-C has ended, which could not record it themselves."""
+        of_training = sum(self.decisions[key].action is not Action.EVALUATE for key in self.running)
+        killed = min(of_training, self.counts.get("running", 0))
+        self.counts = dict(Counter(self.counts) - Counter(running=killed) + Counter(interrupted=killed))
+
     def hung(self, run: PlannedRun, seconds: float) -> None:
         self.note(f"{run_name(run)} gave no sign of life for {seconds:.0f} s: ending it; its log.txt has the stacks")
 
@@ -163,75 +206,152 @@ class Lines:
         """Writes one line to stderr."""
         say(text)
 
-    def left(self, workers: int) -> float | None:
-        """Seconds to the end, from the mean duration of the ended runs; None before the first."""
-        unfinished = sum(self.counts.get(state, 0) for state in ("pending", "running", "interrupted"))
-        if self.search is not None:
-            unfinished = self.search.runs_left
-        if not self.seconds:
+    def left(self) -> float | None:
+        """Seconds until the last run ends, if each takes as long as similar runs took; None if that is unknown."""
+        known = [seconds for seconds in self.expected.values() if seconds is not None] or self.seconds
+        if not known:
             return None
-        return unfinished * sum(self.seconds) / len(self.seconds) / max(workers, 1)
+        usual = fmean(known)
+        if self.search is not None:
+            return self.search.runs_left * usual / self.workers
+        here: list[float] = []
+        elsewhere: list[float] = []
+        waiting: list[float] = []
+        for key, decision in self.decisions.items():
+            if decision.action in (Action.START, Action.CONTINUE, Action.WAIT):
+                rest = (self.expected.get(decision.run.cell.id) or usual) * (1.0 - self._done(decision))
+                at_work = decision.action is Action.WAIT and not decision.awaits_look
+                (here if key in self.running else elsewhere if at_work else waiting).append(rest)
+        return makespan([*here, *elsewhere, *waiting], self.workers + len(elsewhere))
+
+    def _done(self, decision: Decision) -> float:
+        """The share of its steps that a run has done, or from which it will resume."""
+        step, record = 0, decision.record
+        if decision.run.key in self.steps:
+            step = self.steps[decision.run.key][1]
+        elif record and decision.action is Action.WAIT:
+            step = record.progress_step
+        elif record and decision.action is Action.CONTINUE:
+            step = record.checkpoint_step or 0
+        return min(1.0, step / decision.run.cell.spec.training.steps)
+
+
+class _Bars(Progress):
+    """Bars that leave the last columns of the terminal free.
+
+    A terminal echoes `^C` behind the last bar. On a line that is full it would begin another line, of which rich does
+    not know, and a copy of the first bar would stay above.
+    """
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        yield _Narrower(self.make_tasks_table(self.tasks))
+
+
+@dataclass(frozen=True)
+class _Narrower:
+    """Something with a few free columns to its right, in which nothing is written, not even spaces."""
+
+    shown: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from console.render(self.shown, options.update(width=options.max_width - len("^C^C")))
+
+
+class _Status(ProgressColumn):
+    """What a bar says beside its numbers, asked for at each refresh so that a remaining time counts down."""
+
+    def render(self, task: Task) -> Text:
+        return Text(task.fields["status"]())
 
 
 class Live(Lines):
     """A listener with a display at the foot of the terminal: the whole sweep, then a line for each active run."""
 
-    def __init__(self, plan: Plan | None, search: Searching | None = None) -> None:
-        super().__init__(plan, search)
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-        from rich.table import Column
-
+    def __init__(
+        self,
+        plan: Plan | None,
+        search: Searching | None = None,
+        *,
+        workers: int = 1,
+        expect: Expect = dict,
+    ) -> None:
+        super().__init__(plan, search, workers=workers, expect=expect)
         self.console = Console(stderr=True)
-        self.bars = Progress(
+        self.bars = _Bars(
             # On a narrow terminal the name is cut, not the numbers.
             TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
             BarColumn(bar_width=12),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[status]}", markup=False),
+            _Status(),
             TimeElapsedColumn(),
             console=self.console,
             refresh_per_second=4,
             expand=True,
         )
         name, runs = (plan.name, len(plan.runs)) if plan else ("worker", 0)
-        self.whole = self.bars.add_task(sanitize_lines(name), total=search.asked if search else runs, status="")
+        total = search.asked if search else runs
+        self.whole = self.bars.add_task(sanitize_lines(name), total=total, status=self.status)
         self.tasks: dict[tuple[str, int], TaskID] = {}
+        self.ends = -inf
+        """When the last run is expected to end, by the monotonic clock; in the past if unknown."""
+
+    def status(self) -> str:
+        """How many runs are at work, and the time that is left."""
+        left = self.ends - time.monotonic()
+        running = len(self.bars.tasks) - 1
+        return f"{running} running" + (f", about {_clock(left)} left" if running and left > 0 else "")
 
     def decided(self, decisions: tuple[Decision, ...]) -> None:
         super().decided(decisions)
-        over = sum(self.counts.get(state, 0) for state in (*(one.value for one in OVER), NOT_NEEDED, PAUSED))
+        over = sum(self.counts.get(state, 0) for state in (*(state.value for state in OVER), NOT_NEEDED, PAUSED))
         total = self.total
         if self.search is not None:
             over, total = self.search.ended, self.search.asked
-        left = self.left(max(len(self.tasks), 1))
-        status = f"{len(self.tasks)} running" + (f", about {_clock(left)} left" if left is not None else "")
-        self.bars.update(self.whole, completed=over, total=total, status=status)
+        left = self.left()
+        self.ends = -inf if left is None else time.monotonic() + left
+        self.bars.update(self.whole, completed=over, total=total)
 
     def started(self, run: PlannedRun, attempt: int) -> None:
         if attempt > 1:
-            super().started(run, attempt)  # since its bar does not show from where it continues
+            super().started(run, attempt)  # since its bar does not show why it was interrupted
         self.running[run.key] = time.monotonic()
-        total = run.cell.spec.training.steps
-        self.tasks[run.key] = self.bars.add_task(run_name(run), total=total, status="starting")
+        steps, decision = run.cell.spec.training.steps, self.decisions.get(run.key)
+        done = round(self._done(decision) * steps) if decision else 0
+        self._add(run, total=steps, completed=done, status="starting")
 
     def progressed(self, run: PlannedRun, step: int, loss: float) -> None:
+        self.steps[run.key] = run, step, loss
         if run.key in self.tasks:
-            self.bars.update(self.tasks[run.key], completed=step, status=f"loss {loss:.3f}")
+            self.bars.update(self.tasks[run.key], completed=step, status=lambda: f"loss {loss:.3f}")
 
     def ended(self, run: PlannedRun, record: RunRecord) -> None:
-        if run.key in self.tasks:
-            self.bars.remove_task(self.tasks.pop(run.key))
+        self._remove(run)
         super().ended(run, record)
 
     def evaluating(self, run: PlannedRun, count: int) -> None:
         self.running[run.key] = time.monotonic()
-        self.tasks[run.key] = self.bars.add_task(run_name(run), total=None, status=f"{count} evaluations")
+        self._add(run, total=None, completed=0, status=f"{count} evaluations")
 
     def evaluated(self, run: PlannedRun, missing: int, problem: str | None) -> None:
+        self._remove(run)
+        super().evaluated(run, missing, problem)
+
+    def stopping(self) -> None:
+        self.ends = -inf
+        super().stopping()
+
+    def killed(self) -> None:
+        super().killed()
+        for task in self.tasks.values():
+            self.bars.remove_task(task)
+        self.tasks.clear()
+
+    def _add(self, run: PlannedRun, *, total: int | None, completed: int, status: str) -> None:
+        self.tasks[run.key] = self.bars.add_task(run_name(run), total=total, completed=completed, status=lambda: status)
+
+    def _remove(self, run: PlannedRun) -> None:
         if run.key in self.tasks:
             self.bars.remove_task(self.tasks.pop(run.key))
-        super().evaluated(run, missing, problem)
 
     def note(self, text: str) -> None:
         self.console.print(sanitize_lines(text), markup=False, highlight=False, soft_wrap=True)
@@ -250,15 +370,18 @@ def evaluation_counts(decisions: tuple[Decision, ...]) -> dict[str, int]:
 
 
 @contextmanager
-def progress(plan: Plan | None, search: Searching | None = None) -> Iterator[Lines]:
-    """The listener that fits stderr, of one plan or, for None, of whatever plans there are.
-
-    Of a search it counts trials in place of runs.
-    """
+def progress(
+    plan: Plan | None,
+    search: Searching | None = None,
+    *,
+    workers: int = 1,
+    expect: Expect = dict,
+) -> Iterator[Lines]:
+    """The listener that fits stderr; see `Lines`. During a search it counts trials in place of runs."""
     if not sys.stderr.isatty():
-        yield Lines(plan, search)
+        yield Lines(plan, search, workers=workers, expect=expect)
         return
-    live = Live(plan, search)
+    live = Live(plan, search, workers=workers, expect=expect)
     with live.bars:
         yield live
 

@@ -20,9 +20,10 @@ from kdx.cli.options import (
     TableFormat,
     Tables,
     in_database_with_parts,
+    resume,
     retry_cancelled,
+    retry_failed,
 )
-from kdx.shell import kdx_command
 
 if TYPE_CHECKING:
     from kdx.report.render.html.learning import Curves
@@ -187,26 +188,22 @@ def _closing(sweep: "SweepRecord", tables: "tuple[Table, ...]", where: Mapping[s
     from kdx.report.selection.cells import State
     from kdx.report.selection.joined import names
 
-    others = (State.OUT_OF_MEMORY, State.FAILED, State.INVALIDATED)
+    others = (State.DIVERGED, State.OUT_OF_MEMORY, State.FAILED, State.INVALIDATED)
     cells = {cell.id: cell for one in tables for cell in one.layout.cells}.values()
     states = Counter(cell.state for cell in cells)
     counts = [f"{states[State.VALUE]} with a score"]
-    counts += [f"{states[State.NOT_CONVERGE]} not converging"] if states[State.NOT_CONVERGE] else []
     counts += [f"{states[state]} {state}" for state in others if states[state]]
     holes = states[State.HOLE]
     counts += [f"{holes} hole{'s' if holes > 1 else ''}"] if holes else []
     records = {key: record for one in tables for key, record in one.layout.records.items()}
     following = ""
-
-    def resumed(option: str) -> Callable[[str], str]:
-        return lambda name: kdx_command("resume", name, options=option + where[name])
-
-    for again, left in (
-        (resumed(""), [cell for cell in cells if cell.unfinished > cell.cancelled]),
-        (resumed(" --failed"), [cell for cell in cells if cell.failed]),
-        (lambda name: retry_cancelled(name, where[name]), [cell for cell in cells if cell.cancelled]),
+    for command, left in (
+        # What is left of a cell with failed runs may be paused.
+        (resume, [cell for cell in cells if cell.unfinished > cell.cancelled and not cell.failed]),
+        (retry_failed, [cell for cell in cells if cell.failed]),
+        (retry_cancelled, [cell for cell in cells if cell.cancelled]),
     ):
         if left and not following:
             of = {name for cell in left for name in records[cell.id].sweeps or names(sweep)}
-            following = f"; next: {' && '.join(again(name) for name in names(sweep) if name in of)}"
+            following = f"; next: {' && '.join(command(name, where[name]) for name in names(sweep) if name in of)}"
     return f"{len(cells)} cell{'' if len(cells) == 1 else 's'}: {', '.join(counts)}{following}"

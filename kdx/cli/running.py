@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 from kdx.cli.console import never_wait_for_readers, say
-from kdx.cli.options import in_database, in_database_with_parts, retry_cancelled
+from kdx.cli.options import in_database, in_database_with_parts, retry_cancelled, retry_failed
 from kdx.cli.progress import progress
 from kdx.cli.wording import count_of, what_is_left_out
 from kdx.durations import in_words
@@ -26,6 +26,7 @@ from kdx.shell import kdx_command
 from kdx.store.database import Database
 from kdx.store.find import name_of, sweep_named
 from kdx.store.recording import register
+from kdx.store.records import RunState
 from kdx.sweep.budget import Budget, covered, read_budget
 from kdx.sweep.decisions import decisions_in
 from kdx.sweep.forecast import makespan
@@ -92,7 +93,12 @@ def run_plan(
         found = covered(decisions, expected_seconds(database, plan), count, deadline - time.monotonic())
         if note := what_is_left_out(budget, found, plan):
             say(f"note: {note}")
-    with progress(plan, search) as listener:
+
+    def expect() -> Mapping[str, float | None]:
+        # A search knows neither its next trials nor their cells; their time is that of the trials before.
+        return {} if search else database.persist(lambda: expected_seconds(database, plan))
+
+    with progress(plan, search, workers=count, expect=expect) as listener:
         supervisor = Supervisor(
             lambda: (search.advance() if search else plan,),
             database,
@@ -109,6 +115,8 @@ def run_plan(
         )
         with heeded_signals(supervisor):
             stopped = supervisor.run()
+        if listener.running:
+            listener.killed()
     verb = "resume" if trains else "evaluate"
     why = ""
     if budget and supervisor.out_of_time:
@@ -119,12 +127,13 @@ def run_plan(
     where = in_database_with_parts(db, database, name, parts)
     again = again or kdx_command(verb, name, options=where)
     if search is None:
-        return _close(listener.counts, listener.evaluations, stopped, name, db, where, again, why)
+        failed = max((run for run, state in listener.ended_here.items() if state is RunState.FAILED), default=None)
+        return _close(listener.counts, listener.evaluations, stopped, name, db, where, again, why, failed)
     if stopped is None:
         paused = sorted({str(pause) for pause in listener.pauses})
         if paused:
-            failed = kdx_command("resume", name, options=f" --failed{where}")
-            say(f"{listener.whole_in_words()}; paused: {'; '.join(paused)}; try them again with: {failed}")
+            again = retry_failed(name, where)
+            say(f"{listener.whole_in_words()}; paused: {'; '.join(paused)}; try them again with: {again}")
         return FAILED if paused else 0
     say(f"{listener.whole_in_words()}; {why}go on with: {again}")
     return 128 + stopped
@@ -311,6 +320,7 @@ def _close(
     where: str,
     again: str,
     why: str = "",
+    failed: int | None = None,
 ) -> int:
     """Writes the last line, with counts of runs and the next command, and returns the exit code.
 
@@ -318,6 +328,7 @@ def _close(
         where: the options of a command that computes.
         again: the command that goes on.
         why: it was stopped, where that was no signal.
+        failed: a run that failed here, whose log is suggested.
     """
     summary = f"{count_of(sum(counts.values()), 'run')}: " + ", ".join(
         f"{count} {state}" for state, count in counts.items()
@@ -329,7 +340,8 @@ def _close(
         say(f"{summary}; {why}go on with: {again}")
         return 128 + stopped
     if counts.get("failed"):
-        say(f"{summary}; try them again with: {kdx_command('resume', sweep, options=f' --failed{where}')}")
+        logs = f"see why with: kdx logs {failed}{in_database(db)}; " if failed is not None else ""
+        say(f"{summary}; {logs}try them again with: {retry_failed(sweep, where)}")
         return FAILED
     if evaluations.get("failed") or evaluations.get("to make"):
         say(f"{summary}; try them again with: {kdx_command('evaluate', sweep, options=f' --failed{where}')}")

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 NOT_NEEDED = "not needed"
 """What is counted instead of the state of such a run."""
+PAUSED = "paused"
+"""What is counted instead of the state of a run that is not started since others of its cell failed alike."""
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from kdx.cli.choosing import chosen as chosen_runs
 from kdx.cli.console import out, out_json, out_lines, say
-from kdx.cli.options import in_database_with_parts, retry_cancelled
-from kdx.cli.spared import NOT_NEEDED, spared_of
+from kdx.cli.options import in_database, in_database_with_parts, resume, retry_cancelled, retry_failed
+from kdx.cli.spared import NOT_NEEDED, PAUSED, spared_of
 from kdx.cli.status_words import (
     notes_to_json,
     search_to_json,
@@ -20,13 +20,13 @@ from kdx.cli.status_words import (
 )
 from kdx.durations import in_words
 from kdx.seed_sources import seed_word
-from kdx.shell import kdx_command
 
 if TYPE_CHECKING:
     from kdx.store.database import Database
     from kdx.store.records import RunRecord
     from kdx.store.search_progress import SearchProgress
     from kdx.store.status import WorkRecord
+    from kdx.sweep.held_up import HeldUp
 
 
 def show_runs(database: "Database", name: str, chosen: Sequence[str], db: str, json: bool) -> None:
@@ -118,13 +118,15 @@ def show_runs(database: "Database", name: str, chosen: Sequence[str], db: str, j
     of_runs = [(f"run {row['run']}", row["notes"]) for row in rows]
     of_runs += [(f"run {one['run']}, of seed {seed_word(one['seed'])} before", one["notes"]) for one in own["earlier"]]
     write_notes([(name, own["notes"]), *of_runs], own["tags"])
-    counts = Counter(NOT_NEEDED if row["not_needed"] else row["state"] for row in rows)
+    counts = Counter(_counted(row, held_up) for row in rows)
+    failed = [row["run"] for row in rows if row["state"] == "failed"]
     states = states_in_words(counts, at_most=bool(spared))
     searching = any(one.left for one in searches)
     if searching:
         counts["pending"] += 1  # to go on with, whatever the winners will be
     of_trials = f"search: {trials_in_words(searches)}; " if searching else ""
-    say(f"{of_trials}{len(rows):,} run{'' if len(rows) == 1 else 's'}: {states}{_next(counts, name, where)}")
+    then = _next(counts, failed, name, db, where)
+    say(f"{of_trials}{len(rows):,} run{'' if len(rows) == 1 else 's'}: {states}{then}")
 
 
 def _write_searches(searches: "Sequence[SearchProgress]", working: "Sequence[WorkRecord]") -> None:
@@ -165,6 +167,13 @@ def _of_a_run(record: "RunRecord", choices: Any, work: "WorkRecord | None") -> d
     }
 
 
+def _counted(row: dict[str, Any], held_up: "HeldUp") -> str:
+    """What a run counts as in the last line."""
+    if row["not_needed"]:
+        return NOT_NEEDED
+    return PAUSED if row["state"] == "pending" and row["cell"] in held_up.paused else str(row["state"])
+
+
 def _detail(row: dict[str, Any], work: "WorkRecord | None") -> str:
     """Who works at a run, or why it ended, or its score."""
     if work is not None:
@@ -178,9 +187,10 @@ def _detail(row: dict[str, Any], work: "WorkRecord | None") -> str:
     return row["error"] or ("" if row["test_score"] is None else f"score {row['test_score']:.4g}")
 
 
-def _next(counts: Any, name: str, where: str) -> str:
+def _next(counts: Any, failed: Any, name: str, db: str, where: str) -> str:
+    """The command that follows; before it, the one that shows why the last of the failed runs failed."""
     if counts["pending"] or counts["interrupted"]:
-        return f"; next: {kdx_command('resume', name, options=where)}"
-    if counts["failed"]:
-        return f"; next: {kdx_command('resume', name, options=f' --failed{where}')}"
+        return f"; next: {resume(name, where)}"
+    if failed:
+        return f"; see why with: kdx logs {failed[-1]}{in_database(db)}; next: {retry_failed(name, where)}"
     return f"; next: {retry_cancelled(name, where)}" if counts["cancelled"] else ""

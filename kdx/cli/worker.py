@@ -115,13 +115,14 @@ def _work(
     open_sweeps = OpenSweeps(database, names, parts, _Said(database), lambda: supervisor.works)
     if moved := take(database):
         say(f"note: {moved}")
-    with progress(None) as listener:
+    workers = at_a_time.runs(len(gpus.names))
+    with progress(None, workers=workers) as listener:
         supervisor = Supervisor(
             open_sweeps,
             database,
             db,
             files_beside(database.location),
-            at_a_time.runs(len(gpus.names)),
+            workers,
             listener,
             ForkServer(),
             options=options,

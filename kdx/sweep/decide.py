@@ -95,7 +95,7 @@ def decide(
             action = Action.WAIT if so_far.open else Action.SKIP
             decisions.append(Decision(run, record, action, so_far.why, needed=so_far.open, awaits_look=so_far.open))
             continue
-        action, reason = _decide(record, liveness, checkpoint)
+        action, reason = _decide(record, run.cell.spec.training.steps, liveness, checkpoint)
         valid = record is not None and record.invalidated is None
         if record and valid and (why := _why_repeated(plan, record)):
             action, reason = Action.REPEAT, why
@@ -104,7 +104,7 @@ def decide(
             reason = f"{reason}; {why}"
         pause = paused.get(run.cell.id) if action is Action.START else None
         if pause:
-            action, reason = Action.SKIP, f"paused: {pause}; kdx retry SWEEP --failed tries them again"
+            action, reason = Action.SKIP, f"paused: {pause}; kdx resume SWEEP --failed tries them again"
         decisions.append(Decision(run, record, action, reason, missing, failed, asked=len(asked), pause=pause))
     return tuple(decisions)
 
@@ -148,8 +148,16 @@ def why_lost(run: RunRecord, liveness: Callable[[str], Liveness]) -> str | None:
 
 
 def _decide(
-    record: RunRecord | None, liveness: Callable[[str], Liveness], checkpoint: Callable[[RunRecord], int | None]
+    record: RunRecord | None,
+    steps: int,
+    liveness: Callable[[str], Liveness],
+    checkpoint: Callable[[RunRecord], int | None],
 ) -> tuple[Action, str]:
+    """The action for one run and the reason.
+
+    Args:
+        steps: how many steps the run trains.
+    """
     if record is None:
         return Action.START, "new"
     if record.invalidated is not None:
@@ -158,16 +166,16 @@ def _decide(
         case RunState.PENDING if not record.attempt:
             return Action.START, "not started yet"
         case RunState.PENDING:
-            return _again("to be tried again after", record, checkpoint)
+            return _again("to be tried again after", record, steps, checkpoint)
         case RunState.INTERRUPTED if record.lacked_memory_beside_others:
-            return _again("once more alone, since it lacked memory beside others at", record, checkpoint)
+            return _again("once more alone, since it lacked memory beside others at", record, steps, checkpoint)
         case RunState.INTERRUPTED:
-            return _again("interrupted at", record, checkpoint)
+            return _again("interrupted at", record, steps, checkpoint)
         case RunState.RUNNING:
             lost = why_lost(record, liveness)
             if lost is None:
                 return Action.WAIT, "running in another kdx"
-            return _again(f"{lost}, at", record, checkpoint)
+            return _again(f"{lost}, at", record, steps, checkpoint)
         case RunState.FAILED:
             return Action.SKIP, f"failed: {record.error}"
         case RunState.CANCELLED:
@@ -176,15 +184,20 @@ def _decide(
             score = "without a score" if record.valid_score is None else f"validation score {record.valid_score:.4g}"
             return Action.SKIP, f"completed, {score}"
         case RunState.DIVERGED:
-            return Action.SKIP, f"did not converge: {record.error}"
+            return Action.SKIP, f"diverged: {record.error}"
         case RunState.PRUNED:
             return Action.SKIP, f"pruned: {record.error}" if record.error else "pruned"
 
 
-def _again(why: str, record: RunRecord, checkpoint: Callable[[RunRecord], int | None]) -> tuple[Action, str]:
+def _again(
+    why: str, record: RunRecord, steps: int, checkpoint: Callable[[RunRecord], int | None]
+) -> tuple[Action, str]:
     """The action for a run that had been started, with the step from which it continues."""
     reached, step = f"{why} step {record.progress_step}", checkpoint(record)
+    if record.progress_step >= steps:
+        # No checkpoint is written after the last step, so a resumed run goes back to the one before.
+        reached += f" of {steps}, in the validation or test after it"
     if step is None:
         lost = "before its first checkpoint" if record.checkpoint_step is None else "but no checkpoint is left"
         return Action.START, f"begins again: {reached}, {lost}"
-    return Action.CONTINUE, f"from step {step}: {reached}"
+    return Action.CONTINUE, f"from its checkpoint at step {step}: {reached}"

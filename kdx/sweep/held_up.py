@@ -42,13 +42,12 @@ class HeldUp:
         Args:
             db: the option of a command that names the database; empty for the default.
         """
-        again = kdx_command("retry", sweep, options=f" --failed{db}")
-        resume = kdx_command("resume", sweep, options=f" --failed{db}")
+        again = kdx_command("resume", sweep, options=f" --failed{db}")
         sweep = sanitize(sweep)
         found = [f"cell {cell_id[:8]} of {sweep} is paused: {pause}; {again}" for cell_id, pause in self.paused.items()]
         for search, pause in self.searches:
             of = " · ".join(search.labels.values()) or search.id[:8]
-            found.append(f"search of {of} of {sweep} is paused: {pause}; {resume}")
+            found.append(f"search of {of} of {sweep} is paused: {pause}; {again}")
         for machine, its in self.failing.items():
             how = signature(its[-1].error, its[-1].traceback)
             where = f"machine {machine[:8]}"

@@ -12,6 +12,7 @@ import array
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import sys
@@ -19,6 +20,7 @@ import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from pydantic import ConfigDict
@@ -31,6 +33,10 @@ LARGEST_PACKET = 1 << 15  # bytes
 PROGRESS_EVERY = 0.2  # seconds
 DONE, CRASHED, STOPPED, TAKEN = 0, 1, 75, 76  # exit codes of a worker
 _IN_FILE = b"file"
+_INSTALLED = re.compile(
+    rf"<|{re.escape(str(Path(__file__).parents[1]))}/|{re.escape(str(Path(os.__file__).parent))}/|.*/(site|dist)-packages/"
+)
+"""Files of kdx, of Python and of packages: any other file in a traceback is the user's own."""
 _KINDS = (AccessError, ChangedError, DatabaseError, ServerError, StorageError, KdxError)
 
 
@@ -203,10 +209,14 @@ def describe_exit(code: int) -> str:
 
 
 def describe_error(error: Exception) -> str:
-    """An exception in one line."""
-    text = str(error) if isinstance(error, KdxError) else traceback.format_exception_only(error)[0]
-    line = text.partition("\n")[0]
-    return f"out of memory: {line}" if lacks_memory(error) else line
+    """An exception in one line, after the line of the user's own code that raised it, if any did."""
+    if isinstance(error, KdxError):
+        return str(error).partition("\n")[0]
+    line = traceback.format_exception_only(error)[0].partition("\n")[0]
+    if lacks_memory(error):
+        return f"out of memory: {line}"
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if not _INSTALLED.match(frame.filename)]
+    return f"{Path(own[-1].filename).name}:{own[-1].lineno} in {own[-1].name}: {line}" if own else line
 
 
 def lacks_memory(error: BaseException) -> bool:

@@ -26,7 +26,7 @@ def test_a_run_is_out_of_every_place_that_shows_it_and_comes_back():
     three()
     assert typed("invalidate", "1", "--why", " the corpus\nwas cut ").exit_code == 0
     report = typed("report").stdout
-    assert "1/3 invalidated" in report and "n = 2 of 3 seeds" in report
+    assert "invalidated 1/3" in report and "n = 2 of 3 seeds" in report
     assert "Out of the table: seed 0, run 1 (the corpus was cut) in translation." in " ".join(report.split())
     out, *others = json.loads(typed("status", "tiny", "--json").stdout)["runs"]
     assert out["invalidated"] == "the corpus was cut" and all(one["invalidated"] is None for one in others)
@@ -48,7 +48,7 @@ def test_a_cell_that_is_out_of_tables_is_no_hole_that_waits_for_a_run():
     typed("invalidate", "1", "--why", "a wrong rate")
     said = typed("report")
     shown = " ".join(said.stdout.split())
-    assert "invalidated (1/1)" in shown and "no score yet" not in shown and "not converge" not in shown
+    assert "invalidated 1/1" in shown and "no score yet" not in shown and "diverged" not in shown
     assert said.stderr == "1 cell: 0 with a score, 1 invalidated\n"
     assert "out of tables: a wrong rate; training loss is nan" in typed("status", "tiny").stdout
 

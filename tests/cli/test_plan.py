@@ -78,7 +78,7 @@ def test_json_has_every_run_with_action_and_reason():
     assert (shown["sweep"], shown["leaving"]) == ("tiny", {"runs": 0, "cells": [], "seeds": [], "changes": []})
     assert [(run["choices"]["kernel"], run["seed"], run["action"], run["reason"]) for run in shown["runs"]] == [
         ("exponential", 0, "skip", "failed: boom\x1b[2J"),
-        ("rbf", 0, "continue", "from step 6: interrupted at step 7"),
+        ("rbf", 0, "continue", "from its checkpoint at step 6: interrupted at step 7"),
         ("exponential", 1, "start", "not started yet"),
         ("rbf", 1, "skip", "completed, validation score 3.5"),
     ]
@@ -100,13 +100,15 @@ def test_the_database_is_only_read(folder):
 
 
 def test_a_run_whose_checkpoint_is_gone_is_told_to_begin_again(folder):
-    record("interrupt", 0, "rbf", checkpoint=380, last_step=388)
+    record("interrupt", 0, "rbf", checkpoint=8, last_step=9)
     (line,) = [line for line in plan("grid.yaml").stdout.splitlines() if "interrupted" in line]
-    assert line.startswith("continue  ") and line.endswith("rbf · seed 0  (from step 380: interrupted at step 388)")
+    assert line.startswith("continue  ") and line.endswith(
+        "rbf · seed 0  (from its checkpoint at step 8: interrupted at step 9)"
+    )
     shutil.rmtree(folder / "runs.files")
     (line,) = [line for line in plan("grid.yaml").stdout.splitlines() if "interrupted" in line]
     assert line.startswith("start     ")
-    assert line.endswith("(begins again: interrupted at step 388, but no checkpoint is left)")
+    assert line.endswith("(begins again: interrupted at step 9, but no checkpoint is left)")
 
 
 def test_runs_that_leave_the_sweep_are_told_with_the_reason(folder):

@@ -45,7 +45,7 @@ def walk(listener: Lines) -> None:
     listener.decided(decided(over))
     listener.started(FIRST, 1)
     listener.progressed(FIRST, 400, 1.25)
-    listener.started(SECOND, 2)
+    listener.started(SECOND, 1)
     done = record(FIRST, RunState.COMPLETED, valid_score=31.237, test_score=30.1)
     listener.ended(FIRST, done)
     listener.decided(decided(over, done))
@@ -63,7 +63,7 @@ def test_each_event_is_one_line(capsys):
         "",
         "[red]demo\\x1b[2J: 3 runs, 1 of them over already\n"
         "started aaaaaaaa [b]rbf · seed 0\n"
-        "started aaaaaaaa [b]rbf · seed 1 (attempt 2)\n"
+        "started aaaaaaaa [b]rbf · seed 1\n"
         "completed aaaaaaaa [b]rbf · seed 0: bleu 31.24 valid, 30.10 test (0 s)\n"
         "the process that workers are forked from was killed by SIGKILL, and they with it: starting another\n"
         "stopping at the next safe point; once more ends at once\n"
@@ -113,7 +113,7 @@ def test_now_and_then_one_line_tells_of_the_whole_sweep(capsys, monkeypatch):
     assert lines == [
         "1 of 3 runs over, 2 running: aaaaaaaa [b]rbf · seed 0 at step 400 of 1,000, loss 1.250; "
         "aaaaaaaa [b]rbf · seed 1 at step 1,000 of 1,000, loss 2.500",
-        "1 of 3 runs over, 1 running; about 2 min left: aaaaaaaa [b]rbf · seed 0 at step 600 of 1,000, loss 1.000",
+        "1 of 3 runs over, 1 running; about 24 s left: aaaaaaaa [b]rbf · seed 0 at step 600 of 1,000, loss 1.000",
     ]
 
 
@@ -134,7 +134,7 @@ def test_what_goes_on_is_told_with_the_step_that_it_goes_on_from(listener, capsy
         display.console.file = sys.stderr
     display.decided(decided(record(FIRST, RunState.INTERRUPTED)))
     display.started(FIRST, 2)
-    line = "started aaaaaaaa [b]rbf · seed 0 (attempt 2, from step 380: interrupted at step 0)\n"
+    line = "started aaaaaaaa [b]rbf · seed 0 (attempt 2, from its checkpoint at step 380: interrupted at step 0)\n"
     assert line in capsys.readouterr().err
 
 
@@ -147,36 +147,68 @@ def test_what_a_run_has_to_say_is_one_line_with_its_name(listener, capsys):
     assert capsys.readouterr().err == "aaaaaaaa [b]rbf · seed 0 goes on from step 511, not 979: \\x1b[31m\n"
 
 
-def test_the_time_left_follows_the_runs_that_ended():
-    listener = Lines(PLAN)
+def test_the_time_left_is_that_of_similar_runs_shared_by_all_workers():
+    listener = Lines(PLAN, workers=2)
     listener.decided(decided())
-    assert listener.left(1) is None
-    listener.seconds = [10.0, 20.0]
-    assert (listener.left(1), listener.left(3)) == (45.0, 15.0)
+    assert listener.left() is None, "nothing like it has completed"
+    listener = Lines(PLAN, workers=2, expect=lambda: {FIRST.cell.id: 100.0})
+    listener.decided(decided())
+    assert listener.left() == 200.0, "three runs, two at a time"
+    listener.started(FIRST, 1)
+    listener.started(SECOND, 1)
+    for run in (FIRST, SECOND):
+        listener.progressed(run, SPEC.training.steps // 2, 1.0)
+    assert listener.left() == 150.0
+    listener.ended(FIRST, record(FIRST, RunState.COMPLETED))
+    assert listener.left() == 100.0, "the place of a run that has ended is free, before another starts"
 
 
-def test_the_display_shows_the_sweep_and_each_run_at_work():
+def test_the_display_shows_the_sweep_and_each_run_at_work(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(shown.time, "monotonic", lambda: now[0])
+    live = Live(PLAN, workers=2, expect=lambda: {FIRST.cell.id: 7200.0})
+    live.console.file = io.StringIO()
+    live.decided(decided(record(SECOND, RunState.INTERRUPTED, checkpoint_step=250)))
+    live.started(FIRST, 1)
+    live.started(SECOND, 2)
+    live.progressed(FIRST, 400, 1.25)
+    whole, first, second = live.bars.tasks
+    assert (whole.description, whole.total, whole.completed) == ("[red]demo\\x1b[2J", 3, 0)
+    assert live.status() == "2 running, about 3:30:00 left"
+    now[0] += 60.0
+    assert live.status() == "2 running, about 3:29:00 left", "it counts down while nothing happens"
+    assert (first.completed, first.total, first.fields["status"]()) == (400, SPEC.training.steps, "loss 1.250")
+    assert (second.completed, second.fields["status"]()) == (250, "starting"), "it resumes from its checkpoint"
+
+    done = record(FIRST, RunState.COMPLETED)
+    live.ended(FIRST, done)
+    live.decided(decided(done))
+    assert [task.description for task in live.bars.tasks] == [whole.description, second.description]
+    assert whole.completed == 1
+    live.progressed(FIRST, 500, 1.0)  # a late message
+    assert "completed aaaaaaaa [b]rbf · seed 0 (60 s)" in live.console.file.getvalue()
+
+
+def test_a_second_ctrl_c_leaves_no_run_that_counts_as_running():
     live = Live(PLAN)
     live.console.file = io.StringIO()
     live.decided(decided())
     live.started(FIRST, 1)
-    live.started(SECOND, 1)
-    live.progressed(FIRST, 400, 1.25)
-    live.decided(decided())
-    whole, first, second = live.bars.tasks
-    assert (whole.description, whole.total, whole.completed) == ("[red]demo\\x1b[2J", 3, 0)
-    assert whole.fields["status"] == "2 running"
-    assert (first.completed, first.total, first.fields["status"]) == (400, SPEC.training.steps, "loss 1.250")
-    assert second.fields["status"] == "starting"
+    live.decided(decided(record(FIRST, RunState.RUNNING)))
+    live.stopping()
+    live.killed()
+    assert (live.counts, live.status()) == ({"pending": 2, "interrupted": 1}, "0 running")
 
-    done = record(FIRST, RunState.COMPLETED)
-    live.ended(FIRST, done)
-    live.seconds = [3700.0]
-    live.decided(decided(done))
-    assert [task.description for task in live.bars.tasks] == [whole.description, second.description]
-    assert (whole.completed, whole.fields["status"]) == (1, "1 running, about 2:03:20 left")
-    live.progressed(FIRST, 500, 1.0)  # a last word that comes late
-    assert "completed aaaaaaaa [b]rbf · seed 0 (0 s)" in live.console.file.getvalue()
+
+def test_the_bars_leave_room_for_the_echo_of_ctrl_c():
+    live = Live(PLAN)
+    live.console.width = 80
+    live.console.file = io.StringIO()
+    live.decided(decided())
+    live.started(FIRST, 1)
+    live.console.print(live.bars)
+    _, *lines = live.console.file.getvalue().splitlines()
+    assert len(lines) == 2 and {len(line) for line in lines} == {80 - len("^C^C")}
 
 
 def test_what_a_run_says_cannot_drive_the_display():
@@ -218,7 +250,7 @@ def test_a_search_is_counted_in_trials(capsys, monkeypatch):
     assert first.endswith(": a search of 50 trials, 12 of them over")
     assert now.startswith("50 trials, 12 of them over, 1 running")
     assert ": bleu 31.24 valid (" in ended, "a trial has no test score"
-    assert listener.left(1) == pytest.approx(76 * listener.seconds[0])
+    assert listener.left() == pytest.approx(76 * listener.seconds[0])
     live = Live(PLAN, _Search())  # type: ignore[arg-type]
     live.decided(decided())
     (task,) = live.bars.tasks

@@ -25,10 +25,14 @@ def test_paused_cells_are_shown_with_what_goes_on():
         with open_database(DB, write=True) as database:
             RunWriter(database, run.id, "me", 1).fail(f"no room for {run.id}", "", 0)
     why = "2 runs of its cell failed alike: no room for …"
-    line = f"cell {first.cell_id[:8]} of tiny is paused: {why}; kdx retry tiny --failed"
+    line = f"cell {first.cell_id[:8]} of tiny is paused: {why}; kdx resume tiny --failed"
     assert typed("status").stdout.splitlines()[-2:] == ["", line]
-    shown = typed("status", "tiny").stdout.splitlines()
+    told = typed("status", "tiny")
+    shown = told.stdout.splitlines()
     assert shown[-2:] == ["", line] and shown[3].endswith(f"paused: {why}")
+    assert told.stderr.endswith(
+        f"2 failed, 1 paused; see why with: kdx logs {second.id}; next: kdx resume tiny --failed\n"
+    ), "kdx resume alone would do nothing"
     (found,) = json.loads(typed("status", "--json").stdout)
     assert found["paused"] == [{"cell": first.cell_id, "runs": 2, "failed": "no room for …"}]
     found = json.loads(typed("status", "tiny", "--json").stdout)

@@ -26,7 +26,9 @@ def test_a_sweep_is_shown_run_by_run_and_chosen_by_words():
     assert "failed" in lines[2] and lines[2].endswith("no room")
     chosen = json.loads(typed("status", "tiny", "state=failed", "seed=1", "--json").stdout)
     assert [run["run"] for run in chosen["runs"]] == [second.id]
-    assert typed("status", "tiny", "state=failed").stderr.endswith("1 failed; next: kdx resume tiny --failed\n")
+    assert typed("status", "tiny", "state=failed").stderr.endswith(
+        f"1 failed; see why with: kdx logs {second.id}; next: kdx resume tiny --failed\n"
+    )
     assert typed("resume", "--help").stdout.count("--failed")
 
 

@@ -58,7 +58,10 @@ def test_a_sweep_runs_what_is_not_there_yet_and_a_failing_cell_hurts_nobody(term
     started = [line.partition(" ")[2][9:] for line in lines if line.startswith("started")]
     assert sorted(started) == ["fails · seed 0", "fails · seed 1", "learns · seed 1"]
     assert sum("allocate memory" in line for line in lines if line.startswith("failed")) == 2
-    assert lines[-1] == "4 runs: 2 failed, 2 completed; try them again with: kdx resume failing --failed"
+    assert re.fullmatch(
+        r"4 runs: 2 failed, 2 completed; see why with: kdx logs \d; try them again with: kdx resume failing --failed",
+        lines[-1],
+    )
 
     planned = terminal.type("kdx plan failing.yaml --seeds 2")
     assert planned.returncode == 0

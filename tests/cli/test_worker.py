@@ -244,10 +244,9 @@ def test_a_cell_whose_runs_fail_alike_is_paused_and_the_rest_ends(folder, own_pa
     assert (states.count(RunState.FAILED), states.count(RunState.PENDING)) == (2, 2)
     shown = kdx(folder, "status", "shared")
     paused = "2 runs of its cell failed alike: ValueError in weight (faulty.py)"
-    assert (
-        shown.count(f"paused: {paused}") == 3 and f"is paused: {paused}; kdx retry shared --failed --parts .\n" in shown
-    )
-    assert f"is paused: {paused}; kdx retry shared --failed --parts .\n" in kdx(folder, "status")
+    again = "kdx resume shared --failed --parts .\n"
+    assert shown.count(f"paused: {paused}") == 3 and f"is paused: {paused}; {again}" in shown
+    assert f"is paused: {paused}; {again}" in kdx(folder, "status")
     again = ends(worker(folder, "--parts", "."))
     assert again[0] == 4 and "no run ended here; not done: 2 failed, 2 paused" in again[1]
     (folder / "faulty.py").write_text(FAULTY)

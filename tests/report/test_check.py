@@ -72,7 +72,7 @@ def test_a_number_that_changed_is_shown_with_its_place(written, name):
             "differences and the spread behind them change"
         )
     elif name == "paper.md":
-        assert changes[0] == NumberChange("main", "rbf, bleu ↑", "", "40.00† · 30.00 ± 14.14", "41.00† · 30.50 ± 14.85")
+        assert changes[0] == NumberChange("main", "rbf, bleu ↑", "", "40.00 · 30.00† ± 14.14", "41.00 · 30.50† ± 14.85")
     else:
         assert (changes[0].table, changes[0].place) == ("main", r"rbf, bleu $\uparrow$")
         assert ("40.00" in changes[0].was, "41.00" in changes[0].now) == (True, True)

@@ -53,9 +53,21 @@ def first(
         (
             record(RunState.PENDING),
             Liveness.UNKNOWN,
-            (Action.CONTINUE, "from step 38: to be tried again after step 40"),
+            (Action.CONTINUE, "from its checkpoint at step 38: to be tried again after step 40"),
         ),
-        (record(RunState.INTERRUPTED), Liveness.UNKNOWN, (Action.CONTINUE, "from step 38: interrupted at step 40")),
+        (
+            record(RunState.INTERRUPTED),
+            Liveness.UNKNOWN,
+            (Action.CONTINUE, "from its checkpoint at step 38: interrupted at step 40"),
+        ),
+        (
+            record(RunState.INTERRUPTED, progress_step=1000),
+            Liveness.UNKNOWN,
+            (
+                Action.CONTINUE,
+                "from its checkpoint at step 38: interrupted at step 1000 of 1000, in the validation or test after it",
+            ),
+        ),
         (
             record(RunState.RUNNING, owner="x", lease_left=9.0),
             Liveness.UNKNOWN,
@@ -64,12 +76,12 @@ def first(
         (
             record(RunState.RUNNING, owner="x", lease_left=9.0),
             Liveness.GONE,
-            (Action.CONTINUE, "from step 38: its process is gone, at step 40"),
+            (Action.CONTINUE, "from its checkpoint at step 38: its process is gone, at step 40"),
         ),
         (
             record(RunState.RUNNING, owner="x", lease_left=-1.0),
             Liveness.UNKNOWN,
-            (Action.CONTINUE, "from step 38: its lease has lapsed, at step 40"),
+            (Action.CONTINUE, "from its checkpoint at step 38: its lease has lapsed, at step 40"),
         ),
         # A machine that slept, or whose clock was put forward.
         (
@@ -90,7 +102,7 @@ def first(
             (Action.SKIP, "completed, validation score 30.12"),
         ),
         (record(RunState.COMPLETED), Liveness.UNKNOWN, (Action.SKIP, "completed, without a score")),
-        (record(RunState.DIVERGED, error="NaN"), Liveness.UNKNOWN, (Action.SKIP, "did not converge: NaN")),
+        (record(RunState.DIVERGED, error="NaN"), Liveness.UNKNOWN, (Action.SKIP, "diverged: NaN")),
         (record(RunState.PRUNED), Liveness.UNKNOWN, (Action.REPEAT, "begins again: a search ended it early")),
         (
             record(RunState.COMPLETED, valid_score=1.0, test_score=None),
@@ -142,7 +154,7 @@ def test_of_a_paused_cell_nothing_is_begun_and_what_is_under_way_goes_on(recorde
         assert first.action is Action.SKIP
         assert first.reason == (
             "paused: 2 runs of its cell failed alike: ValueError in weight (my_kernels.py); "
-            "kdx retry SWEEP --failed tries them again"
+            "kdx resume SWEEP --failed tries them again"
         )
 
 

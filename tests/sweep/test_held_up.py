@@ -56,7 +56,7 @@ def test_a_paused_cell_holds_up_its_runs_until_one_is_tried_again(database):
     assert found.why(ids[2]) == found.waits_for[ids[2]] and found.why(ids[0]) is None
     assert found.lines("ti ny", " --db x") == [
         f"cell {bad[:8]} of ti ny is paused: 2 runs of its cell failed alike: ValueError: …; "
-        "kdx retry 'ti ny' --failed --db x"
+        "kdx resume 'ti ny' --failed --db x"
     ]
     assert found.as_json()["paused"] == [{"cell": bad, "runs": 2, "failed": "ValueError: …"}]
     recording.reset(database, ids[:1], (RunState.FAILED,))
@@ -70,7 +70,7 @@ def test_a_machine_whose_runs_fail_one_after_another_is_shown(database):
         fail(database, run_id, f"there/-/-/{run_id}/1/x")
     found = held_up(database, sweep)
     assert found.lines("tiny", "")[-1] == (
-        "machine there: its last 5 runs failed one after another, the last: ValueError: …; kdx retry tiny --failed"
+        "machine there: its last 5 runs failed one after another, the last: ValueError: …; kdx resume tiny --failed"
     )
     assert found.as_json()["failing_workers"] == [
         {"machine": "there", "runs": ids[:IN_A_ROW], "failed": "ValueError: …"}

@@ -9,7 +9,18 @@ from pydantic import ValidationError
 
 from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, ServerError, StorageError
 from kdx.run_options import RunOptions
-from kdx.sweep.messages import ClaimedRun, FinishedRun, describe_exit, error_of, receive, send, start, trouble, work_of
+from kdx.sweep.messages import (
+    ClaimedRun,
+    FinishedRun,
+    describe_error,
+    describe_exit,
+    error_of,
+    receive,
+    send,
+    start,
+    trouble,
+    work_of,
+)
 from kdx.vocabulary import IfChanged
 
 texts = st.text(max_size=200)
@@ -103,3 +114,27 @@ def test_a_claimed_run_of_another_kdx_is_refused(change):
     message["claimed"] |= change
     with pytest.raises(ValidationError):
         work_of(message)
+
+
+@pytest.mark.parametrize(
+    ("line", "described"),
+    [
+        ("raise ValueError('no\\nmore')", "my_kernels.py:2 in weight: ValueError: no"),
+        ("import json; json.loads('')", "my_kernels.py:2 in weight: json.decoder.JSONDecodeError: Expecting value: "),
+        ("raise MemoryError", "out of memory: MemoryError"),
+        ("raise KdxError('`x` is no word')", "`x` is no word"),
+    ],
+)
+def test_an_error_is_described_by_the_last_line_of_the_users_own_code(line, described):
+    own = {"KdxError": KdxError}
+    exec(compile(f"def weight():\n    {line}", "/grids/my_kernels.py", "exec"), own)
+    with pytest.raises(Exception) as raised:
+        own["weight"]()
+    assert describe_error(raised.value).startswith(described)
+
+
+def test_an_error_of_installed_code_is_described_without_a_place():
+    with pytest.raises(ValueError) as raised:
+        work_of({"claimed": {}})
+    of_kdx = raised.value.__traceback__.tb_next
+    assert describe_error(raised.value.with_traceback(of_kdx)).startswith("pydantic_core")

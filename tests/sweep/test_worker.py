@@ -160,7 +160,7 @@ def test_a_crash_is_recorded_with_its_rows_its_cause_and_its_trace(does, claimed
         raise error
 
     code, run = does(claimed, train)
-    assert (code, run.state, run.error) == (worker.CRASHED, RunState.FAILED, expected)
+    assert (code, run.state) == (worker.CRASHED, RunState.FAILED) and run.error.endswith(expected)
     (attempt,) = reading.attempts(database, run.id)
     assert "in train" in attempt.traceback and type(error).__name__ in attempt.traceback
     assert attempt.traceback in capsys.readouterr().err  # which goes to the run's log
@@ -213,7 +213,7 @@ def test_a_log_that_cannot_be_written_changes_nothing_of_how_a_run_ends(does, cl
     # Closing it would write what is still buffered.
     with contextlib.suppress(OSError), Path("/dev/full").open("w") as full, contextlib.redirect_stderr(full):
         code, run = does(claimed, train)
-    assert (code, run.state, run.error) == (worker.CRASHED, RunState.FAILED, "ValueError: no way")
+    assert (code, run.state) == (worker.CRASHED, RunState.FAILED) and run.error.endswith("ValueError: no way")
     assert "in train" in reading.attempts(database, run.id)[0].traceback
     figure(f"a log on a full disk: {run.state}: {run.error}, with its traceback")
 
@@ -336,7 +336,7 @@ def test_a_run_whose_rows_cannot_be_recorded_fails_for_that_reason(does, claimed
 
     code, run = does(claimed, train)
     assert (code, run.state) == (worker.CRASHED, RunState.FAILED)
-    assert run.error.startswith(expected)
+    assert expected in run.error
 
 
 def test_a_stopped_run_that_was_taken_away_is_left_alone(does, claimed, database):

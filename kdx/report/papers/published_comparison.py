@@ -105,7 +105,7 @@ def compare_with_published(
                 published=one.value,
                 tables=one.tables,
                 ours=places[at].value,
-                diverged=places[at].state is State.NOT_CONVERGE,
+                diverged=places[at].state is State.DIVERGED,
                 note=one.note,
                 same_corpus=one.same_corpus,
                 places=ranks.get(places[at].id),
@@ -159,7 +159,7 @@ def _met(
 def _rank(cell: Cell, met: _Met) -> tuple[float, float] | None:
     """The published value and ours as numbers to rank; no convergence is the worst. None if ours has no score yet."""
     ours = cell.value
-    if ours is None and cell.state is not State.NOT_CONVERGE:
+    if ours is None and cell.state is not State.DIVERGED:
         return None
     worst = float("-inf") if cell.metric.direction is Direction.MAX else float("inf")
     theirs, our = (worst if value is None or not isfinite(value) else value for value in (met.value, ours))

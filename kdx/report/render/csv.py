@@ -13,10 +13,10 @@ from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.published_comparison import PublishedPair
 from kdx.report.papers.verdicts import Answer
 from kdx.report.render.rows import to_csv as lines
-from kdx.report.render.wording import setting
+from kdx.report.render.wording import correction, setting
 from kdx.report.selection.searched import SearchedCell
 from kdx.report.statistics.estimates import LEVEL, Estimate
-from kdx.report.statistics.randomisation import Randomisation
+from kdx.report.statistics.metric import Metric
 from kdx.report.table.comparisons import Difference, Mark
 from kdx.report.table.table import Table
 from kdx.sanitize import sanitize
@@ -70,7 +70,7 @@ def claims_to_csv(answers: Sequence[tuple[Paper, Sequence[Answer]]]) -> str:
             "margin": one.contrast.margin,
             "metric": one.metric.name if one.metric else one.contrast.metric,
             "n": one.n,
-            **_estimate(one.estimate, one.level),
+            **_estimate(one.estimate, one.metric, one.level),
             "level": one.level if one.estimate else None,
             "verdict": one.verdict.value,
             "confounded_by": ", ".join(one.confounders),
@@ -119,16 +119,19 @@ def _values(table: Table, at: Address, difference: Difference | None) -> dict[st
         "out_of_memory": cell.out_of_memory,
         "unfinished": cell.unfinished,
         "against": setting(table.layout.header(difference.against)) if difference else None,
-        **_difference(difference, table.randomisations.get(difference.at) if difference else None),
+        **_difference(table, difference),
         "cell": cell.id,
     }
 
 
-def _difference(one: Difference | None, over: Randomisation | None) -> dict[str, float | None]:
+def _difference(table: Table, one: Difference | None) -> dict[str, float | str | None]:
     estimate = one.estimate if one else None
+    over = table.randomisations.get(one.at) if one else None
     return {
-        **_estimate(estimate),
+        **_estimate(estimate, one.metric if one else None),
+        "p": estimate.p if estimate else None,
         "p_corrected": one.p if one else None,
+        "p_correction": correction(table) if one else None,
         "effect": estimate.effect if estimate else None,
         "margin": one.margin if one else None,
         "p_equivalent": one.p_equivalent if one else None,
@@ -154,9 +157,14 @@ def _tuned(one: SearchedCell | None, names: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def _estimate(estimate: Estimate | None, level: float = LEVEL) -> dict[str, float | None]:
+def _estimate(estimate: Estimate | None, metric: Metric | None, level: float = LEVEL) -> dict[str, float | str | None]:
     low, high = estimate.interval(level) if estimate else (None, None)
-    return {"better_by": estimate.value if estimate else None, "better_by_low": low, "better_by_high": high}
+    return {
+        "better_by": estimate.value if estimate else None,
+        "better_by_low": low,
+        "better_by_high": high,
+        "better_by_unit": metric.scale if estimate and metric else None,
+    }
 
 
 def _apart(factors: Mapping[str, str | None], values: Mapping[str, Any]) -> dict[str, str | None]:

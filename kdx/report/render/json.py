@@ -12,11 +12,12 @@ from kdx.report.papers.decisions import ContrastOutcome
 from kdx.report.papers.published_comparison import PublishedComparison
 from kdx.report.papers.verdicts import Answer, SettingVerdict
 from kdx.report.render.listings.variance import REST
+from kdx.report.render.wording import correction
 from kdx.report.selection.cells import Cell
 from kdx.report.selection.searched import SearchedCell
 from kdx.report.statistics.by_document import Documents
 from kdx.report.statistics.estimates import LEVEL, Estimate
-from kdx.report.statistics.metric import Metric, ratio
+from kdx.report.statistics.metric import ratio
 from kdx.report.table.comparisons import Difference, Group, Mark
 from kdx.report.table.source_variance import SourceVariance
 from kdx.report.table.table import Table
@@ -191,7 +192,7 @@ def _group(group: Group) -> dict[str, Any]:
     return {
         "task": group.task,
         "metric": group.metric.name,
-        "scale": _scale(group.metric),
+        "scale": group.metric.scale,
         "cells": group.cells,
         "seeds": group.seeds,
         "lowest_sd": low,
@@ -204,22 +205,18 @@ def _group(group: Group) -> dict[str, Any]:
     }
 
 
-def _scale(metric: Metric) -> str:
-    """The unit of differences."""
-    return "nats" if metric.in_nats else metric.unit
-
-
 def _difference(table: Table, one: Difference) -> dict[str, Any]:
     estimate, over = one.estimate, table.randomisations.get(one.at)
     return {
         **_place(table, one.at),
         "against": _place(table, one.against),
         "metric": one.metric.name,
-        "scale": _scale(one.metric),
+        "scale": one.metric.scale,
         "n": one.n,
         **_estimate(estimate),
         "ratio": ratio(estimate.value) if estimate and one.metric.in_nats else None,
         "p_corrected": one.p,
+        "p_correction": correction(table),
         "effect": estimate.effect if estimate else None,
         "p_paired": one.paired.p if one.paired else None,
         "margin": one.margin,
@@ -263,9 +260,10 @@ def _published(table: Table, published: PublishedComparison) -> dict[str, Any]:
                 "note": one.note,
                 "published_state": "not converge" if one.published is None else "value",
                 "ours": one.ours,
-                "ours_state": "not converge" if one.diverged else "hole" if one.ours is None else "value",
+                "ours_state": "diverged" if one.diverged else "hole" if one.ours is None else "value",
                 "same_corpus": one.same_corpus,
                 "better_by": one.gain,
+                "scale": one.metric.unit,
                 "places": {"published": one.places[0], "ours": one.places[1]} if one.places else None,
             }
             for one in published.pairs
@@ -294,7 +292,7 @@ def _outcome(one: ContrastOutcome) -> dict[str, Any]:
         "margin": contrast.margin,
         "margin_on_scale": one.margin,
         "metric": one.metric.name if one.metric else contrast.metric,
-        "scale": _scale(one.metric) if one.metric else None,
+        "scale": one.metric.scale if one.metric else None,
         "averaged_over": list(one.over),
         "confounded_by": list(one.confounders),
         "cells": {"a": list(one.a), "b": list(one.b)},

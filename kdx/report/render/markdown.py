@@ -51,12 +51,19 @@ def listing_to_markdown(listing: Listing) -> str:
 
 def _body(cell: Cell | None, mark: Mark | None, *, show_n: bool) -> str:
     part = words(cell, show_n=show_n)
-    score = f"**{part.score}**" if mark is Mark.BEST else f"{part.score}{sign(mark)}"
-    spread = f"± {part.sd}" if part.sd else ""
-    if not part.mean:
-        # The number that stands there is the mean itself.
-        score, spread = f"{score} {spread}".rstrip(), ""
-    return " · ".join(filter(None, (score, " ".join(filter(None, (part.mean, spread, part.n))), part.note)))
+    spread = f" ± {part.sd}" if part.sd else ""
+    score, mean = part.score, part.mean
+    if part.marks_mean:
+        mean = _marked(mean, mark)
+    else:
+        score = _marked(score, mark)
+    if not mean:
+        score, spread = f"{score}{spread}", ""  # the score is the mean itself
+    return " · ".join(filter(None, (score, " ".join(filter(None, (f"{mean}{spread}", part.n))), part.note)))
+
+
+def _marked(number: str, mark: Mark | None) -> str:
+    return f"**{number}**" if mark is Mark.BEST else f"{number}{sign(mark)}"
 
 
 def plain(text: str) -> str:

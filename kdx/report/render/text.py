@@ -14,7 +14,16 @@ from kdx.report.render.listings.listing import Listing
 from kdx.report.render.listings.table import listings
 from kdx.report.render.over_length import over_length
 from kdx.report.render.text_figure import TextFigure
-from kdx.report.render.wording import CellText, beside_scores, caption, column_headers, sign, unless_repeated, words
+from kdx.report.render.wording import (
+    CellText,
+    beside_scores,
+    caption,
+    column_headers,
+    means,
+    sign,
+    unless_repeated,
+    words,
+)
 from kdx.report.table.comparisons import Mark
 from kdx.report.table.table import Table
 from kdx.sanitize import sanitize
@@ -163,15 +172,21 @@ def _column(table: Table, index: int) -> list[Text]:
     marks = [table.marks.get((row, index)) for row in range(len(cells))]
     parts = [words(cell, show_n=table.layout.n is None) for cell in cells]
     width = max((len(part.score) for part in parts if part.aligned), default=0)
+    blank = " " if any(marks) else ""
 
-    def text(part: CellText, mark: Mark | None, beside: str) -> Text:
+    def text(part: CellText, mark: Mark | None, mean: str, beside: str) -> Text:
         if not part.aligned:
             return Text("  ".join(filter(None, (part.score, beside))))
-        line = Text(part.score.rjust(width) + ("*" if mark is Mark.BEST else sign(mark) or " "))
-        if mark is Mark.BEST:
-            line.stylize("bold")
-        line.append(f" {beside}", style="not bold")
+        signs = "*" if mark is Mark.BEST else sign(mark) or blank
+        style = "bold" if mark is Mark.BEST else ""
+        line = Text(part.score.rjust(width))
+        if part.marks_mean:
+            line.append("  ").append(f"{mean}{signs}", style)
+        else:
+            line.append(signs).append(f" {mean} " if mean else "")
+            line.stylize(style)
+        line.append(f" {beside}")
         line.rstrip()
         return line
 
-    return [text(*place) for place in zip(parts, marks, beside_scores(parts), strict=True)]
+    return [text(*place) for place in zip(parts, marks, means(parts), beside_scores(parts), strict=True)]

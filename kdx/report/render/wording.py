@@ -7,7 +7,7 @@ from math import isfinite, isnan
 
 from kdx.grid.plan import Shown
 from kdx.grid.table_layout import Address
-from kdx.report.selection.cells import INVALIDATED, Cell, State
+from kdx.report.selection.cells import Cell, State
 from kdx.report.statistics.by_document import Documents
 from kdx.report.statistics.estimates import LEVEL
 from kdx.report.statistics.metric import Metric, ratio
@@ -35,8 +35,9 @@ class CellText:
     """The text of one place; a part that is not shown is empty."""
 
     score: str = ""
-    """The selected test score or the mean; without one, `–` or the reason, such as `not converge (k/n)`."""
+    """The selected test score or the mean; without one, `–` or the reason, such as `diverged k/n`."""
     mean: str = ""
+    """The mean beside a selected score."""
     sd: str = ""
     """The spread behind `±`: the standard deviation, or half of the mean's interval."""
     n: str = ""
@@ -44,6 +45,11 @@ class CellText:
     """Why some seeds have no score, such as `1/3 failed`."""
     aligned: bool = False
     """Whether `score` lines up with the numbers of its column."""
+
+    @property
+    def marks_mean(self) -> bool:
+        """Whether a mark stands at the mean beside the score, and not at the score; none stands at a ∞."""
+        return self.mean not in ("", "nan", "∞", "-∞")
 
 
 def rounded(value: float, metric: str) -> str:
@@ -72,6 +78,15 @@ def interval(bounds: tuple[float, float], metric: Metric | str) -> str:
     return f"{low} to {high}".replace("-", "−")
 
 
+def correction(table: Table) -> str:
+    """How the p-values of a table's differences are corrected."""
+    if table.baseline:
+        number = next((group.comparisons for group in table.groups), 0)
+        return f"two-sided, Holm's correction over {number} difference{'' if number == 1 else 's'}"
+    # The best was chosen by the same runs.
+    return "one-sided, of being no worse, times the number of comparisons in its column"
+
+
 def _with_sign(value: float, text: str) -> str:
     return text if isnan(value) or not float(text.replace("∞", "inf")) else f"{'−' if value < 0 else '+'}{text}"
 
@@ -91,21 +106,14 @@ def words(cell: Cell | None, *, show_n: bool) -> CellText:
     if cell is None:
         return CellText()
     broken = cell.failed - cell.out_of_memory
-    counts = {State.NOT_CONVERGE: cell.diverged, State.OUT_OF_MEMORY: cell.out_of_memory, State.FAILED: broken}
-    notes: dict[str, str] = {state: f"{count}/{cell.planned} {state}" for state, count in counts.items() if count}
-    if cell.pruned:
-        notes["pruned"] = f"{cell.pruned}/{cell.planned} pruned"
-    if cell.invalidated:
-        notes[INVALIDATED] = f"{cell.invalidated}/{cell.planned} {INVALIDATED}"
-    if cell.undertrained:
-        notes["undertrained"] = f"{cell.undertrained}/{cell.planned} undertrained"
-    reasons = {**counts, State.INVALIDATED: cell.invalidated}
-    if cell.state in reasons:
-        note = ", ".join(text for state, text in notes.items() if state != cell.state)
-        return CellText(f"{cell.state} ({reasons[cell.state]}/{cell.planned})", note=note)
+    counts = {State.DIVERGED: cell.diverged, State.OUT_OF_MEMORY: cell.out_of_memory, State.FAILED: broken}
+    others = {"pruned": cell.pruned, State.INVALIDATED: cell.invalidated, "undertrained": cell.undertrained}
+    notes = {state: f"{state} {count}/{cell.planned}" for state, count in (counts | others).items() if count}
+    if cell.state in notes:
+        return CellText(notes.pop(cell.state), note=", ".join(notes.values()))
     value, metric = cell.value, cell.metric.name
     if value is None:
-        scoreless = f"{cell.completed}/{cell.planned} without a score" if cell.completed else ""
+        scoreless = f"without a score {cell.completed}/{cell.planned}" if cell.completed else ""
         return CellText("–", note=", ".join(filter(None, (scoreless, *notes.values()))), aligned=True)
     summary, selected = cell.summary, cell.shown is Shown.BEST_SEED
     spread = (summary.sd if selected else cell.half_width) if summary else None
@@ -119,21 +127,28 @@ def words(cell: Cell | None, *, show_n: bool) -> CellText:
     )
 
 
-def beside_scores(parts: Sequence[CellText], blank: str = " ") -> list[str]:
-    """The text to the right of the score in each place of a column: mean, spread, n and note.
+def means(parts: Sequence[CellText], blank: str = " ") -> list[str]:
+    """The mean beside the score in each place of a column, in one width; empty where the column has none.
 
     Args:
         blank: pads numbers so that they line up; it is as wide as a digit.
     """
-    mean, sd, n = (
-        max((len(getattr(part, name)) for part in parts if part.aligned), default=0) for name in ("mean", "sd", "n")
-    )
+    width = max((len(part.mean) for part in parts), default=0)
+    return [part.mean.rjust(width, blank) if part.aligned else "" for part in parts]
+
+
+def beside_scores(parts: Sequence[CellText], blank: str = " ") -> list[str]:
+    """The text to the right of the score, and of the mean, in each place of a column: spread, n and note.
+
+    Args:
+        blank: see `means`.
+    """
+    sd, n = (max((len(getattr(part, name)) for part in parts if part.aligned), default=0) for name in ("sd", "n"))
 
     def beside(part: CellText) -> str:
         if not part.aligned:
             return part.note
-        parts = [part.mean.rjust(mean, blank)] * bool(mean)
-        parts += [f"{'±' if part.sd else blank} {part.sd.rjust(sd, blank)}"] * bool(sd)
+        parts = [f"{'±' if part.sd else blank} {part.sd.rjust(sd, blank)}"] * bool(sd)
         parts += [part.n.rjust(n, blank)] * bool(n)
         return f"{' '.join(parts)}{f'  {part.note}' if part.note else ''}".rstrip()
 
@@ -171,11 +186,11 @@ def column_headers(layout: Layout) -> list[tuple[str, ...]]:
 
 
 _SIGNS = {Mark.NOT_DISTINGUISHABLE: "†", Mark.UNTESTED: "‡"}
-"""Mark → the sign behind a score that is not the best."""
+"""Mark → the sign behind a mean that is not the best."""
 
 
 def sign(mark: Mark | None) -> str:
-    """The sign behind a score that is not the best, † or ‡; empty where there is none."""
+    """The sign behind a mean that is not the best, † or ‡; empty where there is none."""
     return _SIGNS.get(mark, "") if mark else ""
 
 
@@ -286,9 +301,11 @@ def _spread(table: Table, group: Group) -> str:
     if group.spread is None or alone is None:
         return ""
     low, usual, high = (difference(one, group.metric).lstrip("+") for one in group.spread)
-    unit = "nats" if group.metric.in_nats else group.metric.unit
     among = "" if len(table.groups) == 1 else f" ({_name(table, group)})"
-    line = f"Spread over seeds{among}: standard deviations from {low} to {high} {unit}, root mean square {usual}"
+    line = (
+        f"Spread over seeds{among}: standard deviations from {low} to {high} {group.metric.scale}, root mean square "
+        f"{usual}"
+    )
     if group.comparisons > 1:
         size = _size(alone, group.metric)
         line += f"; in one comparison alone, the smallest difference that two such cells can show is {size}"

@@ -31,7 +31,7 @@ class State(StrEnum):
 
     VALUE = "value"
     HOLE = "hole"
-    NOT_CONVERGE = "not converge"
+    DIVERGED = "diverged"
     OUT_OF_MEMORY = "out of memory"
     FAILED = "failed"
     INVALIDATED = INVALIDATED
@@ -356,7 +356,7 @@ def _without_value(states: Mapping[RunState, int], memory: int) -> State:
     if states[RunState.COMPLETED]:
         return State.HOLE
     if states[RunState.DIVERGED]:
-        return State.NOT_CONVERGE
+        return State.DIVERGED
     failed = states[RunState.FAILED]
     if not failed or failed < sum(states.values()):
         return State.HOLE

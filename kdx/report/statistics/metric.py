@@ -25,6 +25,11 @@ class Metric:
         return name if split in tuple(Split) else self.name
 
     @property
+    def scale(self) -> str:
+        """The unit of differences."""
+        return "nats" if self.in_nats else self.unit
+
+    @property
     def whole(self) -> str:
         """The unit without its slice, such as accuracy."""
         return self.unit.partition("/")[0]

@@ -16,22 +16,21 @@ from kdx.vocabulary import Direction
 
 _GOOD = {Direction.MAX: "higher is better", Direction.MIN: "lower is better"}
 _WITHOUT_SCORE = {
-    State.NOT_CONVERGE: "not converge (k/n): k of n seeds diverged; their loss is not finite, or ended above where it "
-    "began",
-    State.OUT_OF_MEMORY: "out of memory (k/n): the memory of k of n seeds did not suffice",
-    State.FAILED: "failed (k/n): k of n seeds ended with an error",
+    State.DIVERGED: "diverged k/n: the loss of k of n seeds is not finite, or ended above where it began",
+    State.OUT_OF_MEMORY: "out of memory k/n: the memory of k of n seeds did not suffice",
+    State.FAILED: "failed k/n: k of n seeds ended with an error",
     State.HOLE: "–: no score yet",
 }
 _PRUNED = (
-    "k/n pruned: k of n seeds were stopped after a validation, before their last step; they have no test score, and no "
+    "pruned k/n: k of n seeds were stopped after a validation, before their last step; they have no test score, and no "
     "mean counts them"
 )
 _INVALIDATED = (
-    "k/n invalidated, or invalidated (k/n): somebody took the runs of k of n seeds out of tables, with kdx invalidate; "
+    "invalidated k/n: somebody took the runs of k of n seeds out of tables, with kdx invalidate; "
     "no score and no mean counts them"
 )
 _UNDERTRAINED = (
-    "k/n undertrained: k of n seeds predict the validation set no better than the frequencies of its tokens do (the "
+    "undertrained k/n: k of n seeds predict the validation set no better than the frequencies of its tokens do (the "
     "unigram distribution of the training set), so their scores say little"
 )
 
@@ -71,7 +70,7 @@ def notes(layout: Layout) -> tuple[str, ...]:
     if by_own_score:
         chosen = "Seed and weights were" if layout.shown is Shown.BEST_SEED else "Weights were"
         sentences.append(f"{chosen} chosen by this very score, which flatters it.")
-    shown = {cell.state for cell in cells} | {State.NOT_CONVERGE for cell in cells if cell.diverged}
+    shown = {cell.state for cell in cells} | {State.DIVERGED for cell in cells if cell.diverged}
     sentences += [f"{text}." for state, text in _WITHOUT_SCORE.items() if state in shown]
     sentences += [f"{_PRUNED}."] if any(cell.pruned for cell in cells) else []
     sentences += [f"{_INVALIDATED}."] if any(cell.invalidated for cell in cells) else []

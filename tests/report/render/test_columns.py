@@ -21,7 +21,7 @@ def of(*folded: str, whole: tuple[str, ...] = ()) -> Column:
         ("product over direct-sum", 14, ["product over", "direct-sum"]),
         ("valid/perplexity", 12, ["valid/", "perplexity"]),
         ("translation / exponential", 13, ["translation /", "exponential"]),
-        ("1/3 failed", 6, ["1/3", "failed"]),
+        ("failed 1/3", 6, ["failed", "1/3"]),
         ("Tsai et al. (2019), Eq. 9", 24, ["Tsai et al. (2019),", "Eq. 9"]),
         ("perplexity ↓", 12, ["perplexity ↓"]),
         ("without-position", 9, ["without-", "position"]),

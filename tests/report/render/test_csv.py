@@ -48,8 +48,19 @@ def test_one_row_a_cell_with_its_factors_and_its_numbers_in_full() -> None:
             "better_by",
             "better_by_low",
             "better_by_high",
+            "better_by_unit",
         ),
-        *("p_corrected", "effect", "margin", "p_equivalent", "sentences_better_by", "sentences_p", "cell"),
+        *(
+            "p",
+            "p_corrected",
+            "p_correction",
+            "effect",
+            "margin",
+            "p_equivalent",
+            "sentences_better_by",
+            "sentences_p",
+            "cell",
+        ),
         *("published", "published_state"),
     ]
     assert (first["kernel"], first["norm"], first["task"]) == ("rbf", "pre", "translation")
@@ -59,13 +70,18 @@ def test_one_row_a_cell_with_its_factors_and_its_numbers_in_full() -> None:
     assert (second["against"], second["n"], second["near_best"]) == ("rbf", "2", "1")
     assert float(second["better_by_low"]) < float(second["better_by"]) < float(second["better_by_high"])
     assert float(second["p_corrected"]) > 0.05
+    assert second["p_correction"] == "one-sided, of being no worse, times 1 comparison with the best"
+    assert float(second["p"]) == pytest.approx(2 * float(second["p_corrected"]))
+    assert (first["better_by_unit"], second["better_by_unit"]) == ("", "bleu")
+    perplexities = [cell("a", "prediction", kernel="rbf"), cell("b", "prediction", kernel="exponential")]
+    assert written(sweep(perplexities, runs, axes=["kernel"]))[0]["better_by_unit"] == "nats"
 
 
 def test_a_place_without_a_score_is_empty_and_says_why() -> None:
     cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
     runs = [run("a", 0, state=RunState.DIVERGED), run("a", 1, state=RunState.FAILED)]
     first, second = written(sweep(cells, runs, axes=["kernel"]))
-    assert (first["state"], first["diverged"], first["failed"], first["planned"]) == ("not converge", "1", "1", "2")
+    assert (first["state"], first["diverged"], first["failed"], first["planned"]) == ("diverged", "1", "1", "2")
     assert second["state"] == "hole"
     assert first["score"] == first["mean"] == first["run"] == second["score"] == second["better_by"] == ""
 
@@ -169,8 +185,8 @@ def test_claims_have_one_row_a_comparison() -> None:
     assert len(rows) >= len(paper.claims)
     assert list(rows[0]) == [
         *("paper", "claim", "statement", "setting", "claim_verdict", "claim_confounded_by", "a", "b", "where"),
-        *("expected", "margin", "metric", "n", "better_by", "better_by_low", "better_by_high", "level"),
-        *("verdict", "confounded_by", "more_seeds"),
+        *("expected", "margin", "metric", "n", "better_by", "better_by_low", "better_by_high", "better_by_unit"),
+        *("level", "verdict", "confounded_by", "more_seeds"),
     ]
     assert all(row["verdict"] in ("holds", "does not hold", "cannot tell", "not tested") for row in rows)
 

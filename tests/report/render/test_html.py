@@ -107,7 +107,7 @@ def test_it_shows_tables_figures_and_every_run_without_the_network(quiet: Browse
     assert quiet.value("document.title") == "demo"
     assert quiet.value("document.querySelectorAll('table')[0].rows.length") == 1 + 3
     assert column_of(quiet, 1) == ["21.00", "31.00", "–"]
-    assert column_of(quiet, 3) == ["10.00", "31.00", "not converge (2/2)"]
+    assert column_of(quiet, 3) == ["10.00", "31.00", "diverged 2/2"]
     # A scatter, a forest, and two curves for each of the five cells that ran.
     assert quiet.value("document.querySelectorAll('.plots svg, .curves svg').length") == 2 + 2 * 5
     assert quiet.value("document.querySelectorAll('.run-details[id^=cell-]').length") == 6
@@ -137,7 +137,7 @@ def test_columns_are_sorted_by_keyboard_and_back(quiet: Browser, page: Path) -> 
     assert (quiet.value(order), column_of(quiet, 3)[0][:5]) == ("ascending", "10.00")
     quiet.press(" ")
     assert (quiet.value(order), column_of(quiet, 3)[0][:5]) == ("descending", "31.00")
-    assert column_of(quiet, 3)[-1] == "not converge (2/2)"
+    assert column_of(quiet, 3)[-1] == "diverged 2/2"
     quiet.press("Enter")
     assert (quiet.value(order), column_of(quiet, 3)) == (None, before)
     assert quiet.value("document.activeElement.tagName") == "BUTTON"
@@ -213,10 +213,27 @@ def contrast(one: list[float], other: list[float]) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
+def test_of_many_cells_the_best_and_the_baseline_lie_over_each_other_at_first() -> None:
+    cells = [cell(f"arm-{number}", labels={"approach": f"arm {number}"}) for number in range(12)]
+    runs = [
+        one for number in range(12) for one in seeded(f"arm-{number}", *(20.0 + number + seed for seed in (0, 0.5)))
+    ]
+    asked = {"name": "main", "rows": ["approach"], "baseline": {"approach": "arm 0"}}
+    page = page_of(sweep(cells, runs, tables=[asked]))
+    checked = re.findall(r"<figure data-checked><figcaption><a [^>]*>(arm \d+)<", page)
+    assert len(checked) == 8 and {"arm 8", "arm 9", "arm 10", "arm 11", "arm 0"} <= {*checked}
+    few = page_of(sweep(cells[:8], runs[:16], tables=[asked]))
+    assert few.count("<figure data-checked>") == 8
+
+
 def test_it_prints_on_white_with_its_numbers_open(quiet: Browser, page: Path) -> None:
     quiet.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}], media="print")
     quiet.open(page)
     assert quiet.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    with screen(quiet, 700):  # pixels of a sheet of A4 between its margins
+        quiet.value("document.querySelectorAll('details.numbers').forEach((one) => one.open = true)")
+        shown = "[...document.querySelectorAll('.numbers table')]"
+        assert quiet.value(f"{shown}.every((one) => one.getBoundingClientRect().right <= innerWidth)"), "nothing is cut"
     quiet.ask("Emulation.setEmulatedMedia", features=[], media="")
     assert len(quiet.ask("Page.printToPDF")["data"]) > 10_000
     assert quiet.value("[...document.querySelectorAll('details.numbers')].every((one) => one.open)")
@@ -371,10 +388,10 @@ def test_curves_of_chosen_cells_lie_over_each_other_on_the_same_axes(quiet: Brow
     layers = "[...one.querySelectorAll('g[transform^=scale]')].filter((layer) => layer.style.display !== 'none')"
     shown = f"[...document.querySelectorAll('.overlay svg[data-metric]')].map((one) => {layers}.length)"
     assert quiet.value("document.querySelectorAll('.overlay input').length") == 5
-    assert quiet.value(shown) == [4, 4]
-    tab_to(quiet, "element.matches('.overlay input:not(:checked)')")
-    quiet.press(" ")
     assert quiet.value(shown) == [5, 5]
+    tab_to(quiet, "element.matches('.overlay input:checked')")
+    quiet.press(" ")
+    assert quiet.value(shown) == [4, 4]
     quiet.value("document.querySelectorAll('.overlay input').forEach((one) => one.checked && one.click())")
     assert quiet.value(shown) == [0, 0]
     # A curve begins and ends in the overlay where it does in its own chart, seen from the frame of each.

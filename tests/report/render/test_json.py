@@ -73,7 +73,7 @@ def test_every_place_has_all_keys_in_full_precision() -> None:
                 "row": {"kernel": "exponential"},
                 "column": {"task": "translation"},
                 "cell": "b",
-                "state": "not converge",
+                "state": "diverged",
                 "metric": "test/bleu",
                 "direction": "max",
                 "value": None,
@@ -150,7 +150,7 @@ def test_a_difference_of_perplexities_is_in_nats_with_its_ratio() -> None:
     assert one["better_by"] == pytest.approx(gain) and one["ratio"] == pytest.approx(exp(-gain))
     assert set(one) == {
         *("row", "column", "against", "metric", "scale", "n", "better_by", "interval", "level", "p", "sd"),
-        *("degrees_of_freedom", "ratio", "p_corrected", "effect", "p_paired", "margin", "p_equivalent"),
+        *("degrees_of_freedom", "ratio", "p_corrected", "p_correction", "effect", "p_paired", "margin", "p_equivalent"),
         *("randomisation", "documents"),
     }
     bleu = two("translation", [4.0, 4.2, 4.1], [5.0, 5.1, 5.3], baseline={"kernel": "exponential"})

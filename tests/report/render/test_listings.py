@@ -142,18 +142,19 @@ def test_differences_from_a_baseline() -> None:
     low, high = stats.t(df, value, error).interval(0.95)
     # Hedges' correction, 1 − 3 / (4 · df − 1) as an approximation.
     effect = value / sqrt((np.var(RBF, ddof=1) + np.var(EXP, ddof=1)) / 2) * (1 - 3 / (4 * 6 - 1))
-    assert found.headers == ("kernel", "mean", "better by", "95% interval", "p", "effect", "n")
-    ((kernel, mean, gain, expected, p, size, n),) = found.rows
+    assert found.headers == ("kernel", "mean", "better by", "95% interval", "p", "corrected p", "effect", "n")
+    ((kernel, mean, gain, expected, p, corrected, size, n),) = found.rows
     assert mean == f"{np.mean(RBF):.2f}"
     assert (kernel, gain, p, n) == ("rbf", "+0.65", f"{2 * stats.t.sf(value / error, df):.3f}", "4")
+    assert corrected == p, "of one difference"
     # A true minus, and the sign of a difference.
     assert expected == f"{low:+.2f} to {high:+.2f}".replace("-", "−")
     assert float(size) == pytest.approx(effect, abs=0.02)
     assert found.notes == (
         "better by: difference of the means, positive where the cell is better than the one it stands against.",
-        "p: Student's t, with cautious degrees of freedom, from the spread of these two cells alone; two-sided, Holm's "
-        "correction over 1 difference.",
-        "95% interval: of each difference alone, not corrected.",
+        "95% interval, p: of each difference alone, two-sided, not corrected; t from the spread of these two cells "
+        "alone, with cautious degrees of freedom.",
+        "corrected p: two-sided, Holm's correction over 1 difference.",
         "effect: in standard deviations over seeds (Hedges' g).",
     )
 
@@ -162,9 +163,13 @@ def test_differences_from_the_best_name_it_by_what_is_other() -> None:
     found = named(made(RBF, EXP, POLY), "t: differences from the best of the column")
     assert found.headers[:2] == ("kernel", "against")
     assert [row[:3] for row in found.rows] == [("exponential", "rbf", "−0.65"), ("polynomial", "rbf", "−10.05")]
-    assert column(found, "p")[1] == "< 0.001"
-    assert found.notes[1].endswith("that it is no worse, one-sided, times the number of comparisons in its column.")
-    assert "95% interval: of each difference alone, not corrected." in found.notes
+    assert column(found, "p")[1] == column(found, "corrected p")[1] == "< 0.001"
+    for interval, p in zip(column(found, "95% interval"), column(found, "p"), strict=True):
+        assert ("+" in interval) is (p[0] == "0" and float(p) >= 0.05), "the two never contradict each other"
+    assert found.notes[2].endswith("times the number of comparisons in its column; the marks rest on it.")
+    alone = named(made(RBF, EXP), "t: differences from the best of the column")
+    two_sided, one_sided = (float(column(alone, name)[0]) for name in ("p", "corrected p"))
+    assert two_sided == pytest.approx(2 * one_sided, abs=0.0015)
 
 
 def test_perplexities_differ_in_nats_beside_which_their_ratio_stands() -> None:
@@ -207,7 +212,7 @@ def test_a_margin_tells_what_is_equal_within_it() -> None:
 
 def test_what_cannot_be_told_is_a_dash() -> None:
     table = made([1.0], [2.0], baseline={"kernel": "rbf"}, margin={"bleu": 1.0})
-    assert named(table, "Differences").rows == (("exponential", "2.00", "–", "–", "–", "–", "1", "–"),)
+    assert named(table, "Differences").rows == (("exponential", "2.00", "–", "–", "–", "–", "–", "1", "–"),)
 
 
 def test_resampled_sentences_are_told_beside_seeds() -> None:
@@ -229,14 +234,13 @@ def test_published_values_stand_beside_ours() -> None:
     assert found.rows == (
         ("rbf", "bleu ↑", "Table 1", "34.26", "31.40", "−2.86"),
         ("exponential", "bleu ↑", "Table 1", "33.98", "30.20", "−3.78"),
-        ("polynomial", "bleu ↑", "Table 1", "not converge", "not converge", "–"),
+        ("polynomial", "bleu ↑", "Table 1", "not converge", "diverged", "–"),
     )
     assert found.notes == (
         "Published: here; one run.",
         "Ours: the best-validation seed's score; better by: positive where ours is better.",
         "Scale (translation): ours synthetic, d 128, 2+2 layers, 1000 steps, n = 1 or 4 seeds.",
-        "Order of 3 cells (translation, synthetic, bleu): Kendall's τ = +1.00 (p = 0.333); what did not converge ranks "
-        "last.",
+        "Order of 3 cells (translation, synthetic, bleu): Kendall's τ = +1.00 (p = 0.333); what diverged ranks last.",
     )
 
 
@@ -305,14 +309,14 @@ def test_a_claim_is_told_with_its_verdict_its_setting_and_what_it_rests_on() -> 
     assert found.headers == ("a over b", "expected", "a better by", "90% interval", "n", "verdict", "more seeds")
     (row,) = found.rows
     assert row[:3] == ("rbf over exponential", "better", "+0.65")
-    assert row[3] == f"{low:+.2f} to {high:+.2f}".replace("-", "−")
+    assert row[3] == f"{low:+.2f} to {high:+.2f} (95%)".replace("-", "−")
     assert row[4:6] == ("4", "cannot tell") and int(row[6]) > 0
     assert found.names == 2
     assert found.notes == (
         "Source: Sec. 1.",
-        "Differences of means, Student's t from the spread of these cells alone, with cautious degrees of freedom, "
-        "over seeds alone. Each interval is the one that decides, at one end where one side is asked for; contrasts of "
-        "a claim share its 5%.",
+        "Differences of means, t from the spread of these cells alone, with cautious degrees of freedom, over seeds "
+        "alone. Each interval is the one that decides, at one end where one side is asked for; contrasts of a claim "
+        "share its 5%.",
         "more seeds: for a decision with probability 0.8 if the difference stays. Seeds added after a look are not "
         "allowed for; seeds: {min: …, max: …, until: decided} in the grid allows for every look.",
     )
@@ -344,7 +348,7 @@ def test_a_claim_about_perplexities_is_told_in_nats() -> None:
     cells = [cell(kernel, "prediction", kernel=kernel) for kernel in KERNELS[:2]]
     found = answered(contrast(), cells=cells)
     assert found.rows[0][2] == f"{np.mean(np.log(EXP)) - np.mean(np.log(RBF)):+.3f}".replace("-", "−")
-    assert found.notes[1].startswith("Differences of means, of perplexities in nats, Student's t")
+    assert found.notes[1].startswith("Differences of means, of perplexities in nats, t from")
 
 
 @pytest.mark.parametrize(

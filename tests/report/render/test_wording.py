@@ -13,6 +13,7 @@ from kdx.report.render.wording import (
     column_headers,
     difference,
     interval,
+    means,
     probability,
     rounded,
     sign,
@@ -56,40 +57,40 @@ def test_numbers_are_rounded_by_their_metric(value: float, metric: str, text: st
         (scored("a", (1.0, 30.0), (2.0, 31.0)), CellText("31.00", "30.50", "0.71", "(2)", aligned=True)),
         (scored("a", (1.0, 30.0)), CellText("30.00", n="(1)", aligned=True)),
         ([], CellText("–", aligned=True)),
-        ([run("a", 0, state=FAILED), run("a", 1, state=PENDING)], CellText("–", note="1/2 failed", aligned=True)),
-        ([run("a", 0, state=FAILED), run("a", 1, state=FAILED)], CellText("failed (2/2)")),
-        ([run("a", 0, state=FAILED, error=MEMORY)], CellText("out of memory (1/1)")),
+        ([run("a", 0, state=FAILED), run("a", 1, state=PENDING)], CellText("–", note="failed 1/2", aligned=True)),
+        ([run("a", 0, state=FAILED), run("a", 1, state=FAILED)], CellText("failed 2/2")),
+        ([run("a", 0, state=FAILED, error=MEMORY)], CellText("out of memory 1/1")),
         (
             [run("a", 0, state=FAILED, error=MEMORY), run("a", 1, state=FAILED, error="ValueError: no")],
-            CellText("failed (1/2)", note="1/2 out of memory"),
+            CellText("failed 1/2", note="out of memory 1/2"),
         ),
-        ([run("a", 0, state=DIVERGED), run("a", 1, state=PENDING)], CellText("not converge (1/2)")),
-        ([run("a", 0, state=DIVERGED), run("a", 1, state=FAILED)], CellText("not converge (1/2)", note="1/2 failed")),
+        ([run("a", 0, state=DIVERGED), run("a", 1, state=PENDING)], CellText("diverged 1/2")),
+        ([run("a", 0, state=DIVERGED), run("a", 1, state=FAILED)], CellText("diverged 1/2", note="failed 1/2")),
         (
             [run("a", 0, state=DIVERGED), run("a", 1, state=FAILED), run("a", 2, 1.0, 30.0)],
-            CellText("30.00", n="(1)", note="1/3 not converge, 1/3 failed", aligned=True),
+            CellText("30.00", n="(1)", note="diverged 1/3, failed 1/3", aligned=True),
         ),
-        ([run("a", 0, 1.0, 30.0)._replace(invalidated="cut")], CellText("invalidated (1/1)")),
+        ([run("a", 0, 1.0, 30.0)._replace(invalidated="cut")], CellText("invalidated 1/1")),
         (
             [run("a", 0, 1.0, 30.0)._replace(invalidated="cut"), run("a", 1, state=FAILED)],
-            CellText("failed (1/2)", note="1/2 invalidated"),
+            CellText("failed 1/2", note="invalidated 1/2"),
         ),
         (
             [run("a", 0, 1.0, 30.0)._replace(invalidated="cut"), run("a", 1, state=PENDING)],
-            CellText("–", note="1/2 invalidated", aligned=True),
+            CellText("–", note="invalidated 1/2", aligned=True),
         ),
-        ([run("a", 0, nan, 30.0)], CellText("–", note="1/1 without a score", aligned=True)),
+        ([run("a", 0, nan, 30.0)], CellText("–", note="without a score 1/1", aligned=True)),
         (
             [run("a", 0, 1.0, state=PRUNED), run("a", 1, 2.0, state=PRUNED)],
-            CellText("–", note="2/2 pruned", aligned=True),
+            CellText("–", note="pruned 2/2", aligned=True),
         ),
         (
             [run("a", 0, 1.0, 30.0), run("a", 1, 2.0, 40.0, state=PRUNED), run("a", 2, 1.0, 32.0)],
-            CellText("30.00", "31.00", "1.41", "(2)", "1/3 pruned", aligned=True),
+            CellText("30.00", "31.00", "1.41", "(2)", "pruned 1/3", aligned=True),
         ),
         (
             [run("a", 0, 1.0, 30.0, undertrained="flat"), run("a", 1, state=DIVERGED), run("a", 2, 1.0, 30.0)],
-            CellText("30.00", "30.00", "0.00", "(2)", "1/3 not converge, 1/3 undertrained", aligned=True),
+            CellText("30.00", "30.00", "0.00", "(2)", "diverged 1/3, undertrained 1/3", aligned=True),
         ),
     ],
 )
@@ -305,13 +306,9 @@ def test_a_word_that_does_not_speak_for_itself_takes_its_factors_name() -> None:
 
 def test_what_stands_beside_the_scores_of_a_column_lines_up() -> None:
     parts = [CellText("9.5", "9.38", "0.18", "(2)", aligned=True), CellText("30.5", "120.00", n="(12)", aligned=True)]
-    parts += [CellText("failed (1/1)", note="why"), CellText("1.0", "1.00", "1.00", "(1)", "1/2 failed", aligned=True)]
-    assert beside_scores(parts) == [
-        "  9.38 ± 0.18  (2)",
-        "120.00        (12)",
-        "why",
-        "  1.00 ± 1.00  (1)  1/2 failed",
-    ]
+    parts += [CellText("failed 1/1", note="why"), CellText("1.0", "1.00", "1.00", "(1)", "failed 1/2", aligned=True)]
+    assert means(parts) == ["  9.38", "120.00", "", "  1.00"]
+    assert beside_scores(parts) == ["± 0.18  (2)", "       (12)", "why", "± 1.00  (1)  failed 1/2"]
     assert beside_scores([CellText("1.0", aligned=True), CellText()]) == ["", ""]
 
 

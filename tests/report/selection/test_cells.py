@@ -27,7 +27,7 @@ def of(*runs: RunRecord, task: str = "translation", **options: object) -> Cell:
     ("runs", "state"),
     [
         ([run("a", 0, 1.0, 2.0), run("a", 1, state=DIVERGED), run("a", 2, state=FAILED)], State.VALUE),
-        ([run("a", 0, state=DIVERGED), run("a", 1, state=FAILED), run("a", 2, state=PENDING)], State.NOT_CONVERGE),
+        ([run("a", 0, state=DIVERGED), run("a", 1, state=FAILED), run("a", 2, state=PENDING)], State.DIVERGED),
         ([run("a", 0, state=FAILED), run("a", 1, state=PENDING)], State.HOLE),
         ([run("a", 0, state=FAILED), run("a", 1, state=FAILED, error=MEMORY)], State.FAILED),
         ([run("a", seed, state=FAILED, error=MEMORY) for seed in (0, 1)], State.OUT_OF_MEMORY),

@@ -74,8 +74,8 @@ def test_a_cell_whose_finished_runs_all_diverged_did_not_converge() -> None:
     diverged = [run("a", seed, state=RunState.DIVERGED) for seed in (0, 1)]
     table = one(*diverged, run("a", 2, state=RunState.PENDING))
     found = only(table)
-    assert (found.state, found.diverged, found.planned) == (State.NOT_CONVERGE, 2, 3)
-    assert any(note.startswith("not converge (k/n): k of n seeds diverged") for note in table.notes)
+    assert (found.state, found.diverged, found.planned) == (State.DIVERGED, 2, 3)
+    assert any(note.startswith("diverged k/n: the loss of k of n seeds") for note in table.notes)
 
 
 def test_scores_of_a_diverged_run_are_never_used() -> None:
@@ -102,7 +102,7 @@ def test_the_newest_final_generation_stands_for_a_seed() -> None:
     found = only(one(again, finished))
     assert (found.score, found.planned, found.unfinished) == (31.0, 1, 0)
     repeated = run("a", 0, state=RunState.DIVERGED, generation=2)
-    assert only(one(finished, repeated)).state is State.NOT_CONVERGE
+    assert only(one(finished, repeated)).state is State.DIVERGED
 
 
 def test_another_metric_is_that_of_the_seed_selected_by_the_cells_own() -> None:

@@ -148,13 +148,13 @@ def test_a_validation_metric_has_the_definition_of_its_own_split() -> None:
     ]
 
 
-LOST = "not converge (k/n): k of n seeds diverged; their loss is not finite, or ended above where it began."
+LOST = "diverged k/n: the loss of k of n seeds is not finite, or ended above where it began."
 PRUNED = (
-    "k/n pruned: k of n seeds were stopped after a validation, before their last step; they have no test score, and no "
+    "pruned k/n: k of n seeds were stopped after a validation, before their last step; they have no test score, and no "
     "mean counts them."
 )
 FLAT = (
-    "k/n undertrained: k of n seeds predict the validation set no better than the frequencies of its tokens do (the "
+    "undertrained k/n: k of n seeds predict the validation set no better than the frequencies of its tokens do (the "
     "unigram distribution of the training set), so their scores say little."
 )
 
@@ -165,10 +165,10 @@ FLAT = (
         ([run("rbf", 0, state=RunState.DIVERGED)], [LOST]),
         # A score that some seeds never came to is told beside it in the same words.
         ([*scored("rbf", (1.0, 2.0)), run("rbf", 1, state=RunState.DIVERGED)], [LOST]),
-        ([run("rbf", 0, state=RunState.FAILED)], ["failed (k/n): k of n seeds ended with an error."]),
+        ([run("rbf", 0, state=RunState.FAILED)], ["failed k/n: k of n seeds ended with an error."]),
         (
             [run("rbf", 0, state=RunState.FAILED, error=MEMORY)],
-            ["out of memory (k/n): the memory of k of n seeds did not suffice."],
+            ["out of memory k/n: the memory of k of n seeds did not suffice."],
         ),
         ([run("rbf", 0, state=RunState.RUNNING)], ["–: no score yet."]),
         ([run("rbf", 0, nan, 2.0)], ["–: no score yet."]),

@@ -1,7 +1,7 @@
 """Plots as SVG, from Vega-Lite; their colours are custom properties of the page's style."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import vl_convert
@@ -214,17 +214,31 @@ def _spot(one: Point, spans: Sequence[Scale]) -> tuple[int, ...]:
     return tuple(int(pixels / _SPOT * share(value, span)) for value, span, pixels in at)
 
 
-def forest(points: Sequence[Point], title: str) -> str:
-    """A forest plot: differences with their intervals, one a row, in the given order; marked points are filled."""
+def forest(points: Sequence[Point], title: str, *, ratios: bool = False) -> str:
+    """A forest plot: differences with their intervals, one a row, in the given order; marked points are filled.
+
+    Args:
+        ratios: whether they are ratios, of which less is better: the axis then runs to the left.
+    """
+    # Vega finds no ticks for a range of subnormal numbers.
+    points = [replace(one, **{end: round(getattr(one, end), 300) for end in ("x", "low", "high")}) for one in points]
     rows = [{**_linked(one), "low": one.low, "high": one.high, "marked": one.marked} for one in points]
     # The reader's font may be wider than the one that the labels are measured with here.
     room = min(_LONGEST, _WIDEST * max(len(row["label"]) for row in rows))
     axis = {"labelLimit": _LONGEST, "minExtent": room, "labelColor": "var(--ink)", "ticks": False, "domain": False}
     y = {"field": "label", "type": "nominal", "sort": None, "title": None, "axis": {**axis, "labelPadding": 8}}
-    x = {"field": "x", "type": "quantitative", "title": sanitize(title)}
+    # More ticks have labels that run into each other where the reader's font is wider.
+    ticks = {"tickCount": 5, "format": ".3~g"}
+    span = scale([1.0, *(bound for one in points for bound in (one.low, one.high))]) if ratios else None
+    scaled = {**_scaled(span), "reverse": True} if span else {}
+    x = {"field": "x", "type": "quantitative", "title": sanitize(title), "axis": ticks, "scale": scaled}
     fill = {"condition": {"test": "datum.marked", "value": "var(--accent)"}, "value": "var(--paper)"}
     layers = [
-        {"data": {"values": [{}]}, "mark": {"type": "rule", "color": "var(--muted)"}, "encoding": {"x": {"datum": 0}}},
+        {
+            "data": {"values": [{}]},
+            "mark": {"type": "rule", "color": "var(--muted)"},
+            "encoding": {"x": {"datum": int(ratios)}},
+        },
         {
             "mark": {"type": "rule", "color": "var(--accent)", "strokeWidth": 1.5, "aria": False},
             "encoding": {"y": y, "x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}},

@@ -15,7 +15,7 @@ from kdx.report.render.over_parameter import OverParameter, over_parameters
 from kdx.report.render.scale import scale
 from kdx.report.render.wording import LEVELS, place, rounded, setting, word_of
 from kdx.report.selection.cells import Seed
-from kdx.report.statistics.metric import Metric
+from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.table import Table
 from kdx.seed_sources import seed_word
 
@@ -125,24 +125,22 @@ def forests(table: Table) -> Iterator[dict[str, Any]]:
         headers = [table.layout.header(one.at) for one in its]
         # Words that all rows share are left out.
         varying = [factor for factor in headers[0] if len({header[factor] for header in headers}) > 1] if its else []
-        points = [
-            Point(
-                LEVELS.join(word_of(factor, header[factor]) for factor in varying or header),
-                f"#{cell_anchor(table.layout.places[one.at])}",
-                one.significant,
-                one.estimate.value,
-                0.0,
-                *one.estimate.interval(),
-            )
-            for one, header in zip(its, headers, strict=True)
-            if one.estimate and isfinite(one.estimate.value)
-        ]
+        points = []
+        for one, header in zip(its, headers, strict=True):
+            if one.estimate and isfinite(one.estimate.value):
+                bounds = one.estimate.value, *one.estimate.interval()
+                x, low, high = map(ratio, bounds) if metric.in_nats else bounds
+                label = LEVELS.join(word_of(factor, header[factor]) for factor in varying or header)
+                href = f"#{cell_anchor(table.layout.places[one.at])}"
+                points.append(Point(label, href, one.significant, x, low=low, high=high))
         if points:
-            svgs.append(Markup(forest(points, f"better by ({metric.unit})")))
+            title = f"{metric.unit}, times that of the other cell" if metric.in_nats else f"better by ({metric.unit})"
+            svgs.append(Markup(forest(points, title, ratios=metric.in_nats)))
     if svgs:
         against = setting(table.baseline) or "the best of the column"
+        corrected = "different from it" if table.baseline else "worse than it"
         yield {
-            "caption": f"Difference of each cell's mean from {against}, with the 95% interval of this one comparison; "
-            "right of 0 is better. Filled: different from 0 after Holm's correction over the table.",
+            "caption": f"Difference of each cell's mean from {against}, or their ratio, with the 95% interval of this "
+            f"one comparison; right of the line is better. Filled: {corrected} after the correction over the table.",
             "svgs": svgs,
         }

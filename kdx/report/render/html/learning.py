@@ -1,8 +1,8 @@
 """The learning curves of a page, cell by cell."""
 
 from collections import Counter
-from collections.abc import Mapping
-from math import isfinite
+from collections.abc import Collection, Mapping, Sequence
+from math import inf, isfinite, isnan
 from typing import Any
 
 from markupsafe import Markup
@@ -20,6 +20,9 @@ Curves = Mapping[int, Mapping[str, CurveRecord]]
 
 LOSS = "train/loss"
 
+_MOST_CHECKED, _BEST_CHECKED = 8, 4
+"""Most cells whose curves the page lays over each other at first, and how many of them are the best where there are
+more; baselines come next."""
 _MOST_STEPS, _FEWEST_STEPS, _ALL_STEPS = 120, 30, 12_000
 """Steps of one curve at most and at least, and of all curves of the page: more cells make coarser curves."""
 
@@ -30,9 +33,16 @@ def curves_wanted(sweep: SweepRecord) -> set[str]:
 
 
 def figures_of_curves(
-    cells: Mapping[str, tuple[Cell, str]], runs: Mapping[int, RunRecord], curves: Curves
+    cells: Mapping[str, tuple[Cell, str]],
+    runs: Mapping[int, RunRecord],
+    curves: Curves,
+    baselines: Collection[str] = (),
 ) -> list[dict[str, Any]]:
-    """The cells in groups of one validation metric, each with the curves of that metric and of the training loss."""
+    """The cells in groups of one validation metric, each with the curves of that metric and of the training loss.
+
+    Args:
+        baselines: ids of the cells that others are compared with.
+    """
     groups: dict[Metric, list[tuple[Cell, str]]] = {}
     for cell, title in cells.values():
         groups.setdefault(cell.selected_by, []).append((cell, title))
@@ -56,13 +66,32 @@ def figures_of_curves(
                     figures[cell.id].append(_numbered(learning_curve(those[cell.id], title, span, steps, best), number))
             if len(those) > 1 and span and steps:
                 overlays.append(_numbered(overlay(title, span, steps), number))
+        checked = _checked([cell for cell, _ in its if figures[cell.id]], baselines)
         shown = [
-            {"href": f"#{cell_anchor(cell)}", "caption": title, "outcomes": _outcomes(cell), "svgs": figures[cell.id]}
+            {
+                "href": f"#{cell_anchor(cell)}",
+                "caption": title,
+                "outcomes": _outcomes(cell),
+                "svgs": figures[cell.id],
+                "checked": cell.id in checked,
+            }
             for cell, title in its
             if figures[cell.id]
         ]
         sections += [{"title": metric, "figures": shown, "overlays": overlays}] if shown else []
     return sections
+
+
+def _checked(cells: Sequence[Cell], baselines: Collection[str]) -> set[str]:
+    """The cells whose curves lie over each other until the reader chooses others."""
+
+    def gain(cell: Cell) -> float:
+        mean = cell.summary.mean if cell.summary else None
+        return -inf if mean is None or isnan(mean) else cell.metric.gain(mean)
+
+    ranked = sorted(cells, key=gain, reverse=True)
+    rest = sorted(ranked[_BEST_CHECKED:], key=lambda cell: cell.id not in baselines)
+    return {cell.id for cell in [*ranked[:_BEST_CHECKED], *rest][:_MOST_CHECKED]}
 
 
 def _numbered(svg: str, number: int) -> Markup:
@@ -87,4 +116,4 @@ def _best(cell: Cell, runs: Mapping[int, RunRecord]) -> tuple[float, float] | No
 def _outcomes(cell: Cell) -> str:
     """How the seeds without a score ended."""
     states = Counter(seed.outcome for seed in cell.seeds if seed.score is None)
-    return ", ".join(f"{count}/{cell.planned} {state}" for state, count in states.items())
+    return ", ".join(f"{state} {count}/{cell.planned}" for state, count in states.items())

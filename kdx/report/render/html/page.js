@@ -82,7 +82,7 @@ function layOver(panel) {
   [...panel.nextElementSibling.querySelectorAll("figure")].forEach((figure, number) => {
     const look = { stroke: `var(--series-${number % COLOURS})`, "stroke-width": 1.75, fill: "none" };
     look["stroke-dasharray"] = DASHES[Math.floor(number / COLOURS) % DASHES.length];
-    const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: number < 4 });
+    const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: "checked" in figure.dataset });
     const swatch = drawn("svg", { width: 22, height: 8, "aria-hidden": "true" });
     swatch.append(drawn("path", { d: "M0,4H22", ...look }));
     const label = document.createElement("label");

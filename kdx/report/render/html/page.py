@@ -21,7 +21,7 @@ from kdx.report.render.html.learning import Curves, figures_of_curves
 from kdx.report.render.html.runs import Environments, runs_of_cell
 from kdx.report.render.listings.claims import claim, not_tested
 from kdx.report.render.listings.table import listings
-from kdx.report.render.wording import beside_scores, caption, column_headers, place, sign, spans, words
+from kdx.report.render.wording import beside_scores, caption, column_headers, means, place, sign, spans, words
 from kdx.report.selection.cells import Cell
 from kdx.report.table.comparisons import Mark
 from kdx.report.table.layout import Layout
@@ -52,7 +52,8 @@ def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> Iter
     shown = [_table(table, f"table-{index}") for index, table in enumerate(tables, 1)]
     # An evaluation has no curves of its own.
     trained = {key: one for key, one in cells.items() if key not in layouts[key].evaluations}
-    groups = figures_of_curves(trained, runs, curves)
+    baselines = {table.layout.places[one.against].id for table in tables if table.baseline for one in table.differences}
+    groups = figures_of_curves(trained, runs, curves, baselines)
     sections = [{"id": one["id"], "title": one["name"]} for one in shown]
     sections += [{"id": "curves", "title": "Learning curves"}] if groups else []
     sections += [{"id": "runs", "title": "Runs"}] if cells else []
@@ -177,15 +178,19 @@ def _column(table: Table, index: int) -> list[dict[str, Any]]:
     return [
         {
             "score": part.score,
-            # The text is of kdx alone, and its blanks align it.
+            # The texts are of kdx alone, and their blanks align them.
+            "mean": escape(mean),
             "beside": escape(beside),
+            "marks_mean": part.marks_mean,
             "aligned": part.aligned,
             "value": "" if cell is None or cell.value is None else repr(cell.value),
             "best": mark is Mark.BEST,
             "mark": sign(mark),
             "href": _link(table.layout, cell) if cell else "",
         }
-        for cell, mark, part, beside in zip(cells, marks, parts, beside_scores(parts, blank=_DIGIT), strict=True)
+        for cell, mark, part, mean, beside in zip(
+            cells, marks, parts, means(parts, blank=_DIGIT), beside_scores(parts, blank=_DIGIT), strict=True
+        )
     ]
 
 

@@ -29,8 +29,8 @@ _PAGE, _RULES = 43, 1.5
 """Lines of a page, and lines that the rules of a table take."""
 _SMALL = 0.8
 """Size of the notes' type, relative to that of the text."""
-_BESIDE = EM
-"""Width of the gap between a score and the text beside it."""
+_BESIDE = EM, EM / 2
+"""Widths of the gaps between a score and the text beside it, and between the mean and what follows it."""
 _BOLD = 1.15
 """Width of bold type, relative to that of upright type."""
 
@@ -114,12 +114,14 @@ class _Words:
 
 @dataclass(frozen=True)
 class _Scores:
-    """A column of scores, and a second one for the text beside them where any place has some."""
+    """A column of scores, and further ones for the texts beside them where any place has some."""
 
     places: Sequence[Sequence[str]]
     """The parts of each place, as LaTeX."""
     across: int
-    """Columns of the tabular: 1, or 2 with the text beside the scores."""
+    """Columns of the tabular: 1, and more with the text beside the scores."""
+    columns: str
+    """Their specification."""
     width: float
 
 
@@ -147,7 +149,7 @@ def _tabulars(table: Table, width: float) -> Iterator[_Tabular]:
             row = [one.written(index + 1) if word else "" for one, word in zip(left, shown, strict=True)]
             rows.append(_line([*row, *(part for one in right for part in one.places[index])]))
             height += max([one.height(index + 1) for one, word in zip(left, shown, strict=True) if word], default=1)
-        columns = [*(one.spec for one in left), *("r@{\\quad}l" if one.across == 2 else "r" for one in right)]
+        columns = [*(one.spec for one in left), *(one.columns for one in right)]
         yield _Tabular("".join(columns), len(left) + sum(one.across for one in right), head, rows, height)
 
 
@@ -201,26 +203,33 @@ def _scores(table: Table, index: int) -> _Scores:
     marks = [table.marks.get((row, index)) for row in range(len(cells))]
     parts = [words(cell, show_n=table.layout.n is None) for cell in cells]
     more = [text.replace("-", "−") for text in beside_scores(parts, blank=DIGIT)]
-    wide = any(part.aligned and beside for part, beside in zip(parts, more, strict=True))
+    # Columns of the tabular: scores, means and what follows them, as far as any place has them.
+    has_means = any(part.mean for part in parts)
+    has_more = any(part.aligned and beside for part, beside in zip(parts, more, strict=True))
+    across = 1 + has_means + has_more
     places, states = [], [0.0]
     for mark, part, beside in zip(marks, parts, more, strict=True):
-        score = spelled(part.score.replace("-", "−"))
+        score, mean = (spelled(text.replace("-", "−")) for text in (part.score, part.mean))
         if not part.aligned and part.score:
             text = ", ".join(filter(None, (score, spelled(beside))))
-            places.append([f"\\multicolumn{{2}}{{l}}{{{text}}}"] if wide else [text])
+            places.append([f"\\multicolumn{{{across}}}{{l}}{{{text}}}"] if across > 1 else [text])
             states.append(width_of(f"{part.score}, {beside}"))
             continue
-        if mark is Mark.BEST:
-            score = f"\\textbf{{{score}}}"
-        elif behind := sign(mark):
-            score += f"\\rlap{{{raised(behind)}}}"
-        places.append([score, spelled(beside)] if wide else [score])
-    score_width = max((_BOLD * width_of(part.score) for part in parts if part.aligned), default=0.0)
-    beside_width = max(
-        (width_of(beside) for part, beside in zip(parts, more, strict=True) if part.aligned), default=0.0
-    )
-    width = score_width + (_BESIDE + beside_width if wide else 0.0)
-    return _Scores(places, 1 + wide, max(width, *states))
+        score, mean = (score, _marked(mean, mark)) if part.marks_mean else (_marked(score, mark), mean)
+        places.append([score, *[mean] * has_means, *[spelled(beside)] * has_more])
+    widths = [
+        max((_BOLD * width_of(part.score) for part in parts if part.aligned), default=0.0),
+        *[max(_BOLD * width_of(part.mean) for part in parts)] * has_means,
+        *[max(width_of(beside) for part, beside in zip(parts, more, strict=True) if part.aligned)] * has_more,
+    ]
+    columns = "r@{\\quad}" + "r@{\\enspace}" * has_means + "l" * has_more if across > 1 else "r"
+    return _Scores(places, across, columns, max(sum(widths) + sum(_BESIDE[: across - 1]), *states))
+
+
+def _marked(number: str, mark: Mark | None) -> str:
+    if mark is Mark.BEST:
+        return f"\\textbf{{{number}}}"
+    return f"{number}\\rlap{{{raised(behind)}}}" if (behind := sign(mark)) else number
 
 
 def _set(head: _Head, pieces: Callable[[float], Iterable[_Tabular]], notes: Sequence[str]) -> str:

@@ -139,7 +139,7 @@ def _remarks(found: SettingVerdict, error_model: ErrorModel) -> Iterator[str]:
         errors = dict.fromkeys(over(one.estimate.documents) for one in tested if one.estimate)
         nats = any(one.metric and one.metric.in_nats for one in tested)
         yield (
-            f"Differences of means{', of perplexities in nats' if nats else ''}, Student's t {_FROM[error_model]}, "
+            f"Differences of means{', of perplexities in nats' if nats else ''}, t {_FROM[error_model]}, "
             f"over {' or '.join(errors)}. Each interval is the one that decides, at one end where one side is asked "
             "for; contrasts of a claim share its 5%."
         )

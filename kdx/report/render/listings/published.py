@@ -20,7 +20,7 @@ def published_values(layout: Layout, found: PublishedComparison) -> Listing:
                 str(pair.metric),
                 ", ".join(pair.tables),
                 "not converge" if pair.published is None else rounded(pair.published, metric),
-                "not converge" if pair.diverged else "–" if pair.ours is None else rounded(pair.ours, metric),
+                "diverged" if pair.diverged else "–" if pair.ours is None else rounded(pair.ours, metric),
                 *(["–" if pair.gain is None else signed(pair.gain, metric)] if same else []),
                 *((map(str, pair.places) if pair.places and not pair.same_corpus else ("–", "–")) if other else ()),
             )
@@ -58,4 +58,4 @@ def _agreement(one: Agreement) -> str:
     what = f"Order of {one.n} cell{'' if one.n == 1 else 's'} ({one.task}, {one.corpus}, {one.metric.name})"
     if one.tau is None or one.p is None:
         return f"{what}: too few that differ to be ranked."
-    return f"{what}: Kendall's τ = {signed(one.tau, '')} (p {equals(one.p)}); what did not converge ranks last."
+    return f"{what}: Kendall's τ = {signed(one.tau, '')} (p {equals(one.p)}); what diverged ranks last."

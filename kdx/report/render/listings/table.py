@@ -7,7 +7,7 @@ from kdx.report.render.listings.listing import Listing
 from kdx.report.render.listings.published import published_values
 from kdx.report.render.listings.searches import tuned_settings
 from kdx.report.render.listings.variance import variance_by_source
-from kdx.report.render.wording import LEVELS, difference, interval, probability, rounded, signed, word_of
+from kdx.report.render.wording import LEVELS, correction, difference, interval, probability, rounded, signed, word_of
 from kdx.report.selection.cells import Cell
 from kdx.report.statistics.estimates import Estimate
 from kdx.report.statistics.metric import Metric, ratio
@@ -91,7 +91,17 @@ def _differences(table: Table) -> Listing:
     factors = (*table.layout.row_factors, *table.layout.column_factors)
     names = [*factors] if table.baseline else [*factors, "against"]
     means = [MEAN] if table.baseline else []
-    headers = [*names, *means, "better by", "95% interval", *(["ratio"] if nats else []), "p", "effect", "n"]
+    headers = [
+        *names,
+        *means,
+        "better by",
+        "95% interval",
+        *(["ratio"] if nats else []),
+        "p",
+        "corrected p",
+        "effect",
+        "n",
+    ]
     headers += ["within margin"] if margins else []
     headers += OVER_SENTENCES if randomised else []
     rows = []
@@ -103,6 +113,7 @@ def _differences(table: Table) -> Listing:
             difference(estimate.value, metric) if estimate else "–",
             interval(estimate.interval(), metric) if estimate else "–",
             *([_ratio(estimate, metric)] if nats else []),
+            probability(estimate.p) if estimate else "–",
             probability(one.p) if one.p is not None else "–",
             signed(estimate.effect, "effect") if estimate else "–",
             str(one.n),
@@ -119,19 +130,13 @@ def _differences(table: Table) -> Listing:
             row += [signed(over.gain, "bleu"), probability(over.p)] if over else ["–", "–"]
         rows.append(tuple(row))
     against = ", ".join(word_of(*one) for one in table.baseline.items()) or "the best of the column"
-    tested = next((group.comparisons for group in table.groups), 0)
-    over_all = f"{tested} difference{'' if tested == 1 else 's'}"
-    correction = f"two-sided, Holm's correction over {over_all}"
-    if not table.baseline:
-        # The best was chosen by the same runs.
-        correction = "that it is no worse, one-sided, times the number of comparisons in its column"
     by_rule = any(one.estimate and one.estimate.look for one in found)
-    test = "Student's t" if by_rule else "Student's t, with cautious degrees of freedom,"
     notes = [
         "better by: difference of the means, positive where the cell is better than the one it stands against"
         + ("; of perplexities in nats, with the ratio of the two." if nats else "."),
-        f"p: {test} from the spread of these two cells alone; {correction}{', over all looks' if by_rule else ''}.",
-        "95% interval: of each difference alone, not corrected.",
+        "95% interval, p: of each difference alone, two-sided, not corrected; t from the spread of these two cells "
+        f"alone, {'over all looks' if by_rule else 'with cautious degrees of freedom'}.",
+        f"corrected p: {correction(table)}{'' if table.baseline else '; the marks rest on it'}.",
         "effect: in standard deviations over seeds (Hedges' g).",
     ]
     notes += ["within margin: two one-sided tests (TOST) at 0.05, not corrected."] if margins else []

@@ -103,6 +103,17 @@ def test_rows_of_the_forest_keep_their_order_and_are_filled_where_told_apart() -
     assert svg.count('fill="var(--accent)"') == 1 and svg.count('fill="var(--paper)"') == 2
 
 
+def test_ratios_run_to_the_left_with_ticks_that_leave_room_for_their_labels() -> None:
+    its = [Point(f"cell {i}", "#x", False, 1.0 + i / 20, low=0.98, high=1.18) for i in range(3)]
+    svg = forest(its, "perplexity, times that of the other cell", ratios=True)
+    ticks = re.findall(r'<text [^>]*transform="translate\(([\d.]+),[^>]*>([01]\.?\d*)</text>', svg)
+    at = {float(tick): float(x) for x, tick in ticks}
+    assert 1.0 in at and 3 <= len(at) <= 6
+    assert sorted(at, reverse=True) == sorted(at, key=lambda tick: at[tick])
+    differences = forest([replace(one, x=one.x - 1, low=-0.19, high=0.02) for one in its], "better by (bleu)")
+    assert 3 <= len(re.findall(r">−?0(?:\.\d+)?</text>", differences)) <= 8
+
+
 def test_hostile_names_stay_text() -> None:
     for svg in (
         forest(points(2, HOSTILE), HOSTILE),
