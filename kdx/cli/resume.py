@@ -73,7 +73,8 @@ def resume(
     refuse_budget(slurm, budget)
     limit = budget_from_now(budget)
     codes = []
-    again = f"kdx resume --failed{in_database(db)}"
+    with_parts = f" --parts {shlex.quote(str(parts))}" if parts else ""
+    again = f"kdx resume --failed{with_parts}{in_database(db)}"
     failures: set[int] = set()  # failed runs of sweeps with nothing else to do
     cancelled: dict[str, set[int]] = {}  # command → the cancelled runs that it takes up, of such sweeps
     with open_to_write(db) as database:

@@ -66,9 +66,9 @@ class RecordedRuns:
         self._evaluated = {one.record.id: one for sweep in sweeps for one in evaluated_cells(sweep)[0]}
         self._searched: dict[str, set[frozenset[str]]] = {}
         for sweep in sweeps:
-            found = searched_cells(sweep)
+            winners = searched_cells(sweep)
             for id in (planned_id(cell.id) for cell in sweep.cells):
-                space = frozenset(found[id].search.space) if id in found else frozenset[str]()
+                space = frozenset(winners[id].search.space) if id in winners else frozenset[str]()
                 self._searched.setdefault(id, set()).add(space)
         own = (factor for record in self.records.values() for factor in record.spec.own_options)
         own_options = tuple(dict.fromkeys(own))
@@ -84,8 +84,8 @@ class RecordedRuns:
 
     def searched(self, record: CellRecord) -> Collection[frozenset[str]]:
         """For each way in which sweeps came to the cell, the factors that a search chose; none where it was planned."""
-        one = self._evaluated.get(record.id)
-        return self._searched[planned_id(one.cell_id if one else record.id)]
+        evaluated = self._evaluated.get(record.id)
+        return self._searched[planned_id(evaluated.cell_id if evaluated else record.id)]
 
     def finished(self, candidate: "_Candidate", contrast: Contrast) -> Cell | None:
         """Its cell, if a run of it has ended."""
@@ -235,8 +235,8 @@ def kept_apart(contrast: Contrast, runs: RecordedRuns) -> tuple[str, ...]:
     sides: tuple[set[frozenset[tuple[str, str | None]]], set[frozenset[tuple[str, str | None]]]] = (set(), set())
     for candidate, sides_of in _candidates(contrast, runs):
         if runs.finished(candidate, contrast):
-            lacking = {one for one in runs.options if not _has_option(candidate, one)}
-            words = {one: word for one, word in candidate.words.items() if one not in free | lacking}
+            left_out = free | {option for option in runs.options if not _has_option(candidate, option)}
+            words = {factor: word for factor, word in candidate.words.items() if factor not in left_out}
             for index in sides_of:
                 sides[index].add(frozenset({**words, "select": candidate.record.spec.selection_metric}.items()))
     differ = [sorted(dict(a - b).keys() & dict(b - a).keys()) for a in sides[0] for b in sides[1]]
@@ -261,7 +261,7 @@ def _candidates(contrast: Contrast, runs: RecordedRuns) -> Iterator[tuple[_Candi
     for record in runs.candidates(contrast):
         sides_of = [index for index, side in enumerate((contrast.a, contrast.b)) if _has(record, side)]
         if sides_of and _has(record, contrast.where):
-            for chosen in {one - spoken for one in runs.searched(record)}:
+            for chosen in {space - spoken for space in runs.searched(record)}:
                 yield _Candidate(record, {**record.spec.words, **dict.fromkeys(chosen, _SEARCHED)}), sides_of
 
 
@@ -273,12 +273,13 @@ def _by_options(
     Between lookup and product, say, the clip is no difference, since product has none; but two kernels that both have a
     temperature are compared at the same one.
     """
-    candidates = [one for half in halves for one in half]
-    shared = [name for name in sorted(runs.options - free) if all(_has_option(one, name) for one in candidates)]
+    both = [candidate for half in halves for candidate in half]
+    shared = [option for option in sorted(runs.options - free) if all(_has_option(each, option) for each in both)]
     pairs: dict[tuple[str | None, ...], tuple[list[_Candidate], list[_Candidate]]] = {}
     for index, half in enumerate(halves):
-        for one in {one.record.id: one for one in half}.values():
-            pairs.setdefault(tuple(one.words[name] for name in shared), ([], []))[index].append(one)
+        for candidate in {each.record.id: each for each in half}.values():
+            key = tuple(candidate.words[option] for option in shared)
+            pairs.setdefault(key, ([], []))[index].append(candidate)
     return pairs.values()
 
 
@@ -339,7 +340,7 @@ def _unspoken(
     A factor that only one side has, such as an encoding or an option of a word, is no difference.
     """
     factors_named = named(contrast)
-    about = next((one for one, word in contrast.a.items() if contrast.b.get(one) != word), None)
+    about = next((factor for factor, word in contrast.a.items() if contrast.b.get(factor) != word), None)
     over, confounders = [], []
     for factor in runs.factors:
         a, b = ({_word(one, factor, runs) for one in side} for side in sides)
