@@ -43,12 +43,12 @@ def suggested(name: str, said: list[str]) -> Iterator[tuple[str, list[str]]]:
         return [verb, *options, "--", name] if name.startswith("-") else [verb, name, *options]
 
     where, empty = in_database(name), dict.fromkeys(("pending", "interrupted", "failed", "cancelled"), 0)
-    yield _next(empty | {"pending": 1}, name, where).removeprefix("; next: "), arguments("resume")
-    yield _next(empty | {"failed": 1}, name, where).removeprefix("; next: "), arguments("resume", "--failed")
+    yield _next(empty | {"pending": 1}, [], name, name, where).removeprefix("; next: "), arguments("resume")
+    yield _next(empty, [3], name, name, where).partition("; next: ")[2], arguments("resume", "--failed")
     held_up = HeldUp({"c" * 32: Pause("why", 3)}, {}, {}).lines(name, where)[0]
     yield (
         held_up.removeprefix(f"cell cccccccc of {sanitize(name)} is paused: {Pause('why', 3)}; "),
-        arguments("retry", "--failed"),
+        arguments("resume", "--failed"),
     )
     for counts, verb, *options in ({"failed": 1}, "resume", "--failed"), ({"completed": 1}, "report"):
         running._close(counts, {}, None, name, name, where, "")

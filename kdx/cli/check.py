@@ -76,7 +76,7 @@ def check(
     with open_database(db, write=False) as database, database.read():
         known = table_names(grids(database))
         if table:
-            known = {name: [table] for name, its in known.items() if table in its}
+            known = {name: [table] for name, titles in known.items() if table in titles}
         of_file = () if named or tables else sweeps_of_tables(file, known)
         if of_file:
             records = [load_sweep(database, name) for name in of_file]
@@ -84,8 +84,8 @@ def check(
             records = [load_together(database, named, plans, db, join=tables is not None)]
         if paired_ar or asked.randomisation:
             texts = {
-                one.name: outputs_of(database, [run.id for run in selected_runs(one).values()], TEXTS)
-                for one in records
+                record.name: outputs_of(database, [run.id for run in selected_runs(record).values()], TEXTS)
+                for record in records
             }
     paper = load_paper(against, records) if against else None
     shown: dict[str, Table] = {}
@@ -95,10 +95,10 @@ def check(
             randomise = translations_of(record, texts[record.name]).randomise
             randomise = randomise if paired_ar else _where_possible(randomise)
         whole = with_tables_of(tables, record) if tables else record
-        made = tables_of(whole, db, only=table, paper=paper, randomise=randomise)
-        shown = {one.layout.name: one for one in made} | shown
+        rendered = tables_of(whole, db, only=table, paper=paper, randomise=randomise)
+        shown = {each.layout.name: each for each in rendered} | shown
     compared_sweeps = [name for record in records for name in names(record)]
-    others = {name: its for name, its in known.items() if name not in compared_sweeps}
+    others = {name: titles for name, titles in known.items() if name not in compared_sweeps}
     alone = table is not None or tables is not None
     found = compare_file(file, [*shown.values()], partly=table is not None, others={} if alone else others)
     of_sweeps = ", ".join(compared_sweeps)
@@ -118,7 +118,7 @@ def check(
         say(f"{compared_values} match sweep {of_sweeps}{absent}")
         return
     options = (f" --tables {shell_word(str(tables))}" if tables else "") + in_database(db)
-    reports = " && ".join(kdx_command("report", *names(one), options=options) for one in records)
+    reports = " && ".join(kdx_command("report", *names(record), options=options) for record in records)
     differ = f"{len(found.changes)} differ" if found.changes else "they match"
     if found.left_out:
         parts = len(found.left_out)

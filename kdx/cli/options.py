@@ -320,11 +320,13 @@ def in_database_with_parts(db: str, database: "Database", sweep: str, parts: Pat
         parts: where they were found; None: they are looked for beside the grid that was swept.
     """
     from kdx.own_parts.read import is_in_file
-    from kdx.store.find import sweep_named
     from kdx.store.parts import words_of
-    from kdx.store.reading import grids
+    from kdx.store.reading import grids, names
 
-    files = {word.rpartition(":")[0] for word in words_of(database, sweep_named(database, sweep)) if is_in_file(word)}
+    # Somebody may have removed the sweep meanwhile.
+    sweep_id = names(database).get(sweep)
+    words = words_of(database, sweep_id) if sweep_id is not None else ()
+    files = {word.rpartition(":")[0] for word in words if is_in_file(word)}
     if not files:
         return in_database(db)
     folder = (parts or Path(grids(database)[sweep].get("file", "")).parent).absolute()

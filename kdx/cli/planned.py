@@ -86,13 +86,13 @@ def record_of(database: "Database", plan: "Plan", grid: str, db: str) -> "SweepR
         )
     record = load_sweep(database, plan.name)
     # The sweep has no cell yet, and no run, where a search that both ask for has no winner.
-    searches = {(one.id, one.search["tuning"]["trials"]) for one in record.searches}
+    searches = {(search.id, search.search["tuning"]["trials"]) for search in record.searches}
     searched = [cell for cell in plan.cells if cell.search]
-    open_ = {one.id for one in searched if one.search and (one.search.id, one.search.tuning.trials) in searches}
-    now = replace(now, cells={id: one for id, one in now.cells.items() if id in before.cells or id not in open_})
+    open_ = {cell.id for cell in searched if cell.search and (cell.search.id, cell.search.tuning.trials) in searches}
+    now = replace(now, cells={id: spec for id, spec in now.cells.items() if id in before.cells or id not in open_})
     found = difference(replace(before, seeds=before.seeds or tuple(record.grid["seeds"])), now)
     tuned = {name for cell in searched if cell.search for name in cell.search.space}
-    found = replace(found, changes=tuple(one for one in found.changes if one.field not in tuned))
+    found = replace(found, changes=tuple(change for change in found.changes if change.field not in tuned))
     if found.gone or found.new or found.seeds_new:
         what = str(found) if found.changes or not searched else "another search"
         only = {"the grid": found.new, "the sweep": found.gone}

@@ -22,7 +22,7 @@ from kdx.cli.options import (
 from kdx.cli.slurm_options import slurm_options
 from kdx.machine import AtATime
 from kdx.run_options import RunOptions
-from kdx.shell import kdx_command
+from kdx.shell import kdx_command, shell_word
 from kdx.slurm.asked import Asked
 
 
@@ -73,7 +73,8 @@ def resume(
     refuse_budget(slurm, budget)
     limit = budget_from_now(budget)
     codes = []
-    again = f"kdx resume --failed{in_database(db)}"
+    with_parts = f" --parts {shell_word(str(parts))}" if parts else ""
+    again = f"kdx resume --failed{with_parts}{in_database(db)}"
     failures: set[int] = set()  # failed runs of sweeps with nothing else to do
     cancelled: dict[str, set[int]] = {}  # command → the cancelled runs that it takes up, of such sweeps
     with open_to_write(db) as database:

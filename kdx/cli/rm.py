@@ -34,7 +34,7 @@ def rm(
     """Remove a sweep: its plan, the history of its plans, its notes; results stay unless --runs is said.
 
     With --runs go numbers, attempts, texts, evaluations and files of its
-    runs, in every generation. It says first how much that is, and asks.
+    runs, in every generation, and its searches with their trials. It says first how much that is, and asks.
 
     Example: kdx rm quickstart
     """

@@ -94,4 +94,6 @@ def table_names(grids: "Mapping[str, Mapping[str, Any]]") -> dict[str, list[str]
         grids: of `kdx.store.reading.grids`.
     """
     # If a grid asks for no table, its default table has the name of the sweep.
-    return {name: [str(one["name"]) for one in grid.get("tables") or [{"name": name}]] for name, grid in grids.items()}
+    return {
+        name: [str(table["name"]) for table in grid.get("tables") or [{"name": name}]] for name, grid in grids.items()
+    }

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from kdx.errors import KdxError, shortened
+from kdx.grid.cell_selector import same_word
 from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.plan import TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
@@ -128,7 +129,7 @@ class LayoutBuilder:
             words = self._words_of(factor)
             if chosen and all(words[index] is None for index in chosen):
                 raise self._unknown(factor, chosen, table)
-            before, chosen = chosen, [index for index in chosen if words[index] == word]
+            before, chosen = chosen, [index for index in chosen if same_word(words[index], word)]
             if before and not chosen:
                 known = list(dict.fromkeys(found for index in before if (found := words[index]) is not None))
                 problem = f"table `{shortened(table.name)}`: no cell where {factor} = {shortened(word)}"

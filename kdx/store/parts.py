@@ -44,8 +44,8 @@ def words_of(database: Database, sweep_id: int) -> frozenset[str]:
     """The custom components that the planned cells of a sweep use, and its searches."""
     planned = sweep_cell.c.planned & (sweep_cell.c.sweep_id == sweep_id)
     with_parts = select(cell.c.spec).join(sweep_cell).where(planned, cell.c.spec.like('%"parts":{%')).distinct()
-    asked = select(search.c.search).join(sweep_search).where(sweep_search.c.sweep_id == sweep_id)
+    with_searches = select(search.c.search).join(sweep_search).where(sweep_search.c.sweep_id == sweep_id)
     with database.read() as connection:
         of_cells = [word for spec in connection.scalars(with_parts) for word in json.loads(spec)["parts"]]
-        of_searches = [word for one in connection.scalars(asked) for _, word, _ in one.get("parts", ())]
+        of_searches = [word for plain in connection.scalars(with_searches) for _, word, _ in plain.get("parts", ())]
     return frozenset((*of_cells, *of_searches))

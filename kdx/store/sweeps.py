@@ -94,14 +94,14 @@ def remove(database: Database, shown: Removal, *, results: bool) -> None:
             raise Changed
         planned = select(sweep_cell.c.cell_id).where(sweep_cell.c.sweep_id == shown.sweep_id)
         cells = {*connection.scalars(planned), *(cell_id for _, cell_id, *_ in shown.runs)}
-        asked = select(sweep_search.c.search_id).where(sweep_search.c.sweep_id == shown.sweep_id)
-        searches = list(connection.scalars(asked)) if results else []
+        searched = select(sweep_search.c.search_id).where(sweep_search.c.sweep_id == shown.sweep_id)
+        searches = list(connection.scalars(searched)) if results else []
         remove_rows(connection, sweep, sweep.c.id == shown.sweep_id)
         remove_runs(connection, shown.run_ids)
         remove_rows(connection, search, search.c.id.in_(searches) & ~_refers(sweep_search.c.search_id, search.c.id))
         # Nothing refers to these cells any more but what they were called once.
-        held = (_refers(one, cell.c.id) for one in references_to(cell) if one.table is not cell_migration)
-        remove_rows(connection, cell, and_(cell.c.id.in_(cells), *(~one for one in held)))
+        held = (_refers(column, cell.c.id) for column in references_to(cell) if column.table is not cell_migration)
+        remove_rows(connection, cell, and_(cell.c.id.in_(cells), *(~reference for reference in held)))
 
 
 def _removal(connection: Connection, sweep_id: int, results: bool) -> Removal:

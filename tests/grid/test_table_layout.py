@@ -175,6 +175,9 @@ def test_a_table_may_be_of_some_cells_only() -> None:
     layout = LayoutBuilder(cells).build(TableSpec(name="main", rows=("kernel",), where={"norm": "post"}))
     assert layout.rows == (("rbf",), ("exponential",))
     assert layout.at == {(0, 0): 1, (1, 0): 3}
+    heated = [cell(kernel="rbf", temperature=temperature) for temperature in (1.0, 2.0)]
+    layout = LayoutBuilder(heated).build(TableSpec(name="main", rows=("kernel",), where={"temperature": 2}))
+    assert layout.at == {(0, 0): 1}, "2 is 2.0"
 
 
 def test_a_word_that_leaves_no_cell_is_refused() -> None:

@@ -3,7 +3,7 @@
 from kdx.grid.load import load_grid
 from kdx.own_parts.part import LARGEST
 from kdx.store.check import check
-from kdx.store.parts import load_parts
+from kdx.store.parts import load_parts, words_of
 from kdx.store.recording import register
 from kdx.store.schema import part
 
@@ -16,6 +16,18 @@ def test_a_plan_is_registered_with_the_sources_of_its_parts(database, own_kernel
     found = load_parts(database, [sha256, "0" * 64])[sha256]
     assert found.sources == {name: (own_kernel / name).read_text() for name in ("my_kernels.py", "helpers.py")}
     assert found.package == "" and check(database).faults == ()
+
+
+def test_a_sweep_has_the_components_of_its_cells_and_of_its_searches(database, own_kernel):
+    def words(file: str, text: str) -> frozenset[str]:
+        (own_kernel / file).write_text(text)
+        plan = load_grid(own_kernel / file)
+        return words_of(database, register(database, plan, plan.grid))
+
+    grid = (own_kernel / "grid.yaml").read_text()
+    tune = "tune: {parameters: {training.learning_rate: [1e-3, 1e-2]}, sampler: grid, trials: 2}\n"
+    assert words("grid.yaml", grid) == words("tuned.yaml", grid + tune) == {"my_kernels.py:Cauchy"}
+    assert words("plain.yaml", grid.replace("my_kernels.py:Cauchy", "rbf")) == frozenset()
 
 
 def test_a_source_that_is_there_stays_as_it_was(database, own_kernel):

@@ -87,12 +87,12 @@ def sweeps_of_tables(path: Path, tables: Mapping[str, Sequence[str]]) -> tuple[s
         KdxError: see `compare_file`.
     """
     form = form_of(path)
-    titles = [one.title for one in form.parts(read_text(path))]
-    found = (
+    titles = [part.title for part in form.parts(read_text(path))]
+    owners = (
         next((sweep for sweep, names in tables.items() if any(form.heads(name, title) for name in names)), None)
         for title in titles
     )
-    return tuple(dict.fromkeys(filter(None, found)))
+    return tuple(dict.fromkeys(filter(None, owners)))
 
 
 def compare_file(

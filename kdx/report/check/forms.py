@@ -93,20 +93,20 @@ def read_text(path: Path) -> str:
         return _read(path)
     folder, seen = path.parent.resolve(), {path.resolve()}
 
-    def contents(found: re.Match[str]) -> str:
-        file = (folder / found[2]).resolve()
+    def contents(command: re.Match[str]) -> str:
+        file = (folder / command[2]).resolve()
         file = file if file.suffix == ".tex" else file.with_name(f"{file.name}.tex")
         if file in seen or not file.is_relative_to(folder) or not file.is_file():
-            return found[0]
+            return command[0]
         seen.add(file)
-        return found[1] + _INPUT.sub(contents, _read(file))
+        return command[1] + _INPUT.sub(contents, _read(file))
 
     return _INPUT.sub(contents, _read(path))
 
 
 def not_read(text: str) -> list[str]:
     """The files that a text in LaTeX inputs from elsewhere, or that are not there."""
-    return [found[2] for found in _INPUT.finditer(text)]
+    return [command[2] for command in _INPUT.finditer(text)]
 
 
 def _read(path: Path) -> str:

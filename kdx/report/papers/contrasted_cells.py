@@ -1,10 +1,11 @@
 """Finds the cells that a contrast compares in each setting: pairs that agree in all factors it does not name."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import fsum, hypot
+from typing import NamedTuple
 
 from kdx.grid.cell_selector import factors, same_word, taken_axes
 from kdx.grid.seed_rule import SeedRule, rule_of
@@ -64,9 +65,12 @@ class RecordedRuns:
                     # Of several rules the one with the most looks, which allows for those of the others.
                     self._rules[cell.id] = max(rule, self._rules.get(cell.id, rule), key=lambda one: one.max - one.min)
         self._evaluated = {one.record.id: one for sweep in sweeps for one in evaluated_cells(sweep)[0]}
-        self._searched = {
-            id: frozenset(one.search.space) for sweep in sweeps for id, one in searched_cells(sweep).items()
-        }
+        self._searched: dict[str, set[frozenset[str]]] = {}
+        for sweep in sweeps:
+            winners = searched_cells(sweep)
+            for id in (planned_id(cell.id) for cell in sweep.cells):
+                space = frozenset(winners[id].search.space) if id in winners else frozenset[str]()
+                self._searched.setdefault(id, set()).add(space)
         own = (factor for record in self.records.values() for factor in record.spec.own_options)
         own_options = tuple(dict.fromkeys(own))
         self.options = frozenset((*known_options(), *own_options))
@@ -79,14 +83,14 @@ class RecordedRuns:
         if any(map(is_of_evaluation, (*contrast.where, *contrast.a, *contrast.b))):
             yield from (one.record for one in self._evaluated.values())
 
-    def searched(self, record: CellRecord) -> frozenset[str]:
-        """The factors that a search chose for the cell, within what it was free to choose."""
-        one = self._evaluated.get(record.id)
-        return self._searched.get(planned_id(one.cell_id if one else record.id), frozenset())
+    def searched(self, record: CellRecord) -> Collection[frozenset[str]]:
+        """For each way in which sweeps came to the cell, the factors that a search chose; none where it was planned."""
+        evaluated = self._evaluated.get(record.id)
+        return self._searched[planned_id(evaluated.cell_id if evaluated else record.id)]
 
-    def finished(self, record: CellRecord, contrast: Contrast) -> Cell | None:
-        """The cell, if a run of it has ended."""
-        cell = self.cell(record, contrast.metric)
+    def finished(self, candidate: "_Candidate", contrast: Contrast) -> Cell | None:
+        """Its cell, if a run of it has ended."""
+        cell = self.cell(candidate.record, contrast.metric)
         return cell if cell and (cell.scores or lost_runs(cell)) else None
 
     def cell(self, record: CellRecord, metric: str | None) -> Cell | None:
@@ -218,33 +222,33 @@ def contrasted_cells(
     """Setting → the contrast in it, for each setting that has both sides."""
     factors_named = named(contrast)
     follows = following(factors_named) - factors_named
-    settings: dict[str, dict[str, tuple[list[CellRecord], list[CellRecord]]]] = {}
-    neighbours: dict[str, list[CellRecord]] = {}
-    for record, sides_of in _selected(contrast, runs, every=error_model is ErrorModel.EXCHANGEABLE):
-        rest = _rest(record, contrast, runs)
+    settings: dict[str, dict[str, tuple[list[_Candidate], list[_Candidate]]]] = {}
+    neighbours: dict[str, dict[str, CellRecord]] = {}
+    for candidate, sides_of in _candidates(contrast, runs, every=error_model is ErrorModel.EXCHANGEABLE):
+        rest = {one: word for one, word in candidate.words.items() if one not in factors_named | follows}
         recipe = {one: word for one, word in rest.items() if one.startswith(_SETTING) and one not in varied}
         # The selection rule is no factor, but the score depends on it.
-        setting = json.dumps([recipe, record.spec.value("select")])
+        setting = json.dumps([recipe, candidate.record.spec.value("select")])
         background = {one: word for one, word in rest.items() if one not in recipe and one not in runs.options}
         if not sides_of:
-            neighbours.setdefault(setting, []).append(record)
+            neighbours.setdefault(setting, {})[candidate.record.id] = candidate.record
         for index in sides_of:
-            settings.setdefault(setting, {}).setdefault(json.dumps(background), ([], []))[index].append(record)
+            settings.setdefault(setting, {}).setdefault(json.dumps(background), ([], []))[index].append(candidate)
     found = {}
     for setting, by_background in settings.items():
         sides = []
-        used: tuple[list[CellRecord], list[CellRecord]] = ([], [])
+        used: tuple[list[_Candidate], list[_Candidate]] = ([], [])
         backgrounds = by_background.values()
         for halves in (pair for both in backgrounds for pair in _by_options(both, factors_named | follows, runs)):
             finished = [[(one, cell) for one in half if (cell := runs.finished(one, contrast))] for half in halves]
             if all(finished):
                 sides.append((tuple(cell for _, cell in finished[0]), tuple(cell for _, cell in finished[1])))
-                for records, half in zip(used, finished, strict=True):
-                    records.extend(one for one, _ in half)
+                for candidates, half in zip(used, finished, strict=True):
+                    candidates.extend(one for one, _ in half)
         if sides:
-            words = {one: used[0][0].spec.words[one] or "none" for one in SHOWN_FACTORS if one not in varied}
+            words = {one: used[0][0].words[one] or "none" for one in SHOWN_FACTORS if one not in varied}
             over, confounders = _unspoken(used, contrast, follows, runs)
-            others = [runs.cell(one, contrast.metric) for one in neighbours.get(setting, ())]
+            others = [runs.cell(one, contrast.metric) for one in neighbours.get(setting, {}).values()]
             found[setting] = ContrastedCells(
                 contrast, words, over, confounders, tuple(sides), error_model, tuple(filter(None, others))
             )
@@ -253,64 +257,67 @@ def contrasted_cells(
 
 def kept_apart(contrast: Contrast, runs: RecordedRuns) -> tuple[str, ...]:
     """The factors in which the closest cells of the two sides differ; none if a side has no finished cell."""
+    factors_named = named(contrast)
+    free = factors_named | following(factors_named)
     sides: tuple[set[frozenset[tuple[str, str | None]]], set[frozenset[tuple[str, str | None]]]] = (set(), set())
-    for record, sides_of in _selected(contrast, runs):
-        if runs.finished(record, contrast):
-            rest = {**_rest(record, contrast, runs), "select.metric": record.spec.selection_metric}
-            words = ((one, word) for one, word in rest.items() if one not in runs.options or _has_option(record, one))
-            known = frozenset(words)
+    for candidate, sides_of in _candidates(contrast, runs):
+        if runs.finished(candidate, contrast):
+            left_out = free | {option for option in runs.options if not _has_option(candidate, option)}
+            words = {factor: word for factor, word in candidate.words.items() if factor not in left_out}
             for index in sides_of:
-                sides[index].add(known)
+                sides[index].add(frozenset({**words, "select": candidate.record.spec.selection_metric}.items()))
     differ = [sorted(dict(a - b).keys() & dict(b - a).keys()) for a in sides[0] for b in sides[1]]
     closest = min(differ, key=lambda factors: (len(factors), factors)) if differ else []
     return tuple(closest)
 
 
-def _selected(contrast: Contrast, runs: RecordedRuns, *, every: bool = False) -> Iterator[tuple[CellRecord, list[int]]]:
+class _Candidate(NamedTuple):
+    """A cell as a contrast compares it."""
+
+    record: CellRecord
+    words: Mapping[str, str | None]
+    """Those of its spec; a factor that a search chose, and that the contrast does not name, is alike in all of them."""
+
+
+def _candidates(
+    contrast: Contrast, runs: RecordedRuns, *, every: bool = False
+) -> Iterator[tuple[_Candidate, list[int]]]:
     """The cells of a contrast, each with the sides that it is of: 0 for a, 1 for b.
+
+    A cell that one sweep searched and another planned is compared with both kinds.
 
     Args:
         every: cells that are of no side as well.
     """
+    spoken = named(contrast) | contrast.where.keys()
     for record in runs.candidates(contrast):
         there = _has(record, contrast.where)
         sides_of = [index for index, side in enumerate((contrast.a, contrast.b)) if there and _has(record, side)]
         if sides_of or every:
-            yield record, sides_of
-
-
-def _rest(record: CellRecord, contrast: Contrast, runs: RecordedRuns) -> dict[str, str | None]:
-    """The words of all factors that a contrast leaves open. What a search chose is alike in all cells that have it so:
-    it belongs to how a cell was made, not to what is compared."""
-    factors_named = named(contrast)
-    left_open = record.spec.words.keys() - factors_named - following(factors_named)
-    chosen = runs.searched(record) - contrast.where.keys()
-    return {one: _SEARCHED if one in chosen else word for one, word in record.spec.words.items() if one in left_open}
+            for chosen in {space - spoken for space in runs.searched(record)}:
+                yield _Candidate(record, {**record.spec.words, **dict.fromkeys(chosen, _SEARCHED)}), sides_of
 
 
 def _by_options(
-    halves: tuple[list[CellRecord], list[CellRecord]], free: frozenset[str], runs: RecordedRuns
-) -> Iterable[tuple[list[CellRecord], list[CellRecord]]]:
+    halves: tuple[list[_Candidate], list[_Candidate]], free: frozenset[str], runs: RecordedRuns
+) -> Iterable[tuple[list[_Candidate], list[_Candidate]]]:
     """Two halves that agree in all else, in pairs that agree in every option, except those that some cell lacks.
 
     Between lookup and product, say, the clip is no difference, since product has none; but two kernels that both have a
     temperature are compared at the same one.
     """
-    records = [record for half in halves for record in half]
-    shared = [
-        one
-        for one in sorted(runs.options - free)
-        if all(_has_option(record, one) and one not in runs.searched(record) for record in records)
-    ]
-    pairs: dict[tuple[str | None, ...], tuple[list[CellRecord], list[CellRecord]]] = {}
+    both = [candidate for half in halves for candidate in half]
+    shared = [option for option in sorted(runs.options - free) if all(_has_option(each, option) for each in both)]
+    pairs: dict[tuple[str | None, ...], tuple[list[_Candidate], list[_Candidate]]] = {}
     for index, half in enumerate(halves):
-        for record in half:
-            pairs.setdefault(tuple(record.spec.words[one] for one in shared), ([], []))[index].append(record)
+        for candidate in {each.record.id: each for each in half}.values():
+            key = tuple(candidate.words[option] for option in shared)
+            pairs.setdefault(key, ([], []))[index].append(candidate)
     return pairs.values()
 
 
-def _has_option(record: CellRecord, option: str) -> bool:
-    return record.spec.value(option) is not None
+def _has_option(candidate: _Candidate, option: str) -> bool:
+    return candidate.record.spec.value(option) is not None
 
 
 def distinguished(settings: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
@@ -356,23 +363,21 @@ def lost_runs(cell: Cell) -> int:
 
 
 def _unspoken(
-    sides: tuple[Sequence[CellRecord], Sequence[CellRecord]],
+    sides: tuple[Sequence[_Candidate], Sequence[_Candidate]],
     contrast: Contrast,
     follows: Iterable[str],
     runs: RecordedRuns,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The factors that vary within the sides, and the factors beside the first named one in which the sides differ.
+    """The factors that vary within the sides, and the factors beside the first different one in which the sides differ.
 
-    A factor that only one side has, such as an encoding or an option of a word, is no difference, and neither is one
-    that a search chose for every cell.
+    A factor that only one side has, such as an encoding or an option of a word, is no difference.
     """
     factors_named = named(contrast)
-    about = next((one for one, word in contrast.a.items() if contrast.b.get(one) != word), None)
-    searched = frozenset.intersection(*(runs.searched(record) for side in sides for record in side))
+    about = next((factor for factor, word in contrast.a.items() if contrast.b.get(factor) != word), None)
     over, confounders = [], []
     for factor in runs.factors:
-        a, b = ({_word(record, factor, runs) for record in side} for side in sides)
-        if factor == about or (factor in searched and factor not in factors_named):
+        a, b = ({_word(one, factor, runs) for one in side} for side in sides)
+        if factor == about:
             continue
         if factor in factors_named or factor in follows or factor in runs.options:
             if not a & b and "none" not in a | b:
@@ -384,7 +389,7 @@ def _unspoken(
     return tuple(over), tuple(confounders)
 
 
-def _word(record: CellRecord, factor: str, runs: RecordedRuns) -> str | None:
-    if factor in runs.options and not _has_option(record, factor):
+def _word(candidate: _Candidate, factor: str, runs: RecordedRuns) -> str | None:
+    if factor in runs.options and not _has_option(candidate, factor):
         return "none"
-    return record.spec.words.get(factor)
+    return candidate.words.get(factor)

@@ -93,8 +93,10 @@ def _answer(claim: Claim, runs: RecordedRuns) -> Answer:
     # A factor that some contrast varies does not define a setting.
     varied = frozenset[str]().union(*(named(one) | following(named(one)) for one in contrasts))
     comparisons = {id(one): contrasted_cells(one, runs, varied, claim.error_model) for one in contrasts}
-    apart = {id(one): kept_apart(one, runs) for one in contrasts if not comparisons[id(one)]}
-    reasons = {id(one): _without_cells(apart.get(id(one), ())) for one in contrasts}
+    reasons = {
+        id(contrast): _without_cells(() if comparisons[id(contrast)] else kept_apart(contrast, runs))
+        for contrast in contrasts
+    }
     settings = distinguished({key: one.words for those in comparisons.values() for key, one in those.items()})
     verdicts = [_in_setting(claim, comparisons, reasons, key, words) for key, words in settings.items()]
     if not verdicts:

@@ -94,7 +94,7 @@ def audit(
     made = [kept.provenance for one in layout.evaluations.values() for kept in one.made.values() if kept.provenance]
     edited_since = _edited(made)
     found = list(_not_compared(groups, traits, baseline_of, sweep))
-    factors = tuple(dict.fromkeys(factor for one in layout.records.values() for factor in one.spec.words))
+    factors = tuple(dict.fromkeys(factor for record in layout.records.values() for factor in record.spec.words))
     out = by_cell(run for run in sweep.runs if run.invalidated is not None)
     for group in groups:
         found += _out_of_tables(group, layout, out)

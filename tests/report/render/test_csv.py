@@ -70,7 +70,7 @@ def test_one_row_a_cell_with_its_factors_and_its_numbers_in_full() -> None:
     assert (second["against"], second["n"], second["near_best"]) == ("rbf", "2", "1")
     assert float(second["better_by_low"]) < float(second["better_by"]) < float(second["better_by_high"])
     assert float(second["p_corrected"]) > 0.05
-    assert second["p_correction"] == "one-sided, of being no worse, times 1 comparison with the best"
+    assert second["p_correction"] == "one-sided, of being no worse, times the number of comparisons in its column"
     assert float(second["p"]) == pytest.approx(2 * float(second["p_corrected"]))
     assert (first["better_by_unit"], second["better_by_unit"]) == ("", "bleu")
     perplexities = [cell("a", "prediction", kernel="rbf"), cell("b", "prediction", kernel="exponential")]

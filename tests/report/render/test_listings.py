@@ -309,7 +309,7 @@ def test_a_claim_is_told_with_its_verdict_its_setting_and_what_it_rests_on() -> 
     assert found.headers == ("a over b", "expected", "a better by", "90% interval", "n", "verdict", "more seeds")
     (row,) = found.rows
     assert row[:3] == ("rbf over exponential", "better", "+0.65")
-    assert row[3] == f"{low:+.2f} to {high:+.2f} (95%)".replace("-", "−")
+    assert row[3] == f"{low:+.2f} to {high:+.2f}".replace("-", "−")
     assert row[4:6] == ("4", "cannot tell") and int(row[6]) > 0
     assert found.names == 2
     assert found.notes == (
@@ -410,7 +410,7 @@ def test_contrasts_without_cells_are_named_in_one_note() -> None:
     assert found.notes == ("A1: No cells here for rbf over exponential (pre); rbf over exponential (prediction).",)
     (answer,) = answers([replace(its, grids=("mine/table's",))], [])
     (found,) = not_tested([answer])
-    assert (found.rows, found.notes) == ((("A1", "It works.", "kdx sweep 'mine/table'\"'\"'s'"),), ())
+    assert (found.rows, found.notes) == ((("A1", "It works.", 'kdx sweep "mine/table\'s"'),), ())
 
 
 def test_a_contrast_tells_what_it_asks_for_where_others_ask_for_something_else() -> None:
