@@ -267,7 +267,8 @@ def marks(scenario: Scenario, n: int, draws: int, rng: np.random.Generator) -> I
         # Each is as good as the best; whichever is taken for it beforehand, it must not be told to be worse.
         first += sum(worse)
         anyone += any(worse)
-    yield Rate("the marked cells of a table lack the best", scenario.name, n, round(first / 6), draws)
+    # Six cells in each of two columns.
+    yield Rate("the marked cells of a column lack its best", scenario.name, n, round(first / 12), draws)
     yield Rate("some of 12 equal cells is not marked*", scenario.name, n, anyone, draws)
 
 

@@ -119,6 +119,8 @@ class ContrastedCells:
     error_model: ErrorModel = ErrorModel.OWN_SPREADS
     others: tuple[Cell, ...] = ()
     """The other cells of the setting, whose spreads are supposed to be alike; empty under any other error model."""
+    searched: bool = False
+    """Whether a search found the settings of some of its cells."""
 
     @property
     def a(self) -> tuple[Cell, ...]:
@@ -250,7 +252,14 @@ def contrasted_cells(
             over, confounders = _unspoken(used, contrast, follows, runs)
             others = [runs.cell(one, contrast.metric) for one in neighbours.get(setting, {}).values()]
             found[setting] = ContrastedCells(
-                contrast, words, over, confounders, tuple(sides), error_model, tuple(filter(None, others))
+                contrast,
+                words,
+                over,
+                confounders,
+                tuple(sides),
+                error_model,
+                others=tuple(filter(None, others)),
+                searched=any(_SEARCHED in one.words.values() for half in used for one in half),
             )
     return found
 

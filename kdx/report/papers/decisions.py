@@ -74,6 +74,8 @@ class ContrastOutcome:
     """Runs of a, and of b, that diverged."""
     ended: tuple[int, int] = (0, 0)
     """Runs of a, and of b, that completed or diverged."""
+    searched: bool = False
+    """Whether a search found the settings of some of its cells, so that everything is conditional on it."""
     rates: tuple[float, float] | None = None
     """95% interval of b's divergence rate minus a's, where either diverged."""
     more: int | None = None
@@ -123,6 +125,7 @@ def decide(one: ContrastedCells, errors: Errors) -> ContrastOutcome:
         n=n,
         diverged=diverged,
         ended=ended,
+        searched=one.searched,
         rates=rate_difference(diverged[::-1], ended[::-1]) if any(diverged) else None,
         more=more,
         reason=_SURVIVORS if contrary else "" if estimate or any(diverged) else _without_spread(one),

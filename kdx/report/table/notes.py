@@ -35,6 +35,11 @@ _UNDERTRAINED = (
 )
 
 
+CONDITIONAL = (
+    "another search would find others, which no interval allows for: two equal cells are told apart in more than 5% of "
+    "searches, and in more the more seeds they have"
+)
+"""What a search does to every interval and verdict of the cells that it found."""
 _MOST_NAMED = 4
 """A note names up to so many cells; where there are more, it gives their number."""
 _EVALUATED = (
@@ -180,9 +185,8 @@ def of_searches(layout: Layout, sweep: SweepRecord, searches: Mapping[Address, S
         names = dict.fromkeys(name for one in distinct for name in one.search.space)
         yield (
             f"{cells} those of the best of {' or '.join(map(str, budgets))} trials by {' or '.join(metrics)}, over "
-            f"{', '.join(names)}; no trial is in the table. Intervals and marks suppose these settings: another "
-            "search would find others, so two equal cells are told apart in more than 5% of searches, and in more the "
-            "more seeds they have."
+            f"{', '.join(names)}; no trial is in the table. "
+            f"{CONDITIONAL[0].upper()}{CONDITIONAL[1:]}."
         )
     for record, ended in searches_without_winner(sweep):
         name = " / ".join(record.labels.values()) or f"search {record.id[:8]}"

@@ -188,6 +188,7 @@ def test_settings_that_searches_chose_keep_no_cells_apart() -> None:
     (outcome,) = found.outcomes
     assert (outcome.a, outcome.b, outcome.over) == (("rbf1",), ("exponential1",), ())
     assert outcome.estimate == only(contrast(), RBF, EXP).estimate
+    assert outcome.searched and not only(contrast(), RBF, EXP).searched
     plain = sweep([cells[0], cell("linear", kernel="linear", training={"learning_rate": 0.01})], seeded("linear", *EXP))
     (found,) = answers([claim(contrast(b="linear"))], [tuned, plain])[0].settings
     assert found.outcomes[0].a == ("rbf1",), "another sweep planned it beside one that nobody searched"

@@ -471,6 +471,11 @@ def test_winners_settings_stand_beside_their_rows_with_what_is_not_found_yet():
     assert any(note.startswith("Expected best of half as many trials") and "rbf 17.2" in note for note in found.notes)
 
 
+def test_what_a_search_does_to_intervals_is_said_with_the_table():
+    (note,) = [one for one in trials.table(trials.search("rbf"), trials.search("exponential")).notes if "trials" in one]
+    assert "Another search would find others, which no interval allows for" in note
+
+
 def test_what_draws_depend_on_one_another_has_no_expected_best():
     found = tuned_settings(trials.table(trials.search("rbf", sampler=Sampler.TPE)))
     reason = "trials of the tpe sampler are no independent draws"

@@ -9,6 +9,7 @@ from kdx.report.papers.paper_file import Claim, Contrast, ErrorModel, Expect
 from kdx.report.papers.verdicts import NO_CELLS, Answer, SettingVerdict
 from kdx.report.render.listings.listing import Listing
 from kdx.report.render.wording import difference, interval, over, setting, word_of
+from kdx.report.table.notes import CONDITIONAL
 from kdx.shell import kdx_command
 
 
@@ -148,6 +149,8 @@ def _remarks(found: SettingVerdict, error_model: ErrorModel) -> Iterator[str]:
                 "more seeds: for a decision with probability 0.8 if the difference stays. Seeds added after a look are "
                 "not allowed for; seeds: {min: …, max: …, until: decided} in the grid allows for every look."
             )
+    if any(one.searched for one in tested):
+        yield f"A search found settings of these cells: {CONDITIONAL}."
     if found.supposes_alike:
         yield (
             "The claim supposes that all cells of the setting scatter alike over seeds, but for a factor of about e; "
