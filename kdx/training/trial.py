@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from kdx.attention import KernelAttention
-from kdx.attention.verification.interface import check_parts
+from kdx.attention.verification.interface import check_parts, check_reads
 from kdx.attention.verification.torch_state import torch_left_alone
 from kdx.data.corpora import DIFFICULTIES
 from kdx.data.generated import ExampleCorpus, examples_of
@@ -114,7 +114,9 @@ def _attend(spec: CellSpec, which: Attention, classes: Sequence[type]) -> None:
     if isinstance(attention, KernelAttention):
         # Of encoder-decoder attention, too: a part is the same wherever it stands.
         check_parts(attention.eval(), x.detach(), past=which is Attention.DECODER_SELF, classes=classes)
-        attention.train()
+    if not across:
+        check_reads(attention.eval(), x.detach(), past=which is Attention.DECODER_SELF, classes=classes)
+    attention.train()
     output = attention(x, torch.randn(ROWS, TOKENS + 1, spec.model.width)) if across else attention(x)
     if output.shape != x.shape:
         raise PartError(f"the {which} attention gives {tuple(output.shape)} for tokens {tuple(x.shape)}")

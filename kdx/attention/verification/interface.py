@@ -4,12 +4,14 @@ What comes of it in an attention is checked elsewhere (`kdx.attention.verificati
 each says what is wrong.
 """
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import product
 from typing import Any, NoReturn, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from kdx.attention.interfaces import (
     AbsoluteEncoding,
@@ -47,6 +49,11 @@ def check_kernel(kernel: KernelFunction, x: Tensor) -> None:
     _check_tensor(kernel, name, found, expected, _dtypes(x), query, key, exactly=True)
     again = kernel.log_weight(query, key) if weight is None else kernel.weight(query, key)
     _check_again(kernel, name, found, again)
+    # Each query is one of the keys, as it may be where the kernel is symmetric.
+    wrong = (found != found) | (found == torch.inf) if weight is None else ~found.isfinite()
+    _check_numbers(
+        kernel, name, found.expand(expected), wrong.expand(expected), "finite numbers" + ", and -inf" * (weight is None)
+    )
     if weight is None or kernel.gives == "logarithm":
         if (weight is None) != (kernel.gives == "logarithm"):
             hint = "write gives = 'weight', or 'signed weight'" if weight is not None else "define weight"
@@ -206,10 +213,7 @@ def check_position(scheme: PositionScheme, attention: KernelAttention, x: Tensor
     _check_again(scheme, "log_weight", found, scheme.log_weight(given.raw, given.at_query, given.at_key))
     # Of hidden pairs, too: NaN and infinity stay what they are when -inf is added.
     found = found.expand(expected)
-    if bool((wrong := (found != found) | (found == torch.inf)).any()):
-        *_, i, j = pair = wrong.nonzero()[0].tolist()
-        problem = f"log_weight gives {float(found[tuple(pair)])} for a query at position {i} and a key at {j}"
-        _refuse(scheme, problem, allowed="finite numbers, and -inf")
+    _check_numbers(scheme, "log_weight", found, (found != found) | (found == torch.inf), "finite numbers, and -inf")
 
 
 def check_encoding(encoding: AbsoluteEncoding, width: int) -> None:
@@ -251,6 +255,52 @@ def check_parts(attention: KernelAttention, x: Tensor, *, past: bool, classes: S
                 check_position(part, attention, x)
             case AbsoluteEncoding():
                 check_encoding(part, x.size(-1))
+
+
+def check_reads(module: nn.Module, x: Tensor, *, past: bool, classes: Sequence[type]) -> None:
+    """Whether self-attention reads what it may, and gives numbers: a token's own row, and in a decoder no later token.
+
+    A part that reads further makes its cell the best of a table, and wrong.
+
+    Args:
+        x: tokens (B, T, M), two rows or more.
+        past: whether it is of a decoder.
+        classes: of the parts that are tried; others are right.
+
+    Raises:
+        PartError: it reads something else, or gives a number that is not finite.
+    """
+    parts = _parts_of(module) if isinstance(module, KernelAttention) else [module]
+    own = [type(part) for part in parts if type(part) in classes]
+    if not own:
+        return
+    fault = partial(PartError, part=own[0])
+    module, x = copy.deepcopy(module).double(), x.double()
+    with torch.no_grad():
+        output = module(x)
+        if not bool(output.isfinite().all()):
+            row, token, _ = (~output.isfinite()).nonzero()[0].tolist()
+            value = float(output[row, token][~output[row, token].isfinite()][0])
+            raise fault(f"the attention gives {value} for finite tokens, first at position {token} of row {row}")
+        bound = 1e-6 * float(output.abs().max())
+        others = torch.cat([x[:1], torch.flip(x[1:], [2])])
+        if float((module(others)[0] - output[0]).abs().max()) > bound:
+            problem = "what the attention gives for a row depends on the other rows of the batch"
+            raise fault(problem, hint="take no mean or maximum over the first dimension")
+        half = x.size(1) // 2
+        later = torch.cat([x[:, :half], torch.flip(x[:, half:], [2])], dim=1)
+        changed = (module(later) - output)[:, :half].abs().amax(dim=(0, 2)) > bound
+        if past and bool(changed.any()):
+            token = int(changed.nonzero()[0])
+            problem = f"what the attention of a decoder gives at position {token} depends on tokens after it"
+            raise fault(problem, hint="look for roll, flip, cumsum, and means or maxima over time")
+
+
+def _check_numbers(part: Word, name: str, found: Tensor, wrong: Tensor, allowed: str) -> None:
+    if bool(wrong.any()):
+        *_, i, j = pair = wrong.nonzero()[0].tolist()
+        problem = f"{name} gives {float(found[tuple(pair)])} for a query at position {i} and a key at {j}"
+        _refuse(part, problem, allowed=allowed)
 
 
 def _parts_of(attention: KernelAttention) -> Iterator[Any]:

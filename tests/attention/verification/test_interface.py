@@ -9,7 +9,14 @@ from torch import Tensor
 from kdx.attention import KernelAttention
 from kdx.attention.distances import of_pairs
 from kdx.attention.filters import FILTERS
-from kdx.attention.interfaces import AbsoluteEncoding, FilterFunction, KernelFunction, PositionScheme, Settings
+from kdx.attention.interfaces import (
+    AbsoluteEncoding,
+    FilterFunction,
+    KernelFunction,
+    PositionScheme,
+    Settings,
+    ValueFunction,
+)
 from kdx.attention.kernels import KERNELS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.verification.interface import (
@@ -18,6 +25,7 @@ from kdx.attention.verification.interface import (
     check_kernel,
     check_parts,
     check_position,
+    check_reads,
 )
 from kdx.errors import PartError
 from kdx.vocabulary import Reach
@@ -393,6 +401,14 @@ BROKEN_KERNELS = {
         {"gives": "weight", "weight": lambda self, query, key: near_by(self, query, key) - 0.5},
         "its class says that it gives a weight, and some are below 0",
     ),
+    "no numbers": (
+        {"log_weight": lambda self, query, key: (query @ key.transpose(-2, -1)).log()},
+        "log_weight gives nan for a query at position",
+    ),
+    "infinite where a query is a key": (
+        {"gives": "weight", "weight": lambda self, query, key: 1 / (1 / near_by(self, query, key) - 1)},
+        "weight gives inf for a query at position 0 and a key at 0",
+    ),
 }
 
 
@@ -452,3 +468,46 @@ def test_the_parts_of_these_classes_alone_are_looked_at():
     check_parts(attention, x, past=True, classes=[other])
     with pytest.raises(PartError):
         check_parts(attention, x, past=True, classes=[other, one])
+
+
+READS_FURTHER = {
+    "the next token's value": (
+        made(ValueFunction, features=lambda self, features, place: features.roll(-1, dims=1)),
+        "of a decoder gives at position 3 depends on tokens after it",
+    ),
+    "a mean over time": (
+        made(ValueFunction, features=lambda self, features, place: features - features.mean(1, keepdim=True)),
+        "of a decoder gives at position 0 depends on tokens after it",
+    ),
+    "the next key": (
+        made(KernelFunction, log_weight=lambda self, query, key: query @ key.roll(-1, dims=2).transpose(-2, -1)),
+        "depends on tokens after it",
+    ),
+    "the batch": (
+        made(ValueFunction, features=lambda self, features, place: features - features.mean(0, keepdim=True)),
+        "gives for a row depends on the other rows of the batch",
+    ),
+    "no numbers": (
+        made(ValueFunction, features=lambda self, features, place: features.sqrt()),
+        "the attention gives nan for finite tokens, first at position 0 of row 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", READS_FURTHER)
+def test_a_part_that_reads_what_it_may_not_is_refused(name):
+    part, problem = READS_FURTHER[name]
+    axis = "kernel" if issubclass(part, KernelFunction) else "value"
+    attention = KernelAttention(WIDTH, HEADS, filter="causal", **{axis: part}).eval()
+    x = torch.randn(2, TOKENS, WIDTH, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(PartError, match=problem) as caught:
+        check_reads(attention, x, past=True, classes=[part])
+    assert caught.value.part is part
+    check_reads(attention, x, past=True, classes=[])
+
+
+def test_an_encoder_may_read_later_tokens_and_a_decoder_earlier_ones():
+    x = torch.randn(2, TOKENS, WIDTH)
+    kernel = made(KernelFunction, log_weight=lambda self, query, key: query @ key.transpose(-2, -1))
+    check_reads(KernelAttention(WIDTH, HEADS, kernel=kernel).eval(), x, past=False, classes=[kernel])
+    check_reads(KernelAttention(WIDTH, HEADS, kernel=kernel, filter="causal").eval(), x, past=True, classes=[kernel])
