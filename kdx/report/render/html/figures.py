@@ -138,9 +138,9 @@ def forests(table: Table) -> Iterator[dict[str, Any]]:
             svgs.append(Markup(forest(points, title, ratios=metric.in_nats)))
     if svgs:
         against = setting(table.baseline) or "the best of the column"
-        corrected = "different from it" if table.baseline else "worse than it"
+        filled, of = ("different from", "table") if table.baseline else ("worse than", "column")
         yield {
             "caption": f"Difference of each cell's mean from {against}, or their ratio, with the 95% interval of this "
-            f"one comparison; right of the line is better. Filled: {corrected} after the correction over the table.",
+            f"one comparison; right of the line is better. Filled: {filled} it, corrected over the {of}.",
             "svgs": svgs,
         }
