@@ -176,8 +176,8 @@ def remove_runs(connection: Connection, run_ids: Collection[int]) -> None:
 
 def keep_environment(connection: Connection, database: Database, facts: Mapping[str, Any]) -> str:
     """The id of an environment, which is recorded where it is not known yet."""
-    key = environment_id(facts)
-    known = database.backend.insert(environment).values(id=key, environment=dict(facts))
+    key, ordered = environment_id(facts), json.loads(json.dumps(facts, sort_keys=True))
+    known = database.backend.insert(environment).values(id=key, environment=ordered)
     connection.execute(known.on_conflict_do_nothing())
     return key
 

@@ -27,4 +27,4 @@ def test_the_best_trial_the_cell_itself_and_what_is_not_found_yet_are_marked():
     assert pruned.split() == ["0", "a" * 8, "pruned", "1.0", "0.001", "this", "cell"]
     assert best.split() == ["1", "b" * 8, "completed", "12.35", "0.0095", "the", "best"]
     assert failed.split()[:3] == ["2", "none", "failed"]
-    assert edge.strip() == f"{RATE} 0.0095 at the upper edge: not found yet, try 0.01 to 1"
+    assert edge.strip() == f"{RATE} 0.0095 at the upper edge: not found yet, try 0.01 to 0.1"

@@ -111,7 +111,7 @@ def test_a_failed_seed_counts_as_ended_and_is_looked_at_once_it_has_a_score(tmp_
 
 
 def test_a_rule_by_half_width_adds_seeds_cell_by_cell(tmp_path, database):
-    assert swept(database, planned(tmp_path, until="{bleu: 1.2}")) == [*FIRST, ("linear", 3)]
+    assert swept(database, planned(tmp_path, until="{bleu: 0.8}")) == [*FIRST, ("linear", 3)]
 
 
 def test_the_rule_is_rebuilt_from_the_record(tmp_path, database):
