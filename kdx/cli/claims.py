@@ -6,7 +6,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, out_parts, say
-from kdx.cli.options import DATABASE, Db, Files, Format, Json, TableFormat, whole_lines
+from kdx.cli.options import DATABASE, Db, Files, Format, Json, TableFormat, in_database, whole_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,14 +87,14 @@ def claims(
 
             out(PREAMBLE)
         for one, those in found:
-            _write(f"{one.title or one.name}. {one.source}".rstrip(), those, format)
+            _write(f"{one.title or one.name}. {one.source}".rstrip(), those, format, in_database(db))
     say(_counts(verdicts))
 
 
-def _write(title: str, answers: "Sequence[Answer]", format: Format) -> None:
+def _write(title: str, answers: "Sequence[Answer]", format: Format, options: str) -> None:
     from kdx.report.render.listings.claims import claim, not_tested
 
-    listings = [listing for one in answers for listing in claim(one)] + [*not_tested(answers)]
+    listings = [listing for one in answers for listing in claim(one)] + [*not_tested(answers, options)]
     if format is Format.MARKDOWN:
         from kdx.report.render.markdown import listing_to_markdown, plain
 

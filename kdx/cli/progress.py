@@ -195,7 +195,8 @@ class Lines:
 
     def killed(self) -> None:
         """Count as interrupted the runs that a second Ctrl-C has ended, which could not record it themselves."""
-        of_training = sum(self.decisions[key].action is not Action.EVALUATE for key in self.running)
+        evaluated = {key for key, decision in self.decisions.items() if decision.action is Action.EVALUATE}
+        of_training = len(set(self.running) - evaluated)
         killed = min(of_training, self.counts.get("running", 0))
         self.counts = dict(Counter(self.counts) - Counter(running=killed) + Counter(interrupted=killed))
 

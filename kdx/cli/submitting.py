@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kdx.cli.console import say
-from kdx.cli.options import in_database
+from kdx.cli.options import in_database, in_database_with_parts
 from kdx.cli.wording import count_of
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan
@@ -69,7 +69,7 @@ def submit_workers(
     environment = {**os.environ, "KDX_DB": _from_anywhere(db)}
     for of_this_machine in ("KDX_WORKERS", "KDX_PER_GPU", "KDX_DEVICES", "CUDA_VISIBLE_DEVICES"):
         environment.pop(of_this_machine, None)
-    again = kdx_command("resume", plan.name, options=" --slurm")
+    again = kdx_command("resume", plan.name, options=" --slurm" + in_database_with_parts(db, database, plan.name))
     done, lacking = submit(files, sweep, replace(asked, jobs=jobs), jobs, words, environment, again, parts)
     if lacking:
         say(f"note: {lacking}")

@@ -92,4 +92,4 @@ def tune(
         write_whole(write, tuned_grid(found, write, given=set_ or (), seeds=seeds_of(seeds)))
         say(f"wrote {write}; next: {kdx_command('sweep', str(write), options=in_database(db))}")
     else:
-        say(f"next: {kdx_command('sweep', grid, options=in_database(db))}")
+        say(f"next: {kdx_command('sweep', grid, options=grid_options(seeds, set_) + in_database(db))}")

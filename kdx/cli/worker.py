@@ -11,7 +11,7 @@ from kdx.cli.console import say
 from kdx.cli.options import DATABASE, Db, Files, Parts, in_database, with_run_options
 from kdx.machine import AtATime
 from kdx.run_options import RunOptions
-from kdx.shell import shell_word
+from kdx.shell import kdx_command, shell_word
 
 if TYPE_CHECKING:
     from kdx.errors import KdxError
@@ -133,12 +133,14 @@ def _work(
         supervisor.failed_in_a_row |= _failed_before(database)
         with heeded_signals(supervisor):
             stopped = supervisor.run()
+        if listener.running:
+            listener.killed()
     ended = list(listener.ended_here.values())
     summary, where = _summary(ended), in_database(db)
     with_parts = f" --parts {shell_word(str(parts))}" if parts else ""
     if stopped is not None:
         why = f"--max-time {max_time} is over; " if supervisor.out_of_time else ""
-        say(f"{summary}; {why}others go on, or: kdx worker{with_parts}{where}")
+        say(f"{summary}; {why}others continue, or: {kdx_command('worker', *names, options=with_parts + where)}")
         return 128 + stopped
     if supervisor.gave_up:
         *_, last = supervisor.failed_in_a_row.values()

@@ -184,7 +184,8 @@ def _not_taken(cells: Sequence[PlannedCell], path: Path) -> Iterator[KdxError]:
         unsettled = [(key, *written) for key, written in last.items() if (written[0], key) not in taken]
         resolved = dict(leaves(cell.spec.model_dump(mode="json", by_alias=True))) if unsettled else {}
         for key, place, value in unsettled:
-            if resolved.get(key) == value:
+            # What a search chooses may use a setting that the template does not.
+            if cell.search is not None or resolved.get(key) == value:
                 taken.add((place, key))
             elif place.file == str(path) or not place.line:
                 problem = f"`{key}: {shortened(value)}` has no effect: every cell has {shortened(resolved.get(key))}"

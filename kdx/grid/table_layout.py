@@ -225,7 +225,7 @@ def _check_baseline(rows: Sequence[tuple[str, ...]], columns: Sequence[tuple[str
             )
         side, level = (rows, table.rows) if factor in table.rows else (columns, table.columns)
         known = list(dict.fromkeys(header[level.index(factor)] for header in side))
-        if known and word not in known:
+        if known and not any(same_word(one, word) for one in known):
             raise KdxError(
                 f"table `{shortened(table.name)}`: no cell has the baseline's {factor} `{word}`",
                 allowed=known,

@@ -66,7 +66,7 @@ def test_a_paper_is_read_with_what_it_inputs_from_its_folder(folder):
     (folder / "parts").mkdir()
     (folder / "parts" / "table.tex").write_text(typed("report", "--format", "latex").stdout)
     paper = folder / "paper.tex"
-    paper.write_text("Hello \\input{parts/table}\n% \\input{old}\n")
+    paper.write_text("Hello 5\\% \\input{parts/none}\\input{parts/table}\n% \\input{old}\n")
     assert typed("check", "paper.tex").stderr.endswith(" values of tiny match sweep tiny\n")
     paper.write_text("Hello \\input{../table}\n")
     fault = refused("check", "paper.tex")

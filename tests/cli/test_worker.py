@@ -147,7 +147,7 @@ def test_what_one_worker_was_killed_at_another_that_came_later_ends_with_the_sam
 def test_at_the_end_of_its_time_a_worker_leaves_a_checkpoint_and_another_goes_on(folder):
     planned(folder, steps=MANY, seeds=1)
     code, said = ends(worker(folder, "--max-time", "1m"))
-    assert code == 130 and "--max-time 1m is over; others go on, or: kdx worker\n" in said
+    assert code == 130 and "--max-time 1m is over; others continue, or: kdx worker\n" in said
     (run,) = runs(folder)
     assert run.state is RunState.INTERRUPTED and run.checkpoint_step == run.progress_step > 0
     other = worker(folder)

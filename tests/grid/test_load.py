@@ -417,3 +417,19 @@ def test_a_note_says_where_runs_end_within_their_warm_up(tmp_path):
     assert load_grid(write(tmp_path, SMALL)).notes == ()
     searched = "tune: {parameters: {training.warmup: [10, 20]}, trials: 2, sampler: random}\n"
     assert load_grid(write(tmp_path, short + searched)).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("setting", "searched"),
+    [
+        ("schedule: constant, final_rate: 0.2", "training.schedule: [constant, cosine]"),
+        ("momentum: 0.5", "training.optimiser: [adamw, muon]"),
+    ],
+)
+def test_a_setting_that_only_some_trials_use_has_an_effect(tmp_path, setting, searched):
+    grid = tmp_path / "tuned.yaml"
+    grid.write_text(
+        f"task: prediction\ndata: {{corpus: synthetic-language}}\ntraining: {{steps: 20, warmup: 5, {setting}}}\n"
+        f"tune: {{parameters: {{{searched}}}, sampler: grid, trials: 2}}\n"
+    )
+    assert load_grid(str(grid)).searched

@@ -61,11 +61,6 @@ def test_selection_is_always_on_validation(task, select, selection):
         ({"model": {"encoder_layers": 0}}, "model.encoder_layers", "translation needs an encoder"),
         ({"training": {"length": 5}}, "training.length", "translation has no such setting, prediction has"),
         (
-            {"task": "prediction", "data": {"corpus": "t", "max_tokens": 9}},
-            "data.max_tokens",
-            "prediction reads its text from end to end",
-        ),
-        (
             {"training": {"schedule": "warmup-stable-decay", "steps": 100, "warmup": 95}},
             "decay",
             "95 steps of warm-up and 10 of decay are more than the 100 of the run",

@@ -4,7 +4,6 @@ What comes of it in an attention is checked elsewhere (`kdx.attention.verificati
 each says what is wrong.
 """
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
@@ -275,14 +274,14 @@ def check_reads(module: nn.Module, x: Tensor, *, past: bool, classes: Sequence[t
     if not own:
         return
     fault = partial(PartError, part=own[0])
-    module, x = copy.deepcopy(module).double(), x.double()
     with torch.no_grad():
         output = module(x)
         if not bool(output.isfinite().all()):
             row, token, _ = (~output.isfinite()).nonzero()[0].tolist()
             value = float(output[row, token][~output[row, token].isfinite()][0])
             raise fault(f"the attention gives {value} for finite tokens, first at position {token} of row {row}")
-        bound = 1e-6 * float(output.abs().max())
+        # Rounding in float32 is far below it, and what is read changes a row by about its own size.
+        bound = 1e-3 * float(output.abs().max())
         others = torch.cat([x[:1], torch.flip(x[1:], [2])])
         if float((module(others)[0] - output[0]).abs().max()) > bound:
             problem = "what the attention gives for a row depends on the other rows of the batch"

@@ -63,8 +63,6 @@ def _refuse_foreign(cell: CellFields, task: Task) -> None:
                 raise refuse(f"data.{field}", f"{cell.task} reads generated examples, not text", hint="remove it")
     elif data.train_examples is not None:
         raise refuse("data.train_examples", f"{cell.task} reads text", hint="write train_lines")
-    elif task.data.streams and data.max_tokens != Data.model_fields["max_tokens"].default:
-        raise refuse("data.max_tokens", f"{cell.task} reads its text from end to end", hint="remove it")
     if data.dictionaries is Dictionaries.SEPARATE and not task.data.dictionaries:
         raise refuse("data.dictionaries", f"{cell.task} reads one language", allowed="joint")
 

@@ -19,7 +19,8 @@ from kdx.report.render.latex.writer import label, to_latex
 from kdx.report.render.markdown import plain, to_markdown
 from kdx.report.table.table import Table
 
-_INPUT = re.compile(r"^([^%\n]*)\\(?:input|include)\{([^{}\n]+)\}", re.MULTILINE)
+_INPUT = re.compile(r"(?<!\\)%.*|\\(?:input|include)\{([^{}\n]+)\}")
+"""A comment, or a command with the file that it inputs."""
 LARGEST = 100_000_000
 """Largest file that is checked, in bytes."""
 
@@ -88,25 +89,27 @@ def form_of(path: Path) -> Form:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file; in one in LaTeX stand those that it inputs from its own folder, or from below it."""
+    """Return a file's text. In LaTeX, each file that it inputs from its folder, or from below, is read in its place."""
     if path.suffix.lower() != ".tex":
         return _read(path)
     folder, seen = path.parent.resolve(), {path.resolve()}
 
     def contents(command: re.Match[str]) -> str:
-        file = (folder / command[2]).resolve()
+        if command[1] is None:
+            return command[0]
+        file = (folder / command[1]).resolve()
         file = file if file.suffix == ".tex" else file.with_name(f"{file.name}.tex")
         if file in seen or not file.is_relative_to(folder) or not file.is_file():
             return command[0]
         seen.add(file)
-        return command[1] + _INPUT.sub(contents, _read(file))
+        return _INPUT.sub(contents, _read(file))
 
     return _INPUT.sub(contents, _read(path))
 
 
 def not_read(text: str) -> list[str]:
     """The files that a text in LaTeX inputs from elsewhere, or that are not there."""
-    return [command[2] for command in _INPUT.finditer(text)]
+    return [command[1] for command in _INPUT.finditer(text) if command[1]]
 
 
 def _read(path: Path) -> str:

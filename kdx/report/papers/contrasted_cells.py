@@ -259,7 +259,7 @@ def contrasted_cells(
                 tuple(sides),
                 error_model,
                 others=tuple(filter(None, others)),
-                searched=any(_SEARCHED in one.words.values() for half in used for one in half),
+                searched=any(any(runs.searched(one.record)) for half in used for one in half),
             )
     return found
 
@@ -268,16 +268,23 @@ def kept_apart(contrast: Contrast, runs: RecordedRuns) -> tuple[str, ...]:
     """The factors in which the closest cells of the two sides differ; none if a side has no finished cell."""
     factors_named = named(contrast)
     free = factors_named | following(factors_named)
-    sides: tuple[set[frozenset[tuple[str, str | None]]], set[frozenset[tuple[str, str | None]]]] = (set(), set())
+    sides: tuple[list[Mapping[str, str | None]], list[Mapping[str, str | None]]] = ([], [])
     for candidate, sides_of in _candidates(contrast, runs):
         if runs.finished(candidate, contrast):
             left_out = free | {option for option in runs.options if not _has_option(candidate, option)}
             words = {factor: word for factor, word in candidate.words.items() if factor not in left_out}
             for index in sides_of:
-                sides[index].add(frozenset({**words, "select": candidate.record.spec.selection_metric}.items()))
-    differ = [sorted(dict(a - b).keys() & dict(b - a).keys()) for a in sides[0] for b in sides[1]]
-    closest = min(differ, key=lambda factors: (len(factors), factors)) if differ else []
-    return tuple(closest)
+                sides[index].append({**words, "select": candidate.record.spec.selection_metric})
+    # Most factors are alike in all cells, and many cells then alike in the others.
+    every = [words for side in sides for words in side]
+    varying = sorted(factor for factor in set().union(*every) if len({words.get(factor, "") for words in every}) > 1)
+    a, b = ({tuple(words.get(factor, "") for factor in varying) for words in side} for side in sides)
+    differ = (
+        tuple(factor for factor, x, y in zip(varying, one, other, strict=True) if x != y and "" not in (x, y))
+        for one in a
+        for other in b
+    )
+    return min(differ, key=lambda factors: (len(factors), factors), default=())
 
 
 class _Candidate(NamedTuple):

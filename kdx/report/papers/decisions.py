@@ -7,8 +7,8 @@
 Each interval but the last is used at one end only, so a verdict that may be false with 5% takes a 90% interval. The
 interval that is shown is the one that decides; where none does, the widest of those that could have.
 
-Where a side diverges, the divergence rates are compared first: a cell that does not converge is worse than one that
-does. While there are too few runs to distinguish the rates, the scores of completed runs decide nothing in favour of
+Where a side diverges, the divergence rates are compared first: a cell that diverges is worse than one that does
+not. While there are too few runs to distinguish the rates, the scores of completed runs decide nothing in favour of
 the side that diverged more often.
 """
 

@@ -26,13 +26,13 @@ class PublishedPair:
     at: Address
     metric: Metric
     published: float | None
-    """None if it did not converge."""
+    """None if it diverged."""
     tables: tuple[str, ...]
     """The tables of the paper that have the value."""
     ours: float | None
     """The value in our table; None where there is no score."""
     diverged: bool
-    """Whether our cell did not converge."""
+    """Whether our cell diverged."""
     note: str = ""
     """A remark on the published value."""
     same_corpus: bool = False
@@ -57,7 +57,7 @@ class Agreement:
     task: str
     corpus: str
     n: int
-    """Cells that both sides rank; one that did not converge ranks last."""
+    """Cells that both sides rank; one that diverged ranks last."""
     tau: float | None
     """Kendall's τ-b, from −1 to 1; None where fewer than two cells, or only equal ones, can be ranked."""
     p: float | None
@@ -157,7 +157,7 @@ def _met(
 
 
 def _rank(cell: Cell, met: _Met) -> tuple[float, float] | None:
-    """The published value and ours as numbers to rank; no convergence is the worst. None if ours has no score yet."""
+    """The published value and ours as numbers to rank; a divergence is the worst. None if ours has no score yet."""
     ours = cell.value
     if ours is None and cell.state is not State.DIVERGED:
         return None

@@ -15,6 +15,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from kdx.grid.cell_selector import same_word
 from kdx.report.papers.contrasted_cells import (
     ContrastedCells,
     RecordedRuns,
@@ -146,7 +147,9 @@ def _speaks_of(part: Rule | Contrast, recipe: Mapping[str, str | None]) -> bool:
     if isinstance(part, Rule):
         return any(_speaks_of(one, recipe) for one in part.of)
     sides = (part.where, part.a, part.b)
-    return all(recipe.get(factor, word) == word for side in sides for factor, word in side.items())
+    return all(
+        factor not in recipe or same_word(recipe[factor], word) for side in sides for factor, word in side.items()
+    )
 
 
 def _contrasts(rule: Rule) -> Iterator[Contrast]:

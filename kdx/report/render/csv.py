@@ -14,6 +14,7 @@ from kdx.report.papers.published_comparison import PublishedPair
 from kdx.report.papers.verdicts import Answer
 from kdx.report.render.rows import to_csv as lines
 from kdx.report.render.wording import correction, setting
+from kdx.report.selection.cells import State
 from kdx.report.selection.searched import SearchedCell
 from kdx.report.statistics.estimates import LEVEL, Estimate
 from kdx.report.statistics.metric import Metric
@@ -141,7 +142,7 @@ def _difference(table: Table, one: Difference | None) -> dict[str, float | str |
 
 
 def _published(pair: PublishedPair | None) -> dict[str, Any]:
-    state = None if pair is None else "not converge" if pair.published is None else "value"
+    state = None if pair is None else State.DIVERGED.value if pair.published is None else "value"
     return {"published": pair.published if pair else None, "published_state": state}
 
 

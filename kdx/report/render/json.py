@@ -13,7 +13,7 @@ from kdx.report.papers.published_comparison import PublishedComparison
 from kdx.report.papers.verdicts import Answer, SettingVerdict
 from kdx.report.render.listings.variance import REST
 from kdx.report.render.wording import correction
-from kdx.report.selection.cells import Cell
+from kdx.report.selection.cells import Cell, State
 from kdx.report.selection.searched import SearchedCell
 from kdx.report.statistics.by_document import Documents
 from kdx.report.statistics.estimates import LEVEL, Estimate
@@ -258,7 +258,7 @@ def _published(table: Table, published: PublishedComparison) -> dict[str, Any]:
                 "tables": list(one.tables),
                 "published": one.published,
                 "note": one.note,
-                "published_state": "not converge" if one.published is None else "value",
+                "published_state": State.DIVERGED.value if one.published is None else "value",
                 "ours": one.ours,
                 "ours_state": "diverged" if one.diverged else "hole" if one.ours is None else "value",
                 "same_corpus": one.same_corpus,

@@ -25,7 +25,6 @@ _MOST_NAMED = 4
 """A note names up to so many cells; where there are more, it gives their number."""
 _MOST_VALUES, _LONGEST_WORD = 3, 48
 """A short note names so many values of a factor, each cut to so many letters."""
-_TWO = 2
 _NATS = 3
 """Decimals of a difference in nats."""
 
@@ -270,7 +269,7 @@ def _resolution(table: Table) -> str:
     rest = f"; {len(different) - _MOST_VALUES} more" if len(different) > _MOST_VALUES else ""
     few = "; ".join(different[:_MOST_VALUES])
     # With two seeds a spread has one degree of freedom, and a mark excludes hardly anything.
-    two = "; 2 seeds do not tell cells apart" if any(group.seeds == _TWO for group in able) else ""
+    two = "; 2 seeds do not tell cells apart" if any(group.seeds == 2 for group in able) else ""
     return f"The smallest difference that these seeds can show (80% power{over}): {few}{rest}{two}."
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kdx.grid.cell_selector import same_word
 from kdx.grid.plan import Shown, TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.seed_rule import rule_of
@@ -196,7 +197,7 @@ def _meant(
     for one in impossible:
         labels, spec = one.record.labels, one.record.spec
         if (one.asked.name, one.asked.settings) in shown and all(
-            factor_value(labels, spec, factor) == word for factor, word in where.items()
+            same_word(factor_value(labels, spec, factor), word) for factor, word in where.items()
         ):
             yield one
 

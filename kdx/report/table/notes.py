@@ -36,8 +36,8 @@ _UNDERTRAINED = (
 
 
 CONDITIONAL = (
-    "another search would find others, which no interval allows for: two equal cells are told apart in more than 5% of "
-    "searches, and in more the more seeds they have"
+    "another search would find others, which no interval allows for: two cells that are equally good when tuned well "
+    "can differ in 5 to 18% of searches (3 to 10 seeds)"
 )
 """What a search does to every interval and verdict of the cells that it found."""
 _MOST_NAMED = 4
@@ -88,14 +88,15 @@ def seeds_by_rule(layout: Layout, differences: Sequence[Difference], rule: SeedR
     if rule.widths:
         widths = " and ".join(f"± {width:g} {metric}" for metric, width in rule.widths.items())
         until = f"while the interval of its mean was wider than {widths}"
-        how = "each look has 0.4 times that level"
+        how, most = "each look has 0.4 times that level", "about"
     else:
         until = "while its comparison with a baseline was open"
         how = "group-sequential t-tests whose levels rise as the cube of the number of seeds; Jennison & Turnbull 1989"
+        most = "at most"
     yield (
         f"Each cell has {rule.number}: another was added {until}, with a look after each. Intervals, marks and "
-        "p-values are over the seeds of the last look and allow for all looks, which together err with at most 5% "
-        f"({how})."
+        "p-values are over the seeds of the last look and allow for all looks, which together err with "
+        f"{most} 5% ({how})."
     )
     if layout.shown is Shown.BEST_SEED:
         yield "The best of more seeds is better by chance alone: compare cells by their means."

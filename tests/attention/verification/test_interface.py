@@ -511,3 +511,12 @@ def test_an_encoder_may_read_later_tokens_and_a_decoder_earlier_ones():
     kernel = made(KernelFunction, log_weight=lambda self, query, key: query @ key.transpose(-2, -1))
     check_reads(KernelAttention(WIDTH, HEADS, kernel=kernel).eval(), x, past=False, classes=[kernel])
     check_reads(KernelAttention(WIDTH, HEADS, kernel=kernel, filter="causal").eval(), x, past=True, classes=[kernel])
+
+
+def test_a_part_may_compute_in_the_dtype_of_the_run_alone():
+    kernel = made(
+        KernelFunction,
+        log_weight=lambda self, query, key: query @ torch.eye(query.size(-1)) @ key.transpose(-2, -1),
+    )
+    attention = KernelAttention(WIDTH, HEADS, kernel=kernel, filter="causal").eval()
+    check_reads(attention, torch.randn(2, TOKENS, WIDTH), past=True, classes=[kernel])

@@ -274,3 +274,10 @@ def test_a_verdict_is_false_in_at_most_one_of_twenty(n: int, diverging: float, n
         false["no worse fails"] += any(one.verdict is FAILS for one in told(no_worse, *records).settings)
     # Of 200, 10 are 5%; more than 18 come once in 200 times.
     assert max(false.values()) <= 18, false
+
+
+def test_a_number_may_be_written_whole_in_a_claim() -> None:
+    """A cell has the word 1.0, the claim says 1."""
+    cells = [cell(kernel, kernel=kernel, training={"clip": 1.0}) for kernel in ("rbf", "exponential")]
+    runs = [*seeded("rbf", 30.0, 30.1), *seeded("exponential", 20.0, 20.1)]
+    assert finding(claim(contrast(where={"training.clip": 1})), cells, runs).verdict is HOLDS

@@ -115,7 +115,7 @@ def test_what_was_asked_for_beside_the_scores_is_there() -> None:
     assert [(one["published"], one["published_state"]) for one in (rbf, exponential, linear)] == [
         ("33.5", "value"),
         ("", ""),
-        ("", "not converge"),
+        ("", "diverged"),
     ]
 
 

@@ -22,8 +22,12 @@ def claim(answer: Answer) -> Iterator[Listing]:
         yield _claim(answer.claim, one, first=index == 0)
 
 
-def not_tested(answers: Sequence[Answer]) -> Iterator[Listing]:
-    """One listing of the claims that no run tests, with the commands that would; none where there is no such claim."""
+def not_tested(answers: Sequence[Answer], options: str = "") -> Iterator[Listing]:
+    """One listing of the claims that no run tests, with the commands that would; none where there is no such claim.
+
+    Args:
+        options: of these commands, such as ` --db FILE`.
+    """
     untested = [answer for answer in answers if not answer.tested]
     if not untested:
         return
@@ -38,13 +42,13 @@ def not_tested(answers: Sequence[Answer]) -> Iterator[Listing]:
         key=(Verdict.NOT_TESTED,),
         headers=("claim", "statement", "tested by"),
         names=3,
-        rows=tuple((one.claim.id, one.claim.statement, _tested_by(one.claim)) for one in untested),
+        rows=tuple((one.claim.id, one.claim.statement, _tested_by(one.claim, options)) for one in untested),
         notes=tuple(notes),
     )
 
 
-def _tested_by(claim: Claim) -> str:
-    return "; ".join(kdx_command("sweep", grid) for grid in claim.grids) or "–"
+def _tested_by(claim: Claim, options: str) -> str:
+    return "; ".join(kdx_command("sweep", grid, options=options) for grid in claim.grids) or "–"
 
 
 def _claim(claim: Claim, found: SettingVerdict, *, first: bool) -> Listing:

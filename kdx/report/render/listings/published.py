@@ -4,6 +4,7 @@ from kdx.grid.plan import Shown
 from kdx.report.papers.published_comparison import Agreement, PublishedComparison
 from kdx.report.render.listings.listing import Listing
 from kdx.report.render.wording import equals, rounded, signed
+from kdx.report.selection.cells import State
 from kdx.report.table.layout import Layout
 
 
@@ -19,7 +20,7 @@ def published_values(layout: Layout, found: PublishedComparison) -> Listing:
                 *layout.header(pair.at).values(),
                 str(pair.metric),
                 ", ".join(pair.tables),
-                "not converge" if pair.published is None else rounded(pair.published, metric),
+                State.DIVERGED.value if pair.published is None else rounded(pair.published, metric),
                 "diverged" if pair.diverged else "–" if pair.ours is None else rounded(pair.ours, metric),
                 *(["–" if pair.gain is None else signed(pair.gain, metric)] if same else []),
                 *((map(str, pair.places) if pair.places and not pair.same_corpus else ("–", "–")) if other else ()),
