@@ -79,7 +79,7 @@ def take_devices(named: str) -> None:
     if not all(re.fullmatch(r"\d+|(GPU|MIG)-[\w./-]+", name, re.ASCII) for name in names):
         raise KdxError(f"--devices `{named}`", allowed="GPUs such as 0,2 or GPU-8f3a, or none")
     count = gpus_of_machine()
-    # Which identifiers there are, the driver's files do not say everywhere; under Windows (/dev/dxg) they say nothing.
+    # The driver's files do not always list identifiers; under Windows (/dev/dxg) they list nothing.
     countable = count or not Path("/dev/dxg").exists()
     if countable and (absent := [name for name in names if not count or (name.isdigit() and int(name) >= count)]):
         here = f"GPU 0{f' to {count - 1}' if count > 1 else ''}, or none" if count else "none, for no GPU is here"

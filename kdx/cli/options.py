@@ -329,7 +329,7 @@ def in_database_with_parts(db: str, database: "Database", sweep: str, parts: Pat
     files = {word.rpartition(":")[0] for word in words if is_in_file(word)}
     if not files:
         return in_database(db)
-    folder = (parts or Path(grids(database)[sweep].get("file", "")).parent).absolute()
+    folder = (parts or Path(grids(database).get(sweep, {}).get("file", "")).parent).absolute()
     here = Path.cwd()
     shown = str(folder.relative_to(here) if folder.is_relative_to(here) else folder)
     known = all((folder / file).is_file() for file in files)
@@ -337,7 +337,7 @@ def in_database_with_parts(db: str, database: "Database", sweep: str, parts: Pat
 
 
 def resume(sweep: str, where: str) -> str:
-    """The command that does what is unfinished of a sweep.
+    """Return the command that resumes a sweep.
 
     Args:
         where: of `in_database_with_parts`.
@@ -346,7 +346,7 @@ def resume(sweep: str, where: str) -> str:
 
 
 def retry_failed(sweep: str, where: str) -> str:
-    """The command that does what is unfinished of a sweep, and tries its failed runs again."""
+    """Return the command that resumes a sweep and tries its failed runs again."""
     return kdx_command("resume", sweep, options=f" --failed{where}")
 
 

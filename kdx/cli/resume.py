@@ -16,6 +16,7 @@ from kdx.cli.options import (
     in_database,
     in_database_with_parts,
     retry_cancelled,
+    retry_failed,
     run_options,
     with_options,
 )
@@ -99,7 +100,7 @@ def resume(
                 if stopped := {each.id for each in needed if each.state is RunState.CANCELLED}:
                     cancelled[retry_cancelled(name, where)] = stopped
                 if sweep:
-                    again = kdx_command("resume", name, options=f" --failed{where}")
+                    again = retry_failed(name, where)
                 continue
             plan = plan_of(record, parts)
             plan = with_searches(plan, asked_for, parts) if searching else plan

@@ -1,4 +1,4 @@
-"""What the field calls otherwise: the names that people bring along from other programs and papers."""
+"""Synonyms: the names that other programs and papers have for keys and values of kdx."""
 
 from collections.abc import Iterable
 

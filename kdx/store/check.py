@@ -199,7 +199,7 @@ def _text(value: Any) -> str:
 
 
 def _hashed(connection: Connection) -> Iterator[str]:
-    """Describes rows that are not what the hash says by which they are known."""
+    """Describes rows whose content does not match the hash in their key."""
     for row in connection.execute(select(environment.c.id, environment.c.environment)):
         if environment_id(row.environment) != row.id:
             yield f"the environment {row.id} is not what its id is the hash of"

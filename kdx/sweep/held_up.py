@@ -36,13 +36,13 @@ class HeldUp:
         """What a run waits for; None: nothing holds it up."""
         return self.waits_for.get(run_id)
 
-    def lines(self, sweep: str, db: str) -> list[str]:
+    def lines(self, sweep: str, options: str) -> list[str]:
         """The paused cells and the failing workers, each in one line with what can be done.
 
         Args:
-            db: the option of a command that names the database; empty for the default.
+            options: of the suggested command, such as ` --db FILE`.
         """
-        again = kdx_command("resume", sweep, options=f" --failed{db}")
+        again = kdx_command("resume", sweep, options=f" --failed{options}")
         sweep = sanitize(sweep)
         found = [f"cell {cell_id[:8]} of {sweep} is paused: {pause}; {again}" for cell_id, pause in self.paused.items()]
         for search, pause in self.searches:

@@ -29,9 +29,10 @@ def parts_of_latex(text: str) -> Iterator[Part]:
     """The tables of a LaTeX text, each with the label before or in it; a table that continues below is one table."""
     start, whole, its = 0, Part("", (), {}), None
     tabulars = list(_TABULAR.finditer(text))
+    if not tabulars:
+        return
     ends = [one.start() for one in tabulars[1:]]
-    # A text without tables has an end too.
-    for tabular, end in zip(tabulars, [*ends, len(text)], strict=False):
+    for tabular, end in zip(tabulars, [*ends, len(text)], strict=True):
         labels = _LABEL.findall(text, start, tabular.end())
         apart = _APART.search(text, start, tabular.start())
         start = tabular.end()

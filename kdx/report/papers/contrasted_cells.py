@@ -84,7 +84,7 @@ class RecordedRuns:
             yield from (one.record for one in self._evaluated.values())
 
     def searched(self, record: CellRecord) -> Collection[frozenset[str]]:
-        """For each way in which sweeps came to the cell, the factors that a search chose; none where it was planned."""
+        """Return the sets of factors that searches chose for this cell; an empty set if a sweep planned it directly."""
         evaluated = self._evaluated.get(record.id)
         return self._searched[planned_id(evaluated.cell_id if evaluated else record.id)]
 
@@ -146,7 +146,7 @@ class ContrastedCells:
 
     @cached_property
     def compared(self) -> Mapping[str, Cell]:
-        """Cell id → the cell with the seeds that count: of a rule, those of the last look; of pairs, common ones."""
+        """Cell id → the cell, restricted to the last look (seed rule) and to common seeds (pairs)."""
         cells = {cell.id: cell for cell in (*self.a, *self.b)}
         if look := self.look:
             cells = {id: cell.until(look.n) if cell.seed_rule else cell for id, cell in cells.items()}

@@ -18,7 +18,7 @@ from typing import Any
 from kdx.report.statistics.estimates import Summary
 
 _SCALE = 0.5
-"""Of the prior of the scale: standard deviations that differ by a factor of e are nothing unusual."""
+"""Standard deviation of the half-normal prior of the scale; spreads that differ by a factor of e are not unusual."""
 _SCALES = (0.05, 0.1, 0.2, 0.3, 0.45, 0.65, 0.9, 1.2, 1.6, 2.2)
 _REACH, _POINTS = 7.0, 141
 """How far the grid of logarithms reaches beyond the middle of all cells, and its number of points."""

@@ -315,7 +315,7 @@ def test_a_claim_is_told_with_its_verdict_its_setting_and_what_it_rests_on() -> 
     assert found.notes == (
         "Source: Sec. 1.",
         "Differences of means, t from the spread of these cells alone, with cautious degrees of freedom, over seeds "
-        "alone. Each interval is the one that decides, at one end where one side is asked for; contrasts of a claim "
+        "alone. Each interval is the one used for the verdict (one-sided where the claim is); the contrasts of a claim "
         "share its 5%.",
         "more seeds: for a decision with probability 0.8 if the difference stays. Seeds added after a look are not "
         "allowed for; seeds: {min: …, max: …, until: decided} in the grid allows for every look.",

@@ -145,8 +145,8 @@ def _remarks(found: SettingVerdict, error_model: ErrorModel) -> Iterator[str]:
         nats = any(one.metric and one.metric.in_nats for one in tested)
         yield (
             f"Differences of means{', of perplexities in nats' if nats else ''}, t {_FROM[error_model]}, "
-            f"over {' or '.join(errors)}. Each interval is the one that decides, at one end where one side is asked "
-            "for; contrasts of a claim share its 5%."
+            f"over {' or '.join(errors)}. Each interval is the one used for the verdict (one-sided where the claim "
+            "is); the contrasts of a claim share its 5%."
         )
         if any(one.more for one in tested):
             yield (
