@@ -119,7 +119,7 @@ def check(
         return
     options = (f" --tables {shell_word(str(tables))}" if tables else "") + in_database(db)
     reports = " && ".join(kdx_command("report", *names(record), options=options) for record in records)
-    differ = f"{len(found.changes)} differ" if found.changes else "they match"
+    differ = f"{len(found.changes)} differ{'s' * (len(found.changes) == 1)}" if found.changes else "they match"
     if found.left_out:
         parts = len(found.left_out)
         differ += f", {parts} part{'' if parts == 1 else 's'} could not be compared"

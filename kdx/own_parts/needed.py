@@ -26,7 +26,7 @@ def bring(missing: Mapping[tuple[str, str], str], folder: Path | None, place: st
             raise KdxError(
                 f"its cells use `{word}`, whose code this command would run",
                 place=place,
-                hint="name the folder where the file lies: --parts FOLDER;"
+                hint="name the folder where the file lies: --parts FOLDER, or parts='FOLDER' in Python;"
                 " kdx export --parts FOLDER writes out the source that was recorded, to be read first",
             )
         part = find(axis, word, folder or Path())
