@@ -19,7 +19,7 @@ from enum import StrEnum
 from math import hypot, sqrt
 from types import MappingProxyType
 
-from kdx.grid.cell_selector import same_word
+from kdx.grid.cell_selector import plain_number
 from kdx.grid.plan import TableSpec
 from kdx.grid.sections import Margin
 from kdx.grid.seed_rule import DECIDED, SeedRule
@@ -177,17 +177,12 @@ def compare(
 
 def baseline_of(layout: Layout, asked: TableSpec) -> BaselineOf:
     """Finds the place with the baseline's words, and with the words of the cell itself for all other factors."""
-    rows = {header: index for index, header in enumerate(layout.rows)}
-    columns = {header: index for index, header in enumerate(layout.columns)}
-
-    words = {word for header in (*layout.rows, *layout.columns) for word in header}
-    chosen = {
-        factor: next((word for word in words if same_word(word, wanted)), wanted)
-        for factor, wanted in asked.baseline.items()
-    }
+    rows = {tuple(map(plain_number, header)): index for index, header in enumerate(layout.rows)}
+    columns = {tuple(map(plain_number, header)): index for index, header in enumerate(layout.columns)}
 
     def replaced(factors: Sequence[str], header: Sequence[str]) -> tuple[str, ...]:
-        return tuple(chosen.get(factor, word) for factor, word in zip(factors, header, strict=True))
+        words = (asked.baseline.get(factor, word) for factor, word in zip(factors, header, strict=True))
+        return tuple(map(plain_number, words))
 
     def baseline(at: Address) -> Address | None:
         row = rows.get(replaced(asked.rows, layout.rows[at[0]]))

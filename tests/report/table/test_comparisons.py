@@ -344,3 +344,16 @@ def test_a_cell_that_is_in_truth_the_best_keeps_a_mark(n: int, spreads: tuple[fl
         wrong += any(one.significant for one in made.differences)
     # Of 500, 25 are 5%; more than 38 come once in 200 times.
     assert lost <= 38 and wrong <= 38
+
+
+def test_a_baseline_may_be_a_number_written_whole_whatever_words_other_factors_have() -> None:
+    """The cells have 1.0 and 2.0, and another factor of the table has the words 1 and 2."""
+    settings = [(clip, layers) for clip in (1.0, 2.0) for layers in (1, 2)]
+    cells = [
+        cell(f"c{clip}{layers}", training={"clip": clip}, model={"encoder_layers": layers}) for clip, layers in settings
+    ]
+    runs = [run for each in cells for run in seeded(each.id, 30.0, 31.0)]
+    spec = {"name": "t", "rows": ["model.encoder_layers", "training.clip"], "baseline": {"training.clip": "2"}}
+    (made,) = tables(sweep(cells, runs, tables=[spec]))
+    against = {(made.layout.rows[one.at[0]], made.layout.rows[one.against[0]]) for one in made.differences}
+    assert against == {((layers, "1.0"), (layers, "2.0")) for layers in "12"}
