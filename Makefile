@@ -45,6 +45,9 @@ example: .venv/installed  ## make runs.db.example anew from the quickstart grid
 	$(BIN)/kdx sweep quickstart --db runs.db.example
 	rm -rf runs.db.example-journal runs.db.example-files
 
+picture: .venv/installed-dev  ## draw the picture of the README from its grid and table
+	$(BIN)/python -m tests.picture
+
 words: .venv/installed-dev  ## write docs/words.md from what the classes say of themselves
 	$(BIN)/python -m tests.words
 
@@ -52,4 +55,4 @@ clean:  ## remove the environment and what was built
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
 
-.PHONY: help demo test lint faults endurance bench calibration example words clean
+.PHONY: help demo test lint faults endurance bench calibration example picture words clean

@@ -1,0 +1,15 @@
+"""The picture of the README shows the README's own grid and table."""
+
+import pytest
+
+from tests import picture
+
+
+@pytest.mark.parametrize("theme", picture.THEMES)
+def test_the_picture_is_of_the_grid_and_table_below_it(theme):
+    assert picture.file(theme).read_text(encoding="utf-8") == picture.picture(theme), "make picture"
+
+
+def test_the_picture_loads_nothing_from_elsewhere():
+    for theme in picture.THEMES:
+        assert "@font-face" not in picture.picture(theme) and "url(http" not in picture.picture(theme)
