@@ -19,8 +19,14 @@ demo: .venv/installed  ## run the quickstart grid and print its table (about two
 	$(BIN)/kdx sweep experiments/quickstart.yaml
 	$(BIN)/kdx report quickstart
 
-test: .venv/installed-dev  ## run all tests
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder  # else the few long tests of a file come last, alone
+# Without reordering, since else the few long tests of a file come last, alone.
+PYTEST := $(BIN)/pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+
+test: .venv/installed-dev  ## run the tests of every room (five minutes on two cores)
+	$(PYTEST)
+
+test-all: .venv/installed-dev  ## run all tests: kills, faults, servers, Slurm, a browser, LaTeX, compilers, documentation
+	$(PYTEST) -m 'not long'
 
 lint: .venv/installed-dev  ## check format, style and types
 	$(BIN)/ruff format --check kdx tests
@@ -28,7 +34,7 @@ lint: .venv/installed-dev  ## check format, style and types
 	$(BIN)/mypy
 
 faults: .venv/installed-dev  ## kill, stop, damage and fill up; longer by KILLS=500, or one of RUN_KILLS, TREE_KILLS, GRIDS …
-	$(BIN)/pytest -m fault -n 2 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -m fault
 
 endurance: .venv/installed-dev  ## break a run of 48 minutes off every few minutes (kdx data prepare iwslt14); FOLDER=long-run
 	$(BIN)/python -m tests.faults.long_run --folder $(or $(FOLDER),long-run)
@@ -55,4 +61,4 @@ clean:  ## remove the environment and what was built
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
 
-.PHONY: help demo test lint faults endurance bench calibration example picture words clean
+.PHONY: help demo test test-all lint faults endurance bench calibration example picture words clean

@@ -93,6 +93,8 @@ def reword():
 
 
 FIGURES = "figure"
+# Fixtures of faults, and of programs that a newcomer may not have.
+NOT_FOR_A_NEWCOMER = {"figure", "series", "unbroken", "postgresql_server", "cluster", "browser"}
 
 
 @pytest.fixture(scope="session")
@@ -120,15 +122,14 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-def pytest_collection_modifyitems(config, items) -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items) -> None:
     for item in items:
         if "figure" in item.fixturenames:
             item.add_marker(pytest.mark.fault)
-    if not config.option.markexpr:
-        # Long series run on request alone.
-        long = [item for item in items if item.get_closest_marker("long")]
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item not in long]
+        params = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        if NOT_FOR_A_NEWCOMER.intersection(item.fixturenames) or "postgresql" in params:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_terminal_summary(terminalreporter) -> None:

@@ -99,6 +99,7 @@ def test_a_run_and_its_database_in_the_wrong_order_are_refused():
         kdx.load_run(5, "runs.db")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_table_is_that_of_the_report():
     def report(*options: str) -> str:
         run = [sys.executable, "-m", "kdx", "report", "--db", str(EXAMPLE), *options]

@@ -29,6 +29,8 @@ from tests.benchmarks import (
 )
 from tests.benchmarks.__main__ import PARTS
 
+pytestmark = pytest.mark.slow
+
 SHORT_GRID = """
 preset: prediction-mini
 data: {corpus: synthetic-language, train_lines: 500}

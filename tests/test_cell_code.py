@@ -154,6 +154,7 @@ def before(tmp_path_factory) -> dict[str, str]:
     return fingerprints(root)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", EDITS)
 def test_an_edit_changes_the_code_of_the_cells_that_use_it_and_of_no_others(what, sources, before):
     edit, stale = EDITS[what]
@@ -208,6 +209,7 @@ def until(reached: Callable[[], bool]) -> None:
         time.sleep(0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "goes_on"),
     [("a new kernel", True), pytest.param("a statement in the smoother", False, marks=pytest.mark.long)],

@@ -43,6 +43,7 @@ def test_grids_are_found_by_name_and_copied_out(installed, tmp_path):
     assert (tmp_path / "mine" / "quickstart.yaml").read_bytes() == (ROOT / "experiments/quickstart.yaml").read_bytes()
 
 
+@pytest.mark.slow
 def test_an_installed_kdx_makes_its_database_and_reports_it(installed, tmp_path):
     grid = tmp_path / "one.yaml"
     grid.write_text(

@@ -163,6 +163,7 @@ def test_rows_of_other_lengths_are_compiled_once_for_all():
     assert len(graphs.seen) == 2 and graphs.flex
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_a_cpu")
 def test_layers_with_the_same_filter_have_one_mask_of_blocks():
     def sorts(layers: int) -> int:

@@ -333,6 +333,7 @@ def test_dropout_falls_on_weights_where_no_pairs_are_needed() -> None:
     torch.testing.assert_close(module.eval()(x), module(x))
 
 
+@pytest.mark.slow
 def test_it_compiles_to_machine_code_with_its_gradient() -> None:
     if shutil.which("g++") is None and not os.environ.get("CI"):
         pytest.skip("torch compiles with a C++ compiler, and there is none here")
@@ -363,6 +364,7 @@ COMPILED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", COMPILED, ids=lambda variant: "-".join(map(str, variant.values())))
 def test_it_compiles_into_one_graph(variant: dict) -> None:
     module = KernelAttention(8, 2, **{"filter": "causal"} | variant).double()

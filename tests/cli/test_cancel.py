@@ -77,6 +77,7 @@ def test_what_is_over_or_not_there_is_refused():
     assert refused("cancel", "tinny").hint == "did you mean `tiny`?"
 
 
+@pytest.mark.slow
 def test_a_sweep_at_work_says_so_and_goes_on_with_the_others(terminal):
     terminal.write("grid.yaml", LONG.replace("steps: 800", "steps: 100000"))
     sweep = terminal.start("sweep", "grid.yaml", "--seeds", "2", "--workers", "2")

@@ -47,6 +47,7 @@ def renamed(name: str) -> None:
         connection.exec_driver_sql("UPDATE sweep SET name = ?", (name,))
 
 
+@pytest.mark.slow
 def test_each_command_completes_what_it_takes(folder):
     cell = (
         subprocess.run([KDX, "query", "SELECT cell_id FROM cells", "--csv"], cwd=folder, capture_output=True, text=True)

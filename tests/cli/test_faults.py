@@ -44,6 +44,7 @@ def undisturbed(tmp_path_factory) -> list[tuple[object, ...]]:
     return rows(terminal.folder / "runs.db")
 
 
+@pytest.mark.slow
 def test_a_sweep_whose_database_is_taken_away_ends_and_makes_no_other(terminal, figure):
     terminal.write("long.yaml", STOPPABLE.replace("steps: 240", "steps: 100000"))
     sweep = terminal.start("sweep", "long.yaml", "-w", "2")
@@ -61,6 +62,7 @@ def test_a_sweep_whose_database_is_taken_away_ends_and_makes_no_other(terminal, 
     figure(f"exit {sweep.returncode}, {len(terminal.workers())} workers left, {len(made)} other databases made")
 
 
+@pytest.mark.slow
 def test_on_a_full_disk_a_sweep_stops_and_goes_on_when_there_is_room(terminal, undisturbed, figure):
     disk = terminal.folder / "disk"
     disk.mkdir()
@@ -103,6 +105,7 @@ def test_a_database_that_is_locked_longer_than_opening_waits_costs_a_sweep_nothi
     figure(f"locked for {seconds:.0f} s: exit {sweep.returncode}, {lost} of {len(undisturbed)} rows lost, identical")
 
 
+@pytest.mark.slow
 def test_doctor_and_backup_at_work_beside_a_sweep(terminal, undisturbed):
     """Two that look, and one that copies, while two runs write."""
     terminal.write("long.yaml", STOPPABLE)

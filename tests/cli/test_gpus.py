@@ -49,6 +49,7 @@ def greedy(folder) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_runs_that_lack_memory_beside_each_other_are_tried_once_more_alone(greedy):
     _, said = kdx("sweep", "grid.yaml", "--per-gpu", "2", folder=greedy)
     assert "2 runs: 2 completed" in said
@@ -77,6 +78,7 @@ def at_work_at_once(database: Path) -> int:
     return max(sum(begun <= at < ended for begun, ended in spans) for at, _ in spans)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mebibytes", "at_once"), [(80_000, 2), pytest.param(2_000, 1, marks=pytest.mark.long)])
 def test_as_many_runs_share_a_gpu_as_fit(folder, played, mebibytes, at_once):
     played(**{"nvidia-smi": f"echo 0, GPU-1, {mebibytes}, {mebibytes}"})

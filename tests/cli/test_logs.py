@@ -105,6 +105,7 @@ def test_no_link_is_followed(folder):
     assert "secret" not in str(refused("logs", str(first.id)).problem)
 
 
+@pytest.mark.slow
 def test_a_run_writes_its_progress_and_control_c_ends_following_quietly(terminal):
     terminal.write("tiny.yaml", TINY % {"steps": 10, "seeds": 1})
     assert terminal.type("kdx sweep tiny.yaml").returncode == 0

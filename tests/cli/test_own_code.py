@@ -55,6 +55,7 @@ def test_a_plan_is_made_without_running_the_part(own_kernel, data_home):
     assert "1 to start" in said and not (own_kernel / "ran").exists()
 
 
+@pytest.mark.slow
 def test_a_database_is_read_without_the_file(elsewhere):
     out, _ = kdx("report", "--format", "csv", folder=elsewhere)
     assert "accuracy" in out
@@ -74,6 +75,7 @@ def test_the_source_is_written_out_and_not_run(elsewhere, trained):
     assert "there is something of this name" in said
 
 
+@pytest.mark.slow
 def test_who_goes_on_names_where_the_source_is(elsewhere, trained):
     _, said = kdx("retry", "1", folder=elsewhere, code=2)
     assert "whose code this command would run" in said and "--parts FOLDER" in said
@@ -93,6 +95,7 @@ def test_a_model_is_loaded_with_its_source_alone(trained, own_parts):
     assert load_run(trained / "runs.db", 1, parts=trained).spec.kernel == WORD
 
 
+@pytest.mark.slow
 def test_an_edited_part_makes_new_cells_and_leaves_the_old_runs(own_kernel, data_home):
     kdx("sweep", "grid.yaml", "--workers", "1", folder=own_kernel)
     trained, file = own_kernel, own_kernel / "my_kernels.py"
@@ -111,6 +114,7 @@ def test_a_part_that_fails_starts_nothing(own_kernel, data_home):
     assert not (own_kernel / "runs.db").exists()
 
 
+@pytest.mark.slow
 def test_a_finished_sweep_asks_for_no_code(own_kernel, data_home):
     with (own_kernel / "grid.yaml").open("a") as grid:
         grid.write("evaluations: {again: {split: valid}}\n")
@@ -136,6 +140,7 @@ def one_message(said: str) -> bool:
     return all(line.startswith("  ") for line in said.splitlines()[1:])
 
 
+@pytest.mark.slow
 def test_a_package_brings_a_task_from_the_grid_to_the_table(own_task, data_home, monkeypatch, tmp_path):
     package = tmp_path / "site" / "tails"
     ran = f"open({str(tmp_path / 'ran')!r}, 'w').close()\n"
@@ -205,6 +210,7 @@ def test_what_a_task_says_of_itself_is_checked_by_the_plan(own_task, data_home, 
     assert told in said and one_message(said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "old", "new", "told"),
     [
@@ -232,6 +238,7 @@ def test_what_a_task_does_is_tried_before_a_run_starts(own_task, data_home, tmp_
     assert not (own_task / "runs.db").exists()
 
 
+@pytest.mark.slow
 def test_a_task_that_no_package_brings_any_more_is_told(own_task, data_home, tmp_path):
     (tmp_path / "site" / "tails").rename(tmp_path / "elsewhere")
     _, said = kdx("plan", "grid.yaml", folder=own_task, code=2)
@@ -241,6 +248,7 @@ def test_a_task_that_no_package_brings_any_more_is_told(own_task, data_home, tmp
     assert "unknown task `majority`" in said
 
 
+@pytest.mark.slow
 def test_a_task_may_be_a_mapping_of_tasks_like_any_other(own_task, data_home):
     (own_task / "grid.yaml").write_text("tasks:\n  majority: {data: {corpus: coins}}\n  set: {data: {corpus: x}}\n")
     out, _ = kdx("plan", "grid.yaml", folder=own_task, code=2)

@@ -210,6 +210,7 @@ def test_a_grid_is_compared_with_another_and_no_database_is_looked_at(folder):
     assert json.loads(plan("grid.yaml", "--against", "old.yaml", "--json").stdout)["seeds_gone"] == []
 
 
+@pytest.mark.slow
 def test_a_probe_measures_what_nobody_knows(folder):
     result = plan("grid.yaml", "--probe", "--seeds", "1")
     assert result.stdout.count(" a probe\n") == 2

@@ -15,6 +15,8 @@ from postgresql_server import PostgresqlServer, pooler
 from kdx.cli.options import in_database
 from kdx.store.database import open_database
 
+pytestmark = pytest.mark.slow
+
 SECRET = "s3cret-w0rd"
 
 

@@ -41,6 +41,7 @@ def test_a_sweep_is_named_by_its_grid_file_too():
     assert error.problem == "this grid was not swept yet: there is no sweep `tiny` in runs.db"
 
 
+@pytest.mark.slow
 def test_names_that_are_taken_or_unfit_are_refused():
     planned(1, name="one")
     planned(1, name="other")
@@ -78,6 +79,7 @@ def test_a_name_that_no_command_could_be_given_is_refused(unfit):
     assert json.loads(typed("status", "--json").stdout)[0]["sweep"] == "one"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

@@ -67,6 +67,7 @@ def test_what_is_not_there_or_planned_no_more_is_refused(ran):
     assert ran == []
 
 
+@pytest.mark.slow
 def test_weights_that_were_lost_are_made_anew(terminal):
     from grids import TINY
 
@@ -163,6 +164,7 @@ def test_stale_runs_are_those_whose_code_has_changed_and_the_modules_are_named(r
     assert everything()[-1] == (1, 1, RunState.PENDING)
 
 
+@pytest.mark.slow
 def test_runs_out_of_tables_are_done_again_only_where_they_are_named(ran, monkeypatch):
     first, second, third = planned(3)
     diverged(first)

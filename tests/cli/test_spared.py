@@ -43,6 +43,7 @@ def planned(*scores: float, most: int = 5) -> None:
                 recording.RunWriter(database, run.id, "me", attempt).complete(score, 10, score, {}, 10)
 
 
+@pytest.mark.slow
 def test_plan_says_the_rule():
     planned()
     said = typed("plan", "grid.yaml")
@@ -91,6 +92,7 @@ def test_a_sweep_without_a_rule_is_counted_as_it_was():
     assert "6 of 9" in said and "at most" not in said
 
 
+@pytest.mark.slow
 def test_a_real_sweep_ends_by_its_rule(terminal):
     """Trained, on the smallest of grids; the rule ends it, whatever is decided."""
     (terminal.folder / "grid.yaml").write_text(GRID % {"most": 3})

@@ -59,6 +59,7 @@ def test_a_search_is_counted_in_trials(tmp_path):
     assert said.stderr.endswith("next: kdx resume tuned\n")
 
 
+@pytest.mark.slow
 def test_a_search_that_is_done_says_so_no_more(tmp_path):
     plan = plan_of(tmp_path)
     with open_database(DB, write=True, create=True) as database:

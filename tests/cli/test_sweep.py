@@ -34,6 +34,7 @@ def last_line(messages: str) -> str:
     return messages.strip().splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_sweep_runs_what_is_not_there_yet_and_a_failing_cell_hurts_nobody(terminal, figure):
     terminal.write("tiny.yaml", TINY % {"steps": 60, "seeds": 1})
     done = terminal.type("kdx sweep tiny.yaml")
@@ -131,6 +132,7 @@ def test_a_run_whose_files_are_gone_begins_again_and_every_command_says_so(termi
     assert " 0–800 " in terminal.type("kdx trace 'long one' prediction").stdout
 
 
+@pytest.mark.slow
 def test_a_sweep_that_is_told_twice_ends_at_once(terminal, figure):
     # Far more steps than it comes to, however fast the machine is.
     terminal.write("grid.yaml", LONG.replace("steps: 800", "steps: 100000"))
@@ -167,6 +169,7 @@ ELSEWHERE = {
 
 
 # Which settings change the canary, tests/training/test_canary.py has; one of them is enough for what follows from it.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "elsewhere", ["ATEN_CPU_CAPABILITY=default", pytest.param("MKL_CBWR=COMPATIBLE", marks=pytest.mark.long)]
 )

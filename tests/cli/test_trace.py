@@ -47,6 +47,7 @@ def test_its_grid_makes_the_same_cell_with_the_same_seeds(runs, folder):
     assert [(cell.id, plan.seeds) for cell in plan.cells] == [(runs[0].cell_id, (0, 1, 2))]
 
 
+@pytest.mark.slow
 def test_json_has_all_of_it(runs):
     shown = json.loads(typed("trace", "tiny", "translation", "loss", "--json").stdout)
     assert (shown["value"], shown["run"]) == (2.25, 2)

@@ -66,6 +66,7 @@ def unbroken(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_it_searches_and_trains_no_winner(unbroken):
     assert [state for *_, state, _ in trials(unbroken)].count("completed") >= 8 and len(trials(unbroken)) == 12
     with closing(sqlite3.connect(unbroken / "runs.db")) as connection:

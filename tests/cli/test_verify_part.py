@@ -31,6 +31,7 @@ def test_what_a_part_does_beside_leaves_the_findings_alone(own_kernel, before):
     assert len(done.stdout) < 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "told"),
     [
@@ -49,6 +50,7 @@ def test_what_is_no_kernel_is_one_message(own_kernel, body, told):
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 def test_a_loop_comes_to_an_end(own_kernel, monkeypatch, capsys):
     from kdx.cli.verify import verify as here
     from kdx.errors import KdxError
@@ -61,6 +63,7 @@ def test_a_loop_comes_to_an_end(own_kernel, monkeypatch, capsys):
     assert caught.value.place.file == "my_kernels.py"
 
 
+@pytest.mark.slow
 def test_a_miss_says_what_is_wrong(own_kernel):
     edit(own_kernel, HONEST.replace("(query, key)", "(query.detach(), key)"))
     done = verify(own_kernel)

@@ -112,6 +112,7 @@ def interrupted(folder: Path) -> None:
     assert ends(one)[0] == 143
 
 
+@pytest.mark.slow
 def test_two_workers_share_a_sweep_and_each_run_is_done_once(folder):
     planned(folder, seeds=4)
     one, other = worker(folder), worker(folder)
@@ -232,6 +233,7 @@ class Faulty(KernelFunction):
 '''
 
 
+@pytest.mark.slow
 def test_a_cell_whose_runs_fail_alike_is_paused_and_the_rest_ends(folder, own_parts):
     (folder / "faulty.py").write_text(FAULTY)
     planned(folder, f"{GRID}axes: {{kernel: [exponential, 'faulty.py:Faulty']}}\n", steps=10, seeds=4)
@@ -255,6 +257,7 @@ def test_a_cell_whose_runs_fail_alike_is_paused_and_the_rest_ends(folder, own_pa
     assert sum(len(tried) for tried in attempts(folder).values()) >= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("failed", "begun"), [(IN_A_ROW - 1, 2), (IN_A_ROW, 1)])
 def test_a_worker_on_a_machine_whose_last_runs_failed_ends_with_the_next_failure(folder, own_parts, failed, begun):
     """As one that systemd starts again and again."""

@@ -90,6 +90,7 @@ def test_translations_are_those_of_greedy_decoding_without_a_cache(name, norm):
     assert model.translate(*padded(sentences), Search(longest=(0.0, 7))) == expected
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_sentences_may_end_at_different_times_at_once_and_never():
     lengths = []
@@ -140,6 +141,7 @@ FAMILIES = {
 }
 
 
+@pytest.mark.slow
 @torch.no_grad()
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_beam_finds_with_its_cache_and_in_a_batch_what_it_finds_without(name):

@@ -9,6 +9,8 @@ from kdx.own_parts.apart import ask_apart
 from kdx.own_parts.read import find
 from kdx.own_parts.registry import add
 
+pytestmark = pytest.mark.slow
+
 # What takes long to import comes before the first step.
 PROGRAM = """import kdx.attention.interfaces
 from kdx.own_parts import apart

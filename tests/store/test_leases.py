@@ -82,6 +82,7 @@ def test_a_death_that_its_sweep_did_not_live_to_see_is_no_stall(database: Databa
     assert [attempt.outcome for attempt in reading.attempts(database, 1)] == ["lost"] * 6 + [None]
 
 
+@pytest.mark.slow
 def test_eight_processes_claim_a_hundred_runs_once_each(
     database: Database, address: str, plan_of, in_processes, figure
 ):

@@ -513,6 +513,7 @@ def written_side(backend, plan_of, tmp_path):
     return written_side
 
 
+@pytest.mark.slow
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(one=_side(0), other=_side(1), third=_side(2))
 def test_the_order_of_databases_does_not_matter_and_again_changes_nothing(

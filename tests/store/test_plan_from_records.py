@@ -41,6 +41,7 @@ def again(database: Database, plan) -> None:
     assert [run.key for run in read.runs] == [run.key for run in plan.runs]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", shipped.names())
 def test_a_shipped_grid_comes_back_as_it_was_planned(database, name):
     plan = load_grid(name)

@@ -2,6 +2,8 @@
 
 import random
 
+import pytest
+
 from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import TrialState
@@ -10,6 +12,7 @@ from kdx.tune.search import Searching
 from tests.tune.searched import plan_of, search, train
 
 
+@pytest.mark.slow
 def test_trials_count_as_they_end(tmp_path):
     plan = plan_of(tmp_path, seeds=2)
     with open_database(tmp_path / "runs.db", write=True, create=True) as database:

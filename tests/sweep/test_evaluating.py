@@ -65,6 +65,7 @@ def numbers(database: Database) -> dict[str, dict[str, float]]:
     return {key: one.metrics for key, one in made(database)[1].items()}
 
 
+@pytest.mark.slow
 def test_the_same_bits_come_at_the_end_of_a_run_and_long_afterwards(tmp_path, data_home):
     found = []
     for name, first in (("at the end", STREAMS + LONGER), ("afterwards", STREAMS)):
@@ -87,6 +88,7 @@ def test_the_same_bits_come_at_the_end_of_a_run_and_long_afterwards(tmp_path, da
     assert contexts == {16: 16, 32: 40, 64: 64}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "settings"),
     [
@@ -111,6 +113,7 @@ def test_what_asks_for_nothing_else_gives_the_numbers_of_the_own_test(database, 
     assert weights is not None
 
 
+@pytest.mark.slow
 def test_two_grids_that_ask_for_the_same_have_one_row(database, data_home):
     ran(database, f"{STREAMS}evaluations: {{a: {{length: 32}}}}\n")
     second = STREAMS.replace("name: streams", "name: more")
@@ -119,6 +122,7 @@ def test_two_grids_that_ask_for_the_same_have_one_row(database, data_home):
     assert sorted(one.settings["length"] for one in made(database)[1].values()) == [32, 64]
 
 
+@pytest.mark.slow
 def test_a_kill_between_a_run_and_its_evaluations_leaves_these_to_be_made(database, data_home, monkeypatch):
     # The fork server is a process of its own, so the evaluations are left out on the way to it.
     with monkeypatch.context() as patch:
@@ -133,6 +137,7 @@ def test_a_kill_between_a_run_and_its_evaluations_leaves_these_to_be_made(databa
     assert len(made(database)[1]) == 4
 
 
+@pytest.mark.slow
 def test_only_evaluating_trains_nothing(database, data_home):
     ran(database, STREAMS)
     heard = ran(database, f"{STREAMS}seeds: 2\n{LONGER}", trains=False)
@@ -140,6 +145,7 @@ def test_only_evaluating_trains_nothing(database, data_home):
     assert [run.state for run in reading.load_sweep(database).runs] == [RunState.COMPLETED, RunState.PENDING]
 
 
+@pytest.mark.slow
 def test_weights_that_are_gone_are_told_and_fail_nothing(database, data_home):
     ran(database, STREAMS)
     shutil.rmtree(database.location.with_suffix(".files"))
@@ -150,6 +156,7 @@ def test_weights_that_are_gone_are_told_and_fail_nothing(database, data_home):
     assert made(database) == {}
 
 
+@pytest.mark.slow
 def test_damaged_weights_are_recorded_as_the_reason_and_no_other_run_is_stopped(database, data_home):
     ran(database, f"{STREAMS}seeds: 2\n")
     files = database.location.with_suffix(".files")
@@ -177,6 +184,7 @@ def test_another_text_under_the_same_name_is_not_read_with_the_old_weights(datab
     }
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_at_it_is_not_started_again_and_again(database, data_home, monkeypatch):
     ran(database, STREAMS)
     local = supervisor(database, STREAMS + LONGER, heard := Heard())
@@ -193,6 +201,7 @@ def test_a_worker_that_dies_at_it_is_not_started_again_and_again(database, data_
     assert [decision.action for decision in heard.decisions] == [Action.EVALUATE]
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_asked_to_stop_keeps_what_it_has_made(database, data_home, monkeypatch):
     ran(database, STREAMS)
     local = supervisor(database, STREAMS + LONGER, Heard())

@@ -111,6 +111,7 @@ def fail(database: Database, run: PlannedRun, error: str) -> None:
     writer.fail(error, "", 0)
 
 
+@pytest.mark.slow
 def test_a_search_is_paused_once_trials_of_it_failed_alike_and_goes_on_as_if_they_had_not(database, tmp_path):
     plan = plan_of(tmp_path)
     sweep = recording.register(database, plan, plan.grid)

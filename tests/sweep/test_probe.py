@@ -8,6 +8,7 @@ from kdx.sweep.forecast import Basis
 from kdx.sweep.probe import probe
 
 
+@pytest.mark.slow
 def test_each_cell_is_measured_or_it_is_said_why_not(tmp_path, data_home):
     grid = tmp_path / "grid.yaml"
     fails = "  fails: {position: lookup, clip: 1000000000000}\n"
@@ -20,6 +21,7 @@ def test_each_cell_is_measured_or_it_is_said_why_not(tmp_path, data_home):
     assert "can't allocate memory" in problem
 
 
+@pytest.mark.slow
 def test_cells_that_are_left_are_not_measured_once_nobody_asks(tmp_path, data_home):
     grid = tmp_path / "grid.yaml"
     grid.write_text(TINY % {"steps": 500, "seeds": 1} + "axes: {kernel: [exponential, rbf]}\n")

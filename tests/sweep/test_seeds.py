@@ -88,11 +88,13 @@ def test_what_is_to_be_done_without_a_database_is_what_is_to_be_done_at_first(tm
     assert all(one.needed for one in decisions)
 
 
+@pytest.mark.slow
 def test_a_higher_maximum_runs_only_what_is_new(tmp_path, database):
     swept(database, planned(tmp_path))
     assert swept(database, planned(tmp_path, most=7)) == [("exponential", 6), ("linear", 6)]
 
 
+@pytest.mark.slow
 def test_a_grid_with_fixed_seeds_shares_the_runs(tmp_path, database):
     swept(database, planned(tmp_path))
     (tmp_path / "fixed.yaml").write_text("extends: grid.yaml\nname: fixed\nseeds: 4\n")
@@ -110,6 +112,7 @@ def test_a_failed_seed_counts_as_ended_and_is_looked_at_once_it_has_a_score(tmp_
     assert {one.action for one in decisions_in(database, plan)} == {Action.SKIP}
 
 
+@pytest.mark.slow
 def test_a_rule_by_half_width_adds_seeds_cell_by_cell(tmp_path, database):
     assert swept(database, planned(tmp_path, until="{bleu: 0.8}")) == [*FIRST, ("linear", 3)]
 

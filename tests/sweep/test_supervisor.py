@@ -54,6 +54,7 @@ def records(database: Database, local: Supervisor):
     return reading.load_sweep(database, local.plan.name).runs
 
 
+@pytest.mark.slow
 def test_a_failing_and_a_diverging_run_hurt_nobody_and_are_recorded_as_what_they_are(database, data_home, figure):
     heard = Heard()
     local = sweep(database, MIXED, heard)
@@ -84,6 +85,7 @@ def test_a_failing_and_a_diverging_run_hurt_nobody_and_are_recorded_as_what_they
     )
 
 
+@pytest.mark.slow
 def test_more_seeds_run_only_the_new_ones(database, data_home):
     assert sweep(database, TINY % {"steps": 60, "seeds": 1}, Heard()).run() is None
     heard = Heard()
@@ -92,6 +94,7 @@ def test_more_seeds_run_only_the_new_ones(database, data_home):
     assert {record.state for record in heard.ended_runs} == {RunState.COMPLETED}
 
 
+@pytest.mark.slow
 def test_a_stopped_sweep_goes_on_where_it_was_and_ends_with_the_same_numbers(database, data_home, tmp_path):
     text = TINY % {"steps": 200, "seeds": 1}
 
@@ -128,6 +131,7 @@ def test_a_stopped_sweep_goes_on_where_it_was_and_ends_with_the_same_numbers(dat
         )
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_back_to_an_older_checkpoint_says_so(database, data_home, figure):
     class Stops(Heard):
         """After some steps, or when something is said of a run."""
@@ -164,6 +168,7 @@ def test_a_run_that_goes_back_to_an_older_checkpoint_says_so(database, data_home
     figure(note)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_tried_again_and_the_others_go_on(database, data_home):
     class Kills(Heard):
         def progressed(self, run, step, loss):
@@ -387,6 +392,7 @@ def test_a_run_whose_lease_lapsed_while_the_machine_slept_is_not_started_twice(d
     figure(f"the leases of {len(heard.started_runs)} runs lapsed, {twice} started twice")
 
 
+@pytest.mark.slow
 def test_a_run_that_gives_no_sign_of_life_is_ended_and_tried_again(database, fake):
     fake(lambda claimed: None if (claimed.seed, claimed.attempt) == (1, 1) else complete(claimed))
     heard = Heard()
@@ -520,6 +526,7 @@ class Stopped(FakeServer):
         return -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_a_server_that_heeds_nothing_does_not_keep_a_sweep_from_ending(database, fake):
     class StopsTwice(Heard):
         def decided(self, decisions):
@@ -531,6 +538,7 @@ def test_a_server_that_heeds_nothing_does_not_keep_a_sweep_from_ending(database,
     assert local.run() == signal.SIGINT
 
 
+@pytest.mark.slow
 def test_a_server_that_takes_no_run_is_given_up(database, fake, monkeypatch):
     """What it has not read is more than a socket holds."""
     fake(None, Stopped)
@@ -646,6 +654,7 @@ def test_at_its_deadline_a_sweep_stops_at_a_checkpoint_and_goes_on_later(databas
     assert again.started_runs == [((first.cell_id, 0), 2)] and min(again.steps) > first.progress_step
 
 
+@pytest.mark.slow
 def test_no_run_begins_that_would_not_be_done_in_time_but_a_shorter_one_does(database, fake):
     fake(complete)
     heard = Heard()
@@ -696,6 +705,7 @@ def test_predictions_follow_what_was_completed_meanwhile(database, fake):
     assert [seed for (_, seed), _ in heard.started_runs] == [0]
 
 
+@pytest.mark.slow
 def test_with_a_deadline_a_sweep_waits_for_runs_of_another_no_longer_than_that(database, fake):
     fake(complete)
     heard = Heard()
@@ -706,6 +716,7 @@ def test_with_a_deadline_a_sweep_waits_for_runs_of_another_no_longer_than_that(d
     assert heard.started_runs == []
 
 
+@pytest.mark.slow
 def test_a_cancelled_run_stops_and_goes_on_from_its_checkpoint_once_somebody_asks(database, data_home, tmp_path):
     text = TINY % {"steps": 200, "seeds": 2}
 
@@ -813,6 +824,7 @@ def test_a_worker_whose_runs_fail_one_after_another_begins_no_more(database, fak
     assert heard.started_runs
 
 
+@pytest.mark.slow
 def test_a_worker_waits_for_work_as_long_as_it_is_to(database, fake):
     fake(complete)
     began = time.monotonic()
@@ -920,6 +932,7 @@ def test_seeds_that_wait_for_runs_of_a_paused_cell_are_not_waited_for(database, 
     assert len(heard.started_runs) == 2 and any(one.awaits_look for one in heard.decisions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workers", "share"),
     [pytest.param(2, 1e-9, id="each look takes too long"), pytest.param(1, 1e9, id="no other run could begin")],

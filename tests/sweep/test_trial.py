@@ -17,12 +17,14 @@ def test_a_plan_without_parts_starts_no_process(monkeypatch):
     try_parts(plan)
 
 
+@pytest.mark.slow
 def test_a_part_that_works_is_let_through(own_kernel):
     plan = load_grid(own_kernel / "grid.yaml")
     assert [part.word for part in own_parts(plan)] == ["my_kernels.py:Cauchy"]
     try_parts(plan)
 
 
+@pytest.mark.slow
 def test_what_a_part_writes_is_no_answer_and_what_lies_where_the_user_is_does_not_run(own_kernel, monkeypatch):
     helpers = own_kernel / "helpers.py"
     helpers.write_text("import os\nprint('{')\nos.write(1, b'{')\n" + helpers.read_text())
@@ -31,6 +33,7 @@ def test_what_a_part_writes_is_no_answer_and_what_lies_where_the_user_is_does_no
     try_parts(load_grid("grid.yaml"))
 
 
+@pytest.mark.slow
 def test_what_fails_in_the_trial_is_one_message(own_kernel):
     (own_kernel / "helpers.py").write_text("def squared_distance(query, key):\n    return query @ key\n")
     with pytest.raises(KdxError) as caught:
@@ -39,6 +42,7 @@ def test_what_fails_in_the_trial_is_one_message(own_kernel):
     assert "`my_kernels.py:Cauchy` fails: RuntimeError" in caught.value.problem
 
 
+@pytest.mark.slow
 def test_a_part_that_ends_the_process_is_told(own_kernel):
     (own_kernel / "helpers.py").write_text("import os\nos._exit(7)\nsquared_distance = None\n")
     with pytest.raises(KdxError, match="ended the process that tried it, with code 7"):

@@ -41,6 +41,7 @@ def usual() -> dict[Precision, str]:
     return said(start())
 
 
+@pytest.mark.slow
 def test_it_is_short_the_same_in_every_process_and_another_for_each_precision(usual):
     before = torch.get_num_threads()
     try:
@@ -55,6 +56,7 @@ MKL = pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="this tor
 ONEDNN = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
@@ -69,6 +71,7 @@ def test_other_instructions_give_another(variable, value, usual, figure):
     figure(f"{variable}={value}: {' '.join(usual.values())} → {' '.join(other.values())}")
 
 
+@pytest.mark.slow
 def test_another_number_of_threads_gives_another(usual, figure):
     other = said(start(threads=2))
     assert all(other[precision] != usual[precision] for precision in Precision)
@@ -112,6 +115,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.slow
 def test_it_is_the_same_in_a_hundred_processes_five_at_a_time(usual, figure):
     """Forked from one that has computed nothing yet, as a sweep's workers are."""
     script = PRINTS.rpartition("print")[0] + FORKS

@@ -31,6 +31,8 @@ from kdx.training.finite import ArithmeticFault
 from kdx.training.module import TaskModule
 from kdx.vocabulary import Arithmetic
 
+pytestmark = pytest.mark.slow
+
 # Divides forward and backward into the same operations as the real compiler, and makes no machine code of them, which
 # takes most of the time.
 TRACED = partial(torch.compile, backend="aot_eager_decomp_partition")

@@ -294,6 +294,7 @@ def test_every_task_is_among_those_that_are_watched():
     assert {spec.task for spec in TEXT.values()} | {arm["task"] for arm in ARMS.values()} == set(TASKS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*TEXT, *ARMS])
 def test_no_task_asks_for_it_in_training_validation_and_test(name, home, tmp_path):
     spec = TEXT[name] if name in TEXT else example_cell(name)

@@ -74,6 +74,7 @@ def whole(home, few_examples, tmp_path_factory):
     return _whole
 
 
+@pytest.mark.slow
 @every_arm
 def test_a_run_measures_what_its_task_is_told_by_and_says_what_it_means(arm, whole):
     done = whole(arm)

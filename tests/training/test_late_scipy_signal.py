@@ -11,6 +11,7 @@ def _python(text: str) -> str:
     return subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True).stdout.strip()
 
 
+@pytest.mark.slow
 def test_what_trains_imports_none_of_it() -> None:
     found = _python("import sys, kdx.training.run; print(*(one for one in sys.modules if one.startswith('scipy.')))")
     assert "scipy.signal" in found.split()

@@ -28,6 +28,7 @@ from kdx.vocabulary import IfChanged
 BOTH = pytest.mark.parametrize("task", TASKS)
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize(
     ("accumulate", "average", "steps"),
@@ -59,6 +60,7 @@ ROTARY = {"position": "rotary", "rotary_share": 0.5}
 TOP_K = {"filter": {"encoder-self": "top-k", "decoder-self": "top-k"}, "top_k": 3}
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize(
     "axes",
@@ -86,6 +88,7 @@ def test_todays_words_of_attention_go_on_as_if_never_broken(task, axes, home, tm
     figure(f"{task}, {', '.join(axes)}: resumed from step 5, identical")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "axes", "training"),
     [

@@ -120,6 +120,7 @@ def trained(unbroken, home):
     return of
 
 
+@pytest.mark.slow
 def test_it_translates_text_as_its_test_did(trained, unbroken, home):
     lines = tuple(load_parallel(unbroken("translation").spec.data, home).splits[Split.TEST].references)
     sources = [

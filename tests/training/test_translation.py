@@ -193,6 +193,7 @@ def test_every_validation_of_a_run_gives_loss_and_perplexity(unbroken):
         assert list(unbroken("translation").column(name)) == VALIDATIONS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vocabulary", [{"vocabulary": "word"}, {"vocabulary": "subword-nmt", "merges": 30}])
 def test_a_test_tells_its_metrics_by_the_words_of_the_source(vocabulary, home):
     spec = cell("translation")
@@ -221,6 +222,7 @@ def test_a_test_tells_its_metrics_by_the_words_of_the_source(vocabulary, home):
     )
 
 
+@pytest.mark.slow
 def test_a_source_is_as_long_whatever_its_vocabulary(home):
     slices = []
     for vocabulary in ({"vocabulary": "word"}, {"vocabulary": "subword-nmt", "merges": 30}):

@@ -22,12 +22,14 @@ def tried(folder, within: int = 20) -> dict:
     return json.loads(done.stdout).get("fault", {})
 
 
+@pytest.mark.slow
 def test_a_part_that_works_has_no_fault_whatever_it_prints(own_kernel):
     file = own_kernel / "my_kernels.py"
     file.write_text("print('{}')\n" + file.read_text())
     assert tried(own_kernel) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "line", "problem"),
     [
@@ -52,6 +54,7 @@ def test_a_fault_is_told_at_its_line(own_kernel, old, new, line, problem):
         assert line is None or abs(fault["place"][1] - line) <= 1  # of a loop, either of its lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["favor", "hedgehog", "cosformer"])
 def test_a_kernel_of_kdx_beside_a_part_is_not_the_part_that_is_tried(own_kernel, kernel):
     (own_kernel / "mine.py").write_text("from kdx.data.corpora.copy import Copy\nclass Mine(Copy): pass\n")
@@ -62,6 +65,7 @@ def test_a_kernel_of_kdx_beside_a_part_is_not_the_part_that_is_tried(own_kernel,
     assert tried(own_kernel) == {}
 
 
+@pytest.mark.slow
 def test_a_kernel_that_extends_one_with_a_map_of_its_own_is_tried_on_heads(own_kernel):
     (own_kernel / "mine.py").write_text("from kdx.attention.kernels.favor import FAVOR\nclass Mine(FAVOR): pass\n")
     grid = "task: answer\ndata: {corpus: copy}\nkernel: mine.py:Mine\nmodel: {width: 16, heads: 2}\n"
@@ -70,6 +74,7 @@ def test_a_kernel_that_extends_one_with_a_map_of_its_own_is_tried_on_heads(own_k
         assert tried(own_kernel) == {}
 
 
+@pytest.mark.slow
 def test_a_corpus_is_asked_for_an_example(own_kernel):
     (own_kernel / "twice.py").write_text(
         "from kdx.data.corpora.copy import Copy\n"
@@ -112,11 +117,13 @@ def own_text_task(tmp_path, own_parts, monkeypatch):
     return write
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", TEXT_TASKS)
 def test_a_task_on_text_that_works_has_no_fault(own_text_task, base):
     assert tried(own_text_task(base), within=60) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("base", "body", "line", "problem"),
     [
@@ -138,6 +145,7 @@ def test_a_task_on_text_is_rehearsed(own_text_task, base, body, line, problem):
     assert line is None or fault["place"] == ["texts/__init__.py", line, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "problem"),
     [

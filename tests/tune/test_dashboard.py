@@ -22,6 +22,8 @@ from kdx.store.database import open_database
 from kdx.tune.dashboard import Dashboard
 from tests.tune.searched import plan_of, search
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = Path(sys.executable).with_name("optuna-dashboard")
 
 

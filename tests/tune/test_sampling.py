@@ -36,6 +36,7 @@ def searched(of: Search, known=(), through_json: bool = False) -> list[KnownTria
     return known
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", Sampler)
 def test_a_search_that_is_broken_off_goes_on_with_the_same_trials(sampler):
     of = search(sampler, 9 if sampler is Sampler.GRID else 12)

@@ -27,6 +27,7 @@ def outcome(found: Searching, plan):
     return [found.trials(key) for key in ids], [cell.id for cell in found.with_winners().trained]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sampler", "pruner"), CASES)
 def test_kills_and_the_order_of_runs_change_nothing(tmp_path, sampler, pruner):
     plan = plan_of(tmp_path, sampler, pruner)
@@ -43,6 +44,7 @@ def test_kills_and_the_order_of_runs_change_nothing(tmp_path, sampler, pruner):
         assert any(one.state is TrialState.PRUNED for many in trials for one in many)
 
 
+@pytest.mark.slow
 def test_the_winner_has_the_best_mean_over_the_tuning_seeds(tmp_path):
     plan = plan_of(tmp_path, seeds=2)
     with open_database(tmp_path / "runs.db", write=True, create=True) as database:
@@ -56,6 +58,7 @@ def test_the_winner_has_the_best_mean_over_the_tuning_seeds(tmp_path):
             assert best.value == pytest.approx(sum(run.valid_score for run in runs) / 2) and len(runs) == 2
 
 
+@pytest.mark.slow
 def test_a_run_that_another_grid_trained_whole_counts_as_this_search_would_have_ended_it(tmp_path):
     """Trained by a search without a pruner first: the one with a pruner has nothing left to train."""
     with open_database(tmp_path / "a.db", write=True, create=True) as database:
@@ -72,6 +75,7 @@ def test_a_run_that_another_grid_trained_whole_counts_as_this_search_would_have_
         assert reading.inventory(database).runs == before
 
 
+@pytest.mark.slow
 def test_a_run_that_another_search_ended_early_is_trained_again_whole(tmp_path):
     with open_database(tmp_path / "a.db", write=True, create=True) as database:
         whole = plan_of(tmp_path, "random", "none")
@@ -91,6 +95,7 @@ def test_a_run_that_another_search_ended_early_is_trained_again_whole(tmp_path):
         assert outcome(found, whole) == alone
 
 
+@pytest.mark.slow
 def test_trials_are_in_no_plan_and_their_files_stay(tmp_path):
     plan = plan_of(tmp_path)
     with open_database(tmp_path / "runs.db", write=True, create=True) as database:

@@ -221,6 +221,7 @@ def test_another_text_is_refused(write, home, files):
     assert not list(home.glob("corpora/*"))
 
 
+@pytest.mark.slow
 def test_the_tokenised_subset_is_known_as_one(shared, home):
     about = prepare("iwslt14", shared / "data" / "iwslt14.tar.xz")
     assert about.files["train.de"].lines == 38_592

@@ -1,5 +1,6 @@
 """Lines whose label only the order of their words tells."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ def test_every_generated_line_has_a_twin_of_the_same_words_with_another_label():
     assert twins > 0.6 * len(labels)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 40), st.integers(0, 3))
 def test_generated_text_is_a_function_of_the_seed_and_fewer_lines_are_the_first_of_more(lines, seed):
     few, more = generate(seed, lines), generate(seed, lines + 5)

@@ -1,6 +1,8 @@
 import tarfile
 import zipfile
 
+import pytest
+
 from kdx.data.corpora import wikitext2
 from kdx.data.prepare import prepare
 from kdx.data.stream import load_stream
@@ -13,6 +15,7 @@ def test_every_file_is_known():
     assert list(wikitext2.TEXT.files) == file_names(wikitext2.TEXT.suffixes)
 
 
+@pytest.mark.slow
 def test_archive_has_the_usual_number_of_tokens(shared, home):
     prepare("wikitext2", shared / "data" / "wikitext2.tar.xz", home)
     corpus = load_stream(Data(corpus="wikitext2"), home)
@@ -24,6 +27,7 @@ def test_archive_has_the_usual_number_of_tokens(shared, home):
     assert 6 < corpus.unigram_loss < 7
 
 
+@pytest.mark.slow
 def test_the_authors_own_archive_is_known(shared, home, tmp_path):
     source = tmp_path / "wikitext-2-v1.zip"
     with (

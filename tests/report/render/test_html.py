@@ -264,6 +264,7 @@ def test_hostile_names_stay_text(quiet: Browser, tmp_path: Path, figure) -> None
     figure(f"{len(HOSTILE)} hostile names: {foreign} elements and {scripts - 1} scripts of theirs in the page")
 
 
+@pytest.mark.slow
 def test_a_large_sweep_stays_below_five_megabytes(quiet: Browser, tmp_path: Path) -> None:
     cells = [
         cell(f"c{i}", labels={"x": str(i // 10), "y": str(i % 10)}, training={"steps": i + 1000}) for i in range(100)

@@ -165,6 +165,7 @@ def scores_in(text: str, table: Table) -> list[str]:
     return re.findall(r"(\d+\.\d\d)\s+\d+\.\d\d†?\s*± ", text)
 
 
+@pytest.mark.slow
 def test_two_hundred_rows_break_across_pages_and_none_is_lost(tmp_path: Path, figure) -> None:
     table = large(200, 2)
     pages = set_by_latex(to_latex(table), tmp_path)
@@ -178,6 +179,7 @@ def test_two_hundred_rows_break_across_pages_and_none_is_lost(tmp_path: Path, fi
     figure(f"{len(rows)} rows on {len(sheets) - 1} pages, overfull by {pages.overfull} pt at most")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "columns"), [(6, 20), (60, 8), (3, 5)])
 def test_many_columns_go_on_below_in_the_same_type_and_none_is_lost(tmp_path: Path, rows: int, columns: int) -> None:
     table = large(rows, columns)
@@ -189,6 +191,7 @@ def test_many_columns_go_on_below_in_the_same_type_and_none_is_lost(tmp_path: Pa
     assert pages.overfull <= SLACK
 
 
+@pytest.mark.slow
 def test_a_table_that_only_a_turned_page_holds_in_one_piece_is_turned(tmp_path: Path) -> None:
     table = large(30, 4)
     text = to_latex(table)
@@ -198,6 +201,7 @@ def test_a_table_that_only_a_turned_page_holds_in_one_piece_is_turned(tmp_path: 
     assert pages.overfull <= SLACK
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [900, 4000, 20_000])
 def test_notes_of_any_length_stand_below_in_full(tmp_path: Path, length: int) -> None:
     words = " ".join(f"note{number:05}" for number in range(length // 10))
@@ -208,12 +212,14 @@ def test_notes_of_any_length_stand_below_in_full(tmp_path: Path, length: int) ->
     assert pages.overfull <= SLACK
 
 
+@pytest.mark.slow
 def test_names_of_any_length_are_folded(tmp_path: Path) -> None:
     for name in ("Vaswani et al. (2017), Eq. 4, with words that go on and on and on, number {}", "x" * 150 + "{}"):
         pages = set_by_latex(to_latex(large(4, 2, name), statistics=True), tmp_path)
         assert pages.overfull <= SLACK
 
 
+@pytest.mark.slow
 def test_claims_stand_below_their_heading_and_within_the_text(tmp_path: Path) -> None:
     headers = ("a over b", "expected", "difference", "interval", "n", "verdict", "more seeds")
     row = ("product symmetric over lookup asymmetric, without-position", "no worse than 0.2")
@@ -232,6 +238,7 @@ def test_claims_stand_below_their_heading_and_within_the_text(tmp_path: Path) ->
     assert pages.text.index("First") < pages.text.index("Table 1:")
 
 
+@pytest.mark.slow
 def test_all_of_it_compiles_with_the_most_hostile_names(tmp_path: Path, figure) -> None:
     labels = [{"approach": name, "[x]": name[::-1]} for name in HOSTILE]
     cells = [cell(f"c{i}", labels=label, training={"steps": i + 1}) for i, label in enumerate(labels)]

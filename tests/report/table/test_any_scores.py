@@ -78,6 +78,7 @@ mixed = example([[(1.0, 2.0), (2.0, inf)], [(1.0, 2.0), (2.0, 3.0)], [(1.0, nan)
 lone = example([[(1.0, inf)], [(1.0, 2.0), (2.0, 3.0)], [(1.0, nan), (2.0, nan)]] * 2)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 @settings(deadline=None, max_examples=40)
 @any_scores

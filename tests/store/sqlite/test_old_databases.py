@@ -72,6 +72,7 @@ def test_every_schema_has_left_a_database(scripts: ScriptDirectory):
     assert {path.stem for path in DATABASES} == {script.revision for script in scripts.walk_revisions()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("old", DATABASES, ids=lambda path: path.stem)
 def test_an_old_database_keeps_the_tables_that_optuna_made_in_it(old: Path, path: Path):
     shutil.copy(old, path)

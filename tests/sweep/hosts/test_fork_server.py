@@ -28,6 +28,7 @@ def claimed(tmp_path):
     return ClaimedRun(7, 1, "me", str(tmp_path / "absent.db"), "{}", 0, str(tmp_path / "files"))
 
 
+@pytest.mark.slow
 def test_a_run_is_started_and_told_of_to_its_end_and_no_process_is_left(host, claimed):
     assert host.start(claimed, 30.0)
     process = host._process
@@ -40,6 +41,7 @@ def test_a_run_is_started_and_told_of_to_its_end_and_no_process_is_left(host, cl
     assert process.poll() == 0
 
 
+@pytest.mark.slow
 def test_a_file_where_kdx_is_started_runs_in_the_place_of_no_module(host, claimed, tmp_path, monkeypatch):
     (tmp_path / "json.py").write_text("raise SystemExit('not asked for')")
     monkeypatch.chdir(tmp_path)
@@ -69,6 +71,7 @@ def test_a_signal_that_comes_after_the_end_is_heard_by_nobody():
     host.wake()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "problem", "final"),
     [

@@ -69,6 +69,7 @@ def claimed_runs(database: Database) -> list[ClaimedRun]:
     ]
 
 
+@pytest.mark.slow
 def test_a_server_tells_how_workers_end_and_ends_with_its_sweep(database, data_home):
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command = [sys.executable, "-m", "kdx.sweep.hosts.fork_server_process", str(there.fileno())]
