@@ -9,7 +9,7 @@ import pytest
 from tests.console_blocks import check, steps
 
 ROOT = Path(__file__).parents[1]
-TRUST = (ROOT / "docs" / "trust.md").read_text()
+TRUST = (ROOT / "docs" / "understand" / "trust.md").read_text()
 
 
 def promise_tests(text: str) -> list[tuple[str, str]]:
