@@ -1,4 +1,4 @@
-"""Writes docs/reference/words.md, the values of a grid, from their definitions: `python -m tests.words`; a test compares."""
+"""Writes docs/reference/words.md, the values of a grid, from their classes: `python -m tests.words`; a test compares."""
 
 from pathlib import Path
 
@@ -15,8 +15,8 @@ def text() -> str:
     lines = [
         "# Kernels, positions, tasks and other values",
         "",
-        "The values that the keys of a [grid](grid-keys.md) take, with their formulas and options. `make words` generates",
-        "this page from the classes in `kdx/`; `kdx explain VALUE` prints one entry.",
+        "The values that the keys of a [grid](grid-keys.md) take, with their formulas and options. `make words`",
+        "generates this page from the classes in `kdx/`; `kdx explain VALUE` prints one entry.",
         "",
     ]
     for family in FAMILIES:
@@ -34,8 +34,8 @@ def text() -> str:
     lines += [
         "## task",
         "",
-        "Some metrics are also measured by slice of the test, such as `perplexity/context=5-8`; a table can name such a",
-        "slice as its `metric`.",
+        "Some metrics are also measured by slice of the test, such as `perplexity/context=5-8`; a table can name such",
+        "a slice as its `metric`.",
         "",
         "| task | what is learned | data | metrics (the first selects) | slices | options |",
         "|---|---|---|---|---|---|",
