@@ -1,4 +1,4 @@
-"""Writes docs/reference/words.md, the values of a grid, from their classes: `python -m tests.words`; a test compares."""
+"""Writes docs/reference/words.md, the values of a grid, from their classes: `python -m tests.words`."""
 
 from pathlib import Path
 
