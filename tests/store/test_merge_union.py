@@ -29,12 +29,6 @@ def test_every_table_says_how_it_is_joined():
     assert HOW.keys() == metadata.tables.keys()
 
 
-def test_the_documentation_says_of_every_table_how_it_is_joined():
-    text = (Path(__file__).parents[2] / "docs" / "databases.md").read_text()
-    table = text.partition("## What becomes of each table")[2].partition("\n## ")[0]
-    assert set(re.findall(r"`(\w+)`", table)) == set(metadata.tables)
-
-
 def test_nothing_and_nothing_is_nothing():
     union = unite([empty("here"), empty("there")])
     assert (union.runs, union.sweeps, union.conflicts, union.left) == ({}, {}, [], [])
