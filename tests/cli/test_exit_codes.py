@@ -89,7 +89,7 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("code", documented())
-def test_every_exit_code_of_the_readme_is_what_a_command_ends_with(terminal, code, figure):
+def test_every_documented_exit_code_is_what_a_command_ends_with(terminal, code, figure):
     assert SHOWN[code](terminal) == code
     figure(f"exit {code}")
 

@@ -1,6 +1,5 @@
 """What stands of several databases is decided without writing, by what they say alone."""
 
-import re
 from pathlib import Path
 
 from kdx.store.merge_sides import PlanKey, RunKey, Side, SweepState
