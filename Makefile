@@ -54,7 +54,7 @@ example: .venv/installed  ## make runs.db.example anew from the quickstart grid
 picture: .venv/installed-dev  ## draw the picture of the README from its grid and table
 	$(BIN)/python -m tests.picture
 
-words: .venv/installed-dev  ## write docs/words.md from what the classes say of themselves
+words: .venv/installed-dev  ## generate docs/reference/words.md from the classes
 	$(BIN)/python -m tests.words
 
 clean:  ## remove the environment and what was built

@@ -1,15 +1,88 @@
-"""What the documents name is there."""
+"""The documents: their blocks run, their links lead somewhere, and the tests that they name exist."""
 
 import ast
 import re
+import shutil
+from enum import StrEnum
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
-from tests.console_blocks import check, steps
+from kdx.grid.sections import Data, Evaluation, Model, OneOf, Select, Training
+from kdx.grid.spec import CellSpec
+from tests import document_blocks, words
 
 ROOT = Path(__file__).parents[1]
-TRUST = (ROOT / "docs" / "trust.md").read_text()
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+WITH_BLOCKS = [page for page in PAGES if document_blocks.blocks(page)]
+
+
+def name(page: Path) -> str:
+    """The page as it is shown, such as docs/do/test-claims.md."""
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", WITH_BLOCKS, ids=name)
+def test_a_document_shows_what_happens(page, tmp_path):
+    """All of its blocks, in order, in one fresh folder."""
+    if page.parent == ROOT:
+        shutil.copy(ROOT / "runs.db.example", tmp_path)
+    document_blocks.run(page, tmp_path)
+
+
+def test_blocks_are_found():
+    assert len(WITH_BLOCKS) > 15
+
+
+def prose(page: Path) -> str:
+    """The text of a page without its blocks."""
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def links(page: Path) -> list[tuple[Path, str]]:
+    """(file, anchor) of each link to a file; the anchor may be empty."""
+    targets = re.findall(r"\]\(([^)\s]+)\)", prose(page))
+    parts = [target.partition("#") for target in targets if "://" not in target]
+    return [((page.parent / file).resolve() if file else page, anchor) for file, _, anchor in parts]
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of its headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_link_leads_somewhere():
+    broken = [
+        f"{name(page)}: {target.name}#{anchor}"
+        for page in PAGES
+        for target, anchor in links(page)
+        if not target.exists() or (anchor and anchor not in anchors(target))
+    ]
+    assert broken == []
+
+
+def test_every_page_is_in_the_index_of_its_room():
+    lost = [
+        name(page)
+        for page in PAGES
+        if page.parent not in (ROOT, DOCS)
+        and page not in {target for target, _ in links(page.parent / "README.md")}
+        and page.name != "README.md"
+    ]
+    assert lost == []
+
+
+def test_the_readme_leads_to_every_room():
+    rooms = {page for page in PAGES if page.name == "README.md" and page.parent.parent == DOCS}
+    assert len(rooms) == 4
+    for index in (ROOT / "README.md", DOCS / "README.md"):
+        assert rooms <= {target for target, _ in links(index)}, name(index)
+
+
+TRUST = (DOCS / "understand" / "trust.md").read_text(encoding="utf-8")
 
 
 def promise_tests(text: str) -> list[tuple[str, str]]:
@@ -17,10 +90,13 @@ def promise_tests(text: str) -> list[tuple[str, str]]:
     return re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text)
 
 
-@pytest.mark.parametrize(("file", "function"), promise_tests(TRUST), ids=[name for _, name in promise_tests(TRUST)])
-def test_the_test_that_holds_a_promise_is_there(file, function):
-    tree = ast.parse((ROOT / file).read_text())
-    assert function in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+def test_the_tests_that_hold_promises_exist():
+    missing = []
+    for file, function in promise_tests(TRUST):
+        tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+        if function not in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}:
+            missing.append(f"{file}::{function}")
+    assert missing == []
 
 
 def test_every_promise_names_its_test():
@@ -30,21 +106,27 @@ def test_every_promise_names_its_test():
     assert [promise for promise in promises if not promise_tests(promise)] == []
 
 
-def test_the_readme_leads_to_every_document():
-    readme = (ROOT / "README.md").read_text()
-    assert [path.name for path in (ROOT / "docs").glob("*.md") if f"](docs/{path.name})" not in readme] == []
+def words_of(annotation: Any) -> set[str]:
+    """The values that an annotation names, wherever in it."""
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        return set(annotation)
+    found = set(annotation.words) if isinstance(annotation, OneOf) else set()
+    parts = (*get_args(annotation), *getattr(annotation, "__metadata__", ()))
+    return found.union(*map(words_of, parts)) if parts else found
 
 
-BLOCKS = {path: steps(path) for path in sorted((ROOT / "docs").glob("*.md")) if steps(path)}
+def test_every_key_and_value_of_a_cell_is_on_the_page_of_keys():
+    page = (DOCS / "reference" / "grid-keys.md").read_text(encoding="utf-8")
+    sections = {"training": Training, "model": Model, "data": Data, "evaluation": Evaluation, "select": Select}
+    fields = CellSpec.model_fields | {
+        key: field for section in sections.values() for key, field in section.model_fields.items()
+    }
+    wanted = {
+        *fields,
+        *(word for field in fields.values() for part in (field.annotation, *field.metadata) for word in words_of(part)),
+    }
+    assert wanted - set(re.findall(r"`([^`]+)`", page)) == set()
 
 
-@pytest.mark.parametrize("path", BLOCKS, ids=[path.stem for path in BLOCKS])
-def test_a_document_shows_what_happens(path, tmp_path):
-    """All of its console blocks, in order, in one fresh folder."""
-    for command, expected in BLOCKS[path]:
-        check(command, expected, tmp_path)
-
-
-def test_there_is_a_walk_through_of_a_part_of_ones_own():
-    lines = re.search(r"^```console\n(.*?)^```", (ROOT / "docs" / "parts.md").read_text(), re.DOTALL | re.MULTILINE)
-    assert lines is not None and ROOT / "docs" / "parts.md" in BLOCKS
+def test_the_page_of_words_is_what_their_classes_say():
+    assert words.FILE.read_text(encoding="utf-8") == words.text(), "make words"

@@ -1,4 +1,4 @@
-"""Writes docs/words.md, the words of the study, from their definitions: `python -m tests.words`; a test compares."""
+"""Writes docs/reference/words.md, the values of a grid, from their classes: `python -m tests.words`."""
 
 from pathlib import Path
 
@@ -7,22 +7,23 @@ from kdx.data.corpora import DIFFICULTIES, options_of_corpora
 from kdx.grid.words import known_options
 from kdx.tasks import TASKS
 
-FILE = Path(__file__).parents[1] / "docs" / "words.md"
+FILE = Path(__file__).parents[1] / "docs" / "reference" / "words.md"
 
 
 def text() -> str:
     """The page."""
     lines = [
-        "# The words of the study",
+        "# Kernels, positions, tasks and other values",
         "",
-        "Each word is a class in `kdx/attention/`, which says what stands here; `make words` writes this page.",
+        "The values that the keys of a [grid](grid-keys.md) take, with their formulas and options. `make words`",
+        "generates this page from the classes in `kdx/`; `kdx explain VALUE` prints one entry.",
         "",
     ]
     for family in FAMILIES:
         lines += [
             f"## {family.axis}",
             "",
-            "| word | what it is | formula | source | keys of its own |",
+            "| value | what it is | formula | source | options |",
             "|---|---|---|---|---|",
         ]
         for known in family.definitions():
@@ -33,10 +34,10 @@ def text() -> str:
     lines += [
         "## task",
         "",
-        "A test measures some metrics by slice as well, such as `perplexity/context=5-8`, which a table may have for",
-        "its `metric`; the table says what is counted.",
+        "Some metrics are also measured by slice of the test, such as `perplexity/context=5-8`; a table can name such",
+        "a slice as its `metric`.",
         "",
-        "| word | what is learned | data | metrics, the first selects | by slice | keys of its own |",
+        "| task | what is learned | data | metrics (the first selects) | slices | options |",
         "|---|---|---|---|---|---|",
     ]
     for task in TASKS.definitions():
@@ -47,9 +48,9 @@ def text() -> str:
         lines.append(f"| `{task.word}` | {task.title} | {task.data.word} | {metrics} | {sliced} | {', '.join(own)} |")
     lines += [
         "",
-        "## keys of words and tasks",
+        "## options",
         "",
-        "| key | what it is | allowed | unless said otherwise | of |",
+        "| option | what it is | allowed | default | of |",
         "|---|---|---|---|---|",
     ]
     for option in known_options().values():
@@ -61,17 +62,17 @@ def text() -> str:
         "",
         "## data.corpus",
         "",
-        "Corpora that kdx generates at a difficulty. Each key goes into `data`; a test tells accuracy by slices,",
-        "such as `accuracy/pairs=5-8`, which a table may have for its `metric`.",
+        "Corpora that kdx generates at a chosen difficulty. Their options go into `data`. Accuracy is also measured by",
+        "slice of the test, such as `accuracy/pairs=5-8`; a table can name such a slice as its `metric`.",
         "",
-        "| word | task | what is asked | source | keys of its own, with what they are unless said otherwise | slices |",
+        "| corpus | task | what is asked | source | options and their defaults | slices |",
         "|---|---|---|---|---|---|",
     ]
     for corpus in DIFFICULTIES.definitions():
         keys = ", ".join(f"`{option.name}` {option.default}" for option in corpus.options)
         slices = ", ".join(corpus.slices)
         lines.append(f"| `{corpus.word}` | `{corpus.task}` | {corpus.title} | {corpus.source} | {keys} | {slices} |")
-    lines += ["", "What each key means:", "", "| key | what it is | allowed | of |", "|---|---|---|---|"]
+    lines += ["", "What each option means:", "", "| option | what it is | allowed | of |", "|---|---|---|---|"]
     for name in options_of_corpora():
         meanings: dict[tuple[str, str], list[str]] = {}
         for corpus in DIFFICULTIES.definitions():

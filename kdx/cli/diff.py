@@ -62,7 +62,7 @@ def diff(
 
 
 class _Told:
-    """What there is to tell; docs/looking.md has the layout of `plain`."""
+    """What there is to tell; docs/reference/json.md has the layout of `plain`."""
 
     def __init__(
         self,

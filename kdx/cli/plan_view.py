@@ -150,7 +150,7 @@ def to_json(
     available: int | None,
     free: int | None,
 ) -> dict[str, Any]:
-    """The whole plan; see docs/plan.md."""
+    """The whole plan; see docs/reference/json.md."""
     seconds = found.seconds()
     return {
         "sweep": plan.name,

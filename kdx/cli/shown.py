@@ -25,7 +25,7 @@ class Shown:
     """The metrics that are drawn if nothing else is asked for."""
 
     def plain(self) -> dict[str, Any]:
-        """For `--json`; docs/looking.md has the layout."""
+        """For `--json`; docs/reference/json.md has the layout."""
         raise NotImplementedError
 
     def lines(self, db: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """torch.compile, which fast arithmetic takes on a GPU for the loss of training and its gradient.
 
-On a CPU it does not pay (docs/arithmetic.md). Evaluations are not compiled: each kind of them would be for itself, and
-a run evaluates far less than it trains.
+On a CPU it does not pay (docs/understand/arithmetic.md). Evaluations are not compiled: each kind of them would be for
+itself, and a run evaluates far less than it trains.
 """
 
 from collections.abc import Callable, Iterator

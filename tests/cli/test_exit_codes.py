@@ -1,4 +1,4 @@
-"""Exit codes as somebody's script meets them: README has them in one table, and each is shown here."""
+"""Exit codes as somebody's script meets them: the reference has them in one table, and each is shown here."""
 
 import contextlib
 import re
@@ -17,7 +17,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def documented() -> list[int]:
-    table = (ROOT / "README.md").read_text().partition("| exit code |")[2].partition("\n\n")[0]
+    page = ROOT / "docs" / "reference" / "exit-codes.md"
+    table = page.read_text(encoding="utf-8").partition("| code |")[2].partition("\n\n")[0]
     return [int(code) for row in table.splitlines()[2:] for code in re.findall(r"\d+", row.split("|")[1])]
 
 
@@ -89,7 +90,7 @@ SHOWN = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("code", documented())
-def test_every_exit_code_of_the_readme_is_what_a_command_ends_with(terminal, code, figure):
+def test_every_documented_exit_code_is_what_a_command_ends_with(terminal, code, figure):
     assert SHOWN[code](terminal) == code
     figure(f"exit {code}")
 
