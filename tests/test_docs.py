@@ -24,7 +24,11 @@ def name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", WITH_BLOCKS, ids=name)
+@pytest.mark.parametrize(
+    "page",
+    [page if page.parent == ROOT else pytest.param(page, marks=pytest.mark.slow) for page in WITH_BLOCKS],
+    ids=name,
+)
 def test_a_document_shows_what_happens(page, tmp_path):
     """All of its blocks, in order, in one fresh folder."""
     if page.parent == ROOT:
@@ -34,6 +38,10 @@ def test_a_document_shows_what_happens(page, tmp_path):
 
 def test_blocks_are_found():
     assert len(WITH_BLOCKS) > 15
+
+
+def test_the_readme_is_one_page():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 180
 
 
 def prose(page: Path) -> str:
