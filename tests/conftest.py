@@ -93,6 +93,8 @@ def reword():
 
 
 FIGURES = "figure"
+FAULTS = Path(__file__).parent / "faults"
+LONGEST = {"test_golden.py", "test_docs.py"}
 # Fixtures of faults, and of programs that a newcomer may not have.
 NOT_FOR_A_NEWCOMER = {"figure", "series", "unbroken", "postgresql_server", "cluster", "browser"}
 
@@ -128,8 +130,10 @@ def pytest_collection_modifyitems(items) -> None:
         if "figure" in item.fixturenames:
             item.add_marker(pytest.mark.fault)
         params = item.callspec.params.values() if hasattr(item, "callspec") else ()
-        if NOT_FOR_A_NEWCOMER.intersection(item.fixturenames) or "postgresql" in params:
+        if NOT_FOR_A_NEWCOMER.intersection(item.fixturenames) or "postgresql" in params or FAULTS in item.path.parents:
             item.add_marker(pytest.mark.slow)
+    # Begin with the long files, else one of the workers ends alone with them.
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 def pytest_terminal_summary(terminalreporter) -> None:

@@ -89,6 +89,7 @@ def test_other_shells_get_whole_words(folder):
     assert '"tiny"' in "".join(completed(folder, "status", "ti", shell="zsh"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["$(touch owned)", "`touch owned`", "x; touch owned", "a'b", "long one", "*", "!x", "~"]
 )
@@ -100,6 +101,7 @@ def test_a_name_that_a_shell_could_take_for_more_is_quoted_or_not_offered(folder
         assert not [line for line in completed(folder, "status", "", shell=shell) if name in line]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["--db=x", "-x", "a\x1b[2Jb", "one\ntwo", "a\u202eb"])
 def test_a_name_that_reads_as_an_option_or_acts_on_a_terminal_is_never_offered(folder, name):
     renamed(name)

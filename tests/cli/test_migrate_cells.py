@@ -19,6 +19,8 @@ from kdx.store.records import RunState
 from kdx.store.schema import cell, cell_migration, sweep_cell
 from kdx.training.checkpoint import CheckpointFiles
 
+pytestmark = pytest.mark.slow
+
 OLD, NEW = "my_kernels.py:Cauchy", "attention/my_kernels.py:Cauchy"
 RENAME = f"{OLD}={NEW}"
 TABLES = """
