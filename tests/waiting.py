@@ -10,7 +10,10 @@ GIVE_UP = 300.0
 def wait_until(true: Callable[[], object], still: Callable[[], object] = lambda: True) -> None:
     """Waits for a condition; fails as soon as the second one, without which it cannot come true, no longer holds."""
     deadline = time.monotonic() + GIVE_UP
-    while not true():
-        assert still(), "it will never happen"
+    while True:
+        holds = still()  # before the condition, which may come true as this ends
+        if true():
+            return
+        assert holds, "it will never happen"
         assert time.monotonic() < deadline, f"it did not happen within {GIVE_UP:.0f} s"
         time.sleep(0.05)

@@ -49,7 +49,7 @@ def written(folder: Path, steps: int, seeds: int) -> Path:
 
 
 def asked(folder: Path, statement: str) -> list[tuple]:
-    with closing(sqlite3.connect(folder / "runs.db", timeout=60)) as connection:
+    with closing(sqlite3.connect(folder / "runs.db", timeout=300)) as connection:
         return connection.execute(statement).fetchall()
 
 

@@ -397,7 +397,7 @@ def test_rows_are_written_more_rarely_where_writing_takes_long(channels):
 
     class Slow(Kept):
         def record(self, rows, step) -> None:
-            clock.now += 0.1
+            clock.now += 0.095
             super().record(rows, step)
 
     kept = Slow()

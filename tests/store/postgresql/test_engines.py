@@ -99,12 +99,12 @@ def test_what_one_thread_keeps_is_not_kept_for_another(database, connected):
         with database.connected():
             found = session(database)
             kept.set()
-            done.wait(30)
+            done.wait(300)
             return found
 
     with ThreadPoolExecutor(1) as pool:
         keeping = pool.submit(keep)
-        kept.wait(30)
+        kept.wait(300)
         other = session(database)
         assert gone(connected, other), "this thread keeps none"
         done.set()
