@@ -9,12 +9,12 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from processes import GRID, alive, family, kdx, rows, wait_for_rows
+from waiting import wait_until
 
 from kdx.errors import TRY_AGAIN, KdxError
 from kdx.store import reading
@@ -41,11 +41,8 @@ def said(folder: Path) -> str:
     return (folder / "said.txt").read_text()
 
 
-def wait_until(true: Callable[[], object], process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 120
-    while not true():
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.05)
+def at_work_until(true: Callable[[], object], process: subprocess.Popen[bytes]) -> None:
+    wait_until(true, lambda: process.poll() is None)
 
 
 @pytest.fixture
@@ -162,7 +159,7 @@ def test_without_privileges_a_forbidden_folder_interrupts_the_sweep_and_fails_no
 @pytest.mark.long
 def test_nothing_is_writable_by_the_world_whatever_the_umask(at_work, tmp_path, figure):
     process = at_work(ENDLESS, umask=0)
-    wait_until(lambda: len([*(tmp_path / "runs.files").glob("*/*.ckpt")]) > 1, process)
+    at_work_until(lambda: len([*(tmp_path / "runs.files").glob("*/*.ckpt")]) > 1, process)
     process.send_signal(signal.SIGTERM)
     assert process.wait(300) == 143
     assert kdx(tmp_path, "export", "--to", "results", umask=0).wait(300) == 0
@@ -185,10 +182,7 @@ def test_a_terminal_that_is_closed_stops_a_sweep_or_does_not_harm_it(ignored, tm
         path = {"PYTHONPATH": str(Path(__file__).parents[2])}
         os.execve(sys.executable, [sys.executable, "-m", "kdx", *SWEEP], {**os.environ, **path})
     # Nobody reads the screen, either.
-    deadline = time.monotonic() + 120
-    while not (tmp_path / "runs.db").exists() or not any_rows(tmp_path):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: (tmp_path / "runs.db").exists() and any_rows(tmp_path))
     os.close(screen)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     if ignored:
@@ -305,18 +299,15 @@ def test_a_server_that_is_killed_is_replaced_and_its_runs_go_on(unbroken, at_wor
     figure(f"{len(workers)} runs went on under another server, identical")
 
 
-def test_a_server_that_was_stopped_takes_two_control_c_like_any_other(at_work, figure):
+def test_a_server_that_was_stopped_takes_two_control_c_like_any_other(at_work, tmp_path, figure):
     process = at_work(ENDLESS)
     everyone = family(process.pid)
     os.kill(everyone[1], signal.SIGSTOP)
-    for _ in range(2):
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.3)  # two that come at once are one
+    process.send_signal(signal.SIGINT)
+    wait_until(lambda: "once more ends at once" in said(tmp_path))  # two that come at once are one
+    process.send_signal(signal.SIGINT)
     assert process.wait(300) == 130
-    deadline = time.monotonic() + 10
-    while any(map(alive, everyone)):
-        assert time.monotonic() < deadline, "somebody is left"
-        time.sleep(0.05)
+    wait_until(lambda: not any(map(alive, everyone)))
     figure("server stopped, asked twice: exit 130, no process left")
 
 
@@ -354,7 +345,7 @@ def test_however_often_all_is_killed_early_plain_resume_does_the_rest(tmp_path, 
     command: tuple[str, ...] = SWEEP
     for attempt in range(1, kills + 1):
         process = kdx(tmp_path, *command)
-        wait_until(lambda attempt=attempt: any_claimed(tmp_path, attempt), process)
+        at_work_until(lambda attempt=attempt: any_claimed(tmp_path, attempt), process)
         for pid in family(process.pid):
             os.kill(pid, signal.SIGKILL)
         process.wait()
