@@ -29,6 +29,8 @@ class Server:
     """Whether it tells how much there is."""
     status: int = 200
     stalls: bool = False
+    over: threading.Event = field(default_factory=threading.Event)
+    """Until then it stalls."""
     asked: list[str | None] = field(default_factory=list)
     """The range of each request."""
     who: str = ""

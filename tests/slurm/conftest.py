@@ -38,4 +38,5 @@ def cluster(tmp_path_factory) -> Iterator[Path]:
         subprocess.run(["bash", str(START), str(folder)], check=True, capture_output=True, text=True)
         yield folder
         subprocess.run(["scontrol", "shutdown"], check=False, capture_output=True)
-        wait_until(lambda: not subprocess.run(["pgrep", "-x", "slurmctld|slurmd"], capture_output=True).stdout)
+        states = ["ps", "-C", "slurmctld,slurmd", "-o", "state="]
+        wait_until(lambda: not set(subprocess.run(states, capture_output=True, text=True).stdout.split()) - {"Z"})
