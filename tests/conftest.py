@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 # Before torch is imported. Tests run beside each other, and several threads each would wait for one another: what is as
 # small as a test takes three times as long. A run says itself how many it has.
@@ -26,6 +27,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.append(str(Path(__file__).parent))
 
 from postgresql_server import PostgresqlServer, start_server
+
+# A busy machine is no fault.
+settings.register_profile("kdx", deadline=None)
+settings.load_profile("kdx")
 
 
 @pytest.fixture(scope="session")

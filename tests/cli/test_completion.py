@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from looked_after import DB, planned
 from terminal import KDX
+from waiting import GIVE_UP
 
 from kdx.cli import completion
 from kdx.store.database import open_database
@@ -133,7 +134,7 @@ def test_in_a_real_bash_a_name_is_completed_and_does_nothing(folder):
 
     def typed(text: str, until: str) -> str:
         os.write(screen, text.encode())
-        seen, deadline = "", time.monotonic() + 60
+        seen, deadline = "", time.monotonic() + GIVE_UP
         while until not in seen:
             assert time.monotonic() < deadline, seen
             if select.select([screen], [], [], 1)[0]:

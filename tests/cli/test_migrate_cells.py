@@ -352,7 +352,7 @@ def test_a_checkpoint_goes_on_bit_exactly(own_kernel, terminal):
     reference = home.type("kdx sweep grid.yaml --db whole.db")
     assert reference.returncode == 0, reference.stderr
     stopped = home.start("sweep", "grid.yaml")
-    from terminal import wait_until
+    from waiting import wait_until
 
     def far() -> bool:
         try:
@@ -362,7 +362,7 @@ def test_a_checkpoint_goes_on_bit_exactly(own_kernel, terminal):
 
     wait_until(far)
     stopped.terminate()
-    assert stopped.wait(60) == 143
+    assert stopped.wait(300) == 143
     (before,) = home.runs()
     moved(own_kernel)
     migrated = home.type(f"kdx db migrate-cells {RENAME}")
