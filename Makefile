@@ -57,8 +57,11 @@ picture: .venv/installed-dev  ## draw the picture of the README from its grid an
 words: .venv/installed-dev  ## generate docs/reference/words.md from the classes
 	$(BIN)/python -m tests.words
 
+golden: .venv/installed-dev  ## write the golden set anew; read its diff
+	$(BIN)/python -m tests.golden
+
 clean:  ## remove the environment and what was built
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
 
-.PHONY: help demo test test-all lint faults endurance bench calibration example picture words clean
+.PHONY: help demo test test-all lint faults endurance bench calibration example picture words golden clean

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 # Before torch is imported. Tests run beside each other, and several threads each would wait for one another: what is as
 # small as a test takes three times as long. A run says itself how many it has.
@@ -26,6 +27,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.append(str(Path(__file__).parent))
 
 from postgresql_server import PostgresqlServer, start_server
+
+# A busy machine is no fault.
+settings.register_profile("kdx", deadline=None)
+settings.load_profile("kdx")
 
 
 @pytest.fixture(scope="session")
@@ -93,6 +98,8 @@ def reword():
 
 
 FIGURES = "figure"
+FAULTS = Path(__file__).parent / "faults"
+LONGEST = {"test_golden.py", "test_docs.py"}
 # Fixtures of faults, and of programs that a newcomer may not have.
 NOT_FOR_A_NEWCOMER = {"figure", "series", "unbroken", "postgresql_server", "cluster", "browser"}
 
@@ -128,8 +135,10 @@ def pytest_collection_modifyitems(items) -> None:
         if "figure" in item.fixturenames:
             item.add_marker(pytest.mark.fault)
         params = item.callspec.params.values() if hasattr(item, "callspec") else ()
-        if NOT_FOR_A_NEWCOMER.intersection(item.fixturenames) or "postgresql" in params:
+        if NOT_FOR_A_NEWCOMER.intersection(item.fixturenames) or "postgresql" in params or FAULTS in item.path.parents:
             item.add_marker(pytest.mark.slow)
+    # Begin with the long files, else one of the workers ends alone with them.
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 def pytest_terminal_summary(terminalreporter) -> None:

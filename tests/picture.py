@@ -18,7 +18,7 @@ README = ROOT / "README.md"
 FOLDER = ROOT / "docs" / "pictures"
 # How a theme is named → its colours, and how it colours YAML.
 THEMES = {"light": (DEFAULT_TERMINAL_THEME, "default"), "dark": (MONOKAI, "monokai")}
-WIDTH = 136
+WIDTH = 120
 FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 
 

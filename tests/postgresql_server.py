@@ -1,17 +1,18 @@
 """A PostgreSQL server for tests: one a session, on a free port, with databases that cost milliseconds."""
 
 import os
+import random
 import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from waiting import wait_until
 
 _USERS = ("postgres", "nobody")
 
@@ -141,10 +142,7 @@ def pooler(server: PostgresqlServer, *, clients: int = 1000, sessions: int = 20)
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen([*server.runs_as, found, str(settings)], cwd="/", stdout=output, stderr=output)
         try:
-            deadline = time.monotonic() + 10
-            while socket.socket().connect_ex(("127.0.0.1", port)):
-                assert process.poll() is None and time.monotonic() < deadline, output.seek(0) or output.read()
-                time.sleep(0.02)
+            wait_until(lambda: _listens(port), lambda: process.poll() is None)
             yield port
         finally:
             process.terminate()
@@ -161,10 +159,18 @@ def _pgbouncer() -> str | None:
 
 
 def port_that_is_free() -> int:
-    """A port on which nobody listens."""
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    """A port on which nobody listens, below those that the system gives to connections of anybody meanwhile."""
+    ports = random.SystemRandom()
+    while True:
+        port = ports.randrange(20_000, 32_000)
+        with closing(socket.socket()) as free, suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
+
+
+def _listens(port: int) -> bool:
+    with closing(socket.socket()) as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _without(reason: str) -> NoReturn:

@@ -70,7 +70,7 @@ class Lines:
         self.workers = workers
         self.expect = expect
         self.expected: Mapping[str, float | None] = {}
-        self._forecasts = Pace(*FORECAST_EVERY)
+        self._forecasts = Pace(*FORECAST_EVERY, time.monotonic)
         self.decisions: dict[tuple[str, int], Decision] = {}
         """The last decision on each run that has not ended since."""
         self.total = 0

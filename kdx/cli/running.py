@@ -335,7 +335,7 @@ def _close(
     )
     if evaluations:
         of_each = ", ".join(f"{count} {state}" for state, count in evaluations.items())
-        summary += f"; {sum(evaluations.values())} evaluations: {of_each}"
+        summary += f"; {count_of(sum(evaluations.values()), 'evaluation')}: {of_each}"
     if stopped is not None:
         say(f"{summary}; {why}go on with: {again}")
         return 128 + stopped

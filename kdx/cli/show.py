@@ -204,9 +204,10 @@ def _refuse_format(to: Path) -> None:
 
 
 def _write(to: Path, drawn: Mapping[str, Sequence["NamedCurve"]]) -> None:
+    from kdx.cli.wording import count_of
     from kdx.report.folder import write_new_file
     from kdx.report.render.curve_figure import figure
 
     write_new_file(to.expanduser(), figure(drawn, to.suffix.lower()))
     out(str(to))
-    say(f"drew {sum(map(len, drawn.values()))} curves of {', '.join(drawn)}")
+    say(f"drew {count_of(sum(map(len, drawn.values())), 'curve')} of {', '.join(drawn)}")

@@ -94,7 +94,7 @@ def _unknown(name: str, home: Path) -> KdxError:
     if name in BUILT_IN:
         return KdxError(f"corpus `{name}` is not prepared yet", place="data.corpus", hint=hint)
     near = did_you_mean(name, texts)
-    hint = f"{near}; your own text: {hint}" if near else hint
+    hint = f"{near} For your own text: {hint}" if near else hint
     return KdxError(f"unknown corpus `{name}`", place="data.corpus", allowed=sorted(texts), hint=hint)
 
 

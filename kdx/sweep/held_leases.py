@@ -1,6 +1,7 @@
 """The leases that this process holds: it claims runs, renews their leases and abandons them under one name."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kdx.store import leases
@@ -18,9 +19,11 @@ class HeldLeases:
 
     database: Database
     holder: str = field(default_factory=lease_holder)
+    clock: Callable[[], float] = time.monotonic
+    """What tells when leases are to be renewed; until when they hold, the clock of the database tells."""
 
     def __post_init__(self) -> None:
-        self._renewed = time.monotonic()
+        self._renewed = self.clock()
 
     def claim(self, run: RunRecord) -> int | None:
         """Claims a run and returns the number of the attempt; None if another process holds the run."""
@@ -29,10 +32,10 @@ class HeldLeases:
 
     def renew(self) -> int | None:
         """Extends all leases, if the last time was long enough ago; how many, or None where it was not."""
-        if time.monotonic() - self._renewed <= RENEW_EVERY:
+        if self.clock() - self._renewed <= RENEW_EVERY:
             return None
         renewed = leases.renew(self.database, self.holder, LEASE)
-        self._renewed = time.monotonic()
+        self._renewed = self.clock()
         return renewed
 
     def abandon(self, run_id: int, attempt: int, reason: str, *, stalled: bool) -> RunState | None:

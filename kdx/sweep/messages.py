@@ -18,7 +18,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -118,13 +118,13 @@ def send(channel: socket.socket, message: Mapping[str, Any], flags: int = 0) -> 
 class SignsOfLife:
     """What a worker tells its sweep of a run; most of it now and then, so that one that is behind holds up nobody."""
 
-    def __init__(self, channel: socket.socket, run_id: int) -> None:
-        self._channel, self._run_id = channel, run_id
-        self._said = time.monotonic()
+    def __init__(self, channel: socket.socket, run_id: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._channel, self._run_id, self._clock = channel, run_id, clock
+        self._said = clock()
 
     def say(self, message: Mapping[str, Any]) -> None:
         """Sends an event of the run, unless one was sent a moment ago; one may be dropped all the same."""
-        now = time.monotonic()
+        now = self._clock()
         if now - self._said >= PROGRESS_EVERY:
             self._said = now
             # One that is gone is noticed by the host.

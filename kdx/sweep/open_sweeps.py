@@ -62,17 +62,20 @@ class OpenSweeps:
         parts: Path | None,
         watcher: Watcher,
         works: Callable[[], bool],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Takes the sweeps' names, none for every sweep, and where the files of parts of one's own lie.
 
         Args:
             works: whether runs are computed. Then corpora are prepared beside that, which may take longer than a lease.
+            clock: what tells the seconds that pass.
         """
         self._database = database
         self._names = names
         self._parts = parts
         self._watcher = watcher
         self._works = works
+        self._clock = clock
         self._asked: set[int] = set()
         """The sweeps that have, or had, these names."""
         self._looked: float | None = None
@@ -89,9 +92,9 @@ class OpenSweeps:
         Raises:
             KdxError: at the first call: there is no sweep of a name that was given.
         """
-        if self._looked is None or time.monotonic() - self._looked >= LOOK_EVERY or not self._works():
+        if self._looked is None or self._clock() - self._looked >= LOOK_EVERY or not self._works():
             self._look()
-            self._looked = time.monotonic()
+            self._looked = self._clock()
         found = ((key, self._seen[key][1]) for key in self._order if key in self._seen)
         return tuple(self._now(key, one) for key, one in found if one is not None)
 

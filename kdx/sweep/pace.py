@@ -1,7 +1,6 @@
 """How often a process turns to the database with what can wait, so that any number of processes can share one."""
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 SHARE = 0.01
@@ -15,28 +14,29 @@ class Pace:
     it together than it can do, and none of them waits for it for more than `SHARE` of its time.
     """
 
-    def __init__(self, least: float, most: float) -> None:
+    def __init__(self, least: float, most: float, clock: Callable[[], float]) -> None:
         """A pace at which something is due for the first time after `least` seconds.
 
         Args:
             least: seconds from its end to the next time, at least.
             most: and at most, since one time may take long for a reason that does not last.
+            clock: what tells the seconds that pass.
         """
-        self._least, self._most = least, most
-        self.next = time.monotonic() + least
-        """When it is due, by the monotonic clock."""
+        self._least, self._most, self._clock = least, most, clock
+        self.next = clock() + least
+        """When it is due, by the clock."""
 
     @property
     def due(self) -> bool:
         """Whether it is due now."""
-        return time.monotonic() >= self.next
+        return self._clock() >= self.next
 
     @contextmanager
     def keep(self) -> Iterator[None]:
         """Takes the time of what it is for; whether it was due does not matter."""
-        begun = time.monotonic()
+        begun = self._clock()
         try:
             yield
         finally:
-            ended = time.monotonic()
+            ended = self._clock()
             self.next = ended + min(self._most, max(self._least, (ended - begun) / SHARE))

@@ -94,7 +94,7 @@ class _Running:
     placed: Placed | None
     """On which GPU it is; None: on whatever it finds."""
     heard: float
-    """When the worker last gave a sign of life, by the monotonic clock."""
+    """When the worker last gave a sign of life, by the clock of the supervisor."""
     hung_since: float | None = None
     """When the worker was asked to end because it gave none."""
     cancelled: bool = False
@@ -141,15 +141,17 @@ class Supervisor:
     gpus: Gpus = field(default_factory=Gpus)
     """The GPUs, of which each run gets one."""
     deadline: float | None = None
-    """When active runs are interrupted, by the monotonic clock; no run is begun that would not be done by then, as far
-    as it is predicted."""
+    """When active runs are interrupted, by the clock; no run is begun that would not be done by then, as far as it is
+    predicted."""
     predict: Predict = lambda plans: {}
     shared: Shared | None = None
     """How it works as one of several. None: it refuses to share its runs with machines that differ, goes on however
     many runs fail, and ends when its plans are done."""
+    clock: Callable[[], float] = time.monotonic
+    """What tells the seconds that pass."""
 
     def __post_init__(self) -> None:
-        self._leases = HeldLeases(self.database)
+        self._leases = HeldLeases(self.database, clock=self.clock)
         self._stopping: int | None = None
         self._stop_passed_on = False
         self._at_once = False
@@ -159,8 +161,8 @@ class Supervisor:
         self._active: dict[int, _Running] = {}
         self._tried: set[int] = set()
         """Completed runs whose evaluations were begun here; what is missing of one then is not tried again."""
-        self._listened = time.monotonic()
-        self._looks = Pace(1.0, LOOK_AT_LATEST)
+        self._listened = self.clock()
+        self._looks = Pace(1.0, LOOK_AT_LATEST, self.clock)
         self._predicted: Mapping[str, float | None] | None = None
         self.out_of_time = False
         """Whether the deadline was reached with work left."""
@@ -260,7 +262,7 @@ class Supervisor:
     def _looks_again(self) -> bool:
         """Whether a look at the database is due, which costs it as much as all other work of a supervisor."""
         full = len(self._active) >= self.workers
-        return time.monotonic() >= self._looks.next + (LOOK_WHEN_FULL if full else 0.0)
+        return self.clock() >= self._looks.next + (LOOK_WHEN_FULL if full else 0.0)
 
     def _lost_a_lease(self) -> bool:
         """Renews the leases, if it is time; whether there are fewer than runs, since one was cancelled or has ended."""
@@ -281,7 +283,7 @@ class Supervisor:
         """Waits a little for more to do, unless it was asked to stop, or has waited long enough."""
         if self.shared is None or self._stopping is not None:
             return False
-        now = time.monotonic()
+        now = self.clock()
         self._idle_since = now if self._idle_since is None else self._idle_since
         left = min(self._idle_since + self.shared.wait - now, self._left())
         if left <= 0:
@@ -291,7 +293,7 @@ class Supervisor:
 
     def _left(self) -> float:
         """Seconds until the deadline; infinite without one."""
-        return math.inf if self.deadline is None else self.deadline - time.monotonic()
+        return math.inf if self.deadline is None else self.deadline - self.clock()
 
     def _seconds(self) -> Mapping[str, float | None]:
         """What is predicted, asked for again once a run has ended."""
@@ -392,7 +394,7 @@ class Supervisor:
                 rivals=rivals.text() if (rivals := _rivals(plan, run)) else None,
                 formerly=self.database.persist(partial(reading.former_ids, self.database)).get(run.cell.id, ()),
             )
-            running = self._active[record.id] = _Running(plan, run, attempt, placed, heard=time.monotonic())
+            running = self._active[record.id] = _Running(plan, run, attempt, placed, heard=self.clock())
             self.listener.started(run, attempt)
             if not self._host_starts(claimed):
                 del self._active[record.id]
@@ -429,7 +431,7 @@ class Supervisor:
             gpu=placed.gpu if placed else None,
             parts=texts_of(run.cell.spec.parts),
         )
-        self._active[record.id] = _Running(plan, run, None, placed, heard=time.monotonic())
+        self._active[record.id] = _Running(plan, run, None, placed, heard=self.clock())
         self.listener.evaluating(run, len(decision.missing))
         if self._host_starts(finished):
             return True
@@ -443,8 +445,8 @@ class Supervisor:
 
     def _listen(self, seconds: float) -> bool:
         """Receives messages for at most `seconds`, until one calls for a decision; whether one did."""
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
+        deadline = self.clock() + seconds
+        while (left := deadline - self.clock()) > 0:
             message = self.host.listen(left)
             if message is None:
                 if self._stopping is not None and not self._stop_passed_on:
@@ -461,7 +463,7 @@ class Supervisor:
         running = self._active.get(message["run"])
         if running is None:
             return False
-        running.heard = time.monotonic()
+        running.heard = self.clock()
         match message["event"]:
             case "progress":
                 self.listener.progressed(running.run, message["step"], message["loss"])
@@ -528,7 +530,7 @@ class Supervisor:
 
     def _end_hung(self) -> None:
         """Ends workers without progress; a lease alone would let a hung worker hold its run for ever."""
-        now = time.monotonic()
+        now = self.clock()
         slept, self._listened = now - self._listened, now
         for run_id, running in self._active.items():
             if slept > LOOK_AGAIN + 5:

@@ -8,8 +8,9 @@ import shutil
 import signal
 import socket
 import sys
+import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
@@ -179,18 +180,20 @@ class DatabaseRecorder:
     It writes every second, and more rarely where writing takes long.
     """
 
-    def __init__(self, writer: RunWriter, run_id: int, channel: socket.socket) -> None:
+    def __init__(
+        self, writer: RunWriter, run_id: int, channel: socket.socket, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.writer = writer
         self.log: RunLog | None = None
         """Lines on the progress for the run's log; None before there is that log."""
         self.judge: tuple[Judge, str] | None = None
         """Of a trial that may end early, who says when, and by which metric."""
-        self._signs = SignsOfLife(channel, run_id)
+        self._signs = SignsOfLife(channel, run_id, clock)
         self.step = 0
         self._validated = False
         """Whether a validation was done since the last rows were written."""
         self._rows: list[tuple[str, int, float]] = []
-        self._pace = Pace(FLUSH_EVERY, FLUSH_AT_LATEST)
+        self._pace = Pace(FLUSH_EVERY, FLUSH_AT_LATEST, clock)
 
     def begin(
         self,

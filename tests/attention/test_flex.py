@@ -16,6 +16,8 @@ from kdx.attention.filters.window import Window
 from kdx.attention.interfaces import Settings
 from kdx.attention.normalisers.row_sum import RowSum
 
+pytestmark = pytest.mark.slow
+
 TOKENS = 384  # more pairs than a bias or a mask is made whole for
 WIDTH, HEADS = 32, 2
 

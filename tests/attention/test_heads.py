@@ -132,6 +132,7 @@ def compiled_anew() -> Iterator[None]:
     torch.compiler.reset()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "choices",
     [

@@ -295,7 +295,7 @@ class Worker:
     def __post_init__(self) -> None:
         self.leases = HeldLeases(self.database, _holder(self.number))
         self.files = self.database.location.with_suffix(".files")
-        self.flushes, self.looks = Pace(*FLUSH), Pace(1.0, LOOK_AT_LATEST)
+        self.flushes, self.looks = Pace(*FLUSH, time.monotonic), Pace(1.0, LOOK_AT_LATEST, time.monotonic)
         self.run = RunWriter(self.database, self.number + 1, self.leases.holder, 1)
         self.next_run = self.number + 1 + self.of
 

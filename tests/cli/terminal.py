@@ -6,8 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from kdx.store import reading
@@ -40,7 +38,7 @@ class Terminal:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
         )
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
@@ -102,13 +100,6 @@ class LiveTerminal:
         self._reader.join()
         os.close(self.screen)
         return os.waitstatus_to_exitcode(status), self.seen.decode()
-
-
-def wait_until(true: Callable[[], object], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.2)
 
 
 def stop_for_good(processes: list[int]) -> None:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from looked_after import DB, planned
 from terminal import KDX
+from waiting import GIVE_UP
 
 from kdx.cli import completion
 from kdx.store.database import open_database
@@ -89,6 +90,7 @@ def test_other_shells_get_whole_words(folder):
     assert '"tiny"' in "".join(completed(folder, "status", "ti", shell="zsh"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["$(touch owned)", "`touch owned`", "x; touch owned", "a'b", "long one", "*", "!x", "~"]
 )
@@ -100,6 +102,7 @@ def test_a_name_that_a_shell_could_take_for_more_is_quoted_or_not_offered(folder
         assert not [line for line in completed(folder, "status", "", shell=shell) if name in line]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["--db=x", "-x", "a\x1b[2Jb", "one\ntwo", "a\u202eb"])
 def test_a_name_that_reads_as_an_option_or_acts_on_a_terminal_is_never_offered(folder, name):
     renamed(name)
@@ -131,7 +134,7 @@ def test_in_a_real_bash_a_name_is_completed_and_does_nothing(folder):
 
     def typed(text: str, until: str) -> str:
         os.write(screen, text.encode())
-        seen, deadline = "", time.monotonic() + 60
+        seen, deadline = "", time.monotonic() + GIVE_UP
         while until not in seen:
             assert time.monotonic() < deadline, seen
             if select.select([screen], [], [], 1)[0]:

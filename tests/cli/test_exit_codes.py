@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from grids import LONG, MIXED
-from terminal import Terminal, wait_until
+from terminal import Terminal
+from waiting import wait_until
 
 from kdx.errors import KdxError
 
@@ -62,7 +63,7 @@ def stopped(signum: int):
         sweep = terminal.start("sweep", "grid.yaml", "--seeds", "1")
         wait_until(lambda: at_work(terminal))
         sweep.send_signal(signum)
-        return sweep.wait(60)
+        return sweep.wait(300)
 
     return by
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from grids import LONG
-from terminal import Terminal, wait_until
+from terminal import Terminal
+from waiting import wait_until
 
 from kdx.errors import TRY_AGAIN, KdxError
 from kdx.store.database import BUSY_SECONDS
@@ -50,7 +51,7 @@ def test_a_sweep_whose_database_is_taken_away_ends_and_makes_no_other(terminal, 
     sweep = terminal.start("sweep", "long.yaml", "-w", "2")
     wait_until(lambda: at_work(terminal, "runs.db"))
     (terminal.folder / "runs.db").unlink()
-    sweep.wait(60)
+    sweep.wait(300)
     assert sweep.returncode == 3
     assert terminal.messages().endswith(
         "error: runs.db: the database was deleted or replaced while it was open\n"
@@ -97,7 +98,7 @@ def test_a_database_that_is_locked_longer_than_opening_waits_costs_a_sweep_nothi
         other.execute("BEGIN IMMEDIATE")
         time.sleep(seconds)
         other.execute("COMMIT")
-    assert sweep.wait(240) == 0, terminal.messages()
+    assert sweep.wait(300) == 0, terminal.messages()
     assert {run.attempt for run in terminal.runs()} == {1}
     found = rows(path)
     assert found == undisturbed

@@ -2,11 +2,11 @@
 
 import json
 import re
-import threading
 
 import pytest
 from looked_after import DB, checkpoints, claimed, completed, names, planned, refused, typed
 
+from kdx.errors import DatabaseError
 from kdx.run_files import files as run_files
 from kdx.store import leases, recording
 from kdx.store.database import open_database
@@ -105,24 +105,20 @@ def test_while_it_removes_nobody_can_claim_a_run(runs, monkeypatch):
     _, _, stopped = runs
     tried = []
 
+    def claim() -> int | None:
+        with open_database(DB, write=True) as database:
+            database.patience = 0.0
+            return leases.claim(database, stopped.id, "other", 60.0)
+
     def remove(*arguments, **options):
-        def claim() -> None:
-            with open_database(DB, write=True) as database:
-                leases.claim(database, stopped.id, "other", 60.0)
-            tried.append("claimed")
+        with pytest.raises(DatabaseError, match="locked"):
+            claim()
+        tried.append("refused")
 
-        thread = threading.Thread(target=claim)
-        thread.start()
-        thread.join(0.5)
-        assert not tried
-        threads.append(thread)
-
-    threads: list[threading.Thread] = []
+    monkeypatch.setattr("kdx.store.database.BUSY_SECONDS", 0.0)
     monkeypatch.setattr(run_files, "remove", remove)
     typed("gc", "--apply")
-    for thread in threads:
-        thread.join()
-    assert tried == ["claimed"]
+    assert tried == ["refused"] and claim() == 2
 
 
 def test_programs_get_json(runs):

@@ -19,6 +19,8 @@ from kdx.store.records import RunState
 from kdx.store.schema import cell, cell_migration, sweep_cell
 from kdx.training.checkpoint import CheckpointFiles
 
+pytestmark = pytest.mark.slow
+
 OLD, NEW = "my_kernels.py:Cauchy", "attention/my_kernels.py:Cauchy"
 RENAME = f"{OLD}={NEW}"
 TABLES = """
@@ -350,7 +352,7 @@ def test_a_checkpoint_goes_on_bit_exactly(own_kernel, terminal):
     reference = home.type("kdx sweep grid.yaml --db whole.db")
     assert reference.returncode == 0, reference.stderr
     stopped = home.start("sweep", "grid.yaml")
-    from terminal import wait_until
+    from waiting import wait_until
 
     def far() -> bool:
         try:
@@ -360,7 +362,7 @@ def test_a_checkpoint_goes_on_bit_exactly(own_kernel, terminal):
 
     wait_until(far)
     stopped.terminate()
-    assert stopped.wait(60) == 143
+    assert stopped.wait(300) == 143
     (before,) = home.runs()
     moved(own_kernel)
     migrated = home.type(f"kdx db migrate-cells {RENAME}")

@@ -66,6 +66,7 @@ def test_a_database_is_read_without_the_file(elsewhere):
     assert WORD in (elsewhere / "numbers" / "cells.csv").read_text()
 
 
+@pytest.mark.slow
 def test_the_source_is_written_out_and_not_run(elsewhere, trained):
     _, said = kdx("export", "--parts", "sources", folder=elsewhere)
     assert "nothing of them was run" in said
@@ -107,6 +108,7 @@ def test_an_edited_part_makes_new_cells_and_leaves_the_old_runs(own_kernel, data
     assert "1 to start" in said and "1 run" in said.partition("note:")[2]
 
 
+@pytest.mark.slow
 def test_a_part_that_fails_starts_nothing(own_kernel, data_home):
     (own_kernel / "helpers.py").write_text("import absent\nsquared_distance = None\n")
     _, said = kdx("sweep", "grid.yaml", folder=own_kernel, code=2)
@@ -189,9 +191,10 @@ def test_who_goes_on_with_a_task_needs_its_package_with_the_same_source(own_task
         _, said = kdx("resume", folder=own_task, code=2)
         assert "its cells use task `majority`, which no installed package brings" in said
     _, said = kdx("resume", folder=own_task)
-    assert "1 evaluations: 1 made" in said
+    assert "1 evaluation: 1 made" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "old", "new", "told"),
     [

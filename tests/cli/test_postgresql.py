@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from grids import TINY
 from postgresql_server import PostgresqlServer, pooler
+from waiting import wait_until
 
 from kdx.cli.options import in_database
 from kdx.store.database import open_database
@@ -46,14 +46,13 @@ def test_a_sweep_is_killed_and_resumed_and_its_password_is_nowhere(
     terminal.write("tiny.yaml", TINY % {"steps": 60, "seeds": 2})
     sweep = terminal.start("sweep", "tiny.yaml", "--workers", "1")
     counts = "SELECT count(*) FROM metric"
-    deadline = time.monotonic() + 120
     # The first look comes before the tables.
-    while time.monotonic() < deadline:
-        if rows(postgresql_server, "SELECT to_regclass('metric')") != [(None,)] and rows(postgresql_server, counts) != [
-            (0,)
-        ]:
-            break
-        time.sleep(0.1)
+    wait_until(
+        lambda: (
+            rows(postgresql_server, "SELECT to_regclass('metric')") != [(None,)]
+            and rows(postgresql_server, counts) != [(0,)]
+        )
+    )
     lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in (sweep.pid, *terminal.workers())]
     assert len(lines) > 1 and not any(SECRET.encode() in line for line in lines)
     sweep.kill()

@@ -50,6 +50,7 @@ def test_names_that_are_taken_or_unfit_are_refused():
     assert refused("rename", "on", "x").hint == "did you mean `one`?"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unfit",
     [

@@ -47,6 +47,7 @@ def test_a_curve_that_is_not_finite_is_null_in_json():
     assert curve["values"] == [None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf", "SVG"])
 def test_the_same_figure_goes_into_a_file(suffix):
     (first,) = planned(1)

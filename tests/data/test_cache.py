@@ -113,7 +113,7 @@ def test_two_at_once_do_no_harm(tmp_path):
 
     def make(folder):
         (folder / "numbers").write_text("1 2 3")
-        both.wait(timeout=10)
+        both.wait(300)
         return {"sum": 6}
 
     threads = [threading.Thread(target=lambda: results.append(cached(tmp_path, "key", make))) for _ in range(2)]

@@ -8,6 +8,7 @@ import threading
 from dataclasses import dataclass, field
 
 import pytest
+from waiting import GIVE_UP
 
 from kdx.data.download import download, file_name, is_address
 from kdx.errors import KdxError, StorageError
@@ -28,6 +29,8 @@ class Server:
     """Whether it tells how much there is."""
     status: int = 200
     stalls: bool = False
+    over: threading.Event = field(default_factory=threading.Event)
+    """Until then it stalls."""
     asked: list[str | None] = field(default_factory=list)
     """The range of each request."""
     who: str = ""
@@ -56,7 +59,7 @@ class Server:
         request.end_headers()
         rest = self.contents[start:]
         if self.stalls:
-            threading.Event().wait(0.6)
+            self.over.wait(GIVE_UP)
             return
         request.wfile.write(rest[: self.breaks.pop(0)] if self.breaks else rest)
 
@@ -77,6 +80,7 @@ def server():
         thread.start()
         corpus_server.address = f"http://127.0.0.1:{serving.server_port}/corpus.zip"
         yield corpus_server
+        corpus_server.over.set()
         serving.shutdown()
         thread.join()
 

@@ -71,6 +71,7 @@ def test_no_example_is_in_two_splits_or_twice_in_one(name):
     assert len(set().union(*seen.values())) == sum(sizes.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ONE_BY_ONE)
 @settings(max_examples=10, deadline=None)
 @given(SEED)

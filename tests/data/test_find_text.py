@@ -80,7 +80,7 @@ def test_unknown_corpus(pairs, home):
         "  allowed: iwslt14, multi30k, pets, synthetic-language, synthetic-order, synthetic-translation,"
         " wikitext103, wikitext2,"
         " wmt14-en-de, wmt14-en-fr\n"
-        "  hint: did you mean `multi30k`?; your own text: kdx data prepare multi30 --from PATH"
+        "  hint: did you mean `multi30k`? For your own text: kdx data prepare multi30 --from PATH"
     )
     assert refusal(Data(corpus="qqq"), home).endswith("\n  hint: kdx data prepare qqq --from PATH")
 

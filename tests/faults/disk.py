@@ -61,7 +61,7 @@ class Traced:
 
     def calls(self, folder: Path) -> list[Call]:
         """Those on files in a folder, in the order of their ends; the process has ended."""
-        assert self.process.wait(60) == 0
+        assert self.process.wait(300) == 0
         return list(_in_folder(folder, self.log.read_text("ascii")))
 
 

@@ -3,9 +3,10 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
+
+from waiting import wait_until
 
 from kdx.store import reading
 from kdx.store.database import open_database
@@ -66,13 +67,15 @@ def rows(folder: Path) -> dict[tuple[str, int, str, int], int]:
 
 
 def wait_for_rows(folder: Path, process: subprocess.Popen[bytes], more_than: int) -> None:
-    deadline = time.monotonic() + 300
-    while process.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-        if (folder / "runs.db").exists() and (folder / "runs.db").stat().st_size:
-            try:
-                if len(rows(folder)) > more_than:
-                    return
-            except Exception as error:
-                assert "older kdx" in str(error) or "empty" in str(error) or "no sweep" in str(error), error
+    """Waits until the process has recorded more than n rows, or has ended."""
+
+    def recorded() -> bool:
+        if not (folder / "runs.db").exists() or not (folder / "runs.db").stat().st_size:
+            return False
+        try:
+            return len(rows(folder)) > more_than
+        except Exception as error:
+            assert "older kdx" in str(error) or "empty" in str(error) or "no sweep" in str(error), error
+            return False
+
+    wait_until(lambda: process.poll() is not None or recorded())

@@ -1,5 +1,6 @@
 """A database that somebody edited or made up: no traceback, nothing written elsewhere, no command without an end."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -23,9 +24,10 @@ from kdx.grid.load import load_grid
 from kdx.run_files.files import files_beside, folder_of
 from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
+from kdx.store.leases import Fenced
 from kdx.store.records import RunState
 from kdx.sweep import worker
-from kdx.sweep.messages import STOPPED, receive, send, trouble, work_of
+from kdx.sweep.messages import STOPPED, TAKEN, receive, send, trouble, work_of
 from kdx.training.checkpoint import CheckpointFiles, name_of
 from kdx.training.run import RunOutcome
 from kdx.training.stopping import StopRequest
@@ -40,7 +42,7 @@ axes: {kernel: [exponential, rbf]}
 seeds: 4
 tables: [{name: both, rows: [kernel], caption: two}]
 """
-WITHIN = 20  # seconds for a command
+WITHIN = 300  # seconds after which a command is endless
 DB = Path("runs.db")
 # What is typed after an edit: of each line one, in this order.
 COMMANDS = [
@@ -127,9 +129,15 @@ class Workers:
                     with open_database(claimed.database, write=True) as database:
                         code = worker._attempt(claimed, self.channel, database, StopRequest())
                 except KdxError as error:
-                    send(self.channel, trouble(claimed.run_id, error))
+                    self._say(trouble(claimed.run_id, error))
                     code = STOPPED
-                send(self.channel, {"event": "exit", "run": claimed.run_id, "code": code})
+                except Fenced:
+                    code = TAKEN
+                self._say({"event": "exit", "run": claimed.run_id, "code": code})
+
+    def _say(self, message):
+        with contextlib.suppress(BrokenPipeError):  # a sweep that ends with an error does not listen to the end
+            send(self.channel, message)
 
     def kill(self):
         pass

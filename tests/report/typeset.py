@@ -52,6 +52,6 @@ def set_by_latex(body: str, folder: Path) -> Pages:
 
 
 def _ran(command: Sequence[str], folder: Path) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=120)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=300)
     assert done.returncode == 0, done.stdout[-3000:]
     return done.stdout

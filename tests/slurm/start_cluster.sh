@@ -47,9 +47,9 @@ END
 slurmctld -c
 slurmd -N n1
 slurmd -N n2
-for _ in $(seq 60); do
+for _ in $(seq 600); do
   [ "$(sinfo --noheader --Node --states=idle 2>/dev/null | wc -l)" = 2 ] && exit 0
   sleep 0.5
 done
-echo "the nodes are not idle after 30 s; see $state/log" >&2
+echo "the nodes are not idle after 5 min; see $state/log" >&2
 exit 1

@@ -41,7 +41,7 @@ def test_a_program_that_is_not_there_is_one_message(monkeypatch):
 
 def test_one_that_never_answers_is_one_message(played, monkeypatch):
     monkeypatch.setattr(slurm, "SECONDS", 0.2)
-    played(scontrol="exec sleep 5")
+    played(scontrol="exec sleep 600")
     with pytest.raises(KdxError, match="no answer within"):
         slurm.largest_array()
 

@@ -186,7 +186,7 @@ def test_others_write_the_source_meanwhile(full: Database, address, other):
     with subprocess.Popen([sys.executable, "-c", CLAIM, address], stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None and writer.stdout.readline() == b"open\n"
         copy(address, other)
-        assert writer.wait(60) == 0
+        assert writer.wait(300) == 0
     with full.read() as connection:
         assert connection.scalar(select(run.c.owner).where(run.c.id == 3)) == "another"
     with open_database(other, write=False) as new:

@@ -15,13 +15,14 @@ from kdx.store.records import RunState
 
 
 def test_a_claim_takes_the_run_and_numbers_the_attempt(database: Database, sweep_id: int):
-    assert leases.claim(database, 1, "me", 60) == 1
+    before = time.time()
+    assert leases.claim(database, 1, "me", 3600) == 1
     claimed = record(database)
     assert (claimed.state, claimed.owner, claimed.attempt) == (RunState.RUNNING, "me", 1)
-    assert claimed.lease_left == pytest.approx(60, abs=5)
+    assert 3000 < claimed.lease_left <= 3600
     (attempt,) = reading.attempts(database, 1)
     assert (attempt.number, attempt.owner, attempt.ended, attempt.outcome) == (1, "me", None, None)
-    assert attempt.started == pytest.approx(time.time(), abs=5)
+    assert before - 0.01 < attempt.started < time.time() + 0.01
 
 
 def test_a_claimed_run_is_not_to_be_had(database: Database, sweep_id: int):
@@ -54,19 +55,22 @@ def test_an_interrupted_run_is_to_be_had(database: Database, sweep_id: int):
 
 def test_a_run_whose_lease_lapsed_is_to_be_had(database: Database, sweep_id: int):
     start(database)
+    before = time.time()
     lapse(database, seconds=1000)
-    assert record(database).lease_left == pytest.approx(-1000, abs=5)
+    after = time.time()
+    assert record(database).lease_left < -999
     assert leases.claim(database, 1, "you", 60) == 2
     lost, now = reading.attempts(database, 1)
     assert (lost.outcome, now.outcome) == ("lost", None)
     # It is held to have ended with its lease, not when somebody came by.
-    assert lost.ended == pytest.approx(time.time() - 1000, abs=5)
+    assert before - 1000.01 < lost.ended < after - 999.99
 
 
 def test_a_run_of_a_dead_owner_is_to_be_had_at_once(database: Database, sweep_id: int):
     start(database)
+    before = time.time()
     assert leases.claim(database, 1, "you", 60, dead_owners=["him", "me"]) == 2
-    assert reading.attempts(database, 1)[0].ended == pytest.approx(time.time(), abs=5)
+    assert before - 0.01 < reading.attempts(database, 1)[0].ended < time.time() + 0.01
 
 
 def test_a_death_that_its_sweep_did_not_live_to_see_is_no_stall(database: Database, sweep_id: int):

@@ -1,7 +1,6 @@
 import hashlib
 import math
 import struct
-import time
 import zlib
 from collections import Counter
 from dataclasses import replace
@@ -108,9 +107,7 @@ def test_statements_of_a_registration_do_not_grow_with_the_plan(database: Databa
         recording.register(database, plan_of(2, 1, "small"), {})
     large = plan_of(100, 100, "large")
     with statements() as many:
-        begun = time.process_time()
         recording.register(database, large, {})
-        assert time.process_time() - begun < 3
     assert len(many) == len(few) <= 11
     assert len(reading.runs(database, 2)) == 10_000
 

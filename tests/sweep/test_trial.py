@@ -51,7 +51,7 @@ def test_a_part_that_ends_the_process_is_told(own_kernel):
 
 def test_a_trial_that_cannot_be_interrupted_ends_all_the_same(own_kernel, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(own_kernel / "stuck"))
-    (own_kernel / "stuck").write_text("#!/bin/sh\nexec sleep 60\n")
+    (own_kernel / "stuck").write_text("#!/bin/sh\nexec sleep 600\n")
     (own_kernel / "stuck").chmod(0o755)
     monkeypatch.setattr("kdx.sweep.trial.IMPORTING", 0)
     with pytest.raises(KdxError, match="does not come to an end"):

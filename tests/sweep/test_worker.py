@@ -6,12 +6,12 @@ import json
 import os
 import socket
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from clock import Clock
 
 from kdx.errors import ChangedError, DatabaseError, KdxError, StorageError
 from kdx.grid.identity import canonical
@@ -376,15 +376,14 @@ class Kept:
         self.written.append((list(rows), step))
 
 
-def test_rows_wait_a_second_at_most_and_are_written_before_a_checkpoint(channels, monkeypatch):
-    now = 100.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
+def test_rows_wait_a_second_at_most_and_are_written_before_a_checkpoint(channels):
+    clock = Clock()
     kept = Kept()
-    recorder = worker.DatabaseRecorder(kept, 1, channels[0])
+    recorder = worker.DatabaseRecorder(kept, 1, channels[0], clock)
     recorder.metric("a", 1, 1.0)
     recorder.progress(1, 1.0)
     assert kept.written == []
-    now += worker.FLUSH_EVERY
+    clock.now += worker.FLUSH_EVERY
     recorder.progress(2, 1.0)
     assert kept.written == [([("a", 1, 1.0)], 2)]
     recorder.metric("a", 3, 0.5)
@@ -393,43 +392,40 @@ def test_rows_wait_a_second_at_most_and_are_written_before_a_checkpoint(channels
     assert recorder.step == 3
 
 
-def test_rows_are_written_more_rarely_where_writing_takes_long(channels, monkeypatch):
-    now = 100.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
+def test_rows_are_written_more_rarely_where_writing_takes_long(channels):
+    clock = Clock()
 
     class Slow(Kept):
         def record(self, rows, step) -> None:
-            nonlocal now
-            now += 0.1
+            clock.now += 0.095
             super().record(rows, step)
 
     kept = Slow()
-    recorder = worker.DatabaseRecorder(kept, 1, channels[0])
+    recorder = worker.DatabaseRecorder(kept, 1, channels[0], clock)
     for step in range(1, 61):
-        now += 1.0
+        clock.now += 1.0
         recorder.metric("a", step, 1.0)
         recorder.progress(step, 1.0)
     assert [step for _, step in kept.written] == [1, 11, 21, 31, 41, 51]
     assert sum(len(rows) for rows, _ in kept.written) == 51, "those of the last steps wait"
 
 
-def test_progress_is_told_now_and_then_and_never_waited_for(channels, monkeypatch):
+def test_progress_is_told_now_and_then_and_never_waited_for(channels):
     here, there = channels
-    now = 100.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    recorder = worker.DatabaseRecorder(Kept(), 5, here)
+    clock = Clock()
+    recorder = worker.DatabaseRecorder(Kept(), 5, here, clock)
     recorder.progress(1, 1.0)
     for step in range(2, 4):
-        now += PROGRESS_EVERY
+        clock.now += PROGRESS_EVERY
         recorder.progress(step, 0.5)
     received = [json.loads(there.recv(1000)) for _ in range(2)]
     assert received == [{"event": "progress", "run": 5, "step": step, "loss": 0.5} for step in (2, 3)]
     # Nobody reads; then nobody is there. Training goes on.
     for step in range(4, 3000):
-        now += PROGRESS_EVERY
+        clock.now += PROGRESS_EVERY
         recorder.progress(step, 0.5)
     there.close()
-    now += PROGRESS_EVERY
+    clock.now += PROGRESS_EVERY
     recorder.progress(3000, 0.5)
     assert recorder.step == 3000
 
@@ -444,10 +440,9 @@ def test_a_note_is_told_at_once_and_kept_in_the_log(channels, capsys):
     assert capsys.readouterr().err == "goes on from step 5, not 7: …\nnobody listens\n"
 
 
-def test_signs_of_life_are_told_now_and_then(channels, monkeypatch):
+def test_signs_of_life_are_told_now_and_then(channels):
     moments = iter([0.0, 0.0, 0.1, 5.0])
-    monkeypatch.setattr(time, "monotonic", lambda: next(moments))
-    recorder = worker.DatabaseRecorder(None, 3, channels[0])
+    recorder = worker.DatabaseRecorder(None, 3, channels[0], lambda: next(moments))
     recorder.alive()
     recorder.alive()
     assert receive(channels[1]) == {"event": "alive", "run": 3}

@@ -10,11 +10,14 @@ from kdx.grid.identity import canonical
 from kdx.grid.load import load_grid
 from kdx.own_parts.registry import texts_of
 
+ENDLESS = "import signal; signal.alarm(1)\n        while True:\n            pass\n        "
+"""It has no end; of its time, a second is left."""
 
-def tried(folder, within: int = 20) -> dict:
+
+def tried(folder) -> dict:
     specs = [cell.spec for cell in load_grid(folder / "grid.yaml").cells]
     parts = [text for spec in specs for text in texts_of(spec.parts)]
-    asked = {"parts": parts, "cells": [canonical(spec) for spec in specs], "within": within}
+    asked = {"parts": parts, "cells": [canonical(spec) for spec in specs], "within": 120}
     done = subprocess.run(
         [sys.executable, "-m", "kdx.training.trial"], input=json.dumps(asked), capture_output=True, text=True
     )
@@ -35,7 +38,12 @@ def test_a_part_that_works_has_no_fault_whatever_it_prints(own_kernel):
     [
         ("return 1 / (1 +", "return (1 +", None, None),
         ("return 1 / (1 +", "return absent / (1 +", 18, "NameError: name 'absent' is not defined"),
-        ("return 1 / (1 +", "while True:\n            pass\n        return 1 / (1 +", 19, "does not come to an end"),
+        (
+            "return 1 / (1 +",
+            f"{ENDLESS}return 1 / (1 +",
+            20,
+            "does not come to an end",
+        ),
         ('gives = "weight"', "", None, "its class says that it gives a logarithm, and weight gives numbers"),
         ('"""Kernels of one\'s own."""', "raise SystemExit(1)", 1, "SystemExit"),
         ("return 1 /", "return query.mean(-1) /", None, "fails: "),
@@ -45,7 +53,7 @@ def test_a_fault_is_told_at_its_line(own_kernel, old, new, line, problem):
     file = own_kernel / "my_kernels.py"
     assert old in file.read_text()
     file.write_text(file.read_text().replace(old, new))
-    fault = tried(own_kernel, within=3)
+    fault = tried(own_kernel)
     if problem is None:
         assert fault == {}
     else:
@@ -120,7 +128,7 @@ def own_text_task(tmp_path, own_parts, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("base", TEXT_TASKS)
 def test_a_task_on_text_that_works_has_no_fault(own_text_task, base):
-    assert tried(own_text_task(base), within=60) == {}
+    assert tried(own_text_task(base)) == {}
 
 
 @pytest.mark.slow
@@ -140,7 +148,7 @@ def test_a_task_on_text_that_works_has_no_fault(own_text_task, base):
     ],
 )
 def test_a_task_on_text_is_rehearsed(own_text_task, base, body, line, problem):
-    fault = tried(own_text_task(base, body), within=60)
+    fault = tried(own_text_task(base, body))
     assert problem in fault["problem"]
     assert line is None or fault["place"] == ["texts/__init__.py", line, 1]
 

@@ -3,7 +3,6 @@
 import json
 import random
 import shutil
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from postgresql_server import port_that_is_free
 
 from kdx.cli.running import copy_to_dashboard
 from kdx.errors import KdxError
@@ -108,13 +108,11 @@ def test_tables_of_another_optuna_are_one_message_and_end_no_search(searched, ca
 @pytest.mark.skipif(not PROGRAM.exists() and not shutil.which("optuna-dashboard"), reason="no optuna-dashboard here")
 def test_the_real_dashboard_shows_the_studies(searched):
     path, _, _ = searched
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = port_that_is_free()
     program = str(PROGRAM) if PROGRAM.exists() else "optuna-dashboard"
     with subprocess.Popen([program, f"sqlite:///{path}", "--port", str(port)], stderr=subprocess.DEVNULL) as server:
         try:
-            for _ in range(120):
+            for _ in range(600):
                 try:
                     with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/studies") as answer:
                         shown = json.load(answer)

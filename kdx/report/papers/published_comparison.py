@@ -203,7 +203,7 @@ def _scale(specs: Sequence[ResolvedSpec], cells: Sequence[Cell]) -> str:
         (
             each([spec.corpus for spec in specs]) + (f" (first {each(sorted(lines))} training lines)" if lines else ""),
             f"d {each([spec.value('model.width') for spec in specs])}",
-            f"{each(layers)} layers",
+            f"{each(layers)} layer{'' if {*layers} == {1} else 's'}",
             f"{each([spec.value('training.steps') for spec in specs])} steps",
             f"n = {each(ended)} seed{'' if ended == [1] else 's'}",
         )

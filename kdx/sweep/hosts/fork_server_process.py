@@ -24,7 +24,7 @@ from kdx.errors import ServerError
 from kdx.sweep.messages import STOPPED, Work, receive, send, trouble, work_of
 
 GRACE = 8.0  # seconds for workers to reach a safe point once the sweep is gone
-FORK_WITHIN = 5.0  # seconds that the system has to give a process
+FORK_TRIES, FORK_PAUSE = 25, 0.2  # while the system gives no process; seconds
 # Options of mallopt(3): M_MMAP_MAX, so that large tensors come from the heap too; M_TRIM_THRESHOLD, M_TOP_PAD in bytes.
 MALLOC = {-4: 0, -1: 2**31 - 1, -2: 2**26}
 IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -108,15 +108,12 @@ def _execute(message: dict[str, Any], channel: socket.socket, children: dict[int
 
 def _fork(channel: socket.socket, children: dict[int, int]) -> int:
     """Forks like os.fork, and retries for a while if the system has no process to give."""
-    deadline = time.monotonic() + FORK_WITHIN
-    while True:
-        try:
+    for _ in range(FORK_TRIES):
+        with contextlib.suppress(OSError):
             return os.fork()
-        except OSError:
-            if time.monotonic() >= deadline:
-                raise
-            _reap(channel, children)  # an ended process counts until it is reaped
-            time.sleep(0.2)
+        _reap(channel, children)  # an ended process counts until it is reaped
+        time.sleep(FORK_PAUSE)
+    return os.fork()
 
 
 def _become_worker(work: Work, channel: socket.socket, worker: Any, server: int) -> NoReturn:

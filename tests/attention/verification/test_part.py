@@ -22,6 +22,7 @@ def test_a_right_kernel_holds(own_kernel):
     assert missed(own_kernel, RIGHT) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "proposition"),
     [
@@ -107,6 +108,7 @@ def missed_by(folder, axis: str, source: str) -> set[str]:
     return {one.proposition for one in findings_of(axis, "mine.py:Mine", "cpu") if not one.holds}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("axis", "source"),
     [
@@ -121,6 +123,7 @@ def test_a_right_scheme_or_filter_holds(tmp_path, own_parts, axis, source):
     assert missed_by(tmp_path, axis, source) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "proposition"),
     [
@@ -179,6 +182,7 @@ class Mine(ValueFunction):
         missed_by(tmp_path, "value", source)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("axis", "word"),
     [

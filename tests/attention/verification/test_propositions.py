@@ -14,6 +14,7 @@ from kdx.attention.verification.rounding import ROUNDINGS
 from kdx.errors import KdxError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.long] if "long rows" in name else []) for name in PROPOSITIONS]
 )

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import pytest
 
-PATIENCE = 60.0  # seconds
+PATIENCE = 300.0  # seconds
 _KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), " ": (32, " ")}
 
 

@@ -6,11 +6,11 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 
 import pytest
 from postgresql_server import PostgresqlServer, pooler, port_that_is_free
 from stored import refusal
+from waiting import GIVE_UP, wait_until
 
 from kdx.errors import DatabaseError
 from kdx.store.backends import backend_of
@@ -104,11 +104,9 @@ def test_no_rights(postgresql_server: PostgresqlServer, nowhere: str, address: s
 
 def test_too_many_connections(postgresql_server: PostgresqlServer, users, monkeypatch):
     monkeypatch.setattr("kdx.store.database.BUSY_SECONDS", 0.2)
-    began = time.monotonic()
     said = refusal(postgresql_server.address("postgres", f"limited:{SECRET}"))
     assert f"the server 127.0.0.1:{postgresql_server.port} has no connection left" in said
     assert "PgBouncer" in said
-    assert time.monotonic() - began < 5
 
 
 @pytest.mark.long
@@ -132,6 +130,7 @@ def test_another_encoding_is_refused(postgresql_server: PostgresqlServer, encodi
 
 def test_a_patient_process_waits_for_a_server_that_starts_again(postgresql_server: PostgresqlServer, address: str):
     with open_database(address, write=True) as database:
+        database.patience = GIVE_UP
         postgresql_server.stop()
         starter = threading.Timer(0.5, postgresql_server.start)
         starter.start()
@@ -155,7 +154,7 @@ def test_a_server_that_stays_away_is_told_once_patience_ends(postgresql_server: 
             postgresql_server.start()
 
 
-def test_a_wait_for_a_lock_can_be_broken_off(address: str, database):
+def test_a_wait_for_a_lock_can_be_broken_off(address: str, database, connected):
     code = f"""
         from kdx.store.database import open_database
         database = open_database({address!r}, write=True, patient=True)
@@ -167,9 +166,10 @@ def test_a_wait_for_a_lock_can_be_broken_off(address: str, database):
         waiting = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE)
         # Opening writes as well, so the lock is taken afterwards.
         assert waiting.stdout is not None and waiting.stdout.readline() == b"waits\n"
-        with holder.write():
-            time.sleep(0.5)
+        waits = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        with holder.write(), connected() as other:
+            wait_until(lambda: waiting.poll() is not None or other.execute(waits).fetchone() != (0,))
             if waiting.poll() is None:
                 os.kill(waiting.pid, signal.SIGINT)
-                assert waiting.wait(20) == -signal.SIGINT or waiting.returncode == 130
+                assert waiting.wait(300) == -signal.SIGINT or waiting.returncode == 130
     waiting.stdout.close()

@@ -4,9 +4,9 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 
 import pytest
+from waiting import wait_until
 
 from kdx.errors import KdxError
 from kdx.store.query import query
@@ -87,13 +87,8 @@ def test_an_endless_query_ends_by_ctrl_c(address: str, connected):
         def busy() -> int:
             return connection.execute(asks, [connection.info.backend_pid]).fetchone()[0]
 
-        deadline = time.monotonic() + 30
-        while not busy() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert busy()
+        wait_until(busy)
         asking.send_signal(signal.SIGINT)
-        assert asking.wait(30) in (-signal.SIGINT, 130, 1)
-        while busy() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not busy()
+        assert asking.wait(300) in (-signal.SIGINT, 130, 1)
+        wait_until(lambda: not busy())
     asking.stdout.close()

@@ -98,8 +98,8 @@ def test_text_that_is_no_utf_8_comes_out_all_the_same(filled):
 def test_control_c_ends_a_question_that_would_never_end(filled):
     # Whoever starts the tests in the background may have them ignore it.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         query(filled, "WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM a) SELECT count(*) FROM a")
     signal.signal(signal.SIGINT, before)
 

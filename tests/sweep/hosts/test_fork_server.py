@@ -2,11 +2,13 @@
 
 import errno
 import os
+import select
 import signal
 import sys
 import time
 
 import pytest
+from waiting import GIVE_UP
 
 from kdx.errors import ServerEndedError, ServerError
 from kdx.sweep.hosts import fork_server
@@ -30,14 +32,14 @@ def claimed(tmp_path):
 
 @pytest.mark.slow
 def test_a_run_is_started_and_told_of_to_its_end_and_no_process_is_left(host, claimed):
-    assert host.start(claimed, 30.0)
+    assert host.start(claimed, GIVE_UP)
     process = host._process
-    received = [host.listen(60.0), host.listen(60.0)]
+    received = [host.listen(GIVE_UP), host.listen(GIVE_UP)]
     assert [(message["event"], message["run"]) for message in received] == [("trouble", 7), ("exit", 7)]
     assert received[1]["code"] == STOPPED
     host.signal(signal.SIGTERM, 7)  # nobody hears it
-    assert host.start(claimed, 30.0) and host._process is process
-    host._end_process(10.0)
+    assert host.start(claimed, GIVE_UP) and host._process is process
+    host._end_process(GIVE_UP)
     assert process.poll() == 0
 
 
@@ -45,19 +47,17 @@ def test_a_run_is_started_and_told_of_to_its_end_and_no_process_is_left(host, cl
 def test_a_file_where_kdx_is_started_runs_in_the_place_of_no_module(host, claimed, tmp_path, monkeypatch):
     (tmp_path / "json.py").write_text("raise SystemExit('not asked for')")
     monkeypatch.chdir(tmp_path)
-    assert host.start(claimed, 30.0) and host.listen(60.0)["event"] == "trouble"
+    assert host.start(claimed, GIVE_UP) and host.listen(GIVE_UP)["event"] == "trouble"
 
 
 def test_it_waits_as_long_as_it_is_told_or_until_it_is_woken(host):
     begun = time.monotonic()
     assert host.listen(0.2) is None
-    assert 0.2 <= time.monotonic() - begun < 5
+    assert time.monotonic() - begun >= 0.2
     host.wake()
     host.wake()
-    begun = time.monotonic()
-    assert host.listen(60.0) is None
-    assert time.monotonic() - begun < 5
-    assert host.listen(0.0) is None  # woken twice before it listened is woken once
+    assert host.listen(GIVE_UP) is None
+    assert not select.select([host._wake], [], [], 0.0)[0], "woken twice before it listened is woken once"
 
 
 def test_a_handler_that_wakes_it_never_waits(host):
@@ -86,13 +86,13 @@ def test_a_process_that_ends_is_told_and_started_again(host, claimed, tmp_path, 
     with monkeypatch.context() as patch:
         patch.setattr(fork_server.sys, "executable", str(dies))
         with pytest.raises(HostLost) as lost:
-            host.start(claimed, 30.0)
-            host.listen(30.0)
+            host.start(claimed, GIVE_UP)
+            host.listen(GIVE_UP)
     assert lost.value.problem == problem
     assert lost.value.of_a_run == problem.replace("workers are", "it was")
     assert type(lost.value.final) is (final or type(None))
-    assert sys.executable and host.start(claimed, 30.0)
-    assert host.listen(60.0)["event"] == "trouble"
+    assert sys.executable and host.start(claimed, GIVE_UP)
+    assert host.listen(GIVE_UP)["event"] == "trouble"
 
 
 def test_a_process_that_cannot_be_started_is_told(host, claimed, monkeypatch):
@@ -101,5 +101,5 @@ def test_a_process_that_cannot_be_started_is_told(host, claimed, monkeypatch):
 
     monkeypatch.setattr(fork_server.subprocess, "Popen", refused)
     with pytest.raises(HostLost, match="could not be started: Resource temporarily unavailable") as lost:
-        host.start(claimed, 30.0)
+        host.start(claimed, GIVE_UP)
     assert isinstance(lost.value.final, ServerError)

@@ -5,12 +5,11 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from grids import LONG
+from waiting import GIVE_UP, wait_until
 
 from kdx.grid.identity import canonical
 from kdx.grid.load import load_grid
@@ -26,13 +25,6 @@ from kdx.sweep.messages import ClaimedRun, receive, send, start
 def database(tmp_path):
     with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
         yield opened
-
-
-def wait_until(true: Callable[[], object], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
 
 
 def children(pid: int) -> list[int]:
@@ -72,7 +64,8 @@ def claimed_runs(database: Database) -> list[ClaimedRun]:
 @pytest.mark.slow
 def test_a_server_tells_how_workers_end_and_ends_with_its_sweep(database, data_home):
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    command = [sys.executable, "-m", "kdx.sweep.hosts.fork_server_process", str(there.fileno())]
+    program = f"from kdx.sweep.hosts import fork_server_process as server; server.GRACE = {GIVE_UP}; server.main(%d)"
+    command = [sys.executable, "-c", program % there.fileno()]
     process = subprocess.Popen(command, pass_fds=[there.fileno()], start_new_session=True, stderr=subprocess.PIPE)
     there.close()
     killed, stopped = claimed_runs(database)
@@ -98,7 +91,7 @@ def test_a_server_tells_how_workers_end_and_ends_with_its_sweep(database, data_h
     wait_until(lambda: reading.load_sweep(database).runs[1].progress_step)
     (worker,) = children(process.pid)
     here.close()
-    assert process.wait(15) == 0
+    assert process.wait(300) == 0
     assert not Path(f"/proc/{worker}").exists()
     run = reading.load_sweep(database).runs[1]
     assert run.state is RunState.INTERRUPTED and run.progress_step > 0
