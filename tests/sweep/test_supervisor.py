@@ -274,6 +274,7 @@ class PlayedHost:
 
     def listen(self, seconds):
         until = self.clock() + seconds
+        assert until < 10_000.0, "the sweep has no end"
         while not self.said and self.works and (run := min(self.works, key=lambda run: self.works[run][0])):
             due, work = self.works[run]
             if due > until:
