@@ -84,6 +84,7 @@ def test_who_goes_on_names_where_the_source_is(elsewhere, trained):
     assert "runs the code of kernel" in said and "1 completed" in said
 
 
+@pytest.mark.slow
 def test_a_model_is_loaded_with_its_source_alone(trained, own_parts):
     with pytest.raises(KdxError, match="whose code this command would run"):
         load_run(trained / "runs.db", 1)

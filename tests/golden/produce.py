@@ -38,9 +38,9 @@ FAMILIES = ("kernel", "position", "value", "filter", "normaliser", "encoding", "
 
 QUICKSTART = {
     "seeds": 2,
-    "training.steps": 20,
+    "training.steps": 10,
     "training.warmup": 5,
-    "training.validate_every": 10,
+    "training.validate_every": 5,
 }
 SHOWN_IN_FULL = ("quickstart", "tsai2019/table1", "shaw2018/table3", "extrapolation/mini", "spaces/graph")
 """Grids of which the first cell's settings are written out."""

@@ -172,6 +172,7 @@ def shipped() -> dict[str, CellSpec]:
 SHIPPED = shipped()
 
 
+@pytest.mark.slow
 @torch.no_grad()
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_beam_translates_every_shipped_cell(name):

@@ -43,6 +43,7 @@ a_cell = st.tuples(st.sampled_from([OLD, NEW, "rbf"]), st.integers(0, 1), st.sam
 a_run = st.tuples(a_cell, st.integers(0, 1), st.integers(0, 2), st.sampled_from(RunState), st.booleans())
 
 
+@pytest.mark.slow
 @given(
     st.lists(a_run, max_size=12, unique_by=place),
     st.lists(

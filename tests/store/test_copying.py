@@ -148,6 +148,7 @@ def test_what_was_written_otherwise_is_not_kept(full: Database, address, other, 
         assert not any(rows for name, rows in contents(new).items() if name != "identity")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 1.0])
 def test_a_copy_that_is_killed_is_none_and_is_begun_again(full: Database, address, other, share, in_processes):
     def copy_until():

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import json
 import os
+import signal
 import socket
 import threading
 from dataclasses import replace
@@ -67,6 +68,15 @@ def claim(database: Database, folder: Path) -> ClaimedRun:
         run.seed,
         str(folder / "files"),
     )
+
+
+@pytest.fixture(autouse=True)
+def signals():
+    """Gives signals back to the tests: a worker takes them."""
+    taken = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    yield
+    for number, handler in taken.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

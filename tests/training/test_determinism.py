@@ -248,6 +248,7 @@ def without_autocast(monkeypatch):
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: False)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_autocast")
 @pytest.mark.parametrize("choices", [*attentions()], ids=named)
 def test_no_attention_asks_a_gpu_for_what_repeats_otherwise(choices):

@@ -90,6 +90,7 @@ def test_a_run_measures_what_its_task_is_told_by_and_says_what_it_means(arm, who
     assert any(name.startswith("valid/entropy/") for name, _ in done.rows)
 
 
+@pytest.mark.slow
 @every_arm
 @pytest.mark.parametrize("step", [1, 5, STEPS - 1])
 def test_a_resumed_run_ends_as_if_it_had_never_been_broken(arm, step, whole, home, tmp_path):

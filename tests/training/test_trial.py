@@ -170,6 +170,7 @@ def test_a_part_that_changes_torch_is_refused(own_kernel, before, problem):
     assert problem in fault["problem"] and fault["place"][:2] == ["my_kernels.py", 13]
 
 
+@pytest.mark.slow
 def test_a_filter_and_a_scheme_are_held_to_their_interfaces(own_kernel):
     (own_kernel / "mine.py").write_text(
         "from kdx.attention.interfaces import FilterFunction, PositionScheme\n\n\n"

@@ -110,6 +110,7 @@ def test_any_scores_are_written_in_every_format_of_a_text_and_only_finite_ones_a
         assert told == found.score or (told is not None and isnan(told) and isnan(found.score or 0.0))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 @settings(deadline=None, max_examples=8)
 @any_scores

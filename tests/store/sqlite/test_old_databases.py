@@ -33,6 +33,8 @@ from kdx.tune.dashboard import Dashboard
 from kdx.tune.known_trial import KnownTrial
 from kdx.vocabulary import Direction
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def scripts() -> ScriptDirectory:
