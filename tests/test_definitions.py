@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from each import each
 
 from kdx.attention.families import FAMILIES
 from kdx.attention.kernels import KERNELS
@@ -14,12 +15,18 @@ from kdx.grid.fields import CellFields
 from kdx.own_parts.part import OwnPart
 from kdx.tasks import TASKS
 
-WORDS = [pytest.param(family, word, id=f"{family.axis} {word}") for family in (*FAMILIES, TASKS) for word in family]
-PARTS = [one for one in WORDS if one.values[0] is not TASKS]
+WORDS = [(family, word) for family in (*FAMILIES, TASKS) for word in family]
+PARTS = [one for one in WORDS if one[0] is not TASKS]
 
 
-@pytest.mark.parametrize(("family", "word"), WORDS)
-def test_what_is_told_of_a_word_is_what_its_class_says(family, word):
+def place(asked):
+    family, word = asked
+    return f"{family.axis} {word}"
+
+
+@each("asked", WORDS, told=place)
+def test_what_is_told_of_a_word_is_what_its_class_says(asked):
+    family, word = asked
     known, found = family.definition(word), family[word]
     assert known.word == word
     assert known.title and known.title == found.__doc__.partition("\n")[0].removesuffix(".")
@@ -29,8 +36,9 @@ def test_what_is_told_of_a_word_is_what_its_class_says(family, word):
     assert all(one.title for one in known.options)
 
 
-@pytest.mark.parametrize(("family", "word"), PARTS)
-def test_every_part_of_an_attention_has_a_formula_and_its_options_are_keys_of_a_cell(family, word):
+@each("asked", PARTS, told=place)
+def test_every_part_of_an_attention_has_a_formula_and_its_options_are_keys_of_a_cell(asked):
+    family, word = asked
     known: Definition = family.definition(word)
     assert known.formula
     assert set(known.takes) <= CellFields.model_fields.keys()

@@ -4,14 +4,14 @@ import inspect
 import re
 from enum import Enum, StrEnum
 
-import pytest
+from each import each
 
 from kdx import vocabulary
 
 VOCABULARY = [kind for _, kind in inspect.getmembers(vocabulary, inspect.isclass) if kind not in (Enum, StrEnum)]
 
 
-@pytest.mark.parametrize("kind", VOCABULARY, ids=lambda kind: kind.__name__)
+@each("kind", VOCABULARY, told=lambda kind: kind.__name__)
 def test_a_choice_is_a_lower_case_word_named_as_it_is_written(kind):
     assert issubclass(kind, StrEnum) and kind.__doc__
     for member in kind:

@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 import torch
+from each import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -371,7 +372,7 @@ def test_a_kernel_of_ones_own_is_one_class(kernel: type[KernelFunction]) -> None
 
 @pytest.mark.usefixtures("form")
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("filter", FILTERS)
+@each("filter", FILTERS)
 def test_a_scheme_of_ones_own_is_one_class(kernel: str, filter: str) -> None:
     positions = (Distance, "product")
     module = attention((kernel, Symmetry.ASYMMETRIC, positions, "without-position", filter))

@@ -4,6 +4,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from each import each
 from grids import TINY
 from hypothesis import given
 from hypothesis import strategies as st
@@ -142,8 +143,8 @@ none is named; set once for all, they would guard nothing."""
 
 def commands(command, name="kdx"):
     yield name, command
-    for inner, each in getattr(command, "commands", {}).items():
-        yield from commands(each, f"{name} {inner}")
+    for inner, below in getattr(command, "commands", {}).items():
+        yield from commands(below, f"{name} {inner}")
 
 
 def test_the_options_that_act_are_options():
@@ -153,18 +154,20 @@ def test_the_options_that_act_are_options():
     assert {*(word for _, word in words), *map(" ".join, words)} >= ACTS
 
 
-@pytest.mark.parametrize(
-    ("name", "command", "option"),
+@each(
+    "asked",
     [
-        pytest.param(name, command, option, id=f"{name} {option.opts[0]}")
+        (name, command, option)
         for name, command in commands(get_command(app))
         for option in command.params
         if option.opts[0].startswith("--")
         and not getattr(option, "hidden", False)
         and option.name not in ("help", "version", "install_completion", "show_completion")
     ],
+    told=lambda asked: f"{asked[0]} {asked[2].opts[0]}",
 )
-def test_every_option_but_those_that_act_can_be_set_in_the_environment_and_says_so(name, command, option):
+def test_every_option_but_those_that_act_can_be_set_in_the_environment_and_says_so(asked):
+    name, command, option = asked
     assert option.help
     if ACTS & {option.opts[0], f"{name} {option.opts[0]}"}:
         assert option.envvar is None

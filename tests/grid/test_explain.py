@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from each import each
 from jsonschema import Draft202012Validator
 
 from kdx.attention.families import FAMILIES
@@ -111,7 +112,7 @@ def test_every_key_is_listed_once_with_a_description():
 WORDS = [*(word for family in FAMILIES for word in family), *BUILT_IN.addresses, *TASKS]
 
 
-@pytest.mark.parametrize("name", [*dict.fromkeys([*EXAMPLES, *keys(), *WORDS, "none", "filter", "data"])])
+@each("name", [*dict.fromkeys([*EXAMPLES, *keys(), *WORDS, "none", "filter", "data"])])
 def test_every_explanation_has_an_example_that_is_a_grid(name, tmp_path):
     for one in explain(name):
         assert is_grid(one.example, tmp_path), one.example

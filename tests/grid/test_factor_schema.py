@@ -1,6 +1,7 @@
 """Every factor has a schema, which knows its words, its options and its limits."""
 
 import pytest
+from each import each
 from jsonschema import Draft202012Validator
 
 from kdx.data.corpora import BUILT_IN
@@ -8,7 +9,7 @@ from kdx.grid.cell_selector import default_word, factors
 from kdx.grid.factor_schema import factor_schema, keys
 
 
-@pytest.mark.parametrize("key", keys())
+@each("key", keys())
 def test_a_default_is_allowed(key):
     schema = factor_schema(key)
     Draft202012Validator.check_schema(schema)
@@ -24,7 +25,7 @@ def test_a_default_is_that_of_a_cell():
     assert str(schema["default"]) == default_word("training.steps")
 
 
-@pytest.mark.parametrize("corpus", [*BUILT_IN.addresses, "my-own.text", "my.py:Corpus"])
+@each("corpus", [*BUILT_IN.addresses, "my-own.text", "my.py:Corpus"])
 def test_a_corpus_is_built_in_stored_or_of_a_file(corpus):
     assert Draft202012Validator(factor_schema("data.corpus")).is_valid(corpus)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -105,7 +106,7 @@ def test_a_kernel_has_its_title_formula_and_source():
     assert rbf["description"].split("\n\n")[1:] == ["k(q, k) = exp(-|q - k|² / T√D)", "Tsai et al. 2019, Table 2"]
 
 
-@pytest.mark.parametrize("grid", names())
+@each("grid", names())
 def test_every_shipped_grid_is_valid(grid):
     assert wrong_at(plain(grid)) == set()
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from each import each
 
 from kdx.attention.distances import DistanceTable
 from kdx.data.corpora import BUILT_IN, FAMILIES
@@ -31,7 +32,7 @@ def test_every_shipped_grid_is_found_by_name():
         assert shipped.find(name).is_file()
 
 
-@pytest.mark.parametrize("name", shipped.names())
+@each("name", shipped.names())
 def test_a_shipped_grid_opens_with_its_number_of_runs_and_the_command(name):
     head = head_of(name)
     runs = re.search(r"(\d+) runs?\b", head)
@@ -50,7 +51,7 @@ def head_of(name: str) -> str:
     return "".join(line for line in shipped.find(name).open() if line.startswith("#"))
 
 
-@pytest.mark.parametrize("name", shipped.names())
+@each("name", shipped.names())
 def test_a_shipped_grid_opens_with_how_its_text_is_prepared(name):
     together = {part: family for family, parts in FAMILIES.items() for part in parts}
     named = {cell.spec.data.corpus for cell in load_grid(name).cells}
@@ -282,7 +283,7 @@ def test_the_cells_of_shaw_et_al_and_the_controlled_ones_are_shared_too():
         assert halves[task, "rbf"] == kernels[task, "rbf", ASYMMETRIC]
 
 
-@pytest.mark.parametrize("name", TWINS)
+@each("name", TWINS)
 def test_a_twin_extends_its_table_and_overrides_presets_seeds_and_sizes_only(name):
     faults: list[KdxError] = []
     twin = read(shipped.find(name), faults).plain()
@@ -305,7 +306,7 @@ def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
         yield path, value
 
 
-@pytest.mark.parametrize("name", [name for name in TWINS if name.startswith(("tsai2019", "controlled", "modern"))])
+@each("name", [name for name in TWINS if name.startswith(("tsai2019", "controlled", "modern"))])
 def test_a_twin_has_the_choices_of_its_table(name):
     assert ids(name).keys() == ids(name.rpartition("-")[0]).keys()
     assert load_grid(name).tables == load_grid(name.rpartition("-")[0]).tables

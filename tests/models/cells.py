@@ -30,9 +30,12 @@ POSITIONS = {
     "product, learned": {"position": "product", "encoding": "learned"},
     "input, learned": {"position": "direct-sum", "encoding": "learned"},
 }
+OF_A_KERNEL = {
+    f"{symmetry}, {name}": {"symmetry": symmetry, **positions}
+    for symmetry, (name, positions) in product(Symmetry, POSITIONS.items())
+}
 EVERY = {
-    f"{kernel}, {symmetry}, {name}": {"kernel": kernel, "symmetry": symmetry, **positions}
-    for kernel, symmetry, (name, positions) in product(KERNELS, Symmetry, POSITIONS.items())
+    f"{kernel}, {name}": {"kernel": kernel, **axes} for kernel, (name, axes) in product(KERNELS, OF_A_KERNEL.items())
 }
 
 

@@ -2,11 +2,13 @@
 
 import pytest
 import torch
-from cells import EVERY, POSITIONS, VOCABULARY, WIDTH, cell, count, language, layer_size, tokens
+from cells import EVERY, OF_A_KERNEL, POSITIONS, VOCABULARY, WIDTH, cell, count, language, layer_size, tokens
+from each import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
+from kdx.attention.kernels import KERNELS
 from kdx.grid import shipped
 from kdx.grid.load import load_grid
 from kdx.models.language import LanguageModel
@@ -15,9 +17,10 @@ from kdx.models.language import LanguageModel
 EXACT = {"rtol": 0.0, "atol": 1e-12}
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_every_combination_has_finite_loss_and_gradients_everywhere(name):
-    model = LanguageModel(cell("prediction", **EVERY[name]), VOCABULARY)
+@pytest.mark.parametrize("kernel", KERNELS)
+@each("name", OF_A_KERNEL)
+def test_every_combination_has_finite_loss_and_gradients_everywhere(kernel, name):
+    model = LanguageModel(cell("prediction", kernel=kernel, **OF_A_KERNEL[name]), VOCABULARY)
     text = tokens(2, 9)
     loss = functional.cross_entropy(model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
     loss.backward()

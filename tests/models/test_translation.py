@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from cells import EVERY, SMALL, VOCABULARY, WIDTH, cell, count, layer_size, padded, tokens, translation
+from cells import EVERY, OF_A_KERNEL, SMALL, VOCABULARY, WIDTH, cell, count, layer_size, padded, tokens, translation
+from each import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from searches import reference
@@ -27,9 +28,10 @@ def seen(batch: Tensor) -> tuple[Tensor, Tensor]:
     return batch, batch == PADDING
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_every_combination_has_finite_loss_and_gradients_everywhere(name):
-    model = TranslationModel(cell("translation", **EVERY[name]), VOCABULARY)
+@pytest.mark.parametrize("kernel", KERNELS)
+@each("name", OF_A_KERNEL)
+def test_every_combination_has_finite_loss_and_gradients_everywhere(kernel, name):
+    model = TranslationModel(cell("translation", kernel=kernel, **OF_A_KERNEL[name]), VOCABULARY)
     source = padded([tokens(6), tokens(3, seed=1)])
     target = tokens(2, 6, seed=2)
     logits = model(*source, target[:, :-1])

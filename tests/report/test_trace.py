@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from each import each
 from sweeps import cell, run, scored, sweep
 
 from kdx.errors import KdxError
@@ -104,7 +105,7 @@ def test_a_place_without_a_number_has_its_runs_too(table):
     assert (traced.cell.value, traced.runs[0].record.state, list(origins(traced))) == (None, RunState.FAILED, [])
 
 
-@pytest.mark.parametrize("name", [name for name in names() if not name.startswith("presets/")])
+@each("name", [name for name in names() if not name.startswith("presets/")])
 def test_the_grid_of_one_cell_makes_the_very_same_cell(name, tmp_path: Path):
     """Of every shipped grid, each cell's trace is a grid whose only cell has the same hash."""
     plan = load_grid(name)

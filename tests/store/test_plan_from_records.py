@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from each import each
 
 from kdx import definitions
 from kdx.errors import KdxError
@@ -42,7 +43,7 @@ def again(database: Database, plan) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", shipped.names())
+@each("name", shipped.names())
 def test_a_shipped_grid_comes_back_as_it_was_planned(database, name):
     plan = load_grid(name)
     if not plan.searched:

@@ -2,9 +2,11 @@ import json
 import math
 import struct
 import time
+from collections import defaultdict
 from dataclasses import replace
 
 import pytest
+from each import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, insert, select, update
@@ -29,7 +31,7 @@ from kdx.store.records import FINAL, RunState
 from kdx.store.schema import VIEWS, attempt, bits_of, cell, invalidation, metadata, metric, now, run, value_of
 
 
-@pytest.mark.parametrize("table", metadata.sorted_tables, ids=lambda table: table.name)
+@each("table", metadata.sorted_tables, told=lambda table: table.name)
 def test_every_table_and_column_says_what_it_holds(table):
     assert table.comment
     assert [column.name for column in table.c if not column.comment] == []
@@ -226,14 +228,30 @@ def test_what_is_planned_no_more_leaves_the_views_for_that_of_former_runs(databa
     assert sorted(now + left) == sorted(before)
 
 
-@pytest.mark.parametrize("name", names())
-def test_views_show_every_field_of_a_cell_and_label_it_as_a_report_does(database: Database, name: str):
+def as_if_won(plan: Plan) -> Plan:
+    """As if each cell of a search had won as it stands."""
+    return replace(plan, cells=tuple(replace(cell, won=True) for cell in plan.cells)) if plan.searched else plan
+
+
+@pytest.fixture
+def shipped(database: Database) -> dict[str, tuple[Plan, list[tuple], set[str]]]:
+    """Every shipped grid in one database: its plan, what the view of cells shows of it, and the labels of its runs."""
+    plans = {name: as_if_won(load_grid(name)) for name in names()}
+    for plan in plans.values():
+        register(database, plan, {"tables": []})
+    columns = "sweep, spec, labels, clip, memory, learning_rate, corpus"
+    shown, of_runs = defaultdict(list), defaultdict(set)
+    for sweep, *row in of_view(database, f"SELECT {columns} FROM cells ORDER BY sweep, ordinal"):
+        shown[sweep].append(tuple(row))
+    for sweep, labels in of_view(database, "SELECT sweep, labels FROM runs"):
+        of_runs[sweep].add(labels)
+    return {name: (plan, shown[plan.name], of_runs[plan.name]) for name, plan in plans.items()}
+
+
+@each("name", names())
+def test_views_show_every_field_of_a_cell_and_label_it_as_a_report_does(shipped, name: str):
     """Also the fields at a value that its hash leaves out; numbers are numbers, and null where a cell has none."""
-    plan = load_grid(name)
-    if plan.searched:  # as if each cell had won as it stands
-        plan = replace(plan, cells=tuple(replace(cell, won=True) for cell in plan.cells))
-    register(database, plan, {"tables": []})
-    rows = of_view(database, "SELECT spec, labels, clip, memory, learning_rate, corpus FROM cells ORDER BY ordinal")
+    plan, rows, of_runs = shipped[name]
     for planned, (spec, labels, clip, memory, learning_rate, corpus) in zip(plan.cells, rows, strict=True):
         whole = planned.spec.model_dump(mode="json", by_alias=True)
         assert json.loads(spec) == whole
@@ -249,8 +267,7 @@ def test_views_show_every_field_of_a_cell_and_label_it_as_a_report_does(database
         assert {axis: word(axis, value) for axis, value in recorded.items()} == {
             axis: factor_value(planned.labels, ResolvedSpec(whole), axis) for axis in planned.labels
         }
-    shown = of_view(database, "SELECT ordinal, labels FROM cells")
-    assert {labels for _, labels in shown} == {labels for (labels,) in of_view(database, "SELECT labels FROM runs")}
+    assert {labels for _, labels, *_ in rows} == of_runs
 
 
 def test_a_label_has_the_value_of_its_field_and_of_any_other_axis_the_word(database: Database):

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from each import each
 from sqlalchemy import create_engine, inspect
 from sqlalchemy.exc import IntegrityError
 
@@ -164,7 +165,7 @@ def test_the_neutral_values_of_the_migrations_are_those_of_a_cell(completed: Cal
     assert resolved(text) == completed(text)
 
 
-@pytest.mark.parametrize("name", names())
+@each("name", names())
 def test_cells_of_before_are_completed_as_they_would_be_registered(
     completed: Callable[[str], dict[str, Any]], name: str
 ):
