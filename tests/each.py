@@ -1,4 +1,4 @@
-"""One rule that is asked of each of many things, as one case; those that break it are told together."""
+"""One rule checked on each of many things, as one test case whose failure names every offender."""
 
 import traceback
 from collections.abc import Callable, Iterable
@@ -10,19 +10,23 @@ import pytest
 
 
 def each(name: str, things: Iterable[Any], told: Callable[[Any], str] = str) -> Callable[[Callable], Callable]:
-    """Gives a test its parameter `name` as `pytest.mark.parametrize` does, but all in one case, fixtures and all.
+    """Parametrise a test like `pytest.mark.parametrize`, but as a single case.
 
-    For what is cheap to ask, where a case of its own would take longer than the question. A failure tells of every
-    thing that is at fault what is wrong; `told` is what a thing is called there.
+    For cheap checks, where pytest's own cost of a case is larger. A failure has the traceback of each offender.
+
+    Args:
+        name: the parameter of the test.
+        things: its values.
+        told: the name of a value in the failure.
     """
     things = list(things)
 
     def decorated(test: Callable) -> Callable:
-        kept = [one for one in signature(test).parameters.values() if one.name != name]
+        fixtures_alone = [parameter for parameter in signature(test).parameters.values() if parameter.name != name]
 
         @wraps(test)
         def of_all(**fixtures: Any) -> None:
-            assert things, f"no {name} to ask it of"
+            assert things, f"no {name} to check"
             faults = {}
             for thing in things:
                 try:
@@ -32,11 +36,13 @@ def each(name: str, things: Iterable[Any], told: Callable[[Any], str] = str) -> 
                     of_test = fault.__traceback__ and fault.__traceback__.tb_next
                     faults[told(thing)] = "".join(traceback.format_exception(type(fault), fault, of_test))
             if faults:
-                head = f"{len(faults)} of {len(things)} are at fault: {', '.join(faults)}"
-                pytest.fail("\n".join([head, *(f"\n{one}:\n{what}" for one, what in faults.items())]), pytrace=False)
+                head = f"{len(faults)} of {len(things)} fail: {', '.join(faults)}"
+                pytest.fail(
+                    "\n".join([head, *(f"\n{thing}:\n{fault}" for thing, fault in faults.items())]), pytrace=False
+                )
 
         of_all.__signature__ = signature(test).replace(
-            parameters=[one.replace(kind=Parameter.KEYWORD_ONLY) for one in kept]
+            parameters=[parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in fixtures_alone]
         )
         return of_all
 
