@@ -93,15 +93,17 @@ def test_the_readme_leads_to_every_room():
 TRUST = (DOCS / "understand" / "trust.md").read_text(encoding="utf-8")
 
 
-def promise_tests(text: str) -> list[tuple[str, str]]:
-    """(file, function) of each test that a document names."""
-    return re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text)
+def promise_tests(text: str) -> dict[str, tuple[Path, str]]:
+    """Label → file and function of the test to which it leads: `[7]: ../../tests/grid/test_source.py "test_it"`."""
+    found = re.findall(r'^\[(\d+)\]: (\S+/tests/[\w/]+\.py) "(\w+)"$', text, re.MULTILINE)
+    assert len({label for label, _, _ in found}) == len(found)
+    return {label: ((DOCS / "understand" / file).resolve(), function) for label, file, function in found}
 
 
 def test_the_tests_that_hold_promises_exist():
     missing = []
-    for file, function in promise_tests(TRUST):
-        tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    for file, function in promise_tests(TRUST).values():
+        tree = ast.parse(file.read_text(encoding="utf-8"))
         if function not in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}:
             missing.append(f"{file}::{function}")
     assert missing == []
@@ -109,9 +111,10 @@ def test_the_tests_that_hold_promises_exist():
 
 def test_every_promise_names_its_test():
     promised = TRUST.partition("\n## ")[2].partition("\n## What kdx does not promise")[0]
-    promises = re.findall(r"^- .*", promised, re.MULTILINE)
+    promises = {promise: re.findall(r"\[(\d+)\]", promise) for promise in re.findall(r"^- .*", promised, re.MULTILINE)}
     assert len(promises) > 15
-    assert [promise for promise in promises if not promise_tests(promise)] == []
+    assert [promise for promise, labels in promises.items() if not labels] == []
+    assert {label for labels in promises.values() for label in labels} == promise_tests(TRUST).keys()
 
 
 def words_of(annotation: Any) -> set[str]:
