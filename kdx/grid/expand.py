@@ -189,7 +189,7 @@ class SubGrid:
 
 
 def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> list[PlannedCell]:
-    """Every cell; each fault goes to `faults` once.
+    """Every cell; each fault goes to `faults` once, unless it is there already.
 
     Two choices that give the same cell are both kept: they share its id and its runs.
 
@@ -197,7 +197,7 @@ def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> list[Plann
         Faults: so many cells are wrong, even if in the same places, that the others are not checked.
     """
     cells: list[PlannedCell] = []
-    seen: set[str] = set()
+    seen = {str(fault) for fault in faults}
     found = 0
     for sub_grid in sub_grids:
         axes = [name for dimension in sub_grid.dimensions for name in dimension.names]

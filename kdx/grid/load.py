@@ -60,6 +60,7 @@ def load_grid(
     # Now that the options of custom components are known.
     _, of_cells = set_values(given, faults)
     check_keys(root, (*GRID, *settings()), faults)
+    faults.extend(_empty_sections(root))
     chosen, seed_rule = (tuple(seeds), None) if seeds is not None else read_seeds(root.value.get("seeds"), faults)
     parts = [replace(part, on_top=of_cells) for part in sub_grids(root, faults)]
     runs = sum(part.size for part in parts) * len(chosen)
@@ -149,6 +150,14 @@ def _short_of_peak(cells: Sequence[PlannedCell]) -> Iterator[str]:
             f"the learning rate never reaches its peak{where}: it ends at {100 * worst.steps // worst.warmup}%,"
             f" as training.steps is {worst.steps} and training.warmup {worst.warmup}"
         )
+
+
+def _empty_sections(root: Node) -> Iterator[KdxError]:
+    """Sections without a value, also where each task or choice has its own: the schema refuses them there, too."""
+    for key in ("data", "model", "training", "evaluation"):
+        node = root.value.get(key)
+        if node is not None and node.value is None and not node.replaces:
+            yield KdxError(f"`null` as {key}", place=node.place, allowed="a mapping")
 
 
 def _without_effect(cells: Sequence[PlannedCell], path: Path) -> Iterator[KdxError]:

@@ -433,3 +433,12 @@ def test_a_setting_that_only_some_trials_use_has_an_effect(tmp_path, setting, se
         f"tune: {{parameters: {{{searched}}}, sampler: grid, trials: 2}}\n"
     )
     assert load_grid(str(grid)).searched
+
+
+@pytest.mark.parametrize("section", ["data", "model", "training"])
+def test_an_empty_section_is_refused_also_where_every_task_has_its_own(tmp_path, section):
+    text = (Path(__file__).parents[2] / "experiments" / "quickstart.yaml").read_text()
+    (tmp_path / "grid.yaml").write_text(f"{text}{section}:\n")
+    with pytest.raises(Faults) as caught:
+        load_grid(tmp_path / "grid.yaml")
+    assert [(fault.problem, fault.allowed) for fault in caught.value.faults] == [(f"`null` as {section}", "a mapping")]
