@@ -116,8 +116,12 @@ def test_a_cancelled_job_is_not_queued_again(tmp_path, played):
     folder = played(scontrol="")
     job = started(tmp_path, ("  kill -0", "touch woken"))
     begun(tmp_path)
-    job.send_signal(signal.SIGTERM)
-    wait_until((tmp_path / "woken").exists)
+
+    def is_woken() -> bool:
+        job.send_signal(signal.SIGTERM)  # again, since the job may not have waited for its worker yet
+        return (tmp_path / "woken").exists()
+
+    wait_until(is_woken)
     subprocess.run(["pkill", "-USR1", "-P", str(job.pid)], check=True)
     wait_until(lambda: "here" in begun(tmp_path))
     assert "asked" not in begun(tmp_path), "the job waits, and asks the worker no second time"
