@@ -4,7 +4,6 @@ from functools import cache
 from pathlib import Path
 
 from kdx.errors import Faults, KdxError, did_you_mean
-from kdx.grid.former_keys import former_factors, under_todays_keys
 from kdx.grid.settings import settings_of
 from kdx.grid.shipped import find, names
 from kdx.grid.source import LARGEST_FILE, Node, read
@@ -13,21 +12,17 @@ MOST_FILES = 20
 """Grids that extend each other."""
 
 
-def extended(
-    path: Path, faults: list[KdxError], texts: dict[Path, str] | None = None, notes: list[str] | None = None
-) -> Node:
+def extended(path: Path, faults: list[KdxError], texts: dict[Path, str] | None = None) -> Node:
     """The file over those that it extends: mappings merge key by key, anything else replaces.
 
     Args:
         texts: takes the text of each of these files, the grid's first.
-        notes: takes lines on keys that have other names now.
     """
     nodes: list[Node] = []
     seen: set[Path] = set()
     left = LARGEST_FILE
     while True:
         node = read(path, faults, most=left, texts=texts)
-        node = under_todays_keys(node, former_factors(), [] if notes is None else notes, faults)
         left -= path.stat().st_size
         nodes.append(node)
         seen.add(path.resolve())

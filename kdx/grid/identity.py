@@ -2,22 +2,20 @@
 
 Every field is hashed, whether the grid wrote it or a default filled it, so a changed default never reuses an old
 result in silence. A field that is added later declares the value under which kdx does what it did before the field
-existed (`Neutral`); while it holds that value it is left out of the hash, so a new parameter invalidates nothing. A
-field whose key is another one now is hashed under its first key (`Formerly`).
+existed (`Neutral`); while it holds that value it is left out of the hash, so a new parameter invalidates nothing.
 The seed is not part of a cell; a run is (cell, seed, generation). Code, data and environment are recorded beside a
 run, not in its identity: they mark a result stale.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
 from functools import cache
 from typing import Any, get_args
 
 from pydantic import BaseModel
-from pydantic_core import PydanticCustomError, to_json
+from pydantic_core import to_json
 
-from kdx.grid.sections import Neutral, WithOptions, former_keys, in_todays_keys
+from kdx.grid.sections import Neutral, WithOptions
 from kdx.grid.spec import CellSpec
 from kdx.grid.words import options_in
 
@@ -26,7 +24,7 @@ _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=T
 
 def canonical(spec: BaseModel) -> str:
     """The cell as JSON with sorted keys and no blanks; equal cells give equal text."""
-    return _encode(_under_first_keys(spec, set_in(spec)))
+    return _encode(set_in(spec))
 
 
 def resolved(text: str) -> dict[str, Any]:
@@ -39,7 +37,7 @@ def resolved(text: str) -> dict[str, Any]:
 
 
 def set_in(spec: BaseModel) -> dict[str, Any]:
-    """What a grid has to say for this cell: every field, by the key of today, that is not at its neutral value."""
+    """What a grid has to say for this cell: every field that is not at its neutral value."""
     return _without_neutral(spec, spec.model_dump(mode="json", by_alias=True))
 
 
@@ -61,18 +59,6 @@ def _without_neutral(model: BaseModel, plain: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _under_first_keys(model: BaseModel, plain: dict[str, Any]) -> dict[str, Any]:
-    """What `set_in` gave, by the keys under which fields were hashed first."""
-    formerly = former_keys(type(model))
-    for name, key, _, may_be_section in _marked(type(model)):
-        value = getattr(model, name)
-        if may_be_section and isinstance(value, BaseModel) and key in plain:
-            plain[key] = _under_first_keys(value, plain[key])
-    if not formerly:
-        return plain
-    return {formerly[key][0] if key in formerly else key: value for key, value in plain.items()}
-
-
 @cache
 def _marked(model: type[BaseModel]) -> tuple[tuple[str, str, tuple[Any, ...], bool], ...]:
     """Name, key, neutral values and whether it may hold a section, of each field of which that matters."""
@@ -87,22 +73,14 @@ def _marked(model: type[BaseModel]) -> tuple[tuple[str, str, tuple[Any, ...], bo
 def _whole(plain: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     """`plain` with the neutral value of each missing field; known fields come in the order of the model."""
     found = {}
-    todays = _todays(plain, model)
     for key, section, neutral, plain_neutral in _fields(model):
-        if key in todays:
-            value = todays[key]
+        if key in plain:
+            value = plain[key]
             found[key] = _whole(value, section) if section and isinstance(value, dict) else value
         elif neutral:
             # Each cell has a list and a mapping of its own.
             found[key] = json.loads(neutral) if isinstance(plain_neutral, list | dict) else plain_neutral
-    return found | {key: value for key, value in todays.items() if key not in found}
-
-
-def _todays(plain: dict[str, Any], model: type[BaseModel]) -> Mapping[str, Any]:
-    try:
-        return in_todays_keys(model, plain)
-    except PydanticCustomError:  # another kdx wrote both, so that they mean something else there
-        return plain
+    return found | {key: value for key, value in plain.items() if key not in found}
 
 
 @cache

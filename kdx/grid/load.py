@@ -52,8 +52,7 @@ def load_grid(
     faults = FaultList()
     of_grid, of_cells = set_values(given, FaultList())
     texts: dict[Path, str] = {}
-    notes: list[str] = []
-    root = extended(path, faults, texts, notes).overlaid(of_grid)
+    root = extended(path, faults, texts).overlaid(of_grid)
     if faults_of_parts := find_parts(root if of_cells is None else root.overlaid(of_cells), GRID):
         # What depends on them would be told as unknown.
         raise by_place([*faults, *faults_of_parts])
@@ -92,7 +91,6 @@ def load_grid(
         check_evaluations(evaluations, cells, faults)
     faults.extend(_without_effect(cells, path))
     faults.extend(_not_taken(cells, path))
-    notes.extend(_short_of_peak(cells))
     plan = Plan(
         _name(root, path, faults),
         tuple(cells),
@@ -103,7 +101,7 @@ def load_grid(
         file=str(path.resolve()),
         evaluations=tuple(evaluations),
         seed_rule=seed_rule,
-        notes=tuple(notes),
+        notes=tuple(_short_of_peak(cells)),
         sources={os.path.relpath(file, path.parent): text for file, text in texts.items()},
     )
     tables = read_tables(root, lambda: labelled_cells(plan), faults)

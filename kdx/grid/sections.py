@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 from math import inf
 from typing import Annotated, Any, Self
@@ -83,21 +82,6 @@ class Neutral:
     value: Any
 
 
-@dataclass(frozen=True, init=False)
-class Formerly:
-    """Annotates a field that had other keys before, the first one first.
-
-    The hash of a cell goes on under the first of them, so that no id changes. Grids, checkpoints and databases are read
-    with any of them; whatever is shown or written anew has the key of today. The views of the database read
-    `cell.resolved`, so that a migration has to write that anew.
-    """
-
-    keys: tuple[str, ...]
-
-    def __init__(self, *keys: str) -> None:
-        object.__setattr__(self, "keys", keys)
-
-
 class OneOf:
     """Annotates a word that must be one of these; the message is that of an enum."""
 
@@ -124,42 +108,10 @@ class OneOf:
         raise PydanticCustomError("enum", "{expected}", {"expected": ", ".join(f"'{word}'" for word in self.words)})
 
 
-@cache
-def former_keys(model: type[BaseModel]) -> Mapping[str, tuple[str, ...]]:
-    """Key of today → the keys that the field had before, the first one first; fields without any are left out."""
-    found = {}
-    for name, info in model.model_fields.items():
-        if keys := tuple(key for mark in info.metadata if isinstance(mark, Formerly) for key in mark.keys):
-            found[info.alias or name] = keys
-    return found
-
-
-def in_todays_keys(model: type[BaseModel], given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Values by the keys that fields have today.
-
-    Raises:
-        PydanticCustomError: a field is there under two keys.
-    """
-    if not (formerly := former_keys(model)):
-        return given
-    today = {former: key for key, formers in formerly.items() for former in formers}
-    found: dict[str, Any] = {}
-    for key, value in given.items():
-        if (new := today.get(key, key)) in found:
-            raise refuse(new, f"{new} is there twice, once under a former key", hint="keep one of them")
-        found[new] = value
-    return found
-
-
 class Section(BaseModel):
     """Strict and frozen: no unknown key, no coercion of words or booleans, no NaN."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _under_todays_keys(cls, given: Any) -> Any:
-        return in_todays_keys(cls, given) if isinstance(given, dict) else given
 
     def settle(self, **values: Any) -> None:
         """Give fields the values that rules find for them; only while the cell is being made."""

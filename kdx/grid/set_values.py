@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from kdx.errors import KdxError, Place, shortened
 from kdx.grid.cell_selector import factors
-from kdx.grid.former_keys import former_factors
 from kdx.grid.grid_keys import GRID
 from kdx.grid.settings import at_path, settings
 from kdx.grid.source import Node, read_value
@@ -30,7 +29,6 @@ def set_values(given: Sequence[str], faults: list[KdxError]) -> tuple[Node, Node
         node = read_value(value, place, faults)
         if node is None:
             continue
-        key = former_factors().get(key, key)
         first, *rest = key.split(".")
         known = factors() if first in settings() else (*factors(), *_OF_A_GRID)
         if first in _OF_A_GRID:

@@ -16,7 +16,6 @@ from kdx.data.evaluated import evaluated_corpus
 from kdx.data.reading import longest_context
 from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.spec import CellSpec
-from kdx.models.former_names import todays_names
 from kdx.seed_sources import SourceSeeds
 from kdx.tasks import TASKS
 from kdx.training.determinism import fix_arithmetic
@@ -71,7 +70,7 @@ class Evaluator:
         warnings.filterwarnings("ignore", module=r"pytorch_lightning|lightning_fabric")
         fix_arithmetic(spec.training)
         self._spec, self._seed, self._corpus, self._home = spec, seed, corpus, home
-        self._weights = todays_names(weights)
+        self._weights = weights
         self._models: dict[int, nn.Module] = {}
         self._trainer = evaluator_of(spec.training, DuringTest(SourceSeeds.of(seed).dropout, stop, alive))
         code = evaluation_code_of(spec)

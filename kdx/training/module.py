@@ -15,7 +15,6 @@ from kdx.data.documents import Documents
 from kdx.data.vocabulary import Vocabulary
 from kdx.definitions import options_of
 from kdx.grid.spec import CellSpec
-from kdx.models.former_names import todays_names
 from kdx.training.compiled import compiled, compiler_failures, compiles
 from kdx.training.documents import ByDocument, DocumentSums
 from kdx.training.entropy import measured
@@ -137,9 +136,6 @@ class TaskModule(lightning.LightningModule):
         optimizer = optimiser_of(self.model, training)
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate_factor(training, step))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        checkpoint["state_dict"] = todays_names(checkpoint["state_dict"])
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         # Lightning's own clipping refuses a fused optimiser in bf16, though only fp16 would scale the gradients.

@@ -16,7 +16,6 @@ from kdx.data.corpus import load_corpus
 from kdx.data.reading import data_facts
 from kdx.grid.identity import cell_id
 from kdx.grid.spec import CellSpec
-from kdx.models.former_names import todays_names
 from kdx.run_options import RunOptions
 from kdx.seed_sources import SourceSeeds
 from kdx.tasks import TASKS
@@ -180,10 +179,10 @@ def train(
 
 def _mean(files: CheckpointFiles, names: list[str]) -> dict[str, Tensor]:
     """Of the weights in these files, summed in float64 in their order; of one file, its own bits."""
-    first = todays_names(files.weights(names[0]))
+    first = files.weights(names[0])
     total = {name: tensor.double() for name, tensor in first.items()}
     for more in names[1:]:
-        for name, tensor in todays_names(files.weights(more)).items():
+        for name, tensor in files.weights(more).items():
             total[name] += tensor
     return {name: (tensor / len(names)).to(first[name].dtype) for name, tensor in total.items()}
 

@@ -14,7 +14,6 @@ from kdx.data.prepared import how_to_prepare
 from kdx.data.vocabulary import UNKNOWN_WORD
 from kdx.errors import KdxError, shortened
 from kdx.grid.spec import CellSpec
-from kdx.models.former_names import todays_names
 from kdx.tasks import TASKS
 from kdx.training.attention_weights import watched
 from kdx.training.checkpoint import unpacked
@@ -171,7 +170,7 @@ def model_of(spec: CellSpec, weights: bytes, place: Path) -> nn.Module:
         KdxError: it holds no weights, or those of a model that has other parameters than this code builds.
     """
     try:
-        state = todays_names(unpacked(weights))
+        state = unpacked(weights)
     except ValueError as error:
         raise KdxError(
             "this file holds no weights that kdx wrote, and nothing in it was run",
