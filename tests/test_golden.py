@@ -129,10 +129,15 @@ def _coarse(name: str) -> bool:
     return ("=" in name or "entropy" in name) and not any(counted in name for counted in COUNTED)
 
 
-RUNS = [(name, run) for name in ("quickstart", "tasks", "resume") for run in stored(f"{name}.json")]
+SWEEPS = ["quickstart", *(pytest.param(name, marks=pytest.mark.slow) for name in ("tasks", "resume"))]
+RUNS = [
+    pytest.param(name, run, id=f"{name}: {run}", marks=[] if name == "quickstart" else pytest.mark.slow)
+    for name in ("quickstart", "tasks", "resume")
+    for run in stored(f"{name}.json")
+]
 
 
-@pytest.mark.parametrize(("sweep", "run"), RUNS, ids=[f"{name}: {run}" for name, run in RUNS])
+@pytest.mark.parametrize(("sweep", "run"), RUNS)
 def test_numbers_and_weights(made: Made, sweep: str, run: str) -> None:
     expected, actual = stored(f"{sweep}.json")[run], _recorded(made.runs(sweep)[run])
     if made.same_bits(sweep):
@@ -143,7 +148,7 @@ def test_numbers_and_weights(made: Made, sweep: str, run: str) -> None:
         check_roughly(expected, actual)
 
 
-@pytest.mark.parametrize("sweep", ["quickstart", "tasks", "resume"])
+@pytest.mark.parametrize("sweep", SWEEPS)
 def test_the_runs_of_a_sweep(made: Made, sweep: str) -> None:
     check(list(stored(f"{sweep}.json")), list(made.runs(sweep)))
 
@@ -164,6 +169,7 @@ def test_tables_of_quickstart(made: Made, suffix: str) -> None:
     check(stored(name), as_stored(name, produce.report(made.database("quickstart"), suffix)))
 
 
+@pytest.mark.slow
 def test_table_of_all_tasks(made: Made) -> None:
     only_with_the_same_bits(made, "tasks")
     check(stored("tasks-report.txt"), produce.report(made.database("tasks"), "txt"))
@@ -192,10 +198,12 @@ def test_complete_settings_of_some_cells() -> None:
     check(stored("settings.json"), _recorded(produce.first_settings()))
 
 
+@pytest.mark.slow
 def test_a_finished_sweep_has_nothing_left_to_do(made: Made) -> None:
     check(["skip"] * len(stored("tasks.json")), produce.actions(produce.FOLDER / "tasks.yaml", made.database("tasks")))
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_runs_end_with_the_same_bits(made: Made) -> None:
     whole = made.runs("resume")
     database, (interrupted, killed) = produce.break_and_resume(made.folder)
