@@ -19,6 +19,7 @@ from tests.benchmarks import (
     looking,
     overhead,
     peers,
+    planning,
     report,
     run_cost,
     scale,
@@ -44,6 +45,7 @@ ONE_RUN_AN_APPROACH = (
 # Part → its module, and what makes it small.
 SMALL: dict[str, tuple[ModuleType, dict[str, Any]]] = {
     "startup": (startup, {"ROUNDS": 1}),
+    "planning": (planning, {"ROUNDS": 1, "LIMIT": 100.0}),
     "run_cost": (run_cost, {"RUNS": 2}),
     "attention": (
         attention,

@@ -14,6 +14,7 @@ from tests.benchmarks import (
     looking,
     overhead,
     peers,
+    planning,
     report,
     run_cost,
     scale,
@@ -25,6 +26,7 @@ from tests.benchmarks import (
 
 PARTS = {
     "startup": startup.measure,
+    "planning": planning.measure,
     "run_cost": run_cost.measure,
     "attention": attention.measure,
     "peers": peers.measure,
