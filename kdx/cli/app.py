@@ -1,53 +1,125 @@
-"""The `kdx` command, assembled from one file for each subcommand."""
+"""The `kdx` command and the table of its commands, one file each."""
 
 import gc as collector
 import os
 import sys
-from typing import Annotated, NoReturn
+from typing import Annotated, ClassVar, NoReturn
 
 import typer
 
-from kdx.cli import (
-    cancel,
-    check,
-    claims,
-    completion,
-    data,
-    db,
-    diff,
-    doctor,
-    evaluate,
-    explain,
-    export,
-    gc,
-    init,
-    invalidate,
-    logs,
-    note,
-    plan,
-    query,
-    rename,
-    report,
-    resume,
-    retry,
-    rm,
-    schema,
-    show,
-    status,
-    sweep,
-    trace,
-    tune,
-    verify,
-    worker,
-)
+from kdx.cli import completion
 from kdx.cli.console import error, prepare_streams
-from kdx.cli.group import CommandGroup
+from kdx.cli.group import LazyGroup, Verb
 from kdx.errors import KdxError, of_the_machine
 from kdx.version import VERSION
 
+RUN, LOOK, KEEP, EXTEND = "Run", "Look", "Keep", "Extend"
+"""Panels of the help, by what a user is doing."""
+
+
+class Kdx(LazyGroup):
+    """The commands of kdx, in the order of the help."""
+
+    verbs: ClassVar = {
+        "init": Verb("kdx.cli.init:init", "Copy the shipped experiments into a folder.", RUN),
+        "plan": Verb("kdx.cli.plan:plan", "Say what `kdx sweep` would do, with the reasons and the cost.", RUN),
+        "sweep": Verb("kdx.cli.sweep:sweep", "Train what a grid asks for and the database does not have yet.", RUN),
+        "tune": Verb("kdx.cli.tune:tune", "Search the parameters under `tune:` of a grid, and train no winner.", RUN),
+        "resume": Verb("kdx.cli.resume:resume", "Resume unfinished runs, each from its last checkpoint.", RUN),
+        "worker": Verb("kdx.cli.worker:worker", "Do the work of a database, beside any number of other workers.", RUN),
+        "evaluate": Verb(
+            "kdx.cli.evaluate:evaluate",
+            "Make the evaluations that completed runs do not have yet, from the weights that they kept.",
+            RUN,
+        ),
+        "retry": Verb(
+            "kdx.cli.retry:retry",
+            "Do runs again that failed, that lost their weights, or whose code has changed.",
+            RUN,
+        ),
+        "cancel": Verb("kdx.cli.cancel:cancel", "Cancel runs that are not over, on any machine.", RUN),
+        "status": Verb(
+            "kdx.cli.status:status",
+            "Show how far sweeps are, which processes work on them, and how long they will take.",
+            LOOK,
+        ),
+        "show": Verb(
+            "kdx.cli.show:show",
+            "Show what a run, a cell or a sweep is: settings, attempts, scores, seeds, files, log, and where it ran.",
+            LOOK,
+        ),
+        "logs": Verb(
+            "kdx.cli.logs:logs",
+            "Write a run's log: its progress, warnings of libraries, and how attempts ended.",
+            LOOK,
+        ),
+        "diff": Verb(
+            "kdx.cli.diff:diff",
+            "Show how two runs, two cells or two sweeps differ, or a grid file and a sweep.",
+            LOOK,
+        ),
+        "report": Verb(
+            "kdx.cli.report:report",
+            "Show a sweep's tables: per cell, the test score of the best-validation seed, and the spread over seeds.",
+            LOOK,
+        ),
+        "claims": Verb(
+            "kdx.cli.claims:claims",
+            "Show what the runs say about a paper's claims: whether each of them holds, in each setting.",
+            LOOK,
+        ),
+        "check": Verb(
+            "kdx.cli.check:check",
+            "Compare the numbers, captions and notes in a file that kdx report wrote, or in a paper, with the "
+            "database.",
+            LOOK,
+        ),
+        "trace": Verb(
+            "kdx.cli.trace:trace",
+            "Show what is behind a number of a table: runs, seeds, settings, data, code, machine, and every attempt.",
+            LOOK,
+        ),
+        "query": Verb("kdx.cli.query:query", "Query the results database in SQL, read-only.", LOOK),
+        "export": Verb(
+            "kdx.cli.export:export",
+            "Write a sweep's cells, runs and curves to a new folder, on request with weights and translations.",
+            LOOK,
+        ),
+        "note": Verb("kdx.cli.note:note", "Write a note or tags on a sweep or a run; kdx status shows them.", KEEP),
+        "invalidate": Verb(
+            "kdx.cli.invalidate:invalidate", "Exclude finished runs from tables; the database keeps them.", KEEP
+        ),
+        "rename": Verb(
+            "kdx.cli.rename:rename", "Rename a sweep; its runs, plans, notes and files stay as they are.", KEEP
+        ),
+        "rm": Verb("kdx.cli.rm:rm", "Remove a sweep: its plan, the history of its plans, its notes.", KEEP),
+        "doctor": Verb("kdx.cli.doctor:doctor", "Check the database, the runs and all their files.", KEEP),
+        "gc": Verb("kdx.cli.gc:gc", "List the files of runs that can be removed, by rule, and by which command.", KEEP),
+        "db": Verb("kdx.cli.db:app", "Check, copy, join and upgrade results databases.", KEEP),
+        "verify": Verb(
+            "kdx.cli.verify:verify",
+            "Check both paths of every attention against theory, and against vectors from elsewhere.",
+            EXTEND,
+        ),
+        "explain": Verb(
+            "kdx.cli.explain:explain",
+            "Explain a key or a value of a grid: formula, source, options, an example.",
+            EXTEND,
+        ),
+        "schema": Verb(
+            "kdx.cli.schema:schema",
+            "Write the JSON Schema of a grid to stdout, with which an editor completes and checks one.",
+            EXTEND,
+        ),
+        "data": Verb(
+            "kdx.cli.data:app", "Prepare real text, list the corpora that a grid can name, and show one.", EXTEND
+        ),
+    }
+
+
 app = typer.Typer(
     name="kdx",
-    cls=CommandGroup,
+    cls=Kdx,
     help="Dissect attention: a grid in YAML becomes runs, runs become rows, rows become the paper's table.",
     epilog="First steps: kdx sweep quickstart, then kdx report.",
     no_args_is_help=True,
@@ -71,41 +143,6 @@ def _options(
     ] = False,
 ) -> None:
     pass
-
-
-RUN, LOOK, KEEP, EXTEND = "Run", "Look", "Keep", "Extend"
-"""Panels of the help, by what a user is doing."""
-
-app.command("init", rich_help_panel=RUN)(init.init)
-app.command("plan", rich_help_panel=RUN)(plan.plan)
-app.command("sweep", rich_help_panel=RUN)(sweep.sweep)
-app.command("tune", rich_help_panel=RUN)(tune.tune)
-app.command("resume", rich_help_panel=RUN)(resume.resume)
-app.command("worker", rich_help_panel=RUN)(worker.worker)
-app.command("evaluate", rich_help_panel=RUN)(evaluate.evaluate)
-app.command("retry", rich_help_panel=RUN)(retry.retry)
-app.command("cancel", rich_help_panel=RUN)(cancel.cancel)
-app.command("status", rich_help_panel=LOOK)(status.status)
-app.command("show", rich_help_panel=LOOK)(show.show)
-app.command("logs", rich_help_panel=LOOK)(logs.logs)
-app.command("diff", rich_help_panel=LOOK)(diff.diff)
-app.command("report", rich_help_panel=LOOK)(report.report)
-app.command("claims", rich_help_panel=LOOK)(claims.claims)
-app.command("check", rich_help_panel=LOOK)(check.check)
-app.command("trace", rich_help_panel=LOOK)(trace.trace)
-app.command("query", rich_help_panel=LOOK)(query.query)
-app.command("export", rich_help_panel=LOOK)(export.export)
-app.command("note", rich_help_panel=KEEP)(note.note)
-app.command("invalidate", rich_help_panel=KEEP)(invalidate.invalidate)
-app.command("rename", rich_help_panel=KEEP)(rename.rename)
-app.command("rm", rich_help_panel=KEEP)(rm.rm)
-app.command("doctor", rich_help_panel=KEEP)(doctor.doctor)
-app.command("gc", rich_help_panel=KEEP)(gc.gc)
-app.add_typer(db.app, name="db", rich_help_panel=KEEP)
-app.add_typer(data.app, name="data", rich_help_panel=EXTEND)
-app.command("verify", rich_help_panel=EXTEND)(verify.verify)
-app.command("explain", rich_help_panel=EXTEND)(explain.explain)
-app.command("schema", rich_help_panel=EXTEND)(schema.schema)
 
 
 def main() -> NoReturn:

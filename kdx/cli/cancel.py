@@ -30,7 +30,7 @@ def cancel(
     files_in: Files = None,
     json: Json = False,
 ) -> None:
-    """Cancel runs that are not over, also those that another kdx works at.
+    """Cancel runs that are not over, on any machine.
 
     The process of a run stops within moments and writes nothing more of
     it; the sweep goes on with its other runs. Checkpoints stay: kdx retry

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 
 def check(
-    file: Annotated[
-        Path, typer.Argument(envvar="KDX_CHECK", metavar="FILE", help="A .json, .md or .tex with tables of kdx report.")
-    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .json, .md or .tex with tables of kdx report.")],
     sweeps: Annotated[
         list[str] | None,
         typer.Argument(

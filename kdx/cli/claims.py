@@ -6,7 +6,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, out_parts, say
-from kdx.cli.options import DATABASE, Db, Files, Format, Json, TableFormat, in_database, whole_lines
+from kdx.cli.options import DATABASE, Db, Files, Format, Json, TableFormat, in_database
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,6 @@ def claims(
     paper: Annotated[
         str | None,
         typer.Argument(
-            envvar="KDX_CLAIMS",
             metavar="[PAPER|FILE]",
             help="A paper, such as tsai2019, or a file; every paper inside kdx if not said.",
         ),
@@ -28,8 +27,6 @@ def claims(
         typer.Option(
             "--sweep",
             autocompletion=completion.sweeps_and_grids,
-            envvar="KDX_SWEEP",
-            callback=whole_lines,
             help="Only runs of this sweep, by its name or its grid file, any number of times; of all if not said.",
         ),
     ] = None,

@@ -24,6 +24,7 @@ app = typer.Typer(
     help="Prepare real text, list the corpora that a grid can name, and show one.",
     epilog="Data lies in KDX_DATA, by default ~/.local/share/kdx.",
     no_args_is_help=True,
+    add_completion=False,
 )
 
 
@@ -40,7 +41,6 @@ def prepare(
         str | None,
         typer.Option(
             "--from",
-            envvar="KDX_FROM",
             metavar="PATH",
             help="A folder, .tar, .tar.gz, .tar.xz, .tar.bz2 or .zip, here or at an http(s) address;"
             " if not said, a known corpus is fetched from where it was published.",
@@ -50,7 +50,6 @@ def prepare(
         bool,
         typer.Option(
             "--tokenised",
-            envvar="KDX_TOKENISED",
             help="For translation: your text has its punctuation apart, so BLEU takes its words as they are."
             " Other tasks read the words between spaces either way.",
         ),

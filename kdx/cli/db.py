@@ -20,9 +20,10 @@ FOUND = 5
 
 app = typer.Typer(
     cls=CommandGroup,
-    help="Look after the results database: check it, copy it, join it with others, bring it up to date.",
+    help="Check, copy, join and upgrade results databases.",
     epilog="For the files of runs too: kdx doctor, kdx gc.",
     no_args_is_help=True,
+    add_completion=False,
 )
 
 

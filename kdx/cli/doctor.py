@@ -29,7 +29,7 @@ def doctor(
     fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended.")] = False,
     json: Json = False,
 ) -> None:
-    """Check the database, the runs and all their files, and say what is wrong.
+    """Check the database, the runs and all their files.
 
     With --fix, runs whose process is gone are given back to kdx resume,
     damaged files are set aside, and what killed processes left

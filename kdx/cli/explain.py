@@ -29,7 +29,7 @@ def explain(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Say what a key or a word of a grid means: formula, source, options, an example. Alone, list the keys.
+    """Explain a key or a value of a grid: formula, source, options, an example. Alone, list the keys.
 
     Example: kdx explain rbf
     """

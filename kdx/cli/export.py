@@ -35,26 +35,19 @@ def export(
             help="A sweep, or its grid file; the one planned last if not said.",
         ),
     ] = None,
-    to: Annotated[
-        Path | None, typer.Option("--to", envvar="KDX_TO", metavar="FOLDER", help="The folder to be; needed.")
-    ] = None,
+    to: Annotated[Path | None, typer.Option("--to", metavar="FOLDER", help="The folder to be; needed.")] = None,
     db: Db = DATABASE,
     files_in: Files = None,
-    format: Annotated[
-        ExportFormat, typer.Option("--format", envvar="KDX_EXPORT_FORMAT", help="Of the tables.")
-    ] = ExportFormat.CSV,
-    weights: Annotated[
-        bool, typer.Option("--weights", envvar="KDX_WEIGHTS", help="Also the selected runs' weights.")
-    ] = False,
+    format: Annotated[ExportFormat, typer.Option("--format", help="Of the tables.")] = ExportFormat.CSV,
+    weights: Annotated[bool, typer.Option("--weights", help="Also the selected runs' weights.")] = False,
     outputs: Annotated[
-        bool, typer.Option("--outputs", envvar="KDX_OUTPUTS", help="Also the selected runs' translations of the test.")
+        bool, typer.Option("--outputs", help="Also the selected runs' translations of the test.")
     ] = False,
     cell: Annotated[
         list[str] | None,
         typer.Option(
             "--cell",
             autocompletion=completion.cells,
-            envvar="KDX_CELL",
             metavar="ID",
             help="Only of this cell; its first digits will do.",
         ),
@@ -67,7 +60,7 @@ def export(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write a sweep's cells, runs and curves to a new folder, with weights and translations where asked for.
+    """Write a sweep's cells, runs and curves to a new folder, on request with weights and translations.
 
     Columns are those of kdx query --schema. Weights and translations are
     those of the run with the best validation score in each cell; files

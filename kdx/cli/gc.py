@@ -34,7 +34,7 @@ def gc(
     apply: Annotated[bool, typer.Option("--apply", help="Remove the files, instead of only listing them.")] = False,
     json: Json = False,
 ) -> None:
-    """Say which files of runs can be removed, by rule, and by which command. Without --apply nothing is removed.
+    """List the files of runs that can be removed, by rule, and by which command. Without --apply nothing is removed.
 
     A finished run keeps the weights that were tested, and its log; an
     unfinished one keeps everything. Nothing in the database is removed.

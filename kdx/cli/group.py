@@ -1,8 +1,24 @@
-"""A group of commands whose help starts fast."""
+"""A group of commands whose help starts fast: a command's module is imported when it is called."""
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, ClassVar
 
-from typer.core import TyperGroup
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+
+@dataclass(frozen=True)
+class Verb:
+    """What a group knows of a command before its module is imported."""
+
+    function: str
+    """`module:function`, or `module:app` for a group of commands."""
+    help: str
+    """The first sentence of the command's own help, which a test compares."""
+    panel: str
 
 
 class CommandGroup(TyperGroup):
@@ -17,3 +33,30 @@ class CommandGroup(TyperGroup):
         if option is not None:
             option.default = False
         return option
+
+
+class LazyGroup(CommandGroup):
+    """A group of `verbs`. Help and completion list them without their modules; calling one imports it."""
+
+    verbs: ClassVar[Mapping[str, Verb]]
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for name, verb in self.verbs.items():
+            self.add_command(TyperCommand(name, help=verb.help, rich_help_panel=verb.panel))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, self.load(name) if name is not None and name in self.verbs else command, rest
+
+    def load(self, name: str) -> Any:
+        """Return the command, with its arguments and options."""
+        module, _, attribute = self.verbs[name].function.partition(":")
+        function = getattr(import_module(module), attribute)
+        if isinstance(function, typer.Typer):
+            group = get_command(function)
+            group.name = name
+            return group
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        alone.command(name)(function)
+        return get_command(alone)

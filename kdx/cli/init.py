@@ -16,9 +16,7 @@ def init(
     folder: Annotated[str, typer.Argument(help="Where to put them.")] = "experiments",
     grids: Annotated[
         list[str] | None,
-        typer.Option(
-            "--grid", envvar="KDX_GRID", autocompletion=completion.grids, help="Only these; may stand several times."
-        ),
+        typer.Option("--grid", autocompletion=completion.grids, help="Only these; may stand several times."),
     ] = None,
 ) -> None:
     """Copy the shipped experiments into a folder. What is there already stays as it is.

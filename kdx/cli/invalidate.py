@@ -24,7 +24,7 @@ def invalidate(
     undo: Annotated[bool, typer.Option("--undo", help="Put the runs back into tables.")] = False,
     json: Json = False,
 ) -> None:
-    """Take finished runs out of tables, never out of the database.
+    """Exclude finished runs from tables; the database keeps them.
 
     An older generation of the same cell and seed stands in the place of
     such a run; without one the seed is missing, and tables say so with

@@ -44,7 +44,7 @@ def merge(
         bool, typer.Option("--with-files", help="Copy weights, logs and checkpoints too, from beside each SRC.")
     ] = False,
     files_in: Files = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", envvar="KDX_DRY_RUN", help="Say what would come.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would come.")] = False,
     json: Json = False,
 ) -> None:
     """Put into a database what others have and it has not, such as the runs of another cluster. SRC stay as they are.

@@ -32,7 +32,7 @@ def migrate_cells(
             "--parts", metavar="FOLDER", help="Where the files of the new words lie; they are read, and nothing is run."
         ),
     ] = Path(),
-    dry_run: Annotated[bool, typer.Option("--dry-run", envvar="KDX_DRY_RUN", help="Say what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done.")] = False,
     json: Json = False,
 ) -> None:
     """Follow a file or word of one's own that was moved or renamed: its cells keep their results.

@@ -1,4 +1,8 @@
-"""Options that several commands share; each can be set by `KDX_…` in the environment."""
+"""Options that several commands share.
+
+One that describes a place or a habit can be set by `KDX_…` in the environment. One that acts, destroys, selects or
+changes what is shown cannot: set once for all, it would make another command of what somebody types.
+"""
 
 import functools
 import inspect
@@ -68,7 +72,7 @@ Files = Annotated[
         "not said.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", envvar="KDX_JSON", help="JSON on stdout, for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="JSON on stdout, for programs.")]
 
 
 class Format(StrEnum):
@@ -107,25 +111,16 @@ TableFormat = Annotated[
 ]
 OnlyTable = Annotated[
     str | None,
-    typer.Option("--table", envvar="KDX_TABLE", autocompletion=completion.tables, help="Only the table of this name."),
+    typer.Option("--table", autocompletion=completion.tables, help="Only the table of this name."),
 ]
 Tables = Annotated[
     Path | None,
     typer.Option(
         "--tables",
-        envvar="KDX_TABLES",
         metavar="FILE",
         help="A YAML file with `tables:` as a grid has them, in the place of the grid's own.",
     ),
 ]
-
-
-def whole_lines(context: typer.Context, parameter: typer.CallbackParam, given: list[str] | None) -> list[str] | None:
-    """Names of sweeps from the environment stand on a line each; Typer divides them at every blank."""
-    source = context.get_parameter_source(str(parameter.name))
-    if given and source is not None and source.name == "ENVIRONMENT":
-        return os.environ[str(parameter.envvar)].splitlines()
-    return given
 
 
 OfSweeps = Annotated[
@@ -133,8 +128,6 @@ OfSweeps = Annotated[
     typer.Option(
         "--sweep",
         autocompletion=completion.sweeps_and_grids,
-        envvar="KDX_SWEEP",
-        callback=whole_lines,
         help="Name of a sweep, or its grid file, any number of times; the one planned last if not said.",
     ),
 ]
@@ -142,7 +135,6 @@ Against = Annotated[
     str | None,
     typer.Option(
         "--against",
-        envvar="KDX_AGAINST",
         metavar="PAPER",
         help="Published values beside ours: tsai2019, shaw2018, or a file.",
     ),
@@ -151,25 +143,22 @@ PairedAr = Annotated[
     bool,
     typer.Option(
         "--paired-ar",
-        envvar="KDX_PAIRED_AR",
         help="Differences of BLEU with translations exchanged at random, as sacrebleu's --paired-ar.",
     ),
 ]
 Seeds = Annotated[
     str | None,
-    typer.Option("--seeds", envvar="KDX_SEEDS", metavar="N|A,B,…", help="Instead of the grid's: how many, or which."),
+    typer.Option("--seeds", metavar="N|A,B,…", help="Instead of the grid's: how many, or which."),
 ]
 MaxRuns = Annotated[int, typer.Option("--max-runs", envvar="KDX_MAX_RUNS", min=1, help="Refuse a larger grid.")]
 Replace = Annotated[
     bool,
-    # Not in the environment, where it would let every mistaken name through.
     typer.Option("--replace", help="Take the place of another grid's sweep of the same name; nothing is deleted."),
 ]
 Parts = Annotated[
     Path | None,
     typer.Option(
         "--parts",
-        # Not in the environment, since the code in it is run.
         metavar="FOLDER",
         help="Where the files of the sweep's own kernels and other parts lie; their code is run.",
     ),
@@ -178,7 +167,6 @@ Set = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        # Not in the environment, where it would change every grid.
         autocompletion=completion.settings,
         metavar="KEY=VALUE",
         help="Lay a value over what the grid says, such as training.steps=100 or seeds=5; any number of times.",
@@ -188,7 +176,6 @@ WithinBudget = Annotated[
     str | None,
     typer.Option(
         "--budget",
-        # Not in the environment, where it would end sweeps that nobody meant.
         metavar="6h|90m|30s|40gpuh|40coreh",
         help="Stop when so much is used, and begin no run that would not be done by then: wall time, or hours times"
         " runs at a time.",
@@ -262,7 +249,6 @@ def run_options(
         IfChanged,
         typer.Option(
             "--if-changed",
-            # Not in the environment, as for --replace, since restarting removes checkpoints.
             help="What to do with a run that began on another processor, or under other libraries, threads, data or "
             "code, so that its bits would differ: refuse, restart it, or continue and mark it as not bit-exact.",
         ),

@@ -58,9 +58,7 @@ def plan(
     ] = None,
     every: Annotated[
         bool,
-        typer.Option(
-            "--all", envvar="KDX_ALL", help="A line for each run and cell, however many; else many are summed up."
-        ),
+        typer.Option("--all", help="A line for each run and cell, however many; else many are summed up."),
     ] = False,
     max_runs: MaxRuns = MOST_RUNS,
     replace: Replace = False,

@@ -19,13 +19,11 @@ def query(
     statement: Annotated[str | None, typer.Argument(metavar="SELECT …", help="One SELECT.")] = None,
     db: Db = DATABASE,
     files_in: Files = None,
-    csv: Annotated[bool, typer.Option("--csv", envvar="KDX_CSV", help="CSV on stdout.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="CSV on stdout.")] = False,
     json: Json = False,
-    schema: Annotated[
-        bool, typer.Option("--schema", envvar="KDX_SCHEMA", help="Show views, tables and columns instead.")
-    ] = False,
+    schema: Annotated[bool, typer.Option("--schema", help="Show views, tables and columns instead.")] = False,
 ) -> None:
-    """Query the results database in SQL; it is only read.
+    """Query the results database in SQL, read-only.
 
     The views are made for queries: runs, cells, and curves with every
     number that a run recorded.

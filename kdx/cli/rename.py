@@ -30,7 +30,7 @@ def rename(
     files_in: Files = None,
     json: Json = False,
 ) -> None:
-    """Give a sweep another name; its runs, plans, notes and files stay as they are.
+    """Rename a sweep; its runs, plans, notes and files stay as they are.
 
     The grid keeps its `name:`, which is to be changed too: else kdx
     sweep plans a sweep of the old name again.

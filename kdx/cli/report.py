@@ -67,19 +67,16 @@ def report(
     table: OnlyTable = None,
     tables: Tables = None,
     against: Against = None,
-    statistics: Annotated[
-        bool, typer.Option("--statistics", envvar="KDX_STATISTICS", help="Each cell's statistics, and differences.")
-    ] = False,
+    statistics: Annotated[bool, typer.Option("--statistics", help="Each cell's statistics, and differences.")] = False,
     paired_ar: PairedAr = False,
     variance: Annotated[
         bool,
         typer.Option(
             "--variance",
-            envvar="KDX_VARIANCE",
             help="What seeds of initialisation, order and dropout contribute, of a sweep that crosses them.",
         ),
     ] = False,
-    notes: Annotated[Notes, typer.Option("--notes", envvar="KDX_NOTES", help="The notes below a table.")] = Notes.SHORT,
+    notes: Annotated[Notes, typer.Option("--notes", help="The notes below a table.")] = Notes.SHORT,
     claims: Annotated[
         bool,
         typer.Option(

@@ -46,7 +46,7 @@ def resume(
     options: RunOptions = RunOptions(),
     slurm: Asked | None = None,
 ) -> None:
-    """Go on with unfinished runs, each from its last checkpoint.
+    """Resume unfinished runs, each from its last checkpoint.
 
     The exit code is 4 while there are failed runs, since 0 means that all is done.
 

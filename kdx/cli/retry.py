@@ -48,7 +48,7 @@ def retry(
     ] = False,
     options: RunOptions = RunOptions(),
 ) -> None:
-    """Do runs again, whether they failed, their weights were lost, or their code has changed.
+    """Do runs again that failed, that lost their weights, or whose code has changed.
 
     A finished run gets a new generation: the same cell and seed,
     computed anew. Tables show its numbers once it has ended; the earlier

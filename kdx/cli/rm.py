@@ -31,7 +31,7 @@ def rm(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     json: Json = False,
 ) -> None:
-    """Remove a sweep: its plan, the history of its plans, its notes; results stay unless --runs is said.
+    """Remove a sweep: its plan, the history of its plans, its notes. Results stay unless --runs is given.
 
     With --runs go numbers, attempts, texts, evaluations and files of its
     runs, in every generation, and its searches with their trials. It says first how much that is, and asks.

@@ -15,16 +15,13 @@ def slurm_options(
         bool,
         typer.Option(
             "--slurm",
-            # Not in the environment, where every sweep would be submitted.
             rich_help_panel="Slurm",
             help="Submit workers to Slurm, which do the runs, and end.",
         ),
     ] = False,
     jobs: Annotated[
         int | None,
-        typer.Option(
-            "--jobs", envvar="KDX_JOBS", min=1, rich_help_panel="Slurm", help="How many; 10 at most if not said."
-        ),
+        typer.Option("--jobs", min=1, rich_help_panel="Slurm", help="How many; 10 at most if not said."),
     ] = None,
     partition: Annotated[
         str | None, typer.Option("--partition", envvar="KDX_PARTITION", rich_help_panel="Slurm", help="Of Slurm.")
@@ -33,16 +30,13 @@ def slurm_options(
         str | None,
         typer.Option(
             "--gpus-per-node",
-            envvar="KDX_GPUS_PER_NODE",
             rich_help_panel="Slurm",
             help="GPUs of a job, such as 1 or a100:2.",
         ),
     ] = None,
     time: Annotated[
         str | None,
-        typer.Option(
-            "--time", envvar="KDX_TIME", metavar="4:00:00", rich_help_panel="Slurm", help="Time limit of a job."
-        ),
+        typer.Option("--time", metavar="4:00:00", rich_help_panel="Slurm", help="Time limit of a job."),
     ] = None,
     account: Annotated[
         str | None, typer.Option("--account", envvar="KDX_ACCOUNT", rich_help_panel="Slurm", help="Who pays.")
@@ -85,7 +79,6 @@ def slurm_options(
         int,
         typer.Option(
             "--slurm-leave",
-            envvar="KDX_SLURM_LEAVE",
             metavar="SECONDS",
             min=1,
             rich_help_panel="Slurm",
@@ -96,7 +89,6 @@ def slurm_options(
         int,
         typer.Option(
             "--slurm-requeues",
-            envvar="KDX_SLURM_REQUEUES",
             min=0,
             rich_help_panel="Slurm",
             help="How often at most.",

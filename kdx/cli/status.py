@@ -30,7 +30,7 @@ def status(
     files_in: Files = None,
     json: Json = False,
 ) -> None:
-    """Say how far sweeps are, who works at them, and how long they will take.
+    """Show how far sweeps are, which processes work on them, and how long they will take.
 
     Example: kdx status
 

@@ -44,9 +44,7 @@ def sweep(
     options: RunOptions = RunOptions(),
     slurm: Asked | None = None,
     replace: Replace = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", envvar="KDX_DRY_RUN", help="As `kdx plan`: say what would be done.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="As `kdx plan`: say what would be done.")] = False,
 ) -> None:
     """Train what a grid asks for and the database does not have yet.
 

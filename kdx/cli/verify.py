@@ -25,9 +25,9 @@ class Device(StrEnum):
 def verify(
     vectors: Annotated[
         str | None,
-        typer.Option("--vectors", envvar="KDX_VECTORS", metavar="FILE.npz", help="Golden vectors, FILE.json beside."),
+        typer.Option("--vectors", metavar="FILE.npz", help="Golden vectors, FILE.json beside."),
     ] = None,
-    device: Annotated[Device, typer.Option("--device", envvar="KDX_DEVICE", help="Where to run.")] = Device.CPU,
+    device: Annotated[Device, typer.Option("--device", help="Where to run.")] = Device.CPU,
     part: Annotated[
         str | None,
         typer.Option(

@@ -39,20 +39,18 @@ def worker(
         str | None,
         typer.Option(
             "--max-time",
-            envvar="KDX_MAX_TIME",
             metavar="4h|90m|30s",
             help="Stop after so much wall time, with checkpoints from which others go on.",
         ),
     ] = None,
     wait: Annotated[
         str,
-        typer.Option("--wait", envvar="KDX_WAIT", metavar="10m", help="How long to wait for work when there is none."),
+        typer.Option("--wait", metavar="10m", help="How long to wait for work when there is none."),
     ] = "0m",
     leave_unlike: Annotated[
         str,
         typer.Option(
             "--leave-unlike",
-            envvar="KDX_LEAVE_UNLIKE",
             metavar="10m",
             help="How long a run that was begun under other conditions, or whose checkpoint is not here, is left to "
             "others; then --if-changed says what happens to it.",
@@ -60,7 +58,7 @@ def worker(
     ] = "10m",
     options: RunOptions = RunOptions(),
 ) -> None:
-    """Do whatever is to be done in a database, beside any number of others.
+    """Do the work of a database, beside any number of other workers.
 
     It takes its work from the database alone, the last planned sweep
     first, and sees sweeps that are added while it works. It ends when

@@ -65,10 +65,8 @@ def test_what_is_of_tables_is_no_option(option: str) -> None:
     assert typed("claims", "tsai2019", option, "x").exit_code == 2
 
 
-def test_several_sweeps_may_be_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_sweeps_may_be_named(folder: Path) -> None:
     planned(1, name="newer one")
     planned(1, name="other")
     asked = ("--sweep", "newer one", "--sweep", "tiny", "--sweep", "tiny")
     assert json.loads(typed("claims", *asked, "--json").stdout)["sweeps"] == ["newer one", "tiny"]
-    monkeypatch.setenv("KDX_SWEEP", "newer one\ntiny")
-    assert json.loads(typed("claims", "--json").stdout)["sweeps"] == ["newer one", "tiny"]

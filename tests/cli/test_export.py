@@ -146,5 +146,4 @@ def test_weights_that_are_gone_or_damaged_are_told_and_nothing_is_written(runs, 
 def test_the_format_of_reports_is_not_that_of_exports(runs, monkeypatch):
     monkeypatch.setenv("KDX_FORMAT", "markdown")
     assert typed("export", "--to", "results").exit_code == 0
-    monkeypatch.setenv("KDX_EXPORT_FORMAT", "json")
-    assert "results2/cells.json" in typed("export", "--to", "results2").stdout
+    assert "results2/cells.json" in typed("export", "--to", "results2", "--format", "json").stdout

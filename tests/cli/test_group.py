@@ -1,24 +1,41 @@
-"""Every group of commands has help that starts fast; that it loads nothing heavy is tested in test_architecture."""
+"""Groups of commands have help that starts fast; that it loads nothing heavy is tested in test_architecture."""
+
+import subprocess
+import sys
 
 import pytest
 import typer
 from typer.main import get_command
 from typer.testing import CliRunner
+from verbs import all_commands
 
-from kdx.cli.app import app
+from kdx.cli.app import Kdx, app
 from kdx.cli.group import CommandGroup
 
 
-def groups(command):
-    if hasattr(command, "commands"):
-        yield command
-        for inner in command.commands.values():
-            yield from groups(inner)
+def test_every_group_is_one_of_ours():
+    groups = [command for _, command in all_commands() if hasattr(command, "commands")]
+    assert {group.name for group in groups} >= {"kdx", "db", "data"}
+    assert all(isinstance(group, CommandGroup) for group in groups)
 
 
-@pytest.mark.parametrize("group", [*groups(get_command(app))], ids=lambda group: group.name)
-def test_every_group_is_one_of_ours(group):
-    assert isinstance(group, CommandGroup)
+def test_the_help_of_each_command_begins_with_the_line_that_its_group_shows():
+    root = get_command(app)
+    helps = {name: " ".join(root.load(name).help.split()) for name in Kdx.verbs}
+    assert {name: text for name, text in helps.items() if not text.startswith(Kdx.verbs[name].help)} == {}
+
+
+def test_calling_a_command_imports_no_other():
+    script = (
+        "import sys; sys.argv = ['kdx', 'query', '--help']\n"
+        "from kdx.cli.app import Kdx, main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "modules = {verb.function.partition(':')[0] for verb in Kdx.verbs.values()}\n"
+        "assert modules & set(sys.modules) == {'kdx.cli.query'}, modules & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], []])

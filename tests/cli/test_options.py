@@ -1,15 +1,15 @@
 """What options mean, and how else they can be set."""
 
+import re
 import shlex
 from pathlib import Path
 
 import pytest
-from each import each
 from grids import TINY
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.main import get_command
 from typer.testing import CliRunner
+from verbs import all_commands
 
 from kdx.cli import options
 from kdx.cli.app import app
@@ -97,85 +97,53 @@ def test_a_suggested_command_names_the_folder_of_files_that_the_environment_did_
 
 
 def test_every_command_that_takes_a_database_takes_the_folder_of_its_files():
-    for name, command in commands(get_command(app)):
+    for name, command in all_commands():
         words = {word for each in command.params for word in each.opts}
         assert ("--db" in words) <= ("--files" in words), name
 
 
-ACTS = {
-    "--apply",
-    "--failed",
-    "--fix",
-    "--if-changed",
-    "--part",
-    "--parts",
-    "--keep",
-    "--replace",
-    "--budget",
-    "--slurm",
-    "--set",
-    "--unknown",
-    "--unplanned",
-    "--curves",
-    "--diverged",
-    "--stale",
-    "--tag",
-    "--undo",
-    "--untag",
-    "--why",
-    "--yes",
-    "kdx rm --runs",
-    "--as-generation",
-    "--rename",
-    "--with-files",
-    "--plans",
-    "kdx show --to",
-    "kdx tune --write",
-    "kdx plan --probe",
-    "kdx plan --against",
-    "kdx logs --follow",
-    "kdx logs --job",
-    "kdx trace --grid",  # of kdx init it says which
+PLACES_AND_HABITS = {
+    "--db",
+    "--files",
+    "--workers",
+    "--per-gpu",
+    "--devices",
+    "--max-runs",
+    "--hang-after",
+    "--format",
+    "--partition",
+    "--account",
+    "--qos",
+    "--sbatch",
+    "--slurm-python",
+    "--slurm-setup",
 }
-"""Options that let something happen which is refused without them, or make a command another one, of any command where
-none is named; set once for all, they would guard nothing."""
+"""Options that the environment may set. Any other acts, destroys, or selects what is computed or shown."""
 
 
-def commands(command, name="kdx"):
-    yield name, command
-    for inner, below in getattr(command, "commands", {}).items():
-        yield from commands(below, f"{name} {inner}")
+def test_the_environment_sets_only_options_that_describe_a_place_or_a_habit():
+    wrong = []
+    for name, command in all_commands():
+        for option in command.params:
+            word = option.opts[0]
+            # Exports have formats of their own, so that one variable for both would break one of them.
+            variable = f"KDX_{word.strip('-').replace('-', '_').upper()}" if word in PLACES_AND_HABITS else None
+            if option.envvar != (None if (name, word) == ("kdx export", "--format") else variable):
+                wrong.append((name, word, option.envvar))
+    assert wrong == []
 
 
-def test_the_options_that_act_are_options():
-    words = [
-        (name, word) for name, command in commands(get_command(app)) for each in command.params for word in each.opts
-    ]
-    assert {*(word for _, word in words), *map(" ".join, words)} >= ACTS
+def test_the_reference_lists_every_variable():
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "exit-codes.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| (.*?) \|", page.partition("| variable |")[2], re.MULTILINE))
+    variables = {option.envvar for _, command in all_commands() for option in command.params} - {None}
+    assert variables | {"KDX_DATA", "KDX_ALLOW_NETWORK"} == set(re.findall(r"KDX_\w+", " ".join(listed)))
 
 
-@each(
-    "asked",
-    [
-        (name, command, option)
-        for name, command in commands(get_command(app))
-        for option in command.params
-        if option.opts[0].startswith("--")
-        and not getattr(option, "hidden", False)
-        and option.name not in ("help", "version", "install_completion", "show_completion")
-    ],
-    told=lambda asked: f"{asked[0]} {asked[2].opts[0]}",
-)
-def test_every_option_but_those_that_act_can_be_set_in_the_environment_and_says_so(asked):
-    name, command, option = asked
-    assert option.help
-    if ACTS & {option.opts[0], f"{name} {option.opts[0]}"}:
-        assert option.envvar is None
-        return
-    name = option.opts[0].strip("-").replace("-", "_").upper()
-    # Exports have formats of their own, so that one variable for both would break one of them.
-    own = command.name == "export" and name == "FORMAT"
-    assert option.envvar == f"KDX_{'EXPORT_' if own else ''}{name}"
+def test_every_option_says_what_it_is_for():
+    options = [(name, option) for name, command in all_commands() for option in command.params]
+    shown = [(name, option) for name, option in options if option.opts[0][0] == "-" and not option.hidden]
+    assert [(name, option.opts) for name, option in shown if not option.help] == []
 
 
 def test_a_suggested_command_names_the_folder_of_custom_components(own_kernel, monkeypatch):
