@@ -54,7 +54,8 @@ example: .venv/installed  ## make runs.db.example anew from the quickstart grid
 picture: .venv/installed-dev  ## draw the picture of the README from its grid and table
 	$(BIN)/python -m tests.picture
 
-words: .venv/installed-dev  ## generate docs/reference/words.md from the classes
+words: .venv/installed-dev  ## write kdx/words/table.json and docs/reference/words.md from the classes
+	$(BIN)/python -m tests.words_table
 	$(BIN)/python -m tests.words
 
 golden: .venv/installed-dev  ## write the golden set anew; read its diff

@@ -1,7 +1,7 @@
 """The code that decides a number, found through its imports, as one hash: what changes nothing leaves it as it is.
 
-A module counts by its syntax tree, without comments, docstrings and layout. Adding a kernel, a task or a corpus
-changes no fingerprint: the tables that name them are left out, and of what they name only what is in use counts.
+A module counts as Python itself writes its syntax tree, without comments, docstrings and layout. Adding a kernel, a
+task or a corpus changes no fingerprint: it adds a file, which only what uses it imports.
 """
 
 import ast
@@ -10,33 +10,17 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import TypeGuard
 
-from kdx.sources import read_source, source_of, statements
-
-# They say which class or object a word stands for; who asks for a fingerprint names those that are in use.
-_TABLES = frozenset(
-    f"kdx.{table}"
-    for table in (
-        "attention.families",
-        "attention.kernels",
-        "attention.positions",
-        "attention.values",
-        "attention.filters",
-        "attention.normalisers",
-        "attention.encodings",
-        "attention.mixers",
-        "data.corpora",
-    )
-)
 # What the grid resolves is in the cell's id, so how it came to that decides nothing any more; the others compute no
 # number of a run. Those that are read later are read by readers of text, models and evaluations.
 _ELSEWHERE = (
     "kdx.grid",
     "kdx.tasks",
+    "kdx.words",
     "kdx.vocabulary",
     "kdx.version",
-    "kdx.definitions",
     "kdx.errors",
     "kdx.files",
     "kdx.machine",
@@ -45,128 +29,110 @@ _ELSEWHERE = (
     "kdx.fingerprint",
     "kdx.cell_code",
 )
+_READ_LATER = ("kdx.grid.max_positions", "kdx.grid.placement", "kdx.grid.reading", "kdx.tasks.difficulty")
 _DEEPEST = 20
 """Steps in the name of a module of kdx; a source from outside may import what is none."""
-_READ_LATER = ("kdx.grid.max_positions", "kdx.grid.placement", "kdx.grid.reading")
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Of some modules and all that they import."""
+    """The code of some modules and of all that they import."""
 
     modules: Mapping[str, str]
-    """Module → SHA-256 of its syntax tree, in alphabetical order."""
+    """Module → SHA-256 of `tree_text`, in alphabetical order."""
 
     @property
     def sha256(self) -> str:
-        """Of all of them."""
+        """The hash of all of them."""
         return hashlib.sha256(json.dumps(dict(self.modules)).encode()).hexdigest()
 
 
 def fingerprint(roots: Iterable[str]) -> Fingerprint:
-    """Of these modules of kdx and those that they import, at whatever depth."""
+    """Return the code of these modules of kdx and of those that they import, at whatever depth."""
     return _fingerprint(frozenset(roots))
 
 
-# Thousands of cells of a grid have a few sets of parts.
+# Thousands of cells of a grid have a few sets of components.
 @cache
 def _fingerprint(roots: frozenset[str]) -> Fingerprint:
-    found: set[str] = set()
+    modules: set[str] = set()
     left = list(roots)
     while left:
         module = left.pop()
-        if module not in found and _counts(module):
-            found.add(module)
-            left += _read(module).imports
-    return Fingerprint({module: _read(module).sha256 for module in sorted(found)})
-
-
-@dataclass(frozen=True)
-class _Module:
-    sha256: str
-    imports: tuple[str, ...]
+        if module not in modules and _counts(module):
+            modules.add(module)
+            left += _code(module).imports
+    return Fingerprint({module: _code(module).sha256 for module in sorted(modules)})
 
 
 def _counts(module: str) -> bool:
     elsewhere = any(module == other or module.startswith(f"{other}.") for other in _ELSEWHERE)
-    return module != "kdx" and module not in _TABLES and (not elsewhere or module in _READ_LATER)
+    return module != "kdx" and (not elsewhere or module in _READ_LATER)
+
+
+@dataclass(frozen=True)
+class _Code:
+    sha256: str
+    imports: tuple[str, ...]
 
 
 @cache
-def _read(module: str) -> _Module:
-    sha256, named = read_source(module, __name__, _hash_and_imports)
-    return _Module(sha256, tuple(dict.fromkeys(_modules(named))))
+def _code(module: str) -> _Code:
+    file = _file(module)
+    assert file is not None, module
+    tree = ast.parse(file.read_bytes())
+    imports = tuple(dict.fromkeys(imports_of(tree)))  # before `tree_text`, which takes the docstrings out
+    return _Code(hashlib.sha256(tree_text(tree).encode("utf-8", "surrogatepass")).hexdigest(), imports)
 
 
-def _hash_and_imports(tree: ast.Module) -> list[Any]:
-    sha256 = hashlib.sha256(tree_text(tree).encode("utf-8", "surrogatepass")).hexdigest()
-    return [sha256, list(dict.fromkeys(_named(tree)))]
+@cache
+def _file(module: str) -> Path | None:
+    """The file of a module of kdx, found without importing the packages around it; None if there is none."""
+    path = Path(__file__).parent.joinpath(*module.split(".")[1:])
+    return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
 
 
 def tree_text(tree: ast.Module) -> str:
-    """What of a source counts, as text: comments, docstrings and layout do not."""
-    written: list[str] = []
-    # Not recursive: an expression may be nested deeper than Python calls functions.
-    left: list[Any] = [tree]
-    while left:
-        node = left.pop()
-        if isinstance(node, _Written):
-            written.append(node)
-        elif isinstance(node, ast.AST):
-            left += reversed([_Written(f"({type(node).__name__}"), *_fields_of(node), _Written(")")])
-        elif isinstance(node, list):
-            inner = (one for one in node if not _is_docstring(one))
-            left += reversed([_Written("["), *inner, _Written("]")])
-        else:
-            # Python refuses to write very large numbers in decimal.
-            huge = isinstance(node, int) and node.bit_length() > LARGEST_DECIMAL
-            written.append(hex(node) if huge else repr(node))
-    return "\0".join(written)
+    """Return what counts of a source, as text, and leave the tree without its docstrings.
+
+    Raises:
+        ValueError: it has a number that Python refuses to write in decimal.
+        RecursionError: an expression is nested too deep.
+    """
+    for node in [tree, *_blocks(tree)]:
+        for block in ("body", "orelse", "finalbody"):
+            if statements := getattr(node, block, None):
+                setattr(node, block, [statement for statement in statements if not _is_docstring(statement)])
+    return ast.unparse(tree)
 
 
-LARGEST_DECIMAL = 10_000  # bits
-
-
-class _Written(str):
-    """A text that stands in what is written as it is."""
-
-
-def _fields_of(node: ast.AST) -> Iterator[Any]:
-    """The name and the value of each. What is empty is left out: fields that a newer Python adds change nothing."""
-    for field in node._fields:
-        value = getattr(node, field, None)
-        if value is not None and value != [] and field != "type_comment":
-            yield _Written(field)
-            yield value
-
-
-def _is_docstring(node: Any) -> bool:
+def _is_docstring(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def imports_of(tree: ast.AST) -> Iterator[str]:
-    """The modules of kdx that are imported, packages around them among them; not those for types alone."""
-    return _modules(_named(tree))
-
-
-def _named(tree: ast.AST) -> Iterator[str]:
-    """What imports name that may be a module of kdx: modules, and what is taken from them."""
-    for node in statements(tree):
+    """Return the modules of kdx that are imported, the packages around them among them; not those for types alone."""
+    for node in _blocks(tree, types=False):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        yield from (name for name in names if name.startswith("kdx."))
+        for steps in (name.split(".")[: _DEEPEST + 1] for name in names if name.startswith("kdx.")):
+            around = (".".join(steps[:count]) for count in range(2, len(steps) + 1))
+            yield from (module for module in around if _file(module) is not None)
 
 
-def _modules(names: Iterable[str]) -> Iterator[str]:
-    """The modules that are there among what is named, and the packages around them."""
-    for name in names:
-        steps = name.split(".")[: _DEEPEST + 1]
-        around = (".".join(steps[:count]) for count in range(2, len(steps) + 1))
-        yield from (module for module in around if _is_module(module))
+def _blocks(node: ast.AST, types: bool = True) -> Iterator[ast.AST]:
+    """Every statement, handler and case, at whatever depth; without `types`, not those under `if TYPE_CHECKING`."""
+    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(node, block, ()):
+            if types or not _is_for_types(inner):
+                yield inner
+                yield from _blocks(inner, types)
+            else:
+                yield from _blocks(ast.Module(inner.orelse, []), types)
 
 
-def _is_module(name: str) -> bool:
-    return name.startswith("kdx.") and source_of(name) is not None
+def _is_for_types(node: ast.AST) -> TypeGuard[ast.If]:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"

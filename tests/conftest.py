@@ -157,7 +157,7 @@ from helpers import squared_distance
 from torch import Tensor
 
 from kdx.attention.interfaces import KernelFunction
-from kdx.definitions import option
+from kdx.words import option
 
 
 class Cauchy(KernelFunction):
@@ -187,13 +187,13 @@ kernel: my_kernels.py:Cauchy
 def own_parts():
     """Takes the words from outside out again, which belong to a process and not to a test."""
     yield
-    from kdx import definitions
     from kdx.own_parts.registry import FAMILY_OF
+    from kdx.words.family import _OVER_WORDS
 
     for family in FAMILY_OF.values():
         for word in list(family.outside):
             del family._outside[word], family._known[word]
-    for forget in definitions._OVER_WORDS:
+    for forget in _OVER_WORDS:
         forget()
 
 
@@ -222,7 +222,7 @@ from dataclasses import dataclass
 from random import Random
 
 from kdx.data.examples import Example, ExamplesOneByOne, answered
-from kdx.definitions import option
+from kdx.words import option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,7 +250,7 @@ MAJORITY = '''"""Votes of a sequence."""
 
 from torch import Tensor
 
-from kdx.definitions import option
+from kdx.words import option
 from kdx.data.batching import ExampleBatch
 from kdx.training.examples.answer import AnswerModule
 from kdx.vocabulary import Split

@@ -11,7 +11,7 @@ import pytest
 
 from kdx.grid.sections import Data, Evaluation, Model, OneOf, Select, Training
 from kdx.grid.spec import CellSpec
-from tests import document_blocks, words
+from tests import document_blocks, words, words_table
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -139,5 +139,6 @@ def test_every_key_and_value_of_a_cell_is_on_the_page_of_keys():
     assert wanted - set(re.findall(r"`([^`]+)`", page)) == set()
 
 
-def test_the_page_of_words_is_what_their_classes_say():
-    assert words.FILE.read_text(encoding="utf-8") == words.text(), "make words"
+def test_the_table_and_the_page_of_words_are_what_their_classes_say():
+    for file, text in ((words_table.FILE, words_table.text()), (words.FILE, words.text())):
+        assert file.read_text(encoding="utf-8") == text, f"{file.name} is not what the classes say: make words"

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from kdx.attention.families import FAMILIES
-from kdx.data.corpora import DIFFICULTIES, options_of_corpora
 from kdx.grid.words import known_options
 from kdx.tasks import TASKS
+from kdx.tasks.corpora import DIFFICULTIES, options_of_corpora
 
 FILE = Path(__file__).parents[1] / "docs" / "reference" / "words.md"
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from kdx.attention.interfaces import Settings, TokenPositions
-from kdx.definitions import option
+from kdx.words import option
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from kdx.attention.mixers import MIXERS
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
-from kdx.definitions import Family, Option, cached_over_words
+from kdx.words.family import Family, cached_over_words
+from kdx.words.option import Option
 
 FAMILIES: tuple[Family[Any, Any], ...] = (KERNELS, POSITIONS, VALUES, FILTERS, NORMALISERS, ENCODINGS, MIXERS)
 

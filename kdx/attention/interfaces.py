@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from kdx.definitions import options_of
 from kdx.vocabulary import Reach
+from kdx.words.option import options_of
 
 DotProduct = tuple[Tensor, Tensor]
 Part = slice | Tensor
@@ -120,11 +120,13 @@ class TokenPositions:
 
 
 class Word(nn.Module):
-    """A word of the study, with what is known of it; `kdx.definitions` reads the literals, here and below.
+    """A component of an attention, with what kdx knows of it in literals, see `kdx.words`.
 
-    An option that the class declares (`kdx.definitions.option`) is an attribute of the instance, with its value.
+    An option that the class declares (`kdx.words.option`) is an attribute of the instance, with its value.
     """
 
+    name: ClassVar[str] = ""
+    """Its name in a grid; empty for what has none."""
     formula: ClassVar[str] = ""
     """As printed in the source."""
     source: ClassVar[str] = ""

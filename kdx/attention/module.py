@@ -41,8 +41,9 @@ from kdx.attention.positions.by_distance import ByDistance
 from kdx.attention.qk_norm import norms_of
 from kdx.attention.slices import slices_of
 from kdx.attention.values import VALUES
-from kdx.definitions import Family, options_of
 from kdx.vocabulary import Maps, OutputGate, QKNorm, Reach, Symmetry
+from kdx.words.family import Family
+from kdx.words.option import options_of
 
 Choice = TypeVar("Choice", bound=StrEnum)
 W = TypeVar("W", bound=Word)
@@ -151,6 +152,7 @@ class KernelAttention(ContextMixer):
             None.
     """
 
+    name = "attention"
     formula = "Attention(x_q) = Σ_k∈M w(x_q, x_k) v(x_k) / Σ_k∈M w(x_q, x_k)"
     source = "Tsai et al. 2019, Eq. 2"
     spaces = ("sequence", "image", "set", "multimodal", "crossmodal", "graph")

@@ -161,8 +161,8 @@ def tables(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def corpora(incomplete: str) -> list[str]:
     """Corpora that a grid can name: built-in ones, and those that are prepared."""
-    from kdx.data.corpora import BUILT_IN
     from kdx.data.storage import data_home
+    from kdx.tasks.corpora import BUILT_IN
 
     prepared: list[str] = []
     with suppress(OSError):

@@ -64,9 +64,9 @@ def prepare(
     Example: kdx data prepare multi30k --from multi30k.tar.xz
     """
     from kdx.data import prepare as preparing
-    from kdx.data.corpora import BUILT_IN
     from kdx.data.prepared import corpus_folder
     from kdx.data.text import KnownText
+    from kdx.tasks.corpora import BUILT_IN
 
     known = BUILT_IN.get(name)
     address = known.address if isinstance(known, KnownText) else None
@@ -128,9 +128,9 @@ def info(
 
     Example: kdx data info iwslt14
     """
-    from kdx.data.corpora import FAMILIES
     from kdx.data.prepared import how_to_prepare
     from kdx.errors import KdxError, did_you_mean, shortened
+    from kdx.tasks.corpora import FAMILIES
 
     rows = {row["name"]: row for row in _rows()}
     if name not in rows and name not in FAMILIES:
@@ -179,10 +179,10 @@ def _show(row: dict[str, Any]) -> None:
 def _rows() -> list[dict[str, Any]]:
     from dataclasses import asdict
 
-    from kdx.data.corpora import BUILT_IN
     from kdx.data.examples import GeneratedExamples
     from kdx.data.prepared import corpus_folder, prepared_corpora
     from kdx.data.text import GeneratedText, KnownText
+    from kdx.tasks.corpora import BUILT_IN
     from kdx.vocabulary import Split
 
     prepared = {about.name: about for about in prepared_corpora()}

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdx.data.arrays import Counts
-from kdx.data.corpora import BUILT_IN, DIFFICULTIES
 from kdx.data.examples import GeneratedExamples
 from kdx.data.text import GeneratedText
 from kdx.fingerprint import fingerprint
 from kdx.grid.sections import Data
 from kdx.tasks import TASKS
+from kdx.tasks.corpora import BUILT_IN, DIFFICULTIES
 from kdx.tasks.definition import Task
 from kdx.vocabulary import Split
 

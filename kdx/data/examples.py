@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kdx.definitions import Option, options_of
 from kdx.errors import KdxError
 from kdx.vocabulary import Split
+from kdx.words.option import Option, options_of
 
 Numbers = NDArray[np.float64]
 
@@ -77,12 +77,14 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True)
 class ExamplesOneByOne(ABC):
-    """A corpus whose difficulty depends on its options (`kdx.definitions.option`), which are its other fields.
+    """A corpus whose difficulty depends on its options (`kdx.words.option`), which are its other fields.
 
     Raises:
         ValueError: an option cannot be this.
     """
 
+    name: ClassVar[str] = ""
+    """Its name in a grid; empty for what has none."""
     source: ClassVar[str] = ""
     """The paper; empty for what has none."""
     slices: ClassVar[tuple[str, ...]]

@@ -7,7 +7,6 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
-from kdx.data.corpora import BUILT_IN, FAMILIES
 from kdx.data.digests import digests
 from kdx.data.examples import GeneratedExamples
 from kdx.data.prepared import PreparedInfo, corpus_folder, how_to_prepare, prepared_corpora, read_about
@@ -16,6 +15,7 @@ from kdx.data.text_files import LONGEST_LINE
 from kdx.errors import KdxError, Place, did_you_mean
 from kdx.files import open_file
 from kdx.grid.sections import Data
+from kdx.tasks.corpora import BUILT_IN, FAMILIES
 from kdx.tasks.data_kinds import DataKind, text_kind
 from kdx.vocabulary import Split
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from kdx.data.arrays import Counts, map_array
 from kdx.data.cache import cached
-from kdx.data.corpora import BUILT_IN
 from kdx.data.corpus import HELD_OUT, cache_key, corpus_code, unigram_loss
 from kdx.data.examples import NO_ANSWER, Examples, ExamplesOneByOne, GeneratedExamples
 from kdx.data.facts import example_facts
@@ -18,6 +17,7 @@ from kdx.data.storage import data_home
 from kdx.errors import KdxError
 from kdx.grid.max_positions import MAX_POSITIONS
 from kdx.grid.sections import Data
+from kdx.tasks.corpora import BUILT_IN
 from kdx.tasks.definition import Task
 from kdx.vocabulary import Split
 

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kdx.data.corpora import DIFFICULTIES
 from kdx.data.corpus import generator_of, load_corpus
 from kdx.data.evaluated import evaluated_corpus
 from kdx.data.find_text import find_text
@@ -18,6 +17,7 @@ from kdx.grid.faults import in_file
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.sections import Data
 from kdx.tasks import TASKS
+from kdx.tasks.corpora import DIFFICULTIES
 from kdx.tasks.data_kinds import text_kind
 from kdx.vocabulary import Split
 

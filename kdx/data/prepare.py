@@ -13,7 +13,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
-from kdx.data.corpora import BUILT_IN, FAMILIES
 from kdx.data.download import download, file_name, is_address
 from kdx.data.examples import GeneratedExamples
 from kdx.data.prepared import ABOUT, FileInfo, PreparedInfo, corpus_folder, read_about
@@ -32,6 +31,7 @@ from kdx.data.text import (
 from kdx.data.text_files import NoTextError, UnreadableError, corpus_files, open_source
 from kdx.errors import KdxError, Place, StorageError, shortened
 from kdx.shell import kdx_command, shell_word
+from kdx.tasks.corpora import BUILT_IN, FAMILIES
 from kdx.tasks.data_kinds import LABELLED_TEXT, text_kind
 from kdx.vocabulary import Split
 

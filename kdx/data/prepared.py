@@ -7,12 +7,12 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from kdx.data.corpora import BUILT_IN
 from kdx.data.storage import data_home
 from kdx.data.text import KnownText, file_names
 from kdx.data.text_files import LANGUAGE
 from kdx.errors import KdxError
 from kdx.files import read_file
+from kdx.tasks.corpora import BUILT_IN
 from kdx.tasks.data_kinds import text_kind
 
 ABOUT = "about.json"

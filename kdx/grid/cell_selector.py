@@ -15,14 +15,15 @@ from pydantic.fields import FieldInfo
 
 from kdx.attention.families import FAMILIES
 from kdx.attention.positions import POSITIONS
-from kdx.data.corpora import options_of_corpora
-from kdx.definitions import Option, cached_over_words
 from kdx.errors import KdxError, shortened
 from kdx.grid.sections import OneOf
 from kdx.grid.spec import CellSpec
 from kdx.grid.synonyms import did_you_mean
 from kdx.grid.words import known_options
+from kdx.tasks.corpora import options_of_corpora
 from kdx.vocabulary import Attention
+from kdx.words.family import cached_over_words
+from kdx.words.option import Option
 
 _ABSENT = object()
 _WHOLE = re.compile(r"-?[0-9]+\.0")

@@ -2,14 +2,14 @@
 
 from pydantic import BaseModel
 
-from kdx.data.corpora import BUILT_IN, DIFFICULTIES, options_of_corpora
-from kdx.definitions import cached_over_words
 from kdx.grid.cell_selector import factors
 from kdx.grid.field_schema import IN_A_FILE, Schema, field_schema, option_schema, word_schema
 from kdx.grid.fields import CellFields
 from kdx.grid.sections import Data, Evaluation, Filters, Model, Select, Training
 from kdx.grid.word_facts import facts_of_corpus
 from kdx.grid.words import known_options
+from kdx.tasks.corpora import BUILT_IN, DIFFICULTIES, options_of_corpora
+from kdx.words.family import cached_over_words
 
 SECTIONS: dict[str, type[BaseModel]] = {
     "data": Data,

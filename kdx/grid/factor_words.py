@@ -11,8 +11,8 @@ from importlib.resources import files
 
 import kdx.vocabulary
 from kdx.attention.families import FAMILIES, options_of_words
-from kdx.data.corpora import options_of_corpora
 from kdx.tasks import TASKS
+from kdx.tasks.corpora import options_of_corpora
 
 _LEFT_OUT = ("select", "parts")
 _WITHOUT = "none"

@@ -13,11 +13,12 @@ from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from kdx.definitions import Family, Option
 from kdx.grid.descriptions import descriptions
 from kdx.grid.fields import one_or_many
 from kdx.grid.sections import OneOf, margin
 from kdx.grid.word_facts import Facts, facts_of
+from kdx.words.family import Family
+from kdx.words.option import Option
 
 Schema = dict[str, Any]
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kdx.data.corpora import options_of_corpora
 from kdx.errors import FaultList, KdxError, Place, by_place, shortened
 from kdx.grid.cell_selector import factors
 from kdx.grid.dimensions import sub_grids
@@ -28,6 +27,7 @@ from kdx.grid.sweep_name import ALLOWED, is_sweep_name
 from kdx.grid.table_layout import leaves
 from kdx.grid.words import known_options, owners
 from kdx.tasks import TASKS
+from kdx.tasks.corpora import options_of_corpora
 
 MOST_RUNS = 10_000
 MOST_VALUES = 1000

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from kdx.data.corpora import BUILT_IN
 from kdx.errors import FaultList, KdxError, Place
 from kdx.grid.fields import CellFields
 from kdx.grid.sections import Data
@@ -11,6 +10,7 @@ from kdx.grid.source import Node
 from kdx.own_parts.part import OwnPart
 from kdx.own_parts.read import find, installed
 from kdx.own_parts.registry import FAMILY_OF, add
+from kdx.tasks.corpora import BUILT_IN
 
 _FIELDS = {"corpus": "data.corpus"}
 """Axis → the field that holds its word, where that is called otherwise; filters have a field for each attention."""

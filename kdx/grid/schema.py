@@ -9,7 +9,6 @@ factor is not found there.
 from itertools import combinations
 from typing import Any
 
-from kdx.definitions import cached_over_words
 from kdx.grid.cell_selector import factors
 from kdx.grid.conditions import MOST_CONDITIONS
 from kdx.grid.descriptions import descriptions
@@ -30,6 +29,7 @@ from kdx.grid.sweep_name import LONGEST_NAME, PATTERN
 from kdx.grid.tuning import ROUND, Pruner, Sampler
 from kdx.seed_sources import MOST_APART, WORD, Source
 from kdx.tasks import TASKS
+from kdx.words.family import cached_over_words
 
 _NULL: Schema = {"type": "null"}
 _WORD: Schema = {"type": ["string", "number", "boolean", "null"]}

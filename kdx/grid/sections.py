@@ -22,9 +22,8 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from kdx.attention.filters import FILTERS
-from kdx.data.corpora import DIFFICULTIES, options_of_corpora
-from kdx.definitions import Option
 from kdx.grid.synonyms import did_you_mean
+from kdx.tasks.corpora import DIFFICULTIES, options_of_corpora
 from kdx.vocabulary import (
     Arithmetic,
     Bias,
@@ -40,6 +39,7 @@ from kdx.vocabulary import (
     Schedule,
     VocabularyKind,
 )
+from kdx.words.option import Option
 
 
 def refuse(field: str, problem: str, *, allowed: str | None = None, hint: str | None = None) -> PydanticCustomError:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 
-from kdx.definitions import cached_over_words
 from kdx.errors import KdxError, shortened
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.grid.synonyms import did_you_mean
 from kdx.grid.words import known_options
+from kdx.words.family import cached_over_words
 
 
 @cached_over_words

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kdx.data.corpora import DIFFICULTIES
-from kdx.data.difficulty import slice_names, slices_of
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
+from kdx.tasks.corpora import DIFFICULTIES
+from kdx.tasks.difficulty import slice_names, slices_of
 from kdx.vocabulary import Direction
 
 _KEY = "task_facts"

@@ -7,10 +7,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from kdx.attention.families import FAMILIES
-from kdx.data.corpora import BUILT_IN, DIFFICULTIES
-from kdx.definitions import Family, Option
 from kdx.grid.descriptions import descriptions
 from kdx.tasks import TASKS
+from kdx.tasks.corpora import BUILT_IN, DIFFICULTIES
+from kdx.words.family import Family
+from kdx.words.option import Option
 
 
 @dataclass(frozen=True)

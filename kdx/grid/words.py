@@ -11,10 +11,11 @@ from kdx.attention.mixers import MIXERS
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
-from kdx.data.corpora import DIFFICULTIES
-from kdx.definitions import Family, Option, cached_over_words
 from kdx.tasks import TASKS
+from kdx.tasks.corpora import DIFFICULTIES
 from kdx.vocabulary import Attention, Space
+from kdx.words.family import Family, cached_over_words
+from kdx.words.option import Option
 
 SELF_ATTENTIONS = (Attention.ENCODER_SELF, Attention.DECODER_SELF)
 

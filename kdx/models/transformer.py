@@ -19,7 +19,6 @@ from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
 from kdx.data.vocabulary import PADDING
-from kdx.definitions import Definition
 from kdx.grid.max_positions import MAX_POSITIONS
 from kdx.grid.placement import filter_in, positions_in, value_in
 from kdx.grid.sections import Model
@@ -37,6 +36,7 @@ from kdx.vocabulary import (
     Normalisation,
     Reach,
 )
+from kdx.words.family import Definition
 
 EPSILON = 1e-5
 """What normalisations add to the mean square; torch would give RMSNorm another one for each number format."""

@@ -85,7 +85,7 @@ class OwnPart:
     @cached_property
     def sha256(self) -> str:
         """Of all syntax trees; comments, docstrings and layout do not count."""
-        return _hash({self.paths[module]: tree for module, tree in self.trees.items()})
+        return _hash(self.sources)
 
     @cached_property
     def kdx_modules(self) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ class OwnPart:
         return tuple(dict.fromkeys(module for tree in self.trees.values() for module in imports_of(tree)))
 
     def tree(self, module: str) -> ast.Module | None:
-        """See `kdx.definitions.PartFromOutside`."""
+        """See `kdx.words.family.PartFromOutside`."""
         return self.trees.get(module)
 
     def file(self, module: str) -> str:
@@ -134,14 +134,22 @@ def are_sources(sources: Mapping[str, str]) -> bool:
 def hash_of(sources: Mapping[str, str]) -> str | None:
     """What `OwnPart.sha256` is of such sources; None: no part has any like these."""
     try:
-        return _hash({path: absolute(parsed(text, path), path) for path, text in sources.items()})
+        return _hash(sources)
     except SyntaxError:
         return None
 
 
-def _hash(trees: Mapping[str, ast.Module]) -> str:
-    texts = {path: tree_text(tree) for path, tree in trees.items()}
+def _hash(sources: Mapping[str, str]) -> str:
+    texts = {path: _text(text, path) for path, text in sources.items()}
     return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()
+
+
+def _text(source: str, path: str) -> str:
+    tree = absolute(parsed(source, path), path)
+    try:
+        return tree_text(tree)
+    except (ValueError, RecursionError):  # too long a number, or too deep an expression, to be written again
+        return source
 
 
 def module_of(path: str) -> str:

@@ -4,11 +4,13 @@ import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from kdx.attention.families import FAMILIES
-from kdx.data.corpora import DIFFICULTIES
-from kdx.definitions import DefinitionError, Family, Option
 from kdx.errors import KdxError, Place, did_you_mean
 from kdx.own_parts.part import OwnPart
 from kdx.tasks import TASKS
+from kdx.tasks.corpora import DIFFICULTIES
+from kdx.words.family import Family
+from kdx.words.literals import DefinitionError
+from kdx.words.option import Option
 
 FAMILY_OF: dict[str, Family] = {family.axis: family for family in (*FAMILIES, DIFFICULTIES, TASKS)}  # type: ignore[type-arg]
 """Axis → its words."""

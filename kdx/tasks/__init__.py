@@ -7,22 +7,11 @@ a node of a graph is to another, and the answers in a sequence.
 
 from typing import Any
 
-from kdx.definitions import Family
 from kdx.tasks.definition import Task
+from kdx.words.family import Family
 
 TASKS: Family[Any, Task] = Family(
     "task",
     Task,
     "kdx.training.module:TaskModule",
-    {
-        "translation": "kdx.training.translation:TranslationModule",
-        "prediction": "kdx.training.prediction:PredictionModule",
-        "classification": "kdx.training.classification:ClassificationModule",
-        "image": "kdx.training.examples.image:ImageModule",
-        "set": "kdx.training.examples.set:SetModule",
-        "multimodal": "kdx.training.examples.multimodal:MultimodalModule",
-        "tour": "kdx.training.examples.tour:TourModule",
-        "graph": "kdx.training.examples.graph:GraphModule",
-        "answer": "kdx.training.examples.answer:AnswerModule",
-    },
 )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from kdx.definitions import imported
+from kdx.words.family import imported
 
 
 @dataclass(frozen=True, kw_only=True)

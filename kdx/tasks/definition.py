@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from kdx.definitions import Definition
 from kdx.tasks.data_kinds import DATA_KINDS, DataKind
 from kdx.vocabulary import Attention, Direction, Embeddings, Space
+from kdx.words.family import Definition
 
 _METRIC = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
@@ -31,7 +31,7 @@ class Setting(StrEnum):
 
 
 class Slicing(NamedTuple):
-    """A respect in which the targets of a test differ in difficulty, whatever the corpus (`kdx.data.difficulty`)."""
+    """A respect in which the targets of a test differ in difficulty, whatever the corpus (`kdx.tasks.difficulty`)."""
 
     respect: str
     """As metrics have it: `context` in `perplexity/context=5-8`."""

@@ -14,11 +14,11 @@ from kdx.data.corpus import HELD_OUT
 from kdx.data.documents import Documents, blocks
 from kdx.data.labelled import LabelledCorpus, LabelledText
 from kdx.data.vocabulary import BEGIN, PADDING, Vocabulary
-from kdx.definitions import option
 from kdx.grid.spec import CellSpec
 from kdx.models.classification import ClassificationModel
 from kdx.training.module import Batches, TaskModule
 from kdx.vocabulary import Split
+from kdx.words import option
 
 
 class LabelledBatch(NamedTuple):
@@ -65,6 +65,7 @@ class LabelledBatches:
 class ClassificationModule(TaskModule):
     """The label of a line of text."""
 
+    name = "classification"
     reads = "labelled text"
     metrics: ClassVar[Mapping[str, str]] = {"accuracy": "max", "macro_f1": "max", "loss": "min"}
     attentions = ("encoder-self",)

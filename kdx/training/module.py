@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from kdx.data.documents import Documents
 from kdx.data.vocabulary import Vocabulary
-from kdx.definitions import options_of
 from kdx.grid.spec import CellSpec
 from kdx.training.compiled import compiled, compiler_failures, compiles
 from kdx.training.documents import ByDocument, DocumentSums
@@ -22,6 +21,7 @@ from kdx.training.optimiser import optimiser_of
 from kdx.training.schedule import rate_factor
 from kdx.training.slices import Slices
 from kdx.vocabulary import Split
+from kdx.words.option import options_of
 
 
 class Diverged(Exception):
@@ -59,6 +59,7 @@ class TaskModule(lightning.LightningModule):
     classes say. After each evaluation pass, `results` has the metrics that the class names.
     """
 
+    name: ClassVar[str] = ""
     reads: ClassVar[str]
     metrics: ClassVar[Mapping[str, str]]
     only_test: ClassVar[Mapping[str, str]] = {}

@@ -26,6 +26,7 @@ from kdx.vocabulary import Split
 class PredictionModule(TextModule):
     """Decoder-only sequence prediction: each token from those before it in its segment."""
 
+    name = "prediction"
     reads = "plain text"
     metrics: ClassVar[Mapping[str, str]] = {
         "perplexity": "min",

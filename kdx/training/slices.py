@@ -1,9 +1,9 @@
-"""What a test measures apart for its easy and its hard targets: means over the slices of `kdx.data.difficulty`."""
+"""What a test measures apart for its easy and its hard targets: means over the slices of `kdx.tasks.difficulty`."""
 
 import torch
 from torch import Tensor
 
-from kdx.data.difficulty import EDGES, slice_names
+from kdx.tasks.difficulty import EDGES, slice_names
 
 
 class Slices:

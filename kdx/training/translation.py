@@ -8,13 +8,13 @@ from torch import Tensor
 
 from kdx.data.batching import ParallelBatch, ParallelBatches
 from kdx.data.corpus import HELD_OUT, token_lists
-from kdx.data.difficulty import slice_name
 from kdx.data.documents import Documents, blocks
 from kdx.data.parallel import ParallelCorpus, ParallelText
 from kdx.data.vocabulary import END, PADDING, Vocabulary
 from kdx.grid.spec import CellSpec
 from kdx.models.beam import Search
 from kdx.models.translation import TranslationModel
+from kdx.tasks.difficulty import slice_name
 from kdx.training.bleu import Bleu
 from kdx.training.module import Batches
 from kdx.training.text import TextModule
@@ -28,6 +28,7 @@ class TranslationModule(TextModule):
     `kdx.training.bleu`; `bleu_detokenised` is of a test alone.
     """
 
+    name = "translation"
     reads = "parallel text"
     metrics: ClassVar[Mapping[str, str]] = {"bleu": "max", "loss": "min", "perplexity": "min", "bits_per_byte": "min"}
     only_test: ClassVar[Mapping[str, str]] = {"bleu_detokenised": "max"}

@@ -14,7 +14,6 @@ from torch import nn
 from kdx.attention import KernelAttention
 from kdx.attention.verification.interface import check_parts, check_reads
 from kdx.attention.verification.torch_state import torch_left_alone
-from kdx.data.corpora import DIFFICULTIES
 from kdx.data.generated import ExampleCorpus, examples_of
 from kdx.errors import PartError
 from kdx.grid.spec import CellSpec
@@ -22,6 +21,7 @@ from kdx.models.transformer import attention_of, mixer_of
 from kdx.own_parts.apart import answer
 from kdx.own_parts.registry import parts_of
 from kdx.tasks import TASKS
+from kdx.tasks.corpora import DIFFICULTIES
 from kdx.training.determinism import fix_arithmetic
 from kdx.training.few_lines import few_lines
 from kdx.training.module import Batches, TaskModule

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from kdx.cli.data import app
-from kdx.data.corpora import BUILT_IN
 from kdx.data.prepared import read_about
 from kdx.errors import KdxError
+from kdx.tasks.corpora import BUILT_IN
 
 
 @pytest.fixture

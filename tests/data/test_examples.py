@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdx.data.corpora import BUILT_IN
 from kdx.data.examples import NO_ANSWER, ExamplesFromNumbers, ExamplesOneByOne, GeneratedExamples
 from kdx.errors import KdxError
 from kdx.tasks import TASKS
+from kdx.tasks.corpora import BUILT_IN
 from kdx.vocabulary import Split
 
 CORPORA = {name: made for name, made in BUILT_IN.items() if isinstance(made, GeneratedExamples)}

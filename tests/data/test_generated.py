@@ -5,12 +5,12 @@ import math
 
 import pytest
 
-from kdx.data.corpora import BUILT_IN
 from kdx.data.corpus import load_corpus
 from kdx.data.generated import load_examples
 from kdx.errors import KdxError
 from kdx.grid.sections import Data
 from kdx.tasks import TASKS
+from kdx.tasks.corpora import BUILT_IN
 from kdx.vocabulary import Split
 
 

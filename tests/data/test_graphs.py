@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdx.data.corpora import BUILT_IN
 from kdx.data.graphs import CHILD, KINDS, LABELS, NO_EDGE, draw_graph, draw_one_way, rare
+from kdx.tasks.corpora import BUILT_IN
 
 SEED = st.integers(0, 2**40)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kdx.data.corpora import BUILT_IN
 from kdx.data.prepare import prepare, prepare_all
 from kdx.data.prepared import FileInfo, PreparedInfo, corpus_folder, how_to_prepare, prepared_corpora, read_about
 from kdx.data.text import KnownFile, KnownText
 from kdx.errors import KdxError, StorageError
+from kdx.tasks.corpora import BUILT_IN
 
 
 def refusal(name, source) -> str:

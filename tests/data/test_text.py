@@ -1,9 +1,9 @@
 import pytest
 
-from kdx.data.corpora import BUILT_IN
 from kdx.data.examples import GeneratedExamples
 from kdx.data.text import PLAIN, KnownText, TextFile, file_names
 from kdx.errors import KdxError
+from kdx.tasks.corpora import BUILT_IN
 
 
 def test_a_file_a_split_and_suffix():

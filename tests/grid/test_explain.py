@@ -7,7 +7,6 @@ from each import each
 from jsonschema import Draft202012Validator
 
 from kdx.attention.families import FAMILIES
-from kdx.data.corpora import BUILT_IN
 from kdx.errors import KdxError
 from kdx.grid.explain import EXAMPLES, ExplainedKey, ExplainedWord, explain, key_list
 from kdx.grid.factor_schema import keys
@@ -15,6 +14,7 @@ from kdx.grid.grid_keys import GRID
 from kdx.grid.schema import grid_schema
 from kdx.grid.source import read
 from kdx.tasks import TASKS
+from kdx.tasks.corpora import BUILT_IN
 
 VALIDATOR = Draft202012Validator(grid_schema())
 

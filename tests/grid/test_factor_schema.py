@@ -4,9 +4,9 @@ import pytest
 from each import each
 from jsonschema import Draft202012Validator
 
-from kdx.data.corpora import BUILT_IN
 from kdx.grid.cell_selector import default_word, factors
 from kdx.grid.factor_schema import factor_schema, keys
+from kdx.tasks.corpora import BUILT_IN
 
 
 @each("key", keys())

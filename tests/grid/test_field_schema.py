@@ -6,7 +6,6 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
-from kdx.definitions import Option
 from kdx.grid.evaluations import EvaluationSettings
 from kdx.grid.field_schema import IN_A_FILE, field_schema, fields_schema, option_schema, word_schema
 from kdx.grid.fields import CellFields
@@ -14,6 +13,7 @@ from kdx.grid.plan import TableSpec
 from kdx.grid.sections import Evaluation, Model, Select, Training
 from kdx.grid.word_facts import Facts
 from kdx.own_parts.read import folder_in
+from kdx.words.option import Option
 
 VALUES = [None, True, -1, 0, 1, 2, 0.5, 1.5, 2**63, "none", "", "a", "1%", "0%", [], [1], [0.9, 0.98], [0.9, 1, 2], {}]
 WHOLE = [(Model, "width"), (Model, "dropout"), (Model, "cutoffs"), (Training, "betas"), (Training, "clip")]

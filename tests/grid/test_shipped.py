@@ -9,7 +9,6 @@ import torch
 from each import each
 
 from kdx.attention.distances import DistanceTable
-from kdx.data.corpora import BUILT_IN, FAMILIES
 from kdx.data.prepared import how_to_prepare
 from kdx.data.text import KnownText
 from kdx.errors import Faults, KdxError
@@ -22,6 +21,7 @@ from kdx.grid.source import read
 from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import Labelled, LayoutBuilder
 from kdx.models.transformer import Stack
+from kdx.tasks.corpora import BUILT_IN, FAMILIES
 from kdx.vocabulary import Attention
 
 

@@ -1,9 +1,9 @@
 """What is known of a word comes from its definition, its enum or its module."""
 
 from kdx.attention.kernels import KERNELS
-from kdx.data.corpora import BUILT_IN
 from kdx.grid.word_facts import Facts, facts_at, facts_of, facts_of_corpus
 from kdx.tasks import TASKS
+from kdx.tasks.corpora import BUILT_IN
 from kdx.vocabulary import Norm
 
 

@@ -14,7 +14,7 @@ def made(source: str, axis: str = "kernel", word: str = "a.py:A") -> OwnPart:
     return OwnPart(axis, word, "a", "A", {"a.py": source})
 
 
-KERNEL = "from kdx.attention.interfaces import KernelFunction\nfrom kdx.definitions import option\n"
+KERNEL = "from kdx.attention.interfaces import KernelFunction\nfrom kdx.words.family import option\n"
 
 
 def test_a_part_is_a_word_with_its_options(own_kernel):

@@ -8,13 +8,13 @@ import torch
 from runs import STEPS, VALIDATIONS, Run, run, same_bits, save_every_step
 
 from kdx.data.batching import ExampleBatches
-from kdx.data.corpora import BUILT_IN
-from kdx.data.difficulty import slices_of
 from kdx.data.examples import NO_ANSWER, GeneratedExamples
 from kdx.data.generated import load_examples
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
+from kdx.tasks.corpora import BUILT_IN
+from kdx.tasks.difficulty import slices_of
 from kdx.vocabulary import Split
 
 # Of several corpora of a task, the first.

@@ -9,13 +9,13 @@ import torch
 from runs import VALIDATIONS, cell, run, same_bits
 
 from kdx.data.batching import StreamBatches
-from kdx.data.difficulty import slice_name
 from kdx.data.reading import longest_context
 from kdx.data.stream import StreamCorpus, load_stream
 from kdx.data.vocabulary import PADDING
 from kdx.errors import KdxError
 from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel
+from kdx.tasks.difficulty import slice_name
 from kdx.training.prediction import PredictionModule
 from kdx.vocabulary import Split
 

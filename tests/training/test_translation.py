@@ -10,9 +10,9 @@ import torch
 from runs import VALIDATIONS, cell
 
 from kdx.data.batching import ParallelBatches
-from kdx.data.difficulty import slice_name
 from kdx.data.parallel import ParallelCorpus, load_parallel
 from kdx.grid.sections import Data
+from kdx.tasks.difficulty import slice_name
 from kdx.training.translation import TranslationModule
 from kdx.vocabulary import LengthPenalty, Split
 

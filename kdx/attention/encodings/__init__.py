@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kdx.definitions import Family, PartDefinition
+from kdx.words.family import Family, PartDefinition
 
 if TYPE_CHECKING:
     from kdx.attention.interfaces import AbsoluteEncoding
@@ -21,8 +21,4 @@ ENCODINGS: "Family[AbsoluteEncoding, EncodingDefinition]" = Family(
     "encoding",
     EncodingDefinition,
     "kdx.attention.interfaces:AbsoluteEncoding",
-    {
-        "sinusoidal": "kdx.attention.encodings.sinusoidal:Sinusoidal",
-        "learned": "kdx.attention.encodings.learned:Learned",
-    },
 )

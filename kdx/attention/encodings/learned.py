@@ -16,6 +16,7 @@ class Learned(AbsoluteEncoding):
         max_positions: number of positions.
     """
 
+    name = "learned"
     formula = "t = a row of a learned table"
     source = "Ott et al. 2019"
     bounded = True

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from kdx.attention.interfaces import AbsoluteEncoding
-from kdx.definitions import option
+from kdx.words import option
 
 
 class Sinusoidal(AbsoluteEncoding):
@@ -25,6 +25,7 @@ class Sinusoidal(AbsoluteEncoding):
         ValueError: if the width is odd.
     """
 
+    name = "sinusoidal"
     formula = "t[2p] = sin(pos / 10000^(2p/M)), t[2p+1] = cos(pos / 10000^(2p/M))"
     source = "Vaswani et al. 2017, Sec. 3.5"
     even = "width"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kdx.definitions import Family, PartDefinition
+from kdx.words.family import Family, PartDefinition
 
 if TYPE_CHECKING:
     from kdx.attention.interfaces import FilterFunction
@@ -22,12 +22,4 @@ FILTERS: "Family[FilterFunction, FilterDefinition]" = Family(
     "filter",
     FilterDefinition,
     "kdx.attention.interfaces:FilterFunction",
-    {
-        "full": "kdx.attention.filters.full:Full",
-        "causal": "kdx.attention.filters.causal:Causal",
-        "strided": "kdx.attention.filters.strided:Strided",
-        "fixed": "kdx.attention.filters.fixed:Fixed",
-        "window": "kdx.attention.filters.window:Window",
-        "top-k": "kdx.attention.filters.top_k:TopK",
-    },
 )

@@ -11,6 +11,7 @@ from kdx.attention.interfaces import FilterFunction
 class Causal(FilterFunction):
     """The keys that do not stand after the query."""
 
+    name = "causal"
     formula = "M(x_q, S) = {x_k: j ≤ i}"
     source = "Tsai et al. 2019, Sec. 2.2.4"
     triangular = True

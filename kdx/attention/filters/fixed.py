@@ -9,7 +9,7 @@ from torch import Tensor
 
 from kdx.attention.filters.sparse import Sparse
 from kdx.attention.interfaces import Settings
-from kdx.definitions import option
+from kdx.words import option
 
 
 class Fixed(Sparse):
@@ -19,6 +19,7 @@ class Fixed(Sparse):
         ValueError: if there are more summary columns than l.
     """
 
+    name = "fixed"
     formula = "M(x_q, S) = {x_k: j ≤ i, ⌊j/l⌋ = ⌊i/l⌋} ∪ {x_k: j ≤ i, j mod l ≥ l - c}"
     source = "Child et al. 2019, Sec. 4.3"
     summary: int = option(2, minimum=0)

@@ -3,8 +3,8 @@
 from typing import Any
 
 from kdx.attention.interfaces import FilterFunction, Settings
-from kdx.definitions import option
 from kdx.vocabulary import Reach
+from kdx.words import option
 
 
 class Sparse(FilterFunction):

@@ -11,6 +11,7 @@ from kdx.attention.filters.sparse import Sparse
 class Strided(Sparse):
     """The l nearest keys, and every l-th."""
 
+    name = "strided"
     formula = "M(x_q, S) = {x_k: 0 ≤ i - j ≤ l} ∪ {x_k: j ≤ i, (i - j) mod l = 0}"
     source = "Child et al. 2019, Sec. 4.3"
 

@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from kdx.attention.interfaces import FilterFunction, Settings, upcast
-from kdx.definitions import option
 from kdx.vocabulary import Reach
+from kdx.words import option
 
 
 class TopK(FilterFunction):
     """The k keys of the largest weights."""
 
+    name = "top-k"
     formula = "M(x_q, S) = {x_k: w(x_q, x_k) ≥ the k-th largest of w(x_q, ·)}"
     source = "Zhao et al. 2019, Sec. 3"
     reads_content = True

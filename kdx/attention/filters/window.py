@@ -9,13 +9,14 @@ from typing import Any
 from torch import Tensor
 
 from kdx.attention.interfaces import FilterFunction, Settings
-from kdx.definitions import option
 from kdx.vocabulary import Reach
+from kdx.words import option
 
 
 class Window(FilterFunction):
     """The nearest keys, and the first of all."""
 
+    name = "window"
     formula = "M(x_q, S) = {x_k: -d r ≤ i - j ≤ d l, (i - j) mod d = 0} ∪ {x_k: 0 ≤ j < s}"
     source = "Beltagy et al. 2020, Sec. 3.1; Xiao et al. 2024 (sinks)"
     left: int = option(128, minimum=0)

@@ -13,12 +13,13 @@ from torch import Tensor
 
 from kdx.attention.encodings.sinusoidal import Sinusoidal
 from kdx.attention.interfaces import KernelFunction, Settings, Side, TokenPositions
-from kdx.definitions import option
+from kdx.words import option
 
 
 class CosFormer(KernelFunction):
     """Dot product of rectified features, times a cosine of the distance."""
 
+    name = "cosformer"
     formula = "k(q, k) = ⟨max(q, 0), max(k, 0)⟩ cos(π (i - j) / 2M)"
     source = "Qin et al. 2022, Eq. 10"
     gives = "weight"

@@ -17,6 +17,7 @@ from kdx.attention.interfaces import DotProduct, KernelFunction, Settings, upcas
 class Cosine(KernelFunction):
     """Exponential of the angle, with a learned temperature for each head; a vector of zeros has cosine 0 with all."""
 
+    name = "cosine"
     formula = "k(q, k) = exp(τ ⟨q, k⟩ / |q| |k|)"
     source = "query–key normalisation, Henry et al. 2020"
 

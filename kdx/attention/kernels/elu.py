@@ -12,6 +12,7 @@ from kdx.attention.interfaces import KernelFunction, Side
 class ELU(KernelFunction):
     """Dot product of the feature map elu + 1."""
 
+    name = "elu"
     formula = "k(q, k) = ⟨φ(q), φ(k)⟩, φ(x) = elu(x) + 1"
     source = "Katharopoulos et al. 2020, Eq. 7"
     gives = "weight"

@@ -9,12 +9,13 @@ from torch import Tensor
 
 from kdx.attention.interfaces import DotProduct
 from kdx.attention.kernels.tempered import Tempered
-from kdx.definitions import option
+from kdx.words import option
 
 
 class Exponential(Tempered):
     """Exponential of the scaled dot product."""
 
+    name = "exponential"
     formula = "k(q, k) = exp(⟨q, k⟩ / T√D)"
     source = "Tsai et al. 2019, Eq. 3; Vaswani et al. 2017"
     scale: str = option("scaled", words=("scaled", "unscaled"), neutral=True)

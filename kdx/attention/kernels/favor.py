@@ -13,12 +13,13 @@ from torch import Tensor
 
 from kdx.attention.interfaces import Settings, upcast
 from kdx.attention.kernels.exponential_features import ExponentialFeatures
-from kdx.definitions import option
+from kdx.words import option
 
 
 class FAVOR(ExponentialFeatures):
     """Dot product of positive orthogonal random features, which estimates the exponential kernel."""
 
+    name = "favor"
     formula = "k(q, k) = ⟨φ(q), φ(k)⟩, φ(x)_r = exp(⟨ω_r, x'⟩ - |x'|² / 2) / √m, x' = x / D^(1/4)"
     source = "Performer, Choromanski et al. 2021, Lemma 1 and Sec. 2.4"
     random_features: int = option(128, minimum=1)

@@ -17,6 +17,7 @@ from kdx.attention.kernels.exponential_features import ExponentialFeatures
 class Hedgehog(ExponentialFeatures):
     """Dot product of learned exponential features."""
 
+    name = "hedgehog"
     formula = "k(q, k) = ⟨φ(q), φ(k)⟩, φ(x) = (exp(W_h x + b_h), exp(-W_h x - b_h))"
     source = "Zhang et al. 2024"
 

@@ -17,6 +17,7 @@ from kdx.attention.interfaces import KernelFunction, upcast
 class Laplacian(KernelFunction):
     """Exponential of the absolute difference."""
 
+    name = "laplacian"
     formula = "k(q, k) = exp(-|q - k|₁ / √D)"
 
     def log_weight(self, query: Tensor, key: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from kdx.attention.interfaces import KernelFunction, Side
 class Linear(KernelFunction):
     """Dot product, of either sign."""
 
+    name = "linear"
     formula = "k(q, k) = ⟨q, k⟩"
     source = "Tsai et al. 2019, Table 2"
     gives = "signed weight"

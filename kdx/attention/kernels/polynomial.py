@@ -11,6 +11,7 @@ from kdx.attention.interfaces import KernelFunction, upcast
 class Polynomial(KernelFunction):
     """Squared dot product."""
 
+    name = "polynomial"
     formula = "k(q, k) = ⟨q, k⟩²"
     source = "Tsai et al. 2019, Table 2"
     gives = "weight"

@@ -18,6 +18,7 @@ from kdx.attention.kernels.tempered import Tempered
 class RBF(Tempered):
     """Radial basis function."""
 
+    name = "rbf"
     formula = "k(q, k) = exp(-|q - k|² / T√D)"
     source = "Tsai et al. 2019, Table 2"
 

@@ -13,6 +13,7 @@ from kdx.attention.interfaces import KernelFunction, upcast
 class ReLUSquared(KernelFunction):
     """Squared rectified dot product."""
 
+    name = "relu-squared"
     formula = "k(q, k) = max(⟨q, k⟩ / √D, 0)²"
     source = "Wortsman et al. 2023"
     gives = "weight"

@@ -10,6 +10,7 @@ from kdx.attention.interfaces import KernelFunction, upcast
 class StudentT(KernelFunction):
     """Student's t with one degree of freedom."""
 
+    name = "student-t"
     formula = "k(q, k) = 1 / (1 + |q - k|² / √D)"
     source = "of t-SNE, van der Maaten and Hinton 2008"
     gives = "weight"

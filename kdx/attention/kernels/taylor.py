@@ -15,6 +15,7 @@ from kdx.attention.interfaces import KernelFunction, Side, upcast
 class Taylor(KernelFunction):
     """Second-degree Taylor series of the exponential."""
 
+    name = "taylor"
     formula = "k(q, k) = 1 + s + s² / 2, s = ⟨q, k⟩ / √D"
     source = "Based, Arora et al. 2024"
     gives = "weight"

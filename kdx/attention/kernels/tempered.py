@@ -1,7 +1,7 @@
 """The temperature of the kernels that are exponentials of a distance or a product over √D."""
 
 from kdx.attention.interfaces import KernelFunction
-from kdx.definitions import option
+from kdx.words import option
 
 
 class Tempered(KernelFunction):

@@ -6,7 +6,7 @@ Attention weighs the others by their features; the two simpler ones weigh them a
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kdx.definitions import Family, PartDefinition
+from kdx.words.family import Family, PartDefinition
 
 if TYPE_CHECKING:
     from kdx.attention.interfaces import ContextMixer
@@ -25,9 +25,4 @@ MIXERS: "Family[ContextMixer, MixerDefinition]" = Family(
     "mixer",
     MixerDefinition,
     "kdx.attention.interfaces:ContextMixer",
-    {
-        "attention": "kdx.attention.module:KernelAttention",
-        "equivariant": "kdx.attention.mixers.equivariant:Equivariant",
-        "convolution": "kdx.attention.mixers.convolution:Convolution",
-    },
 )

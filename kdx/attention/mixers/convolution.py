@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from kdx.attention.cache import Cache, Keys
 from kdx.attention.interfaces import ContextMixer
-from kdx.definitions import option
+from kdx.words import option
 
 
 class Convolution(ContextMixer):
@@ -25,6 +25,7 @@ class Convolution(ContextMixer):
         ValueError: for another filter.
     """
 
+    name = "convolution"
     formula = "X_i ← Σ_{|j| ≤ C} X_{i+j} K_j"
     neighbours: int = option(2, minimum=0)
     """C: tokens to either side, or back only."""

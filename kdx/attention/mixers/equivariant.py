@@ -23,6 +23,7 @@ class Equivariant(ContextMixer):
         ValueError: for another filter.
     """
 
+    name = "equivariant"
     formula = "X ← X W_1 + (1/s) 1 1ᵀ X W_2"
     source = "Zaheer et al. 2017, with the mean in place of the sum"
 

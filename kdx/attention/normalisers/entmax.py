@@ -12,12 +12,13 @@ from torch import Tensor
 
 from kdx.attention.interfaces import NormaliserFunction, upcast
 from kdx.attention.running_sum import running_sum
-from kdx.definitions import option
+from kdx.words import option
 
 
 class Entmax(NormaliserFunction):
     """α-entmax of the log-weights: few keys have a weight, all others exactly none."""
 
+    name = "entmax"
     formula = "w ← [(α - 1) log w(x_q, x_k) - τ]₊^(1 / (α - 1)), τ such that Σ_k w = 1"
     source = "Peters et al. 2019, Sec. 3"
     kernels = ("logarithm",)

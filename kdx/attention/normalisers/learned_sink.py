@@ -15,6 +15,7 @@ from kdx.attention.normalisers.row_sum import RowSum
 class LearnedSink(RowSum):
     """The row sum and a learned weight for each head."""
 
+    name = "learned-sink"
     formula = "exp(s_h) + Σ_k w(x_q, x_k)"
     source = "gpt-oss, OpenAI 2025"
     kernels = ("logarithm", "weight")

@@ -8,6 +8,7 @@ from kdx.attention.interfaces import NormaliserFunction
 class Length(NormaliserFunction):
     """The number of keys that the query sees."""
 
+    name = "length"
     formula = "|M(x_q, S)|"
     source = "Wortsman et al. 2023"
     cancels = False

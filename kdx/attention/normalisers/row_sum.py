@@ -10,6 +10,7 @@ class RowSum(NormaliserFunction):
 
     A row whose sum is 0, as where all weights are, is left as it is."""
 
+    name = "row-sum"
     formula = "Σ_k w(x_q, x_k)"
     source = "Tsai et al. 2019, Eq. 2"
     cancels = True

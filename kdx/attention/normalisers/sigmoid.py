@@ -8,12 +8,13 @@ query's output does not depend on keys that it does not see.
 from torch import Tensor
 
 from kdx.attention.interfaces import NormaliserFunction, upcast
-from kdx.definitions import option
+from kdx.words import option
 
 
 class Sigmoid(NormaliserFunction):
     """The sigmoid of each log-weight, and no divisor."""
 
+    name = "sigmoid"
     formula = "w ← σ(log w(x_q, x_k) + b), b = -log n"
     source = "Ramapuram et al. 2024"
     kernels = ("logarithm",)

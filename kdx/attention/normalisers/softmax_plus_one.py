@@ -12,6 +12,7 @@ from kdx.attention.normalisers.row_sum import RowSum
 class SoftmaxPlusOne(RowSum):
     """The row sum and 1."""
 
+    name = "softmax-plus-one"
     formula = "1 + Σ_k w(x_q, x_k)"
     source = "Miller 2023, Attention Is Off By One"
     kernels = ("logarithm", "weight")

@@ -6,7 +6,7 @@ Several schemes may act together. `none` is the absence of a scheme and needs no
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kdx.definitions import Family, PartDefinition
+from kdx.words.family import Family, PartDefinition
 
 if TYPE_CHECKING:
     from kdx.attention.interfaces import PositionScheme
@@ -27,20 +27,4 @@ POSITIONS: "Family[PositionScheme, PositionDefinition]" = Family(
     "position",
     PositionDefinition,
     "kdx.attention.interfaces:PositionScheme",
-    {
-        "direct-sum": "kdx.attention.positions.direct_sum:DirectSum",
-        "lookup": "kdx.attention.positions.lookup:Lookup",
-        "relative": "kdx.attention.positions.relative:Relative",
-        "product": "kdx.attention.positions.product:Product",
-        "alibi": "kdx.attention.positions.alibi:ALiBi",
-        "t5": "kdx.attention.positions.t5:T5",
-        "kerple-log": "kdx.attention.positions.kerple:KERPLELog",
-        "kerple-power": "kdx.attention.positions.kerple:KERPLEPower",
-        "rotary": "kdx.attention.positions.rotary:Rotary",
-        "xpos": "kdx.attention.positions.xpos:XPos",
-        "fire": "kdx.attention.positions.fire:FIRE",
-        "sandwich": "kdx.attention.positions.sandwich:Sandwich",
-        "forgetting": "kdx.attention.positions.forgetting:Forgetting",
-        "cope": "kdx.attention.positions.cope:CoPE",
-    },
 )

@@ -22,6 +22,7 @@ from kdx.attention.positions.by_distance import ByDistance
 class ALiBi(ByDistance):
     """A weight that falls with the distance, at a fixed rate for each head."""
 
+    name = "alibi"
     formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(-m_h |i - j|), m_h = 2^(-8h/H), h = 1 … H"
     source = "Press et al. 2022, Sec. 3"
 

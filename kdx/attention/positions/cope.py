@@ -17,12 +17,13 @@ from torch import Tensor, nn
 from kdx.attention.interfaces import Part, Settings, TokenPositions, upcast
 from kdx.attention.positions.by_part import ByPart
 from kdx.attention.running_sum import running_sum
-from kdx.definitions import option
+from kdx.words import option
 
 
 class CoPE(ByPart):
     """A learned vector for each number of tokens that the query counts since the key."""
 
+    name = "cope"
     formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(⟨f_q W_q, e[Σ_l σ(⟨q, k_l⟩ / √D)]⟩ / √D), l = j … i"
     source = "Golovneva et al. 2024"
     spaces = ("sequence", "multimodal")

@@ -12,6 +12,7 @@ from kdx.attention.interfaces import PositionScheme, TokenPositions
 class DirectSum(PositionScheme):
     """Position added to the features."""
 
+    name = "direct-sum"
     formula = "k(x_q, x_k) = k_F(f_q + t_q, f_k + t_k)"
     source = "Tsai et al. 2019, Eq. 4"
     takes = ("inject", "encoding")

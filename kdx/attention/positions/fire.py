@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from kdx.attention.distances import of_pairs
 from kdx.attention.interfaces import PositionScheme, Settings, TokenPositions, upcast
-from kdx.definitions import option
+from kdx.words import option
 
 UNITS = 32
 SCALE = 0.1
@@ -23,6 +23,7 @@ SCALE = 0.1
 class FIRE(PositionScheme):
     """A learned function of the distance in proportion to the position."""
 
+    name = "fire"
     formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(f_θ(ψ(i - j) / ψ(max(i, L)))), ψ(x) = log(1 + c x)"
     source = "Li et al. 2024"
     threshold: float = option(512.0, above=0)

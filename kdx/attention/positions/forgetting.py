@@ -29,6 +29,7 @@ from kdx.attention.running_sum import running_sum
 class Forgetting(ByPart):
     """A gate at every token, by which what came before it is forgotten."""
 
+    name = "forgetting"
     formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(Σ_l log f_l), f_l = σ(w_h x_l + b_h), l = j + 1 … i"
     source = "Lin et al. 2025"
     spaces = ("sequence", "multimodal")

@@ -35,6 +35,7 @@ class KERPLE(ByDistance):
 class KERPLELog(KERPLE):
     """A weight that falls with the logarithm of the distance, at a learned rate."""
 
+    name = "kerple-log"
     formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(-p log(1 + a |i - j|))"
     source = "Chi et al. 2022"
 
@@ -46,6 +47,7 @@ class KERPLELog(KERPLE):
 class KERPLEPower(KERPLE):
     """A weight that falls with a learned power of the distance."""
 
+    name = "kerple-power"
     formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(-a |i - j|^p), p ≤ 2"
     source = "Chi et al. 2022"
 

@@ -15,6 +15,7 @@ from kdx.attention.interfaces import PositionScheme, Settings, TokenPositions
 class Lookup(ByTable, PositionScheme):
     """A learned vector for each distance."""
 
+    name = "lookup"
     formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(⟨f_q W_q, a_(j-i)⟩ / √D)"
     source = "Tsai et al. 2019, Eq. 6; Shaw et al. 2018"
     spaces = ("sequence", "multimodal", "crossmodal", "graph")

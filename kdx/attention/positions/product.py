@@ -20,6 +20,7 @@ LARGEST_BIAS = 256 * 256
 class Product(ByPart):
     """A symmetric exponential kernel on positions."""
 
+    name = "product"
     formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(⟨t_q W_T, t_k W_T⟩ / √D)"
     source = "Tsai et al. 2019, Eq. 9"
     takes = ("encoding",)

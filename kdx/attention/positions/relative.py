@@ -22,12 +22,13 @@ from kdx.attention.distances import Distances, known, of_pairs, skew
 from kdx.attention.encodings.sinusoidal import Sinusoidal
 from kdx.attention.interfaces import Part, PositionScheme, Settings, TokenPositions, taken
 from kdx.attention.positions.by_part import ByPart
-from kdx.definitions import option
+from kdx.words import option
 
 
 class Relative(ByPart):
     """Transformer-XL's relative position."""
 
+    name = "relative"
     formula = "k(x_q, x_k) = k_F(q + u, k) · exp(⟨q + v, R_(i-j) W_R⟩ / √D)"
     source = "Tsai et al. 2019, Eq. 5; Dai et al. 2019"
     even = "width"

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from kdx.attention.encodings.sinusoidal import Sinusoidal
 from kdx.attention.interfaces import PositionScheme, Settings, TokenPositions
-from kdx.definitions import option
+from kdx.words import option
 
 # Pairs that turn less often than `SLOWEST` within the original length are interpolated, those that turn more often
 # than `FASTEST` are left alone (α and β of Peng et al. 2024).
@@ -77,6 +77,7 @@ class Rotary(Rotations):
         ValueError: if D is odd, or the share of it is no even number.
     """
 
+    name = "rotary"
     formula = "features 2p and 2p + 1 of a head turn by the angle pos / 10000^(2p/D)"
     source = "Su et al. 2021"
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from kdx.attention.encodings.sinusoidal import Sinusoidal
 from kdx.attention.interfaces import DotProduct, Settings, TokenPositions
 from kdx.attention.positions.by_distance import ByDistance
-from kdx.definitions import option
+from kdx.words import option
 
 # Forward and backward on one CPU core with 64 cosines and 4 heads of 64 features, the bias takes 0.5 of the columns'
 # time at 512 × 512 positions, 0.8 at 1024 × 1024 and 1.1 at 4096 × 4096.
@@ -23,6 +23,7 @@ LARGEST_BIAS = 2048 * 2048
 class Sandwich(ByDistance):
     """A weight that falls, in waves, with the distance, as the product of two sinusoids does."""
 
+    name = "sandwich"
     formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(Σ_p cos((i - j) / 10000^(p/n)) / r_h), p = 0 … n - 1"
     source = "Chi et al. 2023"
     frequencies: int = option(64, minimum=1)

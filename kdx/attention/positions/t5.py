@@ -20,6 +20,7 @@ FARTHEST = 128
 class T5(ByDistance):
     """A learned bias for each bucket of distances and head."""
 
+    name = "t5"
     formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(b_(bucket of i - j))"
     source = "Raffel et al. 2020"
 

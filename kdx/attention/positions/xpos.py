@@ -25,6 +25,7 @@ class XPos(Rotations):
         ValueError: if D is odd, or the share of it is no even number.
     """
 
+    name = "xpos"
     formula = (
         "features 2p and 2p + 1 turn as in rotary; of queries at n they are ζ_p^(n/512), of keys ζ_p^(-n/512) fold"
     )

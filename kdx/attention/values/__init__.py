@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kdx.definitions import Family, PartDefinition
+from kdx.words.family import Family, PartDefinition
 
 if TYPE_CHECKING:
     from kdx.attention.interfaces import ValueFunction
@@ -22,9 +22,4 @@ VALUES: "Family[ValueFunction, ValueDefinition]" = Family(
     "value",
     ValueDefinition,
     "kdx.attention.interfaces:ValueFunction",
-    {
-        "without-position": "kdx.attention.values.without_position:WithoutPosition",
-        "with-position": "kdx.attention.values.with_position:WithPosition",
-        "table": "kdx.attention.values.table:WithTable",
-    },
 )

@@ -11,6 +11,7 @@ from kdx.attention.interfaces import Settings, TokenPositions, ValueFunction
 class WithTable(ByTable, ValueFunction):
     """Features, and a learned vector for the distance."""
 
+    name = "table"
     formula = "v(x_q, x_k) = f_k W_v + a_(j-i)"
     source = "Shaw et al. 2018"
     spaces = ("sequence", "multimodal", "crossmodal", "graph")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 from kdx.data.examples import Example, ExamplesOneByOne, answered
-from kdx.definitions import option
+from kdx.words import option
 
 PLUS, EQUALS, ZERO = 1, 2, 3
 
@@ -19,6 +19,7 @@ PLUS, EQUALS, ZERO = 1, 2, 3
 class Addition(ExamplesOneByOne):
     """The sum of two numbers, digit by digit."""
 
+    name = "addition"
     source = "Nogueira et al. 2021; Lee et al. 2023"
     task: str = "answer"
     slices = ("carries", "digits")

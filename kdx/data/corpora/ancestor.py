@@ -5,14 +5,15 @@ from random import Random
 
 from kdx.data.examples import Example, ExamplesOneByOne
 from kdx.data.graphs import asked, draw_pair, rare
-from kdx.definitions import option
 from kdx.errors import KdxError
+from kdx.words import option
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ancestor(ExamplesOneByOne):
     """Whether one node is an ancestor of another: half of the time."""
 
+    name = "ancestor"
     task: str = "graph"
     slices = ("distance",)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from kdx.data.examples import Example, ExamplesOneByOne, answered
-from kdx.definitions import option
+from kdx.words import option
 
 MARK = 1
 
@@ -16,6 +16,7 @@ MARK = 1
 class Copy(ExamplesOneByOne):
     """The same tokens once more, after a mark."""
 
+    name = "copy"
     task: str = "answer"
     slices = ("length",)
 

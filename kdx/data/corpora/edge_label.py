@@ -9,13 +9,14 @@ from random import Random
 
 from kdx.data.examples import Example, ExamplesOneByOne
 from kdx.data.graphs import CHILD, LABELS, NO_EDGE, asked
-from kdx.definitions import option
+from kdx.words import option
 
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeLabel(ExamplesOneByOne):
     """The label of the only edge along which a node sees another."""
 
+    name = "edge-label"
     task: str = "graph"
     slices = ()
 

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from random import Random
 
 from kdx.data.examples import Example, ExamplesOneByOne, sequence
-from kdx.definitions import option
+from kdx.words import option
 
 
 @dataclass(frozen=True, kw_only=True)
 class Induction(ExamplesOneByOne):
     """What came after a token before comes after it again."""
 
+    name = "induction"
     source = "Olsson et al. 2022"
     task: str = "answer"
     slices = ("distance",)

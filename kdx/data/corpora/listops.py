@@ -12,8 +12,8 @@ from random import Random
 from statistics import median
 
 from kdx.data.examples import Example, ExamplesOneByOne, answered
-from kdx.definitions import option
 from kdx.errors import KdxError
+from kdx.words import option
 
 EQUALS, CLOSE, ZERO = 1, 2, 3
 MIN, MAX, MEDIAN, SUM = OPERATORS = (13, 14, 15, 16)
@@ -28,6 +28,7 @@ _Tree = int | tuple[int, list["_Tree"]]
 class ListOps(ExamplesOneByOne):
     """The value of lists inside lists, each with what is to be done with its members."""
 
+    name = "listops"
     source = "Nangia & Bowman 2018; Tay et al. 2021"
     task: str = "answer"
     slices = ("depth",)

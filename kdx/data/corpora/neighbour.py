@@ -11,14 +11,15 @@ from random import Random
 
 from kdx.data.examples import Example, ExamplesOneByOne
 from kdx.data.graphs import CHILD, asked, draw_one_way
-from kdx.definitions import option
 from kdx.errors import KdxError
+from kdx.words import option
 
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbour(ExamplesOneByOne):
     """Which of the nodes that a node sees is its child."""
 
+    name = "neighbour"
     task: str = "graph"
     slices = ("edges",)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from random import Random
 
 from kdx.data.examples import Example, ExamplesOneByOne, answered
-from kdx.definitions import option
+from kdx.words import option
 
 MARK, ZERO = 1, 2
 
@@ -18,6 +18,7 @@ MARK, ZERO = 1, 2
 class Parity(ExamplesOneByOne):
     """Whether the number of ones among some bits is odd."""
 
+    name = "parity"
     source = "Hahn 2020; Chiang & Cholak 2022"
     task: str = "answer"
     slices = ("length",)

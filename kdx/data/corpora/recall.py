@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from random import Random
 
 from kdx.data.examples import Example, ExamplesOneByOne, sequence
-from kdx.definitions import option
 from kdx.errors import KdxError
+from kdx.words import option
 
 BLANK = 1
 
@@ -21,6 +21,7 @@ BLANK = 1
 class Recall(ExamplesOneByOne):
     """Keys with values are read, then keys are asked for."""
 
+    name = "recall"
     source = "Arora et al. 2023, Sec. 3"
     task: str = "answer"
     slices = ("pairs", "distance")

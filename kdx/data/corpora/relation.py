@@ -12,6 +12,8 @@ from kdx.data.graphs import asked, draw_pair
 class Relation(Ancestor):
     """Whether one node is another's parent, grandparent, and so on, or nothing of it: each as often."""
 
+    name = "relation"
+
     @property
     def classes(self) -> int:
         return self.steps + 1

@@ -12,5 +12,7 @@ from kdx.data.corpora.copy import Copy
 class Reverse(Copy):
     """The same tokens from the last to the first, after a mark."""
 
+    name = "reverse"
+
     def answer(self, given: list[int]) -> list[int]:
         return given[::-1]

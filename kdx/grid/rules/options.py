@@ -11,13 +11,14 @@ from kdx.attention.kernels import KERNELS
 from kdx.attention.mixers import MIXERS
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
-from kdx.definitions import Option, cached_over_words
 from kdx.grid.fields import CellFields
 from kdx.grid.placement import attending, filter_in, positions_in
 from kdx.grid.sections import Filters, refuse
 from kdx.grid.words import SELF_ATTENTIONS, known_options, options_in
 from kdx.tasks import TASKS
 from kdx.vocabulary import Attention, Maps, OutputGate, QKNorm, Space, Symmetry
+from kdx.words.family import cached_over_words
+from kdx.words.option import Option
 
 _ATTENTIONS = tuple(Attention)
 """To go through the members of an enumeration takes ten times as long, and each cell does."""

@@ -1,13 +1,13 @@
 """The sources of a cell's own parts, by their hashes: they belong to what the cell is."""
 
 from kdx.attention.families import FAMILIES
-from kdx.data.corpora import DIFFICULTIES
-from kdx.definitions import PartFromOutside
 from kdx.grid.fields import CellFields, Hashes
 from kdx.grid.rules.options import words_of
 from kdx.grid.sections import refuse
 from kdx.grid.words import words_in
 from kdx.tasks import TASKS
+from kdx.tasks.corpora import DIFFICULTIES
+from kdx.words.family import PartFromOutside
 
 
 def resolve_parts(cell: CellFields) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.filters import FILTERS
 from kdx.attention.mixers import MIXERS
-from kdx.definitions import cached_over_words
 from kdx.grid.fields import CellFields
 from kdx.grid.max_positions import MAX_POSITIONS
 from kdx.grid.sections import Data, refuse
 from kdx.tasks import TASKS
 from kdx.tasks.definition import Task
 from kdx.vocabulary import Attention, Dictionaries, Embeddings, Inject
+from kdx.words.family import cached_over_words
 
 
 def resolve_task(cell: CellFields) -> None:

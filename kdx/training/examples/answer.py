@@ -17,6 +17,7 @@ from kdx.vocabulary import Split
 class AnswerModule(ExamplesModule):
     """The answers in a generated sequence, and how many sequences have all of them right."""
 
+    name = "answer"
     metrics: ClassVar[Mapping[str, str]] = {"accuracy": "max", "exact_match": "max", "loss": "min"}
     attentions = ("decoder-self",)
     embeddings = ("separate", "tied")

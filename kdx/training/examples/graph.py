@@ -14,6 +14,7 @@ from kdx.vocabulary import Split
 class GraphModule(ExamplesModule):
     """What is asked about a node of a labelled graph."""
 
+    name = "graph"
     attentions = ("encoder-self",)
     # As a set, the nodes without their edges.
     spaces = ("graph", "set")

@@ -12,6 +12,7 @@ from kdx.vocabulary import Split
 class ImageModule(ExamplesModule):
     """The pixels of an image, each from those before it; the loss is in bits too, as is usual for images."""
 
+    name = "image"
     metrics: ClassVar[Mapping[str, str]] = {"bits_per_dimension": "min", "loss": "min"}
     attentions = ("decoder-self",)
     spaces = ("image", "sequence")

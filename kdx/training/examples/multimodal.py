@@ -7,6 +7,7 @@ from kdx.training.examples import ExamplesModule
 class MultimodalModule(ExamplesModule):
     """The class of streams of several modalities."""
 
+    name = "multimodal"
     attentions = ("encoder-self",)
     spaces = ("multimodal", "crossmodal", "sequence")
     head_divisor = 6  # pairs of features of each modality

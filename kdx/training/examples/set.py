@@ -7,6 +7,7 @@ from kdx.training.examples import ExamplesModule
 class SetModule(ExamplesModule):
     """The class of a set."""
 
+    name = "set"
     attentions = ("encoder-self",)
     spaces = ("set",)
 

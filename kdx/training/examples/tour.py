@@ -15,6 +15,7 @@ from kdx.vocabulary import Split
 class TourModule(ExamplesModule):
     """The shortest tour through cities: the next city after each, and how much longer such tours are."""
 
+    name = "tour"
     metrics: ClassVar[Mapping[str, str]] = {"accuracy": "max", "loss": "min", "length_ratio": "min"}
     attentions = ("encoder-self",)
     spaces = ("set",)

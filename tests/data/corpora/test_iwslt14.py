@@ -5,11 +5,12 @@ import tarfile
 
 import pytest
 
-from kdx.data.corpora import BUILT_IN, iwslt14
+from kdx.data.corpora import iwslt14
 from kdx.data.prepare import prepare
 from kdx.data.prepared import corpus_folder
 from kdx.data.text import file_names
 from kdx.errors import KdxError
+from kdx.tasks.corpora import BUILT_IN
 
 TALKS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
 

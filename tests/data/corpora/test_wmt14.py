@@ -1,11 +1,11 @@
 import pytest
 
-from kdx.data.corpora import BUILT_IN, FAMILIES
 from kdx.data.prepare import prepare, prepare_all
 from kdx.data.prepared import corpus_folder
 from kdx.data.text import file_names
 from kdx.data.text_files import NoTextError
 from kdx.errors import KdxError
+from kdx.tasks.corpora import BUILT_IN, FAMILIES
 
 
 def side_by_side(target: str, pairs: int = 4, tests: int = 2) -> dict[str, str]:

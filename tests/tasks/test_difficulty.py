@@ -7,10 +7,7 @@ from random import Random
 import pytest
 from pydantic import ValidationError
 
-from kdx.data.corpora import BUILT_IN, DIFFICULTIES, options_of_corpora
-from kdx.data.difficulty import EDGES, slice_name, slice_names, slices_of
 from kdx.data.examples import ExamplesOneByOne
-from kdx.definitions import options_of
 from kdx.grid.cell_selector import factors
 from kdx.grid.identity import canonical, resolved
 from kdx.grid.resolved_spec import ResolvedSpec
@@ -18,7 +15,10 @@ from kdx.grid.sections import Data
 from kdx.grid.spec import CellSpec
 from kdx.report.statistics.metric import Metric
 from kdx.tasks import TASKS
+from kdx.tasks.corpora import BUILT_IN, DIFFICULTIES, options_of_corpora
+from kdx.tasks.difficulty import EDGES, slice_name, slice_names, slices_of
 from kdx.vocabulary import Direction
+from kdx.words.option import options_of
 
 OTHERS = set(options_of_corpora())
 FIXED = {field.name for field in dataclasses.fields(ExamplesOneByOne)}

@@ -1,4 +1,4 @@
-"""What is known of a word is what its class says, and it is told without importing the class."""
+"""What is known of a name is what its class says, and it is known without importing the class."""
 
 import ast
 import subprocess
@@ -10,13 +10,16 @@ from each import each
 
 from kdx.attention.families import FAMILIES
 from kdx.attention.kernels import KERNELS
-from kdx.definitions import Definition, DefinitionError, Option, options_of
 from kdx.grid.fields import CellFields
 from kdx.own_parts.part import OwnPart
 from kdx.tasks import TASKS
+from kdx.tasks.corpora import DIFFICULTIES
+from kdx.words.family import Definition
+from kdx.words.literals import DefinitionError
+from kdx.words.option import Option, options_of
 
-WORDS = [(family, word) for family in (*FAMILIES, TASKS) for word in family]
-PARTS = [one for one in WORDS if one[0] is not TASKS]
+WORDS = [(family, word) for family in (*FAMILIES, DIFFICULTIES, TASKS) for word in family]
+PARTS = [(family, word) for family, word in WORDS if family not in (DIFFICULTIES, TASKS)]
 
 
 def place(asked):
@@ -29,6 +32,7 @@ def test_what_is_told_of_a_word_is_what_its_class_says(asked):
     family, word = asked
     known, found = family.definition(word), family[word]
     assert known.word == word
+    assert found.name == word
     assert known.title and known.title == found.__doc__.partition("\n")[0].removesuffix(".")
     for field in type(known).__dataclass_fields__.keys() - {"word", "title", "options"}:
         assert getattr(known, field) == getattr(found, field), field
@@ -87,8 +91,8 @@ def test_a_source_is_gone_through_once_however_many_bases_a_class_has(monkeypatc
     source = f"from kdx.attention.kernels.rbf import RBF\nfrom helpers import *\nclass Mine(RBF, {bases}): pass\n"
     part = OwnPart("kernel", "mine.py:Mine", "mine", "Mine", {"mine.py": source, "helpers.py": "B1 = B2 = object\n"})
     formula, walk, walked = KERNELS.definition("rbf").formula, ast.walk, []
-    assert part.sha256
-    monkeypatch.setattr("kdx.definitions.ast.walk", lambda tree: walked.append(tree) or walk(tree))
+    assert part.trees
+    monkeypatch.setattr("kdx.words.literals.ast.walk", lambda tree: walked.append(tree) or walk(tree))
     assert KERNELS.define(part).formula == formula
     assert len(walked) == len({id(tree) for tree in walked}) < 10
 

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from functools import cache
 
-from kdx.data.corpora import DIFFICULTIES
+from kdx.tasks.corpora import DIFFICULTIES
 
 EDGES = (0, 1, *(2**power for power in range(1, 31)))
 """The greatest value of each slice: the greater values are, the more of them a slice has, so that a test has few. No

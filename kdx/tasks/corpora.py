@@ -1,0 +1,72 @@
+"""The corpora that kdx knows by name: generated ones, and published ones that are prepared from their archives.
+
+Each has its own file in `kdx.data.corpora`, with a `kdx.data.text.GeneratedText`, a `kdx.data.text.KnownText` or a
+`kdx.data.examples.ExamplesFromNumbers`; or with a class of `kdx.data.examples.ExamplesOneByOne`, whose options are keys
+of the grid.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from kdx.words.family import Definition, Family, Imported, cached_over_words
+from kdx.words.option import Option
+
+
+@dataclass(frozen=True)
+class CorpusDefinition(Definition):
+    """See `kdx.data.examples.ExamplesOneByOne`."""
+
+    source: str
+    task: str
+    slices: tuple[str, ...]
+
+
+DIFFICULTIES: Family[Any, CorpusDefinition] = Family(
+    "corpus",
+    CorpusDefinition,
+    "kdx.data.examples:ExamplesOneByOne",
+)
+"""The corpora whose difficulty the grid chooses."""
+
+
+@cached_over_words
+def options_of_corpora() -> dict[str, tuple[Option, ...]]:
+    """Return name → the options that corpora declare under it, one for each corpus."""
+    options: dict[str, tuple[Option, ...]] = {}
+    for corpus in DIFFICULTIES.definitions():
+        for option in corpus.options:
+            options[option.name] = (*options.get(option.name, ()), option)
+    return options
+
+
+class _Corpora(Imported):
+    """The corpora of `DIFFICULTIES` among them, each at its default difficulty."""
+
+    def __getitem__(self, name: str) -> Any:
+        return DIFFICULTIES[name]() if name in DIFFICULTIES else super().__getitem__(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in DIFFICULTIES or super().__contains__(name)
+
+
+BUILT_IN = _Corpora(
+    {
+        "synthetic-translation": "kdx.data.corpora.synthetic_translation:TEXT",
+        "synthetic-language": "kdx.data.corpora.synthetic_language:TEXT",
+        "synthetic-order": "kdx.data.corpora.synthetic_order:TEXT",
+        "synthetic-images": "kdx.data.corpora.synthetic_images:EXAMPLES",
+        "synthetic-sets": "kdx.data.corpora.synthetic_sets:EXAMPLES",
+        "synthetic-streams": "kdx.data.corpora.synthetic_streams:EXAMPLES",
+        "synthetic-tours": "kdx.data.corpora.synthetic_tours:EXAMPLES",
+        **{word: DIFFICULTIES.address(word) for word in DIFFICULTIES},
+        "multi30k": "kdx.data.corpora.multi30k:TEXT",
+        "iwslt14": "kdx.data.corpora.iwslt14:TEXT",
+        "wikitext2": "kdx.data.corpora.wikitext2:TEXT",
+        "wikitext103": "kdx.data.corpora.wikitext103:TEXT",
+        "wmt14-en-de": "kdx.data.corpora.wmt14:EN_DE",
+        "wmt14-en-fr": "kdx.data.corpora.wmt14:EN_FR",
+    }
+)
+
+# Corpora that are prepared together from one folder, as far as it has them.
+FAMILIES = {"wmt14": ("wmt14-en-de", "wmt14-en-fr")}

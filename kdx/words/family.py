@@ -1,0 +1,283 @@
+"""Families: the names of one axis, and what is known of each without importing its class."""
+
+import ast
+from collections import UserDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache, cached_property
+from importlib import import_module
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, get_args, get_origin, get_type_hints
+
+from kdx.words import table
+from kdx.words.literals import NOT_LITERAL, DefinitionError, StandIns, not_literal, place_of
+from kdx.words.option import Option, is_line, options_of
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What is known of every name; each family adds its own facts."""
+
+    word: str
+    title: str
+    """The first line of the class's docstring."""
+    options: tuple[Option, ...]
+    """The keys that come with it; a cell without such a name lacks them."""
+
+    @property
+    def option_names(self) -> tuple[str, ...]:
+        """The names of its options."""
+        return tuple(option.name for option in self.options)
+
+
+@dataclass(frozen=True)
+class PartDefinition(Definition):
+    """What is known of every component of an attention."""
+
+    formula: str
+    """As printed in the source; empty where there is nothing to compute."""
+    source: str
+    """The paper, with its equation or section; empty if there is none."""
+    takes: tuple[str, ...]
+    """The axes that it uses, such as `encoding`; without it they have no effect."""
+
+
+D = TypeVar("D", bound=Definition)
+C = TypeVar("C")
+
+
+class Imported(UserDict[str, Any]):
+    """Name → object, each imported from its address when it is first needed.
+
+    An address is `module:name`, such as `kdx.data.corpora.multi30k:TEXT`.
+    """
+
+    def __init__(self, addresses: Mapping[str, str]) -> None:
+        self.addresses = dict(addresses)
+        super().__init__(addresses)
+
+    def __getitem__(self, name: str) -> Any:
+        value = self.data[name]
+        if isinstance(value, str):
+            value = self.data[name] = imported(value)
+        return value
+
+
+def imported(address: str) -> Any:
+    """Return the object at `module:name`."""
+    module, _, name = address.partition(":")
+    return getattr(import_module(module), name)
+
+
+class PartFromOutside(Protocol):
+    """A name whose class lies outside kdx, see `kdx.own_parts`."""
+
+    @property
+    def word(self) -> str:
+        """As a cell has it."""
+
+    @property
+    def module(self) -> str:
+        """The module of its class."""
+
+    @property
+    def name(self) -> str:
+        """The name of its class."""
+
+    @property
+    def sha256(self) -> str:
+        """The hash of its source."""
+
+    @property
+    def kdx_modules(self) -> tuple[str, ...]:
+        """The modules of kdx that its source imports."""
+
+    def tree(self, module: str) -> ast.Module | None:
+        """Return the source of its module or of one that comes with it, with absolute imports; None for others."""
+
+    def load(self) -> type:
+        """Run the source, and return the class."""
+
+
+class Family(Mapping[str, type[C]], Generic[C, D]):
+    """The names of one axis: name → class, imported when it is first needed.
+
+    `definition` returns what is known of a name without importing its class.
+    """
+
+    def __init__(self, axis: str, definition: type[D], base: str) -> None:
+        """Takes the axis as a grid names it, its definitions, and the address of the base class of all its classes."""
+        self.axis = axis
+        self.base = base
+        self._definition = definition
+        self._outside: dict[str, PartFromOutside] = {}
+        self._known: dict[str, D] = {}
+
+    @cached_property
+    def _addresses(self) -> Mapping[str, str]:
+        return table.addresses(self.axis)
+
+    @cached_property
+    def facts(self) -> Mapping[str, Any]:
+        """Fact → the annotation of its values, for what its definitions say beside name, title and options."""
+        return {name: kind for name, kind in get_type_hints(self._definition).items() if name not in _NO_FACTS}
+
+    def __getitem__(self, word: str) -> type[C]:
+        kind: type[C] = self._outside[word].load() if word in self._outside else imported(self._addresses[word])
+        return kind
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._addresses
+        yield from self._outside
+
+    def __len__(self) -> int:
+        return len(self._addresses) + len(self._outside)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._addresses or word in self._outside
+
+    @property
+    def outside(self) -> Mapping[str, PartFromOutside]:
+        """The names whose classes lie outside kdx."""
+        return self._outside
+
+    def address(self, word: str) -> str:
+        """Return the address of a class of kdx: `module:Class`."""
+        return self._addresses[word]
+
+    def add(self, part: PartFromOutside) -> D:
+        """Add a name from outside, in place of an earlier one of the same name; return its definition.
+
+        Raises:
+            DefinitionError: kdx has such a name; or the source has no such class, or one of another kind, or facts
+                that are no literals.
+        """
+        definition = self.define(part)
+        self._outside[part.word] = part
+        self._known[part.word] = definition
+        for forget in _OVER_WORDS:
+            forget()
+        return definition
+
+    def fits(self, part: PartFromOutside) -> bool:
+        """Whether its class is of this axis."""
+        kind = _stand_in(part)
+        return kind is not None and self._is_base_of(kind)
+
+    def define(self, part: PartFromOutside) -> D:
+        """Return the definition of a name from outside without adding it; raises what `add` does."""
+        if part.word in self._addresses:
+            raise DefinitionError(f"kdx itself has a {self.axis} `{part.word}`", part.module)
+        kind = _stand_in(part)
+        if kind is None:
+            raise DefinitionError(f"no class `{part.name}`", part.module)
+        if not self._is_base_of(kind):
+            home, _, base = self.base.partition(":")
+            problem = f"class `{part.name}` is no {base}, as every {self.axis} is"
+            hint = f"base classes are read by their names: from {home} import {base}, then class {part.name}({base})"
+            raise DefinitionError(problem, *place_of(kind), hint)
+        return self._define(part.word, kind)
+
+    def modules(self, word: str) -> tuple[str, ...]:
+        """Return the modules of kdx that compute with a name: that of its class, or those that it imports."""
+        if word in self._outside:
+            return self._outside[word].kdx_modules
+        return (self._addresses[word].partition(":")[0],)
+
+    def definition(self, word: str) -> D:
+        """Return what is known of a name.
+
+        Raises:
+            KeyError: this family has no such name.
+        """
+        if word not in self._known:
+            self._known[word] = self._define(word, table.stand_in(self._addresses[word]))
+        return self._known[word]
+
+    def definitions(self) -> Iterator[D]:
+        """Return the definitions of all names, in their order."""
+        return map(self.definition, self)
+
+    def _is_base_of(self, kind: type) -> bool:
+        return issubclass(kind, table.stand_in(self.base))
+
+    def _define(self, word: str, kind: type) -> D:
+        facts: dict[str, Any] = {}
+        missing = []
+        for fact, allowed in self.facts.items():
+            try:
+                facts[fact] = _of_kind(getattr(kind, fact), allowed)
+            except AttributeError:
+                missing.append(f"`{fact}`")
+            except TypeError:
+                value = getattr(kind, fact)
+                problem = f"`{fact}` is something else than {_described(allowed)}"
+                if value is NOT_LITERAL or isinstance(value, Option):
+                    problem = not_literal(fact)
+                raise DefinitionError(problem, *place_of(kind, fact)) from None
+        if missing:
+            raise DefinitionError(f"class `{kind.__name__}` lacks {', '.join(missing)}", *place_of(kind))
+        title = (kind.__doc__ or "").partition("\n")[0].removesuffix(".")
+        try:
+            return self._definition(word=word, title=title, options=tuple(options_of(kind).values()), **facts)
+        except ValueError as error:
+            raise DefinitionError(f"class `{kind.__name__}`: {error}", *place_of(kind)) from None
+
+
+Arguments = ParamSpec("Arguments")
+R = TypeVar("R")
+_OVER_WORDS: list[Callable[[], None]] = []
+
+
+def cached_over_words(function: Callable[Arguments, R]) -> Callable[Arguments, R]:
+    """`functools.cache` for what depends on the names that there are: emptied when one comes from outside."""
+    cached = cache(function)
+    _OVER_WORDS.append(cached.cache_clear)
+    return cached  # type: ignore[return-value]
+
+
+def _stand_in(part: PartFromOutside) -> type | None:
+    try:
+        return StandIns(part.tree).find(part.module, part.name)
+    except RecursionError:
+        raise DefinitionError(
+            f"class `{part.name}` has too many base classes, one below the other", part.module
+        ) from None
+
+
+_NO_FACTS = ("word", "title", "options")
+_NAMED = {str: "a text of one line", bool: "True or False", int: "a whole number"}
+
+
+def _of_kind(value: Any, kind: Any) -> Any:
+    """A literal as the annotation of a fact has it; the name of a member of an enumeration becomes that member.
+
+    Raises:
+        TypeError: it is of another kind.
+    """
+    inner = get_args(kind)
+    if isinstance(kind, type) and issubclass(kind, StrEnum) and isinstance(value, str) and value in list(kind):
+        return kind(value)
+    if is_line(value) if kind is str else kind in (bool, int) and type(value) is kind:
+        return value
+    if get_origin(kind) is tuple and isinstance(value, tuple | list):
+        return tuple(_of_kind(item, inner[0]) for item in value)
+    if get_origin(kind) is Mapping and isinstance(value, dict):
+        return {_of_kind(key, inner[0]): _of_kind(item, inner[1]) for key, item in value.items()}
+    if hasattr(kind, "_fields") and isinstance(value, tuple | list) and len(value) == len(kind._fields):
+        fields = zip(kind._fields, value, strict=True)
+        return kind(*(_of_kind(item, kind.__annotations__[name]) for name, item in fields))
+    raise TypeError("of another kind")
+
+
+def _described(kind: Any, plural: bool = False) -> str:
+    inner = get_args(kind)
+    if get_origin(kind) is tuple:
+        return f"a tuple of {_described(inner[0], plural=True)}"
+    if get_origin(kind) is Mapping:
+        return f"a mapping of {_described(inner[0], plural=True)} to {_described(inner[1], plural=True)}"
+    if hasattr(kind, "_fields"):
+        return f"tuples ({', '.join(kind._fields)})"
+    if kind in _NAMED:
+        return "texts" if plural and kind is str else _NAMED[kind]
+    return f"words of {', '.join(kind)}"

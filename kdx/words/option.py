@@ -1,0 +1,105 @@
+"""Options: the keys of a grid that come with a kernel, a task or another name."""
+
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Any
+
+_LARGEST = 2**53  # beyond it a float no longer holds every whole number
+
+
+@dataclass(frozen=True)
+class Option:
+    """A key that takes a name, a whole number or a number, as its default is.
+
+    Raises:
+        TypeError: an argument is of another kind.
+    """
+
+    default: Any
+    words: tuple[str, ...] = ()
+    """The allowed names; empty for a number."""
+    minimum: float | None = None
+    maximum: float | None = None
+    above: float | None = None
+    below: float | None = None
+    none: bool = False
+    """Whether `none` is allowed as well."""
+    neutral: bool = False
+    """Whether it was added to a word that stood before: at its default the cell is the one that it was without it."""
+    name: str = ""
+    title: str = ""
+    """The text below its declaration: what it is, with its unit."""
+
+    def __post_init__(self) -> None:
+        limits = [limit for limit in (self.minimum, self.above, self.below) if limit is not None]
+        if not isinstance(self.words, tuple) or not all(map(is_line, self.words)):
+            raise TypeError("words are a tuple of texts")
+        if not self.words and type(self.default) not in (int, float):
+            raise TypeError("the default is a number, or one of the words")
+        if not all(type(limit) in (int, float) and abs(limit) <= _LARGEST for limit in limits):
+            raise TypeError(f"minimum, above and below are numbers up to {_LARGEST}")
+        if not isinstance(self.none, bool) or not isinstance(self.neutral, bool):
+            raise TypeError("none and neutral are True or False")
+
+    @property
+    def allowed(self) -> str:
+        """Its allowed values, for messages."""
+        if self.words:
+            return ", ".join(self.words)
+        limits = [] if self.minimum is None else [f"from {self.minimum:g} on"]
+        limits += [] if self.maximum is None else [f"up to {self.maximum:g}"]
+        limits += [] if self.above is None else [f"above {self.above:g}"]
+        limits += [] if self.below is None else [f"below {self.below:g}"]
+        kind = "a whole number" if isinstance(self.default, int) else "a number"
+        return f"{kind} {', '.join(limits)}".rstrip() + (", or none" if self.none else "")
+
+    def value(self, given: Any) -> Any:
+        """Return a given value as a cell holds it: 2 becomes 2.0 where the default is 1.0.
+
+        Raises:
+            ValueError: the value is not allowed.
+        """
+        if self.none and given in (None, "none"):
+            return "none"
+        if self.words:
+            if isinstance(given, str) and given in self.words:
+                return str(given)
+        elif type(given) is int or (type(given) is float and type(self.default) is float and isfinite(given)):
+            outside = (
+                (self.minimum is not None and given < self.minimum)
+                or (self.maximum is not None and given > self.maximum)
+                or (self.above is not None and given <= self.above)
+                or (self.below is not None and given >= self.below)
+            )
+            if not outside and abs(given) < _LARGEST:
+                return type(self.default)(given)
+        raise ValueError(f"{self.name}: {given!r}; allowed: {self.allowed}")
+
+
+def option(
+    default: Any,
+    *,
+    words: tuple[str, ...] = (),
+    minimum: float | None = None,
+    maximum: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    none: bool = False,
+    neutral: bool = False,
+) -> Any:
+    """Declare an option in the body of a class; the docstring below it is its title.
+
+    All arguments are literals, see `Option`. In an instance the attribute is the value that the cell has.
+    """
+    return Option(default, words, minimum, maximum, above, below, none, neutral)
+
+
+def options_of(kind: type) -> dict[str, Option]:
+    """Return the options that a class and its base classes declare, by name."""
+    declared = {name: value for base in reversed(kind.__mro__) for name, value in vars(base).items()}
+    return {name: replace(value, name=name) for name, value in declared.items() if isinstance(value, Option)}
+
+
+def is_line(text: Any) -> bool:
+    """Whether it is a text of one line, without characters that drive a terminal or that no file can hold."""
+    return isinstance(text, str) and text.isprintable()
