@@ -52,6 +52,20 @@ def change(path: str, *, insert: str = "", old: str = "", new: str = ""):
     return edit
 
 
+def in_the_table(axis: str, name: str, address: str, base: str):
+    """A new name, as `make words` adds it."""
+    copied = {"bases": [base], "title": "New", "facts": {"name": name}, "options": {}}
+
+    def edit(root: Path) -> None:
+        file = root / "words" / "table.json"
+        table = json.loads(file.read_text())
+        table["names"][axis][name] = address
+        table["classes"][address] = copied
+        file.write_text(json.dumps(table))
+
+    return edit
+
+
 def both(*edits):
     return lambda root: [edit(root) for edit in edits]
 
@@ -88,10 +102,11 @@ EDITS = {
     "a new kernel": (
         both(
             change("attention/kernels/cauchy.py", insert=A_KERNEL),
-            change(
-                "attention/kernels/__init__.py",
-                old='        "rbf":',
-                new='        "cauchy": "kdx.attention.kernels.cauchy:Cauchy",\n        "rbf":',
+            in_the_table(
+                "kernel",
+                "cauchy",
+                "kdx.attention.kernels.cauchy:Cauchy",
+                "kdx.attention.interfaces:KernelFunction",
             ),
         ),
         set(),
@@ -100,7 +115,7 @@ EDITS = {
         both(
             change("data/corpora/mine.py", insert="from kdx.data.corpora.synthetic_sets import EXAMPLES\n"),
             change(
-                "data/corpora/__init__.py",
+                "tasks/corpora.py",
                 old='        "multi30k":',
                 new='        "mine": "kdx.data.corpora.mine:EXAMPLES",\n        "multi30k":',
             ),
@@ -110,11 +125,7 @@ EDITS = {
     "a new task": (
         both(
             change("training/examples/mine.py", insert=A_TASK),
-            change(
-                "tasks/__init__.py",
-                old='        "set":',
-                new='        "mine": "kdx.training.examples.mine:Mine",\n        "set":',
-            ),
+            in_the_table("task", "mine", "kdx.training.examples.mine:Mine", "kdx.training.examples.set:SetModule"),
         ),
         set(),
     ),
