@@ -170,6 +170,10 @@ class KernelFunction(Word):
     """Whether `feature_map` leaves out a factor of a whole query, or of all keys."""
     sees_positions: ClassVar[bool] = False
     """Whether it depends on where tokens stand, by `placed`; then it is one of sequences alone."""
+    positive_semi_definite: ClassVar[bool] = False
+    """Whether its Gram matrix is positive semi-definite for every input once queries and keys share their projection."""
+    blind_to_query_norm: ClassVar[bool] = False
+    """Whether a longer query leaves the attention as it is, since k(c q, k) is a multiple of k(q, k) (Eq. 2)."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(**options)
@@ -232,6 +236,8 @@ class PositionScheme(Word):
     """The name of what it reads off the tokens by `of_tokens`, which stays with the keys; none when empty."""
     past_only: ClassVar[bool] = False
     """Whether its source has it only in self-attention, for keys that do not stand after the query; so has a grid."""
+    absolute: ClassVar[bool] = False
+    """Whether the result changes when all positions move by the same number."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(**options)

@@ -16,6 +16,8 @@ class KernelDefinition(PartDefinition):
     normaliser: str
     gives: str
     sees_positions: bool
+    positive_semi_definite: bool
+    blind_to_query_norm: bool
 
 
 KERNELS: "Family[KernelFunction, KernelDefinition]" = Family(

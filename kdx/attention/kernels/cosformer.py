@@ -24,6 +24,8 @@ class CosFormer(KernelFunction):
     source = "Qin et al. 2022, Eq. 10"
     gives = "weight"
     sees_positions = True
+    positive_semi_definite = True
+    blind_to_query_norm = True
     horizon: int = option(1024, minimum=1)
     """M, the distance at which the weight is 0; there is none larger."""
 

@@ -16,6 +16,7 @@ class ELU(KernelFunction):
     formula = "k(q, k) = ⟨φ(q), φ(k)⟩, φ(x) = elu(x) + 1"
     source = "Katharopoulos et al. 2020, Eq. 7"
     gives = "weight"
+    positive_semi_definite = True
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
         return self.weight_of(query, self.of_keys(key))

@@ -22,6 +22,7 @@ class FAVOR(ExponentialFeatures):
     name = "favor"
     formula = "k(q, k) = ⟨φ(q), φ(k)⟩, φ(x)_r = exp(⟨ω_r, x'⟩ - |x'|² / 2) / √m, x' = x / D^(1/4)"
     source = "Performer, Choromanski et al. 2021, Lemma 1 and Sec. 2.4"
+    positive_semi_definite = True
     random_features: int = option(128, minimum=1)
     """m, how many random features there are."""
 

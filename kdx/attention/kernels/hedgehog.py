@@ -20,6 +20,7 @@ class Hedgehog(ExponentialFeatures):
     name = "hedgehog"
     formula = "k(q, k) = ⟨φ(q), φ(k)⟩, φ(x) = (exp(W_h x + b_h), exp(-W_h x - b_h))"
     source = "Zhang et al. 2024"
+    positive_semi_definite = True
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(settings, **options)

@@ -19,6 +19,7 @@ class Laplacian(KernelFunction):
 
     name = "laplacian"
     formula = "k(q, k) = exp(-|q - k|₁ / √D)"
+    positive_semi_definite = True
 
     def log_weight(self, query: Tensor, key: Tensor) -> Tensor:
         return -torch.cdist(upcast(query), upcast(key), p=1.0) / math.sqrt(query.size(-1))

@@ -16,6 +16,8 @@ class Linear(KernelFunction):
     formula = "k(q, k) = ⟨q, k⟩"
     source = "Tsai et al. 2019, Table 2"
     gives = "signed weight"
+    positive_semi_definite = True
+    blind_to_query_norm = True
 
     def feature_map(self, features: Tensor, side: Side) -> Tensor:
         return features

@@ -15,6 +15,8 @@ class Polynomial(KernelFunction):
     formula = "k(q, k) = ⟨q, k⟩²"
     source = "Tsai et al. 2019, Table 2"
     gives = "weight"
+    positive_semi_definite = True
+    blind_to_query_norm = True
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
         return upcast(query @ key.transpose(-2, -1)).square()

@@ -21,6 +21,7 @@ class RBF(Tempered):
     name = "rbf"
     formula = "k(q, k) = exp(-|q - k|² / T√D)"
     source = "Tsai et al. 2019, Table 2"
+    positive_semi_definite = True
 
     def log_weight(self, query: Tensor, key: Tensor) -> Tensor:
         # The differences themselves: expanding the square loses the digits of a small distance between long vectors.

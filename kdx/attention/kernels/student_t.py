@@ -14,6 +14,7 @@ class StudentT(KernelFunction):
     formula = "k(q, k) = 1 / (1 + |q - k|² / √D)"
     source = "of t-SNE, van der Maaten and Hinton 2008"
     gives = "weight"
+    positive_semi_definite = True
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
         # The square may be expanded: beside the 1, the digits that a small distance loses do not count.

@@ -19,6 +19,7 @@ class Taylor(KernelFunction):
     formula = "k(q, k) = 1 + s + s² / 2, s = ⟨q, k⟩ / √D"
     source = "Based, Arora et al. 2024"
     gives = "weight"
+    positive_semi_definite = True
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
         product = upcast(query @ key.transpose(-2, -1)) / math.sqrt(query.size(-1))

@@ -21,6 +21,7 @@ class PositionDefinition(PartDefinition):
     uses_vector: bool
     weighs: bool
     past_only: bool
+    absolute: bool
 
 
 POSITIONS: "Family[PositionScheme, PositionDefinition]" = Family(

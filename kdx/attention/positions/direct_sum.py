@@ -19,6 +19,7 @@ class DirectSum(PositionScheme):
     spaces = ("sequence", "image", "multimodal", "crossmodal")
     uses_vector = True
     weighs = False
+    absolute = True
 
     def features(self, features: Tensor, place: TokenPositions) -> Tensor:
         return features + place.vector

@@ -26,6 +26,7 @@ class FIRE(PositionScheme):
     name = "fire"
     formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(f_θ(ψ(i - j) / ψ(max(i, L)))), ψ(x) = log(1 + c x)"
     source = "Li et al. 2024"
+    absolute = True
     threshold: float = option(512.0, above=0)
     """L at first, in tokens; it is learned."""
 

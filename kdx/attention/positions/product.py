@@ -26,6 +26,7 @@ class Product(ByPart):
     takes = ("encoding",)
     spaces = ("sequence", "image", "multimodal", "crossmodal")
     uses_vector = True
+    absolute = True
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(settings, **options)

@@ -28,10 +28,10 @@ LONG_BATCH, LONG = 4, 520
 # Half of what unseen vectors need: the features are always the same, so that no row can be unlucky one day.
 DRAWS = 4
 
-# Positive semi-definite for every input when queries and keys share their projection.
-POSITIVE_SEMI_DEFINITE = ("exponential", "rbf", "polynomial", "favor", "cosformer", "taylor", "hedgehog")
+POSITIVE_SEMI_DEFINITE = tuple(known.word for known in KERNELS.definitions() if known.positive_semi_definite)
+BLIND_TO_QUERY_NORM = tuple(known.word for known in KERNELS.definitions() if known.blind_to_query_norm)
 BLIND_TO_ORDER = tuple(known.word for known in KERNELS.definitions() if not known.sees_positions)
-ABSOLUTE = ("direct-sum", "product", "fire")
+ABSOLUTE = tuple(known.word for known in POSITIONS.definitions() if known.absolute)
 RELATIVE = tuple(scheme for scheme in POSITIONS if scheme not in ABSOLUTE)
 # Their gradient jumps where a count passes a whole number, which float32 passes elsewhere.
 WITH_JUMPS = ("cope",)
@@ -43,7 +43,6 @@ TOLERANCES_ON_LONG_ROWS = {
     # that are the larger the smaller the feature is; 64 were found.
     "cosformer": 8 * ROUNDINGS,
 }
-BLIND_TO_QUERY_NORM = ("linear", "polynomial", "cosformer")
 # Which kernels a normaliser has a meaning for.
 NORMALISED = tuple(
     (kernel.word, normaliser.word)
