@@ -140,5 +140,6 @@ def test_every_key_and_value_of_a_cell_is_on_the_page_of_keys():
 
 
 def test_the_table_and_the_page_of_words_are_what_their_classes_say():
-    for file, text in ((words_table.FILE, words_table.text()), (words.FILE, words.text())):
+    written = {words_table.FILE: words_table.text(), words.FILE: words.text(), words.FACTORS: words.factors_text()}
+    for file, text in written.items():
         assert file.read_text(encoding="utf-8") == text, f"{file.name} is not what the classes say: make words"

@@ -1,11 +1,14 @@
-"""Writes docs/reference/words.md, the values of a grid, from their classes: `python -m tests.words`."""
+"""Writes docs/reference/words.md, the values of a grid, and kdx/words/factors.json: `python -m tests.words`."""
 
+import json
 from pathlib import Path
 
 from kdx.attention.families import FAMILIES
+from kdx.grid.cell_selector import factors, known_words
 from kdx.grid.words import known_options
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import DIFFICULTIES, options_of_corpora
+from kdx.words.table import FACTORS
 
 FILE = Path(__file__).parents[1] / "docs" / "reference" / "words.md"
 
@@ -84,5 +87,12 @@ def text() -> str:
     return "\n".join(lines) + "\n"
 
 
+def factors_text() -> str:
+    """Factor → the names that it allows, a line each."""
+    lines = (f" {json.dumps(factor)}: {json.dumps(known_words(factor))}" for factor in factors())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
 if __name__ == "__main__":
     FILE.write_text(text(), encoding="utf-8")
+    FACTORS.write_text(factors_text(), encoding="utf-8")

@@ -171,7 +171,7 @@ class KernelFunction(Word):
     sees_positions: ClassVar[bool] = False
     """Whether it depends on where tokens stand, by `placed`; then it is one of sequences alone."""
     positive_semi_definite: ClassVar[bool] = False
-    """Whether its Gram matrix is positive semi-definite for every input once queries and keys share their projection."""
+    """Whether its Gram matrix is positive semi-definite for every input when queries and keys share a projection."""
     blind_to_query_norm: ClassVar[bool] = False
     """Whether a longer query leaves the attention as it is, since k(c q, k) is a multiple of k(q, k) (Eq. 2)."""
 

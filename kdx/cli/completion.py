@@ -19,6 +19,8 @@ from typing import Any
 
 import typer
 
+from kdx.words import table
+
 MOST = 200
 """Names that are offered at once."""
 _ASKED = "_KDX_COMPLETE"
@@ -193,9 +195,7 @@ def choices_and_metrics(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def settings(incomplete: str) -> list[str]:
     """KEY=VALUE of --set: factors of cells, with the words that each knows."""
-    from kdx.grid.factor_words import factor_words
-
-    known = factor_words()
+    known = table.factors()
     factor, equals, _ = incomplete.partition("=")
     if equals:
         return _offered((f"{factor}={word}" for word in known.get(factor, ())), incomplete)
@@ -204,9 +204,7 @@ def settings(incomplete: str) -> list[str]:
 
 def keys_and_words(incomplete: str) -> list[str]:
     """What kdx explain knows: factors, and the words of each."""
-    from kdx.grid.factor_words import factor_words
-
-    known = factor_words()
+    known = table.factors()
     return _offered([*known, *(word for words in known.values() for word in words)], incomplete)
 
 

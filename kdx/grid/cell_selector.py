@@ -135,7 +135,7 @@ def unknown(
             continue
         if factor not in factors() or wanted in recorded.get(factor, ()):
             continue
-        known = _words(factor)
+        known = known_words(factor)
         for one in re.split("[+/]", wanted) if factor in _ORDER else [wanted]:
             if known and one not in known:
                 problem = f"unknown {factor} `{shortened(one)}`"
@@ -169,8 +169,8 @@ def _whole(field: FieldInfo) -> Any:
     return Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
 
 
-def _words(factor: str) -> tuple[str, ...]:
-    """The words that a factor knows; none when it takes numbers or any text."""
+def known_words(factor: str) -> tuple[str, ...]:
+    """Return the names that a factor allows; none if it takes numbers or any text."""
 
     def within(annotation: Any) -> Iterator[str]:
         if isinstance(annotation, type) and issubclass(annotation, StrEnum):

@@ -1,4 +1,4 @@
-"""The classes of kdx as `make words` copied them into `table.json`; none of them is imported."""
+"""The classes and the factors of kdx as `make words` copied them into JSON; none of them is imported."""
 
 import json
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ from typing import Any
 from kdx.words.option import Option
 
 FILE = Path(__file__).with_name("table.json")
+FACTORS = Path(__file__).with_name("factors.json")
 
 
 @cache
@@ -44,6 +45,15 @@ def stand_in(address: str) -> type:
     options = {key: Option(name=key, **_plain(declared)) for key, declared in known["options"].items()}
     body = {"__doc__": known["title"], "__module__": module, **known["facts"], **options}
     return type(name, tuple(map(stand_in, known["bases"])), body)
+
+
+def factors() -> dict[str, list[str]]:
+    """Return factor → the names that it allows, as `kdx.grid.cell_selector` has them; none for numbers or any text.
+
+    To build the models that it has them from takes longer than a shell may wait for its completions.
+    """
+    names: dict[str, list[str]] = json.loads(FACTORS.read_text(encoding="utf-8"))
+    return names
 
 
 @cache
