@@ -47,9 +47,12 @@ calibration: .venv/installed-dev  ## simulate how often the report's statistics 
 	$(BIN)/python -m tests.report.until_calibration $(DRAWS)
 
 example: .venv/installed  ## make runs.db.example anew from the quickstart grid
-	rm -rf runs.db.example runs.db.example-journal runs.db.example-files
-	$(BIN)/kdx sweep quickstart --db runs.db.example
-	rm -rf runs.db.example-journal runs.db.example-files
+	# In another place: a database that was passed on does not miss the weights of its runs.
+	rm -rf build/example
+	mkdir -p build/example
+	$(BIN)/kdx sweep quickstart --db build/example/runs.db
+	mv build/example/runs.db runs.db.example
+	rm -rf build/example
 
 picture: .venv/installed-dev  ## draw the picture of the README from its grid and table
 	$(BIN)/python -m tests.picture

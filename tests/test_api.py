@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import insert
 
 import kdx
 from kdx.errors import DatabaseError, Faults, KdxError
-from kdx.store.version import REVISION
+from kdx.store.database import open_database
+from kdx.store.schema import bits_of, evaluation, evaluation_metric
 
 EXAMPLE = Path(__file__).parents[1] / "runs.db.example"
 
@@ -62,10 +64,15 @@ def test_the_selected_run_has_the_best_validation_score_of_its_cell():
 
 def test_evaluations_are_records(tmp_path):
     assert not kdx.evaluations("quickstart", EXAMPLE)
-    old = tmp_path / "runs.db"
-    shutil.copy(Path(__file__).parent / "store" / "sqlite" / "databases" / f"{REVISION}.db", old)
-    (one,) = kdx.evaluations("tiny", old)
-    (run,) = (run for run in kdx.runs("tiny", old) if run.id == one.run)
+    copy = tmp_path / "runs.db"
+    shutil.copy(EXAMPLE, copy)
+    with open_database(copy, write=True) as database, database.write() as connection:
+        made = {"id": 1, "run_id": 1, "settings_id": "a" * 32, "settings": {"beam": 4}, "made": 4.0}
+        connection.execute(insert(evaluation).values(made))
+        score = {"evaluation_id": 1, "name": "loss", "value": 1.25, "bits": bits_of(1.25)}
+        connection.execute(insert(evaluation_metric).values(score))
+    (one,) = kdx.evaluations("quickstart", copy)
+    (run,) = (run for run in kdx.runs("quickstart", copy) if run.id == one.run)
     assert (one.labels, one.seed) == (run.labels, run.seed)
     assert (one.run, one.settings["beam"], dict(one.metrics), one.error) == (1, 4, {"loss": 1.25}, None)
     (row,) = one.rows()

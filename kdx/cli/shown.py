@@ -80,19 +80,10 @@ def notes_in_words(notes: Sequence[NoteRecord]) -> str:
     return "; ".join(f"{' '.join(one.text.split())} ({time_in_words(one.made)} UTC)" for one in notes)
 
 
-def settings_lines(written: Mapping[str, Any], whole: Mapping[str, Any], varies: Sequence[str]) -> Iterator[str]:
-    """A cell as YAML; what varies in its sweep comes first, and is there even at a value that is not hashed."""
-
-    there = [field for field in varies if value(whole, field) is not None]
+def settings_lines(cell: Mapping[str, Any], varies: Sequence[str]) -> Iterator[str]:
+    """Write the cell as YAML; what varies in its sweep comes first."""
+    there = [field for field in varies if value(cell, field) is not None]
     yield f"settings, of which vary: {', '.join(there)}" if there else "settings"
-    cell: dict[str, Any] = dict(written)
-    for field in there:
-        *sections, key = field.split(".")
-        inner = cell
-        for section in sections:
-            inner[section] = dict(inner.get(section) or {})
-            inner = inner[section]
-        inner[key] = value(whole, field)
     yield from (f"  {sanitize_lines(line)}" for line in as_yaml(varying_first(cell, there)).splitlines())
 
 

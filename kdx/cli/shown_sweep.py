@@ -127,7 +127,7 @@ class ShownSweep(Shown):
         if details.cells:
             yield ""
             yield "the same in all cells"
-            same = _without(details.cells[0].written, details.varies)
+            same = _without(details.cells[0].spec, details.varies)
             yield from (f"  {sanitize_lines(line)}" for line in as_yaml(same).splitlines())
 
     def _out_of_tables(self) -> str:

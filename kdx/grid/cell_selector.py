@@ -94,16 +94,20 @@ def choice(spec: Mapping[str, Any], factor: str) -> str | None:
     value: Any = spec
     for step in factor.split("."):
         value = value.get(step, _ABSENT) if isinstance(value, Mapping) else _ABSENT
-    if value is _ABSENT and factor in _options():
-        # No word of the cell has this option, so it is no difference to a cell that has it at the neutral value.
-        return next((word(factor, one.default) for one in _options()[factor] if one.neutral), "none")
+    if value is _ABSENT and is_option(factor):
+        return "none"
     return None if value is _ABSENT or isinstance(value, Mapping) else word(factor, value)
+
+
+def is_option(factor: str) -> bool:
+    """Whether the factor is an option, which a cell has only if one of its words declares it."""
+    return factor in _options()
 
 
 def without_effect(spec: CellSpec, factor: str) -> bool:
     """Whether the factor is an option that no word of the cell has."""
     section, _, name = factor.rpartition(".")
-    return factor in _options() and name not in (spec.data if section == "data" else spec).options
+    return is_option(factor) and name not in (spec.data if section == "data" else spec).options
 
 
 @cached_over_words

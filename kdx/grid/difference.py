@@ -1,12 +1,12 @@
 """How two plans of one name differ: in cells, in seeds, and in fields of the cells."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kdx.errors import shortened
 from kdx.grid.cell_selector import word
-from kdx.grid.identity import resolved
 from kdx.grid.plan import Plan
 from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import leaves
@@ -28,7 +28,7 @@ class Contents:
     """The parts of a plan that are compared, and its file."""
 
     cells: Mapping[str, CellSpec | str]
-    """Cell id → the cell, or its canonical JSON (`kdx.grid.identity`)."""
+    """Cell id → the cell, or its JSON (`CellSpec.text`)."""
     seeds: tuple[int, ...]
     file: str = ""
     """See `kdx.grid.plan.Plan.file`."""
@@ -135,11 +135,11 @@ def _changes(
 def _values(cells: Iterable[CellSpec | str]) -> dict[str, dict[str, None]]:
     """Field → its values in words, in the order of the cells."""
     found: dict[str, dict[str, None]] = {}
+    defaults = {name: option.default for name, option in known_options().items()}
     for cell in cells:
-        spec: dict[str, Any] = resolved(cell) if isinstance(cell, str) else cell.model_dump(mode="json", by_alias=True)
-        # An option that no word of a cell has is no difference to one at its neutral value.
-        neutral = {name: one.default for name, one in known_options().items() if one.neutral and name not in spec}
-        for field, value in leaves(spec | neutral):
+        spec: dict[str, Any] = json.loads(cell if isinstance(cell, str) else cell.text)
+        # An option that no word of a cell has is no difference to one at its default.
+        for field, value in leaves(spec | {name: default for name, default in defaults.items() if name not in spec}):
             shown = word(field, value)[:_DIGITS] if field.startswith(PARTS) else word(field, value)
             found.setdefault(field, {})[shown] = None
     return found

@@ -261,11 +261,11 @@ def _check_baselines(sub_grid: SubGrid, cells: Sequence[PlannedCell], faults: li
 def _label(spec: CellSpec, axis: str, chosen: str | None) -> str | None:
     """The choice in the words of the grid; None where the cell lacks the axis.
 
-    A choice of an option that no word of the cell has is not shown; of a factor that the combination does not set, the
-    cell's own word is.
+    A choice of an option that no word of the cell has is `none`; of a factor that the combination does not set, it is
+    the cell's own word.
     """
     if without_effect(spec, axis):
-        return choice({}, axis) or chosen
+        return "none"
     if chosen is not None or axis not in factors():
         return chosen
     return choice(spec.model_dump(mode="json", by_alias=True), axis)

@@ -20,7 +20,6 @@ from kdx.grid.sections import (
     Filters,
     Model,
     Natural,
-    Neutral,
     OneOf,
     Select,
     Training,
@@ -52,7 +51,7 @@ class CellFields(WithOptions):
 
     task: Annotated[str, OneOf(TASKS)]
     """What a model learns."""
-    space: Annotated[Space | None, Neutral(None)] = None
+    space: Space | None = None
     """In which space examples that are no text are seen: the task's own unless said otherwise; None for text."""
     kernel: Annotated[str, OneOf(KERNELS)] = "exponential"
     """The kernel that compares queries with keys."""
@@ -72,21 +71,21 @@ class CellFields(WithOptions):
     """Which keys a query sees, in each attention."""
     norm: Norm = Norm.POST
     """Where layer normalisation stands."""
-    mixer: Annotated[str, OneOf(MIXERS), Neutral("attention")] = "attention"
+    mixer: Annotated[str, OneOf(MIXERS)] = "attention"
     """What stands in the place of self-attention."""
-    normaliser: Annotated[Annotated[str, OneOf(NORMALISERS)] | None, Neutral(None)] = None
+    normaliser: Annotated[str, OneOf(NORMALISERS)] | None = None
     """What makes weights of a kernel's numbers; None: the kernel's own, which is the row sum but for relu-squared."""
-    qk_norm: Annotated[QKNorm, Neutral(QKNorm.NONE)] = QKNorm.NONE
+    qk_norm: QKNorm = QKNorm.NONE
     """How queries and keys are normalised before any kernel compares them."""
-    kv_heads: Annotated[Count | None, Neutral(None)] = None
+    kv_heads: Count | None = None
     """Heads of keys and values in every attention, a divisor of the model's; None: as many as of queries."""
-    maps: Annotated[Maps, Neutral(Maps.SINGLE)] = Maps.SINGLE
+    maps: Maps = Maps.SINGLE
     """What a head's values are weighted by."""
-    output_gate: Annotated[OutputGate, Neutral(OutputGate.NONE)] = OutputGate.NONE
+    output_gate: OutputGate = OutputGate.NONE
     """What the heads' output is multiplied by before W_o."""
-    memory: Annotated[Natural, Neutral(0)] = 0
+    memory: Natural = 0
     """Tokens of the segment before that stay visible (Dai et al. 2019); prediction only."""
-    parts: Annotated[dict[str, str], AfterValidator(Hashes), Neutral({})] = Field(default_factory=lambda: Hashes())
+    parts: Annotated[dict[str, str], AfterValidator(Hashes)] = Field(default_factory=lambda: Hashes())
     """Word → SHA-256 of its source, of every part of one's own; kdx itself fills it in."""
     data: Data
     """Which corpus, and how it becomes tokens."""
@@ -94,7 +93,7 @@ class CellFields(WithOptions):
     """The size of the Transformer."""
     training: Training = Field(default_factory=Training)
     """How the weights are found."""
-    evaluation: Annotated[Evaluation, Neutral(_AS_IN_TRAINING)] = _AS_IN_TRAINING
+    evaluation: Evaluation = _AS_IN_TRAINING
     """How validation and test read or write text."""
     select: Select | None = None
     """The first of the task's metrics unless said otherwise: BLEU for translation, perplexity for prediction, …"""

@@ -4,6 +4,7 @@ A report renders a word of another kdx like any other, so it asks here and not a
 alone. Nothing is validated before somebody asks for it: reading ten thousand cells must not take as many validations.
 """
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,8 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from kdx.grid.cell_selector import choice, factors, same_word
-from kdx.grid.identity import resolved
+from kdx.grid.cell_selector import choice, factors, is_option, same_word
 from kdx.grid.sections import Data
 from kdx.grid.spec import CellSpec
 from kdx.grid.task_facts import TaskFacts, metrics_of
@@ -29,7 +29,7 @@ class ResolvedSpec:
     """Every field of a cell in plain words."""
 
     plain: Mapping[str, Any]
-    """As its JSON has them, neutral values included."""
+    """As its JSON has them."""
     facts: TaskFacts | None = None
     """What its sweep recorded of its task and corpus; None where both are of kdx."""
 
@@ -40,14 +40,14 @@ class ResolvedSpec:
 
     @classmethod
     def read(cls, text: str) -> "ResolvedSpec":
-        """Of canonical JSON (`kdx.grid.identity`).
+        """Return the cell of its JSON (`CellSpec.text`).
 
         Raises:
-            ValueError: it is no JSON, or lacks what every cell of every kdx has.
+            ValueError: it is no JSON, or lacks what every cell has.
         """
         try:
-            plain = resolved(text)
-        except (AttributeError, TypeError, RecursionError) as error:
+            plain = json.loads(text)
+        except RecursionError as error:
             raise ValueError("no cell") from error
         if not _is_cell(plain):
             raise ValueError("no cell")
@@ -99,6 +99,10 @@ class ResolvedSpec:
             return ()
         keys = (*self.plain, *(f"data.{name}" for name in self.plain["data"]))
         return tuple(key for key in keys if key not in factors() and not isinstance(self.value(key), Mapping))
+
+    def lacks(self, factor: str) -> bool:
+        """Whether the factor is an option that no word of the cell has, which is no difference to one that has it."""
+        return self.value(factor) is None and (factor not in factors() or is_option(factor))
 
     def matches(self, selector: Mapping[str, str]) -> bool:
         """Whether the cell has every word of a selector."""
@@ -194,8 +198,10 @@ def _without(plain: Mapping[str, Any], words: Collection[str]) -> dict[str, Any]
     return found
 
 
-def _is_cell(plain: Mapping[str, Any]) -> bool:
-    """Whether all is there that every cell of every kdx has, whatever its words."""
+def _is_cell(plain: Any) -> bool:
+    """Whether it has what every cell has, whatever its words."""
+    if not isinstance(plain, dict):
+        return False
     select = plain.get("select")
     return (
         isinstance(plain.get("task"), str)

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
 from typing import Annotated, Any, Self
@@ -14,7 +13,6 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
-    PrivateAttr,
     ValidatorFunctionWrapHandler,
     WrapValidator,
     model_validator,
@@ -75,13 +73,6 @@ Margin = Annotated[float | str, BeforeValidator(margin)]
 """How far apart two scores may lie and count as equal: in units of the metric, or as a share of the other one."""
 
 
-@dataclass(frozen=True)
-class Neutral:
-    """Annotates a field that was added after the first release: at this value it does not enter the cell's hash."""
-
-    value: Any
-
-
 class OneOf:
     """Annotates a word that must be one of these; the message is that of an enum."""
 
@@ -123,17 +114,11 @@ class WithOptions(Section):
     """A section that has the options of its words as extra keys, beside its fields."""
 
     model_config = ConfigDict(extra="allow")
-    _neutral: frozenset[str] = PrivateAttr(frozenset())
 
     @property
     def options(self) -> Mapping[str, Any]:
         """The options of its words by name; before they are settled, whatever else was given."""
         return self.__pydantic_extra__ or {}
-
-    @property
-    def neutral_options(self) -> frozenset[str]:
-        """The options that the hash leaves out, for the words stood before them."""
-        return self._neutral
 
     def option(self, name: str) -> Any:
         """The choice of an option; None where no word of the section has it."""
@@ -171,7 +156,6 @@ class WithOptions(Section):
         given = {name: value for name, value in self.options.items() if value is not None}
         values = {name: _option_value(one, given.get(name, one.default)) for name, one in own.items()}
         object.__setattr__(self, "__pydantic_extra__", values)
-        self._neutral = frozenset(name for name, one in own.items() if one.neutral and values[name] == one.default)
 
 
 def _judge(declared: Sequence[Option], given: Any) -> None:
@@ -225,13 +209,13 @@ class Data(WithOptions):
     """What a token is."""
     vocabulary_size: Count | None = None
     """Tokens at most, special ones included; None: every word of the training text (words only)."""
-    merges: Annotated[Count | None, Neutral(None)] = None
+    merges: Count | None = None
     """Merges to learn, of subword-nmt only, whose vocabulary is what they leave."""
-    dictionaries: Annotated[Dictionaries, Neutral(Dictionaries.JOINT)] = Dictionaries.JOINT
+    dictionaries: Dictionaries = Dictionaries.JOINT
     """Of parallel text: one vocabulary for both languages, or one for each."""
     train_lines: Count | None = None
     """Use the first so many lines of the training text; None: all of them."""
-    train_examples: Annotated[Count | None, Neutral(None)] = None
+    train_examples: Count | None = None
     """Training examples of a corpus that is no text; None: its own number."""
     max_tokens: Count = 128
     """Training lines and pairs with a longer side are left out (not of prediction); no other split is cut."""
@@ -271,28 +255,28 @@ class Model(Section):
     """Layers of the decoder; 0 where the task has none."""
     inner: Count = 256
     """Width of the feed-forward layer; with swiglu, of each of its two projections."""
-    feed_forward: Annotated[FeedForwardKind, Neutral(FeedForwardKind.RELU)] = FeedForwardKind.RELU
+    feed_forward: FeedForwardKind = FeedForwardKind.RELU
     """What stands between the matrices of a feed-forward layer."""
     dropout: Fraction = 0.1
     """On embeddings and on the output of every sublayer."""
-    inner_dropout: Annotated[Fraction, Neutral(0.0)] = 0.0
+    inner_dropout: Fraction = 0.0
     """Inside the feed-forward layer, before its last matrix."""
-    output_dropout: Annotated[Fraction, Neutral(0.0)] = 0.0
+    output_dropout: Fraction = 0.0
     """On what the last layer gives to the softmax (prediction only)."""
     embeddings: Embeddings = Embeddings.SHARED
     """Which embedding matrices are one."""
-    cutoffs: Annotated[tuple[Count, ...], Neutral(())] = ()
+    cutoffs: tuple[Count, ...] = ()
     """Of an adaptive softmax (Grave et al. 2017; prediction only): where each cluster of rarer tokens begins, by rank;
     none: a full softmax."""
-    bias: Annotated[Bias, Neutral(Bias.LEARNED)] = Bias.LEARNED
+    bias: Bias = Bias.LEARNED
     """Of the projections of queries, keys, values and outputs in every attention."""
-    feed_forward_bias: Annotated[Bias, Neutral(Bias.LEARNED)] = Bias.LEARNED
+    feed_forward_bias: Bias = Bias.LEARNED
     """Of the matrices of the feed-forward layer."""
-    normalisation: Annotated[Normalisation, Neutral(Normalisation.LAYER)] = Normalisation.LAYER
+    normalisation: Normalisation = Normalisation.LAYER
     """How features are normalised."""
-    normalisation_bias: Annotated[Bias, Neutral(Bias.LEARNED)] = Bias.LEARNED
+    normalisation_bias: Bias = Bias.LEARNED
     """Of layer normalisation; rms has none."""
-    initialisation: Annotated[Initialisation, Neutral(Initialisation.XAVIER)] = Initialisation.XAVIER
+    initialisation: Initialisation = Initialisation.XAVIER
     """Where weights begin."""
 
     @model_validator(mode="after")
@@ -329,18 +313,18 @@ class Training(Section):
     """Steps in which the learning rate rises to its peak."""
     schedule: Schedule = Schedule.INVERSE_SQRT
     """The learning rate after the warm-up."""
-    decay: Annotated[Count | None, Neutral(None)] = None
+    decay: Count | None = None
     """Of warmup-stable-decay: the steps at the end of the run in which the rate falls; a tenth of all unless said
     otherwise."""
-    final_rate: Annotated[Fraction, Neutral(0.0)] = 0.0
+    final_rate: Fraction = 0.0
     """Of cosine and warmup-stable-decay: the rate of the last step, as a share of the peak."""
-    optimiser: Annotated[Optimiser, Neutral(Optimiser.ADAMW)] = Optimiser.ADAMW
+    optimiser: Optimiser = Optimiser.ADAMW
     """What takes a step along the gradient."""
     betas: tuple[Fraction, Fraction] = (0.9, 0.98)
     """Decay rates of AdamW's two means, or Lion's β1 and β2."""
     epsilon: Positive = 1e-9
     """AdamW's epsilon."""
-    momentum: Annotated[Fraction, Neutral(0.95)] = 0.95
+    momentum: Fraction = 0.95
     """Of Muon."""
     weight_decay: Annotated[float, Field(ge=0, strict=True)] = 0.0
     """Decoupled from the gradient."""
@@ -350,7 +334,7 @@ class Training(Section):
     """Largest norm of the gradient; None: no clipping."""
     validate_every: Count | None = None
     """Steps between validations; None: one pass over the training text."""
-    average: Annotated[Natural, Neutral(0)] = 0
+    average: Natural = 0
     """Test the mean of the weights at the last so many validations; 0: the weights of the best validation."""
     record_every: Count = 10
     """Steps between two rows of the training loss."""
@@ -358,7 +342,7 @@ class Training(Section):
     """CPU threads of one run; another count gives other bits."""
     precision: Precision = Precision.FP32
     """Number format of the forward and backward pass; weights stay in 32 bits."""
-    arithmetic: Annotated[Arithmetic, Neutral(Arithmetic.EXACT)] = Arithmetic.EXACT
+    arithmetic: Arithmetic = Arithmetic.EXACT
     """Which algorithms torch may compute with; only exact ones repeat a run bit by bit."""
 
     @model_validator(mode="after")

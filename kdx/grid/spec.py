@@ -1,7 +1,7 @@
 """A cell, fully resolved: everything that decides what a run computes, except its seed.
 
 The fields are the words of a grid file. `CellSpec` fills every default and settles what depends on another field, so
-that two spellings of one cell are one cell. What is hashed and how fields may be added later stands in `identity`.
+that two spellings of one cell are one cell. `identity` says what is hashed, and how a field may be added later.
 """
 
 from typing import Self
@@ -20,6 +20,11 @@ class CellSpec(CellFields):
     def _resolve(self) -> Self:
         resolve(self)
         return self
+
+    @property
+    def text(self) -> str:
+        """Every field as JSON, in the order of the fields, as a database keeps it and a worker gets it."""
+        return self.model_dump_json(by_alias=True)
 
     @property
     def selection(self) -> tuple[str, Direction]:

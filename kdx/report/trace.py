@@ -1,13 +1,11 @@
 """Traces one number of a table: its runs, what they were computed from, and a grid that computes them again."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.evaluations import ResolvedEvaluation
-from kdx.grid.identity import set_in
 from kdx.grid.table_layout import Address
 from kdx.report.render.settings import as_yaml
 from kdx.report.render.wording import LEVELS, column_headers
@@ -65,14 +63,8 @@ class Trace:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The resolved cell without the fields that its hash leaves out, which is enough to plan the same cell.
-
-        For a cell with words that this kdx does not know, it is the whole spec.
-        """
-        if (known := self.record.spec.known) is None:
-            return dict(self.record.spec.plain)
-        plain: dict[str, Any] = json.loads(json.dumps(set_in(known), sort_keys=True))
-        return plain
+        """Every field of the resolved cell."""
+        return dict(self.record.spec.plain)
 
     @property
     def grid(self) -> str:

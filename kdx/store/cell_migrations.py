@@ -5,7 +5,6 @@ content. `find` says what there is to be done, `carry_out` does it, both in a tr
 folders of files after that (`kdx.run_files.moves`).
 """
 
-import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from kdx.grid.identity import canonical, resolved
+from kdx.grid.identity import id_of
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.store.recording import remove_runs
 from kdx.store.records import FINAL, RunState
@@ -199,7 +198,7 @@ def carry_out(connection: Connection, found: Migration, words: Sequence[RenamedW
         return
     new_ids = {one.former_id: one.cell_id for one in found.cells}
     rows = [
-        {"id": one.cell_id, "spec": one.spec, "resolved": json.dumps(resolved(one.spec), sort_keys=True)}
+        {"id": one.cell_id, "spec": one.spec, "resolved": one.spec}
         for one in found.cells
         if one.cell_id not in found.merged
     ]
@@ -347,8 +346,8 @@ def _renamed(plain: Mapping[str, Any], words: Sequence[RenamedWord]) -> dict[str
 
 def _ordered(plain: dict[str, Any]) -> dict[str, Any]:
     """The schemes of a position in the order in which a grid of today puts them."""
-    if len(plain.get("position") or ()) > 1 and (known := ResolvedSpec(resolved(_text(plain))).known):
-        position = json.loads(canonical(known)).get("position")
+    if len(plain.get("position") or ()) > 1 and (known := ResolvedSpec(plain).known):
+        position = list(known.position)
         if sorted(position) == sorted(plain["position"]):
             return {**plain, "position": position}
     return plain
@@ -375,9 +374,9 @@ def _folder(of: tuple[str, int], seed: int) -> str:
 
 
 def _text(plain: Mapping[str, Any]) -> str:
-    """As `kdx.grid.identity.canonical` writes it."""
-    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    """The JSON of a cell, see `CellSpec.text`."""
+    return json.dumps(plain, separators=(",", ":"), ensure_ascii=False)
 
 
 def _id(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return id_of(json.loads(text))

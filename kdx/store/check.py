@@ -1,6 +1,5 @@
 """Checks a whole results database without writing it."""
 
-import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -26,7 +25,6 @@ from sqlalchemy import (
 from sqlalchemy.types import NullType
 
 from kdx.grid.evaluations import settings_id
-from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.spec import CellSpec
 from kdx.own_parts.part import hash_of
 from kdx.store.backend import DamagedDatabaseError
@@ -161,41 +159,11 @@ def _forms(connection: Connection) -> Iterator[str]:
 
 
 def _cells(connection: Connection) -> Iterator[str]:
-    for row in connection.execute(select(cell.c.id, cell.c.spec, cell.c.resolved)):
+    for row in connection.execute(select(cell.c.id, cell.c.spec)):
         try:
-            whole = whole_cell(row.id, row.spec)
+            whole_cell(row.id, row.spec)
         except UnexpectedValueError:
             yield f"the cell {row.id} is not what its id is the hash of"
-            continue
-        # An older kdx wrote none.
-        if row.resolved is not None and (differing := _differing(row.spec, row.resolved, whole)):
-            yield f"the resolved form of the cell {row.id} is not that of its spec: {', '.join(differing)}"
-
-
-def _differing(spec: str, resolved: str, whole: ResolvedSpec) -> list[str]:
-    """The keys of a resolved cell whose values do not follow from its spec."""
-    try:
-        recorded, hashed = json.loads(resolved), json.loads(spec)
-    except (ValueError, RecursionError):
-        recorded = None
-    if not isinstance(recorded, dict):
-        return ["it is no JSON object"]
-    # Another kdx may know more fields, or fewer options; their neutral values are in no hash.
-    recorded = _shared(recorded, whole.plain)
-    keys = (key for key in whole.plain if key in recorded or key in hashed)
-    return sorted(key for key in keys if _text(recorded.get(key)) != _text(whole.plain[key]))
-
-
-def _shared(recorded: Any, made: Any) -> Any:
-    """What was recorded, without the keys that are not made here."""
-    if not (isinstance(recorded, dict) and isinstance(made, Mapping)):
-        return recorded
-    return {key: _shared(value, made[key]) for key, value in recorded.items() if key in made}
-
-
-def _text(value: Any) -> str:
-    # Python takes 1, 1.0 and true for equal.
-    return json.dumps(value, sort_keys=True)
 
 
 def _hashed(connection: Connection) -> Iterator[str]:

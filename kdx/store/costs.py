@@ -52,19 +52,19 @@ def costs(database: Database, cell_ids: Collection[str]) -> tuple[RunCost, ...]:
     with database.read() as connection:
         found = connection.execute(rows).all()
         needed = {row.cell_id for row in found}
-        resolved = select(cell.c.id, cell.c.resolved).where(cell.c.id.in_(list(needed)))
+        specs = select(cell.c.id, cell.c.spec).where(cell.c.id.in_(list(needed)))
         parameters = {row.run_id: int(value_of(row.bits)) for row in connection.execute(learned)}
-        texts = {row.id: row.resolved for row in connection.execute(resolved)}
+        texts = {row.id: row.spec for row in connection.execute(specs)}
     return tuple(
         RunCost(
             row.cell_id,
-            text,
+            texts[row.cell_id],
             row.progress_step,
             row.seconds,
             row.peak_memory,
             parameters.get(row.id),
         )
         for row in found
-        # A clock that was set back gives no time; an old database has cells without their whole text.
-        if (text := texts.get(row.cell_id)) and row.seconds and row.seconds > 0 and row.progress_step
+        # A clock that was set back gives no time.
+        if row.seconds and row.seconds > 0 and row.progress_step
     )

@@ -7,7 +7,6 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from kdx.grid.identity import resolved
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.varying import varying
 from kdx.store import evaluations, reading
@@ -31,8 +30,6 @@ class CellDetails:
 
     id: str
     spec: ResolvedSpec
-    written: Mapping[str, Any]
-    """The fields that its hash has, see `kdx.grid.identity`; enough to plan the same cell."""
     planners: tuple[Planner, ...]
     """The sweeps that plan it, the one planned last first; none where every grid lost it."""
     varies: tuple[str, ...]
@@ -67,8 +64,6 @@ class PlannedCellDetails:
     labels: Mapping[str, str]
     spec: Mapping[str, Any]
     """Every field in plain words."""
-    written: Mapping[str, Any]
-    """See `CellDetails.written`."""
     runs: tuple[RunRecord, ...]
     """The newest generation of each planned seed, by seed."""
 
@@ -124,9 +119,8 @@ def cell_details(database: Database, cell_id: str) -> CellDetails:
         return CellDetails(
             id=cell_id,
             spec=reading.whole_cell(cell_id, text),
-            written=json.loads(text),
             planners=tuple(planners.values()),
-            varies=tuple(varying(map(resolved, others.values()))),
+            varies=tuple(varying(map(json.loads, others.values()))),
             runs=tuple(sorted(reading.generations_of(database, cell_id), key=lambda one: (one.seed, one.generation))),
         )
 
@@ -150,7 +144,6 @@ def sweep_details(database: Database, sweep_id: int) -> SweepDetails:
             id=cell_id,
             labels=words[cell_id],
             spec=reading.whole_cell(cell_id, text).plain,
-            written=json.loads(text),
             runs=tuple(runs.get(cell_id, ())),
         )
         for cell_id, text in texts.items()
@@ -178,7 +171,7 @@ def _tested(connection: Connection, run_ids: Iterable[int]) -> dict[int, dict[st
 
 
 def _texts(connection: Connection, sweep_id: int) -> dict[str, str]:
-    """Cell id → its canonical JSON, of each planned cell of a sweep in the order of the plan."""
+    """Cell id → its JSON, of each planned cell of a sweep in the order of the plan."""
     rows = connection.execute(
         select(cell.c.id, cell.c.spec)
         .join(sweep_cell)

@@ -43,7 +43,7 @@ def load_parts(database: Database, hashes: Iterable[str]) -> dict[str, PartRecor
 def words_of(database: Database, sweep_id: int) -> frozenset[str]:
     """The custom components that the planned cells of a sweep use, and its searches."""
     planned = sweep_cell.c.planned & (sweep_cell.c.sweep_id == sweep_id)
-    with_parts = select(cell.c.spec).join(sweep_cell).where(planned, cell.c.spec.like('%"parts":{%')).distinct()
+    with_parts = select(cell.c.spec).join(sweep_cell).where(planned, cell.c.spec.like('%"parts":{"%')).distinct()
     with_searches = select(search.c.search).join(sweep_search).where(sweep_search.c.sweep_id == sweep_id)
     with database.read() as connection:
         of_cells = [word for spec in connection.scalars(with_parts) for word in json.loads(spec)["parts"]]

@@ -40,7 +40,7 @@ def keep(connection: Connection, sweep_id: int, grid: Mapping[str, Any], made: P
 
 
 def cells_of(database: Database, sweep_id: int) -> dict[str, str]:
-    """Cell id → its canonical JSON, of every cell that a sweep has ever planned."""
+    """Cell id → its JSON, of every cell that a sweep has ever planned."""
     planned = select(plan_cell.c.cell_id).join(plan).where(plan.c.sweep_id == sweep_id)
     with database.read() as connection:
         rows = connection.execute(select(cell.c.id, cell.c.spec).where(cell.c.id.in_(planned))).all()

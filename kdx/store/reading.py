@@ -355,7 +355,7 @@ def by_ids(database: Database, run_ids: Collection[int]) -> tuple[RunRecord, ...
 
 
 def load_one(database: Database, run_id: int) -> tuple[RunRecord, str, Provenance]:
-    """A run, the canonical JSON of its cell, and what it was computed from.
+    """A run, the JSON of its cell, and what it was computed from.
 
     Raises:
         KdxError: there is no such run.
@@ -602,12 +602,14 @@ def attempts_of(database: Database, run_ids: Collection[int]) -> dict[int, tuple
 
 
 def whole_cell(cell_id: str, text: str) -> "ResolvedSpec":
-    """Reads a cell from its canonical JSON, whose hash must be the id."""
+    """Read a cell from its JSON; raise UnexpectedValueError if the id is not its hash."""
+    from kdx.grid.identity import id_of
     from kdx.grid.resolved_spec import ResolvedSpec
 
-    if hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32] == cell_id:
-        with suppress(ValueError):
-            return ResolvedSpec.read(text)
+    with suppress(ValueError):
+        spec = ResolvedSpec.read(text)
+        if id_of(spec.plain) == cell_id:
+            return spec
     raise UnexpectedValueError("cell.spec", text, f"the JSON of a cell, whose hash is its id, {cell_id}")
 
 

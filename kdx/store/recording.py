@@ -15,7 +15,6 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from sqlalchemy import Column, ColumnElement, Connection, Table, case, delete, func, insert, literal, select, update
 
 from kdx.errors import KdxError
-from kdx.grid.identity import canonical, resolved
 from kdx.grid.plan import Plan
 from kdx.own_parts.registry import parts_of
 from kdx.store import plans, searches
@@ -66,11 +65,7 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
     Args:
         grid: the parts of the grid that concern no single cell, such as the tables; any JSON.
     """
-    cells = [
-        {"id": one.id, "spec": text, "resolved": json.dumps(resolved(text), sort_keys=True)}
-        for one in plan.trained
-        for text in [canonical(one.spec)]
-    ]
+    cells = [{"id": one.id, "spec": one.spec.text, "resolved": one.spec.text} for one in plan.trained]
     runs = [{"cell_id": one.cell.id, "seed": one.seed} for one in plan.runs]
     insert_into = database.backend.insert
     with database.write() as connection:
@@ -503,7 +498,7 @@ def _hole(connection: Connection, run_id: int, last_step: int) -> str | None:
     if above:
         return f"incomplete metrics: {above} rows lie above step {last_step}, the last"
     spec = connection.scalar(select(cell.c.spec).join(run, run.c.cell_id == cell.c.id).where(run.c.id == run_id))
-    training = resolved(str(spec))["training"]
+    training = json.loads(str(spec))["training"]
     for name, every, also in (
         ("train/loss", training["record_every"], 1),
         ("valid/loss", training["validate_every"], last_step),

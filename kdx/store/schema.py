@@ -188,8 +188,7 @@ cell = Table(
         "spec",
         ShortText(TEXT),
         nullable=False,
-        comment="the text that was hashed: the cell as canonical JSON, without the fields that are at the value under "
-        "which kdx does what it did before they existed",
+        comment="the resolved cell as JSON, every field of it",
     ),
     Column("resolved", ShortText(TEXT), comment="the resolved cell as JSON, every field of it"),
     comment="one choice on each axis and all else that a run needs, except its seed",

@@ -3,7 +3,6 @@
 What cells are made of is imported where a trial is added, as in `kdx.store.reading`.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -172,16 +171,12 @@ def _trials(connection: Connection, search_ids: Iterable[str]) -> dict[str, list
 
 def add(database: Database, drawn: "Sequence[tuple[Search, Sequence[NewTrial]]]") -> None:
     """Records trials, and their runs as pending where there are none. A trial that is there stays as it is."""
-    from kdx.grid.identity import canonical, cell_id, resolved
+    from kdx.grid.identity import cell_id
     from kdx.own_parts.registry import parts_of
     from kdx.store.parts import keep
 
     specs = {cell_id(one.spec): one.spec for _, many in drawn for one in many if one.spec}
-    cells = [
-        {"id": key, "spec": text, "resolved": json.dumps(resolved(text), sort_keys=True)}
-        for key, spec in specs.items()
-        for text in [canonical(spec)]
-    ]
+    cells = [{"id": key, "spec": spec.text, "resolved": spec.text} for key, spec in specs.items()]
     rows = [
         {
             "search_id": of.id,

@@ -55,7 +55,7 @@ class ClaimedRun:
     database: str
     """Path or address of the results database."""
     spec: str
-    """The cell's canonical JSON."""
+    """Every field of the cell, JSON (`CellSpec.text`)."""
     seed: int
     folder: str
     """The folder of the run's checkpoints and log."""

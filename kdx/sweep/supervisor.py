@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 from kdx.errors import ChangedError, DatabaseError, KdxError, ServerError
 from kdx.grid.evaluations import ResolvedEvaluation
-from kdx.grid.identity import canonical
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.own_parts.registry import texts_of
 from kdx.run_files.files import folder_of
@@ -382,7 +381,7 @@ class Supervisor:
                 attempt=attempt,
                 lease_holder=self._leases.holder,
                 database=self.address,
-                spec=canonical(run.cell.spec),
+                spec=run.cell.spec.text,
                 seed=run.seed,
                 folder=str(self.files / folder_of(record)),
                 options=replace(self.options, if_changed=IfChanged.REFUSE) if decision.exactly else self.options,
@@ -424,7 +423,7 @@ class Supervisor:
         finished = FinishedRun(
             run_id=record.id,
             database=self.address,
-            spec=canonical(run.cell.spec),
+            spec=run.cell.spec.text,
             seed=run.seed,
             folder=str(self.files / folder_of(record)),
             evaluations=_settings(decision.missing),

@@ -1,7 +1,6 @@
 """Tries the parts of one's own that a plan uses before any run starts: a fault is one message, not many failed runs."""
 
 from kdx.errors import KdxError
-from kdx.grid.identity import canonical
 from kdx.grid.plan import Plan
 from kdx.own_parts.apart import ask_apart
 from kdx.own_parts.part import OwnPart
@@ -30,7 +29,7 @@ def try_parts(plan: Plan, within: int = WITHIN) -> None:
         return
     # One cell for each set of parts: other settings of a cell are no matter of its parts.
     cells = {tuple(cell.spec.parts): cell for cell in plan.cells if cell.spec.parts}
-    specs = [canonical(cell.spec) for cell in cells.values()]
+    specs = [cell.spec.text for cell in cells.values()]
     limit = IMPORTING + len(cells) * within
     try:
         ask_apart("kdx.training.trial", parts, {"cells": specs}, within=within, limit=limit)

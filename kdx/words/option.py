@@ -24,8 +24,6 @@ class Option:
     below: float | None = None
     none: bool = False
     """Whether `none` is allowed as well."""
-    neutral: bool = False
-    """Whether it was added to a word that stood before: at its default the cell is the one that it was without it."""
     name: str = ""
     title: str = ""
     """The text below its declaration: what it is, with its unit."""
@@ -38,8 +36,8 @@ class Option:
             raise TypeError("the default is a number, or one of the words")
         if not all(type(limit) in (int, float) and abs(limit) <= _LARGEST for limit in limits):
             raise TypeError(f"minimum, above and below are numbers up to {_LARGEST}")
-        if not isinstance(self.none, bool) or not isinstance(self.neutral, bool):
-            raise TypeError("none and neutral are True or False")
+        if not isinstance(self.none, bool):
+            raise TypeError("none is True or False")
 
     @property
     def allowed(self) -> str:
@@ -85,13 +83,12 @@ def option(
     above: float | None = None,
     below: float | None = None,
     none: bool = False,
-    neutral: bool = False,
 ) -> Any:
     """Declare an option in the body of a class; the docstring below it is its title.
 
     All arguments are literals, see `Option`. In an instance the attribute is the value that the cell has.
     """
-    return Option(default, words, minimum, maximum, above, below, none, neutral)
+    return Option(default, words, minimum, maximum, above, below, none)
 
 
 def options_of(kind: type) -> dict[str, Option]:

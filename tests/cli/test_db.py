@@ -1,7 +1,6 @@
 """`kdx db` looks after the database itself."""
 
 import json
-import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -9,7 +8,6 @@ from pathlib import Path
 import pytest
 from looked_after import DB, completed, planned, refused, states, typed
 
-from kdx.store import database, migrating
 from kdx.store.schema import metadata
 from kdx.store.version import REVISION
 
@@ -79,18 +77,11 @@ def test_of_this_schema_nothing_is_upgraded(folder):
     assert sorted(path.name for path in folder.glob("runs*")) == ["runs.db", "runs.db-journal"]
 
 
-def test_an_older_one_is_copied_and_upgraded(folder, monkeypatch):
+def test_an_older_one_is_copied_and_upgraded(later_kdx):
     planned(1)
-    scripts = folder / "migrations"
-    shutil.copytree(Path(migrating.__file__).parent / "migrations", scripts)
-    script = "revision, down_revision = '9999', '%s'\ndef upgrade(): pass\n"
-    (scripts / "versions" / "9999_more.py").write_text(script % REVISION)
-    monkeypatch.setattr(migrating, "MIGRATIONS", str(scripts))
-    monkeypatch.setattr(migrating, "REVISION", "9999")
-    monkeypatch.setattr(database, "REVISION", "9999")
-    monkeypatch.setattr("kdx.store.version.REVISION", "9999")
+    new = later_kdx()
     assert refused("db", "check").hint == "kdx db upgrade --db runs.db brings it up to date, and keeps a copy"
     done = typed("db", "upgrade")
-    assert done.stdout == "runs.db.before-9999.bak\n"
-    assert done.stderr == "runs.db has schema 9999 now; the file above is a copy of it as it was\n"
-    assert typed("db", "check").exit_code == 0
+    assert done.stdout == f"runs.db.before-{new}.bak\n"
+    assert done.stderr == f"runs.db has schema {new} now; the file above is a copy of it as it was\n"
+    assert typed("db", "backup", "copy.db").exit_code == 0

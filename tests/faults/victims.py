@@ -13,7 +13,6 @@ from pathlib import Path
 import torch
 
 from kdx.checkpoint_names import is_half_written
-from kdx.grid.identity import canonical
 from kdx.grid.load import load_grid
 from kdx.store import leases, reading, recording, schema
 from kdx.store.database import Database, open_database
@@ -105,9 +104,7 @@ class Run:
         with open_database(self.path, write=True) as database:
             number = claim(database, self.record().id, owner, f"attempt {self.attempts - 1}")
         assert number == self.attempts
-        claimed = ClaimedRun(
-            self.record().id, number, owner, str(self.path), canonical(self.cell.spec), 0, str(self.files)
-        )
+        claimed = ClaimedRun(self.record().id, number, owner, str(self.path), self.cell.spec.text, 0, str(self.files))
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pid = os.fork()
         if pid:

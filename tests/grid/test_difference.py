@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 
 from kdx.grid.difference import Contents, Difference, difference
-from kdx.grid.identity import canonical
 from kdx.grid.load import load_grid
 
 GRID = """\
@@ -28,10 +27,16 @@ def between(tmp_path) -> Callable[[str, str], Difference]:
 
     def between(before: str, now: str) -> Difference:
         first = contents(before)
-        stored = {id: canonical(cell) for id, cell in first.cells.items()}
+        stored = {id: cell.text for id, cell in first.cells.items()}
         return difference(Contents(stored, first.seeds, first.file), contents(now))
 
     return between
+
+
+def test_an_option_at_its_default_is_no_difference_to_a_cell_without_it(between):
+    # Only exponential kernels have a temperature and a scale.
+    found = between(GRID.replace("exponential, rbf", "linear"), GRID.replace("exponential, rbf", "exponential"))
+    assert str(found) == "kernel: linear → exponential"
 
 
 def test_the_same_grid_does_not_differ(between):
@@ -49,7 +54,6 @@ def test_the_same_grid_does_not_differ(between):
         # Without a position nothing is placed.
         (("none, rotary", "none"), (2, 0, 2), 6, "position: without rotary, placement: without decoder-self"),
         (("none, rotary", "none, rotary, alibi, t5"), (0, 4, 4), 0, "position: also alibi, t5"),
-        # A field that the hash leaves out while it is neutral.
         (("length: 32}", "length: 32}\nmemory: 16"), (4, 4, 0), 12, "memory: 0 → 16"),
         (("seeds: 3", "seeds: [1, 2, 5]"), (0, 0, 4), 4, "seeds: 0 → 5"),
         (("seeds: 3", "seeds: 1"), (0, 0, 4), 8, "seeds: without 1, 2"),

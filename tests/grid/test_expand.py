@@ -103,8 +103,8 @@ def test_a_choice_without_effect_is_no_label():
     found, faults = cells(SubGrid(node({**BASE, "position": "product"}), (kernels, heats, clips)))
     assert not faults
     assert [tuple(cell.labels.values()) for cell in found] == [
-        ("linear", "1.0", "none"),
-        ("linear", "1.0", "none"),
+        ("linear", "none", "none"),
+        ("linear", "none", "none"),
         ("rbf", "0.5", "none"),
         ("rbf", "2.0", "none"),
     ]

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from kdx.grid.cell_selector import factors
-from kdx.grid.identity import canonical
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.spec import CellSpec
 from kdx.vocabulary import Direction
@@ -18,14 +17,14 @@ def cell(**choices: Any) -> CellSpec:
 
 def changed(**settings: Any) -> ResolvedSpec:
     """A cell as another kdx may have written it."""
-    plain = json.loads(canonical(cell()))
+    plain = json.loads(cell().text)
     sections = {key: plain[key] | value for key, value in settings.items() if isinstance(value, dict)}
     return ResolvedSpec.read(json.dumps(plain | settings | sections))
 
 
 def test_what_was_read_is_the_cell_that_was_written() -> None:
     spec = cell(kernel="rbf", memory=0)
-    read = ResolvedSpec.read(canonical(spec))
+    read = ResolvedSpec.read(spec.text)
     assert read == ResolvedSpec.of(spec) and read.known == spec and read.unknown == ()
 
 
@@ -92,8 +91,8 @@ def test_what_is_not_known_of_a_cell_is_told_in_a_few_words(settings: dict[str, 
         "{}",
         '{"task": 3}',
         "[" * 100_000,
-        json.dumps(json.loads(canonical(cell())) | {"select": {"metric": "valid/bleu", "direction": "up"}}),
-        json.dumps(json.loads(canonical(cell())) | {"model": 3}),
+        json.dumps(json.loads(cell().text) | {"select": {"metric": "valid/bleu", "direction": "up"}}),
+        json.dumps(json.loads(cell().text) | {"model": 3}),
     ],
     ids=lambda text: text[:12],
 )
@@ -103,7 +102,7 @@ def test_what_is_no_cell_of_any_kdx_is_refused(text: str) -> None:
 
 
 def test_reading_a_cell_validates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = canonical(cell())
+    text = cell().text
     monkeypatch.setattr(CellSpec, "model_validate", lambda *_: pytest.fail("nobody asked"))
     spec = ResolvedSpec.read(text)
     assert spec.words["kernel"] == "exponential" and spec.selection_metric == "valid/bleu"

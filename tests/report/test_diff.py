@@ -92,7 +92,7 @@ def test_scores_stand_beside_one_another_by_seed():
 
 def test_cells_of_two_sweeps_are_paired_by_their_words_where_they_are_not_the_same_cell():
     def cell(digit: str, kernel: str, score: float) -> PlannedCellDetails:
-        return PlannedCellDetails(digit * 32, {"kernel": kernel}, {}, {}, (RUN._replace(test_score=score),))
+        return PlannedCellDetails(digit * 32, {"kernel": kernel}, {}, (RUN._replace(test_score=score),))
 
     one = SweepDetails(1, "one", 0, 0, {}, (cell("a", "rbf", 1.0), cell("b", "linear", 2.0)), {})
     other = SweepDetails(

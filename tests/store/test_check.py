@@ -65,27 +65,6 @@ def test_a_cell_that_was_edited_is_found(backend, address: str, hand: RunWriter)
     assert fault.startswith("the cell ") and fault.endswith(" is not what its id is the hash of")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        ("model", "replace(resolved, '\"width\": ', '\"width\": 9')"),
-        ("kernel", "replace(resolved, '\"exponential\"', '\"rbf\"')"),
-        ("it is no JSON object", "'5'"),
-    ],
-)
-def test_a_resolved_cell_that_its_spec_contradicts_is_found(backend, address: str, hand: RunWriter, change):
-    key, value = change
-    backend.execute(address, f"UPDATE cell SET resolved = {value} WHERE id = (SELECT min(id) FROM cell)")
-    (fault,) = faults(address)
-    assert fault.startswith("the resolved form of the cell ") and fault.endswith(f" is not that of its spec: {key}")
-
-
-def test_neutral_values_that_only_another_kdx_knows_are_no_fault(backend, address: str, hand: RunWriter):
-    more = """replace(replace(resolved, '"width"', '"depth": 1, "width"'), '"temperature": 1.0, ', '')"""
-    backend.execute(address, f"UPDATE cell SET resolved = {more}")
-    assert faults(address) == ()
-
-
 def test_an_environment_that_was_edited_is_found(database: Database, address: str, hand: RunWriter):
     hand.begin({"torch": "2.13", "threads": 1}, "data", "code", 0, None, {})
     assert faults(address) == ()

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 from each import each
 
-from kdx import definitions
 from kdx.errors import KdxError
 from kdx.grid import shipped
 from kdx.grid.load import load_grid
@@ -14,6 +13,7 @@ from kdx.store import recording, searches
 from kdx.store.database import Database, open_database
 from kdx.store.plan_from_records import plan_at_hand, plan_of, with_searches
 from kdx.store.reading import load_sweep
+from kdx.words.family import _OVER_WORDS
 
 SHARING = """
 name: sharing
@@ -137,7 +137,7 @@ def forget_parts() -> None:
     for family in FAMILY_OF.values():
         for word in list(family.outside):
             del family._outside[word], family._known[word]
-    for forget in definitions._OVER_WORDS:
+    for forget in _OVER_WORDS:
         forget()
 
 

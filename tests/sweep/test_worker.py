@@ -15,7 +15,6 @@ import torch
 from clock import Clock
 
 from kdx.errors import ChangedError, DatabaseError, KdxError, StorageError
-from kdx.grid.identity import canonical
 from kdx.grid.load import load_grid
 from kdx.grid.spec import CellSpec
 from kdx.store import leases, reading, recording
@@ -64,7 +63,7 @@ def claim(database: Database, folder: Path) -> ClaimedRun:
         attempt,
         "me",
         str(database.location),
-        canonical(CellSpec.model_validate(cell.spec.plain)),
+        CellSpec.model_validate(cell.spec.plain).text,
         run.seed,
         str(folder / "files"),
     )
@@ -95,7 +94,7 @@ def does(monkeypatch, channels, database):
 
 def test_a_run_that_learned_is_completed_with_its_scores(does, claimed, database):
     def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, formerly, tests):
-        assert canonical(spec) == claimed.spec
+        assert spec.text == claimed.spec
         recorder.begin({"torch": "2"}, "data", "code", 0, None, {"vocabulary_size": 9})
         recorder.metric("train/learning_rate", 20, 1.5)
         recorder.outputs("test/translations", ["a", "b"])

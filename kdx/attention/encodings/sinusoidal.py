@@ -29,7 +29,7 @@ class Sinusoidal(AbsoluteEncoding):
     formula = "t[2p] = sin(pos / 10000^(2p/M)), t[2p+1] = cos(pos / 10000^(2p/M))"
     source = "Vaswani et al. 2017, Sec. 3.5"
     even = "width"
-    sinusoids: str = option("vaswani", words=("vaswani", "fairseq"), neutral=True)
+    sinusoids: str = option("vaswani", words=("vaswani", "fairseq"))
     """The exponents: 2p/M (Vaswani et al. 2017), or p/(M/2 - 1) (the code of Ott et al. 2019)."""
 
     base = 10000.0

@@ -19,7 +19,7 @@ class Exponential(Tempered):
     formula = "k(q, k) = exp(⟨q, k⟩ / T√D)"
     source = "Tsai et al. 2019, Eq. 3; Vaswani et al. 2017"
     positive_semi_definite = True
-    scale: str = option("scaled", words=("scaled", "unscaled"), neutral=True)
+    scale: str = option("scaled", words=("scaled", "unscaled"))
     """Whether the dot product is divided by √D, which keeps its variance at 1 (Vaswani et al. 2017, Sec. 3.2.1)."""
 
     def log_weight(self, query: Tensor, key: Tensor) -> Tensor:

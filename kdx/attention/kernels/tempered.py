@@ -7,5 +7,5 @@ from kdx.words import option
 class Tempered(KernelFunction):
     """A kernel with a temperature."""
 
-    temperature: float = option(1.0, above=0, neutral=True)
+    temperature: float = option(1.0, above=0)
     """T, what the logarithm of the weight is divided by, beside √D."""

@@ -33,16 +33,16 @@ class Rotations(PositionScheme):
 
     even = "head_width"
     weighs = False
-    rotary_base: float = option(10000.0, above=1, neutral=True)
+    rotary_base: float = option(10000.0, above=1)
     """The base b of the angles' geometric series; a larger one makes the slow pairs slower."""
-    rotary_share: float = option(1.0, above=0, maximum=1, neutral=True)
+    rotary_share: float = option(1.0, above=0, maximum=1)
     """The share of a head's features that turn, the first of them; the others do not see positions."""
-    rotary_scaling: str = option("none", words=("none", "interpolation", "ntk", "yarn"), neutral=True)
+    rotary_scaling: str = option("none", words=("none", "interpolation", "ntk", "yarn"))
     """How the angles are shrunk for rows longer than those of training: not; all alike (Chen et al. 2023); by a larger
     base (NTK-aware); or slow pairs only, with a temperature (YaRN, Peng et al. 2024)."""
-    rotary_factor: float = option(1.0, minimum=1, neutral=True)
+    rotary_factor: float = option(1.0, minimum=1)
     """s, by how much longer; without effect where there is no scaling."""
-    original_length: int = option(512, minimum=1, neutral=True)
+    original_length: int = option(512, minimum=1)
     """Tokens of a row before it is made longer, from which YaRN counts turns; without effect elsewhere."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:

@@ -236,7 +236,7 @@ def _facts(
     yield from ((UNKNOWN, word) for word in record.spec.unknown)
     yield SEEDS_BY_RULE if cell.seed_rule else "seeds", _ranges(one.seed for one in cell.seeds if one.score is not None)
     for factor in factors:
-        if factor not in _NO_MATTER:
+        if factor not in _NO_MATTER and not record.spec.lacks(factor):
             yield factor, record.spec.words.get(factor) or "none"
     yield "select.metric", record.spec.selection_metric
     counts = [sweep.metrics.get(run, {}).get(PARAMETERS) for run in runs]

@@ -198,7 +198,7 @@ def test_an_option_of_a_custom_component_is_told_like_any_other() -> None:
     plain = [cell(name, labels={"approach": name}) for name in "xyz"]
     cells = [foreign(plain[0], **own, power=1.0), foreign(plain[1], **own, power=2.0), plain[2]]
     runs = [one for its in cells for one in seeded(its.id, 1.0, 2.0)]
-    assert audit(cells, runs, rows=["approach"])["power"] == {"1.0": (RBF,), "2.0": (EXP,), "none": (POLY,)}
+    assert audit(cells, runs, rows=["approach"])["power"] == {"1.0": (RBF,), "2.0": (EXP,)}
 
 
 def test_words_that_this_kdx_does_not_know_are_told_of_every_cell() -> None:

@@ -3,7 +3,6 @@
 import errno
 import multiprocessing
 import os
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -17,8 +16,6 @@ from sqlalchemy import Engine, event, insert
 from stored import CELL, add_cell, cells, digest
 
 from kdx.errors import KdxError, StorageError
-from kdx.store import database as opening
-from kdx.store import migrating
 from kdx.store.backend import DamagedDatabaseError
 from kdx.store.database import Database, open_database
 from kdx.store.schema import cell
@@ -150,37 +147,14 @@ def test_of_a_damaged_database_no_copy_is_made(database: Database, path: Path):
     assert not path.with_name("copy.db").exists()
 
 
-@pytest.fixture
-def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A kdx with one more migration, which adds a table; the file of that migration."""
-    scripts = tmp_path / "migrations"
-    shutil.copytree(Path(migrating.__file__).parent / "migrations", scripts)
-    last, following = REVISION, f"{int(REVISION) + 1:04d}"
-    script = scripts / "versions" / f"{following}_notes.py"
-    script.write_text(
-        "import os, signal\n"
-        "from alembic import op\n"
-        f"revision, down_revision = {following!r}, {last!r}\n"
-        "def upgrade():\n"
-        "    op.execute('CREATE TABLE notes (note)')\n"
-        "    op.execute('UPDATE cell SET spec = spec || spec')\n"
-        "    if os.environ.get('KILLED'):\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    monkeypatch.setattr(migrating, "MIGRATIONS", str(scripts))
-    for knowing in (migrating, opening):
-        monkeypatch.setattr(knowing, "REVISION", following)
-    return script
-
-
 def revision(path: Path) -> str:
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute("SELECT version_num FROM kdx_alembic_version").fetchone()[0]
 
 
-def test_a_copy_is_kept_before_a_migration(database: Database, path: Path, newer: Path):
+def test_a_copy_is_kept_before_a_migration(database: Database, path: Path, later_kdx):
     add_cell(database)
-    old, new = newer_than(newer)
+    old, new = REVISION, later_kdx()
     with open_database(path, write=True) as upgraded:
         assert upgraded.backup == path.with_name(f"runs.db.before-{new}.bak")
         assert cells(upgraded) == [CELL]
@@ -189,17 +163,12 @@ def test_a_copy_is_kept_before_a_migration(database: Database, path: Path, newer
         assert again.backup is None
 
 
-def newer_than(script: Path) -> tuple[str, str]:
-    """The revision before a migration, and its own."""
-    return f"{int(script.name[:4]) - 1:04d}", script.name[:4]
-
-
 def test_a_migration_that_was_killed_leaves_the_old_schema_and_a_copy(
-    database: Database, path: Path, newer: Path, monkeypatch: pytest.MonkeyPatch, figure
+    database: Database, path: Path, later_kdx, monkeypatch: pytest.MonkeyPatch, figure
 ):
     for number in range(50):
         add_cell(database, f"{number:032x}", 3000)
-    old, new = newer_than(newer)
+    old, new = REVISION, later_kdx()
     monkeypatch.setenv("KILLED", "1")
     pid = os.fork()
     if pid == 0:
@@ -213,7 +182,7 @@ def test_a_migration_that_was_killed_leaves_the_old_schema_and_a_copy(
     with closing(sqlite3.connect(path)) as connection:
         (integrity,) = connection.execute("PRAGMA integrity_check").fetchone()
         assert integrity == "ok"
-        assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'notes'").fetchall()
+        assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'added'").fetchall()
         assert connection.execute("SELECT max(length(spec)) FROM cell").fetchone() == (3000,)
     killed = revision(path)
     assert (killed, revision(first)) == (old, old)
@@ -227,15 +196,15 @@ def test_a_migration_that_was_killed_leaves_the_old_schema_and_a_copy(
 
 
 def test_without_room_for_a_copy_nothing_is_migrated(
-    database: Database, path: Path, newer: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database, path: Path, later_kdx, monkeypatch: pytest.MonkeyPatch
 ):
     def full(source: sqlite3.Connection, target: Path) -> None:
         target.write_text("half")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(module, "_copy", full)
+    later_kdx()
     with pytest.raises(StorageError, match="no copy of the database can be written: No space left on device"):
         open_database(path, write=True)
-    old, _ = newer_than(newer)
-    assert revision(path) == old
+    assert revision(path) == REVISION
     assert not list(path.parent.glob("*.bak")) + list(path.parent.glob(".tmp-*"))

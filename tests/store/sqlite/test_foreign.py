@@ -117,28 +117,6 @@ def test_views_tables_and_indices_of_ones_own_are_welcome(database: Database, pa
     open_database(path, write=True).close()
 
 
-@pytest.mark.parametrize("revision", ["0001", "0005", "0011"])
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        (
-            ["CREATE TRIGGER evil AFTER UPDATE ON cell BEGIN DELETE FROM metric; END"],
-            "its trigger `evil` is not one that kdx makes",
-        ),
-        (
-            ["ALTER TABLE metric RENAME TO other", "CREATE VIEW METRIC AS SELECT * FROM other"],
-            "its view `METRIC` is not one that kdx makes",
-        ),
-    ],
-)
-def test_an_older_file_is_refused_before_it_is_migrated(path: Path, revision, change, problem):
-    shutil.copy(Path(__file__).parent / "databases" / f"{revision}.db", path)
-    spoiled(path, *change)
-    before = path.read_bytes()
-    assert refusals(path) == [f"this file was not made by kdx alone: {problem}"] * 3
-    assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
-
-
 def planted(database: Path, copy: Path, victim: Path) -> None:
     """A database as a killed writer left it, whose journal names another file as its super-journal."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:

@@ -11,7 +11,6 @@ import pytest
 from grids import LONG
 from waiting import GIVE_UP, wait_until
 
-from kdx.grid.identity import canonical
 from kdx.grid.load import load_grid
 from kdx.store import leases, reading, recording
 from kdx.store.database import Database, open_database
@@ -52,7 +51,7 @@ def claimed_runs(database: Database) -> list[ClaimedRun]:
             attempt,
             "me",
             str(database.location),
-            canonical(cell.spec),
+            cell.spec.text,
             run.seed,
             f"{database.location}.{run.seed}",
         )
