@@ -1,9 +1,12 @@
 """What is known of a name is what its class says, and it is known without importing the class."""
 
 import ast
+import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from each import each
@@ -15,7 +18,7 @@ from kdx.own_parts.part import OwnPart
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import DIFFICULTIES
 from kdx.words.family import Definition
-from kdx.words.literals import DefinitionError
+from kdx.words.literals import NOT_LITERAL, DefinitionError, read_source
 from kdx.words.option import Option, options_of
 
 WORDS = [(family, word) for family in (*FAMILIES, DIFFICULTIES, TASKS) for word in family]
@@ -160,3 +163,93 @@ def test_an_option_is_that_of_the_nearest_class():
     known = KERNELS.define(OwnPart("kernel", "spelled.py:Mine", "spelled", "Mine", {"spelled.py": source}))
     assert (known.title, known.formula) == ("Mine", KERNELS.definition("rbf").formula)
     assert known.options == (Option(3.0, above=0, name="temperature", title="How hot it is."),)
+
+
+def kernel(source: str) -> Definition:
+    """The definition of the class `Mine` in a source."""
+    return KERNELS.define(OwnPart("kernel", "mine.py:Mine", "mine", "Mine", {"mine.py": source}))
+
+
+def test_of_several_base_classes_the_one_counts_that_counts_in_python():
+    source = (
+        "from kdx.attention.interfaces import KernelFunction\n"
+        "from kdx.attention.kernels.tempered import Tempered\n"
+        "class Stated(KernelFunction):\n    formula = 'stated'\n"
+        "class Mine(Tempered, Stated): pass\n"
+    )
+    assert (kernel(source).formula, kernel(source).option_names) == ("stated", ("temperature",))
+
+
+def test_an_option_that_a_class_sets_to_a_value_is_no_option_of_it():
+    source = "from kdx.attention.kernels.rbf import RBF\nclass Mine(RBF):\n    temperature = 2.0\n"
+    assert kernel(source).options == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "problem", "line"),
+    [
+        ("class Other: pass\n", "no class `Mine`", 1),
+        ("class Mine: pass\n", "class `Mine` is no KernelFunction, as every kernel is", 3),
+        ("class Mine(Mine): pass\n", "class `Mine` is no KernelFunction, as every kernel is", 3),
+        (
+            "class Mine(RBF):\n    formula = f()\n",
+            "`formula` is no literal, so it cannot be read without running it",
+            4,
+        ),
+        ("class Mine(RBF):\n    formula = option(1.0)\n", "`formula` is no literal, so it cannot be read", 4),
+        ("class Mine(RBF):\n    x = option(f())\n", "`x` is no literal, so it cannot be read without running it", 4),
+        ("class Mine(RBF):\n    x = option(1.0, above=1)\n", "option `x` does not allow its default; allowed: a", 4),
+        ("class Mine(RBF):\n    x = option('a')\n", "option `x`: the default is a number, or one of the words", 4),
+        ("class Mine(RBF):\n    x = option(1.0, of='a')\n", "option `x`: option() got an unexpected keyword", 4),
+        ("class Mine(KernelFunction, RBF): pass\n", "class `Mine`: Cannot create a consistent method resolution", 3),
+    ],
+)
+def test_what_cannot_be_read_is_refused_at_its_line(source, problem, line):
+    imports = "from kdx.attention.interfaces import KernelFunction\nfrom kdx.attention.kernels.rbf import RBF\n"
+    with pytest.raises(DefinitionError) as caught:
+        kernel(imports + source)
+    assert caught.value.problem.startswith(problem)
+    assert caught.value.line == line
+
+
+def test_a_long_line_of_base_classes_is_refused():
+    source = "from kdx.attention.kernels.rbf import RBF as B0\n"
+    source += "".join(f"class B{index + 1}(B{index}): pass\n" for index in range(2000)) + "class Mine(B2000): pass\n"
+    with pytest.raises(DefinitionError, match="too many base classes"):
+        kernel(source)
+
+
+@pytest.mark.parametrize("text", ["f()", "1 + x", "[f()]", "not 1", "'a' 'b'.upper()"])
+def test_what_is_no_literal_is_known_as_such(text):
+    assert read_source(ast.parse(f"class A:\n    x = {text}\n"), "a").classes["A"].assigned == {"x": NOT_LITERAL}
+
+
+def test_imports_are_known_by_the_names_that_they_have_here():
+    source = "from a import b\nfrom c.d import e as f\nimport g\ndef h():\n    from i import j\nfrom . import k\n"
+    assert read_source(ast.parse(source), "a").imports == {"b": ("a", "b"), "f": ("c.d", "e"), "j": ("i", "j")}
+
+
+A_KERNEL = '''from kdx.attention.interfaces import KernelFunction
+
+
+class Cauchy(KernelFunction):
+    """A heavy tail."""
+
+    name = "cauchy"
+    formula = "k(q, k) = 1 / (1 + |q - k|²)"
+'''
+
+
+def test_a_new_kernel_is_one_file(tmp_path):
+    root = Path(__file__).parents[1]
+    for folder in ("kdx", "tests"):
+        shutil.copytree(root / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.db"))
+    (tmp_path / "kdx/attention/kernels/cauchy.py").write_text(A_KERNEL)
+    show = "from kdx.attention.kernels import KERNELS; print([*KERNELS][-1], KERNELS.definition('cauchy').title)"
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    for arguments in (["-m", "tests.words_table"], ["-c", show]):
+        done = subprocess.run(
+            [sys.executable, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+    assert done.stdout == "cauchy A heavy tail\n"
