@@ -2,13 +2,16 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from kdx.attention.families import FAMILIES
 from kdx.grid.cell_selector import factors, known_words
+from kdx.grid.fields import CellFields
+from kdx.grid.sections import NO_COST, Follows
 from kdx.grid.words import known_options
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import DIFFICULTIES, options_of_corpora
-from kdx.words.table import FACTORS
+from kdx.words.table import FACTORS, Factor
 
 FILE = Path(__file__).parents[1] / "docs" / "reference" / "words.md"
 
@@ -88,9 +91,20 @@ def text() -> str:
 
 
 def factors_text() -> str:
-    """Factor → the names that it allows, a line each."""
-    lines = (f" {json.dumps(factor)}: {json.dumps(known_words(factor))}" for factor in factors())
+    """What the fields of a cell and the options say of themselves, a line each."""
+    lines = (f" {json.dumps(factor)}: {json.dumps(facts(factor))}" for factor in factors())
     return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def facts(factor: str) -> dict[str, Any]:
+    section, _, name = factor.rpartition(".")
+    model: Any = CellFields.model_fields[section].annotation if section else CellFields
+    marks = [mark for key, field in model.model_fields.items() if name in (key, field.alias) for mark in field.metadata]
+    follows = [other for mark in marks if isinstance(mark, Follows) for other in mark.factors]
+    if not section and factor in known_options():
+        follows = [*known_options()[factor].follows]
+    plain = Factor(known_words(factor), NO_COST not in marks, tuple(follows))._asdict()
+    return {fact: value for fact, value in plain.items() if value != getattr(Factor(), fact)}
 
 
 if __name__ == "__main__":

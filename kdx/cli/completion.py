@@ -195,7 +195,7 @@ def choices_and_metrics(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def settings(incomplete: str) -> list[str]:
     """KEY=VALUE of --set: factors of cells, with the words that each knows."""
-    known = table.factors()
+    known = {factor: facts.names for factor, facts in table.factors().items()}
     factor, equals, _ = incomplete.partition("=")
     if equals:
         return _offered((f"{factor}={word}" for word in known.get(factor, ())), incomplete)
@@ -204,7 +204,7 @@ def settings(incomplete: str) -> list[str]:
 
 def keys_and_words(incomplete: str) -> list[str]:
     """What kdx explain knows: factors, and the words of each."""
-    known = table.factors()
+    known = {factor: facts.names for factor, facts in table.factors().items()}
     return _offered([*known, *(word for words in known.values() for word in words)], incomplete)
 
 

@@ -18,6 +18,7 @@ from kdx.grid.sections import (
     Data,
     Evaluation,
     Filters,
+    Follows,
     Model,
     Natural,
     OneOf,
@@ -34,6 +35,8 @@ def one_or_many(value: Any) -> Any:
     words = value if isinstance(value, list | tuple) else (value,)
     return () if tuple(words) == ("none",) else tuple(words)
 
+
+_Attentions = Annotated[tuple[Attention, ...], BeforeValidator(one_or_many)]
 
 # Its validator would be built for it alone, whenever a command starts.
 _AS_IN_TRAINING = Evaluation.model_construct()
@@ -63,9 +66,9 @@ class CellFields(WithOptions):
     """The absolute vector t; sinusoidal unless said otherwise, None where nothing uses t."""
     inject: Inject | None = None
     """Where direct-sum adds t: at the input unless said otherwise; per layer where the task is not of text."""
-    placement: Annotated[tuple[Attention, ...], BeforeValidator(one_or_many)] | None = None
+    placement: Annotated[_Attentions | None, Follows("position")] = None
     """The attentions that have positions; all of the task's unless said otherwise."""
-    value: Annotated[str, OneOf(VALUES)] | None = None
+    value: Annotated[Annotated[str, OneOf(VALUES)] | None, Follows("position", "inject")] = None
     """The value function; without position unless said otherwise, or unless the input already carries it."""
     filter: Filters = Field(default_factory=Filters)
     """Which keys a query sees, in each attention."""
@@ -83,7 +86,7 @@ class CellFields(WithOptions):
     """What a head's values are weighted by."""
     output_gate: OutputGate = OutputGate.NONE
     """What the heads' output is multiplied by before W_o."""
-    memory: Natural = 0
+    memory: Annotated[Natural, Follows("position")] = 0
     """Tokens of the segment before that stay visible (Dai et al. 2019); prediction only."""
     parts: Annotated[dict[str, str], AfterValidator(Hashes)] = Field(default_factory=lambda: Hashes())
     """Word → SHA-256 of its source, of every part of one's own; kdx itself fills it in."""

@@ -73,6 +73,20 @@ Margin = Annotated[float | str, BeforeValidator(margin)]
 """How far apart two scores may lie and count as equal: in units of the metric, or as a share of the other one."""
 
 
+class Follows:
+    """Annotates a field that may differ where these factors are compared: a rule or good practice sets it by them."""
+
+    def __init__(self, *factors: str) -> None:
+        self.factors = factors
+
+
+class NoCost:
+    """Annotates a field on which neither the time of a step nor the memory of a run depends."""
+
+
+NO_COST = NoCost()
+
+
 class OneOf:
     """Annotates a word that must be one of these; the message is that of an enum."""
 
@@ -219,7 +233,7 @@ class Data(WithOptions):
     """Training examples of a corpus that is no text; None: its own number."""
     max_tokens: Count = 128
     """Training lines and pairs with a longer side are left out (not of prediction); no other split is cut."""
-    seed: Natural = 0
+    seed: Annotated[Natural, NO_COST] = 0
     """Seed of a generated corpus; it is not the run's seed, so every run reads the same text."""
 
     @model_validator(mode="after")
@@ -247,21 +261,21 @@ class Model(Section):
 
     width: Count = 128
     """Features per token."""
-    heads: Count = 4
+    heads: Annotated[Count, Follows("model.width")] = 4
     """Heads of every attention; a divisor of the width."""
     encoder_layers: Natural = 2
     """Layers of the encoder; 0 where the task has none."""
     decoder_layers: Natural = 2
     """Layers of the decoder; 0 where the task has none."""
-    inner: Count = 256
+    inner: Annotated[Count, Follows("model.width", "model.feed_forward")] = 256
     """Width of the feed-forward layer; with swiglu, of each of its two projections."""
     feed_forward: FeedForwardKind = FeedForwardKind.RELU
     """What stands between the matrices of a feed-forward layer."""
-    dropout: Fraction = 0.1
+    dropout: Annotated[Fraction, NO_COST] = 0.1
     """On embeddings and on the output of every sublayer."""
-    inner_dropout: Fraction = 0.0
+    inner_dropout: Annotated[Fraction, NO_COST] = 0.0
     """Inside the feed-forward layer, before its last matrix."""
-    output_dropout: Fraction = 0.0
+    output_dropout: Annotated[Fraction, NO_COST] = 0.0
     """On what the last layer gives to the softmax (prediction only)."""
     embeddings: Embeddings = Embeddings.SHARED
     """Which embedding matrices are one."""
@@ -274,9 +288,9 @@ class Model(Section):
     """Of the matrices of the feed-forward layer."""
     normalisation: Normalisation = Normalisation.LAYER
     """How features are normalised."""
-    normalisation_bias: Bias = Bias.LEARNED
+    normalisation_bias: Annotated[Bias, Follows("model.normalisation")] = Bias.LEARNED
     """Of layer normalisation; rms has none."""
-    initialisation: Initialisation = Initialisation.XAVIER
+    initialisation: Annotated[Initialisation, NO_COST] = Initialisation.XAVIER
     """Where weights begin."""
 
     @model_validator(mode="after")
@@ -298,7 +312,7 @@ class Model(Section):
 class Training(Section):
     """How the weights are found. Every length is in optimiser steps."""
 
-    steps: Count = 1000
+    steps: Annotated[Count, NO_COST] = 1000
     """Optimiser steps of a run."""
     batch_tokens: Count = 1536
     """Target tokens in a batch at most, padding included; for prediction, streams × length; of generated examples, what
@@ -307,36 +321,36 @@ class Training(Section):
     """Tokens of a stream in one batch (prediction only)."""
     accumulate: Count = 1
     """Batches whose gradients make one step."""
-    learning_rate: Positive = 3e-3
+    learning_rate: Annotated[Positive, NO_COST] = 3e-3
     """The peak, reached at the end of the warm-up."""
-    warmup: Natural = 200
+    warmup: Annotated[Natural, NO_COST] = 200
     """Steps in which the learning rate rises to its peak."""
-    schedule: Schedule = Schedule.INVERSE_SQRT
+    schedule: Annotated[Schedule, NO_COST] = Schedule.INVERSE_SQRT
     """The learning rate after the warm-up."""
-    decay: Count | None = None
+    decay: Annotated[Count | None, NO_COST, Follows("training.steps", "training.schedule")] = None
     """Of warmup-stable-decay: the steps at the end of the run in which the rate falls; a tenth of all unless said
     otherwise."""
-    final_rate: Fraction = 0.0
+    final_rate: Annotated[Fraction, NO_COST, Follows("training.schedule")] = 0.0
     """Of cosine and warmup-stable-decay: the rate of the last step, as a share of the peak."""
     optimiser: Optimiser = Optimiser.ADAMW
     """What takes a step along the gradient."""
-    betas: tuple[Fraction, Fraction] = (0.9, 0.98)
+    betas: Annotated[tuple[Fraction, Fraction], NO_COST] = (0.9, 0.98)
     """Decay rates of AdamW's two means, or Lion's β1 and β2."""
-    epsilon: Positive = 1e-9
+    epsilon: Annotated[Positive, NO_COST, Follows("training.optimiser")] = 1e-9
     """AdamW's epsilon."""
-    momentum: Fraction = 0.95
+    momentum: Annotated[Fraction, NO_COST, Follows("training.optimiser")] = 0.95
     """Of Muon."""
-    weight_decay: Annotated[float, Field(ge=0, strict=True)] = 0.0
+    weight_decay: Annotated[float, Field(ge=0, strict=True), NO_COST] = 0.0
     """Decoupled from the gradient."""
-    label_smoothing: Fraction = 0.0
+    label_smoothing: Annotated[Fraction, NO_COST] = 0.0
     """The share of a target that is spread over all tokens, or all classes."""
-    clip: Positive | None = 1.0
+    clip: Annotated[Positive | None, NO_COST] = 1.0
     """Largest norm of the gradient; None: no clipping."""
     validate_every: Count | None = None
     """Steps between validations; None: one pass over the training text."""
     average: Natural = 0
     """Test the mean of the weights at the last so many validations; 0: the weights of the best validation."""
-    record_every: Count = 10
+    record_every: Annotated[Count, NO_COST] = 10
     """Steps between two rows of the training loss."""
     threads: Count = 1
     """CPU threads of one run; another count gives other bits."""
@@ -381,7 +395,7 @@ class Evaluation(Section):
     """Streams read side by side; None: as many as in training."""
     length: Count | None = None
     """Tokens of a stream in one batch; None: as in training."""
-    memory: Natural | None = None
+    memory: Annotated[Natural | None, Follows("position")] = None
     """Tokens of the segment before that stay visible; None: as in training."""
 
 

@@ -8,9 +8,9 @@ from enum import StrEnum
 from statistics import median
 from typing import Any
 
-from kdx.grid.likeness import likeness
 from kdx.store.costs import RunCost
 from kdx.store.status import CellTime, WorkRecord
+from kdx.words import table
 
 CHECKED = 20
 """Number of runs that completed last, of which it is said how far they were from what was to be expected."""
@@ -69,7 +69,7 @@ class Forecaster:
         errors = []
         for run in runs:
             if run.cell_id not in keys:
-                keys[run.cell_id] = likeness(json.loads(run.cell))
+                keys[run.cell_id] = cost_keys(json.loads(run.cell))
             expected = self._expected(run.cell_id, keys[run.cell_id], run.steps)
             if expected is not None:
                 errors.append(abs(expected.seconds / run.seconds - 1))
@@ -79,7 +79,7 @@ class Forecaster:
 
     def forecast(self, cell_id: str, cell: Mapping[str, Any]) -> Forecast | None:
         """What a run of a resolved cell will cost; None where no like run has completed."""
-        return self._expected(cell_id, likeness(cell), cell["training"]["steps"])
+        return self._expected(cell_id, cost_keys(cell), cell["training"]["steps"])
 
     def _expected(self, cell_id: str, keys: tuple[str, str], steps: int) -> Forecast | None:
         for key in _named(cell_id, keys):
@@ -89,6 +89,27 @@ class Forecaster:
                 seconds = steps * found.seconds_per_step / found.runs
                 return Forecast(seconds, found.memory, parameters, key[0], found.runs)
         return None
+
+
+_SIZES = ("data", "model", "training")
+"""Sections of a cell with the sizes on which the cost of a step depends."""
+
+
+def cost_keys(cell: Mapping[str, Any]) -> tuple[str, str]:
+    """Return two keys of a resolved cell.
+
+    Cells with the same first key differ in nothing on which the cost of a step depends. Cells with the same second key
+    have the same task, text, sizes and batches, but may have other kernels, positions and the like.
+    """
+    free = {factor for factor, facts in table.factors().items() if not facts.costs}
+    sizes: dict[str, Any] = {
+        section: {name: value for name, value in cell[section].items() if f"{section}.{name}" not in free}
+        for section in _SIZES
+        if isinstance(cell.get(section), dict)
+    }
+    sizes |= {name: cell.get(name) for name in ("task", "evaluation")}
+    choices = {name: value for name, value in cell.items() if name not in (*sizes, "select", "parts")}
+    return json.dumps([sizes, choices], sort_keys=True), json.dumps(sizes, sort_keys=True)
 
 
 def makespan(seconds: Iterable[float], at_a_time: int) -> float:

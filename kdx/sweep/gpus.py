@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kdx.errors import KdxError
-from kdx.grid.likeness import likeness
 from kdx.grid.plan import PlannedCell
 from kdx.machine import AUTO, AtATime, gpus_of_machine
+from kdx.sweep.forecast import cost_keys
 
 MARGIN = 1.25
 """Times the most memory that a run held until its first validation, which its test may exceed."""
@@ -147,7 +147,7 @@ class Gpus:
 
     def _size(self, cell: PlannedCell) -> str:
         if cell.id not in self._sizes:
-            self._sizes[cell.id] = likeness(json.loads(cell.spec.model_dump_json(by_alias=True)))[1]
+            self._sizes[cell.id] = cost_keys(json.loads(cell.spec.model_dump_json(by_alias=True)))[1]
         return self._sizes[cell.id]
 
 

@@ -24,14 +24,17 @@ class Option:
     below: float | None = None
     none: bool = False
     """Whether `none` is allowed as well."""
+    follows: tuple[str, ...] = ()
+    """Factors of a cell that limit it, so that it may differ where those are compared."""
     name: str = ""
     title: str = ""
     """The text below its declaration: what it is, with its unit."""
 
     def __post_init__(self) -> None:
         limits = [limit for limit in (self.minimum, self.above, self.below) if limit is not None]
-        if not isinstance(self.words, tuple) or not all(map(is_line, self.words)):
-            raise TypeError("words are a tuple of texts")
+        for name in ("words", "follows"):
+            if not isinstance(texts := getattr(self, name), tuple) or not all(map(is_line, texts)):
+                raise TypeError(f"{name} are a tuple of texts")
         if not self.words and type(self.default) not in (int, float):
             raise TypeError("the default is a number, or one of the words")
         if not all(type(limit) in (int, float) and abs(limit) <= _LARGEST for limit in limits):
@@ -83,12 +86,13 @@ def option(
     above: float | None = None,
     below: float | None = None,
     none: bool = False,
+    follows: tuple[str, ...] = (),
 ) -> Any:
     """Declare an option in the body of a class; the docstring below it is its title.
 
     All arguments are literals, see `Option`. In an instance the attribute is the value that the cell has.
     """
-    return Option(default, words, minimum, maximum, above, below, none)
+    return Option(default, words, minimum, maximum, above, below, none, follows)
 
 
 def options_of(kind: type) -> dict[str, Option]:

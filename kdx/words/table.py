@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kdx.words.option import Option
 
@@ -47,13 +47,25 @@ def stand_in(address: str) -> type:
     return type(name, tuple(map(stand_in, known["bases"])), body)
 
 
-def factors() -> dict[str, list[str]]:
-    """Return factor → the names that it allows, as `kdx.grid.cell_selector` has them; none for numbers or any text.
+class Factor(NamedTuple):
+    """What the field of a cell says of itself."""
 
-    To build the models that it has them from takes longer than a shell may wait for its completions.
+    names: tuple[str, ...] = ()
+    """The names that it allows; none if it takes numbers or any text."""
+    costs: bool = True
+    """Whether the time of a step, or the memory of a run, may depend on it."""
+    follows: tuple[str, ...] = ()
+    """The factors by which a rule or good practice sets it."""
+
+
+@cache
+def factors() -> Mapping[str, Factor]:
+    """Return every factor of a cell, in the order of the spec, with its section before it: `training.steps`.
+
+    pydantic, which has the fields themselves, takes longer to load than a shell may wait for its completions.
     """
-    names: dict[str, list[str]] = json.loads(FACTORS.read_text(encoding="utf-8"))
-    return names
+    plain = json.loads(FACTORS.read_text(encoding="utf-8"))
+    return {name: Factor(**_plain(facts)) for name, facts in plain.items()}
 
 
 @cache

@@ -2,12 +2,15 @@
 
 import json
 
+import pytest
+from grids import TINY
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdx.grid.load import load_grid
 from kdx.store.costs import RunCost
 from kdx.store.status import CellTime, WorkRecord
-from kdx.sweep.forecast import Basis, Forecast, Forecaster, makespan, seconds_left, typical_error
+from kdx.sweep.forecast import Basis, Forecast, Forecaster, cost_keys, makespan, seconds_left, typical_error
 
 
 def cell(name: str, left: int, seconds: float | None) -> CellTime:
@@ -79,3 +82,31 @@ def test_runs_that_share_places_take_no_less_than_the_longest_and_their_mean(sec
 def test_a_run_begins_as_soon_as_a_place_is_free():
     assert makespan([4.0, 1.0, 1.0, 1.0], 2) == 4.0
     assert makespan([1.0, 1.0, 1.0, 4.0], 2) == 5.0
+
+
+@pytest.fixture
+def resolved(tmp_path):
+    def resolved(*changes: str):
+        grid = tmp_path / "grid.yaml"
+        grid.write_text(TINY % {"steps": 10, "seeds": 1})
+        (only,) = load_grid(grid, given=changes).cells
+        return only.spec.model_dump(mode="json", by_alias=True)
+
+    return resolved
+
+
+def test_what_no_step_takes_longer_for_makes_no_difference(resolved):
+    plain = resolved("training.steps=100")
+    other = resolved("training.steps=900", "training.learning_rate=1e-5", "data.seed=7", "model.dropout=0.5")
+    assert cost_keys(plain) == cost_keys(other)
+
+
+def test_another_kernel_has_the_same_sizes_and_another_cost(resolved):
+    cost, size = cost_keys(resolved("kernel=exponential"))
+    other_cost, other_size = cost_keys(resolved("kernel=rbf"))
+    assert (cost != other_cost, size == other_size) == (True, True)
+
+
+def test_another_width_text_or_batch_is_not_alike_at_all(resolved):
+    for change in ("model.width=32", "data.train_lines=10", "training.batch_tokens=64", "evaluation.beam=4"):
+        assert cost_keys(resolved(change))[1] != cost_keys(resolved())[1], change

@@ -32,7 +32,7 @@ class Relative(ByPart):
     formula = "k(x_q, x_k) = k_F(q + u, k) · exp(⟨q + v, R_(i-j) W_R⟩ / √D)"
     source = "Tsai et al. 2019, Eq. 5; Dai et al. 2019"
     even = "width"
-    xl_bias: str = option("learned", words=("none", "learned", "shared"))
+    xl_bias: str = option("learned", words=("none", "learned", "shared"), follows=("symmetry",))
     """Transformer-XL's u and v (Dai et al. 2019): none, as printed in Eq. 5; learned in each layer; or shared by all
     layers, as in Dai et al.'s code. A symmetric kernel has none."""
     position_dropout: float = option(0.0, minimum=0, below=1)

@@ -22,22 +22,8 @@ from kdx.report.statistics.exchangeable import exchangeable_error
 from kdx.report.statistics.looks import Look
 from kdx.report.statistics.metric import Metric
 from kdx.store.records import CellRecord, DocumentRecord, RunRecord, SweepRecord
+from kdx.words import table
 
-# Factor → other factors that the rules of a grid or of good practice tie to it. What its words take, and the options
-# that they bring along, stand in their definitions.
-_TIED: dict[str, frozenset[str]] = {
-    # A direct sum at the input allows no memory.
-    "position": frozenset({"placement", "value", "memory", "evaluation.memory"}),
-    "inject": frozenset({"value"}),
-    "symmetry": frozenset({"xl_bias"}),
-    "model.width": frozenset({"model.inner", "model.heads"}),
-    # A third matrix goes with narrower ones.
-    "model.feed_forward": frozenset({"model.inner"}),
-    "model.normalisation": frozenset({"model.normalisation_bias"}),
-    "training.steps": frozenset({"training.decay"}),
-    "training.schedule": frozenset({"training.decay", "training.final_rate"}),
-    "training.optimiser": frozenset({"training.epsilon", "training.momentum"}),
-}
 _SEARCHED = "searched"
 _SETTING = ("task", "data.", "model.", "training.", "evaluation.")
 SHOWN_FACTORS = ("task", "data.corpus", "model.width", "training.steps")
@@ -207,8 +193,10 @@ class ContrastedCells:
 
 
 def following(named: Iterable[str]) -> frozenset[str]:
-    """The factors, except options of words, that these decide, or at least limit."""
-    return frozenset[str]().union(*(_TIED.get(factor, frozenset()) | taken_axes(factor) for factor in named))
+    """Return the factors, except options of names, that these decide, or at least limit."""
+    named = frozenset(named)
+    tied = (factor for factor, facts in table.factors().items() if not named.isdisjoint(facts.follows))
+    return frozenset(tied).union(*map(taken_axes, named))
 
 
 def named(contrast: Contrast) -> frozenset[str]:
