@@ -11,26 +11,45 @@
     model = kdx.load_run("runs.db", best[0].id)
 
 A database is a path or an address; where none is given, it is KDX_DB, or else `runs.db` here, as in every command.
-Nothing here writes to one, and nothing but `load_run` imports torch. Every function raises what the command of
-its name tells: `kdx.errors.KdxError` with place, problem, what is allowed and a hint, of which `DatabaseError` is one.
+Nothing here writes to one, and nothing but `load_run` imports torch. Every function raises what the command of its name
+reports: `kdx.errors.KdxError`, with place, problem, what is allowed and a hint; `DatabaseError` is one of them.
 """
 
 import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from rich.console import Console
+
+from kdx.errors import KdxError, did_you_mean, shortened
+from kdx.grid import load
+from kdx.grid.plan import Plan
+from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.report.render.latex.writer import PREAMBLE, to_latex
+from kdx.report.render.markdown import to_markdown
+from kdx.report.render.text import TextTable
+from kdx.report.selection.best_seed import by_cell, selected_runs, standing_runs
+from kdx.report.selection.evaluated import evaluated_cells
+from kdx.report.selection.joined import joined
+from kdx.report.table.build import tables as tables_of
+from kdx.report.table.table import Table
+from kdx.report.table.tables_file import with_tables_of
+from kdx.store import reading
+from kdx.store.backends import backend_of
+from kdx.store.database import open_database
+from kdx.store.reading import load_sweep
+from kdx.store.records import CellRecord, SweepRecord
+from kdx.sweep.decide import Decision
+from kdx.sweep.decisions import decisions_in
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from kdx.grid.plan import Plan
-    from kdx.grid.resolved_spec import ResolvedSpec
-    from kdx.report.table.table import Table
     from kdx.run_files.load_run import LoadedRun
-    from kdx.store.records import CellRecord, SweepRecord
-    from kdx.sweep.decide import Decision
 
 __all__ = [
     "Curve",
@@ -57,9 +76,17 @@ T = TypeVar("T", bound="_Record")
 class _Record:
     """One of `Records`."""
 
+    columns: ClassVar[Mapping[str, str | None]] = {}
+    """Field → its column in a data frame, where that is called otherwise; None: it has none."""
+
     def rows(self) -> Iterable[dict[str, Any]]:
-        """The rows of a data frame that it is."""
-        raise NotImplementedError
+        """Return its rows in a data frame: one, with a column for each field, and for each key of a mapping."""
+        row: dict[str, Any] = {}
+        for each in fields(self):
+            value, column = getattr(self, each.name), self.columns.get(each.name, each.name)
+            if column is not None:
+                row |= value if isinstance(value, Mapping) else {column: value}
+        yield row
 
 
 class Records(tuple[T, ...]):
@@ -80,6 +107,7 @@ class Records(tuple[T, ...]):
 class Sweep(_Record):
     """A named plan in a database."""
 
+    columns: ClassVar[Mapping[str, str | None]] = {"id": None, "name": "sweep"}
     id: int
     name: str
     created: float
@@ -89,20 +117,18 @@ class Sweep(_Record):
     counts: Mapping[str, int]
     """State → planned runs in it."""
 
-    def rows(self) -> Iterable[dict[str, Any]]:
-        yield {"sweep": self.name, "created": self.created, "updated": self.updated, **self.counts}
-
 
 @dataclass(frozen=True)
 class Run(_Record):
     """One run of a sweep: a cell with a seed, in its newest final generation that is in tables, or else its newest."""
 
+    columns: ClassVar[Mapping[str, str | None]] = {"id": "run", "spec": None, "metric": None}
     id: int
     cell: str
     """Id of its cell, 32 hexadecimal digits."""
     labels: Mapping[str, str]
     """Axis → the cell's choice, as the grid words it."""
-    spec: "ResolvedSpec"
+    spec: ResolvedSpec
     """Every field of the cell, in plain words."""
     seed: int
     state: str
@@ -124,24 +150,7 @@ class Run(_Record):
     error: str | None
     """Why it failed or diverged, in one line."""
     invalidated: str | None = None
-    """Why somebody took it out of tables, in one line; None: nobody did."""
-
-    def rows(self) -> Iterable[dict[str, Any]]:
-        yield {
-            "run": self.id,
-            "cell": self.cell,
-            **self.labels,
-            "seed": self.seed,
-            "state": self.state,
-            "step": self.step,
-            "valid_score": self.valid_score,
-            "test_score": self.test_score,
-            **self.metrics,
-            "selected": self.selected,
-            "seconds": self.seconds,
-            "error": self.error,
-            "invalidated": self.invalidated,
-        }
+    """Why it is excluded from reports, in one line; None if it is not."""
 
 
 @dataclass(frozen=True)
@@ -176,50 +185,33 @@ class Curve(_Record):
 class RunEvaluation(_Record):
     """One evaluation of a run, made from the weights that it kept."""
 
+    columns: ClassVar[Mapping[str, str | None]] = {"name": "evaluation"}
     run: int
     """Id of the run."""
     labels: Mapping[str, str]
     """Axis → the choice of its cell, as the grid words it."""
     seed: int
     name: str | None
-    """As the grid calls it; None if the sweep's newest plan does not ask for it."""
+    """Its name in the grid; None if the sweep's newest plan lacks it."""
     settings: Mapping[str, Any]
     """Every setting, such as `length`, `corpus` and `split`."""
     metrics: Mapping[str, float]
     """Metric, without a split → value; none where it failed."""
     longest_context: int | None
-    """Tokens that one was predicted from at most; None: no stream was read."""
+    """The most tokens that one was predicted from; None if no stream was read."""
     error: str | None
     """Why it failed, in one line."""
-
-    def rows(self) -> Iterable[dict[str, Any]]:
-        yield {
-            "run": self.run,
-            **self.labels,
-            "seed": self.seed,
-            "evaluation": self.name,
-            **self.settings,
-            **self.metrics,
-            "longest_context": self.longest_context,
-            "error": self.error,
-        }
 
 
 @dataclass(frozen=True)
 class TableView:
     """A table of a sweep, to be looked at or written down."""
 
-    table: "Table"
+    table: Table
     """What stands in each place, with comparisons, audit and notes."""
 
     def text(self, width: int = 100) -> str:
         """As `kdx report` shows it on a terminal so many columns wide."""
-        from io import StringIO
-
-        from rich.console import Console
-
-        from kdx.report.render.text import TextTable
-
         console = Console(file=StringIO(), width=width, color_system=None)
         with console.capture() as captured:
             console.print(TextTable(self.table))
@@ -227,14 +219,10 @@ class TableView:
 
     def markdown(self) -> str:
         """As `kdx report --format markdown` writes it."""
-        from kdx.report.render.markdown import to_markdown
-
         return to_markdown(self.table)
 
     def latex(self) -> str:
         """As `kdx report --format latex` writes it, the preamble's comment before it."""
-        from kdx.report.render.latex.writer import PREAMBLE, to_latex
-
         return PREAMBLE + to_latex(self.table)
 
     def to_pandas(self) -> "DataFrame":
@@ -263,7 +251,7 @@ def _place(database: str | Path | None) -> str | Path:
     return database or os.environ.get("KDX_DB") or "runs.db"
 
 
-def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None) -> "Plan":
+def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None) -> Plan:
     """Read a grid and expand it into its plan: cells × seeds, each cell with its resolved spec and its id.
 
     Args:
@@ -273,26 +261,20 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None) -> "Plan"
     Raises:
         Faults: everything that is wrong with the grid, each with its place.
     """
-    from kdx.grid import load
-
     return load.load_grid(grid, seeds=seeds)
 
 
-def plan(grid: "str | Path | Plan", database: str | Path | None = None) -> "tuple[Decision, ...]":
-    """What a sweep of this grid would do with each run, and why, given what the database has; nothing is started.
+def plan(grid: str | Path | Plan, database: str | Path | None = None) -> tuple[Decision, ...]:
+    """Return what a sweep of this grid would do with each run, and why, given what the database has; nothing starts.
 
     Args:
-        grid: as for `load_grid`, or what it gave.
-        database: need not be there.
+        grid: as for `load_grid`, or what it returned.
+        database: need not exist.
 
     Raises:
         Faults: see `load_grid`.
         DatabaseError: it is no results database, or cannot be read.
     """
-    from kdx.store.backends import backend_of
-    from kdx.store.database import open_database
-    from kdx.sweep.decisions import decisions_in
-
     wanted = load_grid(grid) if isinstance(grid, str | Path) else grid
     database = _place(database)
     if not backend_of(database).exists():
@@ -301,15 +283,12 @@ def plan(grid: "str | Path | Plan", database: str | Path | None = None) -> "tupl
         return decisions_in(opened, wanted)
 
 
-def sweeps(database: str | Path | None = None) -> "Records[Sweep]":
-    """Every sweep of a database, the last planned first.
+def sweeps(database: str | Path | None = None) -> Records[Sweep]:
+    """Return every sweep of a database, the most recent first.
 
     Raises:
         DatabaseError: it is absent, no results database, or cannot be read.
     """
-    from kdx.store import reading
-    from kdx.store.database import open_database
-
     with open_database(_place(database), write=False) as opened:
         return Records(
             Sweep(one.id, one.name, one.created, one.updated, {state.value: n for state, n in one.counts.items()})
@@ -317,20 +296,16 @@ def sweeps(database: str | Path | None = None) -> "Records[Sweep]":
         )
 
 
-def runs(sweep: str | None = None, database: str | Path | None = None) -> "Records[Run]":
-    """Every run of a sweep, cell by cell in the order of the plan.
+def runs(sweep: str | None = None, database: str | Path | None = None) -> Records[Run]:
+    """Return every run of a sweep, cell by cell in the order of the plan.
 
     Args:
-        sweep: its name; None: the one that was planned last.
+        sweep: its name; default: the most recent.
 
     Raises:
         KdxError: there is no such sweep.
         DatabaseError: see `sweeps`.
     """
-    from kdx.report.selection.best_seed import by_cell, selected_runs, standing_runs
-    from kdx.store.database import open_database
-    from kdx.store.reading import load_sweep
-
     with open_database(_place(database), write=False) as opened:
         record = load_sweep(opened, sweep)
     best = {run.id for run in selected_runs(record).values()}
@@ -358,20 +333,16 @@ def runs(sweep: str | None = None, database: str | Path | None = None) -> "Recor
     )
 
 
-def evaluations(sweep: str | None = None, database: str | Path | None = None) -> "Records[RunEvaluation]":
-    """Every evaluation of the runs of a sweep, whatever grid asked for it.
+def evaluations(sweep: str | None = None, database: str | Path | None = None) -> Records[RunEvaluation]:
+    """Return every evaluation of the runs of a sweep, whichever grid it comes from.
 
     Args:
-        sweep: its name; None: the one that was planned last.
+        sweep: its name; default: the most recent.
 
     Raises:
         KdxError: there is no such sweep.
         DatabaseError: see `sweeps`.
     """
-    from kdx.report.selection.evaluated import evaluated_cells
-    from kdx.store.database import open_database
-    from kdx.store.reading import load_sweep
-
     with open_database(_place(database), write=False) as opened:
         record = load_sweep(opened, sweep)
     cells = _cells(record)
@@ -392,7 +363,7 @@ def evaluations(sweep: str | None = None, database: str | Path | None = None) ->
     )
 
 
-def _cells(record: "SweepRecord") -> "dict[str, CellRecord]":
+def _cells(record: SweepRecord) -> dict[str, CellRecord]:
     """Cells by id, in the order of the plan; of choices that give the same cell, the first."""
     cells: dict[str, CellRecord] = {}
     for cell in record.cells:
@@ -402,24 +373,20 @@ def _cells(record: "SweepRecord") -> "dict[str, CellRecord]":
 
 def curves(
     sweep: str | None = None, metrics: str | Iterable[str] = USUAL_CURVES, database: str | Path | None = None
-) -> "Records[Curve]":
-    """These metrics of every run of a sweep, over its training.
+) -> Records[Curve]:
+    """Return metrics of every run of a sweep, over its training.
 
     Args:
-        sweep: its name; None: the one that was planned last.
-        metrics: one or several, with their split, such as `valid/bleu`; one that a run does not have is left out.
+        sweep: its name; default: the most recent.
+        metrics: one or several, with their split, such as `valid/bleu`; a run need not have all.
 
     Raises:
         KdxError: there is no such sweep, or none of its runs has recorded a metric.
         DatabaseError: see `sweeps`.
     """
-    from kdx.errors import KdxError, did_you_mean
-    from kdx.store import reading
-    from kdx.store.database import open_database
-
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     with open_database(_place(database), write=False) as opened, opened.read():
-        record = reading.load_sweep(opened, sweep)
+        record = load_sweep(opened, sweep)
         runs_by_id = {run.id: run for run in record.runs}
         known = reading.metric_names(opened, runs_by_id)
         for name in names:
@@ -442,25 +409,18 @@ def table(
     *,
     tables: str | Path | None = None,
 ) -> TableView:
-    """A table of a sweep: per cell, the test score of the seed with the best validation score, and what it compares to.
+    """Return a table of a sweep: for each cell, the test score of the seed with the best validation score, compared.
 
     Args:
-        sweep: its name; of several names, the table has the cells of all, and `sweep` is a factor; None: the one that
-            was planned last.
-        name: of the table; None: the first that is asked for.
-        tables: a YAML file with `tables:`, in the place of those that the grid asks for.
+        sweep: its name, default: the most recent; of several, the table has the cells of all, and `sweep` is a factor.
+        name: of the table; default: the first of the grid.
+        tables: a YAML file with `tables:`, in the place of those of the grid.
 
     Raises:
         KdxError: there is no such sweep or table.
         Faults: `tables` cannot be read, or its tables do not fit the cells.
         DatabaseError: see `sweeps`.
     """
-    from kdx.report.selection.joined import joined
-    from kdx.report.table.build import tables as tables_of
-    from kdx.report.table.tables_file import with_tables_of
-    from kdx.store.database import open_database
-    from kdx.store.reading import load_sweep
-
     names = [sweep] if sweep is None or isinstance(sweep, str) else list(dict.fromkeys(sweep))
     with open_database(_place(database), write=False) as opened, opened.read():
         records = [load_sweep(opened, one) for one in names]
@@ -476,13 +436,13 @@ def load_run(
     home: str | Path | None = None,
     parts: str | Path | None = None,
 ) -> "LoadedRun":
-    """The model of a finished run with the weights that were tested; it can `translate`, `classify`, give the
+    """Return the model of a finished run with the weights that were tested; it can `translate`, `classify`, give the
     `perplexity` of text and show `attention`, see `kdx.training.trained.Trained`.
 
     Args:
-        database: None: KDX_DB, or else `runs.db`.
-        run: its id, as `runs` and `kdx trace` tell it.
-        home: folder of prepared corpora; None: the user's.
+        database: default: KDX_DB, or else `runs.db`.
+        run: its id, as in `runs` and `kdx trace`.
+        home: folder of prepared corpora; default: the user's.
         parts: the folder where the files of the cell's own kernels and other parts lie; their code is run.
 
     Raises:
@@ -491,8 +451,6 @@ def load_run(
         DatabaseError: see `sweeps`; or the files beside it are another database's.
         StorageError: the weights cannot be read or are damaged.
     """
-    from kdx.errors import KdxError, shortened
-
     try:
         number = operator.index(run)  # a data frame's ids are numbers of numpy
     except TypeError:
