@@ -21,15 +21,15 @@ _TRAINER, _EVALUATOR = "kdx.training.run", "kdx.training.evaluation"
 
 
 def code_of(spec: CellSpec) -> Fingerprint:
-    """The code that decides the numbers of this cell's runs: the trainer, its task and data, and its own parts.
+    """Return the code that decides the numbers of this cell's runs: the trainer, its task and data, its components.
 
-    Another part, task or corpus may come or change without making a result of this cell stale.
+    Another component, task or corpus may come or change without making a result of this cell stale.
     """
     return _code_of(spec, _TRAINER)
 
 
 def evaluation_code_of(spec: CellSpec) -> Fingerprint:
-    """The code that decides the numbers of evaluations of this cell's runs."""
+    """Return the code that decides the numbers of evaluations of this cell's runs."""
     return _code_of(spec, _EVALUATOR)
 
 
@@ -49,7 +49,7 @@ def _code_of(spec: CellSpec, root: str) -> Fingerprint:
     )
 
 
-# Thousands of cells of a grid have a few combinations of words; a part of one's own has one source in a process.
+# Thousands of cells of a grid have a few combinations of names; a custom component has one source in a process.
 @cache
 def _code_of_words(
     root: str,

@@ -1,4 +1,4 @@
-"""The families of words that an attention is made of, and all the options that they bring along."""
+"""The families of names that an attention is made of, and all their options."""
 
 from typing import Any
 
@@ -17,5 +17,5 @@ FAMILIES: tuple[Family[Any, Any], ...] = (KERNELS, POSITIONS, VALUES, FILTERS, N
 
 @cached_over_words
 def options_of_words() -> dict[str, Option]:
-    """Those of all words, by name."""
+    """Return the options of all names, by name."""
     return {one.name: one for family in FAMILIES for known in family.definitions() for one in known.options}

@@ -1,4 +1,4 @@
-"""The words that a cell can have, and the options that they bring along."""
+"""The names that a cell can have, and the options that come with them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -21,12 +21,12 @@ SELF_ATTENTIONS = (Attention.ENCODER_SELF, Attention.DECODER_SELF)
 
 
 def words_in(plain: Mapping[str, Any]) -> Iterator[tuple[Family[Any, Any], str]]:
-    """The words that a resolved cell computes with, in plain words, and the family of each; known ones alone."""
+    """Return the known names that a resolved cell, in plain values, computes with, and the family of each."""
     return ((family, word) for family, word in chosen_in(plain) if word in family)
 
 
 def chosen_in(plain: Mapping[str, Any]) -> Iterator[tuple[Family[Any, Any], str]]:
-    """The same, with those that this kdx does not know."""
+    """Return these names, and those that this kdx does not know."""
     task = plain.get("task", "")
     has = TASKS.definition(task).attentions if task in TASKS else tuple(Attention)
     attends = plain.get("mixer", "attention") == "attention" or set(has) - set(SELF_ATTENTIONS)
@@ -49,21 +49,21 @@ def chosen_in(plain: Mapping[str, Any]) -> Iterator[tuple[Family[Any, Any], str]
 
 
 def options_in(plain: Mapping[str, Any]) -> dict[str, Option]:
-    """The options of a resolved cell, by name."""
-    found = {one.name: one for family, word in words_in(plain) for one in family.definition(word).options}
+    """Return the options of a resolved cell, by name."""
+    options = {one.name: one for family, word in words_in(plain) for one in family.definition(word).options}
     if plain.get("space") == Space.GRAPH:
-        found.pop("clip", None)  # Each label has a vector, whatever the distance.
-    return found
+        options.pop("clip", None)  # Each label has a vector, whatever the distance.
+    return options
 
 
 @cached_over_words
 def known_options() -> dict[str, Option]:
-    """Those of all words and tasks."""
+    """Return the options of all names and tasks."""
     return options_of_words() | {one.name: one for task in TASKS.definitions() for one in task.options}
 
 
 def owners(option: str) -> list[str]:
-    """The words and tasks that bring an option along; those of `data.…` the corpora."""
+    """Return the names and tasks that an option comes with; for `data.…`, the corpora."""
     section, _, name = option.rpartition(".")
     if section:
         return [known.word for known in DIFFICULTIES.definitions() if name in known.option_names]

@@ -5,10 +5,12 @@ Each has its own file in `kdx.data.corpora`, with a `kdx.data.text.GeneratedText
 of the grid.
 """
 
+from collections import UserDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kdx.words.family import Definition, Family, Imported, cached_over_words
+from kdx.words.family import Definition, Family, cached_over_words, imported
 from kdx.words.option import Option
 
 
@@ -39,11 +41,21 @@ def options_of_corpora() -> dict[str, tuple[Option, ...]]:
     return options
 
 
-class _Corpora(Imported):
-    """The corpora of `DIFFICULTIES` among them, each at its default difficulty."""
+class _Corpora(UserDict[str, Any]):
+    """Name → corpus, imported when it is first needed; each of `DIFFICULTIES` at its default difficulty."""
+
+    def __init__(self, addresses: Mapping[str, str]) -> None:
+        """Takes name → `module:name`, such as `kdx.data.corpora.multi30k:TEXT`."""
+        self.addresses = dict(addresses)
+        super().__init__(addresses)
 
     def __getitem__(self, name: str) -> Any:
-        return DIFFICULTIES[name]() if name in DIFFICULTIES else super().__getitem__(name)
+        if name in DIFFICULTIES:
+            return DIFFICULTIES[name]()
+        corpus = self.data[name]
+        if isinstance(corpus, str):
+            corpus = self.data[name] = imported(corpus)
+        return corpus
 
     def __contains__(self, name: object) -> bool:
         return name in DIFFICULTIES or super().__contains__(name)

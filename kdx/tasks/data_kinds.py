@@ -17,23 +17,23 @@ class DataKind:
     reader: str
     """`module:function` that reads a corpus of this kind, a `kdx.data.corpus.ReadCorpus`; imported when it is used."""
     other_reader: str | None = None
-    """`module:function` that reads one split of another text with the vocabulary of a corpus of this kind; None: there
-    is no such text."""
+    """`module:function` that reads one split of another text with the vocabulary of a corpus of this kind; None if
+    there is no such text."""
     text: bool = True
-    """Whether it is text, which has a vocabulary; else it is generated examples."""
+    """Whether it is text, which has a vocabulary, and not generated examples."""
     suffixes: tuple[str, ...] | None = None
-    """Of its files, where they are the same in every corpus; None: those of two languages, or there are no files."""
+    """The suffixes of its files, if every corpus has the same; None for those of two languages, or without files."""
     streams: bool = False
-    """Whether it is read as streams, from end to end; else each item is read whole."""
+    """Whether it is read as streams, from end to end, and not item by item."""
     dictionaries: bool = False
-    """Whether each of its languages may have a vocabulary of its own."""
+    """Whether each of its languages may have its own vocabulary."""
 
     def read(self) -> Any:
-        """The `kdx.data.corpus.ReadCorpus` of this kind."""
+        """Return the `kdx.data.corpus.ReadCorpus` of this kind."""
         return imported(self.reader)
 
     def read_other(self) -> Any:
-        """Its function, see `kdx.data.other_text`."""
+        """Return the function behind `other_reader`, see `kdx.data.other_text`."""
         assert self.other_reader is not None
         return imported(self.other_reader)
 
@@ -61,10 +61,10 @@ LABELLED_TEXT = DataKind(
 )
 EXAMPLES = DataKind(word="generated examples", items="examples", reader="kdx.data.generated:load_examples", text=False)
 
-DATA_KINDS = {one.word: one for one in (PARALLEL_TEXT, PLAIN_TEXT, LABELLED_TEXT, EXAMPLES)}
+DATA_KINDS = {kind.word: kind for kind in (PARALLEL_TEXT, PLAIN_TEXT, LABELLED_TEXT, EXAMPLES)}
 
 
 def text_kind(suffixes: tuple[str, ...]) -> DataKind:
-    """The kind of a text whose files have these suffixes: one that always has them, or parallel text."""
+    """Return the kind of a text whose files have these suffixes: one that always has them, or parallel text."""
     same = (kind for kind in DATA_KINDS.values() if kind.suffixes and sorted(kind.suffixes) == sorted(suffixes))
     return next(same, PARALLEL_TEXT)

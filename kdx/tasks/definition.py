@@ -1,4 +1,4 @@
-"""What kdx knows of a task: its class says it, and it is read without torch."""
+"""What kdx knows of a task, from its class."""
 
 import re
 from collections.abc import Mapping
@@ -43,31 +43,29 @@ class Slicing(NamedTuple):
 
 @dataclass(frozen=True)
 class Task(Definition):
-    """One task. Everything that depends on the task, and is not in its own files, asks this.
-
-    Its class says all this, see `kdx.training.module.TaskModule`.
+    """A task, for all code that depends on the task and is not its own; see `kdx.training.module.TaskModule`.
 
     Raises:
-        ValueError: what it says does not fit together.
+        ValueError: the facts do not fit together.
     """
 
     reads: str
     """The kind of data that it learns from, a word of `DATA_KINDS`."""
     metrics: Mapping[str, Direction]
-    """What a validation can give, and which end of each is good; the first selects unless said otherwise."""
+    """Metrics of a validation, and which end of each is good; by default the first selects."""
     only_test: Mapping[str, Direction]
-    """What a test gives beside them."""
+    """Further metrics of a test."""
     slicings: tuple[Slicing, ...]
-    """The respects by which a test gives some of its metrics by slice as well."""
+    """The respects by which a test also gives some of its metrics by slice."""
     attentions: tuple[Attention, ...]
     spaces: tuple[Space, ...]
-    """In which its tokens may be seen, its own first; none: a sequence and nothing else."""
+    """The spaces in which its tokens may be seen, the default first; empty if a sequence is the only one."""
     embeddings: tuple[Embeddings, ...]
-    """The ways in which its embeddings can be one; the first stands for `shared` where they cannot all be."""
+    """The ways in which its embeddings can be one; the first replaces `shared` if not all of them can be."""
     settings: tuple[Setting, ...]
-    """Keys of the grid that not every task has, but this one."""
+    """Keys of the grid that this task has and not every other."""
     head_divisor: int
-    """What each head's features must divide by, beside what its parts ask for."""
+    """What each head's features must divide by, beside what its components need."""
 
     def __post_init__(self) -> None:
         if self.reads not in DATA_KINDS:
@@ -79,7 +77,7 @@ class Task(Definition):
                 raise ValueError(f"metric `{name}` is no name of a-z, 0-9 and _")
         if twice := self.metrics.keys() & self.only_test.keys():
             raise ValueError(f"`only_test` has `{min(twice)}`, which `metrics` has")
-        if unknown := [name for one in self.slicings for name in one.metrics if name not in self.test_metrics]:
+        if unknown := [name for slicing in self.slicings for name in slicing.metrics if name not in self.test_metrics]:
             raise ValueError(f"`slicings` has the metric `{unknown[0]}`, which the test has not")
         for fact in ("attentions", "embeddings"):
             if not getattr(self, fact):
@@ -94,12 +92,12 @@ class Task(Definition):
 
     @property
     def test_metrics(self) -> Mapping[str, Direction]:
-        """What a test gives, and which end of each is good."""
+        """Metrics of a test, and which end of each is good."""
         return {**self.metrics, **self.only_test}
 
     @property
     def evaluation_settings(self) -> tuple[str, ...]:
-        """What an evaluation of a trained run may set, as keys of the grid."""
+        """The settings of an evaluation of a trained run, as keys of the grid."""
         section = "evaluation."
         # `valid_beam` is of the validations within the training.
         own = (key.removeprefix(section) for key in self.settings if key.startswith(section) and "valid" not in key)

@@ -6,13 +6,13 @@ from functools import cache
 from kdx.tasks.corpora import DIFFICULTIES
 
 EDGES = (0, 1, *(2**power for power in range(1, 31)))
-"""The greatest value of each slice: the greater values are, the more of them a slice has, so that a test has few. No
-corpus has as many tokens as the last edge."""
+"""The greatest value of each slice. Slices widen with the values, so that a test has few of them; no corpus has as many
+tokens as the last edge."""
 
 
 @cache
 def slice_names(respect: str) -> tuple[str, ...]:
-    """What the slices are called, in the order of `EDGES`: `pairs=0`, `pairs=1`, `pairs=2`, `pairs=3-4`, …"""
+    """Return the names of the slices, in the order of `EDGES`: `pairs=0`, `pairs=1`, `pairs=2`, `pairs=3-4`, …"""
     below = (-1, *EDGES[:-1])
     return tuple(
         f"{respect}={low + 1}-{high}" if low + 1 < high else f"{respect}={high}"
@@ -21,10 +21,10 @@ def slice_names(respect: str) -> tuple[str, ...]:
 
 
 def slice_name(respect: str, value: int) -> str:
-    """What the slice of a value is called."""
+    """Return the name of the slice of a value."""
     return slice_names(respect)[bisect_left(EDGES, value)]
 
 
 def slices_of(corpus: str) -> tuple[str, ...]:
-    """The respects in which the test examples of a corpus differ; none where it has one difficulty or is not known."""
+    """Return the respects in which the test examples of a corpus differ; none if all are alike, or it is unknown."""
     return DIFFICULTIES.definition(corpus).slices if corpus in DIFFICULTIES else ()

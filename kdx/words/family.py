@@ -1,7 +1,6 @@
 """Families: the names of one axis, and what is known of each without importing its class."""
 
 import ast
-from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -44,23 +43,6 @@ class PartDefinition(Definition):
 
 D = TypeVar("D", bound=Definition)
 C = TypeVar("C")
-
-
-class Imported(UserDict[str, Any]):
-    """Name → object, each imported from its address when it is first needed.
-
-    An address is `module:name`, such as `kdx.data.corpora.multi30k:TEXT`.
-    """
-
-    def __init__(self, addresses: Mapping[str, str]) -> None:
-        self.addresses = dict(addresses)
-        super().__init__(addresses)
-
-    def __getitem__(self, name: str) -> Any:
-        value = self.data[name]
-        if isinstance(value, str):
-            value = self.data[name] = imported(value)
-        return value
 
 
 def imported(address: str) -> Any:
