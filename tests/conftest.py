@@ -4,7 +4,6 @@ A test of a fault takes `figure` and puts what it measured into one report; `pyt
 draws its faults at random takes `series`: it draws from SEED, which it prints; the same SEED draws the same again.
 """
 
-import hashlib
 import json
 import os
 import random
@@ -82,7 +81,9 @@ from alembic import op
 revision, down_revision = {new!r}, {old!r}
 def upgrade():
     op.execute("CREATE TABLE added (x INTEGER)")
-    op.execute("UPDATE cell SET spec = spec || spec")
+    op.execute("UPDATE cell SET spec = spec || ' '")
+    if os.environ.get("FAILS"):
+        raise RuntimeError("on purpose")
     if os.environ.get("KILLED"):
         os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -94,6 +95,9 @@ def later_kdx(tmp_path, monkeypatch) -> Callable[[], str]:
 
     def later_kdx() -> str:
         from kdx.store import database, migrating, version
+        from kdx.store.postgresql import query as postgresql_query
+        from kdx.store.sqlite import foreign
+        from kdx.store.sqlite import query as sqlite_query
 
         old = version.REVISION
         new = f"{int(old) + 1:04d}"
@@ -101,7 +105,7 @@ def later_kdx(tmp_path, monkeypatch) -> Callable[[], str]:
         shutil.copytree(Path(migrating.__file__).parent / "migrations", scripts)
         (scripts / "versions" / f"{new}_added.py").write_text(REVISION_SCRIPT.format(new=new, old=old))
         monkeypatch.setattr(migrating, "MIGRATIONS", str(scripts))
-        for module in (version, database, migrating):
+        for module in (version, database, migrating, foreign, sqlite_query, postgresql_query):
             monkeypatch.setattr(module, "REVISION", new)
         return new
 
@@ -110,19 +114,17 @@ def later_kdx(tmp_path, monkeypatch) -> Callable[[], str]:
 
 @pytest.fixture
 def reword():
-    """Changes every cell of a database as another kdx would have written it: under the id of the result."""
+    """Changes every cell of a database as a newer kdx would have written it: under the id of the result."""
+    from kdx.grid.identity import id_of
 
     def reword(connection, change) -> None:
         execute = getattr(connection, "exec_driver_sql", None) or connection.execute
         execute("PRAGMA defer_foreign_keys = ON")
-        for cell_id, *texts in execute("SELECT id, spec, resolved FROM cell").fetchall():
-            spec, resolved = map(json.loads, texts)
+        for cell_id, text in execute("SELECT id, spec FROM cell").fetchall():
+            spec = json.loads(text)
             change(spec)
-            change(resolved)
-            text = json.dumps(spec, sort_keys=True, separators=(",", ":"))
-            new_id = hashlib.sha256(text.encode()).hexdigest()[:32]
-            values = (new_id, text, json.dumps(resolved, sort_keys=True), cell_id)
-            execute("UPDATE cell SET id = ?, spec = ?, resolved = ? WHERE id = ?", values)
+            new_id = id_of(spec)
+            execute("UPDATE cell SET id = ?, spec = ? WHERE id = ?", (new_id, json.dumps(spec), cell_id))
             for table in ("sweep_cell", "sweep_run", "plan_cell", "run"):
                 execute(f"UPDATE {table} SET cell_id = ? WHERE cell_id = ?", (new_id, cell_id))
 

@@ -114,9 +114,9 @@ LEADS_TO_TRAINING = {
 # What of the report steers a sweep: the comparisons of its tables, which are to mean there what they mean in print.
 STEERS_SWEEPS = "kdx.report.table.needed_seeds"
 
-# What only one kind of database understands, and where it may stand: in the room of its backend, in migrations, and in
-# the tests of either. What the contract does to a database, `tests/store/conftest.py` has of each kind.
-BACKENDS_ROOMS = ("sqlite", "postgresql", "migrations")
+# What only one kind of database understands, and where it may stand: in the room of its backend, and in its tests. What
+# the contract does to a database, `tests/store/conftest.py` has of each kind.
+BACKENDS_ROOMS = ("sqlite", "postgresql")
 DRIVERS = {"sqlite3", "psycopg", "sqlalchemy.dialects"}
 DIALECT = ("PRAGMA", "json_each", "json_extract", "sqlite_master", "jsonb", "pg_")
 

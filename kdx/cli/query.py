@@ -90,7 +90,8 @@ def _schema(db: str, json: bool) -> None:
 
 def _described(db: str) -> Iterator[dict[str, Any]]:
     from kdx.store.backends import backend_of
-    from kdx.store.schema import VIEWS, metadata
+    from kdx.store.schema import metadata
+    from kdx.store.views import VIEWS
 
     field = backend_of(db).field
     for view in VIEWS:

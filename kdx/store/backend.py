@@ -68,6 +68,10 @@ class Backend(Protocol):
     """Once it is set, a transaction begins only in the database whose `identity.id` it is."""
     recovery: str
     """A shell command that saves what is left of a damaged database."""
+    views: Mapping[str, str]
+    """Name → the statement that creates the view, see `kdx.store.views`."""
+    trigger: str
+    """The statement that creates the trigger which keeps runs in their final state."""
 
     @property
     def file(self) -> Path | None:
@@ -136,7 +140,7 @@ class Backend(Protocol):
         """Checks objects that could answer or act in place of kdx, such as views and triggers, before any of them runs.
 
         Raises:
-            DatabaseError: an object is not as the migrations make it.
+            DatabaseError: an object is not as kdx makes it.
         """
 
     def migrating(self) -> AbstractContextManager["Connection"]:

@@ -197,11 +197,7 @@ def carry_out(connection: Connection, found: Migration, words: Sequence[RenamedW
     if not found.cells:
         return
     new_ids = {one.former_id: one.cell_id for one in found.cells}
-    rows = [
-        {"id": one.cell_id, "spec": one.spec, "resolved": one.spec}
-        for one in found.cells
-        if one.cell_id not in found.merged
-    ]
+    rows = [{"id": one.cell_id, "spec": one.spec} for one in found.cells if one.cell_id not in found.merged]
     if rows:
         connection.execute(insert(cell), rows)
     remove_runs(connection, found.given_up)

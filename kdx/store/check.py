@@ -33,7 +33,6 @@ from kdx.store.database import Database
 from kdx.store.reading import texts_of, whole_cell
 from kdx.store.recording import environment_id
 from kdx.store.schema import (
-    VIEWS,
     cell,
     environment,
     evaluation,
@@ -47,6 +46,7 @@ from kdx.store.schema import (
     test_document,
     value_of,
 )
+from kdx.store.views import VIEWS
 
 MOST_FAULTS = 20
 """Largest number of faults of one kind that are reported."""

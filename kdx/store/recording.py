@@ -65,7 +65,7 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
     Args:
         grid: the parts of the grid that concern no single cell, such as the tables; any JSON.
     """
-    cells = [{"id": one.id, "spec": one.spec.text, "resolved": one.spec.text} for one in plan.trained]
+    cells = [{"id": one.id, "spec": one.spec.text} for one in plan.trained]
     runs = [{"cell_id": one.cell.id, "seed": one.seed} for one in plan.runs]
     insert_into = database.backend.insert
     with database.write() as connection:

@@ -8,13 +8,10 @@ Numbers are stored twice, as `value` for queries and as exact `bits`, because SQ
 0.0. Times are seconds since 1970 by the clock of the database. The database itself refuses to take a run out of a final
 state.
 
-Migrations build these tables; a test holds the two equal. `VIEWS` are queries on them for analysis; their columns keep
-name and meaning from version to version even if the tables change, and more may be added.
+A new database is made from these tables (`kdx.store.migrating`) and the views on them (`kdx.store.views`).
 """
 
 import struct
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import (
@@ -190,7 +187,6 @@ cell = Table(
         nullable=False,
         comment="the resolved cell as JSON, every field of it",
     ),
-    Column("resolved", ShortText(TEXT), comment="the resolved cell as JSON, every field of it"),
     comment="one choice on each axis and all else that a run needs, except its seed",
 )
 
@@ -531,137 +527,3 @@ for _table in metadata.tables.values():
         if isinstance(_column.type, Strict):
             _column.type.column, _column.type.nullable = f"{_table.name}.{_column.name}", bool(_column.nullable)
             _table.append_constraint(CheckConstraint(Holds(_column.name, _column.type), name=_column.name))
-
-
-@dataclass(frozen=True)
-class View:
-    """A named query in the database; the migrations have its text."""
-
-    name: str
-    comment: str
-    columns: Mapping[str, str]
-    """Column → its meaning and unit."""
-    fields: Mapping[str, str] = field(default_factory=dict)
-    """Column with JSON → one of its fields, for an example of how to read it."""
-
-
-_LABELS = (
-    "axis → what the resolved cell has, or, of an axis that is no field of it, the choice as the grid words it; JSON"
-)
-
-_FACTORS = {
-    "task": "such as translation",
-    "kernel": "such as exponential",
-    "symmetry": "asymmetric or symmetric",
-    "position": "position schemes joined by +, or none",
-    "encoding": "such as sinusoidal; NULL: no scheme uses one",
-    "placement": "attentions that have positions, joined by /, or none",
-    "value_function": "such as without-position",
-    "norm": "post or pre",
-    "mixer": "attention, or what stands in its place",
-    "clip": "distance from which on all share a vector, or none; NULL: the cell has no table of distances",
-    "temperature": "what the logarithm of the weight is divided by",
-    "memory": "tokens of the segment before that stay visible in training",
-    "corpus": "such as synthetic-language",
-    "train_lines": "lines of training text; NULL: all",
-    "vocabulary": "what a token is: word, bpe or subword-nmt",
-    "width": "features per token",
-    "heads": "of each attention",
-    "inner_width": "of the feed-forward layer",
-    "encoder_layers": "layers; 0: the task has no encoder",
-    "decoder_layers": "layers; 0: the task has no decoder",
-    "dropout": "on embeddings and on the output of every sublayer",
-    "steps": "optimiser steps asked for",
-    "batch_tokens": "target tokens in a batch at most",
-    "length": "tokens of a stream in one batch of training; NULL: not prediction",
-    "learning_rate": "at its peak",
-    "warmup": "optimiser steps",
-    "evaluation_length": "tokens of a stream in one batch of an evaluation, as asked for; NULL: not prediction",
-}
-
-_RUNS = {
-    "run_id": "the run",
-    "cell_id": "its cell",
-    "labels": _LABELS,
-    **_FACTORS,
-    "seed": "its seed",
-    "generation": "0; each deliberate repetition adds one",
-    "state": "such as completed, diverged, failed; see run.state",
-    "selected": "1 where it has the best valid_score of its cell's completed runs, else 0",
-    "metric": "that seeds are selected by, such as valid/bleu",
-    "valid_score": "best value of that metric; NULL: none, or not a number",
-    "valid_step": "optimiser step of valid_score",
-    "test_score": "the same metric on the test split, with those weights",
-    "parameters": "numbers that training changes; NULL: not recorded",
-    "seconds": "wall time of the attempts that ended, summed",
-    "error": "one line: why it failed or diverged",
-    "undertrained": "one line: its final loss is not below the unigram distribution's; NULL: it is, or it did not end",
-    "vocabulary_size": "target tokens that there are; NULL: no text, or not recorded",
-    "unknown_rate": "share of the test's target tokens that are unknown; NULL: no text, or not recorded",
-    "longest_context": "tokens that the test's are predicted from at most; NULL: not prediction, or not recorded",
-    "invalidated": "one line: why tables leave it out; NULL: they do not",
-}
-
-VIEWS = (
-    View(
-        "cells",
-        "one row a sweep and choice of its plan",
-        {
-            "sweep": "name of the sweep",
-            "cell_id": "the cell",
-            "ordinal": "place of this choice in the plan, from 0",
-            "labels": _LABELS,
-            **_FACTORS,
-            "metric": "that seeds are selected by, such as valid/bleu",
-            "direction": "its good end, max or min",
-            "spec": "the resolved cell, every field of it, JSON",
-        },
-        {"spec": "training.schedule"},
-    ),
-    View(
-        "runs",
-        "one row a sweep and planned run: of each seed the newest final generation that nobody took out of tables, or "
-        "else the newest, as in a report",
-        {"sweep": "name of the sweep; a run belongs to every sweep that plans it", **_RUNS},
-    ),
-    View(
-        "curves",
-        "every number that a run recorded",
-        {
-            "run_id": "the run",
-            "name": "split/metric, such as valid/bleu",
-            "step": "optimiser step, from 0",
-            "value": "the number; NULL when it is not one",
-        },
-    ),
-    View(
-        "evaluations",
-        "every number of every further reading of a run",
-        {
-            "run_id": "the run",
-            "settings": "every setting of the evaluation, JSON",
-            "split": "valid or test",
-            "corpus": "the text that was read",
-            "length": "tokens of a stream in one batch; NULL: not prediction",
-            "memory": "tokens before them that stay visible; NULL: not prediction",
-            "streams": "read side by side; NULL: not prediction",
-            "beam": "hypotheses kept at each word; NULL: not translation",
-            "longest_context": "tokens that one is predicted from at most; NULL: not prediction",
-            "made": "seconds since 1970",
-            "name": "metric, such as bleu; NULL: it failed",
-            "value": "the number; NULL when it is not one",
-            "error": "one line: why it failed; NULL: it did not",
-        },
-        {"settings": "length"},
-    ),
-    View(
-        "former_runs",
-        "the runs that a sweep planned once and its newest plan leaves out, as in runs; nothing is deleted",
-        {
-            "sweep": "name of the sweep",
-            **_RUNS,
-            "selected": "1 where it has the best valid_score of its cell's completed runs that are left out, else 0",
-        },
-    ),
-)
-"""The views that the migrations make."""

@@ -176,7 +176,7 @@ def add(database: Database, drawn: "Sequence[tuple[Search, Sequence[NewTrial]]]"
     from kdx.store.parts import keep
 
     specs = {cell_id(one.spec): one.spec for _, many in drawn for one in many if one.spec}
-    cells = [{"id": key, "spec": spec.text, "resolved": spec.text} for key, spec in specs.items()]
+    cells = [{"id": key, "spec": spec.text} for key, spec in specs.items()]
     rows = [
         {
             "search_id": of.id,

@@ -1,6 +1,6 @@
 """The schema of this kdx, known without a database library."""
 
-REVISION = "0012"
+REVISION = "0001"
 """The newest migration, known here so that opening a database of this schema need not load Alembic."""
 
 VERSION_TABLE = "kdx_alembic_version"

@@ -7,7 +7,8 @@ import pytest
 from looked_after import completed, planned, refused, typed
 from terminal import LiveTerminal
 
-from kdx.store.schema import VIEWS, metadata
+from kdx.store.schema import metadata
+from kdx.store.views import VIEWS
 
 SELECTED = "SELECT run_id, kernel, test_score FROM runs WHERE selected"
 

@@ -58,7 +58,7 @@ def test_every_result_is_there_afterwards_under_the_new_id_or_nothing_is_done(ba
         with database.write() as connection:
             texts = {text_of(*one) for one, *_ in (*runs, *choices)}
             for text in texts:
-                connection.execute(insert(cell).values(id=id_of(text), spec=text, resolved=text))
+                connection.execute(insert(cell).values(id=id_of(text), spec=text))
             for number in (1, 2):
                 grid = {"tables": [{"name": "t", "where": {"kernel": OLD}}]}
                 connection.execute(insert(sweep).values(id=number, name=f"s{number}", created=1, updated=1, grid=grid))

@@ -117,9 +117,9 @@ def test_without_a_source_there_is_no_copy(backend, nowhere, other):
 def test_another_schema_is_refused_and_named(full: Database, backend, address, tmp_path, older):
     other = made(backend, tmp_path / "empty")
     which = address if older == "source" else other
-    backend.execute(which, "UPDATE kdx_alembic_version SET version_num = '0011'")
+    backend.execute(which, "UPDATE kdx_alembic_version SET version_num = '0000'")
     before = backend.content(other)
-    with pytest.raises(DatabaseError, match="written by an older kdx: its schema is 0011") as caught:
+    with pytest.raises(DatabaseError, match="written by an older kdx: its schema is 0000") as caught:
         copy(address, other)
     assert caught.value.place == which
     assert caught.value.hint is not None and f"kdx db upgrade --db {which}" in caught.value.hint

@@ -6,11 +6,14 @@ import sys
 import textwrap
 
 import pytest
-from sqlalchemy import inspect
+from sqlalchemy import Connection, inspect
 from stored import add_cell, cells, refusal
 
 from kdx.store.backends import backend_of
 from kdx.store.database import Database, open_database
+from kdx.store.query import query
+from kdx.store.recording import register
+from kdx.store.schema import metadata
 from kdx.store.version import REVISION
 
 
@@ -26,12 +29,12 @@ def test_eight_processes_make_one_database_at_once(nowhere: str, in_processes):
 
 
 def test_a_failed_creation_leaves_what_can_become_a_database(nowhere: str, monkeypatch: pytest.MonkeyPatch):
-    def fail(config: object, revision: str) -> None:
-        config.attributes["connection"].exec_driver_sql("CREATE TABLE half (x INTEGER)")
+    def fail(connection: Connection) -> None:
+        connection.exec_driver_sql("CREATE TABLE half (x INTEGER)")
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patched:
-        patched.setattr("alembic.command.upgrade", fail)
+        patched.setattr(metadata, "create_all", fail)
         with pytest.raises(RuntimeError):
             open_database(nowhere, write=True, create=True)
     with open_database(nowhere, write=True, create=True) as database:
@@ -74,4 +77,50 @@ def test_an_older_schema_is_not_brought_up_to_date_by_a_reader(backend, database
         f"  hint: kdx db upgrade --db {address} brings it up to date"
         f"{', and keeps a copy' if backend_of(address).keeps_copies else '; copy it before'}"
     )
+    assert backend.content(address) == before
+
+
+def test_an_earlier_schema_is_brought_up_to_date_with_its_rows_and_views(
+    database: Database, address: str, plan_of, later_kdx
+):
+    register(database, plan_of(2, 1), {})
+    with query(address, "SELECT * FROM runs ORDER BY run_id") as rows:
+        before = [*rows]
+    database.close()
+    later_kdx()
+    with open_database(address, write=True) as upgraded:
+        assert upgraded.upgraded_from == REVISION
+        with upgraded.read() as connection:
+            assert inspect(connection).has_table("added")
+    with query(address, "SELECT * FROM runs ORDER BY run_id") as rows:
+        assert [*rows] == before and len(before) == 2
+    with open_database(address, write=True) as again:
+        assert again.upgraded_from is None
+
+
+def test_a_database_is_brought_up_to_date_once_by_eight_processes(
+    database: Database, address: str, later_kdx, in_processes
+):
+    database.close()
+    later_kdx()
+
+    def upgrade() -> bool:
+        with open_database(address, write=True) as opened, opened.write() as connection:
+            connection.exec_driver_sql("INSERT INTO added VALUES (1)")
+        return True
+
+    assert in_processes(upgrade, 8) == ["True"] * 8
+    with open_database(address, write=False) as opened, opened.read() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM added").scalar_one() == 8
+
+
+def test_a_revision_that_fails_leaves_the_database_as_it_was(
+    backend, database: Database, address: str, later_kdx, monkeypatch
+):
+    database.close()
+    later_kdx()
+    monkeypatch.setenv("FAILS", "1")
+    before = backend.content(address)
+    with pytest.raises(RuntimeError, match="on purpose"):
+        open_database(address, write=True)
     assert backend.content(address) == before

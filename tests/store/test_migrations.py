@@ -1,3 +1,5 @@
+"""The scripts of Alembic, and the tables that they are to lead to."""
+
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect
 
 from kdx.store.database import Database
+from kdx.store.migrating import MIGRATIONS
 from kdx.store.schema import metadata
 from kdx.store.version import REVISION, VERSION_TABLE
 
@@ -16,7 +19,7 @@ from kdx.store.version import REVISION, VERSION_TABLE
 @pytest.fixture(scope="module")
 def scripts() -> ScriptDirectory:
     config = Config()
-    config.set_main_option("script_location", "kdx.store:migrations")
+    config.set_main_option("script_location", MIGRATIONS)
     return ScriptDirectory.from_config(config)
 
 
@@ -39,15 +42,17 @@ def differ(context: MigrationContext, column: object, wanted: object, there: Any
     return there.compile(context.dialect) != type_.compile(context.dialect)
 
 
-def test_migrations_make_the_tables_of_the_schema(database: Database):
-    # As Alembic itself connects, which reads JSON in another way than kdx; it writes no comments.
+def test_a_new_database_has_the_tables_of_the_schema(database: Database):
+    # As Alembic itself connects, which reads JSON in another way than kdx.
     url, arguments = database.backend.url()
     engine = create_engine(url, **arguments)
     with engine.connect() as connection:
         options = {"version_table": VERSION_TABLE, "compare_type": differ}
-        found = compare_metadata(MigrationContext.configure(connection, opts=options), metadata)
+        context = MigrationContext.configure(connection, opts=options)
+        differences = compare_metadata(context, metadata)
+        assert context.get_current_revision() == REVISION
     engine.dispose()
-    assert [one for one in found if "comment" not in str(one[0] if isinstance(one, tuple) else one[0][0])] == []
+    assert not differences
 
 
 def test_optuna_and_kdx_keep_their_version_tables_apart(database: Database):

@@ -301,7 +301,7 @@ def test_a_word_that_this_kdx_does_not_know_is_data_like_any_other(database: Dat
         known = connection.execute(select(cell).where(cell.c.id == known_id)).one()
         written = json.loads(known.spec) | {key: value}
         other_id = id_of(written)
-        connection.execute(insert(cell).values(id=other_id, spec=json.dumps(written), resolved=json.dumps(written)))
+        connection.execute(insert(cell).values(id=other_id, spec=json.dumps(written)))
         for table in (sweep_cell, sweep_run, plan_cell, run):
             connection.execute(update(table).where(table.c.cell_id == known_id).values(cell_id=other_id))
         connection.execute(delete(cell).where(cell.c.id == known_id))

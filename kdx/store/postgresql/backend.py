@@ -19,6 +19,7 @@ from kdx.store.postgresql.connecting import NoDatabaseError, connect
 from kdx.store.postgresql.objects import objects, refuse_foreign_objects
 from kdx.store.postgresql.query import query
 from kdx.store.postgresql.transactions import Mode, begin
+from kdx.store.postgresql.views import TRIGGER, VIEW_STATEMENTS
 from kdx.store.rows import Rows, kept
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ class Postgresql:
     """A results database on a server. Each transaction has a connection of its own, but for those of `connected`."""
 
     keeps_copies = False
+    views: Mapping[str, str] = VIEW_STATEMENTS
+    trigger = TRIGGER
     file: Path | None = None
 
     def __init__(self, address: str | Path, *, write: bool) -> None:
@@ -120,10 +123,10 @@ class Postgresql:
         return objects(_driver_of(connection))
 
     def refuse_foreign(self, connection: "Connection") -> None:
-        from kdx.store.schema import VIEWS, metadata
+        from kdx.store.schema import metadata
 
-        views = frozenset(view.name for view in VIEWS)
-        refuse_foreign_objects(_driver_of(connection), frozenset(metadata.tables), views, self.name)
+        tables, views = frozenset(metadata.tables), frozenset(self.views)
+        refuse_foreign_objects(_driver_of(connection), tables, views, self.name)
 
     @contextmanager
     def migrating(self) -> "Iterator[Connection]":

@@ -6,10 +6,11 @@ from typing import Any
 import psycopg
 from sqlalchemy import Connection, ForeignKeyConstraint, and_, exists, func, select
 
-from kdx.store.migrations.postgresql_0011 import VIEWS
 from kdx.store.postgresql.engines import driver_of
-from kdx.store.postgresql.objects import FINAL_STATE_TRIGGER, has_final_state_trigger, objects
+from kdx.store.postgresql.objects import has_final_state_trigger, objects
+from kdx.store.postgresql.views import VIEW_STATEMENTS
 from kdx.store.schema import metadata
+from kdx.store.views import FINAL_STATE_TRIGGER
 
 
 def faults(connection: Connection, most: int) -> Iterator[str]:
@@ -34,7 +35,7 @@ WHERE pg_get_viewdef(to_regclass(quote_ident(current_schema()) || '.' || name))
 
 
 def other_views(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """Describes views that are not as migrations make them, unless the user may not make temporary views.
+    """Describes views that are not as kdx makes them, unless the user may not make temporary views.
 
     How a server writes the text of a view depends on its version. So the views are made again, for a moment and in this
     session alone, and the server writes both.
@@ -44,9 +45,9 @@ def other_views(connection: psycopg.Connection[Any]) -> Iterator[str]:
     """
     try:
         with connection.transaction(force_rollback=True):
-            for view in VIEWS.values():
+            for view in VIEW_STATEMENTS.values():
                 connection.execute(view.replace("CREATE VIEW", "CREATE TEMPORARY VIEW", 1).encode())
-            found = connection.execute(_OTHER_VIEWS, [list(VIEWS)]).fetchall()
+            found = connection.execute(_OTHER_VIEWS, [list(VIEW_STATEMENTS)]).fetchall()
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.ReadOnlySqlTransaction):
         return
     for (name,) in found:

@@ -5,9 +5,7 @@ from typing import Any
 import psycopg
 
 from kdx.errors import DatabaseError
-
-FINAL_STATE_TRIGGER = "run_final_state"
-"""Name of the trigger that keeps runs in their final state."""
+from kdx.store.views import FINAL_STATE_TRIGGER
 
 _OF_NO_EXTENSION = """
     NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = c.oid AND deptype = 'e')
@@ -40,7 +38,7 @@ def refuse_foreign_objects(
     What a view says is not checked: who may replace it owns the tables that it reads.
 
     Raises:
-        DatabaseError: something is not as the migrations make it.
+        DatabaseError: something is not as kdx makes it.
     """
     for name, kind in objects(connection).items():
         if (name in tables and kind != "table") or (name in views and kind != "view"):

@@ -19,6 +19,7 @@ from kdx.store.sqlite.connecting import connect_to_read, connect_to_write, lock,
 from kdx.store.sqlite.foreign import refuse_foreign_objects
 from kdx.store.sqlite.header import APPLICATION_ID
 from kdx.store.sqlite.query import any_text, query
+from kdx.store.sqlite.views import TRIGGER, VIEW_STATEMENTS
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Table
@@ -33,6 +34,8 @@ class Sqlite:
 
     recovery = file.RECOVERY
     keeps_copies = True
+    views: Mapping[str, str] = VIEW_STATEMENTS
+    trigger = TRIGGER
 
     def __init__(self, address: str | Path, *, write: bool) -> None:
         self.file: Path = file_of(address)

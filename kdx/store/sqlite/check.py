@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kdx.store.backend import Software
-from kdx.store.sqlite.foreign import FINAL_STATE_TRIGGER
+from kdx.store.views import FINAL_STATE_TRIGGER
 
 
 def faults(connection: sqlite3.Connection, most: int) -> Iterator[str]:

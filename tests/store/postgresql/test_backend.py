@@ -31,7 +31,7 @@ def test_a_library_with_tables_of_its_own_opens_the_same_database(postgresql_ser
 
 def test_an_older_database_says_what_it_was(address: str, connected, monkeypatch):
     with connected() as connection:
-        connection.execute("UPDATE kdx_alembic_version SET version_num = '0010'")
+        connection.execute("UPDATE kdx_alembic_version SET version_num = '0000'")
     monkeypatch.setattr("alembic.command.upgrade", lambda *_: None)
     with open_database(address, write=True) as database:
-        assert (database.upgraded_from, database.backup) == ("0010", None)
+        assert (database.upgraded_from, database.backup) == ("0000", None)

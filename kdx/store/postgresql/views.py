@@ -1,0 +1,70 @@
+"""The views and the trigger of a database, in the words of PostgreSQL."""
+
+from kdx.store.views import FINAL_STATE_TRIGGER, FINAL_STATES, VIEWS
+
+
+class PostgresqlDialect:
+    """Implements `kdx.store.views.Dialect`.
+
+    A column has one type here, so a number is NULL where there is anything else, such as a word of a newer kdx.
+    """
+
+    join = "JOIN"
+    labels = """(
+    SELECT ('{' || coalesce(string_agg(to_json(axis)::text || ':' || CASE json_typeof(found)
+        WHEN 'array' THEN to_json(coalesce((
+            SELECT string_agg(word, CASE axis WHEN 'position' THEN '+' ELSE '/' END ORDER BY place)
+            FROM json_array_elements_text(found) WITH ORDINALITY AS listed (word, place)
+        ), 'none'))::text
+        WHEN 'object' THEN to_json(chosen)::text
+        ELSE coalesce(found::text, to_json(chosen)::text)
+    END, ',' ORDER BY ordinal_of_axis), '') || '}')::json
+    FROM (
+        SELECT axis, chosen, ordinal_of_axis, whole #> string_to_array(replace(axis, '"', ''), '.') AS found
+        FROM json_each_text(sweep_cell.labels) WITH ORDINALITY AS each (axis, chosen, ordinal_of_axis)
+    ) AS axes
+)"""
+
+    def parsed(self, column: str) -> str:
+        return f"{column}::json"
+
+    def word(self, column: str, path: str) -> str:
+        return f"{_at(column, path)} #>> '{{}}'"
+
+    def whole(self, column: str, path: str) -> str:
+        return _number(_at(column, path), "bigint")
+
+    def real(self, column: str, path: str) -> str:
+        return _number(_at(column, path), "double precision")
+
+    def joined(self, column: str, path: str, separator: str) -> str:
+        at = _at(column, path)
+        return f"""coalesce(CASE json_typeof({at})
+        WHEN 'array' THEN (
+            SELECT string_agg(word, '{separator}' ORDER BY place)
+            FROM json_array_elements_text({at}) WITH ORDINALITY AS listed (word, place)
+        )
+        ELSE {at} #>> '{{}}'
+    END, 'none')"""
+
+
+def _at(column: str, path: str) -> str:
+    """The JSON at a path."""
+    return f"({column} #> '{{{path.replace('.', ',')}}}')"
+
+
+def _number(at: str, kind: str) -> str:
+    return f"CASE json_typeof({at}) WHEN 'number' THEN ({at} #>> '{{}}')::numeric::{kind} END"
+
+
+VIEW_STATEMENTS = {view.name: view.statement(PostgresqlDialect()) for view in VIEWS}
+"""Name → the statement that creates the view."""
+
+TRIGGER = f"""
+CREATE FUNCTION {FINAL_STATE_TRIGGER}() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'a run never leaves a final state' USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE TRIGGER {FINAL_STATE_TRIGGER} BEFORE UPDATE OF state ON run FOR EACH ROW
+WHEN (OLD.state IN {FINAL_STATES} AND NEW.state <> OLD.state) EXECUTE FUNCTION {FINAL_STATE_TRIGGER}()
+"""

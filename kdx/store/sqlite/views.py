@@ -1,0 +1,57 @@
+"""The views and the trigger of a database, in the words of SQLite."""
+
+from kdx.store.views import FINAL_STATE_TRIGGER, FINAL_STATES, VIEWS
+
+
+class SqliteDialect:
+    """Implements `kdx.store.views.Dialect`. SQLite gives a value of JSON the type that it has there."""
+
+    # Crossed, SQLite joins in this order; left to itself it may scan all runs for each cell.
+    join = "CROSS JOIN"
+    # `field` is the path to an axis, each step in quotation marks; it is not called `path`, since json_each has a
+    # column of that name.
+    labels = """(
+    SELECT json_group_object(axis, json(
+        CASE json_type(whole, field)
+            WHEN 'array' THEN json_quote(coalesce((
+                SELECT group_concat(value, CASE axis WHEN 'position' THEN '+' ELSE '/' END)
+                FROM json_each(whole, field)
+            ), 'none'))
+            WHEN 'object' THEN json_quote(word)
+            ELSE coalesce(whole -> field, json_quote(word))
+        END
+    ))
+    FROM (
+        SELECT
+            key AS axis,
+            value AS word,
+            '$."' || replace(replace(key, '"', ''), '.', '"."') || '"' AS field
+        FROM json_each(sweep_cell.labels)
+    )
+)"""
+
+    def parsed(self, column: str) -> str:
+        return column
+
+    def word(self, column: str, path: str) -> str:
+        return f"json_extract({column}, '{_json_path(path)}')"
+
+    whole = real = word
+
+    def joined(self, column: str, path: str, separator: str) -> str:
+        listed = f"SELECT group_concat(value, '{separator}') FROM json_each({column}, '{_json_path(path)}')"
+        return f"coalesce(({listed}), 'none')"
+
+
+def _json_path(path: str) -> str:
+    return "$" + "".join(f'."{step}"' for step in path.split("."))
+
+
+VIEW_STATEMENTS = {view.name: view.statement(SqliteDialect()) for view in VIEWS}
+"""Name → the statement that creates the view, which SQLite keeps word by word."""
+
+TRIGGER = (
+    f"CREATE TRIGGER {FINAL_STATE_TRIGGER} BEFORE UPDATE OF state ON run "
+    f"WHEN OLD.state IN {FINAL_STATES} AND NEW.state <> OLD.state "
+    "BEGIN SELECT RAISE(ABORT, 'a run never leaves a final state'); END"
+)

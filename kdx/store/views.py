@@ -1,0 +1,369 @@
+"""The views for analysis: the meaning of each column, and their SQL, written once for every kind of database.
+
+Their columns keep name and meaning from version to version even if the tables change, and more may be added. A backend
+gives the few expressions in which databases differ, see `Dialect`. No SQLAlchemy, since `kdx query` needs the text.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from kdx.store.records import FINAL, RunState
+
+FINAL_STATE_TRIGGER = "run_final_state"
+"""Name of the trigger that keeps runs in their final state."""
+
+FINAL_STATES = f"({', '.join(repr(state.value) for state in RunState if state in FINAL)})"
+"""SQL of the states that a run never leaves."""
+
+
+class Dialect(Protocol):
+    """What views say in other words on each kind of database. A path is dotted, such as `training.steps`."""
+
+    join: str
+    """A join that keeps the order in which tables are written, where the order is not chosen well."""
+    labels: str
+    """JSON of `sweep_cell.labels`: an axis that is a field of the cell `whole` has what the cell has, numbers and null
+    as they are and lists joined as `kdx.grid.cell_selector` joins them; any other axis has the word of its grid."""
+
+    def parsed(self, column: str) -> str:
+        """A text column with JSON, as the other methods read it."""
+
+    def word(self, column: str, path: str) -> str:
+        """The text at a path."""
+
+    def whole(self, column: str, path: str) -> str:
+        """The whole number at a path."""
+
+    def real(self, column: str, path: str) -> str:
+        """The number at a path."""
+
+    def joined(self, column: str, path: str, separator: str) -> str:
+        """The list at a path with this between its words; `none` if it is empty or missing."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A named query in the database."""
+
+    name: str
+    comment: str
+    columns: Mapping[str, str]
+    """Column → its meaning and unit."""
+    select: Callable[[Dialect], str]
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """Column with JSON → one of its fields, for an example of how to read it."""
+
+    def statement(self, dialect: Dialect) -> str:
+        """Return the statement that creates it."""
+        return f"CREATE VIEW {self.name} AS\n{self.select(dialect).strip()}"
+
+
+class _Factor(NamedTuple):
+    """A column of a view that is a field of the resolved cell."""
+
+    name: str
+    read: Callable[[Dialect], str]
+    comment: str
+
+
+def _word(path: str) -> Callable[[Dialect], str]:
+    return lambda dialect: dialect.word("whole", path)
+
+
+def _whole(path: str) -> Callable[[Dialect], str]:
+    return lambda dialect: dialect.whole("whole", path)
+
+
+def _real(path: str) -> Callable[[Dialect], str]:
+    return lambda dialect: dialect.real("whole", path)
+
+
+def _joined(path: str, separator: str) -> Callable[[Dialect], str]:
+    return lambda dialect: dialect.joined("whole", path, separator)
+
+
+def _evaluation_length(dialect: Dialect) -> str:
+    return f"coalesce({_whole('evaluation.length')(dialect)}, {_whole('training.length')(dialect)})"
+
+
+_FACTORS = (
+    _Factor("task", _word("task"), "such as translation"),
+    _Factor("kernel", _word("kernel"), "such as exponential"),
+    _Factor("symmetry", _word("symmetry"), "asymmetric or symmetric"),
+    _Factor("position", _joined("position", "+"), "position schemes joined by +, or none"),
+    _Factor("encoding", _word("encoding"), "such as sinusoidal; NULL: no scheme uses one"),
+    _Factor("placement", _joined("placement", "/"), "attentions that have positions, joined by /, or none"),
+    _Factor("value_function", _word("value"), "such as without-position"),
+    _Factor("norm", _word("norm"), "post or pre"),
+    _Factor("mixer", _word("mixer"), "attention, or what stands in its place"),
+    _Factor(
+        "clip",
+        _word("clip"),
+        "distance from which on all share a vector, or none; NULL: the cell has no table of distances",
+    ),
+    _Factor(
+        "temperature",
+        _real("temperature"),
+        "what the logarithm of the weight is divided by; NULL: the kernel has no temperature",
+    ),
+    _Factor("memory", _whole("memory"), "tokens of the segment before that stay visible in training"),
+    _Factor("corpus", _word("data.corpus"), "such as synthetic-language"),
+    _Factor("train_lines", _whole("data.train_lines"), "lines of training text; NULL: all"),
+    _Factor("vocabulary", _word("data.vocabulary"), "what a token is: word, bpe or subword-nmt"),
+    _Factor("width", _whole("model.width"), "features per token"),
+    _Factor("heads", _whole("model.heads"), "of each attention"),
+    _Factor("inner_width", _whole("model.inner"), "of the feed-forward layer"),
+    _Factor("encoder_layers", _whole("model.encoder_layers"), "layers; 0: the task has no encoder"),
+    _Factor("decoder_layers", _whole("model.decoder_layers"), "layers; 0: the task has no decoder"),
+    _Factor("dropout", _real("model.dropout"), "on embeddings and on the output of every sublayer"),
+    _Factor("steps", _whole("training.steps"), "planned optimiser steps"),
+    _Factor("batch_tokens", _whole("training.batch_tokens"), "largest number of target tokens in a batch"),
+    _Factor("length", _whole("training.length"), "tokens of a stream in one batch of training; NULL: not prediction"),
+    _Factor("learning_rate", _real("training.learning_rate"), "at its peak"),
+    _Factor("warmup", _whole("training.warmup"), "optimiser steps"),
+    _Factor(
+        "evaluation_length",
+        _evaluation_length,
+        "planned tokens of a stream in one batch of an evaluation; NULL: not prediction",
+    ),
+)
+_FACTOR_NAMES = ", ".join(factor.name for factor in _FACTORS)
+_FACTOR_COMMENTS = {factor.name: factor.comment for factor in _FACTORS}
+
+
+def _factors(dialect: Dialect) -> str:
+    # Materialised: JSON is read once a cell, not once a run, since that takes most of the time.
+    columns = (
+        *_FACTORS,
+        _Factor("metric", _word("select.metric"), ""),
+        _Factor("direction", _word("select.direction"), ""),
+    )
+    read = ",\n        ".join(f"{column.read(dialect)} AS {column.name}" for column in columns)
+    return f"""factors AS MATERIALIZED (
+    SELECT
+        id AS cell_id,
+        whole,
+        {read}
+    FROM (SELECT id, {dialect.parsed("spec")} AS whole FROM cell) AS resolved
+)"""
+
+
+def _cells(dialect: Dialect) -> str:
+    return f"""
+WITH {_factors(dialect)}
+SELECT
+    sweep.name AS sweep,
+    factors.cell_id,
+    sweep_cell.ordinal,
+    {dialect.labels} AS labels,
+    {_FACTOR_NAMES},
+    metric,
+    direction,
+    CAST(whole AS text) AS spec
+FROM sweep
+JOIN sweep_cell ON sweep_cell.sweep_id = sweep.id AND sweep_cell.planned
+JOIN factors ON factors.cell_id = sweep_cell.cell_id
+"""
+
+
+def _runs(dialect: Dialect, planned: str) -> str:
+    # A score that is not a number is NULL on SQLite by itself. Ranks come before all the columns of a cell are there,
+    # since what is sorted is copied.
+    return f"""
+WITH
+{_factors(dialect)},
+known AS (
+    SELECT
+        id, cell_id, seed, generation, state, nullif(valid_score, 'NaN') AS valid_score, valid_step,
+        nullif(test_score, 'NaN') AS test_score, error, undertrained,
+        (
+            SELECT why FROM invalidation WHERE run_id = run.id AND withdrawn IS NULL ORDER BY id DESC LIMIT 1
+        ) AS invalidated
+    FROM run
+),
+standing AS (
+    SELECT known.*, row_number() OVER (
+        PARTITION BY cell_id, seed
+        ORDER BY
+            (invalidated IS NULL AND state IN {FINAL_STATES}) DESC,
+            (invalidated IS NULL) DESC,
+            generation DESC
+    ) AS place
+    FROM known
+),
+marked AS (
+    SELECT sweep_id, standing.*, row_number() OVER (
+        PARTITION BY sweep_id, cell_id
+        ORDER BY
+            (state = 'completed' AND valid_score IS NOT NULL AND invalidated IS NULL) DESC,
+            CASE direction WHEN 'max' THEN -valid_score ELSE valid_score END,
+            seed
+    ) AS rank
+    FROM sweep_run
+    {dialect.join} standing USING (cell_id, seed)
+    {dialect.join} factors USING (cell_id)
+    WHERE place = 1 AND {planned}
+),
+choice AS MATERIALIZED (
+    SELECT sweep_id, cell_id, {dialect.labels} AS labels
+    FROM (
+        SELECT sweep_cell.*, row_number() OVER (
+            PARTITION BY sweep_id, cell_id ORDER BY planned DESC, ordinal
+        ) AS place
+        FROM sweep_cell
+    ) AS sweep_cell
+    {dialect.join} factors USING (cell_id)
+    WHERE place = 1
+)
+SELECT
+    sweep.name AS sweep,
+    marked.id AS run_id,
+    cell_id,
+    choice.labels,
+    {_FACTOR_NAMES},
+    seed,
+    generation,
+    state,
+    state = 'completed' AND valid_score IS NOT NULL AND invalidated IS NULL AND rank = 1 AS selected,
+    metric,
+    valid_score,
+    valid_step,
+    test_score,
+    (
+        SELECT CASE WHEN abs(value) < 1e18 THEN CAST(value AS bigint) END FROM metric AS recorded
+        WHERE recorded.run_id = marked.id AND recorded.name = 'model/parameters' AND recorded.step = 0
+    ) AS parameters,
+    (SELECT sum(ended - started) FROM attempt WHERE attempt.run_id = marked.id) AS seconds,
+    error,
+    undertrained,
+    (SELECT {dialect.whole("data_facts", "vocabulary_size")} FROM run WHERE id = marked.id) AS vocabulary_size,
+    (SELECT {dialect.real("data_facts", "test/unknown_rate")} FROM run WHERE id = marked.id) AS unknown_rate,
+    (SELECT {dialect.whole("data_facts", "test/longest_context")} FROM run WHERE id = marked.id) AS longest_context,
+    invalidated
+FROM marked
+{dialect.join} sweep ON sweep.id = sweep_id
+{dialect.join} choice USING (sweep_id, cell_id)
+{dialect.join} factors USING (cell_id)
+"""
+
+
+def _curves(dialect: Dialect) -> str:
+    return "SELECT run_id, name, step, nullif(value, 'NaN') AS value FROM metric"
+
+
+def _evaluations(dialect: Dialect) -> str:
+    return f"""
+SELECT
+    run_id,
+    settings,
+    {dialect.word("settings", "split")} AS split,
+    {dialect.word("settings", "corpus")} AS corpus,
+    {dialect.whole("settings", "length")} AS length,
+    {dialect.whole("settings", "memory")} AS memory,
+    {dialect.whole("settings", "streams")} AS streams,
+    {dialect.whole("settings", "beam")} AS beam,
+    longest_context,
+    made,
+    name,
+    nullif(value, 'NaN') AS value,
+    error
+FROM evaluation LEFT JOIN evaluation_metric ON evaluation_id = evaluation.id
+"""
+
+
+_LABELS = (
+    "axis → what the resolved cell has, or, of an axis that is no field of it, the choice as the grid words it; JSON"
+)
+
+_RUNS = {
+    "run_id": "the run",
+    "cell_id": "its cell",
+    "labels": _LABELS,
+    **_FACTOR_COMMENTS,
+    "seed": "its seed",
+    "generation": "0; each deliberate repetition adds one",
+    "state": "such as completed, diverged, failed; see run.state",
+    "selected": "1 where it has the best valid_score of its cell's completed runs, else 0",
+    "metric": "that seeds are selected by, such as valid/bleu",
+    "valid_score": "best value of that metric; NULL: none, or not a number",
+    "valid_step": "optimiser step of valid_score",
+    "test_score": "the same metric on the test split, with those weights",
+    "parameters": "numbers that training changes; NULL: not recorded",
+    "seconds": "wall time of the attempts that ended, summed",
+    "error": "one line: why it failed or diverged",
+    "undertrained": "one line: its final loss is not below the unigram distribution's; NULL: it is, or it did not end",
+    "vocabulary_size": "target tokens that there are; NULL: no text, or not recorded",
+    "unknown_rate": "share of the test's target tokens that are unknown; NULL: no text, or not recorded",
+    "longest_context": "tokens that the test's are predicted from at most; NULL: not prediction, or not recorded",
+    "invalidated": "one line: why tables leave it out; NULL: they do not",
+}
+
+VIEWS = (
+    View(
+        "cells",
+        "one row a sweep and choice of its plan",
+        {
+            "sweep": "name of the sweep",
+            "cell_id": "the cell",
+            "ordinal": "place of this choice in the plan, from 0",
+            "labels": _LABELS,
+            **_FACTOR_COMMENTS,
+            "metric": "that seeds are selected by, such as valid/bleu",
+            "direction": "its good end, max or min",
+            "spec": "the resolved cell, every field of it, JSON",
+        },
+        _cells,
+        {"spec": "training.schedule"},
+    ),
+    View(
+        "runs",
+        "one row a sweep and planned run: of each seed the newest final generation that nobody took out of tables, or "
+        "else the newest, as in a report",
+        {"sweep": "name of the sweep; a run belongs to every sweep that plans it", **_RUNS},
+        partial(_runs, planned="planned"),
+    ),
+    View(
+        "curves",
+        "every number that a run recorded",
+        {
+            "run_id": "the run",
+            "name": "split/metric, such as valid/bleu",
+            "step": "optimiser step, from 0",
+            "value": "the number; NULL when it is not one",
+        },
+        _curves,
+    ),
+    View(
+        "evaluations",
+        "every number of every further reading of a run",
+        {
+            "run_id": "the run",
+            "settings": "every setting of the evaluation, JSON",
+            "split": "valid or test",
+            "corpus": "the text that was read",
+            "length": "tokens of a stream in one batch; NULL: not prediction",
+            "memory": "tokens before them that stay visible; NULL: not prediction",
+            "streams": "read side by side; NULL: not prediction",
+            "beam": "hypotheses kept at each word; NULL: not translation",
+            "longest_context": "tokens that one is predicted from at most; NULL: not prediction",
+            "made": "seconds since 1970",
+            "name": "metric, such as bleu; NULL: it failed",
+            "value": "the number; NULL when it is not one",
+            "error": "one line: why it failed; NULL: it did not",
+        },
+        _evaluations,
+        {"settings": "length"},
+    ),
+    View(
+        "former_runs",
+        "the runs that a sweep planned once and its newest plan leaves out, as in runs; nothing is deleted",
+        {
+            "sweep": "name of the sweep",
+            **_RUNS,
+            "selected": "1 where it has the best valid_score of its cell's completed runs that are left out, else 0",
+        },
+        partial(_runs, planned="NOT planned"),
+    ),
+)
