@@ -1,7 +1,7 @@
 """Which code the numbers of a cell depend on. A result is stale where that code has changed since."""
 
-from functools import cache
 from itertools import chain
+from typing import Any
 
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.filters import FILTERS
@@ -16,6 +16,7 @@ from kdx.grid.placement import filter_in, value_in
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
 from kdx.tasks.definition import Task
+from kdx.words.family import Family
 
 _TRAINER, _EVALUATOR = "kdx.training.run", "kdx.training.evaluation"
 
@@ -34,46 +35,19 @@ def evaluation_code_of(spec: CellSpec) -> Fingerprint:
 
 
 def _code_of(spec: CellSpec, root: str) -> Fingerprint:
-    attentions = TASKS.definition(spec.task).attentions
-    return _code_of_words(
-        root,
-        spec.task,
-        spec.data.corpus,
-        spec.kernel,
-        spec.normaliser or KERNELS.definition(spec.kernel).normaliser,
-        spec.mixer,
-        tuple(spec.position),
-        tuple(value_in(spec, attention) for attention in attentions),
-        tuple(filter_in(spec, attention) for attention in attentions),
-        spec.encoding,
-    )
-
-
-# Thousands of cells of a grid have a few combinations of names; a custom component has one source in a process.
-@cache
-def _code_of_words(
-    root: str,
-    task: str,
-    corpus: str,
-    kernel: str,
-    normaliser: str,
-    mixer: str,
-    positions: tuple[str, ...],
-    values: tuple[str, ...],
-    filters: tuple[str, ...],
-    encoding: str | None,
-) -> Fingerprint:
-    parts = [
-        TASKS.modules(task),
-        KERNELS.modules(kernel),
-        NORMALISERS.modules(normaliser),
-        MIXERS.modules(mixer),
-        *map(POSITIONS.modules, positions),
-        *map(VALUES.modules, values),
-        *map(FILTERS.modules, filters),
-        *([ENCODINGS.modules(encoding)] if encoding else []),
+    task = TASKS.definition(spec.task)
+    names: list[tuple[Family[Any, Any], str]] = [
+        (TASKS, spec.task),
+        (KERNELS, spec.kernel),
+        (NORMALISERS, spec.normaliser or KERNELS.definition(spec.kernel).normaliser),
+        (MIXERS, spec.mixer),
+        *((POSITIONS, scheme) for scheme in spec.position),
+        *((VALUES, value_in(spec, attention)) for attention in task.attentions),
+        *((FILTERS, filter_in(spec, attention)) for attention in task.attentions),
     ]
-    return fingerprint({root, _reader(TASKS.definition(task)), *chain.from_iterable(parts), *generator_of(corpus)})
+    names += [(ENCODINGS, spec.encoding)] if spec.encoding else []
+    modules = chain.from_iterable(family.modules(name) for family, name in names)
+    return fingerprint({root, _reader(task), *modules, *generator_of(spec.data.corpus)})
 
 
 def read_code() -> None:

@@ -1,6 +1,5 @@
 """Writes docs/reference/words.md, the values of a grid, and kdx/words/factors.json: `python -m tests.words`."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from kdx.grid.words import known_options
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import DIFFICULTIES, options_of_corpora
 from kdx.words.table import FACTORS, Factor
+from tests.words_table import in_lines
 
 FILE = Path(__file__).parents[1] / "docs" / "reference" / "words.md"
 
@@ -92,8 +92,7 @@ def text() -> str:
 
 def factors_text() -> str:
     """What the fields of a cell and the options say of themselves, a line each."""
-    lines = (f" {json.dumps(factor)}: {json.dumps(facts(factor))}" for factor in factors())
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+    return in_lines({factor: facts(factor) for factor in factors()}) + "\n"
 
 
 def facts(factor: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import ast
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -11,12 +11,12 @@ from typing import Any
 from kdx.attention.families import FAMILIES
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import DIFFICULTIES
-from kdx.words.literals import ClassSource, Source, read_source
+from kdx.words.literals import NOT_LITERAL, ClassSource, Source, not_literal, read_source
 from kdx.words.option import Option
 from kdx.words.table import FILE
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("attention", "data", "tasks", "training")
+ROOMS = ("attention", "data", "training")
 """Packages in which a class of a family may lie."""
 
 
@@ -28,12 +28,21 @@ def text() -> str:
     for family in families:
         below = [address for address in classes() if family.base in lineage(address)]
         needed |= {above for address in below for above in lineage(address)}
-        named = {classes()[address].assigned["name"]: address for address in below if named_itself(address)}
+        named: dict[str, str] = {}
+        for address in below:
+            if name := classes()[address].assigned.get("name"):
+                assert named.setdefault(name, address) == address, f"{named[name]} and {address} are both `{name}`"
         earlier = [name for name in earlier_names(family.axis) if name in named]
         names[family.axis] = {name: named[name] for name in dict.fromkeys([*earlier, *sorted(named)])}
     facts = {"name"}.union(*(family.facts for family in families))
     entries = {address: entry(address, facts) for address in sorted(needed)}
-    return json.dumps({"names": names, "classes": entries}, ensure_ascii=False, indent=1) + "\n"
+    return f'{{\n"names": {in_lines(names)},\n"classes": {in_lines(entries)}\n}}\n'
+
+
+def in_lines(entries: Mapping[str, Any]) -> str:
+    """JSON with a line for each entry."""
+    lines = (f" {json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}" for name, entry in entries.items())
+    return "{\n" + ",\n".join(lines) + "\n}"
 
 
 def earlier_names(axis: str) -> list[str]:
@@ -43,17 +52,16 @@ def earlier_names(axis: str) -> list[str]:
         return []
 
 
-def named_itself(address: str) -> bool:
-    return bool(classes()[address].assigned.get("name"))
-
-
 def entry(address: str, facts: set[str]) -> dict[str, Any]:
     own = classes()[address]
     options = {name: value for name, value in own.assigned.items() if isinstance(value, Option)}
+    said = {name: value for name, value in own.assigned.items() if name in facts and name not in options}
+    for name, value in said.items():
+        assert value is not NOT_LITERAL, f"{address}: {not_literal(name)}"
     return {
         "bases": bases(address),
         "title": own.title,
-        "facts": {name: value for name, value in own.assigned.items() if name in facts and name not in options},
+        "facts": said,
         "options": {name: declared(option) for name, option in options.items()},
     }
 
