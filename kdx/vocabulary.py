@@ -246,9 +246,9 @@ class Split(StrEnum):
 
 
 class IfChanged(StrEnum):
-    """What is done with a run that began under other conditions than those of now, so that its bits would differ.
+    """What happens to a run that started under other conditions than the present ones, so that its bits would differ.
 
-    It is refused and stays as it is, begins anew, or goes on and is marked as not bit-exact.
+    It is refused and stays as it is, starts again, or resumes and is marked as not bit-exact.
     """
 
     REFUSE = "refuse"

@@ -10,10 +10,20 @@ from kdx.grid.sections import NO_COST, Follows
 from kdx.grid.words import known_options
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import DIFFICULTIES, options_of_corpora
+from kdx.words.family import Definition
 from kdx.words.table import FACTORS, Factor
 from tests.words_table import in_lines
 
 FILE = Path(__file__).parents[1] / "docs" / "reference" / "words.md"
+PROPERTIES = {
+    "positive_semi_definite": "positive semi-definite if symmetric",
+    "blind_to_query_norm": "does not see the query's norm",
+    "sees_positions": "sees positions",
+    "absolute": "changes when all positions move",
+    "past_only": "self-attention to the past only",
+    "sees_later": "sees later keys",
+}
+"""Facts that a name may have, as the page words them."""
 
 
 def text() -> str:
@@ -26,16 +36,15 @@ def text() -> str:
         "",
     ]
     for family in FAMILIES:
-        lines += [
-            f"## {family.axis}",
-            "",
-            "| value | what it is | formula | source | options |",
-            "|---|---|---|---|---|",
-        ]
+        holds = {known.word: properties(known) for known in family.definitions()}
+        more = ["properties"] if any(holds.values()) else []
+        titles = ["value", "what it is", "formula", "source", *more, "options"]
+        lines += [f"## {family.axis}", "", f"| {' | '.join(titles)} |", f"|{'---|' * len(titles)}"]
         for known in family.definitions():
             own = ", ".join(f"`{key}`" for key in (*known.takes, *known.option_names))
-            formula = known.formula.replace("|", "\\|")
-            lines.append(f"| `{known.word}` | {known.title} | {formula} | {known.source} | {own} |")
+            row = [f"`{known.word}`", known.title, known.formula.replace("|", "\\|"), known.source]
+            row += [*([holds[known.word]] if more else []), own]
+            lines.append(f"| {' | '.join(row)} |")
         lines.append("")
     lines += [
         "## task",
@@ -88,6 +97,11 @@ def text() -> str:
         for (title, allowed), corpora in meanings.items():
             lines.append(f"| `data.{name}` | {title} | {allowed} | {', '.join(corpora)} |")
     return "\n".join(lines) + "\n"
+
+
+def properties(known: Definition) -> str:
+    """The facts that hold for a name."""
+    return ", ".join(text for fact, text in PROPERTIES.items() if getattr(known, fact, False))
 
 
 def factors_text() -> str:
