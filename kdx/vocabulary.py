@@ -222,7 +222,7 @@ class Arithmetic(StrEnum):
     EXACT = "exact"
     """Deterministic ones alone: a run has the same bits in each repetition, and where it was resumed."""
     FAST = "fast"
-    """The quickest, compiled on a GPU, whose sums may have another order in each repetition."""
+    """The fastest, whose sums may have another order in each repetition."""
 
 
 class Direction(StrEnum):

@@ -4,7 +4,6 @@ import importlib.machinery
 import math
 import sys
 import tarfile
-from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -15,7 +14,6 @@ from torch import Tensor, nn
 from tests.benchmarks import (
     attention,
     decoding,
-    gpu,
     looking,
     overhead,
     peers,
@@ -65,20 +63,6 @@ SMALL: dict[str, tuple[ModuleType, dict[str, Any]]] = {
         {"WIDTH": 16, "HEADS": 2, "SHORT": 16, "XL_WIDTH": 16, "XL_HEADS": 2, "XL_LENGTHS": (5,), "ROUNDS": 1},
     ),
     "throughput": (throughput, {"WARM": 1, "STEPS": 1, "ROUNDS": 1, "PAIRS": 400, "STREAM": 10_000}),
-    "gpu": (
-        gpu,
-        {
-            "DEVICE": "cpu",
-            "compiled": partial(torch.compile, backend="eager"),
-            "WIDTH": 16,
-            "HEADS": 2,
-            "BATCH": 1,
-            "LENGTHS": (8,),
-            "ATTENTIONS": {"t5": {"positions": ["t5"]}},
-            "WARM": 1,
-            "ROUNDS": 1,
-        },
-    ),
     "text": (text, {"TOKENS": 500, "DISTINCT": 50, "HELD_OUT": {"valid": 100, "test": 100}, "BATCHED": (50,)}),
     "decoding": (decoding, {"BEAMS": (1, 2), "SENTENCES": 4, "ALONE": 2, "ROUNDS": 1}),
     "overhead": (overhead, {"BLOCK": 1, "WARM": 1, "STEPS": 4, "CALLS": 10, "GRIDS": {"prediction": SHORT_GRID}}),

@@ -120,8 +120,6 @@ class DistanceTable(nn.Module):
         if distances is None:
             scores = query @ self.weight.transpose(-2, -1)
             return scores.gather(-1, self._rows(at_query, at_key).expand(*scores.shape[:-1], -1))
-        if torch.compiler.is_compiling():
-            return skew((query @ self.weight.transpose(-2, -1)).index_select(-1, self._row_of_each(distances)))
         before, rows, after = self._span(distances)
         scores = query @ self.weight[:, rows].transpose(-2, -1)
         first, last = scores[..., :1], scores[..., -1:]
@@ -135,22 +133,12 @@ class DistanceTable(nn.Module):
             totals = weights.new_zeros(*weights.shape[:-1], self.weight.size(1))
             index = self._rows(at_query, at_key).expand_as(weights)
             return totals.scatter_add(-1, index, weights).to(self.weight.dtype) @ self.weight
-        if torch.compiler.is_compiling():
-            totals = weights.new_zeros(*weights.shape[:-1], self.weight.size(1))
-            return (
-                totals.index_add(-1, self._row_of_each(distances), unskew(weights)).to(self.weight.dtype) @ self.weight
-            )
         before, rows, after = self._span(distances)
         inside = distances.number - before - after
         first, totals, last = torch.split(unskew(weights), [before, inside, after], -1)
         totals = totals + F.pad(first.sum(-1, keepdim=True), (0, inside - 1))
         totals = totals + F.pad(last.sum(-1, keepdim=True), (inside - 1, 0))
         return totals.to(self.weight.dtype) @ self.weight[:, rows]
-
-    def _row_of_each(self, distances: Distances) -> Tensor:
-        """Integers (n,). What `_span` gives would be compiled anew for each relation of a length to the clip."""
-        self._check(distances)
-        return distances.on(self.weight.device).clamp(-self.clip, self.clip) + self.clip
 
     def _span(self, distances: Distances) -> tuple[int, slice, int]:
         """How many distances have the first row beside its own, the rows, and how many have the last."""

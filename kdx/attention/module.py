@@ -9,10 +9,9 @@ from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, Unpack, cast
 import torch
 from torch import Tensor, nn
 
-from kdx.attention import flex, smoother
+from kdx.attention import smoother
 from kdx.attention.cache import Cache, Keys
 from kdx.attention.differential import MAPS, Differential
-from kdx.attention.distances import known
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.families import options_of_words
 from kdx.attention.filters import FILTERS
@@ -37,7 +36,6 @@ from kdx.attention.kernels import KERNELS
 from kdx.attention.linear_attention import linear_attention
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
-from kdx.attention.positions.by_distance import ByDistance
 from kdx.attention.qk_norm import norms_of
 from kdx.attention.slices import slices_of
 from kdx.attention.values import VALUES
@@ -381,7 +379,7 @@ class KernelAttention(ContextMixer):
     def _smoothed(self, projected: _Projected) -> Tensor:
         if self.path == "literal":
             return self._smooth_literally(projected)
-        for smooth in (self._smooth_by_flex, self._smooth_in_one_call, self._smooth_by_linear_attention):
+        for smooth in (self._smooth_in_one_call, self._smooth_by_linear_attention):
             output = smooth(projected)
             if output is not None:
                 return output
@@ -411,41 +409,6 @@ class KernelAttention(ContextMixer):
         if sink is None or (left_out := self.kernel.left_out(query)) is None:
             return sink
         return sink - left_out
-
-    def _smooth_by_flex(self, projected: _Projected) -> Tensor | None:
-        """By flex_attention where it is to be had; None: it cannot, or neither a bias nor a mask would be large."""
-        raw, query, key, value, at_query, at_key, (own, padding, mask) = projected
-        large = query.size(2) * key.size(2) > LARGEST_WHOLE
-        if not large or not own or mask is not None or self._dropout or not flex.available(value):
-            return None
-        kernel, distances = self._dot_product(projected), known(at_query, at_key)
-        if kernel is None or distances is None:
-            return None
-        past = self.filter.triangular and self.normaliser.sink() is None
-        dot_products, table = [kernel], None
-        for scheme in self._schemes:
-            columns = scheme.dot_product(raw, at_query, at_key, past)
-            if columns is not None:
-                dot_products.append(columns)
-            elif isinstance(scheme, ByDistance):
-                table = _sum(table, scheme.bias(distances.on(query.device)))
-            elif scheme.weighs:
-                return None
-        sparse = self.filter.limits and not self._triangular(projected)
-        dot_product = smoother.side_by_side(dot_products, value)
-        if (table is None and not sparse) or not flex.fits(dot_product, value):
-            return None
-        first, start = at_query.start, at_key.start
-        assert first is not None and start is not None  # or there are no known distances
-        return flex.fused_by_pair(
-            dot_product,
-            value,
-            by_distance=table,
-            visible=(lambda i, j: self.filter.visible(i + first, j + start)) if self.filter.limits else None,
-            padding=padding,
-            sink=self._sink(query),
-            width=self.shape[1],
-        )
 
     def _smooth_in_one_call(self, projected: _Projected) -> Tensor | None:
         """By scaled-dot-product attention; None: it cannot, or would need a bias or mask too large to be made whole."""
@@ -606,10 +569,8 @@ class KernelAttention(ContextMixer):
     def _seen(self, projected: _Projected, asked: slice) -> Part:
         """The keys that some of the queries may see."""
         first, start, keys = projected.at_query.start, projected.at_key.start, projected.key.size(2)
-        # Keys from elsewhere may all have to be seen. In a row that is one block all of its own are, and ranges would
-        # have to be compiled anew for each length of it.
-        whole = torch.compiler.is_compiling() and asked == slice(0, projected.query.size(2))
-        if first is None or start is None or not projected.masks.own or whole:
+        # Keys from elsewhere may all have to be seen.
+        if first is None or start is None or not projected.masks.own:
             return slice(0, keys)
         seen = self.filter.seen(range(first + asked.start, first + asked.stop), range(start, start + keys))
         return seen if isinstance(seen, slice) else torch.tensor(seen, device=projected.key.device)

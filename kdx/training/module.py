@@ -2,9 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import pytorch_lightning as lightning
@@ -14,7 +12,6 @@ from torch import Tensor, nn
 from kdx.data.documents import Documents
 from kdx.data.vocabulary import Vocabulary
 from kdx.grid.spec import CellSpec
-from kdx.training.compiled import compiled, compiler_failures, compiles
 from kdx.training.documents import ByDocument, DocumentSums
 from kdx.training.entropy import measured
 from kdx.training.optimiser import optimiser_of
@@ -153,23 +150,7 @@ class TaskModule(lightning.LightningModule):
         return lambda: None
 
     def training_step(self, batch: Any, index: int) -> Tensor:
-        if not self._compiles:
-            return self.loss(batch)
-        with compiler_failures():
-            return self._compiled_loss(batch)
-
-    def backward(self, loss: Tensor, *arguments: Any, **named: Any) -> None:
-        # The gradient is compiled when it is first asked for.
-        with compiler_failures() if self._compiles else nullcontext():
-            super().backward(loss, *arguments, **named)
-
-    @property
-    def _compiles(self) -> bool:
-        return compiles(self.spec.training, self.device)
-
-    @cached_property
-    def _compiled_loss(self) -> Callable[[Any], Tensor]:
-        return compiled(self.loss)
+        return self.loss(batch)
 
     def evaluate(self, batch: Any, split: Split) -> None:
         """Adds a batch to the sums of an evaluation."""

@@ -10,7 +10,6 @@ import sys
 from tests.benchmarks import (
     attention,
     decoding,
-    gpu,
     looking,
     overhead,
     peers,
@@ -31,7 +30,6 @@ PARTS = {
     "attention": attention.measure,
     "peers": peers.measure,
     "throughput": throughput.measure,
-    "gpu": gpu.measure,
     "text": text.measure,
     "decoding": decoding.measure,
     "overhead": overhead.measure,
