@@ -5,6 +5,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from statistics import median
 from typing import Any
 
@@ -13,7 +14,7 @@ from kdx.store.status import CellTime, WorkRecord
 from kdx.words import table
 
 CHECKED = 20
-"""Number of runs that completed last, of which it is said how far they were from what was to be expected."""
+"""The latest completed runs whose forecasts are compared with their real time."""
 
 
 class Basis(StrEnum):
@@ -32,9 +33,9 @@ class Forecast:
     seconds: float
     """Wall time."""
     memory: int | None
-    """Most bytes that a run held; None: not known."""
+    """Most bytes that a run held; None if unknown."""
     parameters: int | None
-    """Numbers that training changes; None: not known."""
+    """Numbers that training changes; None if unknown."""
     basis: Basis
     runs: int
     """Number of completed runs that it is made from."""
@@ -42,7 +43,7 @@ class Forecast:
 
 @dataclass
 class _Sum:
-    """Of runs that are alike."""
+    """The costs of similar runs."""
 
     runs: int = 0
     seconds_per_step: float = 0.0
@@ -58,13 +59,13 @@ class _Sum:
 
 
 class Forecaster:
-    """Expects of a run what completed runs of its cell cost on average; where there are none, what like cells did."""
+    """Forecasts the mean cost of completed runs of the same cell, or else of similar cells."""
 
     def __init__(self, runs: Iterable[RunCost]) -> None:
-        """Takes completed runs, those that ended first first."""
+        """Takes completed runs in the order in which they ended."""
         self._sums: dict[tuple[Basis, str], _Sum] = {}
         self.errors: tuple[float, ...] = ()
-        """Of the runs that completed last, |expected / real − 1| of the time, by what was known before each ended."""
+        """|expected / real − 1| of the time of the latest runs, by what was known before each ended."""
         keys: dict[str, tuple[str, str]] = {}
         errors = []
         for run in runs:
@@ -78,21 +79,27 @@ class Forecaster:
         self.errors = tuple(errors[-CHECKED:])
 
     def forecast(self, cell_id: str, cell: Mapping[str, Any]) -> Forecast | None:
-        """What a run of a resolved cell will cost; None where no like run has completed."""
+        """Return what a run of a resolved cell will cost; None if no similar run has completed."""
         return self._expected(cell_id, cost_keys(cell), cell["training"]["steps"])
 
     def _expected(self, cell_id: str, keys: tuple[str, str], steps: int) -> Forecast | None:
         for key in _named(cell_id, keys):
-            if (found := self._sums.get(key)) is not None:
-                same = len(found.parameters) == 1 and key[0] is not Basis.SIZE
-                parameters = next(iter(found.parameters)) if same else None
-                seconds = steps * found.seconds_per_step / found.runs
-                return Forecast(seconds, found.memory, parameters, key[0], found.runs)
+            if (total := self._sums.get(key)) is not None:
+                same = len(total.parameters) == 1 and key[0] is not Basis.SIZE
+                parameters = next(iter(total.parameters)) if same else None
+                seconds = steps * total.seconds_per_step / total.runs
+                return Forecast(seconds, total.memory, parameters, key[0], total.runs)
         return None
 
 
 _SIZES = ("data", "model", "training")
 """Sections of a cell with the sizes on which the cost of a step depends."""
+
+
+@cache
+def _free_factors() -> frozenset[str]:
+    """The factors on which no cost depends."""
+    return frozenset(factor for factor, facts in table.factors().items() if not facts.costs)
 
 
 def cost_keys(cell: Mapping[str, Any]) -> tuple[str, str]:
@@ -101,9 +108,8 @@ def cost_keys(cell: Mapping[str, Any]) -> tuple[str, str]:
     Cells with the same first key differ in nothing on which the cost of a step depends. Cells with the same second key
     have the same task, text, sizes and batches, but may have other kernels, positions and the like.
     """
-    free = {factor for factor, facts in table.factors().items() if not facts.costs}
     sizes: dict[str, Any] = {
-        section: {name: value for name, value in cell[section].items() if f"{section}.{name}" not in free}
+        section: {name: value for name, value in cell[section].items() if f"{section}.{name}" not in _free_factors()}
         for section in _SIZES
         if isinstance(cell.get(section), dict)
     }
@@ -113,15 +119,15 @@ def cost_keys(cell: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def makespan(seconds: Iterable[float], at_a_time: int) -> float:
-    """Wall time of runs that begin in this order, each as soon as one of so many places is free."""
+    """Return the wall time of runs that start in this order, each as soon as one of `at_a_time` places is free."""
     free = [0.0] * at_a_time
-    for each in seconds:
-        heapq.heapreplace(free, free[0] + each)
+    for run in seconds:
+        heapq.heapreplace(free, free[0] + run)
     return max(free)
 
 
 def typical_error(errors: Collection[float]) -> str | None:
-    """How far forecasts were off, in words; None where there was none."""
+    """Return how far forecasts were off, as a phrase; None without any."""
     if not errors:
         return None
     last = f"the last {len(errors)} runs" if len(errors) > 1 else "the last run"
