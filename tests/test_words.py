@@ -1,6 +1,7 @@
 """What is known of a name is what its class says, and it is known without importing the class."""
 
 import ast
+import json
 import os
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from kdx.grid.fields import CellFields
 from kdx.own_parts.part import OwnPart
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import DIFFICULTIES
+from kdx.words import table
 from kdx.words.family import Definition
 from kdx.words.literals import NOT_LITERAL, DefinitionError, read_source
 from kdx.words.option import Option, options_of
@@ -253,3 +255,10 @@ def test_a_new_kernel_is_one_file(tmp_path):
         )
         assert done.returncode == 0, done.stderr
     assert done.stdout == "cauchy A heavy tail\n"
+
+
+def test_a_class_of_kdx_is_known_by_its_name_alone_for_modules_may_import_it():
+    names = [address.partition(":")[2] for address in json.loads(table.FILE.read_text())["classes"]]
+    assert len(names) == len(set(names))
+    assert table.find("kdx.attention", "KernelAttention") == "kdx.attention.module:KernelAttention"
+    assert table.find("kdx.attention", "Cauchy") is None
