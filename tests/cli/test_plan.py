@@ -153,11 +153,11 @@ def test_the_command_that_it_ends_with_repeats_the_options():
     assert shown.endswith("next: kdx sweep grid.yaml --seeds '0, 7' --max-runs 9 --db 'other runs.db'\n")
 
 
-def test_options_come_from_the_environment_too(folder):
+def test_the_database_and_the_limit_may_come_from_the_environment(folder):
     record("interrupt", 0, "rbf", checkpoint=7, last_step=7)
     (folder / "runs.db").rename(folder / "other.db")
     (folder / "runs.files").rename(folder / "other.files")
-    shown = json.loads(plan("grid.yaml", KDX_SEEDS="1", KDX_DB="other.db", KDX_JSON="1").stdout)
+    shown = json.loads(plan("grid.yaml", "--seeds", "1", "--json", KDX_DB="other.db").stdout)
     assert [(run["seed"], run["action"]) for run in shown["runs"]] == [(0, "start"), (0, "continue")]
     with pytest.raises(Faults, match="4 runs\n  allowed: at most 3"):
         plan("grid.yaml", KDX_MAX_RUNS="3")
