@@ -8,8 +8,6 @@ import re
 from enum import StrEnum
 from typing import NamedTuple, Self
 
-from kdx.files import is_unfinished
-
 
 class CheckpointKind(StrEnum):
     """What a checkpoint file holds."""
@@ -58,11 +56,3 @@ def set_aside_name(name: str) -> str:
 def is_set_aside(name: str) -> bool:
     """Whether a file has a name that `set_aside_name` gave."""
     return _SET_ASIDE.fullmatch(name) is not None
-
-
-def is_half_written(name: str) -> bool:
-    """Whether a file of this name beside checkpoints is one that is being written, or was when its process was killed.
-
-    An older kdx named them `.tmp-…`.
-    """
-    return is_unfinished(name) or name.startswith(".tmp-")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.checkpoint_names import CheckpointKind, CheckpointName, is_half_written, is_set_aside, set_aside_name
+from kdx.checkpoint_names import CheckpointKind, CheckpointName, is_set_aside, set_aside_name
 
 SHA = "ab" * 32
 names = st.builds(
@@ -34,8 +34,3 @@ def test_names_stay_as_runs_of_an_older_kdx_have_them():
 )  # fmt: skip
 def test_another_name_is_no_checkpoints(name):
     assert CheckpointName.parse(name) is None
-
-
-def test_what_was_not_written_to_its_end_is_known_by_its_name():
-    assert is_half_written(".kdx-0123456789abcdef") and is_half_written(".tmp-77-step-000000120.ckpt")
-    assert not any(map(is_half_written, (".kdx-mine", "step-000000120.ckpt", "log.txt", "tmp-1")))

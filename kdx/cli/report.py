@@ -1,6 +1,6 @@
 """`kdx report`: shows the tables of a sweep."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,18 +38,6 @@ class Notes(StrEnum):
     FULL = "full"
 
 
-def _verb_of_its_own(command: str) -> Callable[[bool], None]:
-    """Refuses a former option of this command that is now a command."""
-
-    def refuse(given: bool) -> None:
-        from kdx.errors import KdxError
-
-        if given:
-            raise KdxError(f"this is a command of its own: {command}")
-
-    return refuse
-
-
 def report(
     sweeps: Annotated[
         list[str] | None,
@@ -77,21 +65,6 @@ def report(
         ),
     ] = False,
     notes: Annotated[Notes, typer.Option("--notes", help="The notes below a table.")] = Notes.SHORT,
-    claims: Annotated[
-        bool,
-        typer.Option(
-            "--claims",
-            hidden=True,
-            is_eager=True,
-            callback=_verb_of_its_own("kdx claims [PAPER|FILE] [--sweep SWEEP]"),
-        ),
-    ] = False,
-    check: Annotated[
-        bool,
-        typer.Option(
-            "--check", hidden=True, is_eager=True, callback=_verb_of_its_own("kdx check FILE [--sweep SWEEP]")
-        ),
-    ] = False,
 ) -> None:
     """Show a sweep's tables: per cell, the test score of the best-validation seed, and the spread over seeds.
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from kdx.checkpoint_names import CheckpointKind, CheckpointName, is_half_written, is_set_aside, set_aside_name
+from kdx.checkpoint_names import CheckpointKind, CheckpointName, is_set_aside, set_aside_name
 from kdx.errors import KdxError, StorageError, of_the_machine
-from kdx.files import open_file
+from kdx.files import is_unfinished, open_file
 from kdx.store.records import RunRecord
 
 FOLDER = re.compile(r"[0-9a-f]{32}-\d+-\d+", re.ASCII)
@@ -81,7 +81,7 @@ class RunFile:
             return Kind.CHECKPOINT if name.kind in _FOR_RESUMING else Kind.WEIGHTS
         if is_set_aside(self.name):
             return Kind.SET_ASIDE
-        if is_half_written(self.name):
+        if is_unfinished(self.name):
             return Kind.HALF_WRITTEN
         return {_LOG: Kind.LOG, _REMOVED: Kind.REMOVED, ELSEWHERE: Kind.ELSEWHERE}.get(self.name, Kind.OTHER)
 

@@ -115,7 +115,7 @@ def recorded(database: Database, cell_ids: Iterable[str]) -> dict[int, dict[str,
 def modules(database: Database, run_ids: Iterable[int]) -> dict[int, dict[str, Mapping[str, str]]]:
     """Run id → settings' id → the modules of kdx on which that evaluation depends, each with its hash.
 
-    Evaluations that failed, and those of an older kdx, are left out.
+    Evaluations that failed are left out.
     """
     found: dict[int, dict[str, Mapping[str, str]]] = {}
     with database.read() as connection:

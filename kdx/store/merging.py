@@ -31,7 +31,7 @@ class Folders(NamedTuple):
     new: str
     state: RunState
     weights: str | None
-    """Hash of the tested weights; None: there is none, or an older kdx wrote them."""
+    """Hash of the tested weights; None if there is none."""
     came: bool
     """Whether the run came with this merge."""
 

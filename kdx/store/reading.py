@@ -402,7 +402,7 @@ def planned_too(database: Database, run_ids: Iterable[int], sweep_name: str) -> 
 
 
 def place(database: Database) -> str | None:
-    """SHA-256 of the place where the database last kept files of runs; None if it kept none, or an older kdx did."""
+    """SHA-256 of the place where the database last kept files of runs; None if it kept none."""
     with database.read() as connection:
         return connection.scalar(select(identity.c.place))
 
@@ -471,7 +471,7 @@ def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int,
 def modules(database: Database, run_ids: Iterable[int]) -> dict[int, Mapping[str, str]]:
     """Run id → the modules of kdx on which its result depends, each with its hash.
 
-    Runs that are not computed yet, and those of an older kdx, are left out.
+    Runs that are not computed yet are left out.
     """
     with database.read() as connection:
         rows = connection.execute(

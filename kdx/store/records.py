@@ -84,7 +84,7 @@ class RunRecord(NamedTuple):
     checkpoint_step: int | None = None
     """Optimiser step of the newest checkpoint to resume from; None if there is none."""
     weights_sha256: str | None = None
-    """Hash of the file with the tested weights; None if no file was written, or by an older kdx."""
+    """Hash of the file with the tested weights; None if no file was written."""
     invalidated: str | None = None
     """One line on why tables leave the run out; None if they do not."""
 
@@ -118,9 +118,9 @@ class Provenance:
     changes: str | None = None
     """What changed during training, so that the run is not bit-exact; None for nothing."""
     facts: Mapping[str, Any] | None = None
-    """Facts on the data and the evaluation, see `kdx.data.reading.data_facts`; None for a run of an older kdx."""
+    """Facts on the data and the evaluation, see `kdx.data.reading.data_facts`."""
     modules: Mapping[str, str] | None = None
-    """Each module of kdx on which the result depends → its hash; None for a run of an older kdx."""
+    """Each module of kdx on which the result depends → its hash."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class AttemptRecord:
     changes: str | None
     """What differs from the conditions of that checkpoint."""
     peak_memory: int | None = None
-    """Most bytes that it held: of its GPU, or, without one, resident; None for an attempt of an older kdx."""
+    """Most bytes that it held: of its GPU, or, without one, resident; None if it has not ended."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class EvaluationRecord:
     metrics: Mapping[str, float]
     """Metric, without a split → value."""
     documents: DocumentRecord | None = None
-    """What it measured by document; None where its task divides none, or an older kdx made it."""
+    """What it measured by document; None if its task divides no text."""
     provenance: Provenance | None = None
     """What it was computed from, and where; None where it failed."""
 
@@ -242,8 +242,8 @@ class PlanRecord:
     grid: Mapping[str, Any]
     """`tables`, `seeds`, `command` and the other parts of the grid that concern no single cell."""
     sources: Mapping[str, str]
-    """File → text of the grid and of the files that it extends, the grid first; none where an older kdx planned it, or
-    it did not come from a file."""
+    """File → text of the grid and of the files that it extends, the grid first; empty if it did not come from a
+    file."""
     cells: tuple[str, ...]
     """Ids of its cells."""
 
@@ -307,7 +307,7 @@ class SweepRecord:
     evaluations: Mapping[int, Mapping[str, EvaluationRecord]] = field(default_factory=dict)
     """Run id → settings' id → further reading."""
     documents: Mapping[int, DocumentRecord] = field(default_factory=dict)
-    """Run id → what its test measured by document; runs of an older kdx, and of tasks that divide none, lack it."""
+    """Run id → what its test measured by document; runs of tasks that divide no text have none."""
     joins: "tuple[SweepRecord, ...]" = ()
     """The sweeps that it joins (`kdx.report.selection.joined`); none: it is one sweep."""
     renamed: Mapping[str, Sequence[RenamedCell]] = field(default_factory=dict)

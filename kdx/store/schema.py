@@ -155,7 +155,7 @@ identity = Table(
     Column(
         "place",
         Hash(64),
-        comment="hash of the machine and the path at which it last kept files of runs; NULL: none, or by an older kdx",
+        comment="hash of the machine and the path at which it last kept files of runs; NULL: it kept none",
     ),
     comment="one row that identifies this database; its copies have the same",
 )
@@ -247,7 +247,7 @@ run = Table(
     Column(
         "weights_sha256",
         Hash(64),
-        comment="of the file with the weights that were tested; NULL: none was written, or an older kdx wrote it",
+        comment="of the file with the weights that were tested; NULL: none was written",
     ),
     Column("error", ShortText(LINE), comment="one line: why it failed or diverged"),
     Column(
@@ -261,7 +261,7 @@ run = Table(
     Column(
         "data_facts",
         Json(TEXT, _are_facts, "a JSON object of numbers and texts"),
-        comment="what the prepared data and the evaluation were, such as test/unknown_rate; NULL: an older kdx ran it",
+        comment="what the prepared data and the evaluation were, such as test/unknown_rate",
     ),
     Column("code_fingerprint", ShortText(NAME), comment="hash of the code that decides what a run computes"),
     Column("environment_id", Hash(32), ForeignKey("environment.id"), comment="where the last attempt was computed"),
@@ -383,7 +383,7 @@ test_document = Table(
     Column("run_id", _key(), ForeignKey("run.id"), primary_key=True, comment="the run"),
     Column("unit", ShortText(NAME), nullable=False, comment=_UNIT),
     Column("sums", _sums(), nullable=False, comment=_SUMS),
-    comment="what the test of a run measured by document; none: an older kdx tested it, or its task divides no test",
+    comment="what the test of a run measured by document; no row: its task divides no text",
 )
 
 evaluation_document = Table(
@@ -422,7 +422,7 @@ plan = Table(
         _texts(),
         nullable=False,
         comment="file → the text of the grid and of the files that it extends, the grid first, comments included; "
-        "none: planned by an older kdx, or not from a file; JSON",
+        "empty: not from a file; JSON",
     ),
     comment="every plan that a sweep has had, as it was written; the newest is the one that the sweep follows",
 )

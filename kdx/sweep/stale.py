@@ -10,7 +10,7 @@ def changed_modules(spec: CellSpec, modules: Mapping[str, str] | None) -> tuple[
     """The modules that are other than when a run of the cell was computed, gone or new ones too, by name.
 
     Args:
-        modules: module → hash, as recorded with the run; None: an older kdx recorded none, so that nobody knows.
+        modules: module → hash, as recorded with the run; None if it has not begun.
     """
     return () if modules is None else _changed(code_of(spec).modules, modules)
 
@@ -22,7 +22,7 @@ def changed_evaluations(
 
     Args:
         asked: ids of the evaluations that a plan asks for of a run of the cell.
-        made: id → module → hash, as recorded with each evaluation of the run; those of an older kdx lack it.
+        made: id → module → hash, as recorded with each evaluation of the run that succeeded.
     """
     now = evaluation_code_of(spec).modules if made else {}
     found = {each: _changed(now, made[each]) for each in asked if each in made}

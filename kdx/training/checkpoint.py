@@ -23,9 +23,9 @@ import torch
 from lightning_fabric.plugins import CheckpointIO
 from torch import Tensor
 
-from kdx.checkpoint_names import CheckpointKind, CheckpointName, is_half_written, set_aside_name
+from kdx.checkpoint_names import CheckpointKind, CheckpointName, set_aside_name
 from kdx.errors import StorageError
-from kdx.files import open_file, write_whole
+from kdx.files import is_unfinished, open_file, write_whole
 
 KEPT = 2  # resume checkpoints; should the newest turn out bad, the one before serves
 # Of a file that cannot be opened these say nothing: its mode forbids it, or this process has no more to spend.
@@ -170,7 +170,7 @@ class CheckpointFiles(CheckpointIO):
     def sweep(self) -> None:
         """Remove what killed writers left behind; the caller owns the run."""
         for path in self.folder.iterdir() if self.folder.is_dir() else ():
-            if is_half_written(path.name) and not path.is_dir():
+            if is_unfinished(path.name) and not path.is_dir():
                 path.unlink(missing_ok=True)
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:

@@ -37,7 +37,7 @@ class Best(NamedTuple):
 
 
 def own_state(checkpoint: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What the lifecycle put into a resume checkpoint; None: it is of another kdx."""
+    """Return what the lifecycle put into a resume checkpoint; None if another program wrote it."""
     state: dict[str, Any] | None = checkpoint.get("callbacks", {}).get(STATE_KEY)
     return state
 
@@ -73,9 +73,9 @@ class Lifecycle(lightning.Callback):
         self.loss = 0.0
         """Of the optimiser step under way: what its batches have added so far to the mean over them."""
         self.first_loss: float | None = None
-        """Training loss of the first step; travels in the checkpoints, and is None after one of an older kdx."""
+        """Training loss of the first step; travels in the checkpoints."""
         self.pruned: str | None = None
-        """Why the run is to end as pruned; travels in the checkpoints, and is lacking in one of an older kdx."""
+        """Why the run is to end as pruned; travels in the checkpoints."""
         self.saved_step = -1
         self.saved_at = time.monotonic()
         self.save_cost = 0.0
@@ -97,8 +97,8 @@ class Lifecycle(lightning.Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.best = state_dict["best"] and Best(**state_dict["best"])
         self.weights = self.listed = list(state_dict["weights"])
-        self.first_loss = state_dict.get("first_loss")
-        self.pruned = state_dict.get("pruned")
+        self.first_loss = state_dict["first_loss"]
+        self.pruned = state_dict["pruned"]
 
     def on_train_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         self.stop.listen()

@@ -99,7 +99,7 @@ def test_damaged_and_half_written_files_are_mended_and_weights_are_missed():
     first = checkpoints(stopped).write("step", 5, {})
     second = checkpoints(stopped).write("step", 6, {})
     damage(second)
-    (second.parent / f".tmp-1-{second.name}").touch()
+    (second.parent / f".kdx-{'7' * 16}").touch()
     assert typed("doctor", "--fix").exit_code == 0
     assert names(stopped) == ["step.ckpt", "step.corrupt"] and first.exists()
 
@@ -119,9 +119,9 @@ def test_what_a_live_process_writes_is_left_alone():
     (run,) = planned(1)
     claimed(run, lease_holder())
     damage(checkpoints(run).write("step", 5, {}))
-    (checkpoints(run).folder / ".tmp-1-x").touch()
+    (checkpoints(run).folder / f".kdx-{'7' * 16}").touch()
     assert typed("doctor", "--fix").exit_code == 0
-    assert names(run) == [".tmp-1-x.", "step.ckpt"]
+    assert names(run) == [f".kdx-{'7' * 16}.", "step.ckpt"]
 
 
 def test_a_file_that_is_taken_up_between_finding_and_mending_is_left_alone(monkeypatch):

@@ -155,23 +155,6 @@ def test_json_holds_every_table() -> None:
     assert [cell["score"] for cell in report["tables"][0]["cells"]] == [28.5, 30.25]
 
 
-@pytest.mark.parametrize(
-    ("typed", "verb"),
-    [
-        (["--claims"], "kdx claims [PAPER|FILE] [--sweep SWEEP]"),
-        (["--claims", "tsai2019"], "kdx claims [PAPER|FILE] [--sweep SWEEP]"),
-        (["nightly", "--claims", "findings.yaml"], "kdx claims [PAPER|FILE] [--sweep SWEEP]"),
-        (["--check", "paper.md"], "kdx check FILE [--sweep SWEEP]"),
-        (["nightly", "--check", "paper.md", "--json"], "kdx check FILE [--sweep SWEEP]"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_what_became_a_command_of_its_own_is_told_in_one_line(typed: list[str], verb: str) -> None:
-    with pytest.raises(KdxError) as caught:
-        ran(*typed)
-    assert str(caught.value) == f"this is a command of its own: {verb}" and caught.value.exit_code == 2
-
-
 def test_a_table_that_does_not_fit_its_cells_is_told_with_database_and_sweep(folder: Path) -> None:
     with open_database("runs.db", write=True) as database, database.write() as connection:
         connection.exec_driver_sql(

@@ -41,7 +41,8 @@ def written(tmp_path):
     def written(shown, name="file.json", around="%s", statistics=False):
         path = tmp_path / name
         if path.suffix == ".json":
-            text = json.dumps({"sweep": "grid", "tables": [to_json(one) for one in shown]}).replace("NaN", "null")
+            report = {"sweep": "grid", "sweeps": ["grid"], "tables": [to_json(one) for one in shown]}
+            text = json.dumps(report).replace("NaN", "null")
         else:
             write = to_latex if path.suffix == ".tex" else to_markdown
             text = "\n".join(write(one, statistics=statistics) for one in shown)
@@ -171,7 +172,7 @@ def test_scores_match_if_and_only_if_they_are_the_same_number(tmp_path_factory, 
 
     path = tmp_path_factory.mktemp("check") / "file.json"
     finite = {"NaN": "null", "-Infinity": "null", "Infinity": "null"}
-    text = json.dumps({"sweep": "grid", "tables": [to_json(table) for table in built(one)]})
+    text = json.dumps({"sweep": "grid", "sweeps": ["grid"], "tables": [to_json(table) for table in built(one)]})
     for word, null in finite.items():
         text = text.replace(word, null)
     path.write_text(text)

@@ -13,7 +13,6 @@ NAMES = (
     f"best-000000100.{SHA}.ckpt",
     f"average-000000120.{SHA}.ckpt",
     f"step-000000110.{SHA}.corrupt",
-    f".tmp-77-step-000000120.{SHA}.ckpt",  # as an older kdx named it
     ".kdx-0123456789abcdef",
     "log.txt",
     "weights-removed.txt",

@@ -81,7 +81,7 @@ def test_each_file_of_a_finished_run_has_its_rule(state):
         RetentionRule.CHECKPOINTS: [
             f"{kind}.{SHA}.ckpt" for kind in ("step-000000120", "weights-000000100", "copy-000000100")
         ],
-        RetentionRule.LEFTOVERS: list(NAMES[5:8]),
+        RetentionRule.LEFTOVERS: list(NAMES[5:7]),
         RetentionRule.SELECTED: [f"best-000000100.{SHA}.ckpt", f"average-000000120.{SHA}.ckpt"],
         RetentionRule.NOT_SELECTED: [f"best-000000100.{SHA}.ckpt"],
         RetentionRule.UNPLANNED: [],

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from kdx.checkpoint_names import is_half_written
 from kdx.errors import StorageError
+from kdx.files import is_unfinished
 from kdx.training import checkpoint
 from kdx.training.checkpoint import CheckpointFiles
 
@@ -209,7 +209,6 @@ def test_a_folder_that_has_the_name_of_a_checkpoint_is_in_nobodys_way(files, kin
     name = path.name.replace("step", kind)
     path.unlink()
     (files.folder / name).mkdir()
-    (files.folder / ".tmp-1-step").mkdir()
     (files.folder / f".kdx-{'7' * 16}").mkdir()
     files.sweep()
     assert files.write(kind, 7, STATE).is_file()
@@ -236,7 +235,7 @@ def test_a_cut_power_finds_a_checkpoint_on_the_disk_at_any_time(files, monkeypat
     done, sync, rename, unlink = [], os.fsync, Path.rename, Path.unlink
 
     def kind(path) -> str:
-        return "temporary" if is_half_written(path.name) else "folder" if path == files.folder else path.name[:14]
+        return "temporary" if is_unfinished(path.name) else "folder" if path == files.folder else path.name[:14]
 
     def synced(descriptor):
         sync(descriptor)
@@ -263,8 +262,7 @@ def test_a_cut_power_finds_a_checkpoint_on_the_disk_at_any_time(files, monkeypat
 
 def test_what_a_killed_writer_left_is_swept(files):
     files.write("step", 1, STATE)
-    for name in (f".kdx-{'7' * 16}", ".tmp-99-step-000000002.ckpt"):  # an older kdx named it so
-        (files.folder / name).write_bytes(b"half")
+    (files.folder / f".kdx-{'7' * 16}").write_bytes(b"half")
     files.sweep()
     assert len(list(files.folder.iterdir())) == 1
 

@@ -127,9 +127,7 @@ def read_report(text: str, path: Path) -> dict[str, Any]:
     try:
         report = json.loads(text)
         list(parts_of_json(text))
-        # A report of an older kdx names its one sweep alone.
-        sweeps = tuple(map(str, report.get("sweeps") or [report["sweep"]]))
-        return {"sweeps": sweeps, "tables": report["tables"]}
+        return {"sweeps": tuple(map(str, report["sweeps"])), "tables": report["tables"]}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise KdxError(
             "this is no report of kdx in JSON", place=str(path), hint="kdx report --json > FILE.json writes one"

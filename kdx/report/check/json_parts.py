@@ -44,9 +44,7 @@ def parts_of_json(text: str) -> Iterator[Part]:
         return {what: dict(leaves({"": value})) for what, value in parts.items() if value is not None}
 
     for table in json.loads(text)["tables"]:
-        # A report of an older kdx lacks some.
-        sections = {"unequal": (), "searches": (), **table}
-        whole = part(table["name"], sections, "cells", "differences", "errors", "unequal", "searches")
+        whole = part(table["name"], table, "cells", "differences", "errors", "unequal", "searches")
         yield replace(whole, places={**whole.places, **texts(table)})
         if table.get("published"):
             yield part(f"{table['name']}: published values", table["published"], "cells", "order")

@@ -40,7 +40,7 @@ FAST = "arithmetic"
 RENAMED = "renamed"
 """Topic of cells of which a word was renamed, so that their ids are other ones than when they were run."""
 UNKNOWN = "unknown to this kdx"
-"""Topic of cells with words of another kdx."""
+"""Topic of cells with names that this kdx does not know."""
 
 SEEDS_BY_RULE = "seeds, as many as their rule chose"
 """Topic of seeds in a sweep that adds them until something is decided."""
@@ -208,24 +208,19 @@ def _commonest_first(values: Mapping[str, Collection[Address]]) -> dict[str, tup
 
 
 def _edited(provenance: Iterable[Provenance]) -> frozenset[str]:
-    """The modules of kdx that differ between the results that use them, or `code` where some recorded no modules."""
+    """The modules of kdx that differ between the results that use them."""
     origins = list({id(one): one for one in provenance}.values())
     hashes: dict[str, set[str]] = {}
     for one in origins:
         for module, sha256 in (one.modules or {}).items():
             hashes.setdefault(module, set()).add(sha256)
-    before = {one.code for one in origins if one.code and one.modules is None}
-    return frozenset({module for module, those in hashes.items() if len(those) > 1} | ({CODE} if before else set()))
+    return frozenset(module for module, those in hashes.items() if len(those) > 1)
 
 
 def _code(origins: Iterable[Provenance], edited: Collection[str]) -> Iterator[tuple[str, str]]:
     """The code of a cell's runs as facts, module by module, since two cells need not use the same modules."""
-    of_all = [one for one in origins if one.code]
-    if CODE in edited:
-        # An earlier kdx recorded one hash of all its code.
-        yield from _agreed(CODE, ("recorded by module" if one.modules else (one.code or "")[:_SHORT] for one in of_all))
-    for module in sorted(set(edited) - {CODE}):
-        hashes = (sha256[:_SHORT] for one in of_all if one.modules and (sha256 := one.modules.get(module)))
+    for module in sorted(edited):
+        hashes = (sha256[:_SHORT] for one in origins if one.modules and (sha256 := one.modules.get(module)))
         yield from _agreed(f"{CODE} of {module}", hashes)
 
 

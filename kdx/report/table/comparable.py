@@ -1,7 +1,7 @@
 """Decides which cells' numbers compare: those of one task and metric, over the same text, tokens and context.
 
 A perplexity is per token, so it depends on the vocabulary and on the number of unknown words, which cost next to
-nothing. BLEU needs the same references, bits per byte only the same text. For runs of an older kdx, which recorded no
+nothing. BLEU needs the same references, bits per byte only the same text. Where a cell recorded no
 such facts, the settings of the data have to be the same.
 """
 
@@ -38,7 +38,7 @@ def traits(layout: Layout, sweep: SweepRecord) -> dict[Address, tuple[Trait, ...
     """The traits of every cell, without task and metric."""
     facts = {at: _facts(cell, sweep) for at, cell in layout.places.items()}
     scored = [at for at, cell in layout.places.items() if cell.scores]
-    # If only some cells have facts, those would differ from the others by nothing but the kdx that trained them.
+    # If only some cells have facts, those would differ from the others by nothing else.
     recorded = all(facts[at] for at in scored)
     return {
         at: (
@@ -144,5 +144,5 @@ def _reading(spec: ResolvedSpec) -> tuple[Trait, ...]:
 
 def _streams(spec: ResolvedSpec) -> int | None:
     tokens, length = spec.value("training.batch_tokens"), spec.value("training.length")
-    # A cell of another kdx may lack these fields.
+    # A cell of a newer kdx may lack these fields.
     return spec.value("evaluation.streams") or (tokens // length if tokens and length else None)

@@ -230,9 +230,8 @@ def test_numbers_of_parameters_are_told_also_where_the_runs_of_a_cell_do_not_agr
     }
 
 
-def test_other_data_or_code_is_told_by_the_first_digits_of_its_hash() -> None:
+def test_other_data_is_told_by_the_first_digits_of_its_hash() -> None:
     assert of_origins(origin(), origin(data="e" * 32)) == {"data": {"dddddddd": (RBF,), "eeeeeeee": (EXP,)}}
-    assert of_origins(origin(), origin(code="e" * 32)) == {"code": {"cccccccc": (RBF,), "eeeeeeee": (EXP,)}}
 
 
 SMOOTHER, RBF_FILE, EXPONENTIAL_FILE = (
@@ -249,11 +248,6 @@ def test_cells_that_use_other_modules_are_of_the_same_code_and_what_both_use_mus
     assert of_origins(origin(modules=rbf), origin(code="e" * 32, modules=edited)) == {
         f"code of {SMOOTHER}": {"11111111": (RBF,), "44444444": (EXP,)}
     }
-
-
-def test_beside_code_that_an_earlier_kdx_recorded_as_one_hash_nobody_can_tell_whether_it_is_the_same() -> None:
-    by_module = origin(code="e" * 32, modules={SMOOTHER: "1" * 64})
-    assert of_origins(origin(), by_module) == {"code": {"cccccccc": (RBF,), "recorded by module": (EXP,)}}
 
 
 def test_other_versions_and_threads_are_told() -> None:

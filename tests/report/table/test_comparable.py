@@ -188,7 +188,7 @@ def test_other_settings_with_the_same_recorded_facts_compare() -> None:
 
 
 def test_where_some_cells_recorded_no_facts_the_settings_decide() -> None:
-    """An older kdx recorded none; its cells would otherwise differ from all others."""
+    """Cells without facts would otherwise differ from all others."""
     assert apart(made(recorded(FACTS, None))) == []
     assert apart(made(recorded({**FACTS, "vocabulary": "f"}, None))) == []
     assert apart(made(recorded(FACTS, {}))) == []

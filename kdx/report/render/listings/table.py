@@ -17,7 +17,7 @@ from kdx.report.table.table import Table
 OVER_SENTENCES = ("BLEU of the selected runs", "p over sentences")
 """Headers of the columns that a randomisation of sentences adds to the differences."""
 MEAN = "mean"
-"""Header of the column beside a difference from a baseline; tables of an older kdx lack it."""
+"""Header of the column beside a difference from a baseline."""
 _RATES = "of those that ended, with Wilson's interval"
 
 
