@@ -1,4 +1,4 @@
-"""Which machine this is, in words that may leave it, which of its GPUs to take, and how many runs at a time."""
+"""This machine: an identifier that may leave it, the GPUs to use, and the number of runs at a time."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ AUTO: Literal["auto"] = "auto"
 
 @cache
 def machine() -> str:
-    """This machine, as a hash."""
+    """Return the hash that stands for this machine."""
     try:
         name = Path("/etc/machine-id").read_text().strip() or os.uname().nodename
     except OSError:
@@ -26,15 +26,15 @@ def machine() -> str:
 
 @dataclass(frozen=True)
 class AtATime:
-    """How many runs go at a time, as somebody says."""
+    """The number of runs at a time, as the user sets it."""
 
     workers: int | None = None
-    """Altogether; None: as many as GPUs have places for, or else as there are cores."""
+    """Altogether; default: what the GPUs have room for, or without GPUs one for each core."""
     per_gpu: int | Literal["auto"] | None = None
-    """On each GPU; auto: as many as fit into its memory. None: one, or `workers` divided among the GPUs."""
+    """On each GPU; auto: what fits into its memory. Default: one, or `workers` divided among the GPUs."""
 
     def runs(self, gpus: int) -> int:
-        """At a time and at most, given how many GPUs there are."""
+        """Return the most runs at a time, given the number of GPUs."""
         if not gpus:
             return self.workers or _cores()
         on_each = self.on_each(gpus)
@@ -43,20 +43,20 @@ class AtATime:
         return min(self.workers or places, places)
 
     def sharing(self, gpus: int) -> int:
-        """How many of them share the memory of one GPU, or without any that of the machine, whatever they need."""
+        """Return the number of runs that share the memory of a GPU or, without one, that of the machine."""
         if not gpus:
             return self.runs(gpus)
         return min(self.on_each(gpus) or 1, self.runs(gpus))
 
     def on_each(self, gpus: int) -> int | None:
-        """Runs on each of so many GPUs at a time; None: as many as fit."""
+        """Return the number of runs at a time on each of `gpus`; None for what fits."""
         if self.per_gpu == AUTO:
             return None
         return self.per_gpu or max(1, -(-(self.workers or 0) // max(gpus, 1)))
 
 
 def gpus_of_machine(root: Path = Path("/")) -> int:
-    """The number of GPUs that NVIDIA's driver shows; CUDA is not asked, for a process that used it cannot fork workers.
+    """Return the number of GPUs that NVIDIA's driver shows, without CUDA: a process that used it cannot fork workers.
 
     Args:
         root: root of the file system in which the driver shows them.
@@ -66,14 +66,13 @@ def gpus_of_machine(root: Path = Path("/")) -> int:
 
 
 def take_devices(named: str) -> None:
-    """Lets this process and those that it starts see these GPUs alone.
+    """Let this process, and those that it starts, see only these GPUs.
 
     Args:
         named: numbers as nvidia-smi has them, or identifiers such as `GPU-8f3a`, with commas between; `none`.
 
     Raises:
-        KdxError: it is no such list, or this machine has no such GPU: CUDA would pass over it and compute on the
-            processor.
+        KdxError: it is no such list, or this machine has no such GPU; CUDA would ignore it and use the processor.
     """
     names = [] if named == "none" else [name.strip() for name in named.split(",")]
     if not all(re.fullmatch(r"\d+|(GPU|MIG)-[\w./-]+", name, re.ASCII) for name in names):
@@ -90,7 +89,7 @@ def take_devices(named: str) -> None:
 
 
 def _cores() -> int:
-    """Those that this process may use. Some Slurm clusters give a job cores, but do not bind its processes to them."""
+    """The cores that this process may use; some Slurm clusters do not bind a job's processes to its cores."""
     given = os.environ.get("SLURM_CPUS_ON_NODE", "")
     cores = len(os.sched_getaffinity(0))
     return min(cores, int(given)) if given.isdigit() and int(given) else cores

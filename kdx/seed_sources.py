@@ -1,8 +1,8 @@
 """The seeds of a run: one for all that it draws, or one for each source of randomness (Bouthillier et al. 2021).
 
-A run is a cell with one number, its seed. Where the sources have different seeds that number holds all three in its
+A run is a cell with one number, its seed. If the sources have different seeds, the number holds all three in its
 decimal digits: 1, then four digits for each source. It is larger than any seed that a grid writes by itself, so no two
-combinations share a number. Equal seeds of all sources are that one seed, for the run has the same bits.
+combinations share a number. Equal seeds of all sources are that seed, since the run has the same bits.
 """
 
 import re
@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 MOST_APART = 9999
-"""Largest seed of one source where the sources have different ones."""
+"""Largest seed of a source if the sources have different ones."""
 _DIGITS = MOST_APART + 1
 _APART = _DIGITS**3
 """Added to the number of different seeds."""
@@ -27,7 +27,7 @@ class Source(StrEnum):
     ORDER = "order"
     """The order of the batches in each epoch."""
     DROPOUT = "dropout"
-    """What dropout leaves out, and all else that is drawn within a step."""
+    """What dropout drops, and all else that is drawn within a step."""
 
 
 class SourceSeeds(NamedTuple):
@@ -39,7 +39,7 @@ class SourceSeeds(NamedTuple):
 
     @classmethod
     def of(cls, seed: int) -> "SourceSeeds":
-        """Those of a run's seed."""
+        """Return the seeds behind the seed of a run."""
         if not _APART <= seed < 2 * _APART:
             return cls(seed, seed, seed)
         rest, dropout = divmod(seed - _APART, _DIGITS)
@@ -47,7 +47,7 @@ class SourceSeeds(NamedTuple):
 
     @property
     def number(self) -> int:
-        """The seed of the run that has these.
+        """The seed of the run with these.
 
         Raises:
             ValueError: they differ, and one is above `MOST_APART`.
@@ -60,39 +60,40 @@ class SourceSeeds(NamedTuple):
 
 
 def seed_word(seed: int) -> str:
-    """A run's seed as people read it: 7, or i0-o1-d2 for those of initialisation, order and dropout."""
+    """Return the seed of a run as people read it: 7, or i0-o1-d2 for initialisation, order and dropout."""
     seeds = SourceSeeds.of(seed)
     return str(seed) if len(set(seeds)) == 1 else "i{}-o{}-d{}".format(*seeds)
 
 
 def seed_of(word: str) -> int | None:
-    """The seed of a run from such a word; None: it is none."""
+    """Return the seed of a run from what `seed_word` returns; None for any other text."""
     if not re.fullmatch(WORD, word, re.ASCII):
         return None
     return SourceSeeds(*(int(part[1:]) for part in word.split("-"))).number
 
 
 def by_source(seeds: Iterable[int]) -> dict[Source, list[int]]:
-    """Source → the seed that each of these runs has of it."""
-    each = [SourceSeeds.of(seed) for seed in seeds]
-    return {source: [getattr(one, source.value) for one in each] for source in Source}
+    """Return source → the seed that each of these runs has of it."""
+    runs = [SourceSeeds.of(seed) for seed in seeds]
+    return {source: [getattr(run, source.value) for run in runs] for source in Source}
 
 
 def shared(seeds: Iterable[int]) -> tuple[Source, ...]:
-    """The sources that vary among runs of which some share a seed of it: none where such runs are independent.
+    """Return the sources of which some runs share a seed and others differ; none if the runs are independent.
 
     A source with one seed in all runs does not count: what they show holds for that seed.
     """
-    found = by_source(seeds)
-    return tuple(one for one, its in found.items() if 1 < len(set(its)) < len(its))
+    return tuple(source for source, used in by_source(seeds).items() if 1 < len(set(used)) < len(used))
 
 
 def in_words(seeds: Iterable[int]) -> str:
-    """How often each source has another seed, such as `3 of initialisation × 2 of order, 0 of dropout`; empty where
-    each run has one seed for all."""
-    found = by_source(seeds)
-    if len({tuple(its) for its in found.values()}) == 1:
+    """Return the number of different seeds of each source; empty if each run has one seed for all.
+
+    Such as `3 of initialisation × 2 of order, seed 0 of dropout`.
+    """
+    sources = by_source(seeds)
+    if len({tuple(used) for used in sources.values()}) == 1:
         return ""
-    varied = [f"{len(set(its))} of {source}" for source, its in found.items() if len(set(its)) > 1]
-    fixed = [f"seed {its[0]} of {source}" for source, its in found.items() if len(set(its)) == 1]
+    varied = [f"{len(set(used))} of {source}" for source, used in sources.items() if len(set(used)) > 1]
+    fixed = [f"seed {used[0]} of {source}" for source, used in sources.items() if len(set(used)) == 1]
     return ", ".join(filter(None, (" × ".join(varied), " and ".join(fixed))))
