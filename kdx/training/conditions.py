@@ -21,12 +21,11 @@ def conditions(environment: Mapping[str, Any], data_fingerprint: str, code: Mapp
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:
-    """Return what differs, such as `torch 2.12.0 → 2.13.0, threads 1 → 2`; None if nothing does.
-
-    A condition that is known now alone counts as unchanged.
-    """
+    """Return what differs, such as `torch 2.12.0 → 2.13.0, threads 1 → 2`; None if nothing does."""
     differing = [
-        f"{name} {_shown(name, before)} → {_shown(name, now)}" for name in before if before[name] != now.get(name)
+        f"{name} {_shown(name, before)} → {_shown(name, now)}"
+        for name in {**before, **now}
+        if before.get(name) != now.get(name)
     ]
     return ", ".join(differing) or None
 

@@ -37,7 +37,7 @@ class Best(NamedTuple):
 
 
 def own_state(checkpoint: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what the lifecycle put into a resume checkpoint; None if another program wrote it."""
+    """Return what the lifecycle put into a resume checkpoint; None if another version of kdx did."""
     state: dict[str, Any] | None = checkpoint.get("callbacks", {}).get(STATE_KEY)
     return state
 

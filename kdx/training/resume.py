@@ -100,7 +100,7 @@ def _newest(files: CheckpointFiles, own: Collection[str], recorded: int | None) 
         try:
             found = own_state(state)
             if found is None:
-                why = "is of another program"
+                why = "is of another version of kdx"
             elif found["of"]["run"] not in own:
                 why = "is of another run"
             elif recorded is not None and state["global_step"] > recorded:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from kdx.checkpoint_names import is_half_written
+from kdx.files import is_unfinished
 from kdx.grid.load import load_grid
 from kdx.store import leases, reading, recording, schema
 from kdx.store.database import Database, open_database
@@ -138,7 +138,7 @@ class Run:
             with database.read() as connection:
                 assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
         assert ends.count("completed") == 1
-        assert not any(is_half_written(path.name) for path in self.files.iterdir()), "a temporary file was left behind"
+        assert not any(is_unfinished(path.name) for path in self.files.iterdir()), "a temporary file was left behind"
         # A kill after the end leaves checkpoints too, which kdx gc removes.
         kept = [
             hashlib.sha256(path.read_bytes()).hexdigest()

@@ -27,14 +27,17 @@ def test_each_change_is_told_and_hashes_are_short(figure):
         {"torch": "2.13.0", "device": "cpu"}, "a" * 64, {"kdx.training.run": "c" * 64, "kdx.models.set": "d" * 64}
     )
     told = changes(before, now)
-    assert told == "torch 2.12.0 → 2.13.0, threads 1 → not recorded, code kdx.training.run bbbbbbbb → cccccccc"
+    assert told == (
+        "torch 2.12.0 → 2.13.0, threads 1 → not recorded, code kdx.training.run bbbbbbbb → cccccccc,"
+        " device not recorded → cpu"
+    )
     figure(f"told: {told}")
 
 
-def test_what_an_older_kdx_did_not_record_is_no_change():
-    before = conditions(FACTS, "data", CODE)
-    assert changes(before, conditions(FACTS | {"canary": "0123abcd"}, "data", CODE)) is None
-    assert changes(conditions(FACTS | {"canary": "0123abcd"}, "data", CODE), before) == "canary 0123abcd → not recorded"
+def test_a_condition_that_came_or_went_is_a_change():
+    less, more = conditions(FACTS, "data", CODE), conditions(FACTS | {"canary": "0123abcd"}, "data", CODE)
+    assert changes(less, more) == "canary not recorded → 0123abcd"
+    assert changes(more, less) == "canary 0123abcd → not recorded"
 
 
 @pytest.fixture
@@ -74,19 +77,16 @@ def test_it_goes_on_when_told_to_and_says_what_changed(stopped, home):
     assert min(more.column("train/loss")) == 8
 
 
-def test_a_checkpoint_without_a_canary_is_gone_on_from_and_the_next_has_one(home, tmp_path, monkeypatch, unbroken):
-    """As an older kdx left it."""
-    whole = unbroken("prediction")
+def test_a_checkpoint_of_another_canary_is_of_other_conditions(home, tmp_path, monkeypatch):
     save_every_step(monkeypatch)
-    older = {name: fact for name, fact in environment(Training()).items() if name != "canary"}
-    with monkeypatch.context() as patch:
-        patch.setattr(running, "environment", lambda precision: older)
-        run(cell("prediction"), tmp_path, home, stop_after=7)
-    (begin,) = run(cell("prediction"), tmp_path, home, stop_after=8).of("begin")
-    assert begin[4:6] == (7, None) and begin[1]["canary"] == whole.of("begin")[0][1]["canary"]
-    monkeypatch.setattr(running, "environment", lambda precision: older | {"canary": "0123abcd"})
-    with pytest.raises(ChangedError, match=r"came to step 8 under other conditions: canary \w{8} → 0123abcd\n"):
-        run(cell("prediction"), tmp_path, home)
+    run(cell("prediction"), tmp_path, home, stop_after=7)
+    known = environment(Training())
+    for other, shown in (({"canary": "0123abcd"}, r"\w{8} → 0123abcd"), ({"switch": "on"}, "not recorded → on")):
+        monkeypatch.setattr(running, "environment", lambda precision, other=other: known | other)
+        with pytest.raises(
+            ChangedError, match=rf"came to step 7 under other conditions: {next(iter(other))} {shown}\n"
+        ):
+            run(cell("prediction"), tmp_path, home)
 
 
 def test_the_next_attempt_is_compared_with_the_last_checkpoint(stopped, home):

@@ -291,7 +291,7 @@ def test_a_checkpoint_that_is_gone_is_missed(train, unbroken, monkeypatch, left)
     assert_same_end(resumed, whole)
 
 
-def test_a_checkpoint_of_another_kdx_is_set_aside(train, unbroken):
+def test_a_checkpoint_of_another_version_of_kdx_is_set_aside(train, unbroken):
     whole = unbroken("prediction")
     (path,) = train(whole.spec, stop_after=7).checkpoints()
     files = CheckpointFiles(path.parent)
@@ -301,7 +301,7 @@ def test_a_checkpoint_of_another_kdx_is_set_aside(train, unbroken):
     files.write("step", 6, state | {"callbacks": {"kdx/3": {"of": 3}}})
     again = train(whole.spec)
     assert_same(again, whole)
-    told = "step-000000007….ckpt is of another kdx; step-000000006….ckpt is of another program; set aside"
+    told = "step-000000007….ckpt is of another version of kdx; step-000000006….ckpt is of another program; set aside"
     assert again.of("note") == [("note", f"begins again at step 0, not 7: {told}")]
 
 
