@@ -1,18 +1,16 @@
 """Files and folders that are there whole or not at all, and files that are read without surprises.
 
-Whatever kdx makes under a name that somebody gave is filled under a name of its own beside it, `.kdx-…`, and takes the
-given name when it is whole. Who fills it holds a lock on it. So one that nobody holds was left by a process that was
-killed, and whoever next makes something there removes it.
+Whatever kdx writes under a name that somebody gave is filled under a temporary name beside it, `.kdx-…`, and takes the
+given name when it is whole.
 """
 
-import ctypes
 import errno
-import fcntl
 import os
 import re
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader
@@ -20,9 +18,11 @@ from pathlib import Path
 
 from kdx.errors import KdxError
 
-_FILLING = re.compile(r"\.kdx-[0-9a-f]{16}")
-_AT_FDCWD, _RENAME_NOREPLACE = -100, 1  # [Linux, include/uapi/linux/fcntl.h and fs.h]
-_LACKING = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM, errno.EMLINK})
+_UNFINISHED = re.compile(r"\.kdx-[0-9a-f]{16}")
+_ABANDONED = 24 * 60 * 60
+"""Age in seconds from which on nobody is filling an unfinished file or folder any more."""
+_NO_LINKS = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM, errno.EMLINK})
+"""The errors of a file system without hard links."""
 _IMPOSSIBLE = frozenset({errno.ENAMETOOLONG, errno.ENOTDIR, errno.ELOOP, errno.EINVAL})
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -93,7 +93,7 @@ def read_start(path: Path, count: int) -> bytes:
         NotAFileError, OSError, ValueError: as `open_file`.
     """
     with open_file(path) as file:
-        return _read(file, count)
+        return file.read(count)
 
 
 def read_file(path: Path, most: int, *, follow: bool = True) -> bytes:
@@ -109,17 +109,10 @@ def read_file(path: Path, most: int, *, follow: bool = True) -> bytes:
     """
     with open_file(path, follow=follow) as file:
         size = os.fstat(file.fileno()).st_size
-        # Those of /proc tell no size.
-        content = b"" if size > most else _read(file, most + 1)
+        # The size of a file of /proc is 0.
+        content = b"" if size > most else file.read(most + 1)
     if max(size, len(content)) > most:
         raise TooLargeError(max(size, len(content)))
-    return content
-
-
-def _read(file: BufferedReader, count: int) -> bytes:
-    content: bytes | None = file.read(count)
-    if content is None:  # some files of /proc make their readers wait
-        raise BlockingIOError(errno.EAGAIN, "there is nothing to be read")
     return content
 
 
@@ -146,41 +139,38 @@ def is_free(name: Path) -> bool:
 def filling(place: Path, *, folder: bool = False) -> Iterator[Path]:
     """A new empty file or folder in `place`, to be filled and renamed; what was not renamed is gone after the block.
 
-    What killed processes left in `place` is removed first.
+    Files and folders that were being filled in `place` a day ago, by processes that were killed, are removed first.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
-    _remove_left(place)
-    path, held = _made(place, folder)
+    _remove_abandoned(place)
+    path = _create(place, folder)
     try:
         yield path
     finally:
         _remove(path)
-        os.close(held)
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
     """Writes a file that is there whole under its name or not at all, even if the power is cut; one before it goes.
 
     The content is forced to disk, then takes its name, then the name is forced to disk. Nothing is written through a
-    link, neither at the name nor at the one before it. What killed processes left in the folder is removed first.
+    link at the name.
 
     Raises:
         OSError: it cannot be written; then nothing is left of it.
     """
-    _remove_left(path.parent)
-    # As `open` makes one: for all whom the umask lets.
-    unfinished, held = _made(path.parent, folder=False, mode=0o666)
-    with os.fdopen(held, "wb") as file:
-        try:
+    unfinished = _create(path.parent)
+    try:
+        with unfinished.open("wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(held)
-            unfinished.rename(path)
-        except BaseException:
-            _remove(unfinished)
-            raise
+            os.fsync(file.fileno())
+        unfinished.rename(path)
+    except BaseException:
+        _remove(unfinished)
+        raise
     fsync_directory(path.parent)
 
 
@@ -195,100 +185,61 @@ def fsync_directory(folder: Path) -> None:
 
 def is_unfinished(name: str) -> bool:
     """Whether a file or folder of this name is being filled, or was when its process was killed."""
-    return _FILLING.fullmatch(name) is not None
+    return _UNFINISHED.fullmatch(name) is not None
 
 
-def nameless(place: Path) -> Path:
-    """A new path in `place`, of which the next that makes something there takes whatever has it for left, see above."""
+def unfinished_name(place: Path) -> Path:
+    """A new path in `place` for what has no name yet, or none any more."""
     return place / f".kdx-{secrets.token_hex(8)}"
 
 
 def give_name(path: Path, name: Path) -> None:
-    """Renames a file or folder, unless there is something of the new name. Nothing is ever overwritten.
+    """Renames a file or folder, unless there is something of the new name. No content is ever overwritten.
 
     Raises:
         FileExistsError: there is something.
         OSError: it cannot be renamed.
     """
-    with _unless_lacking():
-        _rename_without_replacing(path, name)
-        return
     if not path.is_dir():
-        with _unless_lacking():
+        try:
+            # Unlike a rename, it fails where the name is taken.
             os.link(path, name)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+        else:
             path.unlink()
             return
-    # What comes into being between these two lines is lost, if it is a file or an empty folder.
+    # Of what comes into being between these two lines, a rename replaces only a file by a file (where there are no
+    # links), and a folder by an empty folder.
     if os.path.lexists(name):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(name))
-    path.rename(name)
-
-
-@contextmanager
-def _unless_lacking() -> Iterator[None]:
-    """Ends quietly where this system or this file system has no such call."""
     try:
-        yield
+        path.rename(name)
     except OSError as error:
-        if error.errno not in _LACKING:
+        if error.errno not in (errno.ENOTEMPTY, errno.ENOTDIR):
             raise
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(name)) from error
 
 
-def _rename_without_replacing(path: Path, name: Path) -> None:
-    """As renameat2 has it, which Python does not offer [Linux man-pages, rename(2)]."""
-    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if call is None:
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-    if call(_AT_FDCWD, os.fsencode(path), _AT_FDCWD, os.fsencode(name), _RENAME_NOREPLACE):
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), str(name))
+def _create(place: Path, folder: bool = False) -> Path:
+    path = unfinished_name(place)
+    try:
+        if folder:
+            path.mkdir()
+        else:
+            path.touch(exist_ok=False)
+    except OSError as error:
+        error.filename = str(place)  # nobody has heard of the other name
+        raise
+    return path
 
 
-def _made(place: Path, folder: bool, mode: int = 0o644) -> tuple[Path, int]:
-    """A file or folder of a name of its own, and a descriptor that holds the lock on it, where locks are to be had."""
-    while True:
-        path = nameless(place)
-        # Until it is locked, somebody may take it for left and remove it; then another one is made.
-        try:
-            if folder:
-                path.mkdir()
-                flags = os.O_RDONLY | os.O_DIRECTORY
-            else:
-                flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
-            held = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-        except OSError as error:
-            if folder and isinstance(error, FileNotFoundError) and place.is_dir():
-                continue
-            error.filename = str(place)  # nobody has heard of the other name
-            raise
-        removed = False
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            removed = True
-        except OSError:
-            pass  # There are no locks here.
-        if not removed and path.exists():
-            return path, held
-        os.close(held)
-
-
-def _remove_left(place: Path) -> None:
+def _remove_abandoned(place: Path) -> None:
     with suppress(OSError):
         for path in place.iterdir():
-            if is_unfinished(path.name):
-                _remove_unless_held(path)
-
-
-def _remove_unless_held(path: Path) -> None:
-    with suppress(OSError):
-        held = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            # Where there are no locks this fails, and what was left stays.
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _remove(path)
-        finally:
-            os.close(held)
+            if is_unfinished(path.name) and path.lstat().st_mtime < time.time() - _ABANDONED:
+                _remove(path)
 
 
 def _remove(path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from kdx.errors import AccessError, StorageError
-from kdx.files import filling, give_name, nameless
+from kdx.files import filling, give_name, unfinished_name
 
 
 def data_home() -> Path:
@@ -72,7 +72,7 @@ def remove_folder(folder: Path) -> None:
 
     A folder that is missing or cannot be moved is left to the caller.
     """
-    leaving = nameless(folder.parent)
+    leaving = unfinished_name(folder.parent)
     with suppress(OSError):
         folder.rename(leaving)
         if leaving.is_dir():

@@ -30,8 +30,6 @@ LONGEST_LINE = 1_000_000
 """Largest size of a line in bytes; a longer one shows that the file is not text."""
 MOST_FILES = 100_000
 """Largest number of files in a folder or an archive; a corpus has six."""
-LONGEST_HEADERS = 10_000_000
-"""Largest size of a tar archive's long names and the like in bytes, since its reader keeps them in memory."""
 
 LANGUAGE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,30}")
 """A suffix of parallel text."""
@@ -91,7 +89,7 @@ def _files(source: Path, opened: ExitStack) -> Files:
     if zipfile.is_zipfile(source):
         return _in_zip(source, opened.enter_context(zipfile.ZipFile(source)))
     with suppress(tarfile.TarError):
-        return _in_tar(source, opened.enter_context(_Archive.open(source)))
+        return _in_tar(source, opened.enter_context(tarfile.open(source)))
     raise UnreadableError("this is no archive, or a damaged one", place=str(source), allowed=_SOURCES)
 
 
@@ -247,36 +245,6 @@ def _refused(path: Path, file: Path) -> IO[bytes]:
         place=str(path),
         hint="put the file itself there: cp -L copies what a link leads to",
     )
-
-
-class _Member(tarfile.TarInfo):
-    """A member whose headers must be short, since gigabytes of zeros or line feeds fit into a small archive."""
-
-    _HEADERS = frozenset({
-        tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK,
-    })  # fmt: skip
-
-    # `tarfile` calls these for each kind of member, and documents them as hooks for subclasses.
-    def _proc_member(self, archive: "_Archive") -> tarfile.TarInfo:
-        if self.type in self._HEADERS:
-            archive.headers += self.size
-            if archive.headers > LONGEST_HEADERS:
-                problem = f"an archive with more than {LONGEST_HEADERS:,} bytes of names is no corpus"
-                raise KdxError(problem, place=str(archive.name))
-        if self.type == tarfile.GNUTYPE_SPARSE:
-            problem = "an archive with a sparse file of the old form, whose map has no end"
-            raise KdxError(problem, place=str(archive.name), hint="make it without --sparse")
-        found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
-        return found
-
-    def _proc_gnusparse_10(self, member: tarfile.TarInfo, headers: object, archive: "_Archive") -> None:
-        member.sparse = []  # type: ignore[assignment]  # its map may be endless, and it is no text
-
-
-class _Archive(tarfile.TarFile):
-    tarinfo = _Member
-    headers = 0
-    """Size of long names and the like so far, in bytes."""
 
 
 def _in_tar(source: Path, archive: tarfile.TarFile) -> Files:

@@ -2,7 +2,6 @@ import errno
 import hashlib
 import http.server
 import os
-import re
 import socket
 import threading
 from dataclasses import dataclass, field
@@ -23,45 +22,32 @@ class Server:
     contents: bytes = CONTENTS
     breaks: list[int] = field(default_factory=list)
     """After how many bytes each answer breaks off, one after the other; then none does."""
-    ranges: bool = True
-    """Whether it can go on in the middle."""
     length: bool = True
     """Whether it tells how much there is."""
     status: int = 200
     stalls: bool = False
     over: threading.Event = field(default_factory=threading.Event)
     """Until then it stalls."""
-    asked: list[str | None] = field(default_factory=list)
-    """The range of each request."""
+    requests: int = 0
     who: str = ""
     address: str = ""
 
     def answer(self, request: http.server.BaseHTTPRequestHandler) -> None:
-        wanted = request.headers.get("Range")
-        self.asked.append(wanted)
+        self.requests += 1
         self.who = request.headers["User-Agent"]
         if request.path == "/moved.zip":
             request.send_response(302)
             request.send_header("Location", "/corpus.zip")
             request.end_headers()
             return
-        start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1]) if wanted and self.ranges else 0
-        if start >= len(self.contents):
-            request.send_response(416)
-            request.send_header("Content-Range", f"bytes */{len(self.contents)}")
-            request.end_headers()
-            return
-        request.send_response(206 if start else self.status)
-        if start:
-            request.send_header("Content-Range", f"bytes {start}-{len(self.contents) - 1}/{len(self.contents)}")
+        request.send_response(self.status)
         if self.length:
-            request.send_header("Content-Length", str(len(self.contents) - start))
+            request.send_header("Content-Length", str(len(self.contents)))
         request.end_headers()
-        rest = self.contents[start:]
         if self.stalls:
             self.over.wait(GIVE_UP)
             return
-        request.wfile.write(rest[: self.breaks.pop(0)] if self.breaks else rest)
+        request.wfile.write(self.contents[: self.breaks.pop(0)] if self.breaks else self.contents)
 
 
 @pytest.fixture
@@ -107,7 +93,7 @@ def test_a_file_is_fetched_once(server, folder):
     assert list(folder.iterdir()) == [path] and path.name.endswith("-corpus.zip")
     assert heard[-1] == ("fetching corpus.zip", len(CONTENTS), len(CONTENTS))
     assert download(server.address, folder) == path
-    assert len(server.asked) == 1
+    assert server.requests == 1
     # Hosts turn away what calls itself Python.
     assert "urllib" not in server.who
 
@@ -120,38 +106,23 @@ def test_a_file_that_moved_is_followed(server, folder):
     assert download(server.address.replace("corpus", "moved"), folder).read_bytes() == CONTENTS
 
 
-def test_a_broken_connection_is_taken_up_again(server, folder):
-    server.breaks = [100_000, 50_000]
-    assert download(server.address, folder).read_bytes() == CONTENTS
-    assert server.asked == [None, "bytes=100000-", "bytes=150000-"]
-
-
-def test_a_later_command_goes_on(server, folder):
-    server.breaks = [100_000, 0]
-    error = refusal(server.address, folder, otherwise="do it yourself")
-    assert str(error) == (
-        f"{server.address}: cannot be fetched: the connection breaks off after 100,000 of 300,000 bytes;"
-        " 100,000 bytes have come, and the same command goes on from there\n"
+def test_a_broken_connection_leaves_nothing_and_the_same_command_starts_anew(server, folder):
+    server.breaks = [100_000]
+    assert str(refusal(server.address, folder, otherwise="do it yourself")) == (
+        f"{server.address}: cannot be fetched: the connection breaks off after 100,000 of 300,000 bytes\n"
         "  hint: do it yourself"
     )
-    assert [path.suffix for path in folder.iterdir()] == [".part"]
-    assert download(server.address, folder, sha256=sha256(CONTENTS)).read_bytes() == CONTENTS
-    assert server.asked[-1] == "bytes=100000-"
-    assert len(list(folder.iterdir())) == 1
-
-
-def test_a_server_without_ranges_starts_anew(server, folder):
-    server.ranges = False
-    server.breaks = [100_000, 200_000]
+    assert not list(folder.iterdir())
     assert download(server.address, folder).read_bytes() == CONTENTS
-    assert server.asked == [None, "bytes=100000-", "bytes=200000-"]
 
 
-def test_a_server_that_always_breaks_off_is_not_asked_for_ever(server, folder):
-    server.ranges = False
-    server.breaks = [1000] * 10
-    refusal(server.address, folder)
-    assert len(server.asked) == 2
+def test_two_processes_may_fetch_one_file(server, folder):
+    def meanwhile(*_):
+        paths.append(download(server.address, folder))
+
+    paths = []
+    path = download(server.address, folder, sha256=sha256(CONTENTS), progress=meanwhile)
+    assert path.read_bytes() == CONTENTS and list(folder.iterdir()) == [path] == paths[:1]
 
 
 def test_a_server_that_does_not_tell_the_length(server, folder):
@@ -162,36 +133,13 @@ def test_a_server_that_does_not_tell_the_length(server, folder):
     assert heard[-1][2] is None
 
 
-def part_of(server, folder, contents):
-    server.breaks = [1, 0]
-    refusal(server.address, folder)
-    (part,) = folder.iterdir()
-    part.write_bytes(contents)
-
-
-def test_a_part_that_is_whole_already(server, folder):
-    part_of(server, folder, CONTENTS)
-    assert download(server.address, folder, sha256=sha256(CONTENTS)).read_bytes() == CONTENTS
-
-
-def test_a_part_longer_than_the_file_starts_anew(server, folder):
-    part_of(server, folder, CONTENTS + b"more")
-    assert download(server.address, folder, sha256=sha256(CONTENTS)).read_bytes() == CONTENTS
-
-
 def test_another_file_is_not_kept(server, folder):
     error = refusal(server.address, folder, sha256="0" * 64, otherwise="do it yourself")
     assert str(error) == (
-        f"{server.address}: another file than is known: sha256 {sha256(CONTENTS)[:12]}… instead of 000000000000…;"
+        f"{server.address}: not the known file: sha256 {sha256(CONTENTS)[:12]}… instead of 000000000000…;"
         " it was removed\n  hint: do it yourself"
     )
     assert not list(folder.iterdir())
-
-
-def test_a_part_of_another_version_is_found_out(server, folder):
-    part_of(server, folder, b"x" * 1000)
-    assert "another file than is known" in str(refusal(server.address, folder, sha256=sha256(CONTENTS)))
-    assert download(server.address, folder, sha256=sha256(CONTENTS)).read_bytes() == CONTENTS
 
 
 @pytest.mark.parametrize("status", [403, 404, 500])
@@ -219,15 +167,6 @@ def test_nobody_at_the_address(folder):
 @pytest.mark.parametrize("address", ["http://", "http://[", "http://127.0.0.1:port/x", "http:// /x"])
 def test_addresses_that_are_none(folder, address):
     assert "cannot be fetched" in str(refusal(address, folder))
-
-
-def test_two_processes_do_not_write_into_one_file(server, folder):
-    def meanwhile(*_):
-        problems.append(str(refusal(server.address, folder)))
-
-    problems = []
-    assert download(server.address, folder, progress=meanwhile).read_bytes() == CONTENTS
-    assert problems[0].endswith(".part: another process is fetching this file\n  hint: wait for it")
 
 
 def test_full_disk(server, folder, monkeypatch):

@@ -1,7 +1,6 @@
 import io
 import os
 import tarfile
-import tracemalloc
 import zipfile
 from pathlib import Path, PurePosixPath
 
@@ -338,49 +337,3 @@ def test_a_folder_of_too_many_files(write, monkeypatch):
     monkeypatch.setattr(text_files, "MOST_FILES", 5)
     source = write(PAIRS)
     assert refusal(source) == f"{source}: a folder of more than 5 files is no corpus"
-
-
-@pytest.mark.parametrize("first", [True, False])
-@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
-def test_the_headers_of_an_archive_have_an_end(tmp_path, kind, first, figure):
-    """Of 64 MB of zeros as a name: the archive has a hundredth of that, its reader would keep it all."""
-    long = tarfile.TarInfo("x")
-    long.type, long.size = kind, 64_000_000
-    source = tmp_path / "bomb.tar.gz"
-    with tarfile.open(source, "w:gz") as opened:
-        if not first:
-            opened.addfile(tarfile.TarInfo("train.de"), io.BytesIO())
-        opened.addfile(long, io.BytesIO(bytes(long.size)))
-    tracemalloc.start()
-    message = refusal(source)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert message == f"{source}: an archive with more than 10,000,000 bytes of names is no corpus"
-    assert peak < 10_000_000
-    figure(f"{source.stat().st_size:,} bytes that unfold to {long.size:,} refused with {peak / 1e6:.1f} MB")
-
-
-def test_the_map_of_a_sparse_file_is_not_read(tmp_path, figure):
-    """A map of so many entries would be a list of so many numbers."""
-    source = tmp_path / "bomb.tar.gz"
-    content = b"10000000\n" + b"1\n" * 20_000_000
-    with tarfile.open(source, "w:gz") as opened:
-        member = tarfile.TarInfo("train.de")
-        member.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"}
-        member.size = len(content)
-        opened.addfile(member, io.BytesIO(content))
-    tracemalloc.start()
-    message = refusal(source)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert "no training text in it" in message and peak < 10_000_000
-    figure(f"{source.stat().st_size:,} bytes with a map of 10,000,000 entries read with {peak / 1e6:.1f} MB")
-
-
-def test_a_sparse_file_of_the_old_form_is_refused(tmp_path):
-    source = archive(tmp_path, PAIRS, "tar")
-    with tarfile.open(source, "a") as opened:
-        member = tarfile.TarInfo("disk")
-        member.type = tarfile.GNUTYPE_SPARSE
-        opened.addfile(member)
-    assert "a sparse file of the old form" in refusal(source)
