@@ -27,28 +27,21 @@ Tokens = NDArray[np.int32]
 HELD_OUT = (Split.VALID, Split.TEST)
 
 
-class Corpus(Protocol):
-    """The parts of a corpus that every run needs."""
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """What every run needs of its corpus, whatever its kind."""
 
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 over everything that a run reads."""
-
-    @property
-    def unigram_loss(self) -> float:
-        """Nats per target of the validation data under the unigram distribution of the training data's targets."""
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """Facts by which scores compare, see `kdx.data.facts`."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Remarks for readers of the results."""
-
-    @property
-    def uncached(self) -> str | None:
-        """Why the corpus is not in the cache; None if it is."""
+    fingerprint: str
+    """SHA-256 over everything that a run reads."""
+    unigram_loss: float
+    """Nats per target of the validation data under the distribution of the training data's targets, with 1 added to
+    each count."""
+    facts: Mapping[str, Any]
+    """Facts by which scores compare, see `kdx.data.facts`."""
+    notes: tuple[str, ...] = ()
+    """Remarks for readers of the results."""
+    uncached: str | None = None
+    """Why the corpus is not in the cache; None if it is."""
 
 
 class ReadCorpus(Protocol):
@@ -99,7 +92,7 @@ def token_lists(lists: Iterable[Sequence[int]]) -> TokenLists:
 
 
 def unigram_loss(counts: Mapping[Split, Counts]) -> float:
-    """`Corpus.unigram_loss` from how often each target occurs in a split, with 1 added to each training count."""
+    """`Corpus.unigram_loss`, from how often each target occurs in a split."""
     train, valid = counts[Split.TRAIN] + 1, counts[Split.VALID]
     return float(-np.log(train / train.sum()) @ valid / valid.sum())
 

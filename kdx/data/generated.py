@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kdx.data.arrays import Counts, map_array
 from kdx.data.cache import cached
-from kdx.data.corpus import HELD_OUT, cache_key, corpus_code, unigram_loss
+from kdx.data.corpus import HELD_OUT, Corpus, cache_key, corpus_code, unigram_loss
 from kdx.data.examples import NO_ANSWER, Examples, ExamplesOneByOne, GeneratedExamples
 from kdx.data.facts import example_facts
 from kdx.data.storage import data_home
@@ -25,24 +25,14 @@ _TARGETS, _SLICE = "targets", "slice"
 
 
 @dataclass(frozen=True)
-class ExampleCorpus:
-    """A corpus of examples."""
+class ExampleCorpus(Corpus):
+    """A corpus of examples. Facts: `test/examples`, `test/content`, …"""
 
     splits: Mapping[Split, Examples]
     tokens: int
     """Number of tokens that the model reads in an example, padding included."""
     classes: int
     """Number of classes that a target may have."""
-    fingerprint: str
-    """SHA-256 over the examples."""
-    unigram_loss: float
-    """Nats per target of the validation examples under the training targets' distribution, with 1 added to counts."""
-    facts: Mapping[str, Any]
-    """Facts by which scores compare, see `kdx.data.facts`: `test/examples`, `test/content`, …"""
-    notes: tuple[str, ...] = ()
-    """Remarks for readers of the results."""
-    uncached: str | None = None
-    """Why the corpus is not in the cache; None if it is."""
 
 
 def load_examples(data: Data, home: Path | None, task: Task) -> ExampleCorpus:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kdx.data.arrays import Counts, map_array, map_lists, write_array, write_lists
 from kdx.data.cache import cached
-from kdx.data.corpus import HELD_OUT, TokenLists, unigram_loss
+from kdx.data.corpus import HELD_OUT, Corpus, TokenLists, unigram_loss
 from kdx.data.facts import text_hash
 from kdx.data.find_text import FoundText
 from kdx.data.storage import data_home
@@ -40,23 +40,13 @@ class LabelledText:
 
 
 @dataclass(frozen=True)
-class LabelledCorpus:
-    """A corpus for classification."""
+class LabelledCorpus(Corpus):
+    """A corpus for classification. The fact `test/text` covers the lines with their labels."""
 
     vocabulary: Vocabulary
     labels: tuple[str, ...]
     """The labels of the training text, in alphabetical order."""
     splits: Mapping[Split, LabelledText]
-    fingerprint: str
-    """SHA-256 over the tokens, the labels and what each token is."""
-    unigram_loss: float
-    """Nats per line of the validation labels under the training labels' distribution, with 1 added to counts."""
-    facts: Mapping[str, Any]
-    """Facts by which scores compare, see `kdx.data.facts`; `test/text` covers the lines with their labels."""
-    notes: tuple[str, ...] = ()
-    """Remarks for readers of the results."""
-    uncached: str | None = None
-    """Why the corpus is not in the cache; None if it is."""
 
 
 def load_labelled(data: Data, home: Path | None = None, task: Task | None = None) -> LabelledCorpus:

@@ -1,17 +1,26 @@
 """Loads parallel text as pairs, for tasks that translate."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kdx.data.arrays import Counts, map_lists, write_lists
 from kdx.data.cache import cached
-from kdx.data.corpus import HELD_OUT, TokenLists, unigram_loss
+from kdx.data.corpus import HELD_OUT, Corpus, TokenLists, unigram_loss
 from kdx.data.facts import text_hash, unknown_rate, vocabulary_facts
-from kdx.data.find_text import FoundText
+from kdx.data.find_text import FoundText, find_text
 from kdx.data.storage import data_home
-from kdx.data.text_corpus import find_kind, learn, predicted_facts, text_key, vocabularies
+from kdx.data.text_corpus import (
+    find_kind,
+    learn,
+    other_text_key,
+    predicted_facts,
+    spelling_of,
+    split_facts,
+    text_key,
+    vocabularies,
+)
 from kdx.data.vocabulary import END, Vocabulary, count_words
 from kdx.errors import KdxError
 from kdx.grid.max_positions import MAX_POSITIONS
@@ -34,30 +43,23 @@ class ParallelText:
 
 
 @dataclass(frozen=True)
-class ParallelCorpus:
-    """A corpus for translation."""
+class ParallelCorpus(Corpus):
+    """A corpus for translation.
+
+    Facts: `vocabulary_size`, `test/unknown_rate`, … on the target text, `source/vocabulary_size`,
+    `source/test/unknown_rate`, `test/source_text`, … on the source text.
+    """
 
     source_vocabulary: Vocabulary
     target_vocabulary: Vocabulary
     """The same object as the source vocabulary if the dictionaries are joint."""
     splits: Mapping[Split, ParallelText]
-    fingerprint: str
-    """SHA-256 over the tokens, the references and what each token is."""
     target: str
     """The target language, which is the suffix of its files."""
     tokenised: bool
     """Whether BLEU uses the words as they are, without a tokeniser."""
-    unigram_loss: float
-    """Nats per target token of the validation text under the training text's unigrams, with 1 added to counts."""
     left_out: int
     """Number of training pairs that are not in `splits`, since a side is empty or too long."""
-    facts: Mapping[str, Any]
-    """Facts by which scores compare, see `kdx.data.facts`: `vocabulary_size`, `test/unknown_rate`, … on the target
-    text, `source/vocabulary_size`, `source/test/unknown_rate`, `test/source_text`, … on the source text."""
-    notes: tuple[str, ...] = ()
-    """Remarks for readers of the results."""
-    uncached: str | None = None
-    """Why the corpus is not in the cache; None if it is."""
 
 
 def load_parallel(data: Data, home: Path | None = None, task: Task | None = None) -> ParallelCorpus:
@@ -85,20 +87,12 @@ def load_parallel(data: Data, home: Path | None = None, task: Task | None = None
         facts = predicted_facts(text, data, words[1], counts, train[1])
         facts |= {f"source/{name}": fact for name, fact in vocabulary_facts(words[0]).items()}
         for split in HELD_OUT:
-            facts[f"{split}/source_text"] = text_hash(text.lines(split, text.suffixes[0]))
-            facts[f"source/{split}/unknown_rate"] = unknown_rate(written[split].sources)
+            facts |= _source_facts(text, split, written[split].sources)
         return {"unigram_loss": unigram_loss(counts), "left_out": written[Split.TRAIN].left_out, "facts": facts}
 
     with cached(home, text_key(__name__, text, data, data.max_tokens), make) as cache:
         source, target = vocabularies(text, data, cache.folder)
-        splits = {
-            split: ParallelText(
-                sources=TokenLists(*map_lists(cache.folder / f"{split}.source")),
-                targets=TokenLists(*map_lists(cache.folder / f"{split}.target")),
-                references=_references(cache.folder, split),
-            )
-            for split in Split
-        }
+        splits = {split: _read_pairs(cache.folder, split) for split in Split}
         left_out, kept = cache.facts["left_out"], len(splits[Split.TRAIN].sources)
         return ParallelCorpus(
             source_vocabulary=source,
@@ -113,6 +107,47 @@ def load_parallel(data: Data, home: Path | None = None, task: Task | None = None
             facts=cache.facts["facts"],
             uncached=cache.uncached,
         )
+
+
+def load_other_parallel(
+    data: Data, trained: Data, corpus: ParallelCorpus, split: Split, home: Path | None = None
+) -> ParallelCorpus:
+    """A copy of `corpus` in which a held-out split is that of the text which `data` names, in the same direction.
+
+    Args:
+        trained: the data of `corpus`, with whose training words unknown tokens are spelled.
+
+    Raises:
+        KdxError: there is no such parallel text, or one of its sentences is too long to be read.
+        StorageError: neither the cache nor a temporary file can be written.
+    """
+    home = home or data_home()
+    source, target = find_text(trained, home).suffixes
+    data = data.model_copy(update={"source": source, "target": target, "max_tokens": trained.max_tokens})
+    text = find_kind(data, home, PARALLEL_TEXT)
+    words = [corpus.source_vocabulary, corpus.target_vocabulary]
+
+    def make(folder: Path) -> dict[str, Any]:
+        written = _write_pairs(text, data, split, words, folder)
+        facts = split_facts(text, split, corpus.target_vocabulary, written.targets, spelling_of(trained, home))
+        return {"facts": facts | _source_facts(text, split, written.sources)}
+
+    with cached(home, other_text_key(__name__, text, trained, words, split), make) as cache:
+        return replace(
+            corpus,
+            splits={**corpus.splits, split: _read_pairs(cache.folder, split)},
+            facts={**corpus.facts, **cache.facts["facts"]},
+            fingerprint=cache.fingerprint,
+            tokenised=text.tokenised,
+        )
+
+
+def _source_facts(text: FoundText, split: Split, counts: Counts) -> dict[str, Any]:
+    """Facts on the source text of a split, in which each token occurs `counts` times."""
+    return {
+        f"{split}/source_text": text_hash(text.lines(split, text.suffixes[0])),
+        f"source/{split}/unknown_rate": unknown_rate(counts),
+    }
 
 
 class _Pairs(NamedTuple):
@@ -160,10 +195,14 @@ def _check_length(text: FoundText, data: Data, split: Split, number: int, pair: 
             )
 
 
-def _references(folder: Path, split: Split) -> tuple[str, ...]:
-    if split is Split.TRAIN:
-        return ()
-    return tuple((folder / f"{split}.references").read_text(encoding="utf-8").split("\n"))
+def _read_pairs(folder: Path, split: Split) -> ParallelText:
+    """Maps the split that `_write_pairs` wrote."""
+    references = (folder / f"{split}.references").read_text(encoding="utf-8")
+    return ParallelText(
+        sources=TokenLists(*map_lists(folder / f"{split}.source")),
+        targets=TokenLists(*map_lists(folder / f"{split}.target")),
+        references=() if split is Split.TRAIN else tuple(references.split("\n")),
+    )
 
 
 def _left_out(pairs: int, data: Data, kept: int) -> str:

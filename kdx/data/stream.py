@@ -1,16 +1,25 @@
 """Loads plain text as one stream of tokens for each split, for sequence prediction."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from kdx.data.arrays import Counts, map_array, write_array
 from kdx.data.cache import cached
-from kdx.data.corpus import Tokens, unigram_loss
+from kdx.data.corpus import Corpus, Tokens, unigram_loss
 from kdx.data.find_text import FoundText
 from kdx.data.storage import data_home
-from kdx.data.text_corpus import find_kind, learn, predicted_facts, text_key, vocabularies
+from kdx.data.text_corpus import (
+    find_kind,
+    learn,
+    other_text_key,
+    predicted_facts,
+    spelling_of,
+    split_facts,
+    text_key,
+    vocabularies,
+)
 from kdx.data.vocabulary import END, Vocabulary, count_words
 from kdx.grid.sections import Data
 from kdx.tasks.data_kinds import PLAIN_TEXT
@@ -19,8 +28,8 @@ from kdx.vocabulary import Split
 
 
 @dataclass(frozen=True)
-class StreamCorpus:
-    """A corpus for sequence prediction: the concatenated lines."""
+class StreamCorpus(Corpus):
+    """A corpus for sequence prediction: the concatenated lines. Facts: `vocabulary_size`, `test/unknown_rate`, …"""
 
     vocabulary: Vocabulary
     splits: Mapping[Split, Tokens]
@@ -29,18 +38,8 @@ class StreamCorpus:
     """The tokens of the training text; of it too where an evaluation puts another text in the place of every split."""
     words: Mapping[Split, int]
     """Number of words and line ends in a split, by which perplexity per word divides for any vocabulary."""
-    fingerprint: str
-    """SHA-256 over the tokens and what each token is."""
-    unigram_loss: float
-    """Nats per token of the validation text under the training text's unigrams, with 1 added to counts."""
-    facts: Mapping[str, Any]
-    """Facts by which scores compare, see `kdx.data.facts`: `vocabulary_size`, `test/unknown_rate`, …"""
     title: str | None = None
     """Regular expression of the line with which a document of the held-out text begins; None: it has no documents."""
-    notes: tuple[str, ...] = ()
-    """Remarks for readers of the results."""
-    uncached: str | None = None
-    """Why the corpus is not in the cache; None if it is."""
 
 
 def load_stream(data: Data, home: Path | None = None, task: Task | None = None) -> StreamCorpus:
@@ -76,6 +75,38 @@ def load_stream(data: Data, home: Path | None = None, task: Task | None = None) 
             facts=cache.facts["facts"],
             title=text.title,
             uncached=cache.uncached,
+        )
+
+
+def load_other_stream(
+    data: Data, trained: Data, corpus: StreamCorpus, split: Split, home: Path | None = None
+) -> StreamCorpus:
+    """A copy of `corpus` in which a split is that of the text which `data` names, in the tokens of `corpus`.
+
+    Args:
+        trained: the data of `corpus`, with whose training words unknown tokens are spelled.
+
+    Raises:
+        KdxError: there is no such plain text.
+        StorageError: neither the cache nor a temporary file can be written.
+    """
+    home = home or data_home()
+    text = find_kind(data, home, PLAIN_TEXT)
+
+    def make(folder: Path) -> dict[str, Any]:
+        counts = _write_stream(text, split, corpus.vocabulary, folder)
+        words = count_words(text.lines(split, *text.suffixes)).total() + int(counts[END])
+        facts = split_facts(text, split, corpus.vocabulary, counts, spelling_of(trained, home))
+        return {"words": words, "facts": facts}
+
+    with cached(home, other_text_key(__name__, text, trained, [corpus.vocabulary], split), make) as cache:
+        return replace(
+            corpus,
+            splits={**corpus.splits, split: map_array(cache.folder / f"{split}.npy")},
+            words={**corpus.words, split: cache.facts["words"]},
+            title=text.title,
+            facts={**corpus.facts, **cache.facts["facts"]},
+            fingerprint=cache.fingerprint,
         )
 
 

@@ -11,8 +11,9 @@ from kdx.data.arrays import Counts
 from kdx.data.corpus import HELD_OUT, cache_key, corpus_code
 from kdx.data.facts import Spelling, text_facts, vocabulary_facts
 from kdx.data.find_text import FoundText, corpus_names, find_text
-from kdx.data.vocabulary import Vocabulary
+from kdx.data.vocabulary import Vocabulary, count_words
 from kdx.errors import KdxError
+from kdx.fingerprint import fingerprint
 from kdx.grid.sections import Data
 from kdx.tasks import TASKS
 from kdx.tasks.data_kinds import DataKind, text_kind
@@ -74,9 +75,20 @@ def predicted_facts(
     tokenised = "tokenised" if text.tokenised else "raw"
     facts = {**vocabulary_facts(words), "tokenisation": f"{data.vocabulary}, {tokenised} text"}
     for split in HELD_OUT:
-        of_split = text_facts(text.lines(split, text.suffixes[-1]), words, counts[split], spelling)
-        facts |= {f"{split}/{name}": fact for name, fact in of_split.items()}
+        facts |= split_facts(text, split, words, counts[split], spelling)
     return facts
+
+
+def split_facts(text: FoundText, split: Split, words: Vocabulary, counts: Counts, spelling: Spelling) -> dict[str, Any]:
+    """Facts on one split of the text that is predicted, in which each token occurs `counts` times."""
+    facts = text_facts(text.lines(split, text.suffixes[-1]), words, counts, spelling)
+    return {f"{split}/{name}": fact for name, fact in facts.items()}
+
+
+def spelling_of(data: Data, home: Path) -> Spelling:
+    """The spelling of the words of a training text, in the language that is predicted."""
+    text = find_text(data, home)
+    return Spelling(count_words(text.lines(Split.TRAIN, text.suffixes[-1])))
 
 
 def text_key(reader: str, text: FoundText, data: Data, *settings: int) -> str:
@@ -88,3 +100,14 @@ def text_key(reader: str, text: FoundText, data: Data, *settings: int) -> str:
     library = None if data.vocabulary is VocabularyKind.WORD else version("tokenizers")
     wanted = [data.vocabulary, data.vocabulary_size, data.merges, data.dictionaries, data.train_lines, *settings]
     return cache_key([text.identity, text.suffixes, wanted, library, corpus_code(reader, data.corpus)])
+
+
+def other_text_key(reader: str, text: FoundText, trained: Data, vocabularies: list[Vocabulary], split: Split) -> str:
+    """The key of one split of a text in the tokens of another one, on which a run was trained.
+
+    Args:
+        reader: the module that reads the text.
+    """
+    words = [vocabulary_facts(vocabulary)["vocabulary"] for vocabulary in vocabularies]
+    code = fingerprint({reader}).sha256
+    return cache_key([text.identity, text.suffixes, trained.model_dump(mode="json"), words, split, code])

@@ -209,16 +209,13 @@ def _suffixes(place: Path, files: Files, folder: PurePosixPath) -> tuple[str, ..
 
 
 def _in_folder(source: Path) -> Files:
-    """The files of a folder and its subfolders. A link that leads out of it is listed, and refused when it is read."""
+    """The files of a folder and its subfolders."""
     files = {}
-    root = source.resolve()
     for path in _walk(source):
-        with suppress(OSError, RuntimeError):  # a link that leads nowhere, or to itself
-            file = path.resolve(strict=True) if path.is_symlink() else path
-            found = file.lstat()
+        with suppress(OSError):  # a link that leads nowhere, or to itself
+            found = path.stat()
             if not_a_file(found.st_mode) is None:
-                leads_out = file is not path and not file.is_relative_to(root)
-                opener = cast(Opener, partial(_refused if leads_out else _opened, path, file))
+                opener = cast(Opener, partial(open_file, path))
                 files[PurePosixPath(path.relative_to(source))] = _file(str(path), opener, found.st_size)
     return files
 
@@ -233,18 +230,6 @@ def _walk(folder: Path) -> Iterator[Path]:
         if len(Path(place).relative_to(folder).parts) == _DEEPEST - 1:
             folders.clear()
         yield from (Path(place) / name for name in names if "." in name)
-
-
-def _opened(path: Path, file: Path) -> IO[bytes]:
-    return open_file(file, follow=False)
-
-
-def _refused(path: Path, file: Path) -> IO[bytes]:
-    raise KdxError(
-        f"a link that leads out of the folder, to {file}",
-        place=str(path),
-        hint="put the file itself there: cp -L copies what a link leads to",
-    )
 
 
 def _in_tar(source: Path, archive: tarfile.TarFile) -> Files:

@@ -33,7 +33,7 @@ class DataKind:
         return imported(self.reader)
 
     def read_other(self) -> Any:
-        """Return the function behind `other_reader`, see `kdx.data.other_text`."""
+        """Return the function behind `other_reader`, such as `kdx.data.stream.load_other_stream`."""
         assert self.other_reader is not None
         return imported(self.other_reader)
 
@@ -42,14 +42,14 @@ PARALLEL_TEXT = DataKind(
     word="parallel text",
     items="sentences",
     reader="kdx.data.parallel:load_parallel",
-    other_reader="kdx.data.other_text:load_other_parallel",
+    other_reader="kdx.data.parallel:load_other_parallel",
     dictionaries=True,
 )
 PLAIN_TEXT = DataKind(
     word="plain text",
     items="streams",
     reader="kdx.data.stream:load_stream",
-    other_reader="kdx.data.other_text:load_other_stream",
+    other_reader="kdx.data.stream:load_other_stream",
     suffixes=("txt",),
     streams=True,
 )

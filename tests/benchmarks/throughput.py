@@ -279,7 +279,17 @@ def _translation() -> dict[str, float]:
         for _ in range(2)
     )
     text = ParallelText(source, target, references=("",) * len(length))
-    corpus = ParallelCorpus(_words(size), _words(size), dict.fromkeys(Split, text), "", "en", True, 99.0, 0, {})
+    corpus = ParallelCorpus(
+        _words(size),
+        _words(size),
+        dict.fromkeys(Split, text),
+        "en",
+        True,
+        0,
+        fingerprint="",
+        unigram_loss=99.0,
+        facts={},
+    )
     batches = ParallelBatches(text, spec.training.batch_tokens, 0)
     ready = [batches.batch(step) for step in range(WARM + ROUNDS * STEPS)]
     plain = [((batch.source, batch.source_padding, batch.target_in), batch.target_out) for batch in ready]
@@ -292,7 +302,13 @@ def _prediction() -> dict[str, float]:
     assert length is not None
     stream = np.random.default_rng(0).integers(SPECIAL, size, STREAM, dtype=np.int32)
     corpus = StreamCorpus(
-        _words(size), dict.fromkeys(Split, stream), stream, dict.fromkeys(Split, len(stream)), "", 99.0, {}
+        _words(size),
+        dict.fromkeys(Split, stream),
+        stream,
+        dict.fromkeys(Split, len(stream)),
+        fingerprint="",
+        unigram_loss=99.0,
+        facts={},
     )
     batches = StreamBatches(stream, spec.training.batch_tokens // length, length)
     ready = [batches.batch(step) for step in range(WARM + ROUNDS * STEPS)]

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from kdx.data.corpus import load_corpus
-from kdx.data.other_text import load_other_parallel, load_other_stream
+from kdx.data.parallel import load_other_parallel
 from kdx.data.prepare import prepare
+from kdx.data.stream import load_other_stream
 from kdx.errors import KdxError
 from kdx.grid.sections import Data
 from kdx.vocabulary import Split

@@ -22,7 +22,7 @@ def test_a_batch_has_lines_of_like_length_and_an_epoch_every_line_once():
 
 
 def test_accuracy_and_macro_f1_are_those_of_their_definitions():
-    corpus = LabelledCorpus(None, ("a", "b", "c"), {}, "", 1.0, {})  # type: ignore[arg-type]
+    corpus = LabelledCorpus(None, ("a", "b", "c"), {}, fingerprint="", unigram_loss=1.0, facts={})  # type: ignore[arg-type]
 
     class Told(torch.nn.Module):
         """Tells the label that the second token names."""
