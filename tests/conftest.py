@@ -94,6 +94,7 @@ def later_kdx(tmp_path, monkeypatch) -> Callable[[], str]:
     """Let kdx have one more revision of the schema, which adds a table; the function returns its number."""
 
     def later_kdx() -> str:
+        from kdx.cli import db as db_commands
         from kdx.store import database, migrating, version
         from kdx.store.postgresql import query as postgresql_query
         from kdx.store.sqlite import foreign
@@ -105,7 +106,7 @@ def later_kdx(tmp_path, monkeypatch) -> Callable[[], str]:
         shutil.copytree(Path(migrating.__file__).parent / "migrations", scripts)
         (scripts / "versions" / f"{new}_added.py").write_text(REVISION_SCRIPT.format(new=new, old=old))
         monkeypatch.setattr(migrating, "MIGRATIONS", str(scripts))
-        for module in (version, database, migrating, foreign, sqlite_query, postgresql_query):
+        for module in (version, database, migrating, foreign, sqlite_query, postgresql_query, db_commands):
             monkeypatch.setattr(module, "REVISION", new)
         return new
 

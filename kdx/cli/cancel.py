@@ -1,19 +1,25 @@
 """`kdx cancel`: stops runs for good, until somebody takes them up again."""
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
 from kdx.cli import completion
+from kdx.cli.amounts import count_of
 from kdx.cli.console import out_json, say
+from kdx.cli.named_runs import named_runs
+from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database, in_database_with_parts, retry_cancelled
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kdx.errors import KdxError
-    from kdx.slurm.cluster import Job
-    from kdx.store.database import Database
+from kdx.cli.slurm_jobs import submitted
+from kdx.errors import KdxError
+from kdx.slurm import cluster
+from kdx.slurm.cluster import Job
+from kdx.store import leases
+from kdx.store.database import Database
+from kdx.store.find import sweep_named
+from kdx.store.reading import planned_too
+from kdx.store.records import OVER
 
 
 def cancel(
@@ -38,15 +44,6 @@ def cancel(
 
     Example: kdx cancel quickstart kernel=rbf
     """
-    from kdx.cli.named_runs import named_runs
-    from kdx.cli.opening import open_to_write
-    from kdx.cli.wording import count_of
-    from kdx.errors import KdxError
-    from kdx.store import leases
-    from kdx.store.find import sweep_named
-    from kdx.store.reading import planned_too
-    from kdx.store.records import OVER
-
     with open_to_write(db) as database:
         named = named_runs(database, words, db)
         over = [run for run in named.runs if run.state in OVER]
@@ -75,7 +72,7 @@ def cancel(
         raise KdxError(f"{which} still in Slurm's queue: {refused.problem}", hint=f"try it by hand: {by_hand}")
 
 
-def _say_cancelled(cancelled: "dict[int, bool]", others: "dict[str, int]", sweep: str | None, where: str) -> None:
+def _say_cancelled(cancelled: dict[int, bool], others: dict[str, int], sweep: str | None, where: str) -> None:
     if not cancelled:
         say("nothing was cancelled: every one of these runs is over")
         return
@@ -89,18 +86,13 @@ def _say_cancelled(cancelled: "dict[int, bool]", others: "dict[str, int]", sweep
         say(f"{shared:,} of them {'is' if shared == 1 else 'are'} also of sweep `{other}`")
 
 
-def _jobs_of(database: "Database", sweep_id: int) -> "list[Job]":
+def _jobs_of(database: Database, sweep_id: int) -> list[Job]:
     """A sweep's jobs that Slurm has in its queue, or at work."""
-    from kdx.cli.slurm_jobs import submitted
-
     return [job for one in submitted(database).get(sweep_id, ()) for job in one.queued or ()]
 
 
-def _end(jobs: "Sequence[Job]") -> "KdxError | None":
+def _end(jobs: Sequence[Job]) -> KdxError | None:
     """Takes jobs out of Slurm's queue; why Slurm refuses that, where it does."""
-    from kdx.errors import KdxError
-    from kdx.slurm import cluster
-
     try:
         cluster.cancel(sorted({job.array for job in jobs}))
     except KdxError as error:

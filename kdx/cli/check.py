@@ -1,7 +1,9 @@
 """`kdx check`: compares the numbers in a file with the database."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -9,18 +11,25 @@ from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
 from kdx.cli.db import FOUND
 from kdx.cli.options import DATABASE, Against, Db, Files, Json, OfSweeps, OnlyTable, PairedAr, Tables, in_database
+from kdx.cli.sweep_argument import load_together, plans_in_files, table_names
+from kdx.cli.translations import TEXTS, translations_of
+from kdx.errors import KdxError
+from kdx.grid.table_layout import Address
+from kdx.report.check.check import asked_in, compare_file, sweeps_of_tables
+from kdx.report.papers.paper_file import load_paper
+from kdx.report.selection.best_seed import selected_runs
+from kdx.report.selection.joined import names
+from kdx.report.statistics.randomisation import Randomisation
+from kdx.report.table.build import Randomise
+from kdx.report.table.build import tables as tables_of
+from kdx.report.table.comparisons import Difference
+from kdx.report.table.layout import Layout
+from kdx.report.table.table import Table
+from kdx.report.table.tables_file import with_tables_of
 from kdx.sanitize import sanitize_lines
 from kdx.shell import kdx_command, shell_word
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from kdx.grid.table_layout import Address
-    from kdx.report.statistics.randomisation import Randomisation
-    from kdx.report.table.build import Randomise
-    from kdx.report.table.comparisons import Difference
-    from kdx.report.table.layout import Layout
-    from kdx.report.table.table import Table
+from kdx.store.database import open_database
+from kdx.store.reading import grids, load_sweep, outputs_of
 
 
 def check(
@@ -53,19 +62,6 @@ def check(
 
     Example: kdx check paper.tex quickstart
     """
-    from dataclasses import asdict
-
-    from kdx.cli.sweep_argument import load_together, plans_in_files, table_names
-    from kdx.cli.translations import TEXTS, translations_of
-    from kdx.report.check.check import asked_in, compare_file, sweeps_of_tables
-    from kdx.report.papers.paper_file import load_paper
-    from kdx.report.selection.best_seed import selected_runs
-    from kdx.report.selection.joined import names
-    from kdx.report.table.build import tables as tables_of
-    from kdx.report.table.tables_file import with_tables_of
-    from kdx.store.database import open_database
-    from kdx.store.reading import grids, load_sweep, outputs_of
-
     # The report is made again with the options of the file.
     asked = asked_in(file)
     named, against = (*(sweeps or ()), *(sweep or ())) or asked.sweeps, against or asked.paper
@@ -125,11 +121,10 @@ def check(
     raise typer.Exit(FOUND)
 
 
-def _where_possible(randomise: "Randomise") -> "Randomise":
+def _where_possible(randomise: Randomise) -> Randomise:
     """Leaves out a randomisation that cannot be made, as without the corpus, and says so."""
-    from kdx.errors import KdxError
 
-    def attempted(layout: "Layout", differences: "Sequence[Difference]") -> "Mapping[Address, Randomisation]":
+    def attempted(layout: Layout, differences: Sequence[Difference]) -> Mapping[Address, Randomisation]:
         try:
             return randomise(layout, differences)
         except KdxError as error:

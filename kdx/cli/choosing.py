@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+from kdx.errors import KdxError, did_you_mean
+
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
 PLAIN = ("state", "seed", "run", "cell", "tag")
@@ -20,8 +22,6 @@ def chosen(rows: list[Row], conditions: Sequence[str]) -> list[Row]:
     Raises:
         KdxError: there is no such key, or no run has the value.
     """
-    from kdx.errors import KdxError, did_you_mean
-
     for text in conditions:
         key, equals, value = text.partition("=")
         known = tuple(dict.fromkeys([*PLAIN, *(axis for row in rows for axis in row["choices"])]))

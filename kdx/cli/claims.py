@@ -1,17 +1,27 @@
 """`kdx claims`: decides a paper's claims from the runs."""
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, out_parts, say
 from kdx.cli.options import DATABASE, Db, Files, Format, Json, TableFormat, in_database
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kdx.report.papers.verdicts import Answer, SettingVerdict
+from kdx.cli.sweep_argument import load_named, plans_in_files
+from kdx.report.papers.decisions import Verdict
+from kdx.report.papers.paper_file import load_paper, shipped
+from kdx.report.papers.verdicts import Answer, SettingVerdict, answers
+from kdx.report.render.csv import claims_to_csv
+from kdx.report.render.json import claim_to_json
+from kdx.report.render.latex.characters import tex
+from kdx.report.render.latex.writer import PREAMBLE, listing_to_latex
+from kdx.report.render.listings.claims import claim, not_tested
+from kdx.report.render.markdown import listing_to_markdown, plain
+from kdx.report.render.text import TextListing
+from kdx.sanitize import sanitize
+from kdx.store.database import open_database
+from kdx.store.reading import load_sweeps
 
 
 def claims(
@@ -39,12 +49,6 @@ def claims(
 
     Example: kdx claims tsai2019 --sweep tsai2019/table1-mini
     """
-    from kdx.cli.sweep_argument import load_named, plans_in_files
-    from kdx.report.papers.paper_file import load_paper, shipped
-    from kdx.report.papers.verdicts import answers
-    from kdx.store.database import open_database
-    from kdx.store.reading import load_sweeps
-
     named = sweep or []
     plans = plans_in_files(named, "claims")
     with open_database(db, write=False) as database, database.read():
@@ -54,8 +58,6 @@ def claims(
     found = [(one, answers(one.claims, sweeps)) for one in papers]
     verdicts = [setting for _, those in found for answer in those for setting in answer.settings]
     if json:
-        from kdx.report.render.json import claim_to_json
-
         out_json(
             {
                 "sweeps": [one.name for one in sweeps],
@@ -71,40 +73,28 @@ def claims(
             }
         )
     elif format is Format.CSV:
-        from kdx.report.render.csv import claims_to_csv
-
         out(claims_to_csv(found))
     elif format is Format.HTML:
+        # Jinja2 and the libraries of the page, which no other format needs.
         from kdx.report.render.html.page import claims_to_html
 
         out_parts(claims_to_html(found, _counts(verdicts)))
     else:
         if format is Format.LATEX:
-            from kdx.report.render.latex.writer import PREAMBLE
-
             out(PREAMBLE)
         for one, those in found:
             _write(f"{one.title or one.name}. {one.source}".rstrip(), those, format, in_database(db))
     say(_counts(verdicts))
 
 
-def _write(title: str, answers: "Sequence[Answer]", format: Format, options: str) -> None:
-    from kdx.report.render.listings.claims import claim, not_tested
-
+def _write(title: str, answers: Sequence[Answer], format: Format, options: str) -> None:
     listings = [listing for one in answers for listing in claim(one)] + [*not_tested(answers, options)]
     if format is Format.MARKDOWN:
-        from kdx.report.render.markdown import listing_to_markdown, plain
-
         out("\n".join((f"# {plain(title)}\n", *map(listing_to_markdown, listings))))
         return
     if format is Format.LATEX:
-        from kdx.report.render.latex.characters import tex
-        from kdx.report.render.latex.writer import listing_to_latex
-
         out("\n".join((f"\\section*{{{tex(title)}}}", *map(listing_to_latex, listings))))
         return
-    from kdx.report.render.text import TextListing
-    from kdx.sanitize import sanitize
 
     out(f"{sanitize(title)}\n")
     for one in listings:
@@ -112,9 +102,7 @@ def _write(title: str, answers: "Sequence[Answer]", format: Format, options: str
         out("")
 
 
-def _counts(settings: "Sequence[SettingVerdict]") -> str:
-    from kdx.report.papers.decisions import Verdict
-
+def _counts(settings: Sequence[SettingVerdict]) -> str:
     counts = {verdict: sum(one.verdict is verdict for one in settings) for verdict in Verdict}
     plural = {Verdict.HOLDS: "hold", Verdict.DOES_NOT_HOLD: "do not hold"}
     text = ", ".join(

@@ -8,6 +8,7 @@ Names are read from the database without SQLAlchemy, and without whatever takes 
 """
 
 import io
+import json
 import os
 import re
 import shlex
@@ -19,6 +20,11 @@ from typing import Any
 
 import typer
 
+from kdx.errors import KdxError
+from kdx.sanitize import spelled_out
+from kdx.store.backends import backend_of
+from kdx.store.query import query
+from kdx.store.records import RunState
 from kdx.words import table
 
 MOST = 200
@@ -85,8 +91,6 @@ def _quoted(word: str) -> str:
 
 def _offered(names: Iterable[object], incomplete: str) -> list[str]:
     """The names that begin so and are safe to offer, each once."""
-    from kdx.sanitize import spelled_out
-
     bash = os.environ.get(_ASKED) == _BASH
     found: dict[str, None] = {}
     for name in names:
@@ -101,10 +105,6 @@ def _offered(names: Iterable[object], incomplete: str) -> list[str]:
 
 def _read(context: typer.Context, statement: str, *values: Any) -> list[tuple[Any, ...]]:
     """The rows of a SELECT; none where there is no database, or it is not in order."""
-    from kdx.errors import KdxError
-    from kdx.store.backends import backend_of
-    from kdx.store.query import query
-
     address = context.params.get("db") or os.environ.get("KDX_DB") or _DATABASE
     try:
         if not backend_of(address).exists():
@@ -117,6 +117,7 @@ def _read(context: typer.Context, statement: str, *values: Any) -> list[tuple[An
 
 def grids(incomplete: str) -> list[str]:
     """Shipped grids, and YAML files."""
+    # As for corpora.
     from kdx.grid.shipped import names
 
     return _offered([*names(), *_files(incomplete)], incomplete)
@@ -152,8 +153,6 @@ def anything(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def tables(ctx: typer.Context, incomplete: str) -> list[str]:
     """Tables of the sweep that is named, or else of the one planned last."""
-    import json
-
     for name, grid in _sweep(ctx, "name, grid"):
         # A grid without tables has one of its own name.
         asked = json.loads(grid).get("tables") or [{"name": name}]
@@ -163,6 +162,7 @@ def tables(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def corpora(incomplete: str) -> list[str]:
     """Corpora that a grid can name: built-in ones, and those that are prepared."""
+    # Every command imports this module; what reads the corpora takes as long to load as the help of a command.
     from kdx.data.storage import data_home
     from kdx.tasks.corpora import BUILT_IN
 
@@ -238,8 +238,6 @@ def _cells(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def _choices(context: typer.Context) -> Iterator[str]:
-    import json
-
     for (key,) in _sweep(context, "id"):
         axes: dict[str, dict[str, None]] = {}
         labels = "SELECT DISTINCT labels FROM sweep_cell WHERE sweep_id = ? AND planned"
@@ -247,8 +245,6 @@ def _choices(context: typer.Context) -> Iterator[str]:
             for axis, word in json.loads(text).items():
                 axes.setdefault(axis, {})[word] = None
         yield from (f"{axis}={word}" for axis, words in axes.items() for word in words)
-        from kdx.store.records import RunState
-
         yield from (f"state={state}" for state in RunState)
         seeds = "SELECT DISTINCT seed FROM sweep_run WHERE sweep_id = ? AND planned ORDER BY seed LIMIT 20"
         yield from (f"seed={seed}" for (seed,) in _read(context, seeds, key))

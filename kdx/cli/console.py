@@ -53,6 +53,7 @@ def is_terminal() -> bool:
 
 def out_json(data: Any) -> None:
     """Writes a result as JSON; NaN and ±Inf, which JSON lacks, become null."""
+    # Every command imports this module; few write JSON.
     import orjson
 
     out(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode())
@@ -69,6 +70,7 @@ def error(fault: KdxError) -> None:
 
 
 def _drawn(data: Any) -> str:
+    # Few commands draw tables, and help and completion are quick without.
     from rich.console import Console
 
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160, soft_wrap=False)

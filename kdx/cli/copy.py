@@ -4,16 +4,19 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from kdx.cli.amounts import count_of
 from kdx.cli.console import out_json, say
 from kdx.cli.options import Files, Json
+from kdx.run_files.files import files_beside
 from kdx.shell import shell_word
-
-if TYPE_CHECKING:
-    from kdx.store.copying import Copied
+from kdx.store import copying
+from kdx.store.copying import Copied
 
 
 def copy(
@@ -31,9 +34,6 @@ def copy(
 
     Example: kdx db copy runs.db copies/runs.db
     """
-    from kdx.cli.wording import count_of
-    from kdx.store import copying
-
     with progress_bar("copying") as progress:
         copied = copying.copy(source, target, progress)
     rows = sum(copied.rows.values())
@@ -44,9 +44,7 @@ def copy(
     say(f"read it with: kdx report --db {shell_word(copied.target)}")
 
 
-def _files(copied: "Copied") -> str:
-    from kdx.run_files.files import files_beside
-
+def _files(copied: Copied) -> str:
     former, new = files_beside(copied.former_location), files_beside(copied.location)
     if former == new:
         return f"both keep the files of their runs in {new}, and only one of them may: name another folder with --files"
@@ -66,8 +64,6 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
     if not sys.stderr.isatty():
         yield lambda done, of: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:

@@ -3,18 +3,28 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import asdict
+from typing import Annotated, Any
 
+import rich.progress
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
 from kdx.cli.group import CommandGroup
 from kdx.cli.options import Json
+from kdx.data import prepare as preparing
+from kdx.data.examples import GeneratedExamples
+from kdx.data.prepared import corpus_folder, how_to_prepare, prepared_corpora
+from kdx.data.text import GeneratedText, KnownText, Progress, no_progress
+from kdx.errors import KdxError, did_you_mean, shortened
 from kdx.sanitize import sanitize_lines
-
-if TYPE_CHECKING:
-    from kdx.data.text import Progress
+from kdx.tasks.corpora import BUILT_IN, FAMILIES
+from kdx.tasks.data_kinds import text_kind
+from kdx.vocabulary import Split
 
 LONGEST_PATH = 1_000
 """Largest number of characters of a path that is shown."""
@@ -63,11 +73,6 @@ def prepare(
 
     Example: kdx data prepare multi30k --from multi30k.tar.xz
     """
-    from kdx.data import prepare as preparing
-    from kdx.data.prepared import corpus_folder
-    from kdx.data.text import KnownText
-    from kdx.tasks.corpora import BUILT_IN
-
     known = BUILT_IN.get(name)
     address = known.address if isinstance(known, KnownText) else None
     if source or address:
@@ -92,8 +97,6 @@ def list_(json: Json = False) -> None:
     if json:
         out_json(rows)
         return
-    from rich.table import Table
-    from rich.text import Text
 
     table = Table("corpus", "state", "text", "training lines", "licence", "where", box=None)
     for row in rows:
@@ -109,8 +112,6 @@ def list_(json: Json = False) -> None:
     out(table)
     missing = [row["name"] for row in rows if row["state"] == "not prepared"]
     if missing:
-        from kdx.data.prepared import how_to_prepare
-
         say(f"next: {how_to_prepare(missing[0])}")
 
 
@@ -128,10 +129,6 @@ def info(
 
     Example: kdx data info iwslt14
     """
-    from kdx.data.prepared import how_to_prepare
-    from kdx.errors import KdxError, did_you_mean, shortened
-    from kdx.tasks.corpora import FAMILIES
-
     rows = {row["name"]: row for row in _rows()}
     if name not in rows and name not in FAMILIES:
         hint = did_you_mean(name, (*rows, *FAMILIES))
@@ -147,9 +144,6 @@ def info(
 
 
 def _show(row: dict[str, Any]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
     facts = {
         "corpus": row["name"],
         "state": row["state"],
@@ -177,14 +171,6 @@ def _show(row: dict[str, Any]) -> None:
 
 
 def _rows() -> list[dict[str, Any]]:
-    from dataclasses import asdict
-
-    from kdx.data.examples import GeneratedExamples
-    from kdx.data.prepared import corpus_folder, prepared_corpora
-    from kdx.data.text import GeneratedText, KnownText
-    from kdx.tasks.corpora import BUILT_IN
-    from kdx.vocabulary import Split
-
     prepared = {about.name: about for about in prepared_corpora()}
     rows = []
     for name in {**BUILT_IN, **prepared}:
@@ -224,8 +210,6 @@ def _rows() -> list[dict[str, Any]]:
 
 
 def _direction(suffixes: tuple[str, ...]) -> str:
-    from kdx.tasks.data_kinds import text_kind
-
     if not suffixes:
         return "examples"
     kind = text_kind(suffixes)
@@ -233,25 +217,20 @@ def _direction(suffixes: tuple[str, ...]) -> str:
 
 
 @contextmanager
-def _progress() -> "Iterator[Progress]":
+def _progress() -> Iterator[Progress]:
     """Shows bars for long steps, on a terminal only."""
-    from kdx.data.text import no_progress
-
     if not sys.stderr.isatty():
         yield no_progress
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    bars = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(show_speed=True),
-        TimeRemainingColumn(),
+    bars = rich.progress.Progress(
+        rich.progress.TextColumn("{task.description}", markup=False),
+        rich.progress.BarColumn(),
+        rich.progress.TaskProgressColumn(show_speed=True),
+        rich.progress.TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
     )
-    tasks: dict[str, TaskID] = {}
+    tasks: dict[str, rich.progress.TaskID] = {}
 
     def update(step: str, done: int, total: int | None) -> None:
         if step not in tasks:

@@ -1,19 +1,23 @@
 """`kdx db`: checks, copies and upgrades the results database."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from kdx.cli import copy, merge, migrate_cells
+from kdx.cli.amounts import size
 from kdx.cli.console import out, out_json, say
 from kdx.cli.group import CommandGroup
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
 from kdx.sanitize import sanitize_lines
 from kdx.shell import shell_word
-
-if TYPE_CHECKING:
-    from kdx.store.check import Checked
+from kdx.store.backend import DamagedDatabaseError
+from kdx.store.backends import backend_of
+from kdx.store.check import Checked
+from kdx.store.check import check as check_database
+from kdx.store.database import open_database
+from kdx.store.version import REVISION
 
 FOUND = 5
 """Exit code of a check that found a fault."""
@@ -35,12 +39,8 @@ def check(db: Db = DATABASE, files_in: Files = None, json: Json = False) -> None
 
     Example: kdx db check
     """
-    from kdx.store.backends import backend_of
-
     checked = look_through(db)
     if json:
-        from kdx.store.version import REVISION
-
         out_json({"database": db, "schema": REVISION, "faults": checked.faults, "rows": dict(checked.rows)})
     else:
         for fault in checked.faults:
@@ -68,9 +68,6 @@ def backup(
     Example: kdx db backup ~/copies/runs-monday.db
     """
 
-    from kdx.cli.wording import size
-    from kdx.store.database import open_database
-
     file = file.expanduser()
     with open_database(db, write=False) as database:
         database.back_up(file)
@@ -86,9 +83,6 @@ def upgrade(db: Db = DATABASE, files_in: Files = None) -> None:
 
     Example: kdx db upgrade
     """
-    from kdx.store.database import open_database
-    from kdx.store.version import REVISION
-
     with open_database(db, write=True) as database:
         before, copy = database.upgraded_from, database.backup
     if before is None:
@@ -106,13 +100,8 @@ app.command("merge")(merge.merge)
 app.command("migrate-cells")(migrate_cells.migrate_cells)
 
 
-def look_through(db: str) -> "Checked":
+def look_through(db: str) -> Checked:
     """Checks a database, even one that is too damaged to open."""
-    from kdx.store.backend import DamagedDatabaseError
-    from kdx.store.check import Checked
-    from kdx.store.check import check as check_database
-    from kdx.store.database import open_database
-
     try:
         with open_database(db, write=False) as database:
             return check_database(database)

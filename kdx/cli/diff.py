@@ -2,21 +2,36 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out_json, out_lines
 from kdx.cli.options import DATABASE, Db, Files, Json
+from kdx.errors import KdxError
+from kdx.grid.cell_selector import word
+from kdx.grid.difference import Contents, Difference, difference
+from kdx.grid.load import load_grid
+from kdx.report.diff import (
+    Change,
+    CurveDifference,
+    ScorePair,
+    cell_pairs,
+    condition_changes,
+    curve_differences,
+    run_pair,
+    seed_pairs,
+    setting_changes,
+)
+from kdx.report.render.rows import to_text
+from kdx.report.selection.best_seed import standing_runs
 from kdx.sanitize import sanitize
 from kdx.seed_sources import seed_word
-
-if TYPE_CHECKING:
-    from kdx.grid.difference import Contents, Difference
-    from kdx.report.diff import Change, CurveDifference, ScorePair
-    from kdx.store.database import Database
-    from kdx.store.find import Found
+from kdx.store.database import Database, open_database
+from kdx.store.details import cell_details, run_details, sweep_details
+from kdx.store.find import CellFound, Found, RunFound, SweepFound, find
+from kdx.store.reading import contents, curves_of, origins_of
 
 _LONGEST = 40
 """Letters of a value that are shown."""
@@ -51,8 +66,6 @@ def diff(
     if _is_grid(before) and _is_grid(after):
         told = _of_plans(_contents_of_grid(before), _contents_of_grid(after))
     else:
-        from kdx.store.database import open_database
-
         with open_database(db, write=False) as database, database.read():
             told = _of_recorded(database, before, after)
     if json:
@@ -67,11 +80,11 @@ class _Told:
     def __init__(
         self,
         kind: str,
-        settings: "Sequence[Change]" = (),
-        conditions: "Sequence[Change]" = (),
-        scores: "Sequence[ScorePair]" = (),
-        curves: "Mapping[str, Sequence[CurveDifference]] | None" = None,
-        plans: "Difference | None" = None,
+        settings: Sequence[Change] = (),
+        conditions: Sequence[Change] = (),
+        scores: Sequence[ScorePair] = (),
+        curves: Mapping[str, Sequence[CurveDifference]] | None = None,
+        plans: Difference | None = None,
     ) -> None:
         self.kind, self.settings, self.conditions, self.scores = kind, settings, conditions, scores
         self.curves = curves
@@ -167,10 +180,7 @@ class _Told:
                 )
 
 
-def _of_recorded(database: "Database", before: str, after: str) -> _Told:
-    from kdx.errors import KdxError
-    from kdx.store.find import SweepFound, find
-
+def _of_recorded(database: Database, before: str, after: str) -> _Told:
     words = (before, after)
     if any(map(_is_grid, words)):
         return _of_plans(
@@ -186,21 +196,8 @@ def _of_recorded(database: "Database", before: str, after: str) -> _Told:
     return _of_sweeps(database, left, right) if isinstance(left, SweepFound) else _of_two(database, left, right)
 
 
-def _of_two(database: "Database", left: "Found", right: "Found") -> _Told:
+def _of_two(database: Database, left: Found, right: Found) -> _Told:
     """Two runs, or two cells by the runs that stand for their seeds."""
-    from kdx.report.diff import (
-        Change,
-        condition_changes,
-        curve_differences,
-        run_pair,
-        seed_pairs,
-        setting_changes,
-    )
-    from kdx.report.selection.best_seed import standing_runs
-    from kdx.store.details import cell_details, run_details
-    from kdx.store.find import CellFound, RunFound
-    from kdx.store.reading import curves_of, origins_of
-
     if isinstance(left, RunFound) and isinstance(right, RunFound):
         kind = "run"
         records = [run_details(database, one.id) for one in (left, right)]
@@ -231,11 +228,7 @@ def _of_two(database: "Database", left: "Found", right: "Found") -> _Told:
     )
 
 
-def _of_sweeps(database: "Database", left: Any, right: Any) -> _Told:
-    from kdx.report.diff import cell_pairs, condition_changes
-    from kdx.store.details import sweep_details
-    from kdx.store.reading import origins_of
-
+def _of_sweeps(database: Database, left: Any, right: Any) -> _Told:
     plans = [_contents(database, one, one.name) for one in (left, right)]
     sides = [sweep_details(database, one.id) for one in (left, right)]
     runs = [[run.id for cell in side.cells for run in cell.runs] for side in sides]
@@ -245,20 +238,13 @@ def _of_sweeps(database: "Database", left: Any, right: Any) -> _Told:
     return _Told("sweep", told.settings, conditions, cell_pairs(*sides), None, told.plans)
 
 
-def _of_plans(before: "Contents", after: "Contents") -> _Told:
-    from kdx.grid.difference import difference
-    from kdx.report.diff import Change
-
+def _of_plans(before: Contents, after: Contents) -> _Told:
     found = difference(before, after)
     settings = [Change(one.field, list(one.gone) or None, list(one.new) or None) for one in found.changes]
     return _Told("grid", settings, plans=found)
 
 
-def _contents(database: "Database", found: "Found", word: str) -> "Contents":
-    from kdx.errors import KdxError
-    from kdx.store.find import SweepFound
-    from kdx.store.reading import contents
-
+def _contents(database: Database, found: Found, word: str) -> Contents:
     if not isinstance(found, SweepFound):
         raise KdxError(f"`{word}` is a {_kind(found)}, and a grid is compared with a sweep", allowed="a sweep's name")
     known = contents(database, found.name)
@@ -266,10 +252,7 @@ def _contents(database: "Database", found: "Found", word: str) -> "Contents":
     return known
 
 
-def _contents_of_grid(grid: str) -> "Contents":
-    from kdx.grid.difference import Contents
-    from kdx.grid.load import load_grid
-
+def _contents_of_grid(grid: str) -> Contents:
     return Contents.of(load_grid(grid))
 
 
@@ -277,11 +260,11 @@ def _is_grid(word: str) -> bool:
     return word.endswith((".yaml", ".yml"))
 
 
-def _kind(found: "Found") -> str:
+def _kind(found: Found) -> str:
     return type(found).__name__.removesuffix("Found").lower()
 
 
-def _section(name: str, changes: "Sequence[Change]", heads: tuple[str, str]) -> Iterator[str]:
+def _section(name: str, changes: Sequence[Change], heads: tuple[str, str]) -> Iterator[str]:
     yield ""
     if not changes:
         yield f"{name}: the same"
@@ -291,14 +274,10 @@ def _section(name: str, changes: "Sequence[Change]", heads: tuple[str, str]) -> 
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-    from kdx.report.render.rows import to_text
-
     yield from (f"  {line}" for line in to_text(head, list(rows)))
 
 
 def _word(value: Any) -> str:
-    from kdx.grid.cell_selector import word
-
     text = "–" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else word("", value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
@@ -307,7 +286,7 @@ def _mean(scores: Sequence[float]) -> float | None:
     return float(f"{sum(scores) / len(scores):.4g}") if scores else None
 
 
-def _less(one: "ScorePair") -> float | None:
+def _less(one: ScorePair) -> float | None:
     if not one.before or not one.after:
         return None
     difference = sum(one.after) / len(one.after) - sum(one.before) / len(one.before)

@@ -1,23 +1,38 @@
 """`kdx doctor`: checks and repairs the database, the runs and their files."""
 
+import platform
+import shutil
+from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
+from kdx.cli.amounts import size
 from kdx.cli.console import out, out_json, say
 from kdx.cli.db import FOUND, look_through
+from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
+from kdx.run_files import files as run_files
+from kdx.run_files import moves
+from kdx.run_files.files import Kind, RunFile, damaged, files_beside, folder_of, listing
+from kdx.run_files.folder_ownership import settled_here, stranger
+from kdx.run_files.repair import Finding, Repair, diagnose
 from kdx.sanitize import sanitize_lines
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kdx.run_files.files import RunFile
-    from kdx.run_files.repair import Finding
-    from kdx.store.backend import Software
-    from kdx.store.check import Checked
-    from kdx.store.records import Inventory
+from kdx.store import leases, reading
+from kdx.store.backend import Software
+from kdx.store.backends import backend_of
+from kdx.store.check import Checked
+from kdx.store.database import open_database
+from kdx.store.filesystem import filesystem
+from kdx.store.reading import inventory
+from kdx.store.records import Inventory
+from kdx.store.version import REVISION
+from kdx.sweep.decide import why_lost
+from kdx.sweep.lease_holder import Liveness, liveness
+from kdx.version import VERSION
 
 LIBRARIES = ("torch", "pytorch-lightning", "numpy", "sqlalchemy", "optuna")
 LEAST_FREE = 100_000_000  # bytes; or three of the largest checkpoints if they are larger
@@ -38,18 +53,6 @@ def doctor(
 
     Example: kdx doctor --fix
     """
-    from kdx.cli.opening import open_to_write
-    from kdx.run_files import moves
-    from kdx.run_files.files import damaged, files_beside, listing
-    from kdx.run_files.folder_ownership import settled_here, stranger
-    from kdx.run_files.repair import Finding, Repair, diagnose
-    from kdx.store.backends import backend_of
-    from kdx.store.database import open_database
-    from kdx.store.reading import inventory
-    from kdx.store.records import Inventory
-    from kdx.sweep.decide import why_lost
-    from kdx.sweep.lease_holder import liveness
-
     checked = look_through(db)
     backend = backend_of(db)
     files = files_beside(backend.location)
@@ -95,15 +98,8 @@ def doctor(
         raise typer.Exit(FOUND)
 
 
-def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
+def _mend(db: str, found: list[Finding]) -> set[Finding]:
     """Makes every repair that is still needed, and returns the repaired findings."""
-    from kdx.cli.opening import open_to_write
-    from kdx.run_files import files as run_files
-    from kdx.run_files.repair import Repair, diagnose
-    from kdx.store import leases, reading
-    from kdx.sweep.decide import why_lost
-    from kdx.sweep.lease_holder import Liveness, liveness
-
     mended = set()
     with open_to_write(db) as database:
         for one in found:
@@ -136,19 +132,14 @@ def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
     return mended
 
 
-def _journal(db: str, checked: "Checked") -> "list[Finding]":
-    from kdx.run_files.repair import Finding, Repair
-
+def _journal(db: str, checked: Checked) -> list[Finding]:
     if checked.mode is None:
         return []
     problem = f"another program put it into {checked.mode.upper()} mode, which kdx does not use"
     return [Finding(db, problem, Repair.NO_WAL)]
 
 
-def _disk(files: "Path", listed: "tuple[RunFile, ...]") -> "list[Finding]":
-    from kdx.cli.wording import size
-    from kdx.run_files.repair import Finding
-
+def _disk(files: Path, listed: tuple[RunFile, ...]) -> list[Finding]:
     free, _ = _free(files)
     needed = max(LEAST_FREE, 3 * max((file.size for file in listed), default=0))
     if free >= needed:
@@ -157,32 +148,20 @@ def _disk(files: "Path", listed: "tuple[RunFile, ...]") -> "list[Finding]":
     return [Finding(str(files), problem, hint="free some space, with kdx gc for one")]
 
 
-def _free(files: "Path") -> tuple[int, str | None]:
+def _free(files: Path) -> tuple[int, str | None]:
     """Free bytes on the disk of the folder, and the kind of its file system."""
-    import shutil
-
-    from kdx.store.filesystem import filesystem
-
     folder = next(one for one in (files.absolute(), *files.absolute().parents) if one.is_dir())
     return shutil.disk_usage(folder).free, filesystem(folder)
 
 
 def _facts(
     db: str,
-    software: "Software",
-    checked: "Checked",
-    runs: "Inventory",
-    files: "Path",
-    listed: "tuple[RunFile, ...]",
+    software: Software,
+    checked: Checked,
+    runs: Inventory,
+    files: Path,
+    listed: tuple[RunFile, ...],
 ) -> dict[str, Any]:
-    import platform
-    from collections import Counter
-    from importlib.metadata import version
-
-    from kdx.run_files.files import Kind, folder_of
-    from kdx.store.version import REVISION
-    from kdx.version import VERSION
-
     free, kind = _free(files)
     known = {folder_of(run) for run in runs.runs}
     return {
@@ -212,9 +191,7 @@ def _facts(
     }
 
 
-def _text(facts: dict[str, Any], software: "Software") -> str:
-    from kdx.cli.wording import size
-
+def _text(facts: dict[str, Any], software: Software) -> str:
     versions, database = facts["versions"], facts["database"]
     files, disk = facts["files"], facts["disk"]
     states = ", ".join(f"{count} {state}" for state, count in database["runs"].items()) or "none"
@@ -236,14 +213,14 @@ def _text(facts: dict[str, Any], software: "Software") -> str:
     return "\n".join(f"{name:9} {sanitize_lines(text)}" for name, text in texts.items())
 
 
-def _line(one: "Finding", mended: bool) -> str:
+def _line(one: Finding, mended: bool) -> str:
     if mended:
         return f"mended: {sanitize_lines(one.place)}: {sanitize_lines(one.problem)}"
     remedy = f"--fix: {one.repair}" if one.repair else one.hint
     return f"wrong: {sanitize_lines(one.place)}: {sanitize_lines(one.problem)}" + (f"\n  {remedy}" if remedy else "")
 
 
-def _plain(one: "Finding", mended: bool) -> dict[str, Any]:
+def _plain(one: Finding, mended: bool) -> dict[str, Any]:
     return {
         "place": one.place,
         "problem": one.problem,
@@ -253,9 +230,7 @@ def _plain(one: "Finding", mended: bool) -> dict[str, Any]:
     }
 
 
-def _closing(found: "list[Finding]", mended: "set[Finding]", db: str) -> str:
-    from kdx.run_files.repair import Repair
-
+def _closing(found: list[Finding], mended: set[Finding], db: str) -> str:
     if not found:
         return "nothing is wrong"
     counts = f"{len(found)} found"

@@ -1,19 +1,29 @@
 """`kdx evaluate`: read trained runs again, as their grid's `evaluations:` ask."""
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import replace
+from typing import Annotated
 
 import typer
 
 from kdx.cli import completion
+from kdx.cli.amounts import count_of
 from kdx.cli.console import say
+from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Db, Files, Parts, at_a_time_options, with_options
+from kdx.cli.own_code import announce
+from kdx.cli.running import run_plan
+from kdx.cli.sweep_argument import load_named, plan_in_file
+from kdx.data.plan_corpora import prepare_data
+from kdx.errors import KdxError
+from kdx.grid.plan import Plan
 from kdx.machine import AtATime
-
-if TYPE_CHECKING:
-    from kdx.grid.plan import Plan
-    from kdx.store.database import Database
-    from kdx.store.records import SweepRecord
+from kdx.run_options import RunOptions
+from kdx.store import evaluations
+from kdx.store.database import Database
+from kdx.store.plan_from_records import plan_of
+from kdx.store.records import SweepRecord
+from kdx.sweep.stale import changed_evaluations
 
 
 @with_options(at_a_time=at_a_time_options)
@@ -40,18 +50,6 @@ def evaluate(
 
     Example: kdx evaluate quickstart
     """
-    from dataclasses import replace
-
-    from kdx.cli.opening import open_to_write
-    from kdx.cli.own_code import announce
-    from kdx.cli.running import run_plan
-    from kdx.cli.sweep_argument import load_named, plan_in_file
-    from kdx.data.plan_corpora import prepare_data
-    from kdx.errors import KdxError
-    from kdx.run_options import RunOptions
-    from kdx.store import evaluations
-    from kdx.store.plan_from_records import plan_of
-
     wanted = plan_in_file(sweep, "evaluate")
     with open_to_write(db) as database:
         record = load_named(database, sweep, wanted, db)
@@ -76,12 +74,8 @@ def evaluate(
         raise typer.Exit(run_plan(plan, database, db, at_a_time, RunOptions(), trains=False, parts=parts))
 
 
-def _say_stale(database: "Database", plan: "Plan", sweep: "SweepRecord") -> None:
+def _say_stale(database: Database, plan: Plan, sweep: SweepRecord) -> None:
     """Which of the evaluations that are there were made with other code; they stay as they are."""
-    from kdx.cli.wording import count_of
-    from kdx.store import evaluations
-    from kdx.sweep.stale import changed_evaluations
-
     specs = {cell.id: cell.spec for cell in plan.cells}
     runs = [run for run in sweep.runs if run.cell_id in specs and run.invalidated is None]
     made = evaluations.modules(database, [run.id for run in runs])

@@ -3,16 +3,15 @@
 import shutil
 import textwrap
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import Json
-
-if TYPE_CHECKING:
-    from kdx.grid.explain import ExplainedKey, ExplainedWord
+from kdx.grid.explain import ExplainedKey, ExplainedWord, key_list
+from kdx.grid.explain import explain as explained
 
 WIDEST = 120
 NARROWEST = 40
@@ -33,9 +32,6 @@ def explain(
 
     Example: kdx explain rbf
     """
-    from kdx.grid.explain import ExplainedKey, key_list
-    from kdx.grid.explain import explain as explained
-
     if name is None:
         listed = key_list()
         if json:
@@ -72,7 +68,7 @@ def _listed(listed: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
         yield from _wrapped(", ".join(key.removeprefix(f"{name}.") for key in keys), f"{heads[name]:{wide}}")
 
 
-def _key(one: "ExplainedKey") -> Iterator[str]:
+def _key(one: ExplainedKey) -> Iterator[str]:
     yield f"{one.key} (key)"
     yield from _wrapped(one.description, "  ")
     yield from _facts({"of": ", ".join(one.of), "allowed": one.allowed, "default": one.default})
@@ -80,7 +76,7 @@ def _key(one: "ExplainedKey") -> Iterator[str]:
     yield from _lines("example", one.example)
 
 
-def _word(one: "ExplainedWord") -> Iterator[str]:
+def _word(one: ExplainedWord) -> Iterator[str]:
     yield from _wrapped(f"{one.word} ({', '.join(one.keys)})", "", "  ")
     yield from _wrapped(one.title, "  ")
     yield from _facts({"formula": one.formula, "source": one.source, "uses": ", ".join(one.takes)})

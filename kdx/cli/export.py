@@ -3,18 +3,30 @@
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from kdx.cli import completion
+from kdx.cli.amounts import count_of
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Files, Json
-
-if TYPE_CHECKING:
-    from kdx.store.database import Database
-    from kdx.store.records import RunRecord, SweepRecord
-    from kdx.store.rows import Rows
+from kdx.cli.sweep_argument import load_named, plan_in_file
+from kdx.errors import KdxError
+from kdx.own_parts.layout import laid_out
+from kdx.report.folder import encoded, refuse_existing, write_folder
+from kdx.report.render.rows import to_csv, to_json
+from kdx.report.selection.best_seed import selected_runs
+from kdx.run_files.files import content, files_beside, final_weights
+from kdx.run_files.folder_ownership import refuse_stranger
+from kdx.run_files.moves import refuse_unfinished
+from kdx.sanitize import spelled_out
+from kdx.store.database import Database, open_database
+from kdx.store.parts import load_parts
+from kdx.store.query import query_within
+from kdx.store.reading import outputs_of
+from kdx.store.records import RunRecord, SweepRecord
+from kdx.store.rows import Rows
 
 TEXTS = "test/translations"
 
@@ -71,17 +83,6 @@ def export(
 
     Example: kdx export quickstart --to quickstart-results --weights
     """
-    from kdx.cli.sweep_argument import load_named, plan_in_file
-    from kdx.cli.wording import count_of
-    from kdx.errors import KdxError
-    from kdx.report.folder import encoded, refuse_existing, write_folder
-    from kdx.report.render.rows import to_csv, to_json
-    from kdx.report.selection.best_seed import selected_runs
-    from kdx.run_files.folder_ownership import refuse_stranger
-    from kdx.run_files.moves import refuse_unfinished
-    from kdx.store.database import open_database
-    from kdx.store.reading import outputs_of
-
     if parts is not None:
         if to is not None:
             raise KdxError("--to and --parts exclude each other", hint="write them one after the other")
@@ -118,13 +119,6 @@ def export(
 
 
 def _write_parts(db: str, sweep: str | None, folder: Path, json: bool) -> None:
-    from kdx.cli.sweep_argument import load_named, plan_in_file
-    from kdx.errors import KdxError
-    from kdx.own_parts.layout import laid_out
-    from kdx.report.folder import refuse_existing, write_folder
-    from kdx.store.database import open_database
-    from kdx.store.parts import load_parts
-
     refuse_existing(folder)
     with open_database(db, write=False) as database:
         record = load_named(database, sweep, plan_in_file(sweep, "export"), db)
@@ -145,10 +139,8 @@ def _write_parts(db: str, sweep: str | None, folder: Path, json: bool) -> None:
     say(f"exported the sources of {words}; nothing of them was run")
 
 
-def _cells(sweep: "SweepRecord", asked: list[str]) -> list[str]:
+def _cells(sweep: SweepRecord, asked: list[str]) -> list[str]:
     """Ids of the cells that begin with the given digits; of all cells if none are given."""
-    from kdx.errors import KdxError
-
     known = list(dict.fromkeys(one.id for one in sweep.cells))
     for start in asked:
         if not any(one.startswith(start) for one in known):
@@ -156,15 +148,13 @@ def _cells(sweep: "SweepRecord", asked: list[str]) -> list[str]:
     return [one for one in known if not asked or one.startswith(tuple(asked))]
 
 
-def _tables(database: "Database", sweep: str, asked: list[str]) -> "dict[str, Rows]":
+def _tables(database: Database, sweep: str, asked: list[str]) -> dict[str, Rows]:
     """View → its rows of the cells that begin with the given digits; of all cells if none are given."""
-    from kdx.store.query import query_within
-
     starts = {f"start{number}": start for number, start in enumerate(asked)}
     begins = " OR ".join(f"substr(cell_id, 1, {len(start)}) = :{name}" for name, start in starts.items())
     of_cells = f"sweep = :sweep AND ({begins})" if begins else "sweep = :sweep"
 
-    def ask(statement: str) -> "Rows":
+    def ask(statement: str) -> Rows:
         return query_within(database, statement, {"sweep": sweep, **starts})
 
     return {
@@ -177,10 +167,7 @@ def _tables(database: "Database", sweep: str, asked: list[str]) -> "dict[str, Ro
     }
 
 
-def _weights(database: "Database", runs: "list[RunRecord]") -> "Iterator[tuple[str, Iterator[bytes]]]":
-    from kdx.errors import KdxError
-    from kdx.run_files.files import content, files_beside, final_weights
-
+def _weights(database: Database, runs: list[RunRecord]) -> Iterator[tuple[str, Iterator[bytes]]]:
     files = files_beside(database.location)
     found = {run.id: final_weights(files, run) for run in runs}
     if missing := [str(run) for run, file in found.items() if file is None]:
@@ -192,11 +179,7 @@ def _weights(database: "Database", runs: "list[RunRecord]") -> "Iterator[tuple[s
     return ((f"weights/run-{run}.ckpt", content(files, file)) for run, file in found.items() if file)
 
 
-def _outputs(db: str, sweep: str, texts: dict[int, list[str]]) -> "Iterator[tuple[str, Iterator[bytes]]]":
-    from kdx.errors import KdxError
-    from kdx.report.folder import encoded
-    from kdx.sanitize import spelled_out
-
+def _outputs(db: str, sweep: str, texts: dict[int, list[str]]) -> Iterator[tuple[str, Iterator[bytes]]]:
     if not texts:
         raise KdxError(f"no selected run of `{sweep}` has {TEXTS}", place=db, hint="leave --outputs out")
     # Each text is one line, whatever it contains.

@@ -1,20 +1,24 @@
 """`kdx gc`: lists and removes files of runs that are no longer needed."""
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 import typer
 
+from kdx.cli.amounts import size
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
-from kdx.run_files.retention import Retention
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from kdx.run_files.files import RunFile
-    from kdx.run_files.retention import RetentionRule
-    from kdx.slurm.submission import Submission
-    from kdx.store.database import Database
+from kdx.cli.slurm_jobs import submitted
+from kdx.report.selection.best_seed import selected_runs
+from kdx.run_files import moves
+from kdx.run_files.files import RunFile, files_beside, listing, remove
+from kdx.run_files.folder_ownership import refuse_stranger
+from kdx.run_files.retention import Retention, RetentionRule, removable, rules_of
+from kdx.slurm.submission import Submission, files_of, remove_empty
+from kdx.store.database import Database, open_database
+from kdx.store.reading import inventory, load_sweep, names, sweeps
+from kdx.store.records import OVER
+from kdx.store.search_progress import progress
 
 
 def gc(
@@ -45,13 +49,6 @@ def gc(
 
     Example: kdx gc --keep selected --apply
     """
-    from kdx.run_files import moves
-    from kdx.run_files.files import files_beside, remove
-    from kdx.run_files.folder_ownership import refuse_stranger
-    from kdx.run_files.retention import RetentionRule, rules_of
-    from kdx.slurm.submission import remove_empty
-    from kdx.store.database import open_database
-
     rules = rules_of(keep, unplanned=unplanned, unknown=unknown)
     with open_database(db, write=apply) as database:
         refuse_stranger(database)
@@ -90,25 +87,15 @@ def gc(
     say(_closing([file for rule in rules for file in found[rule]], apply, keep, unplanned, unknown, db))
 
 
-def _found(database: "Database", over: "Sequence[Submission]") -> "dict[RetentionRule, list[RunFile]]":
-    from kdx.run_files.files import files_beside, listing
-    from kdx.run_files.retention import RetentionRule, removable
-    from kdx.slurm.submission import files_of
-    from kdx.store.reading import inventory
-
+def _found(database: Database, over: Sequence[Submission]) -> dict[RetentionRule, list[RunFile]]:
     files = files_beside(database.location)
     found = removable(inventory(database), _selected(database), listing(files))
     found[RetentionRule.SUBMISSIONS] = [file for one in over for file in files_of(files, one)]
     return found
 
 
-def _over(database: "Database") -> "Iterator[Submission]":
+def _over(database: Database) -> Iterator[Submission]:
     """Submissions whose jobs have left Slurm's queue, of sweeps with nothing left to do, or that were removed."""
-    from kdx.cli.slurm_jobs import submitted
-    from kdx.store.reading import sweeps
-    from kdx.store.records import OVER
-    from kdx.store.search_progress import progress
-
     submissions = submitted(database)
     if not submissions:
         return
@@ -120,25 +107,19 @@ def _over(database: "Database") -> "Iterator[Submission]":
             yield from (one.submission for one in its if one.queued is not None and not one.queued)
 
 
-def _selected(database: "Database") -> frozenset[int]:
+def _selected(database: Database) -> frozenset[int]:
     """Ids of the runs whose scores are in the tables of some sweep."""
-    from kdx.report.selection.best_seed import selected_runs
-    from kdx.store.reading import load_sweep, names
-
     # Sweeps are loaded one at a time, so that they are never all in memory.
     records = (load_sweep(database, sweep_id) for sweep_id in names(database).values())
     return frozenset(run.id for sweep in records for run in selected_runs(sweep).values())
 
 
-def _bytes(listed: "list[RunFile]") -> int:
+def _bytes(listed: list[RunFile]) -> int:
     return sum(file.size for file in listed)
 
 
-def _text(found: "dict[RetentionRule, list[RunFile]]", rules: "frozenset[RetentionRule]", apply: bool, db: str) -> str:
+def _text(found: dict[RetentionRule, list[RunFile]], rules: frozenset[RetentionRule], apply: bool, db: str) -> str:
     """A line for each rule: files, bytes, and the command that removes them or that they are removed."""
-    from kdx.cli.wording import size
-    from kdx.run_files.retention import RetentionRule
-
     command = {
         RetentionRule.NOT_SELECTED: " --keep selected",
         RetentionRule.SELECTED: " --keep none",
@@ -153,9 +134,7 @@ def _text(found: "dict[RetentionRule, list[RunFile]]", rules: "frozenset[Retenti
     return "\n".join([header, *lines])
 
 
-def _closing(listed: "list[RunFile]", apply: bool, keep: Retention, unplanned: bool, unknown: bool, db: str) -> str:
-    from kdx.cli.wording import size
-
+def _closing(listed: list[RunFile], apply: bool, keep: Retention, unplanned: bool, unknown: bool, db: str) -> str:
     counts = f"{len(listed)} file{'' if len(listed) == 1 else 's'}, {size(_bytes(listed))}"
     if apply:
         return f"removed {counts}"

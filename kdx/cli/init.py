@@ -1,11 +1,16 @@
 """`kdx init`: copies the shipped experiments into a folder, to change and run them."""
 
+import shutil
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, say
+from kdx.errors import KdxError, did_you_mean, of_the_machine
+from kdx.files import filling, give_name, is_free
+from kdx.grid import shipped
 from kdx.shell import kdx_command
 
 FIRST = "quickstart"
@@ -23,13 +28,6 @@ def init(
 
     Example: kdx init my-experiments --grid quickstart
     """
-    import shutil
-    from pathlib import Path
-
-    from kdx.errors import KdxError, did_you_mean, of_the_machine
-    from kdx.files import filling, give_name, is_free
-    from kdx.grid import shipped
-
     known = shipped.names()
     for name in grids or ():
         if name not in known:

@@ -6,7 +6,13 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out_json, say
+from kdx.cli.named_runs import is_number, runs_of
+from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
+from kdx.errors import KdxError
+from kdx.store import invalidations
+from kdx.store.records import FINAL
+from kdx.store.schema import LINE
 
 
 def invalidate(
@@ -34,13 +40,6 @@ def invalidate(
 
     Example: kdx invalidate 7 --undo
     """
-    from kdx.cli.named_runs import is_number, runs_of
-    from kdx.cli.opening import open_to_write
-    from kdx.errors import KdxError
-    from kdx.store import invalidations
-    from kdx.store.records import FINAL
-    from kdx.store.schema import LINE
-
     for word in runs:
         if not is_number(word):
             hint = "kdx status SWEEP lists the runs of a sweep"

@@ -4,23 +4,26 @@ import codecs
 import os
 import time
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out_parts, say
 from kdx.cli.options import DATABASE, Db, Files, in_database
+from kdx.cli.slurm_jobs import log_of_job
+from kdx.errors import KdxError, StorageError
+from kdx.files import open_file
+from kdx.run_files.files import files_beside, log_of
+from kdx.run_files.folder_ownership import refuse_stranger
+from kdx.run_files.moves import refuse_unfinished
 from kdx.sanitize import spelled_out
 from kdx.shell import shell_word
-
-if TYPE_CHECKING:
-    from io import BufferedReader
-
-    from kdx.errors import KdxError
-    from kdx.store.database import Database
-    from kdx.store.records import RunRecord
+from kdx.store.database import Database, open_database
+from kdx.store.find import the_run
+from kdx.store.records import OVER, RunRecord, RunState
 
 LOOK_AGAIN = 0.5
 """Seconds between two looks at the file, and at the state of the run."""
@@ -51,13 +54,6 @@ def logs(
 
     Example: kdx logs -f 7
     """
-    from kdx.errors import KdxError
-    from kdx.run_files.files import files_beside, log_of
-    from kdx.run_files.folder_ownership import refuse_stranger
-    from kdx.run_files.moves import refuse_unfinished
-    from kdx.store.database import open_database
-    from kdx.store.find import the_run
-
     if (run is None) == (job is None):
         raise KdxError("whose log?", allowed="the number of a run, or --job with a job of Slurm")
     if job is not None:
@@ -83,10 +79,6 @@ def logs(
 
 
 def _write_log_of_job(job: str, db: str, *, follow: bool) -> None:
-    from kdx.cli.slurm_jobs import log_of_job
-    from kdx.errors import KdxError
-    from kdx.store.database import open_database
-
     if follow:
         raise KdxError("--follow is for runs", hint=f"kdx logs --job {shell_word(job)}, or tail -f")
     with open_database(db, write=False) as database:
@@ -122,9 +114,6 @@ class Log:
         Raises:
             StorageError: it cannot be read.
         """
-        from kdx.errors import StorageError
-        from kdx.files import open_file
-
         try:
             if self._file is None or (self._ended() and self._replaced()):
                 self.close()
@@ -156,11 +145,8 @@ def _decoder() -> codecs.IncrementalDecoder:
     return codecs.getincrementaldecoder("utf-8")(errors="backslashreplace")
 
 
-def _followed(database: "Database", record: "RunRecord", path: Path, db: str) -> Iterator[str]:
+def _followed(database: Database, record: RunRecord, path: Path, db: str) -> Iterator[str]:
     """The log as it grows; ends once the run is over."""
-    from kdx.store.find import the_run
-    from kdx.store.records import OVER, RunState
-
     log, said = Log(path), None
     while True:
         record = the_run(database, str(record.id))  # before the log is read, so that nothing is written after that
@@ -177,10 +163,7 @@ def _followed(database: "Database", record: "RunRecord", path: Path, db: str) ->
         time.sleep(LOOK_AGAIN)
 
 
-def _no_log(record: "RunRecord", path: Path, db: str) -> "KdxError":
-    from kdx.errors import KdxError
-    from kdx.store.records import RunState
-
+def _no_log(record: RunRecord, path: Path, db: str) -> KdxError:
     if record.state is RunState.PENDING:
         problem, hint = "has not begun, so it has no log", f"kdx logs -f {record.id}{in_database(db)} waits for it"
     elif record.state is RunState.RUNNING:

@@ -2,19 +2,23 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from kdx.cli.amounts import count_of, size
 from kdx.cli.console import out, out_json, say
+from kdx.cli.copy import progress_bar
 from kdx.cli.options import Files, Json
+from kdx.errors import KdxError
+from kdx.run_files.folder_ownership import refuse_stranger
+from kdx.run_files.merged import Brought, bring
 from kdx.sanitize import sanitize_lines
 from kdx.shell import shell_word
-
-if TYPE_CHECKING:
-    from kdx.run_files.merged import Brought
-    from kdx.store.merge_union import Conflict
-    from kdx.store.merging import Merged
+from kdx.store import merging
+from kdx.store.database import open_database
+from kdx.store.merge_union import Conflict
+from kdx.store.merging import Merged
 
 FOUND = 5
 """Exit code of a merge that met a conflict."""
@@ -57,10 +61,6 @@ def merge(
 
     Example: kdx db merge cluster-a.db cluster-b.db all.db --dry-run
     """
-    from kdx.cli.copy import progress_bar
-    from kdx.errors import KdxError
-    from kdx.store import merging
-
     if len(databases) < 2:
         raise KdxError("a merge takes two databases or more", allowed="SRC… DST, such as a.db b.db all.db")
     *sources, target = databases
@@ -87,11 +87,7 @@ def merge(
         raise typer.Exit(FOUND)
 
 
-def _bring(sources: Sequence[str], target: str, merged: "Merged", copy: bool) -> "Brought":
-    from kdx.run_files.folder_ownership import refuse_stranger
-    from kdx.run_files.merged import bring
-    from kdx.store.database import open_database
-
+def _bring(sources: Sequence[str], target: str, merged: Merged, copy: bool) -> Brought:
     if copy:
         for source in sources:
             with open_database(source, write=False) as opened:
@@ -100,7 +96,7 @@ def _bring(sources: Sequence[str], target: str, merged: "Merged", copy: bool) ->
         return bring(database, merged.folders, copy=copy)
 
 
-def _lines(conflict: "Conflict") -> Iterator[str]:
+def _lines(conflict: Conflict) -> Iterator[str]:
     """What is in conflict, then each side in a line, then in what their machines and libraries differ."""
     yield f"{conflict.what}: {', '.join(conflict.differences)}"
     for word, side in (("here", conflict.here), ("there", conflict.there)):
@@ -118,9 +114,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
-def _closing(merged: "Merged", brought: "Brought | None", dry_run: bool, files: bool) -> Iterator[str]:
-    from kdx.cli.wording import count_of, size
-
+def _closing(merged: Merged, brought: Brought | None, dry_run: bool, files: bool) -> Iterator[str]:
     yield from (f"note: {line}" for line in merged.left)
     would, take = ("would come", "would take") if dry_run else ("came", "took")
     yield (
@@ -159,7 +153,7 @@ def _by_source(folders: Sequence[Any]) -> Mapping[str, int]:
     return counts
 
 
-def _as_json(merged: "Merged", brought: "Brought | None", dry_run: bool) -> dict[str, Any]:
+def _as_json(merged: Merged, brought: Brought | None, dry_run: bool) -> dict[str, Any]:
     return {
         "target": merged.target,
         "done": not dry_run,

@@ -45,7 +45,7 @@ def migrate_cells(
 
     Example: kdx db migrate-cells kernels.py:Cauchy=attention/kernels.py:Cauchy --dry-run
     """
-    from kdx.cli.wording import count_of
+    from kdx.cli.amounts import count_of
     from kdx.errors import KdxError
     from kdx.run_files import moves
     from kdx.run_files.folder_ownership import refuse_stranger

@@ -2,16 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kdx.cli.choosing import chosen
-from kdx.cli.sweep_argument import is_grid_file
+from kdx.errors import KdxError
 from kdx.shell import shell_word
-
-if TYPE_CHECKING:
-    from kdx.store.database import Database
-    from kdx.store.find import SweepFound
-    from kdx.store.records import RunRecord
+from kdx.store import reading
+from kdx.store.database import Database
+from kdx.store.find import SweepFound, sweep_named
+from kdx.store.reading import former_ids
+from kdx.store.records import RunRecord
+from kdx.store.remarks import remarks
+from kdx.store.status import labels_of
 
 
 @dataclass(frozen=True)
@@ -22,10 +24,10 @@ class NamedRuns:
     """The name of the sweep; None: runs were named by their numbers."""
     whole: bool
     """Whether it is a sweep without conditions."""
-    runs: "tuple[RunRecord, ...]"
+    runs: tuple[RunRecord, ...]
 
 
-def named_runs(database: "Database", words: Sequence[str], db: str) -> NamedRuns:
+def named_runs(database: Database, words: Sequence[str], db: str) -> NamedRuns:
     """The runs of these numbers, or the newest generations of a sweep's runs, that fulfil all conditions.
 
     Args:
@@ -34,9 +36,6 @@ def named_runs(database: "Database", words: Sequence[str], db: str) -> NamedRuns
     Raises:
         KdxError: nothing, or more than one sweep, is named; there is no such run or sweep; or a condition fits no run.
     """
-    from kdx.errors import KdxError
-    from kdx.store import reading
-
     names = reading.names(database)
     numbers = [word for word in words if is_number(word)]
     others = [word for word in words if not is_number(word)]
@@ -66,15 +65,12 @@ def is_number(word: str) -> bool:
     return word.isascii() and word.isdigit() and len(word) < 19
 
 
-def runs_of(database: "Database", numbers: Iterable[str], db: str) -> "tuple[RunRecord, ...]":
+def runs_of(database: Database, numbers: Iterable[str], db: str) -> tuple[RunRecord, ...]:
     """The runs of these numbers, each once.
 
     Raises:
         KdxError: there is no such run.
     """
-    from kdx.errors import KdxError
-    from kdx.store import reading
-
     asked = list(dict.fromkeys(map(int, numbers)))
     records = {record.id: record for record in reading.by_ids(database, asked)}
     if missing := [number for number in asked if number not in records]:
@@ -84,7 +80,12 @@ def runs_of(database: "Database", numbers: Iterable[str], db: str) -> "tuple[Run
     return tuple(records[number] for number in asked)
 
 
-def known_sweep(database: "Database", word: str, db: str) -> "SweepFound":
+def is_grid_file(word: str) -> bool:
+    """Whether a word of a command line is the path of a grid, and not the name of a sweep."""
+    return word.endswith((".yaml", ".yml"))
+
+
+def known_sweep(database: Database, word: str, db: str) -> SweepFound:
     """The sweep of this name, or the one that the grid in the file of this name planned.
 
     Args:
@@ -93,9 +94,8 @@ def known_sweep(database: "Database", word: str, db: str) -> "SweepFound":
     Raises:
         KdxError: there is none, or the grid is not what was planned.
     """
-    from kdx.store.find import SweepFound, sweep_named
-
     if is_grid_file(word):
+        # What reads a grid takes longer to load than all else of kdx status.
         from kdx.cli.planned import record_of
         from kdx.grid.load import load_grid
 
@@ -104,7 +104,7 @@ def known_sweep(database: "Database", word: str, db: str) -> "SweepFound":
     return SweepFound(sweep_named(database, word), word)
 
 
-def row_of(record: "RunRecord", choices: Any) -> dict[str, Any]:
+def row_of(record: RunRecord, choices: Any) -> dict[str, Any]:
     """What conditions are looked up in."""
     return {
         "run": record.id,
@@ -116,24 +116,17 @@ def row_of(record: "RunRecord", choices: Any) -> dict[str, Any]:
     }
 
 
-def _with_tags(database: "Database", rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    from kdx.store.reading import former_ids
-    from kdx.store.remarks import remarks
-
+def _with_tags(database: Database, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     tags, former = remarks(database).tags_of_runs, former_ids(database)
     return [{**row, "tags": tags.get(row["run"], ()), "former_cells": former.get(row["cell"], ())} for row in rows]
 
 
-def _labels_in(database: "Database", sweep_id: int) -> dict[str, Any]:
-    from kdx.store.status import labels_of
-
+def _labels_in(database: Database, sweep_id: int) -> dict[str, Any]:
     return labels_of(database, sweep_id)
 
 
-def _labels_of(database: "Database", records: "Sequence[RunRecord]") -> dict[str, Any]:
+def _labels_of(database: Database, records: Sequence[RunRecord]) -> dict[str, Any]:
     """Cell id → its choices, as the last planned sweep that plans it words them."""
-    from kdx.store import reading
-
     found: dict[str, Any] = {}
     wanted = {record.cell_id for record in records}
     for sweep_id in reversed(reading.names(database).values()):

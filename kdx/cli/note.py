@@ -6,8 +6,14 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out_json, say
+from kdx.cli.named_runs import is_number, known_sweep, runs_of
+from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
+from kdx.errors import KdxError
 from kdx.shell import kdx_command
+from kdx.store import remarks
+from kdx.store.reading import sweep_of
+from kdx.store.schema import TEXT
 
 LONGEST_TAG = 100  # characters
 
@@ -40,13 +46,6 @@ def note(
 
     Example: kdx status quickstart tag=odd
     """
-    from kdx.cli.named_runs import is_number, known_sweep, runs_of
-    from kdx.cli.opening import open_to_write
-    from kdx.errors import KdxError
-    from kdx.store import remarks
-    from kdx.store.reading import sweep_of
-    from kdx.store.schema import TEXT
-
     written = (text or "").strip()
     if not written and not tags and not untag:
         again = kdx_command("note", what, "…", options=" --tag …")

@@ -1,14 +1,10 @@
 """Opens a database to write, for all commands that record something."""
 
-from typing import TYPE_CHECKING
-
 from kdx.cli.console import say
-
-if TYPE_CHECKING:
-    from kdx.store.database import Database
+from kdx.store.database import Database, open_database
 
 
-def open_to_write(db: str, *, create: bool = False) -> "Database":
+def open_to_write(db: str, *, create: bool = False) -> Database:
     """Opens it, and says so where it was brought to the schema of this kdx.
 
     Args:
@@ -18,8 +14,6 @@ def open_to_write(db: str, *, create: bool = False) -> "Database":
     Raises:
         DatabaseError, StorageError: as `open_database`.
     """
-    from kdx.store.database import open_database
-
     database = open_database(db, write=True, create=create)
     if database.upgraded_from is not None:
         copy = f"; a copy from before is {database.backup}" if database.backup else ""

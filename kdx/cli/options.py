@@ -21,6 +21,7 @@ from kdx.machine import AUTO, AtATime, take_devices
 from kdx.run_options import RunOptions
 from kdx.seed_sources import Source
 from kdx.shell import kdx_command, shell_word
+from kdx.store.backends import set_password_apart
 from kdx.store.place_of_files import FILES
 from kdx.vocabulary import IfChanged
 
@@ -30,11 +31,6 @@ if TYPE_CHECKING:
 
 def without_password(address: str) -> str:
     """The address of a database as commands show it, pass it on and open it."""
-    # Imported where there may be a password, since help and completion must be quick.
-    if "://" not in address:
-        return address
-    from kdx.store.backends import set_password_apart
-
     return set_password_apart(address)
 
 
@@ -305,6 +301,7 @@ def in_database_with_parts(db: str, database: "Database", sweep: str, parts: Pat
     Args:
         parts: where they were found; None: they are looked for beside the grid that was swept.
     """
+    # SQLAlchemy: every command imports this module, and kdx query and kdx explain are quick without.
     from kdx.own_parts.read import is_in_file
     from kdx.store.parts import words_of
     from kdx.store.reading import grids, names
@@ -357,8 +354,6 @@ def seeds_of(text: str | None) -> tuple[int, ...] | None:
     Raises:
         KdxError: anything else.
     """
-    from kdx.errors import KdxError
-
     if text is None:
         return None
     words = [word.strip() for word in text.split(",")]

@@ -1,11 +1,12 @@
 """`kdx plan`: shows what a sweep would do, run by run, and why, and what it will cost."""
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from kdx.cli import completion
+from kdx.cli import completion, plan_view
+from kdx.cli.amounts import count_of
 from kdx.cli.console import out_json, out_lines, say
 from kdx.cli.options import (
     DATABASE,
@@ -24,14 +25,27 @@ from kdx.cli.options import (
     seeds_of,
     with_options,
 )
+from kdx.cli.own_code import announce
+from kdx.cli.planned import change_of, leaving
+from kdx.cli.running import budget_from_now, search_lines
+from kdx.cli.wording import cell_name, impossible_evaluations, what_is_left_out
+from kdx.data.plan_corpora import corpora, prepare_data
+from kdx.grid.difference import Contents, difference
+from kdx.grid.load import load_grid
+from kdx.grid.plan import Plan
 from kdx.machine import AtATime
+from kdx.run_files.files import free_bytes
 from kdx.seed_sources import in_words
 from kdx.shell import kdx_command, shell_word
-
-if TYPE_CHECKING:
-    from kdx.grid.plan import Plan
-    from kdx.sweep.budget import Budget
-    from kdx.sweep.outlook import Outlook
+from kdx.store.backends import backend_of
+from kdx.store.database import open_database
+from kdx.sweep.budget import Budget
+from kdx.sweep.capacity import memory, refuse_what_does_not_fit
+from kdx.sweep.gpus import visible_gpus
+from kdx.sweep.outlook import Outlook, Standing, outlook
+from kdx.sweep.probe import probe
+from kdx.sweep.trial import try_parts
+from kdx.tune.search import with_winners
 
 
 @with_options(at_a_time=at_a_time_options)
@@ -105,20 +119,6 @@ def say_plan(
     json: bool = False,
 ) -> None:
     """See `plan`."""
-    from kdx.cli import plan_view
-    from kdx.cli.planned import change_of, leaving
-    from kdx.cli.running import search_lines
-    from kdx.cli.wording import impossible_evaluations, what_is_left_out
-    from kdx.data.plan_corpora import corpora, prepare_data
-    from kdx.grid.load import load_grid
-    from kdx.run_files.files import free_bytes
-    from kdx.store.backends import backend_of
-    from kdx.store.database import open_database
-    from kdx.sweep.capacity import memory, refuse_what_does_not_fit
-    from kdx.sweep.gpus import visible_gpus
-    from kdx.sweep.outlook import Standing, outlook
-    from kdx.tune.search import with_winners
-
     limit = _limit(budget)
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
     if against is not None:
@@ -170,18 +170,14 @@ def say_plan(
         say(f"{_counts(wanted, found)}; next: {kdx_command('sweep', grid, options=options + in_database(db))}")
 
 
-def _limit(budget: str | None) -> "Budget | None":
+def _limit(budget: str | None) -> Budget | None:
     if budget is None:
         return None
-    from kdx.cli.running import budget_from_now
 
     return budget_from_now(budget)
 
 
-def _counts(wanted: "Plan", found: "Outlook") -> str:
-    from kdx.cli.wording import count_of
-    from kdx.sweep.outlook import Standing
-
+def _counts(wanted: Plan, found: Outlook) -> str:
     actions = Counter(each.decision.action.value for each in found.runs)
     stale = sum(each.standing is Standing.STALE for each in found.runs)
     of_skipped = f" ({stale} of them stale)" if stale else ""
@@ -199,13 +195,8 @@ def _counts(wanted: "Plan", found: "Outlook") -> str:
     return f"{text}; {count_of(to_make, 'evaluation')} to make" if to_make else text
 
 
-def _probed(wanted: "Plan", found: "Outlook", notes: list[str]) -> "Outlook":
+def _probed(wanted: Plan, found: Outlook, notes: list[str]) -> Outlook:
     """With what a few steps of each cell cost of which nobody knows."""
-    from kdx.cli.own_code import announce
-    from kdx.cli.wording import cell_name
-    from kdx.sweep.probe import probe
-    from kdx.sweep.trial import try_parts
-
     cells = found.unknown
     if not cells:
         return found
@@ -221,11 +212,8 @@ def _probed(wanted: "Plan", found: "Outlook", notes: list[str]) -> "Outlook":
     return found.with_forecasts(measured)
 
 
-def _compare(wanted: "Plan", other: "Plan", grid: str, against: str, json: bool) -> None:
+def _compare(wanted: Plan, other: Plan, grid: str, against: str, json: bool) -> None:
     """Shows how one grid differs from another."""
-    from kdx.cli import plan_view
-    from kdx.grid.difference import Contents, difference
-
     found = difference(Contents.of(other), Contents.of(wanted))
     if json:
         out_json(plan_view.difference_to_json(found, wanted, other))

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
-from kdx.cli.wording import count_of
+from kdx.cli.amounts import count_of
 from kdx.grid.difference import Contents, Difference, difference
 from kdx.sanitize import sanitize, spelled_out
 from kdx.store import plans

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from kdx.cli.wording import cell_name, count_of, run_name, size, without_time
+from kdx.cli.amounts import count_of, size
+from kdx.cli.wording import cell_name, run_name, without_time
 from kdx.data.plan_corpora import PlannedCorpus
 from kdx.durations import in_words
 from kdx.grid.difference import Difference

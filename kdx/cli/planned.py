@@ -1,23 +1,20 @@
 """Compares a grid with the sweep of its name in the database, and describes the differences."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from kdx.cli.amounts import count_of
 from kdx.cli.options import in_database
-from kdx.cli.wording import count_of
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.difference import Contents, Difference, difference
+from kdx.grid.plan import Plan
 from kdx.shell import kdx_command
+from kdx.store.database import Database
 from kdx.store.reading import contents, load_sweep, names
+from kdx.store.records import SweepRecord
 from kdx.tune.search import with_winners
 
-if TYPE_CHECKING:
-    from kdx.grid.plan import Plan
-    from kdx.store.database import Database
-    from kdx.store.records import SweepRecord
 
-
-def change_of(database: "Database", plan: "Plan", grid: str, db: str, *, replaces: bool) -> Difference | None:
+def change_of(database: Database, plan: Plan, grid: str, db: str, *, replaces: bool) -> Difference | None:
     """What planning a grid changes in the sweep of its name; None where there is no such sweep yet.
 
     Args:
@@ -43,7 +40,7 @@ def change_of(database: "Database", plan: "Plan", grid: str, db: str, *, replace
     return found
 
 
-def leaving(found: Difference, plan: "Plan", db: str) -> str | None:
+def leaving(found: Difference, plan: Plan, db: str) -> str | None:
     """The message on runs that leave a sweep because its grid was changed; None if no run does."""
     if not found.runs_gone:
         return None
@@ -58,7 +55,7 @@ def leaving(found: Difference, plan: "Plan", db: str) -> str | None:
     )
 
 
-def record_of(database: "Database", plan: "Plan", grid: str, db: str) -> "SweepRecord":
+def record_of(database: Database, plan: Plan, grid: str, db: str) -> SweepRecord:
     """The sweep that a grid planned, with the present tables, axes and labels of the grid.
 
     It may have been planned with more seeds than the grid asks for.

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from kdx.machine import machine
+
 
 def process_of(owner: str | None) -> dict[str, Any]:
     """Its machine, as a hash, and its number there; both None where another kdx claimed the run, or nobody did.
@@ -19,8 +21,6 @@ def process_of(owner: str | None) -> dict[str, Any]:
 
 def process_in_words(owner: str | None) -> str | None:
     """The same in words, such as `process 7 here`; None where it is not known."""
-    from kdx.machine import machine
-
     process = process_of(owner)
     if process["machine"] is None:
         return None

@@ -23,9 +23,10 @@ from rich.progress import (
 from rich.table import Column
 from rich.text import Text
 
+from kdx.cli.amounts import count_of
 from kdx.cli.console import say
 from kdx.cli.spared import NOT_NEEDED, PAUSED
-from kdx.cli.wording import count_of, run_name
+from kdx.cli.wording import run_name
 from kdx.durations import in_words
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.sanitize import sanitize_lines

@@ -1,15 +1,21 @@
 """`kdx query`: queries the results database in SQL."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from itertools import islice
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from kdx.cli.console import is_terminal, out, out_json, out_lines, say
 from kdx.cli.options import DATABASE, Db, Files, Json
-
-if TYPE_CHECKING:
-    from kdx.store.rows import Rows
+from kdx.errors import KdxError
+from kdx.report.render.rows import to_csv, to_json, to_text, word
+from kdx.sanitize import sanitize
+from kdx.store.backends import backend_of
+from kdx.store.query import query as ask
+from kdx.store.rows import Rows
 
 MOST_SHOWN = 1000
 """Largest number of rows on a terminal; elsewhere there is no limit."""
@@ -32,8 +38,6 @@ def query(
 
     Example: kdx query "SELECT step, value FROM curves WHERE run_id = 7 AND name = 'valid/bleu'" --csv
     """
-    from kdx.errors import KdxError
-
     if schema:
         _schema(db, json)
         return
@@ -41,8 +45,6 @@ def query(
         raise KdxError("no statement is given", allowed="one SELECT, or --schema")
     if json and csv:
         raise KdxError("--json and --csv exclude each other")
-    from kdx.report.render.rows import to_csv, to_json, to_text
-    from kdx.store.query import query as ask
 
     with ask(db, statement) as rows:
         if json:
@@ -56,15 +58,7 @@ def query(
     say(f"{rows.count:,} row{'' if rows.count == 1 else 's'}")
 
 
-def _show(rows: "Rows") -> None:
-    from itertools import islice
-
-    from rich.table import Table
-    from rich.text import Text
-
-    from kdx.report.render.rows import word
-    from kdx.sanitize import sanitize
-
+def _show(rows: Rows) -> None:
     shown = list(islice(rows, MOST_SHOWN))
     table = Table()
     for index, column in enumerate(rows.columns):
@@ -89,7 +83,7 @@ def _schema(db: str, json: bool) -> None:
 
 
 def _described(db: str) -> Iterator[dict[str, Any]]:
-    from kdx.store.backends import backend_of
+    # A query alone needs no SQLAlchemy, which takes longer to load than the answer.
     from kdx.store.schema import metadata
     from kdx.store.views import VIEWS
 

@@ -8,10 +8,17 @@ from typing import Annotated
 import typer
 
 from kdx.cli import completion
+from kdx.cli.amounts import count_of
 from kdx.cli.console import out_json, say
+from kdx.cli.named_runs import known_sweep
+from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
-from kdx.cli.wording import count_of
+from kdx.cli.slurm_jobs import submitted
+from kdx.errors import KdxError
+from kdx.grid.sweep_name import ALLOWED, is_sweep_name
 from kdx.shell import kdx_command
+from kdx.store import sweeps
+from kdx.store.reading import grids
 
 _PLAIN = re.compile(r"[^\W\d_][\w./-]*( [\w./-]+)*")
 _WORDS = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
@@ -37,14 +44,6 @@ def rename(
 
     Example: kdx rename quickstart first-look
     """
-    from kdx.cli.named_runs import known_sweep
-    from kdx.cli.opening import open_to_write
-    from kdx.cli.slurm_jobs import submitted
-    from kdx.errors import KdxError
-    from kdx.grid.sweep_name import ALLOWED, is_sweep_name
-    from kdx.store import sweeps
-    from kdx.store.reading import grids
-
     new = unicodedata.normalize("NFC", new)  # as the grid reader does
     if not is_sweep_name(new):
         raise KdxError(f"`{new}` cannot be the name of a sweep", allowed=ALLOWED)

@@ -1,5 +1,6 @@
 """`kdx report`: shows the tables of a sweep."""
 
+from collections import Counter
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -24,11 +25,26 @@ from kdx.cli.options import (
     retry_cancelled,
     retry_failed,
 )
+from kdx.cli.sweep_argument import load_together, plans_in_files
+from kdx.cli.translations import TEXTS, translations_of
+from kdx.report.papers.paper_file import load_paper
+from kdx.report.render.csv import to_csv
+from kdx.report.render.json import to_json
+from kdx.report.render.latex.writer import PREAMBLE, to_latex
+from kdx.report.render.markdown import to_markdown
+from kdx.report.render.text import TextTable
+from kdx.report.selection.best_seed import selected_runs
+from kdx.report.selection.cells import State
+from kdx.report.selection.joined import names
+from kdx.report.table.build import tables as tables_of
+from kdx.report.table.table import Table
+from kdx.report.table.tables_file import with_tables_of
+from kdx.store.database import open_database
+from kdx.store.reading import curves, outputs_of
+from kdx.store.records import SweepRecord
 
 if TYPE_CHECKING:
     from kdx.report.render.html.learning import Curves
-    from kdx.report.table.table import Table
-    from kdx.store.records import SweepRecord
 
 
 class Notes(StrEnum):
@@ -74,14 +90,6 @@ def report(
 
     Example: kdx report crossed --variance --json
     """
-    from kdx.cli.sweep_argument import load_together, plans_in_files
-    from kdx.report.selection.best_seed import selected_runs
-    from kdx.report.selection.joined import names
-    from kdx.report.table.build import tables as tables_of
-    from kdx.report.table.tables_file import with_tables_of
-    from kdx.store.database import open_database
-    from kdx.store.reading import curves, outputs_of
-
     named = sweeps or []
     plans = plans_in_files(named, "report")
     drawn: Curves = {}
@@ -91,6 +99,7 @@ def report(
         record = load_together(database, named, plans, db, join=tables is not None)
         where = {name: in_database_with_parts(db, database, name) for name in names(record)}
         if format is Format.HTML and not json:
+            # NumPy, which no other format needs for a sweep without statistics.
             from kdx.report.render.html.learning import curves_wanted
 
             wanted = curves_wanted(record)
@@ -98,20 +107,14 @@ def report(
                 run: each for one in record.joins or (record,) for run, each in curves(database, one.id, wanted).items()
             }
         if paired_ar:
-            from kdx.cli.translations import TEXTS, translations_of
-
             lines = outputs_of(database, [run.id for run in selected_runs(record).values()], TEXTS)
             randomise = translations_of(record, lines).randomise
     paper = None
     if against:
-        from kdx.report.papers.paper_file import load_paper
-
         paper = load_paper(against, [record])
     record = with_tables_of(tables, record) if tables else record
     shown = tables_of(record, db, only=table, paper=paper, randomise=randomise, variance=variance)
     if json:
-        from kdx.report.render.json import to_json
-
         out_json({"sweep": record.name, "sweeps": names(record), "tables": [to_json(one) for one in shown]})
     else:
         _write(shown, record, drawn, format, statistics=statistics, full=notes is Notes.FULL)
@@ -119,8 +122,8 @@ def report(
 
 
 def _write(
-    tables: "tuple[Table, ...]",
-    sweep: "SweepRecord",
+    tables: tuple[Table, ...],
+    sweep: SweepRecord,
     curves: "Curves",
     format: Format,
     *,
@@ -128,36 +131,24 @@ def _write(
     full: bool,
 ) -> None:
     if format is Format.MARKDOWN:
-        from kdx.report.render.markdown import to_markdown
-
         out("\n".join(to_markdown(one, statistics=statistics, full=full) for one in tables))
     elif format is Format.LATEX:
-        from kdx.report.render.latex.writer import PREAMBLE, to_latex
-
         out(PREAMBLE + "\n".join(to_latex(one, statistics=statistics, full=full) for one in tables))
     elif format is Format.CSV:
-        from kdx.report.render.csv import to_csv
-
         out(to_csv(tables, sweep))
     elif format is Format.HTML:
+        # Jinja2 and the libraries of the page, which no other format needs.
         from kdx.report.render.html.page import to_html
 
         out_parts(to_html(tables, sweep, curves))
     else:
-        from kdx.report.render.text import TextTable
-
         for one in tables:
             out(TextTable(one, statistics=statistics, full=full))
             out("")
 
 
-def _closing(sweep: "SweepRecord", tables: "tuple[Table, ...]", where: Mapping[str, str]) -> str:
+def _closing(sweep: SweepRecord, tables: tuple[Table, ...], where: Mapping[str, str]) -> str:
     """The last line: counts of cells, each counted once, and the next command."""
-    from collections import Counter
-
-    from kdx.report.selection.cells import State
-    from kdx.report.selection.joined import names
-
     others = (State.DIVERGED, State.OUT_OF_MEMORY, State.FAILED, State.INVALIDATED)
     cells = {cell.id: cell for one in tables for cell in one.layout.cells}.values()
     states = Counter(cell.state for cell in cells)

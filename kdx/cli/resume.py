@@ -5,7 +5,10 @@ from typing import Annotated
 import typer
 
 from kdx.cli import completion
+from kdx.cli.amounts import count_of
 from kdx.cli.console import say
+from kdx.cli.named_runs import known_sweep
+from kdx.cli.opening import open_to_write
 from kdx.cli.options import (
     DATABASE,
     Db,
@@ -20,11 +23,21 @@ from kdx.cli.options import (
     run_options,
     with_options,
 )
+from kdx.cli.own_code import announce
+from kdx.cli.running import FAILED, budget_from_now, search_and_run
 from kdx.cli.slurm_options import slurm_options
+from kdx.cli.submitting import refuse_budget, submit_workers
+from kdx.data.plan_corpora import prepare_data
 from kdx.machine import AtATime
+from kdx.report.table.needed_seeds import without_unneeded
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command, shell_word
 from kdx.slurm.asked import Asked
+from kdx.store import evaluations, reading, recording, searches
+from kdx.store.plan_from_records import plan_of, plan_to_decide_with, with_searches
+from kdx.store.records import RunState
+from kdx.sweep.decisions import lacks_evaluations
+from kdx.sweep.failing import try_searches_again
 
 
 @with_options(options=run_options, at_a_time=at_a_time_options, slurm=slurm_options)
@@ -56,20 +69,6 @@ def resume(
 
     Example: kdx resume quickstart --slurm --jobs 4
     """
-    from kdx.cli.named_runs import known_sweep
-    from kdx.cli.opening import open_to_write
-    from kdx.cli.own_code import announce
-    from kdx.cli.running import FAILED, budget_from_now, search_and_run
-    from kdx.cli.submitting import refuse_budget, submit_workers
-    from kdx.cli.wording import count_of
-    from kdx.data.plan_corpora import prepare_data
-    from kdx.report.table.needed_seeds import without_unneeded
-    from kdx.store import evaluations, reading, recording, searches
-    from kdx.store.plan_from_records import plan_of, plan_to_decide_with, with_searches
-    from kdx.store.records import RunState
-    from kdx.sweep.decisions import lacks_evaluations
-    from kdx.sweep.failing import try_searches_again
-
     unfinished = {RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED}
     refuse_budget(slurm, budget)
     limit = budget_from_now(budget)

@@ -2,21 +2,29 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import replace
+from typing import Annotated
 
 import typer
 
 from kdx.cli import completion
+from kdx.cli.amounts import count_of
 from kdx.cli.console import say
+from kdx.cli.named_runs import NamedRuns, named_runs
+from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Db, Files, Parts, with_run_options
+from kdx.cli.own_code import announce
+from kdx.cli.running import FAILED, run_plan
+from kdx.data.plan_corpora import prepare_data
+from kdx.errors import KdxError
+from kdx.grid.plan import Plan
 from kdx.machine import AtATime
 from kdx.run_options import RunOptions
-
-if TYPE_CHECKING:
-    from kdx.cli.named_runs import NamedRuns
-    from kdx.grid.plan import Plan
-    from kdx.store.database import Database
-    from kdx.store.records import RunRecord, SweepRecord
+from kdx.store import reading, recording
+from kdx.store.database import Database
+from kdx.store.plan_from_records import plan_of
+from kdx.store.records import FINAL, RunRecord, RunState, SweepRecord
+from kdx.sweep.stale import changed_modules
 
 
 @with_run_options
@@ -61,17 +69,6 @@ def retry(
 
     Example: kdx retry quickstart --failed
     """
-    from kdx.cli.named_runs import named_runs
-    from kdx.cli.opening import open_to_write
-    from kdx.cli.own_code import announce
-    from kdx.cli.running import FAILED, run_plan
-    from kdx.cli.wording import count_of
-    from kdx.data.plan_corpora import prepare_data
-    from kdx.errors import KdxError
-    from kdx.store import reading, recording
-    from kdx.store.plan_from_records import plan_of
-    from kdx.store.records import FINAL, RunState
-
     states = {RunState.FAILED} if failed else set()
     states |= {RunState.DIVERGED} if diverged else set()
     with open_to_write(db) as database:
@@ -113,11 +110,8 @@ def retry(
         raise typer.Exit(codes[-1] if codes[-1] not in (0, FAILED) else max(codes))
 
 
-def _by_sweep(database: "Database", named: "NamedRuns", db: str) -> "dict[str, list[RunRecord]]":
+def _by_sweep(database: Database, named: NamedRuns, db: str) -> dict[str, list[RunRecord]]:
     """Sweep → its runs; of a run that was named by its number, the last planned sweep that plans it."""
-    from kdx.errors import KdxError
-    from kdx.store import reading
-
     if named.sweep is not None:
         return {named.sweep: list(named.runs)}
     found: dict[str, list[RunRecord]] = defaultdict(list)
@@ -130,11 +124,8 @@ def _by_sweep(database: "Database", named: "NamedRuns", db: str) -> "dict[str, l
     return found
 
 
-def _changed(plan: "Plan", sweep: "SweepRecord", runs: "Sequence[RunRecord]") -> dict[int, tuple[str, ...]]:
+def _changed(plan: Plan, sweep: SweepRecord, runs: Sequence[RunRecord]) -> dict[int, tuple[str, ...]]:
     """Run id → the modules that have changed since it was computed, for finished runs of which some have."""
-    from kdx.store.records import FINAL
-    from kdx.sweep.stale import changed_modules
-
     specs = {cell.id: cell.spec for cell in plan.cells}
     found = {}
     for run in runs:
@@ -155,11 +146,8 @@ def _say_changed(changed: Mapping[int, Sequence[str]]) -> None:
         say(f"note: of {runs}, the code has changed since: {', '.join(modules)}")
 
 
-def _without_running(runs: "list[RunRecord]", named: "NamedRuns") -> "list[RunRecord]":
+def _without_running(runs: list[RunRecord], named: NamedRuns) -> list[RunRecord]:
     """Of a sweep, the runs at which nobody works."""
-    from kdx.cli.wording import count_of
-    from kdx.store.records import RunState
-
     if named.sweep is None:
         return runs
     idle = [run for run in runs if run.state is not RunState.RUNNING]
@@ -168,10 +156,7 @@ def _without_running(runs: "list[RunRecord]", named: "NamedRuns") -> "list[RunRe
     return idle
 
 
-def _refuse_older(database: "Database", runs: "Sequence[RunRecord]", db: str) -> None:
-    from kdx.errors import KdxError
-    from kdx.store import reading
-
+def _refuse_older(database: Database, runs: Sequence[RunRecord], db: str) -> None:
     newest = reading.recorded(database, {run.cell_id for run in runs})
     for run in runs:
         if newest[run.cell_id, run.seed].id != run.id:
@@ -179,10 +164,8 @@ def _refuse_older(database: "Database", runs: "Sequence[RunRecord]", db: str) ->
             raise KdxError(f"run {run.id} has a newer generation already", place=db, hint=hint)
 
 
-def _only(plan: "Plan", runs: "Sequence[RunRecord]") -> "Plan":
+def _only(plan: Plan, runs: Sequence[RunRecord]) -> Plan:
     """The plan of these runs alone."""
-    from dataclasses import replace
-
     keys = frozenset((run.cell_id, run.seed) for run in runs)
     cells = {cell for cell, _ in keys}
     seeds = {seed for _, seed in keys}

@@ -1,18 +1,23 @@
 """`kdx rm`: removes a sweep."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from kdx.cli import completion
+from kdx.cli.amounts import count_of, size
 from kdx.cli.console import out_json, say
+from kdx.cli.named_runs import known_sweep
+from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
+from kdx.errors import KdxError
+from kdx.run_files import moves
+from kdx.run_files.files import RunFile, files_beside, listing_of, remove
+from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.shell import kdx_command
-
-if TYPE_CHECKING:
-    from kdx.run_files.files import RunFile
-    from kdx.store.sweeps import Removal
+from kdx.store import sweeps
+from kdx.store.sweeps import Removal
 
 
 def rm(
@@ -38,14 +43,6 @@ def rm(
 
     Example: kdx rm quickstart
     """
-    from kdx.cli.named_runs import known_sweep
-    from kdx.cli.opening import open_to_write
-    from kdx.errors import KdxError
-    from kdx.run_files import moves
-    from kdx.run_files.files import files_beside, listing_of, remove
-    from kdx.run_files.folder_ownership import refuse_stranger
-    from kdx.store import sweeps
-
     where = in_database(db)
     with open_to_write(db) as database:
         found = known_sweep(database, sweep, db)
@@ -99,9 +96,7 @@ def _somebody_is_there() -> bool:
     return sys.stdin.isatty()
 
 
-def _what_goes(sweep: str, shown: "Removal", listed: "list[RunFile]") -> str:
-    from kdx.cli.wording import count_of, size
-
+def _what_goes(sweep: str, shown: Removal, listed: list[RunFile]) -> str:
     plans = f"{shown.plans} plan{'' if shown.plans == 1 else 's'}"
     started = len(shown.runs) - shown.never_started
     goes = [f"sweep `{sweep}` with {plans}"]

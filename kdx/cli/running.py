@@ -10,10 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
+from kdx.cli.amounts import count_of
 from kdx.cli.console import never_wait_for_readers, say
 from kdx.cli.options import in_database, in_database_with_parts, retry_cancelled, retry_failed
 from kdx.cli.progress import progress
-from kdx.cli.wording import count_of, what_is_left_out
+from kdx.cli.wording import what_is_left_out
 from kdx.durations import in_words
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan, PlannedCell
@@ -275,6 +276,7 @@ def _search_of(cell: PlannedCell) -> Tuning:
 
 def copy_to_dashboard(search: Searching, plan: Plan, database: Database) -> None:
     """Copies the trials that have ended to where optuna-dashboard finds them."""
+    # Optuna, which only a search needs.
     from kdx.tune.dashboard import Dashboard
 
     try:

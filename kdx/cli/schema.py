@@ -6,6 +6,12 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out_json, say
+from kdx.errors import FaultList, by_place
+from kdx.grid.extends import extended
+from kdx.grid.grid_keys import GRID
+from kdx.grid.own_parts import add_installed, find_parts
+from kdx.grid.schema import grid_schema
+from kdx.grid.shipped import find
 
 
 def schema(
@@ -24,13 +30,6 @@ def schema(
 
     Example: kdx schema > grid.schema.json
     """
-    from kdx.errors import FaultList, by_place
-    from kdx.grid.extends import extended
-    from kdx.grid.grid_keys import GRID
-    from kdx.grid.own_parts import add_installed, find_parts
-    from kdx.grid.schema import grid_schema
-    from kdx.grid.shipped import find
-
     for fault in add_installed(GRID):
         say(f"note: {fault}")
     faults = FaultList()

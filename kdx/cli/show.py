@@ -7,16 +7,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kdx.cli import completion
+from kdx.cli.amounts import count_of
 from kdx.cli.console import out, out_json, out_lines, say
 from kdx.cli.options import DATABASE, Db, Files, Json
+from kdx.cli.plan_history import PlanHistory
+from kdx.cli.shown import Shown
+from kdx.cli.shown_run import ShownRun
+from kdx.cli.shown_sweep import ShownSweep
+from kdx.cli.sweep_argument import plan_in_file
+from kdx.errors import KdxError, did_you_mean
+from kdx.report.folder import write_new_file
+from kdx.report.render.curve_figure import FORMATS, figure
+from kdx.report.render.text_curves import MOST_CURVES, NamedCurve, TextCurves
 from kdx.sanitize import sanitize
+from kdx.store.database import Database, open_database
+from kdx.store.find import CellFound, RunFound, SweepFound, find
+from kdx.store.reading import curves_of, metric_names
 
 if TYPE_CHECKING:
-    from kdx.cli.shown import Shown
     from kdx.cli.shown_cell import ShownCell
-    from kdx.report.render.text_curves import NamedCurve
-    from kdx.store.database import Database
-    from kdx.store.find import CellFound, RunFound, SweepFound
 
 
 def show(
@@ -65,12 +74,6 @@ def show(
 
     Example: kdx show quickstart --plans
     """
-    from kdx.cli.shown import Shown
-    from kdx.cli.sweep_argument import plan_in_file
-    from kdx.errors import KdxError
-    from kdx.store.database import open_database
-    from kdx.store.find import CellFound, RunFound, SweepFound, find
-
     if to is not None and json:
         raise KdxError("--to and --json exclude each other", hint="--curves --json has the numbers of the curves")
     if to is not None:
@@ -83,6 +86,7 @@ def show(
     plan = plan_in_file(what, "show")
     with open_database(db, write=False) as database, database.read():
         if plan and what:
+            # What reads a grid takes longer to load than all that a run needs.
             from kdx.cli.planned import record_of
 
             found: RunFound | CellFound | SweepFound = SweepFound(record_of(database, plan, what, db).id, plan.name)
@@ -96,17 +100,13 @@ def show(
         if isinstance(found, RunFound):
             if conditions:
                 raise KdxError(f"`{conditions[0]}` chooses among runs, and run {found.id} is one")
-            from kdx.cli.shown_run import ShownRun
-
             shown = ShownRun(database, found.id)
         elif isinstance(found, CellFound):
-            # It takes as long to load as all else that a run needs.
+            # It takes as long to load as all that a run needs.
             from kdx.cli import shown_cell
 
             shown = cell = shown_cell.ShownCell(database, found.id, conditions)
         else:
-            from kdx.cli.shown_sweep import ShownSweep
-
             shown = ShownSweep(database, found.id, conditions)
         drawn = _curves(database, shown, metrics) if draws else {}
     if to is not None:
@@ -123,13 +123,7 @@ def show(
         out_lines(shown.lines(db))
 
 
-def _show_plans(
-    database: "Database", found: "RunFound | CellFound | SweepFound", *, with_more: bool, json: bool
-) -> None:
-    from kdx.cli.plan_history import PlanHistory
-    from kdx.errors import KdxError
-    from kdx.store.find import SweepFound
-
+def _show_plans(database: Database, found: RunFound | CellFound | SweepFound, *, with_more: bool, json: bool) -> None:
     if not isinstance(found, SweepFound) or with_more:
         raise KdxError("--plans are those of a sweep as a whole", allowed="kdx show SWEEP --plans")
     history = PlanHistory(database, found.id)
@@ -139,16 +133,12 @@ def _show_plans(
         out_lines(history.lines())
 
 
-def _curves(database: "Database", shown: "Shown", metrics: Sequence[str]) -> dict[str, list["NamedCurve"]]:
+def _curves(database: Database, shown: Shown, metrics: Sequence[str]) -> dict[str, list[NamedCurve]]:
     """Metric → the curves to draw.
 
     Raises:
         KdxError: no run has recorded anything, or a metric that is asked for.
     """
-    from kdx.errors import KdxError, did_you_mean
-    from kdx.report.render.text_curves import MOST_CURVES, NamedCurve
-    from kdx.store.reading import curves_of, metric_names
-
     drawn = shown.drawn[:MOST_CURVES]
     ids = [record.id for _, record in drawn]
     known = metric_names(database, ids)
@@ -167,7 +157,7 @@ def _curves(database: "Database", shown: "Shown", metrics: Sequence[str]) -> dic
     }
 
 
-def _plain_curves(drawn: Mapping[str, Sequence["NamedCurve"]]) -> list[dict[str, Any]]:
+def _plain_curves(drawn: Mapping[str, Sequence[NamedCurve]]) -> list[dict[str, Any]]:
     return [
         {"metric": metric, "of": one.name, "steps": list(one.curve.steps), "values": list(one.curve.values)}
         for metric, its in drawn.items()
@@ -175,9 +165,7 @@ def _plain_curves(drawn: Mapping[str, Sequence["NamedCurve"]]) -> list[dict[str,
     ]
 
 
-def _draw(drawn: Mapping[str, Sequence["NamedCurve"]]) -> None:
-    from kdx.report.render.text_curves import TextCurves
-
+def _draw(drawn: Mapping[str, Sequence[NamedCurve]]) -> None:
     for metric, its in drawn.items():
         out("")
         out(TextCurves(metric, its))
@@ -185,6 +173,7 @@ def _draw(drawn: Mapping[str, Sequence["NamedCurve"]]) -> None:
 
 def _draw_trials(shown: "ShownCell") -> None:
     """Where a search found the cell, or tried it: the score against each parameter."""
+    # Tables of the report, for which no run and no sweep waits.
     from kdx.report.render.over_parameter import over_parameters
     from kdx.report.render.text_trials import TextTrials
 
@@ -195,19 +184,12 @@ def _draw_trials(shown: "ShownCell") -> None:
 
 
 def _refuse_format(to: Path) -> None:
-    from kdx.errors import KdxError, did_you_mean
-    from kdx.report.render.curve_figure import FORMATS
-
     if to.suffix.lower() not in FORMATS:
         hint = did_you_mean(to.suffix.lower(), FORMATS) if to.suffix else f"such as {to.name}.svg"
         raise KdxError(f"--to `{to}` names no format that kdx draws", allowed=FORMATS, hint=hint)
 
 
-def _write(to: Path, drawn: Mapping[str, Sequence["NamedCurve"]]) -> None:
-    from kdx.cli.wording import count_of
-    from kdx.report.folder import write_new_file
-    from kdx.report.render.curve_figure import figure
-
+def _write(to: Path, drawn: Mapping[str, Sequence[NamedCurve]]) -> None:
     write_new_file(to.expanduser(), figure(drawn, to.suffix.lower()))
     out(str(to))
     say(f"drew {count_of(sum(map(len, drawn.values())), 'curve')} of {', '.join(drawn)}")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kdx.cli.amounts import size
 from kdx.cli.processes import process_in_words, process_of
 from kdx.cli.shown import (
     Shown,
@@ -16,7 +17,6 @@ from kdx.cli.shown import (
     table_lines,
     time_in_words,
 )
-from kdx.cli.wording import size
 from kdx.durations import in_words
 from kdx.run_files.files import Kind, files_beside, files_of, folder_of, log_of
 from kdx.run_files.folder_ownership import stranger

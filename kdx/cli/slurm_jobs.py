@@ -1,15 +1,17 @@
 """What commands show of the jobs that were submitted to Slurm for a database."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from kdx.slurm.cluster import Job
-    from kdx.slurm.submission import Submission
-    from kdx.store.database import Database
+from kdx.errors import KdxError
+from kdx.run_files.files import files_beside
+from kdx.slurm.cluster import Job, queue
+from kdx.slurm.submission import Submission, submissions
+from kdx.store.database import Database
 
 UNKNOWN = "unknown"
 
@@ -18,8 +20,8 @@ UNKNOWN = "unknown"
 class Submitted:
     """Jobs that were submitted at once, with what Slurm says of them now."""
 
-    submission: "Submission"
-    queued: "tuple[Job, ...] | None"
+    submission: Submission
+    queued: tuple[Job, ...] | None
     """Those that wait or are at work; None: Slurm does not answer here."""
 
     @property
@@ -45,13 +47,8 @@ class Submitted:
         }
 
 
-def submitted(database: "Database") -> dict[int, list[Submitted]]:
+def submitted(database: Database) -> dict[int, list[Submitted]]:
     """Sweep id → what was submitted for it, the oldest first. Slurm is asked once, and only if there is any."""
-    from kdx.errors import KdxError
-    from kdx.run_files.files import files_beside
-    from kdx.slurm.cluster import queue
-    from kdx.slurm.submission import submissions
-
     every = list(submissions(files_beside(database.location)))
     try:
         queued: tuple[Job, ...] | None = queue([array for one in every for array in one.arrays])
@@ -81,18 +78,12 @@ def job_lines(every: Sequence[Submitted]) -> Iterator[tuple[str, str, str, str]]
             yield f"{job.array}_{job.task}", job.state, job.node, why
 
 
-def log_of_job(database: "Database", job: str) -> Path:
+def log_of_job(database: Database, job: str) -> Path:
     """The file with what a job wrote.
 
     Raises:
         KdxError: no such job was submitted for this database.
     """
-    import re
-
-    from kdx.errors import KdxError
-    from kdx.run_files.files import files_beside
-    from kdx.slurm.submission import submissions
-
     found = re.fullmatch(r"(\d+)_\d+", job, re.ASCII)
     every = list(submissions(files_beside(database.location)))
     for one in every:

@@ -3,12 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from kdx.store.database import Database
-    from kdx.store.records import RunState, SweepSummary
-    from kdx.store.status import CellTime
+from kdx.store.database import Database
+from kdx.store.reading import grids, load_sweep
+from kdx.store.records import RunState, SweepSummary
+from kdx.store.status import CellTime
 
 NOT_NEEDED = "not needed"
 """What is counted instead of the state of such a run."""
@@ -24,25 +23,24 @@ class Spared:
     """Run id → the reason, such as `decided after 5 seeds`."""
     by_cell: Counter[str]
     """Cell id → their number."""
-    by_state: Counter["RunState"]
+    by_state: Counter[RunState]
 
-    def without(self, summary: "SweepSummary") -> "SweepSummary":
+    def without(self, summary: SweepSummary) -> SweepSummary:
         """The counts of the others."""
         counts = {state: count - self.by_state[state] for state, count in summary.counts.items()}
         return replace(summary, counts={state: count for state, count in counts.items() if count})
 
-    def shortened(self, time: "CellTime") -> "CellTime":
+    def shortened(self, time: CellTime) -> CellTime:
         """The time that the others of a cell take."""
         return time._replace(left=time.left - self.by_cell[time.cell_id])
 
 
-def spared_of(database: "Database", names: Sequence[str]) -> dict[str, Spared]:
+def spared_of(database: Database, names: Sequence[str]) -> dict[str, Spared]:
     """Sweep → its runs that will not be needed, for those of these sweeps that have a rule."""
-    from kdx.store.reading import grids, load_sweep
-
     found = {}
     for name, grid in grids(database).items() if names else ():
         if name in names and "seed_rule" in grid:
+            # Most sweeps have no such rule, and kdx status does not wait for the tables of the report.
             from kdx.report.table.needed_seeds import spared
 
             sweep = load_sweep(database, name)

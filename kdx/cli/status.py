@@ -5,7 +5,11 @@ from typing import Annotated
 import typer
 
 from kdx.cli import completion
+from kdx.cli.named_runs import known_sweep
 from kdx.cli.options import DATABASE, Db, Files, Json
+from kdx.cli.status_of_runs import show_runs
+from kdx.cli.status_of_sweeps import show_sweeps
+from kdx.store.database import open_database
 
 
 def status(
@@ -36,11 +40,6 @@ def status(
 
     Example: kdx status quickstart state=failed
     """
-    from kdx.cli.named_runs import known_sweep
-    from kdx.cli.status_of_runs import show_runs
-    from kdx.cli.status_of_sweeps import show_sweeps
-    from kdx.store.database import open_database
-
     with open_database(db, write=False) as database, database.read():
         if sweep is None:
             show_sweeps(database, db, json)

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kdx.cli.choosing import chosen as chosen_runs
 from kdx.cli.console import out, out_json, out_lines, say
 from kdx.cli.options import in_database, in_database_with_parts, resume, retry_cancelled, retry_failed
+from kdx.cli.slurm_jobs import job_lines, submitted
 from kdx.cli.spared import NOT_NEEDED, PAUSED, spared_of
 from kdx.cli.status_words import (
     notes_to_json,
@@ -19,27 +20,20 @@ from kdx.cli.status_words import (
     write_notes,
 )
 from kdx.durations import in_words
+from kdx.report.render.rows import to_text
 from kdx.seed_sources import seed_word
+from kdx.store.database import Database
+from kdx.store.find import sweep_named
+from kdx.store.reading import by_ids, former_ids, runs
+from kdx.store.records import RunRecord
+from kdx.store.remarks import remarks
+from kdx.store.search_progress import SearchProgress, progress
+from kdx.store.search_progress import work as work_of_trials
+from kdx.store.status import WorkRecord, labels_of, work
+from kdx.sweep.held_up import HeldUp, held_up_in
 
-if TYPE_CHECKING:
-    from kdx.store.database import Database
-    from kdx.store.records import RunRecord
-    from kdx.store.search_progress import SearchProgress
-    from kdx.store.status import WorkRecord
-    from kdx.sweep.held_up import HeldUp
 
-
-def show_runs(database: "Database", name: str, chosen: Sequence[str], db: str, json: bool) -> None:
-    from kdx.cli.slurm_jobs import job_lines, submitted
-    from kdx.report.render.rows import to_text
-    from kdx.store.find import sweep_named
-    from kdx.store.reading import by_ids, former_ids, runs
-    from kdx.store.remarks import remarks
-    from kdx.store.search_progress import progress
-    from kdx.store.search_progress import work as work_of_trials
-    from kdx.store.status import labels_of, work
-    from kdx.sweep.held_up import held_up_in
-
+def show_runs(database: Database, name: str, chosen: Sequence[str], db: str, json: bool) -> None:
     sweep_id = sweep_named(database, name)
     working = {one.run_id: one for one in work(database) if one.sweep_id == sweep_id}
     searches = [one for one in progress(database) if one.sweep_id == sweep_id]
@@ -129,9 +123,7 @@ def show_runs(database: "Database", name: str, chosen: Sequence[str], db: str, j
     say(f"{of_trials}{len(rows):,} run{'' if len(rows) == 1 else 's'}: {states}{then}")
 
 
-def _write_searches(searches: "Sequence[SearchProgress]", working: "Sequence[WorkRecord]") -> None:
-    from kdx.report.render.rows import to_text
-
+def _write_searches(searches: Sequence[SearchProgress], working: Sequence[WorkRecord]) -> None:
     axes = list(dict.fromkeys(axis for one in searches for axis in one.labels))
     rows = [
         (
@@ -149,7 +141,7 @@ def _write_searches(searches: "Sequence[SearchProgress]", working: "Sequence[Wor
     out("")
 
 
-def _of_a_run(record: "RunRecord", choices: Any, work: "WorkRecord | None") -> dict[str, Any]:
+def _of_a_run(record: RunRecord, choices: Any, work: WorkRecord | None) -> dict[str, Any]:
     return {
         "run": record.id,
         "cell": record.cell_id,
@@ -167,14 +159,14 @@ def _of_a_run(record: "RunRecord", choices: Any, work: "WorkRecord | None") -> d
     }
 
 
-def _counted(row: dict[str, Any], held_up: "HeldUp") -> str:
+def _counted(row: dict[str, Any], held_up: HeldUp) -> str:
     """What a run counts as in the last line."""
     if row["not_needed"]:
         return NOT_NEEDED
     return PAUSED if row["state"] == "pending" and row["cell"] in held_up.paused else str(row["state"])
 
 
-def _detail(row: dict[str, Any], work: "WorkRecord | None") -> str:
+def _detail(row: dict[str, Any], work: WorkRecord | None) -> str:
     """Who works at a run, or why it ended, or its score."""
     if work is not None:
         return f"{where_it_works(work)}, for {in_words(work.running)}"

@@ -2,10 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kdx.cli.console import out, out_json, out_lines, say
 from kdx.cli.options import in_database_with_parts
+from kdx.cli.slurm_jobs import submitted, summary_lines
 from kdx.cli.spared import spared_of
 from kdx.cli.status_words import (
     is_alive,
@@ -19,25 +20,19 @@ from kdx.cli.status_words import (
     write_notes,
 )
 from kdx.durations import in_words
+from kdx.report.render.rows import to_text
+from kdx.store.database import Database
+from kdx.store.reading import sweeps
+from kdx.store.records import FINAL, OVER, SweepSummary
+from kdx.store.remarks import remarks
+from kdx.store.search_progress import SearchProgress, progress, seconds_of_trials
+from kdx.store.search_progress import work as work_of_trials
+from kdx.store.status import times, work
+from kdx.sweep.forecast import seconds_left
+from kdx.sweep.held_up import HeldUp, held_up_in
 
-if TYPE_CHECKING:
-    from kdx.store.database import Database
-    from kdx.store.records import SweepSummary
-    from kdx.store.search_progress import SearchProgress
 
-
-def show_sweeps(database: "Database", db: str, json: bool) -> None:
-    from kdx.cli.slurm_jobs import submitted, summary_lines
-    from kdx.report.render.rows import to_text
-    from kdx.store.reading import sweeps
-    from kdx.store.records import FINAL, OVER
-    from kdx.store.remarks import remarks
-    from kdx.store.search_progress import progress, seconds_of_trials
-    from kdx.store.search_progress import work as work_of_trials
-    from kdx.store.status import times, work
-    from kdx.sweep.forecast import seconds_left
-    from kdx.sweep.held_up import HeldUp, held_up_in
-
+def show_sweeps(database: Database, db: str, json: bool) -> None:
     summaries = sweeps(database)
     spared = spared_of(database, [each.name for each in summaries if set(each.counts) - OVER])
     summaries = tuple(spared[each.name].without(each) if each.name in spared else each for each in summaries)
@@ -112,14 +107,12 @@ def show_sweeps(database: "Database", db: str, json: bool) -> None:
     write_notes([(row["sweep"], row["notes"]) for row in rows])
 
 
-def _seconds_of_trials(mean: float | None, searches: "Sequence[SearchProgress]", workers: int) -> float | None:
+def _seconds_of_trials(mean: float | None, searches: Sequence[SearchProgress], workers: int) -> float | None:
     """Until all trials have ended, if each run takes as long as those that have on average; None: none has."""
     return None if mean is None else mean * sum(one.left * one.seeds for one in searches) / max(1, workers)
 
 
-def _done(each: "SweepSummary") -> str:
-    from kdx.store.records import FINAL
-
+def _done(each: SweepSummary) -> str:
     total = sum(each.counts.values())
     return f"{sum(each.counts.get(state, 0) for state in FINAL):,} of {total:,}"
 

@@ -1,16 +1,17 @@
 """What `kdx status` says of sweeps and of runs in the same words: states, processes, trials and notes."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import Any
 
 from kdx.cli.console import out, out_lines
 from kdx.cli.processes import process_in_words, process_of
+from kdx.report.render.rows import to_text
 from kdx.sanitize import sanitize
-
-if TYPE_CHECKING:
-    from kdx.store.remarks import NoteRecord
-    from kdx.store.search_progress import SearchProgress
-    from kdx.store.status import WorkRecord
+from kdx.store.remarks import NoteRecord
+from kdx.store.search_progress import SearchProgress
+from kdx.store.status import WorkRecord
+from kdx.sweep.lease_holder import Liveness, liveness
 
 
 def states_in_words(counts: Any, *, at_most: bool) -> str:
@@ -19,7 +20,7 @@ def states_in_words(counts: Any, *, at_most: bool) -> str:
     return ", ".join(f"{most.get(state, '')}{count:,} {state}" for state, count in counts.items()) or "no runs"
 
 
-def worker_to_json(one: "WorkRecord") -> dict[str, Any]:
+def worker_to_json(one: WorkRecord) -> dict[str, Any]:
     return {
         "run": one.run_id,
         "step": one.step,
@@ -31,14 +32,12 @@ def worker_to_json(one: "WorkRecord") -> dict[str, Any]:
     }
 
 
-def is_alive(one: "WorkRecord") -> bool:
+def is_alive(one: WorkRecord) -> bool:
     """Whether its process may still work: it was not found dead."""
-    from kdx.sweep.lease_holder import Liveness, liveness
-
     return one.owner is not None and liveness(one.owner) is not Liveness.GONE
 
 
-def where_it_works(one: "WorkRecord") -> str:
+def where_it_works(one: WorkRecord) -> str:
     process = process_in_words(one.owner)
     if process is None:
         return "a process of another kdx"
@@ -48,7 +47,7 @@ def where_it_works(one: "WorkRecord") -> str:
     return f"{process}{state}{on}"
 
 
-def search_to_json(one: "SearchProgress") -> dict[str, Any]:
+def search_to_json(one: SearchProgress) -> dict[str, Any]:
     return {
         "choices": dict(one.labels),
         "trials": one.trials,
@@ -57,21 +56,17 @@ def search_to_json(one: "SearchProgress") -> dict[str, Any]:
     }
 
 
-def trials_in_words(searches: "Sequence[SearchProgress]") -> str:
+def trials_in_words(searches: Sequence[SearchProgress]) -> str:
     """How many trials of them all have ended."""
     asked = sum(one.trials for one in searches)
     return f"{asked - sum(one.left for one in searches):,} of {asked:,} trials"
 
 
-def notes_to_json(written: "Sequence[NoteRecord]") -> list[dict[str, Any]]:
+def notes_to_json(written: Sequence[NoteRecord]) -> list[dict[str, Any]]:
     return [{"made": one.made, "text": one.text} for one in written]
 
 
 def write_notes(notes: Sequence[tuple[str, list[dict[str, Any]]]], tags: Sequence[str] = ()) -> None:
-    from datetime import UTC, datetime
-
-    from kdx.report.render.rows import to_text
-
     rows = [
         (on, datetime.fromtimestamp(one["made"], UTC).strftime("%Y-%m-%d %H:%M"), " ".join(one["text"].split()))
         for on, its in notes

@@ -4,9 +4,9 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from kdx.cli.amounts import count_of
 from kdx.cli.console import say
 from kdx.cli.options import in_database, in_database_with_parts
-from kdx.cli.wording import count_of
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan
 from kdx.machine import AtATime

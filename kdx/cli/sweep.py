@@ -1,11 +1,13 @@
 """`kdx sweep`: runs a grid."""
 
+from dataclasses import replace as replaced
 from typing import Annotated
 
 import typer
 
 from kdx.cli import completion
 from kdx.cli.console import say
+from kdx.cli.opening import open_to_write
 from kdx.cli.options import (
     DATABASE,
     MOST_RUNS,
@@ -22,11 +24,23 @@ from kdx.cli.options import (
     seeds_of,
     with_options,
 )
+from kdx.cli.own_code import announce
+from kdx.cli.plan import say_plan
+from kdx.cli.planned import change_of, leaving
+from kdx.cli.running import budget_from_now, search_and_run
 from kdx.cli.slurm_options import slurm_options
+from kdx.cli.submitting import refuse_budget, submit_workers
+from kdx.data.plan_corpora import prepare_data
+from kdx.grid.load import load_grid
 from kdx.machine import AtATime
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command
 from kdx.slurm.asked import Asked
+from kdx.store.recording import register
+from kdx.sweep.capacity import memory, refuse_what_does_not_fit
+from kdx.sweep.gpus import visible_gpus
+from kdx.sweep.trial import try_parts
+from kdx.tune.search import with_winners
 
 
 @with_options(options=run_options, at_a_time=at_a_time_options, slurm=slurm_options)
@@ -56,27 +70,11 @@ def sweep(
 
     Example: kdx sweep quickstart --slurm --time 4:00:00 --gpus-per-node 1
     """
-    from kdx.cli.plan import say_plan
-
     if dry_run:
         say_plan(
             grid, db, seeds=seeds, set_=set_, at_a_time=at_a_time, max_runs=max_runs, replace=replace, budget=budget
         )
         return
-    from dataclasses import replace as replaced
-
-    from kdx.cli.opening import open_to_write
-    from kdx.cli.own_code import announce
-    from kdx.cli.planned import change_of, leaving
-    from kdx.cli.running import budget_from_now, search_and_run
-    from kdx.cli.submitting import refuse_budget, submit_workers
-    from kdx.data.plan_corpora import prepare_data
-    from kdx.grid.load import load_grid
-    from kdx.store.recording import register
-    from kdx.sweep.capacity import memory, refuse_what_does_not_fit
-    from kdx.sweep.gpus import visible_gpus
-    from kdx.sweep.trial import try_parts
-    from kdx.tune.search import with_winners
 
     refuse_budget(slurm, budget)
     limit = budget_from_now(budget)

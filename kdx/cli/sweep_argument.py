@@ -2,22 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kdx.cli.named_runs import is_grid_file
+from kdx.errors import KdxError
+from kdx.grid.plan import Plan
+from kdx.report.selection.joined import joined, names
 from kdx.shell import shell_word
-
-if TYPE_CHECKING:
-    from kdx.grid.plan import Plan
-    from kdx.store.database import Database
-    from kdx.store.records import SweepRecord
-
-
-def is_grid_file(word: str) -> bool:
-    """Whether a word of a command line is the path of a grid, and not the name of a sweep."""
-    return word.endswith((".yaml", ".yml"))
+from kdx.store.backends import is_database_file
+from kdx.store.database import Database
+from kdx.store.reading import load_sweep
+from kdx.store.records import SweepRecord
 
 
-def plan_in_file(sweep: str | None, verb: str) -> "Plan | None":
+def plan_in_file(sweep: str | None, verb: str) -> Plan | None:
     """The plan of a grid file; None if the argument is the name of a sweep, or missing.
 
     Args:
@@ -26,10 +24,8 @@ def plan_in_file(sweep: str | None, verb: str) -> "Plan | None":
     Raises:
         KdxError: the argument is a database.
     """
-    from kdx.errors import KdxError
-    from kdx.store.backends import is_database_file
-
     if sweep and is_grid_file(sweep):
+        # Of a command that names a sweep, what reads a grid would be a third of the time.
         from kdx.grid.load import load_grid
 
         return load_grid(sweep)
@@ -38,7 +34,7 @@ def plan_in_file(sweep: str | None, verb: str) -> "Plan | None":
     return None
 
 
-def load_named(database: "Database", sweep: str | None, plan: "Plan | None", db: str) -> "SweepRecord":
+def load_named(database: Database, sweep: str | None, plan: Plan | None, db: str) -> SweepRecord:
     """The sweep of this name, or of the grid in the file of this name, or the one planned last.
 
     Args:
@@ -46,22 +42,21 @@ def load_named(database: "Database", sweep: str | None, plan: "Plan | None", db:
         db: the database, as the user typed it.
     """
     if plan and sweep:
+        # As above.
         from kdx.cli.planned import record_of
 
         return record_of(database, plan, sweep, db)
-    from kdx.store.reading import load_sweep
-
     return load_sweep(database, sweep)
 
 
-def plans_in_files(sweeps: Sequence[str], verb: str) -> "list[Plan | None]":
+def plans_in_files(sweeps: Sequence[str], verb: str) -> list[Plan | None]:
     """`plan_in_file` of each."""
     return [plan_in_file(one, verb) for one in sweeps]
 
 
 def load_together(
-    database: "Database", sweeps: Sequence[str], plans: "Sequence[Plan | None]", db: str, *, join: bool
-) -> "SweepRecord":
+    database: Database, sweeps: Sequence[str], plans: Sequence[Plan | None], db: str, *, join: bool
+) -> SweepRecord:
     """These sweeps, joined where there are several; the one planned last where there is none.
 
     Args:
@@ -73,21 +68,17 @@ def load_together(
     Raises:
         KdxError: there is no such sweep, or one that cannot be joined.
     """
-    from kdx.report.selection.joined import joined
-
     asked: list[tuple[str | None, Plan | None]] = list(zip(sweeps, plans, strict=True)) or [(None, None)]
     records = [load_named(database, sweep, plan, db) for sweep, plan in asked]
     return joined(records) if join or len({one.id for one in records}) > 1 else records[0]
 
 
-def sweep_words(sweep: "SweepRecord") -> tuple[str, ...]:
+def sweep_words(sweep: SweepRecord) -> tuple[str, ...]:
     """The words of a command line that name the sweep, or each that it joins."""
-    from kdx.report.selection.joined import names
-
     return tuple(word for name in names(sweep) for word in ("--sweep", name))
 
 
-def table_names(grids: "Mapping[str, Mapping[str, Any]]") -> dict[str, list[str]]:
+def table_names(grids: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
     """Sweep → the names of its tables.
 
     Args:

@@ -1,20 +1,28 @@
 """`kdx trace`: shows the runs, settings, data and code behind a number of a table."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
 import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Files, Json, OfSweeps, Tables, in_database
+from kdx.cli.sweep_argument import load_together, plans_in_files, sweep_words, table_names
+from kdx.errors import KdxError, did_you_mean
+from kdx.grid.plan import Shown
+from kdx.report.render.settings import as_yaml
+from kdx.report.render.wording import rounded, words
+from kdx.report.table.build import tables as tables_of
+from kdx.report.table.tables_file import with_tables_of
+from kdx.report.trace import Trace, TracedRun, find, origins, to_json
+from kdx.report.trace import trace as trace_place
 from kdx.sanitize import sanitize_lines
 from kdx.seed_sources import seed_word
 from kdx.shell import kdx_command, shell_word
-
-if TYPE_CHECKING:
-    from kdx.errors import KdxError
-    from kdx.report.trace import Trace, TracedRun
+from kdx.store.database import open_database
+from kdx.store.reading import attempts_of, grids
 
 AGAIN = "again"
 """Name of the grid and the database in which a number is computed again."""
@@ -39,14 +47,6 @@ def trace(
 
     Example: kdx trace positions "No position / rbf" translation
     """
-    from kdx.cli.sweep_argument import load_together, plans_in_files, sweep_words
-    from kdx.report.table.build import tables as tables_of
-    from kdx.report.table.tables_file import with_tables_of
-    from kdx.report.trace import find, to_json
-    from kdx.report.trace import trace as trace_place
-    from kdx.store.database import open_database
-    from kdx.store.reading import attempts_of, grids
-
     named = sweep or []
     plans = plans_in_files(named, "trace")
     with open_database(db, write=False) as database, database.read():
@@ -72,20 +72,14 @@ def trace(
     say(f"compute this cell again with: {again} > {AGAIN}.yaml && kdx sweep {AGAIN}.yaml --db {AGAIN}.db")
 
 
-def _no_table(table: str, sweep: str, known: list[str], grids: "Mapping[str, Mapping[str, Any]]") -> "KdxError":
+def _no_table(table: str, sweep: str, known: list[str], grids: Mapping[str, Mapping[str, Any]]) -> KdxError:
     """The error for a missing table, which names a sweep that has it."""
-    from kdx.cli.sweep_argument import table_names
-    from kdx.errors import KdxError, did_you_mean
-
     others = [name for name, tables in table_names(grids).items() if table in tables]
     hint = f"sweep `{others[0]}` has it: --sweep {shell_word(others[0])}" if others else did_you_mean(table, known)
     return KdxError(f"sweep `{sweep}` has no table `{table}`", allowed=known, hint=hint)
 
 
-def _lines(trace: "Trace", db: str) -> Iterator[str]:
-    from kdx.report.render.settings import as_yaml
-    from kdx.report.trace import origins
-
+def _lines(trace: Trace, db: str) -> Iterator[str]:
     cell = trace.cell
     yield sanitize_lines(f"{trace.table}: {trace.row}, {trace.column}")
     yield f"  {_number(trace)}"
@@ -130,10 +124,7 @@ def _lines(trace: "Trace", db: str) -> Iterator[str]:
                 yield f"  {name:11}  {sanitize_lines(definition)}"
 
 
-def _number(trace: "Trace") -> str:
-    from kdx.grid.plan import Shown
-    from kdx.report.render.wording import rounded, words
-
+def _number(trace: Trace) -> str:
     cell = trace.cell
     if cell.value is None:
         text = words(cell, show_n=False)
@@ -145,7 +136,7 @@ def _number(trace: "Trace") -> str:
     return f"{number} of run {cell.run_id}, seed {seed}: the best {cell.selected_by.name} of {cell.planned} seeds"
 
 
-def _run(one: "TracedRun") -> tuple[str, ...]:
+def _run(one: TracedRun) -> tuple[str, ...]:
     record = one.record
     return (
         "*" if one.selected else "",
@@ -159,9 +150,7 @@ def _run(one: "TracedRun") -> tuple[str, ...]:
     )
 
 
-def _attempts(one: "TracedRun") -> Iterator[tuple[str, ...]]:
-    from datetime import UTC, datetime
-
+def _attempts(one: TracedRun) -> Iterator[tuple[str, ...]]:
     for attempt in one.attempts:
         started = datetime.fromtimestamp(attempt.started, UTC).strftime("%Y-%m-%d %H:%M:%S")
         # The step of the checkpoint is not known for an attempt that ended before it began, or one of an older kdx.

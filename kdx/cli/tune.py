@@ -1,5 +1,7 @@
 """`kdx tune`: searches the parameters of a grid's cells, and trains no winner."""
 
+import os
+from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Annotated
 
@@ -7,6 +9,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import say
+from kdx.cli.opening import open_to_write
 from kdx.cli.options import (
     DATABASE,
     MOST_RUNS,
@@ -22,9 +25,21 @@ from kdx.cli.options import (
     seeds_of,
     with_run_options,
 )
+from kdx.cli.own_code import announce
+from kdx.cli.planned import change_of, leaving
+from kdx.cli.running import budget_from_now, search_and_run
+from kdx.data.plan_corpora import prepare_data
+from kdx.errors import KdxError
+from kdx.files import write_whole
+from kdx.grid.load import load_grid
+from kdx.grid.tuned_grid import tuned_grid
 from kdx.machine import AtATime
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command
+from kdx.sweep.capacity import memory, refuse_what_does_not_fit
+from kdx.sweep.gpus import visible_gpus
+from kdx.sweep.trial import try_parts
+from kdx.tune.search import with_winners
 
 
 @with_run_options
@@ -49,23 +64,6 @@ def tune(
 
     Example: kdx tune grid.yaml --write tuned.yaml
     """
-    import os
-    from dataclasses import replace as replaced
-
-    from kdx.cli.opening import open_to_write
-    from kdx.cli.own_code import announce
-    from kdx.cli.planned import change_of, leaving
-    from kdx.cli.running import budget_from_now, search_and_run
-    from kdx.data.plan_corpora import prepare_data
-    from kdx.errors import KdxError
-    from kdx.files import write_whole
-    from kdx.grid.load import load_grid
-    from kdx.grid.tuned_grid import tuned_grid
-    from kdx.sweep.capacity import memory, refuse_what_does_not_fit
-    from kdx.sweep.gpus import visible_gpus
-    from kdx.sweep.trial import try_parts
-    from kdx.tune.search import with_winners
-
     limit = budget_from_now(budget)
     typed = kdx_command("tune", grid, options=grid_options(seeds, set_))
     wanted = replaced(load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ()), command=typed)

@@ -2,17 +2,22 @@
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import Json
+from kdx.errors import KdxError
+from kdx.own_parts.apart import ask_apart
+from kdx.own_parts.part import OwnPart
+from kdx.own_parts.read import find_any
+from kdx.own_parts.registry import add
 
 if TYPE_CHECKING:
     from kdx.attention.verification.golden import VectorAgreement
     from kdx.attention.verification.propositions import PropositionError
-    from kdx.own_parts.part import OwnPart
 
 
 class Device(StrEnum):
@@ -49,14 +54,11 @@ def verify(
 
     Example: kdx verify --vectors attention.npz
     """
-    from pathlib import Path
-
+    # torch: the help of this command does not wait for it, nor does a message on its options.
     from kdx.attention.verification.golden import agreements
     from kdx.attention.verification.propositions import findings
 
     if part is not None and vectors is not None:
-        from kdx.errors import KdxError
-
         raise KdxError("--part and --vectors exclude each other", hint="give one of them")
     compared = list(agreements(Path(vectors), device.value)) if vectors is not None else []
     own = None if part is None else _own_part(part)
@@ -90,14 +92,10 @@ WITHIN = 60  # seconds, for each check of a part of one's own
 _ALL = 1200  # seconds, for all of them
 
 
-def _own_part(word: str) -> "OwnPart":
+def _own_part(word: str) -> OwnPart:
     """The part of one's own that a word names, which may be checked."""
-    from pathlib import Path
-
+    # torch
     from kdx.attention.verification.part import AXES
-    from kdx.errors import KdxError
-    from kdx.own_parts.read import find_any
-    from kdx.own_parts.registry import add
 
     part = find_any(word, Path())
     add(part)
@@ -106,10 +104,10 @@ def _own_part(word: str) -> "OwnPart":
     return part
 
 
-def _findings_of(part: "OwnPart", device: str) -> "Iterator[PropositionError]":
+def _findings_of(part: OwnPart, device: str) -> "Iterator[PropositionError]":
     """The checks of a part, made in another process."""
+    # torch
     from kdx.attention.verification.propositions import PropositionError
-    from kdx.own_parts.apart import ask_apart
 
     say(f"note: runs the code of {part.axis} {part.word} (source {part.sha256[:8]})")
     asked = {"device": device}
@@ -117,8 +115,9 @@ def _findings_of(part: "OwnPart", device: str) -> "Iterator[PropositionError]":
     yield from (PropositionError(*one) for one in found)
 
 
-def _meanings(part: "OwnPart", found: "Iterable[PropositionError]") -> "Iterator[str]":
+def _meanings(part: OwnPart, found: "Iterable[PropositionError]") -> "Iterator[str]":
     """What is wrong with a part, a line for each proposition that it misses."""
+    # torch
     from kdx.attention.verification.part import MEANING
 
     for proposition in dict.fromkeys(one.proposition for one in found if not one.holds):

@@ -1,31 +1,29 @@
-"""Names of runs, what a plan or a budget leaves out, and sizes of files on the terminal."""
+"""Names of runs, and what a plan or a budget leaves out."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from kdx.cli.amounts import count_of
 from kdx.durations import in_words
+from kdx.grid.plan import Plan, PlannedCell, PlannedRun
 from kdx.sanitize import sanitize
 from kdx.seed_sources import seed_word
-
-if TYPE_CHECKING:
-    from kdx.grid.plan import Plan, PlannedCell, PlannedRun
-    from kdx.sweep.budget import Budget, Covered, MissingSeeds
+from kdx.sweep.budget import Budget, Covered, MissingSeeds, missing_seeds
 
 _MOST_NAMED = 4
 """Cells that a message names; of more it gives the number."""
 
 
-def run_name(run: "PlannedRun") -> str:
+def run_name(run: PlannedRun) -> str:
     """The name of a run in one line: the first digits of its cell, the choice on each axis, and the seed."""
     return sanitize(f"{run.cell.id[:8]} {_choices(run.cell)} · seed {seed_word(run.seed)}")
 
 
-def cell_name(cell: "PlannedCell") -> str:
+def cell_name(cell: PlannedCell) -> str:
     """The name of a cell in one line: the first digits of its id, and the choice on each axis."""
     return sanitize(f"{cell.id[:8]} {_choices(cell)}")
 
 
-def impossible_evaluations(plan: "Plan") -> Iterator[str]:
+def impossible_evaluations(plan: Plan) -> Iterator[str]:
     """A line for each evaluation that some cells cannot have, and for each reason, with these cells."""
     cells = {cell.id: cell for cell in reversed(plan.cells)}
     found: dict[tuple[str, str], list[PlannedCell]] = {}
@@ -38,13 +36,11 @@ def impossible_evaluations(plan: "Plan") -> Iterator[str]:
         yield sanitize(f"evaluation {asked_of} cannot be made of {count}{names}: {reason}")
 
 
-def what_is_left_out(budget: "Budget", found: "Covered", plan: "Plan") -> str | None:
+def what_is_left_out(budget: Budget, found: Covered, plan: Plan) -> str | None:
     """A line on what a budget is enough for, and on the seeds and the cells for which it is not.
 
     None where there is no run to do.
     """
-    from kdx.sweep.budget import missing_seeds
-
     of, cells = f"the budget of {budget.text}", len({cell.id for cell in plan.cells})
     if not found.to_do:
         return None
@@ -69,7 +65,7 @@ def without_time(evaluations: int) -> str:
     return f"{count_of(evaluations, 'evaluation')} {are} time is recorded nowhere"
 
 
-def _missing(one: "MissingSeeds", cells: int) -> str:
+def _missing(one: MissingSeeds, cells: int) -> str:
     all_cells = len(one.cells) == cells
     which = "all cells" if all_cells else count_of(len(one.cells), "cell")
     names = "" if all_cells or len(one.cells) > _MOST_NAMED else f" ({', '.join(map(_choices, one.cells))})"
@@ -92,18 +88,5 @@ def _ranges(seeds: Sequence[int]) -> str:
     )
 
 
-def count_of(number: int, what: str) -> str:
-    """Such as `1 run` or `1,200 runs`."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def _choices(cell: "PlannedCell") -> str:
+def _choices(cell: PlannedCell) -> str:
     return " · ".join(cell.labels.values()) or cell.spec.task
-
-
-def size(count: int) -> str:
-    """A number of bytes in a suitable unit."""
-    number, units = float(count), ["bytes", "kB", "MB", "GB", "TB"]
-    while number >= 1000 and len(units) > 1:
-        number, units = number / 1000, units[1:]
-    return f"{number:.0f} {units[0]}" if units[0] == "bytes" else f"{number:.1f} {units[0]}"

@@ -1,24 +1,38 @@
 """`kdx worker`: runs whatever is to be done in a database."""
 
+import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from kdx.cli import completion
-from kdx.cli.console import say
+from kdx.cli.amounts import count_of
+from kdx.cli.console import never_wait_for_readers, say
+from kdx.cli.named_runs import known_sweep
 from kdx.cli.options import DATABASE, Db, Files, Parts, in_database, with_run_options
-from kdx.machine import AtATime
+from kdx.cli.own_code import announce
+from kdx.cli.progress import progress
+from kdx.cli.running import FAILED, copy_to_dashboard, heeded_signals, winner_lines
+from kdx.errors import KdxError
+from kdx.grid.plan import Plan
+from kdx.machine import AtATime, machine
+from kdx.run_files.files import files_beside
+from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command, shell_word
-
-if TYPE_CHECKING:
-    from kdx.errors import KdxError
-    from kdx.grid.plan import Plan
-    from kdx.store.database import Database
-    from kdx.store.records import RunState
-    from kdx.tune.search import Searching
+from kdx.store.database import Database, open_database
+from kdx.store.records import RunState
+from kdx.sweep.budget import read_wall_time
+from kdx.sweep.failing import IN_A_ROW, failing_in
+from kdx.sweep.gpus import gpus_for, visible_gpus
+from kdx.sweep.hosts.fork_server import ForkServer
+from kdx.sweep.left_to_others import LeftToOthers
+from kdx.sweep.open_sweeps import OpenSweeps
+from kdx.sweep.supervisor import Shared, Supervisor
+from kdx.tune.search import Searching
 
 
 @with_run_options
@@ -69,9 +83,6 @@ def worker(
 
     Example: kdx worker quickstart --wait 10m
     """
-    from kdx.cli.named_runs import known_sweep
-    from kdx.store.database import open_database
-
     # Other workers may still be of the kdx that wrote it.
     with open_database(db, write=True, upgrade=False) as database:
         names = [known_sweep(database, sweep, db).name for sweep in sweeps or ()]
@@ -79,7 +90,7 @@ def worker(
 
 
 def _work(
-    database: "Database",
+    database: Database,
     names: list[str],
     db: str,
     at_a_time: AtATime,
@@ -89,21 +100,6 @@ def _work(
     leave_unlike: str,
     options: RunOptions,
 ) -> int:
-    import time
-
-    from kdx.cli.console import never_wait_for_readers
-    from kdx.cli.progress import progress
-    from kdx.cli.running import FAILED, heeded_signals
-    from kdx.run_files.files import files_beside
-    from kdx.run_files.folder_ownership import take
-    from kdx.store.records import RunState
-    from kdx.sweep.budget import read_wall_time
-    from kdx.sweep.gpus import gpus_for, visible_gpus
-    from kdx.sweep.hosts.fork_server import ForkServer
-    from kdx.sweep.left_to_others import LeftToOthers
-    from kdx.sweep.open_sweeps import OpenSweeps
-    from kdx.sweep.supervisor import Shared, Supervisor
-
     begun = time.monotonic()
     deadline = None if max_time is None else begun + read_wall_time("--max-time", max_time, least=1.0)
     left = LeftToOthers(read_wall_time("--leave-unlike", leave_unlike), options.if_changed)
@@ -162,26 +158,18 @@ _LEFT = ("pending", "interrupted", "running", "failed", "paused", "to make")
 """States of runs and evaluations that are not done."""
 
 
-def _failed_before(database: "Database") -> dict[int, str]:
+def _failed_before(database: Database) -> dict[int, str]:
     """Of a machine whose last runs failed one after another, so many that the next failure ends the worker.
 
     Else a worker that is started again, as by systemd, would fail as many runs each time.
     """
-    from kdx.cli.wording import count_of
-    from kdx.machine import machine
-    from kdx.sweep.failing import IN_A_ROW, failing_in
-
     failed = failing_in(database).get(machine(), [])
     if failed:
         say(f"note: the last {count_of(len(failed), 'run')} on this machine failed one after another; one more ends it")
     return {one.run_id: one.error for one in failed[1 - IN_A_ROW :]}
 
 
-def _summary(states: "Sequence[RunState]") -> str:
-    from collections import Counter
-
-    from kdx.cli.wording import count_of
-
+def _summary(states: Sequence[RunState]) -> str:
     if not states:
         return "no run ended here"
     of_each = ", ".join(f"{count} {state}" for state, count in Counter(one.value for one in states).items())
@@ -191,26 +179,19 @@ def _summary(states: "Sequence[RunState]") -> str:
 class _Said:
     """Says what is found of sweeps."""
 
-    def __init__(self, database: "Database") -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
 
-    def opened(self, plan: "Plan") -> None:
-        from kdx.cli.own_code import announce
-        from kdx.cli.wording import count_of
-
+    def opened(self, plan: Plan) -> None:
         search = "; it is searched first" if plan.searched else ""
         say(f"works at {plan.name}: {count_of(len(plan.runs), 'run')}{search}")
         announce(plan)
 
-    def lacking(self, sweep: str, cells: int | None, why: "KdxError") -> None:
-        from kdx.cli.wording import count_of
-
+    def lacking(self, sweep: str, cells: int | None, why: KdxError) -> None:
         of = f"{count_of(cells, 'cell')} of {sweep}" if cells else sweep
         say(f"note: {of} left to other workers: {why}")
 
-    def searched(self, plan: "Plan", search: "Searching") -> None:
-        from kdx.cli.running import copy_to_dashboard, winner_lines
-
+    def searched(self, plan: Plan, search: Searching) -> None:
         copy_to_dashboard(search, plan, self._database)
         for line in winner_lines(search, plan):
             say(line)

@@ -178,12 +178,3 @@ def test_info_refuses_what_is_not_there(home):
 @pytest.mark.parametrize("command", ["prepare", "list", "info"])
 def test_help_has_an_example(command):
     assert f"Example: kdx data {command}" in run(command, "--help").stdout
-
-
-def test_help_loads_nothing_heavy():
-    script = (
-        "import sys; from kdx.cli.data import app\n"
-        "try: app(['--help'])\n"
-        "except SystemExit: print({'numpy', 'torch', 'pydantic', 'tokenizers'} & set(sys.modules), file=sys.stderr)"
-    )
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stderr == "set()\n"

@@ -8,7 +8,6 @@ from grids import TINY
 from looked_after import DB, completed, planned, refused, typed
 
 from kdx.cell_code import evaluation_code_of
-from kdx.cli import running
 from kdx.grid.load import load_grid
 from kdx.store import evaluations, reading
 from kdx.store.database import open_database
@@ -27,7 +26,8 @@ def ran(tmp_path, monkeypatch, data_home):
         plans.append((plan, trains))
         return 0
 
-    monkeypatch.setattr(running, "run_plan", run)
+    for module in ("evaluate", "running"):
+        monkeypatch.setattr(f"kdx.cli.{module}.run_plan", run)
     return plans
 
 

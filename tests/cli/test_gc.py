@@ -116,7 +116,7 @@ def test_while_it_removes_nobody_can_claim_a_run(runs, monkeypatch):
         tried.append("refused")
 
     monkeypatch.setattr("kdx.store.database.BUSY_SECONDS", 0.0)
-    monkeypatch.setattr(run_files, "remove", remove)
+    monkeypatch.setattr("kdx.cli.gc.remove", remove)
     typed("gc", "--apply")
     assert tried == ["refused"] and claim() == 2
 

@@ -3,7 +3,6 @@
 import pytest
 from looked_after import DB, claimed, completed, planned, refused, typed
 
-from kdx.cli import running
 from kdx.grid.load import load_grid
 from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
@@ -20,7 +19,7 @@ def ran(tmp_path, monkeypatch):
         plans.append(plan)
         return 0
 
-    monkeypatch.setattr(running, "run_plan", run)
+    monkeypatch.setattr("kdx.cli.retry.run_plan", run)
     return plans
 
 

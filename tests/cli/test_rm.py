@@ -90,7 +90,7 @@ def test_what_a_kill_leaves_of_the_files_is_found_by_gc(monkeypatch, tmp_path):
     def killed(*_, **__):
         raise RuntimeError("killed")
 
-    monkeypatch.setattr("kdx.run_files.files.remove", killed)
+    monkeypatch.setattr("kdx.cli.rm.remove", killed)
     with pytest.raises(RuntimeError):
         typed("rm", "tiny", "--runs", "--yes")
     monkeypatch.undo()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.cli.wording import run_name, size, what_is_left_out
+from kdx.cli.wording import run_name, what_is_left_out
 from kdx.grid.plan import Plan, PlannedCell, PlannedRun
 from kdx.grid.spec import CellSpec
 from kdx.sweep.budget import Covered, read_budget
@@ -27,21 +27,6 @@ def test_a_cell_without_choices_is_called_by_its_task():
 @given(st.text(min_size=1))
 def test_whatever_a_grid_words_it_is_one_line(label):
     assert len(run_name(run({"axis": label})).splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [
-        (0, "0 bytes"),
-        (999, "999 bytes"),
-        (1000, "1.0 kB"),
-        (16_944, "16.9 kB"),
-        (2 * 10**9, "2.0 GB"),
-        (10**16, "10000.0 TB"),
-    ],
-)
-def test_bytes_are_told_in_the_unit_that_suits_them(count, text):
-    assert size(count) == text
 
 
 PLAN = Plan("plan", tuple(PlannedCell(f"c{at}", at, {"kernel": f"k{at}"}, SPEC) for at in range(6)), (0, 1, 2, 3, 5))
