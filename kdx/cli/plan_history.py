@@ -26,7 +26,7 @@ class PlanHistory:
         contents = [
             Contents(
                 {cell: texts[cell] for cell in one.cells},
-                tuple(one.grid.get("seeds", ())),  # missing in older records
+                tuple(one.grid.get("seeds", ())),
                 one.grid.get("file", ""),
             )
             for one in self.plans

@@ -129,7 +129,7 @@ def _plain_attempt(one: AttemptRecord) -> dict[str, Any]:
 
 
 def _first_step(one: AttemptRecord) -> int:
-    # The step of the checkpoint is not known for an attempt that ended before it began, or one of an older kdx.
+    # The step of the checkpoint is not known for an attempt that ended before it began.
     return one.first_step if one.resumed_step is None else one.resumed_step
 
 

@@ -153,7 +153,7 @@ def _run(one: TracedRun) -> tuple[str, ...]:
 def _attempts(one: TracedRun) -> Iterator[tuple[str, ...]]:
     for attempt in one.attempts:
         started = datetime.fromtimestamp(attempt.started, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        # The step of the checkpoint is not known for an attempt that ended before it began, or one of an older kdx.
+        # The step of the checkpoint is not known for an attempt that ended before it began.
         first = attempt.first_step if attempt.resumed_step is None else attempt.resumed_step
         steps = f"{first}–{_value(attempt.last_step)}"
         outcome, changed = attempt.outcome or "running", attempt.changes or "nothing"

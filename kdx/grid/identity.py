@@ -21,6 +21,9 @@ cell has every field.
 """
 
 
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+
+
 def cell_id(spec: CellSpec) -> str:
     """Return 128 bits of the SHA-256 of the resolved cell, as 32 hexadecimal digits."""
     return id_of(spec.model_dump(mode="json", by_alias=True))
@@ -34,8 +37,7 @@ def id_of(plain: Mapping[str, Any], later_fields: Mapping[str, Any] = LATER_FIEL
     """
     for field, neutral in later_fields.items():
         plain = _without(plain, field.split("."), neutral)
-    canonical = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:32]
+    return hashlib.sha256(_canonical(plain).encode()).hexdigest()[:32]
 
 
 def _without(plain: Mapping[str, Any], path: list[str], neutral: Any) -> Mapping[str, Any]:

@@ -1,7 +1,8 @@
 """A cell as a database keeps it: every field of its spec in plain words, those too that this kdx does not know.
 
-A report renders a word of another kdx like any other, so it asks here and not a `CellSpec`, which has known words
-alone. Nothing is validated before somebody asks for it: reading ten thousand cells must not take as many validations.
+A report renders a name that this kdx does not know like any other, so it asks here and not a `CellSpec`, which has
+known names alone. Nothing is validated before somebody asks for it: reading ten thousand cells must not take as many
+validations.
 """
 
 import json

@@ -29,8 +29,8 @@ class Owner(NamedTuple):
 
     id: str
     path: Path
-    files: Path | None
-    """The folder when it took it; None: an older kdx wrote the note."""
+    files: Path
+    """The folder when it took it."""
 
     def is_database(self, other: "Owner") -> bool:
         """Whether both are one database, and none is a copy of the other."""
@@ -133,19 +133,17 @@ def _place(database: Database) -> str:
 
 
 def _owner(files: Path) -> Owner | None:
-    """The owner by the note in the folder; None without a note, which an older kdx did not write."""
+    """Return the owner by the note in the folder; None without a note."""
     with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
         found = json.loads(read_file(files / NOTE, _LONGEST, follow=False))
         # The id becomes part of a file name, so it must be hexadecimal.
-        taken = Path(found["files"]) if "files" in found else None
-        return Owner(f"{int(found['id'], 16):032x}", Path(found["path"]), taken)
+        return Owner(f"{int(found['id'], 16):032x}", Path(found["path"]), Path(found["files"]))
     return None
 
 
 def _uses(owner: Owner, files: Path) -> bool:
     """Whether that database still exists and has its files in this folder."""
     try:
-        used = owner.files or files_beside(owner.path)
-        return owner.path.is_file() and id_of(owner.path) == owner.id and used.samefile(files)
+        return owner.path.is_file() and id_of(owner.path) == owner.id and owner.files.samefile(files)
     except (OSError, ValueError):
         return False

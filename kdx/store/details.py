@@ -78,7 +78,7 @@ class SweepDetails:
     updated: float
     """When it was last planned."""
     grid: Mapping[str, Any]
-    """The parts of its grid that concern no single cell; older ones lack some."""
+    """The parts of its grid that concern no single cell."""
     cells: tuple[PlannedCellDetails, ...]
     """In the order of the plan; choices that come to one cell stand once, as the first of them."""
     varies: Mapping[str, tuple[Any, ...]]

@@ -106,7 +106,7 @@ def _planned(sweep: SweepRecord, specs: Mapping[str, CellSpec | None]) -> Plan:
         tables = tuple(TableSpec.model_validate(table) for table in sweep.grid["tables"])
         evaluations = tuple(
             AskedEvaluation(str(one["name"]), EvaluationSettings.model_validate(one["settings"]))
-            for one in sweep.grid.get("evaluations", ())  # which older ones lack
+            for one in sweep.grid.get("evaluations", ())
         )
         seed_rule = rule_of(sweep.grid)
     except ValidationError as error:
@@ -121,8 +121,8 @@ def _planned(sweep: SweepRecord, specs: Mapping[str, CellSpec | None]) -> Plan:
         tables=tables,
         axes=tuple(sweep.grid["axes"]),
         description=sweep.grid["description"],
-        command=sweep.grid.get("command", ""),  # missing in older records
-        file=sweep.grid.get("file", ""),  # likewise
+        command=sweep.grid.get("command", ""),
+        file=sweep.grid.get("file", ""),
         evaluations=evaluations,
         seed_rule=seed_rule,
     )
@@ -130,7 +130,7 @@ def _planned(sweep: SweepRecord, specs: Mapping[str, CellSpec | None]) -> Plan:
 
 def _priorities(sweep: SweepRecord) -> dict[int, int]:
     """Ordinal → priority; empty where all cells have the same."""
-    recorded = sweep.grid.get("priorities", [])  # missing in older records too
+    recorded = sweep.grid.get("priorities", [])
     if not isinstance(recorded, list) or not all(type(one) is int for one in recorded):
         raise _written_by_another(sweep, "this kdx cannot read the priorities of its cells")
     return dict(enumerate(recorded))

@@ -325,7 +325,7 @@ def contents(database: Database, name: str, known: Collection[str] = ()) -> "Con
         for row in cells:
             if row.id not in known:
                 whole_cell(row.id, row.spec)
-    file = named.grid.get("file", "")  # missing in older records
+    file = named.grid.get("file", "")
     return Contents({row.id: row.spec for row in cells}, tuple(seeds), file)
 
 

@@ -78,7 +78,7 @@ _NUMBERS = frozenset({"vocabulary_size", "unknown_rate", "longest_context"})
 
 
 def _is_grid(found: dict[str, Any]) -> bool:
-    """Of the parts that are there; older ones lack some."""
+    """Whether the parts that it has are of their kinds."""
     lists: dict[str, type] = {"tables": dict, "axes": str, "seeds": int, "evaluations": dict}
     listed = (isinstance(found.get(name, []), list) for name in lists)
     words = (isinstance(found.get(name, ""), str) for name in ("description", "command", "file"))

@@ -160,6 +160,8 @@ def test_bad_input_is_refused():
 
 def test_files_of_another_database_are_not_taken(folder):
     cluster("a", 1.0)
-    (folder / "a.files" / "database.json").write_text(json.dumps({"id": "f" * 32, "path": "/elsewhere/x.db"}))
+    (folder / "a.files" / "database.json").write_text(
+        json.dumps({"id": "f" * 32, "path": "/elsewhere/x.db", "files": "/elsewhere"})
+    )
     error = refused("db", "merge", "a.db", "runs.db", "--with-files")
     assert error.problem == "these are the files of another database, which was at /elsewhere/x.db"

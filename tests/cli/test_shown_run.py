@@ -49,5 +49,7 @@ def test_nothing_is_shown_of_the_files_of_another_database():
     (first,) = planned(1)
     completed(first)
     folder = files_beside(DB)
-    (folder / "database.json").write_text(json.dumps({"id": "f" * 32, "path": "/elsewhere/runs.db"}))
+    (folder / "database.json").write_text(
+        json.dumps({"id": "f" * 32, "path": "/elsewhere/runs.db", "files": "/elsewhere"})
+    )
     assert shown(str(first.id))["files"] == []

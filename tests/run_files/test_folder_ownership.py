@@ -120,7 +120,7 @@ def test_a_note_leads_nowhere(tmp_path, path, monkeypatch):
     os.mkfifo("fifo")
     with made(tmp_path / "runs.db") as database:
         take(database)
-        (files_beside(database.location) / NOTE).write_text(json.dumps({"id": "f" * 32, "path": path}))
+        (files_beside(database.location) / NOTE).write_text(json.dumps({"id": "f" * 32, "path": path, "files": path}))
         assert stranger(database) is not None
         assert take(database) is not None
 

@@ -111,7 +111,7 @@ def test_the_folder_of_another_database_is_not_written(database, tmp_path):
     with open_database(tmp_path / "other.db", write=True, create=True) as other:
         other_id = other.id
     (tmp_path / "other.files").symlink_to(tmp_path / "all.files")
-    note = {"id": other_id, "path": str(tmp_path / "other.db")}
+    note = {"id": other_id, "path": str(tmp_path / "other.db"), "files": str(tmp_path / "other.files")}
     (tmp_path / "all.files" / "database.json").write_text(json.dumps(note))
     with pytest.raises(DatabaseError, match="another database keeps the files of its runs here"):
         bring(database, [run(tmp_path)], copy=False)
