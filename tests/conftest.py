@@ -219,10 +219,10 @@ kernel: my_kernels.py:Cauchy
 
 
 @pytest.fixture
-def own_parts():
+def components():
     """Takes the words from outside out again, which belong to a process and not to a test."""
     yield
-    from kdx.own_parts.registry import FAMILY_OF
+    from kdx.components.registry import FAMILY_OF
     from kdx.words.family import _OVER_WORDS
 
     for family in FAMILY_OF.values():
@@ -246,7 +246,7 @@ def write_own_kernel() -> Callable[[Path], Path]:
 
 
 @pytest.fixture
-def own_kernel(tmp_path, own_parts, write_own_kernel) -> Path:
+def own_kernel(tmp_path, components, write_own_kernel) -> Path:
     """Such a folder."""
     return write_own_kernel(tmp_path / "own")
 
@@ -328,7 +328,7 @@ evaluations: {again: {split: valid}}
 
 
 @pytest.fixture
-def own_task(tmp_path, own_parts, monkeypatch) -> Path:
+def own_task(tmp_path, components, monkeypatch) -> Path:
     """A folder with a grid, beside the folder `site` of an installed package with its task and its corpus."""
     site, about, folder = (tmp_path / name for name in ("site/tails", "site/tails-1.2.dist-info", "own"))
     for one in (site, about, folder):

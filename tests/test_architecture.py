@@ -27,18 +27,19 @@ ALLOWED: dict[str, set[str]] = {
     "checkpoint_names": set(),
     "words": set(),
     "fingerprint": set(),
-    "own_parts": {"attention", "fingerprint", "tasks"},
+    "components": {"attention", "fingerprint", "tasks"},
     "tasks": set(),
     "api": {"grid", "report", "run_files", "store", "sweep"},
-    "grid": {"attention", "tasks", "own_parts"},
-    "store": {"grid", "own_parts"},
+    "testing": {"attention"},
+    "grid": {"attention", "tasks", "components"},
+    "store": {"grid", "components"},
     "report": {"store", "grid", "tasks"},
     "attention": set(),
     "data": {"grid", "tasks", "fingerprint"},
     "cell_code": {"attention", "data", "grid", "tasks", "fingerprint"},
     "models": {"attention", "data", "grid"},
     "training": {
-        "own_parts",
+        "components",
         "models",
         "data",
         "attention",
@@ -48,9 +49,9 @@ ALLOWED: dict[str, set[str]] = {
         "run_options",
         "checkpoint_names",
     },
-    "run_files": {"own_parts", "training", "data", "store", "grid", "checkpoint_names", "machine"},
+    "run_files": {"components", "training", "data", "store", "grid", "checkpoint_names", "machine"},
     "sweep": {
-        "own_parts",
+        "components",
         "training",
         "run_files",
         "report",
@@ -67,7 +68,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": {
         "tune",
         "slurm",
-        "own_parts",
+        "components",
         "sweep",
         "run_files",
         "report",
@@ -83,7 +84,7 @@ ALLOWED: dict[str, set[str]] = {
 OPEN = {"vocabulary", "errors", "files", "words", "sanitize", "shell", "version", "durations", "seed_sources"}
 # Of attention these alone are there without torch: the words of each axis, with what is known of them.
 FAMILIES = {"kernels", "positions", "values", "filters", "normalisers", "encodings", "mixers", "families"}
-LIGHT = {"grid", "cell_code", "own_parts"}
+LIGHT = {"grid", "cell_code", "components"}
 # And of data what corpora declare, which is read from their source.
 DECLARED = ("kdx.data.corpora", "kdx.tasks.difficulty")
 

@@ -53,7 +53,7 @@ def suggested(name: str, said: list[str]) -> Iterator[tuple[str, list[str]]]:
     for counts, verb, *options in ({"failed": 1}, "resume", "--failed"), ({"completed": 1}, "report"):
         running._close(counts, {}, None, name, name, where, "")
         yield said.pop().rpartition(": ")[2], arguments(verb, *options)
-    gone = SimpleNamespace(runs_gone=1, cells_that_lose_runs=(1,), renames_parts=False)
+    gone = SimpleNamespace(runs_gone=1, cells_that_lose_runs=(1,))
     query = f"""SELECT * FROM former_runs WHERE sweep = '{name.replace("'", "''")}'"""
     left = leaving(gone, SimpleNamespace(name=name), name)
     yield left.partition("nothing is deleted: ")[2].removesuffix(" shows it"), ["query", query, "--db", name]

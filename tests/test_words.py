@@ -14,8 +14,8 @@ from each import each
 
 from kdx.attention.families import FAMILIES
 from kdx.attention.kernels import KERNELS
+from kdx.components.component import Component
 from kdx.grid.fields import CellFields
-from kdx.own_parts.part import OwnPart
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import DIFFICULTIES
 from kdx.words import table
@@ -86,7 +86,7 @@ def test_definitions_are_read_without_torch_and_without_running_the_class(tmp_pa
 def test_what_a_task_says_is_of_its_kind_and_fits_together(fact, told):
     source = f"from kdx.training.examples.set import SetModule\nclass Mine(SetModule):\n    {fact}\n"
     with pytest.raises(DefinitionError) as caught:
-        TASKS.define(OwnPart("task", "mine.py:Mine", "mine", "Mine", {"mine.py": source}))
+        TASKS.define(Component("task", "mine.py:Mine", "Mine", "mine.py", {"mine.py": source}))
     assert caught.value.problem.startswith(told)
     assert caught.value.line == (2 if told.startswith("class") else 3)
 
@@ -94,7 +94,9 @@ def test_what_a_task_says_is_of_its_kind_and_fits_together(fact, told):
 def test_a_source_is_gone_through_once_however_many_bases_a_class_has(monkeypatch):
     bases = ", ".join(f"B{index}" for index in range(2000))
     source = f"from kdx.attention.kernels.rbf import RBF\nfrom helpers import *\nclass Mine(RBF, {bases}): pass\n"
-    part = OwnPart("kernel", "mine.py:Mine", "mine", "Mine", {"mine.py": source, "helpers.py": "B1 = B2 = object\n"})
+    part = Component(
+        "kernel", "mine.py:Mine", "Mine", "mine.py", {"mine.py": source, "helpers.py": "B1 = B2 = object\n"}
+    )
     formula, walk, walked = KERNELS.definition("rbf").formula, ast.walk, []
     assert part.trees
     monkeypatch.setattr("kdx.words.literals.ast.walk", lambda tree: walked.append(tree) or walk(tree))
@@ -108,13 +110,13 @@ def test_of_two_classes_of_one_name_the_last_is_meant_as_when_the_source_runs():
         "class Mine(RBF):\n    formula = 'a'\n"
         "class Mine(RBF):\n    formula = 'b'\n"
     )
-    assert KERNELS.define(OwnPart("kernel", "mine.py:Mine", "mine", "Mine", {"mine.py": source})).formula == "b"
+    assert KERNELS.define(Component("kernel", "mine.py:Mine", "Mine", "mine.py", {"mine.py": source})).formula == "b"
 
 
 def test_a_literal_that_no_text_can_show_is_told():
     source = "from kdx.attention.kernels.rbf import RBF\nclass Mine(RBF):\n    formula = 0x" + "f" * 5000 + "\n"
     with pytest.raises(DefinitionError, match="`formula` is something else than a text of one line"):
-        KERNELS.define(OwnPart("kernel", "mine.py:Mine", "mine", "Mine", {"mine.py": source}))
+        KERNELS.define(Component("kernel", "mine.py:Mine", "Mine", "mine.py", {"mine.py": source}))
 
 
 def test_a_word_of_no_family_has_no_definition():
@@ -162,14 +164,14 @@ def test_an_option_is_that_of_the_nearest_class():
         "    temperature = option(3.0, above=0)\n"
         "    '''How hot\n    it is.'''\n"
     )
-    known = KERNELS.define(OwnPart("kernel", "spelled.py:Mine", "spelled", "Mine", {"spelled.py": source}))
+    known = KERNELS.define(Component("kernel", "spelled.py:Mine", "Mine", "spelled.py", {"spelled.py": source}))
     assert (known.title, known.formula) == ("Mine", KERNELS.definition("rbf").formula)
     assert known.options == (Option(3.0, above=0, name="temperature", title="How hot it is."),)
 
 
 def kernel(source: str) -> Definition:
     """The definition of the class `Mine` in a source."""
-    return KERNELS.define(OwnPart("kernel", "mine.py:Mine", "mine", "Mine", {"mine.py": source}))
+    return KERNELS.define(Component("kernel", "mine.py:Mine", "Mine", "mine.py", {"mine.py": source}))
 
 
 def test_of_several_base_classes_the_one_counts_that_counts_in_python():

@@ -16,8 +16,8 @@ def chosen(rows: list[Row], conditions: Sequence[str]) -> list[Row]:
 
     Args:
         rows: each has `state`, `seed`, `run`, `cell`, and `choices`: axis → choice. It may have `tags`;
-            `former_cells`, the ids that its cell had before it was renamed; `invalidated` and `not_needed`, reasons
-            that a run has beside its state, by which it is chosen as by a state.
+            `invalidated` and `not_needed`, reasons that a run has beside its state, by which it is chosen as by a
+            state.
 
     Raises:
         KdxError: there is no such key, or no run has the value.
@@ -40,11 +40,9 @@ def chosen(rows: list[Row], conditions: Sequence[str]) -> list[Row]:
 
 
 def _words(row: Mapping[str, Any], key: str) -> Sequence[str]:
-    """What a run has under a key; several words where it has several tags, or its cell had other ids."""
+    """What a run has under a key; several words where it has several tags."""
     if key == "tag":
         return [str(word) for word in row.get("tags", ())]
-    if key == "cell":
-        return [str(row["cell"]), *row.get("former_cells", ())]
     if key == "state":
         return [str(row["state"]), *(word for word in ("invalidated", "not_needed") if row.get(word))]
     return [str(row[key]) if key in PLAIN else str(row["choices"].get(key, "–"))]

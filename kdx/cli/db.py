@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kdx.cli import copy, merge, migrate_cells
+from kdx.cli import copy, merge
 from kdx.cli.amounts import size
 from kdx.cli.console import out, out_json, say
 from kdx.cli.group import CommandGroup
@@ -97,7 +97,6 @@ def upgrade(db: Db = DATABASE, files_in: Files = None) -> None:
 
 app.command("copy")(copy.copy)
 app.command("merge")(merge.merge)
-app.command("migrate-cells")(migrate_cells.migrate_cells)
 
 
 def look_through(db: str) -> Checked:

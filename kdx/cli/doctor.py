@@ -16,7 +16,6 @@ from kdx.cli.db import FOUND, look_through
 from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
 from kdx.run_files import files as run_files
-from kdx.run_files import moves
 from kdx.run_files.files import Kind, RunFile, damaged, files_beside, folder_of, listing
 from kdx.run_files.folder_ownership import settled_here, stranger
 from kdx.run_files.repair import Finding, Repair, diagnose
@@ -66,21 +65,13 @@ def doctor(
         with open_database(db, write=False) as database:
             runs = inventory(database)
             other, settled = stranger(database), settled_here(database)
-            unfinished = other is None and moves.is_unfinished(database)
         found = _journal(db, checked)
         if other is not None:
             problem = f"these are the files of another database, which was at {other.path}"
             found.append(Finding(str(files), problem, hint="put the folder beside its own database"))
-        if unfinished:
-            found.append(Finding(str(files), moves.UNFINISHED, Repair.MOVE))
-            if fix:
-                with open_to_write(db) as database:
-                    moves.finish(database)
         # Files are listed after the records are read, so that those of a run that just ended are included.
         listed = listing(files) if other is None else ()
         existing = listed if listed or not settled else None
-        if unfinished and not fix:
-            existing = ()  # names of folders say nothing yet
         found += diagnose(runs, existing, damaged(files, listed), partial(why_lost, liveness=liveness))
     found += _disk(files, listed)
     mended = _mend(db, found) if fix and any(one.repair for one in found) else set()
@@ -103,7 +94,7 @@ def _mend(db: str, found: list[Finding]) -> set[Finding]:
     mended = set()
     with open_to_write(db) as database:
         for one in found:
-            if one.repair in (Repair.NO_WAL, Repair.MOVE):
+            if one.repair is Repair.NO_WAL:
                 mended.add(one)  # opening the database repaired it, or the folders were moved before they were listed
             if one.repair is Repair.GIVE_BACK and one.run and one.run.owner:
                 now = liveness(one.run.owner)

@@ -9,9 +9,9 @@ import typer
 from kdx.cli import completion
 from kdx.cli.amounts import count_of
 from kdx.cli.console import say
+from kdx.cli.custom_code import announce
 from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Db, Files, Parts, at_a_time_options, with_options
-from kdx.cli.own_code import announce
 from kdx.cli.running import run_plan
 from kdx.cli.sweep_argument import load_named, plan_in_file
 from kdx.data.plan_corpora import prepare_data

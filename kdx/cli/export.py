@@ -12,14 +12,13 @@ from kdx.cli.amounts import count_of
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Files, Json
 from kdx.cli.sweep_argument import load_named, plan_in_file
+from kdx.components.recorded import laid_out
 from kdx.errors import KdxError
-from kdx.own_parts.layout import laid_out
 from kdx.report.folder import encoded, refuse_existing, write_folder
 from kdx.report.render.rows import to_csv, to_json
 from kdx.report.selection.best_seed import selected_runs
 from kdx.run_files.files import content, files_beside, final_weights
 from kdx.run_files.folder_ownership import refuse_stranger
-from kdx.run_files.moves import refuse_unfinished
 from kdx.sanitize import spelled_out
 from kdx.store.database import Database, open_database
 from kdx.store.parts import load_parts
@@ -102,7 +101,6 @@ def export(
         texts = outputs_of(database, [run.id for run in selected], TEXTS) if outputs else {}
         if weights:
             refuse_stranger(database)
-            refuse_unfinished(database)
     lines = {ExportFormat.CSV: to_csv, ExportFormat.JSON: to_json}[format]
     files = [(f"{name}.{format}", encoded(lines(rows.columns, rows))) for name, rows in tables.items()]
     if weights:
@@ -125,7 +123,7 @@ def _write_parts(db: str, sweep: str | None, folder: Path, json: bool) -> None:
         used = dict.fromkeys((word, sha256) for cell in record.cells for word, sha256 in cell.spec.parts.items())
         found = load_parts(database, {sha256 for _, sha256 in used})
     if not used:
-        raise KdxError(f"sweep `{record.name}` has no parts from outside kdx", place=db)
+        raise KdxError(f"sweep `{record.name}` has no custom components", place=db)
     if lost := [word for word, sha256 in used if sha256 not in found]:
         raise KdxError(f"the database has no source of {', '.join(lost)}", place=db)
     files = laid_out((word, sha256, found[sha256].sources) for word, sha256 in used)

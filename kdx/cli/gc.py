@@ -10,7 +10,6 @@ from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
 from kdx.cli.slurm_jobs import submitted
 from kdx.report.selection.best_seed import selected_runs
-from kdx.run_files import moves
 from kdx.run_files.files import RunFile, files_beside, listing, remove
 from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.run_files.retention import Retention, RetentionRule, removable, rules_of
@@ -57,9 +56,7 @@ def gc(
         over = list(_over(database))
         if apply:
             # While the database is locked nobody claims, plans or ends a run, so the decisions stay valid.
-            with database.write() as connection:
-                # Else folders under their former names would seem to be of unknown runs.
-                moves.finish_locked(database, connection)
+            with database.write():
                 found = _found(database, over)
                 for rule in rules:
                     for file in found[rule]:
@@ -67,7 +64,6 @@ def gc(
                 for one in over:
                     remove_empty(one)
         else:
-            moves.refuse_unfinished(database)
             found = _found(database, over)
     if json:
         out_json(

@@ -18,7 +18,6 @@ from kdx.errors import KdxError, StorageError
 from kdx.files import open_file
 from kdx.run_files.files import files_beside, log_of
 from kdx.run_files.folder_ownership import refuse_stranger
-from kdx.run_files.moves import refuse_unfinished
 from kdx.sanitize import spelled_out
 from kdx.shell import shell_word
 from kdx.store.database import Database, open_database
@@ -62,7 +61,6 @@ def logs(
     assert run is not None
     with open_database(db, write=False) as database:
         refuse_stranger(database)
-        refuse_unfinished(database)
         record = the_run(database, run)
         path = log_of(files_beside(database.location), record)
         if follow:

@@ -10,7 +10,6 @@ from kdx.shell import shell_word
 from kdx.store import reading
 from kdx.store.database import Database
 from kdx.store.find import SweepFound, sweep_named
-from kdx.store.reading import former_ids
 from kdx.store.records import RunRecord
 from kdx.store.remarks import remarks
 from kdx.store.status import labels_of
@@ -117,8 +116,8 @@ def row_of(record: RunRecord, choices: Any) -> dict[str, Any]:
 
 
 def _with_tags(database: Database, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    tags, former = remarks(database).tags_of_runs, former_ids(database)
-    return [{**row, "tags": tags.get(row["run"], ()), "former_cells": former.get(row["cell"], ())} for row in rows]
+    tags = remarks(database).tags_of_runs
+    return [{**row, "tags": tags.get(row["run"], ())} for row in rows]
 
 
 def _labels_in(database: Database, sweep_id: int) -> dict[str, Any]:

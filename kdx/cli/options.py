@@ -156,7 +156,7 @@ Parts = Annotated[
     typer.Option(
         "--parts",
         metavar="FOLDER",
-        help="Where the files of the sweep's own kernels and other parts lie; their code is run.",
+        help="The folder with the files of the sweep's custom components, whose code is run.",
     ),
 ]
 Set = Annotated[
@@ -296,26 +296,27 @@ def in_database(db: str) -> str:
 
 
 def in_database_with_parts(db: str, database: "Database", sweep: str, parts: Path | None = None) -> str:
-    """The same options of a command that computes: with the folder of the sweep's custom components, if it has any.
+    """The same options of a command that computes: with the folder of the sweep's custom components, if it needs one.
 
     Args:
-        parts: where they were found; None: they are looked for beside the grid that was swept.
+        parts: where the user said that they are; None if they were found.
     """
     # SQLAlchemy: every command imports this module, and kdx query and kdx explain are quick without.
-    from kdx.own_parts.read import is_in_file
-    from kdx.store.parts import words_of
+    from kdx.components.find import is_in_file
+    from kdx.components.recorded import folders_of, is_found
+    from kdx.store.parts import hashes_of
     from kdx.store.reading import grids, names
 
     # Somebody may have removed the sweep meanwhile.
     sweep_id = names(database).get(sweep)
-    words = words_of(database, sweep_id) if sweep_id is not None else ()
-    files = {word.rpartition(":")[0] for word in words if is_in_file(word)}
-    if not files:
+    hashes = hashes_of(database, sweep_id) if sweep_id is not None else {}
+    files = [one for one in hashes.items() if is_in_file(one[0])]
+    grid = grids(database).get(sweep, {}).get("file", "")
+    if not files or (parts is None and all(is_found(*one, folders_of(grid)) for one in files)):
         return in_database(db)
-    folder = (parts or Path(grids(database).get(sweep, {}).get("file", "")).parent).absolute()
-    here = Path.cwd()
+    folder, here = (parts or Path(grid).parent).absolute(), Path.cwd()
     shown = str(folder.relative_to(here) if folder.is_relative_to(here) else folder)
-    known = all((folder / file).is_file() for file in files)
+    known = all(is_found(*one, (folder,)) for one in files)
     return f" --parts {shell_word(shown) if known else 'FOLDER'}{in_database(db)}"
 
 

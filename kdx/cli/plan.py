@@ -8,6 +8,7 @@ import typer
 from kdx.cli import completion, plan_view
 from kdx.cli.amounts import count_of
 from kdx.cli.console import out_json, out_lines, say
+from kdx.cli.custom_code import announce
 from kdx.cli.options import (
     DATABASE,
     MOST_RUNS,
@@ -25,7 +26,6 @@ from kdx.cli.options import (
     seeds_of,
     with_options,
 )
-from kdx.cli.own_code import announce
 from kdx.cli.planned import change_of, leaving
 from kdx.cli.running import budget_from_now, search_lines
 from kdx.cli.wording import cell_name, impossible_evaluations, what_is_left_out
@@ -44,7 +44,7 @@ from kdx.sweep.capacity import memory, refuse_what_does_not_fit
 from kdx.sweep.gpus import visible_gpus
 from kdx.sweep.outlook import Outlook, Standing, outlook
 from kdx.sweep.probe import probe
-from kdx.sweep.trial import try_parts
+from kdx.sweep.rehearsal import rehearse
 from kdx.tune.search import with_winners
 
 
@@ -201,7 +201,7 @@ def _probed(wanted: Plan, found: Outlook, notes: list[str]) -> Outlook:
     if not cells:
         return found
     announce(wanted)
-    try_parts(wanted)
+    rehearse(wanted)
     measured = {}
     for number, (cell, cost) in enumerate(probe(cells), 1):
         if isinstance(cost, str):

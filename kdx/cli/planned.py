@@ -47,11 +47,10 @@ def leaving(found: Difference, plan: Plan, db: str) -> str | None:
     runs, cells = count_of(found.runs_gone, "run"), count_of(len(found.cells_that_lose_runs), "cell")
     name = plan.name.replace("'", "''")
     query = f"SELECT * FROM former_runs WHERE sweep = '{name}'"
-    renamed = "; kdx db migrate-cells OLD=NEW keeps results where a part was only moved" if found.renames_parts else ""
     return (
         f"{runs} of {cells} leave{'s' if found.runs_gone == 1 else ''} sweep `{plan.name}` ({found});"
         f" nothing is deleted: {kdx_command('query', query, options=in_database(db))} shows"
-        f" {'it' if found.runs_gone == 1 else 'them'}{renamed}"
+        f" {'it' if found.runs_gone == 1 else 'them'}"
     )
 
 

@@ -7,6 +7,7 @@ import typer
 from kdx.cli import completion
 from kdx.cli.amounts import count_of
 from kdx.cli.console import say
+from kdx.cli.custom_code import announce
 from kdx.cli.named_runs import known_sweep
 from kdx.cli.opening import open_to_write
 from kdx.cli.options import (
@@ -23,7 +24,6 @@ from kdx.cli.options import (
     run_options,
     with_options,
 )
-from kdx.cli.own_code import announce
 from kdx.cli.running import FAILED, budget_from_now, search_and_run
 from kdx.cli.slurm_options import slurm_options
 from kdx.cli.submitting import refuse_budget, submit_workers

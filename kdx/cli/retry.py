@@ -10,10 +10,10 @@ import typer
 from kdx.cli import completion
 from kdx.cli.amounts import count_of
 from kdx.cli.console import say
+from kdx.cli.custom_code import announce
 from kdx.cli.named_runs import NamedRuns, named_runs
 from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Db, Files, Parts, with_run_options
-from kdx.cli.own_code import announce
 from kdx.cli.running import FAILED, run_plan
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError

@@ -12,7 +12,6 @@ from kdx.cli.named_runs import known_sweep
 from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
 from kdx.errors import KdxError
-from kdx.run_files import moves
 from kdx.run_files.files import RunFile, files_beside, listing_of, remove
 from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.shell import kdx_command
@@ -56,7 +55,6 @@ def rm(
             raise KdxError(problem, place=db, hint=hint)
         if runs:
             refuse_stranger(database)
-            moves.finish(database)  # else files under former names would stay
         files = files_beside(database.location)
         listed = [file for run in shown.runs for file in listing_of(files, "-".join(map(str, run[1:])))]
         say(_what_goes(sweep, shown, listed))

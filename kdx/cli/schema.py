@@ -7,9 +7,9 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import out_json, say
 from kdx.errors import FaultList, by_place
+from kdx.grid.components import add_installed, find_parts
 from kdx.grid.extends import extended
 from kdx.grid.grid_keys import GRID
-from kdx.grid.own_parts import add_installed, find_parts
 from kdx.grid.schema import grid_schema
 from kdx.grid.shipped import find
 

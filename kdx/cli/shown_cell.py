@@ -27,7 +27,6 @@ from kdx.sanitize import sanitize
 from kdx.seed_sources import seed_word
 from kdx.store.database import Database
 from kdx.store.details import cell_details
-from kdx.store.reading import former_ids
 from kdx.store.records import RunRecord
 from kdx.store.remarks import Remarks, remarks
 from kdx.store.searches import that_tried
@@ -38,7 +37,6 @@ class ShownCell(Shown):
 
         self.details = details = cell_details(database, cell_id)
         self.remarks = remarks(database)
-        self.former = former_ids(database).get(cell_id, ())
         rows = chosen([row_of(one, details.labels) for one in details.runs], conditions)
         self.runs = [row["record"] for row in rows]
         standing = standing_runs(self.runs)
@@ -55,7 +53,6 @@ class ShownCell(Shown):
         details = self.details
         return {
             "cell": details.id,
-            "former_cells": list(self.former),
             "settings": dict(details.spec.plain),
             "varies": list(details.varies),
             "sweeps": planners_to_json(details),
@@ -70,7 +67,6 @@ class ShownCell(Shown):
         yield sanitize(self.title)
         yield from fact_lines(
             {
-                "former ids": ", ".join(self.former),
                 "sweeps": ", ".join(one.sweep for one in details.planners) or "none plans it any more",
                 "selected": ""
                 if self.selected is None

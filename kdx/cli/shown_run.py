@@ -24,7 +24,6 @@ from kdx.sanitize import sanitize
 from kdx.seed_sources import seed_word
 from kdx.store.database import Database
 from kdx.store.details import RunDetails, run_details
-from kdx.store.reading import former_ids
 from kdx.store.records import AttemptRecord, EvaluationRecord, RunRecord
 from kdx.store.remarks import remarks
 
@@ -35,7 +34,6 @@ class ShownRun(Shown):
         self.details = details = run_details(database, run_id)
         record, cell = details.record, details.cell
         self.remarks = remarks(database)
-        self.former = former_ids(database).get(cell.id, ())
         newest = max((one for one in cell.runs if one.seed == record.seed), key=lambda one: one.generation)
         self.newer = None if newest.generation <= record.generation else newest
         self.title = (
@@ -55,7 +53,6 @@ class ShownRun(Shown):
         return {
             **run_to_json(record, self.remarks),
             "newer": None if self.newer is None else self.newer.id,
-            "former_cells": list(self.former),
             "steps": details.cell.spec.value("training.steps"),
             "metrics": dict(details.metrics),
             "settings": dict(details.cell.spec.plain),
@@ -81,7 +78,6 @@ class ShownRun(Shown):
         yield sanitize(self.title)
         facts = {
             "cell": cell.id,
-            "former ids": ", ".join(self.former),
             "sweeps": ", ".join(one.sweep for one in cell.planners) or "none plans it any more",
             "generation": str(record.generation) if record.generation else "",
             "newer": f"run {self.newer.id}, {self.newer.state}, is a newer generation" if self.newer else "",

@@ -27,7 +27,6 @@ from kdx.seed_sources import seed_word
 from kdx.shell import kdx_command
 from kdx.store.database import Database
 from kdx.store.details import PlannedCellDetails, sweep_details
-from kdx.store.reading import former_ids
 from kdx.store.records import RunRecord, RunState
 from kdx.store.remarks import remarks
 from kdx.vocabulary import Direction
@@ -43,7 +42,6 @@ class ShownSweep(Shown):
 
         self.details = details = sweep_details(database, sweep_id)
         self.remarks = remarks(database)
-        self.former = former_ids(database)
         rows = chosen([row_of(run, cell.labels) for cell in details.cells for run in cell.runs], conditions)
         self.runs: dict[str, list[RunRecord]] = {}
         for row in rows:
@@ -83,7 +81,6 @@ class ShownSweep(Shown):
             "cells": [
                 {
                     "cell": cell.id,
-                    "former_cells": list(self.former.get(cell.id, ())),
                     "choices": dict(cell.labels),
                     "metric": cell.spec["select"]["metric"],
                     "selected": best.id if (best := self.best[cell.id]) else None,

@@ -24,7 +24,7 @@ from kdx.report.render.rows import to_text
 from kdx.seed_sources import seed_word
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
-from kdx.store.reading import by_ids, former_ids, runs
+from kdx.store.reading import by_ids, runs
 from kdx.store.records import RunRecord
 from kdx.store.remarks import remarks
 from kdx.store.search_progress import SearchProgress, progress
@@ -42,11 +42,10 @@ def show_runs(database: Database, name: str, chosen: Sequence[str], db: str, jso
     labels = labels_of(database, sweep_id)
     order = {cell_id: place for place, cell_id in enumerate(labels)}
     records = sorted(runs(database, sweep_id), key=lambda each: (each.seed, order.get(each.cell_id, 0)))
-    written, former = remarks(database), former_ids(database)
+    written = remarks(database)
     rows = [
         {
             **_of_a_run(each, labels[each.cell_id], working.get(each.id)),
-            "former_cells": list(former.get(each.cell_id, ())),
             "tags": list(written.tags_of_runs.get(each.id, ())),
             "notes": notes_to_json(written.of_runs.get(each.id, ())),
         }

@@ -7,11 +7,11 @@ from pathlib import Path
 from kdx.cli.amounts import count_of
 from kdx.cli.console import say
 from kdx.cli.options import in_database, in_database_with_parts
+from kdx.components.recorded import laid_out
+from kdx.components.registry import components_of
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan
 from kdx.machine import AtATime
-from kdx.own_parts.layout import laid_out
-from kdx.own_parts.registry import parts_of
 from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
@@ -55,7 +55,7 @@ def submit_workers(
     jobs = asked.jobs or (MOST_JOBS if plan.searched else min(left, MOST_JOBS))
     hashes = {word: sha256 for cell in plan.cells for word, sha256 in cell.spec.parts.items()}
     hashes |= {word: sha256 for cell in plan.cells if cell.search for (_, word), sha256 in cell.search.parts.items()}
-    parts = laid_out((part.word, part.sha256, part.sources) for part in parts_of(hashes))
+    parts = laid_out((one.word, one.sha256, one.sources) for one in components_of(hashes))
 
     def words(folder: Path) -> list[str]:
         found = ["worker", "--if-changed", options.if_changed.value]

@@ -7,6 +7,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import say
+from kdx.cli.custom_code import announce
 from kdx.cli.opening import open_to_write
 from kdx.cli.options import (
     DATABASE,
@@ -24,7 +25,6 @@ from kdx.cli.options import (
     seeds_of,
     with_options,
 )
-from kdx.cli.own_code import announce
 from kdx.cli.plan import say_plan
 from kdx.cli.planned import change_of, leaving
 from kdx.cli.running import budget_from_now, search_and_run
@@ -39,7 +39,7 @@ from kdx.slurm.asked import Asked
 from kdx.store.recording import register
 from kdx.sweep.capacity import memory, refuse_what_does_not_fit
 from kdx.sweep.gpus import visible_gpus
-from kdx.sweep.trial import try_parts
+from kdx.sweep.rehearsal import rehearse
 from kdx.tune.search import with_winners
 
 
@@ -83,7 +83,7 @@ def sweep(
     wanted = replaced(wanted, command=typed)
     refuse_what_does_not_fit(wanted, None if slurm else memory(visible_gpus()))
     announce(wanted)
-    try_parts(wanted)
+    rehearse(wanted)
     # This comes first, so that a missing or unfit corpus is found before anything starts.
     for note in (*wanted.notes, *prepare_data(wanted)):
         say(f"note: {note}")

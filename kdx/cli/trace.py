@@ -88,7 +88,6 @@ def _lines(trace: Trace, db: str) -> Iterator[str]:
         yield f"sweep     {sanitize_lines(name)}, in {sanitize_lines(db)}"
         yield f"planned   {f'by: {sanitize_lines(command)}' if command else 'by a command that was not recorded'}"
     yield f"cell      {trace.record.id}"
-    yield from (f"formerly  {one.former_id} ({sanitize_lines(one.change)})" for one in trace.renamed)
     if trace.evaluation is not None:
         settings = ", ".join(f"{name} {word}" for name, word in trace.evaluation.words.items())
         yield f"evaluation  {sanitize_lines(trace.evaluation.asked.name)}: {sanitize_lines(settings)}"

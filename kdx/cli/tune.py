@@ -9,6 +9,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import say
+from kdx.cli.custom_code import announce
 from kdx.cli.opening import open_to_write
 from kdx.cli.options import (
     DATABASE,
@@ -25,7 +26,6 @@ from kdx.cli.options import (
     seeds_of,
     with_run_options,
 )
-from kdx.cli.own_code import announce
 from kdx.cli.planned import change_of, leaving
 from kdx.cli.running import budget_from_now, search_and_run
 from kdx.data.plan_corpora import prepare_data
@@ -38,7 +38,7 @@ from kdx.run_options import RunOptions
 from kdx.shell import kdx_command
 from kdx.sweep.capacity import memory, refuse_what_does_not_fit
 from kdx.sweep.gpus import visible_gpus
-from kdx.sweep.trial import try_parts
+from kdx.sweep.rehearsal import rehearse
 from kdx.tune.search import with_winners
 
 
@@ -76,7 +76,7 @@ def tune(
         raise KdxError(problem, place="--write", hint="name a folder that exists and that you may write to")
     refuse_what_does_not_fit(wanted, memory(visible_gpus()))
     announce(wanted)
-    try_parts(wanted)
+    rehearse(wanted)
     for note in prepare_data(wanted):
         say(f"note: {note}")
     with open_to_write(db, create=True) as database:

@@ -9,11 +9,11 @@ import typer
 
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import Json
+from kdx.components.apart import ask_apart
+from kdx.components.component import Component
+from kdx.components.find import find_any
+from kdx.components.registry import add
 from kdx.errors import KdxError
-from kdx.own_parts.apart import ask_apart
-from kdx.own_parts.part import OwnPart
-from kdx.own_parts.read import find_any
-from kdx.own_parts.registry import add
 
 if TYPE_CHECKING:
     from kdx.attention.verification.golden import VectorAgreement
@@ -92,10 +92,10 @@ WITHIN = 60  # seconds, for each check of a part of one's own
 _ALL = 1200  # seconds, for all of them
 
 
-def _own_part(word: str) -> OwnPart:
+def _own_part(word: str) -> Component:
     """The part of one's own that a word names, which may be checked."""
     # torch
-    from kdx.attention.verification.part import AXES
+    from kdx.attention.verification.component import AXES
 
     part = find_any(word, Path())
     add(part)
@@ -104,7 +104,7 @@ def _own_part(word: str) -> OwnPart:
     return part
 
 
-def _findings_of(part: OwnPart, device: str) -> "Iterator[PropositionError]":
+def _findings_of(part: Component, device: str) -> "Iterator[PropositionError]":
     """The checks of a part, made in another process."""
     # torch
     from kdx.attention.verification.propositions import PropositionError
@@ -115,10 +115,10 @@ def _findings_of(part: OwnPart, device: str) -> "Iterator[PropositionError]":
     yield from (PropositionError(*one) for one in found)
 
 
-def _meanings(part: OwnPart, found: "Iterable[PropositionError]") -> "Iterator[str]":
+def _meanings(part: Component, found: "Iterable[PropositionError]") -> "Iterator[str]":
     """What is wrong with a part, a line for each proposition that it misses."""
     # torch
-    from kdx.attention.verification.part import MEANING
+    from kdx.attention.verification.component import MEANING
 
     for proposition in dict.fromkeys(one.proposition for one in found if not one.holds):
         yield f"{part.class_place}: `{part.word}` misses `{proposition}`: {MEANING[proposition]}"

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import astuple
 from typing import Any
 
-from kdx.attention.verification.part import findings_of
+from kdx.attention.verification.component import findings_of
 from kdx.attention.verification.torch_state import set_otherwise_than_a_part_would, torch_left_alone
-from kdx.own_parts.apart import answer
-from kdx.own_parts.registry import at_hand
+from kdx.components.apart import answer
+from kdx.components.registry import at_hand
 
 
 def main() -> None:
@@ -19,14 +19,14 @@ def main() -> None:
 
 
 def _findings(asked: Mapping[str, Any], step: Callable[[str], None]) -> list[Any]:
-    (part,) = at_hand()
+    (component,) = at_hand()
     set_otherwise_than_a_part_would()
     with torch_left_alone("when it is imported"):
-        part.load()
+        kind = component.load()
     found = []
-    for one in findings_of(part.axis, part.word, asked["device"]):
+    for one in findings_of(kind, asked["device"]):
         found.append(astuple(one))
-        step(part.word)
+        step(component.word)
     return found
 
 

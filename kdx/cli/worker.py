@@ -11,9 +11,9 @@ import typer
 from kdx.cli import completion
 from kdx.cli.amounts import count_of
 from kdx.cli.console import never_wait_for_readers, say
+from kdx.cli.custom_code import announce
 from kdx.cli.named_runs import known_sweep
 from kdx.cli.options import DATABASE, Db, Files, Parts, in_database, with_run_options
-from kdx.cli.own_code import announce
 from kdx.cli.progress import progress
 from kdx.cli.running import FAILED, copy_to_dashboard, heeded_signals, winner_lines
 from kdx.errors import KdxError

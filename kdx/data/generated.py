@@ -44,9 +44,11 @@ def load_examples(data: Data, home: Path | None, task: Task) -> ExampleCorpus:
     """
     made = examples_of(data, task)
     sizes = {**made.sizes, Split.TRAIN: data.train_examples or made.sizes[Split.TRAIN]}
+    # Examples are drawn by the name of the class: its file may be moved.
+    corpus = data.corpus.rpartition(":")[2]
 
     def make(folder: Path) -> dict[str, Any]:
-        splits = {split: made.generate(data.corpus, data.seed, split, sizes[split]) for split in Split}
+        splits = {split: made.generate(corpus, data.seed, split, sizes[split]) for split in Split}
         for split, examples in splits.items():
             for name, array in (*examples.inputs.items(), (_TARGETS, examples.targets)):
                 np.save(folder / f"{split}.{name}.npy", array)
@@ -61,7 +63,7 @@ def load_examples(data: Data, home: Path | None, task: Task) -> ExampleCorpus:
             "facts": facts,
         }
 
-    key = cache_key([data.corpus, data.seed, dict(data.options), sizes, corpus_code(__name__, data.corpus)])
+    key = cache_key([corpus, data.seed, dict(data.options), sizes, corpus_code(__name__, data.corpus)])
     with cached(home or data_home(), key, make) as cache:
         return ExampleCorpus(
             splits={

@@ -75,12 +75,6 @@ class Difference:
     """How many runs only the plan before has."""
 
     @property
-    def renames_parts(self) -> bool:
-        """Whether cells lose a part of one's own and others get one, as where its file was moved."""
-        of_parts = [change for change in self.changes if change.field.startswith(PARTS)]
-        return any(change.gone for change in of_parts) and any(change.new for change in of_parts)
-
-    @property
     def cells_that_lose_runs(self) -> tuple[str, ...]:
         """Ids of the cells of these plans."""
         return (*self.shared, *self.gone) if self.seeds_gone else self.gone

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kdx.components.find import find_any, installed, is_in_file
+from kdx.components.registry import add
 from kdx.errors import KdxError, shortened
 from kdx.grid.descriptions import descriptions
 from kdx.grid.factor_schema import SECTIONS, factor_schema, keys
@@ -15,8 +17,6 @@ from kdx.grid.grid_keys import GRID
 from kdx.grid.synonyms import did_you_mean
 from kdx.grid.word_facts import Facts, facts_at
 from kdx.grid.words import known_options, owners
-from kdx.own_parts.read import find_any, installed, is_in_file
-from kdx.own_parts.registry import add
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def explain(name: str, folder: Path = Path()) -> list[ExplainedKey | ExplainedWo
     if is_in_file(name):
         add(find_any(name, folder))
     elif next(installed(), None):
-        from kdx.grid.own_parts import add_installed  # late: it needs YAML, and few have such packages
+        from kdx.grid.components import add_installed  # late: it needs YAML, and few have such packages
 
         add_installed(GRID)
     found: list[ExplainedKey | ExplainedWord] = []

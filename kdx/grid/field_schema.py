@@ -24,7 +24,7 @@ Schema = dict[str, Any]
 
 _FILE = r"^([A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/)*[A-Za-z0-9_][A-Za-z0-9_.-]{0,96}\.py:[A-Za-z_][A-Za-z0-9_]*$"
 IN_A_FILE: Schema = {"type": "string", "pattern": _FILE, "title": "FILE.py:Class"}
-"""A word from a file, `FILE.py:Class`; `kdx.own_parts.read` says the same."""
+"""A word from a file, `FILE.py:Class`; `kdx.components.read` says the same."""
 _SHARE = r"^(?=.*[1-9])[0-9]+(\.[0-9]+)?%$"
 _TYPES = {int: "integer", float: "number", str: "string", bool: "boolean"}
 _LIMITS = {Ge: ("ge", "minimum"), Gt: ("gt", "exclusiveMinimum"), Le: ("le", "maximum"), Lt: ("lt", "exclusiveMaximum")}

@@ -1,8 +1,9 @@
 """What makes a cell this cell: the hash of its resolved spec.
 
 Every field is hashed, whether the grid wrote it or a default filled it, so a changed default never reuses an old
-result in silence. The seed is not part of a cell; a run is (cell, seed, generation). Code, data and environment are
-recorded beside a run, not in its identity: they mark a result stale.
+result in silence. A custom component counts by its source and the name of its class, not by the path of its file: a
+file that was moved or renamed changes no cell. The seed is not part of a cell; a run is (cell, seed, generation). Code,
+data and environment are recorded beside a run, not in its identity: they mark a result stale.
 """
 
 import hashlib
@@ -37,7 +38,24 @@ def id_of(plain: Mapping[str, Any], later_fields: Mapping[str, Any] = LATER_FIEL
     """
     for field, neutral in later_fields.items():
         plain = _without(plain, field.split("."), neutral)
+    if isinstance(parts := plain.get("parts"), dict) and parts:
+        plain = by_content({key: value for key, value in plain.items() if key != "parts"}, parts)
     return hashlib.sha256(_canonical(plain).encode()).hexdigest()[:32]
+
+
+def by_content(value: Any, components: Mapping[str, str]) -> Any:
+    """Return plain values with custom components named by their sources and classes.
+
+    Args:
+        components: word, such as `my_kernels.py:Cauchy` → hash of its source.
+    """
+    if isinstance(value, Mapping):
+        return {key: by_content(inner, components) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [by_content(inner, components) for inner in value]
+    if isinstance(value, str) and value in components:
+        return f"{components[value]}:{value.rpartition(':')[2]}"
+    return value
 
 
 def _without(plain: Mapping[str, Any], path: list[str], neutral: Any) -> Mapping[str, Any]:

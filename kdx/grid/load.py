@@ -8,11 +8,11 @@ from typing import Any
 
 from kdx.errors import FaultList, KdxError, Place, by_place, shortened
 from kdx.grid.cell_selector import factors
+from kdx.grid.components import find_parts
 from kdx.grid.dimensions import sub_grids
 from kdx.grid.expand import SubGrid, cells_of, paths
 from kdx.grid.extends import extended
 from kdx.grid.grid_keys import GRID
-from kdx.grid.own_parts import find_parts
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.priorities import with_priorities
 from kdx.grid.read_evaluations import check_evaluations, read_evaluations

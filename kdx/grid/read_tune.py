@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from kdx.components.registry import at_hand
 from kdx.errors import KdxError, shortened
 from kdx.grid.cell_selector import factors
 from kdx.grid.conditions import MOST_CONDITIONS, Combination, Condition, ConditionReader
@@ -21,7 +22,6 @@ from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.grid.synonyms import did_you_mean
 from kdx.grid.tuning import FIRST_SEED, Choice, Distribution, Pruner, Range, Sampler, Search, Tuning
-from kdx.own_parts.registry import at_hand
 from kdx.seed_sources import SourceSeeds
 from kdx.vocabulary import Split
 

@@ -14,12 +14,12 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from kdx.components.registry import at_hand
 from kdx.grid.cell_selector import choice, factors, is_option, same_word
 from kdx.grid.sections import Data
 from kdx.grid.spec import CellSpec
 from kdx.grid.task_facts import TaskFacts, metrics_of
 from kdx.grid.words import chosen_in, known_options
-from kdx.own_parts.registry import at_hand
 from kdx.vocabulary import Direction
 
 _SECTIONS = ("data", "model", "training", "evaluation")

@@ -12,6 +12,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from kdx.grid.identity import by_content
 from kdx.grid.spec import CellSpec
 
 FIRST_SEED = 1_000_000
@@ -179,7 +180,9 @@ class Search:
         if self.tuning.at_once:
             del how["round"]
         space = {name: self.space[name].plain for name in sorted(self.space)}
-        text = json.dumps([self.cell_id, json.loads(self.settings), space, how], sort_keys=True, separators=(",", ":"))
+        components = {word: sha256 for (_, word), sha256 in self.parts.items()}
+        whole = by_content([self.cell_id, json.loads(self.settings), space, how], components)
+        text = json.dumps(whole, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def settings_with(self, parameters: Mapping[str, Any]) -> dict[str, Any]:

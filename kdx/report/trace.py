@@ -14,7 +14,7 @@ from kdx.report.selection.joined import planned_id
 from kdx.report.table.layout import Layout
 from kdx.sanitize import sanitize
 from kdx.seed_sources import seed_word
-from kdx.store.records import AttemptRecord, CellRecord, Provenance, RenamedCell, RunRecord, SweepRecord
+from kdx.store.records import AttemptRecord, CellRecord, Provenance, RunRecord, SweepRecord
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,6 @@ class Trace:
     record: CellRecord
     runs: tuple[TracedRun, ...]
     """One run for each seed, from the lowest."""
-    renamed: tuple[RenamedCell, ...] = ()
-    """What the cell was before a word of it was renamed."""
     evaluation: ResolvedEvaluation | None = None
     """The reading of the runs that gave the scores; None: their tests."""
 
@@ -146,7 +144,6 @@ def trace(sweep: SweepRecord, layout: Layout, at: Address, attempts: Mapping[int
             )
             for one in cell.seeds
         ),
-        renamed=tuple(sweep.renamed.get(record.id, ())),
         evaluation=read.evaluation if read else None,
     )
 
@@ -169,7 +166,6 @@ def to_json(trace: Trace) -> dict[str, Any]:
         "run": cell.run_id,
         "seed": cell.seed,
         "cell": trace.record.id,
-        "former_cells": [asdict(one) for one in trace.renamed],
         "labels": dict(trace.record.labels),
         "evaluation": evaluation and {"name": evaluation.asked.name, "settings": dict(evaluation.settings)},
         "spec": dict(trace.record.spec.plain),

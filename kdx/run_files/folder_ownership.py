@@ -14,7 +14,6 @@ from typing import NamedTuple
 from kdx.errors import DatabaseError
 from kdx.files import read_file, write_whole
 from kdx.machine import machine
-from kdx.run_files import moves
 from kdx.run_files.files import files_beside, translate_errors
 from kdx.shell import shell_word
 from kdx.store import reading, recording
@@ -52,8 +51,6 @@ def take(database: Database) -> str | None:
     if not settled_here(database):
         recording.settle(database, _place(database))
     owner, own = _owner(files), _named(database)
-    if owner is not None and owner.is_database(own):
-        moves.finish(database)  # what a killed kdx left over
     if owner == own:
         return None
     with translate_errors(files):

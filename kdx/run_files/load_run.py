@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from kdx.components.recorded import bring, folders_of
 from kdx.data.corpus import Corpus, load_corpus
 from kdx.errors import KdxError
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.spec import CellSpec
-from kdx.own_parts.needed import bring
 from kdx.run_files.files import content, files_beside, final_weights
 from kdx.run_files.folder_ownership import refuse_stranger
-from kdx.run_files.moves import refuse_unfinished
 from kdx.store.database import open_database
 from kdx.store.reading import load_one
 from kdx.store.records import RunRecord
@@ -35,19 +34,18 @@ def load_run(
     Args:
         run: the id of the run, which `kdx trace` and `kdx query` show.
         home: folder of prepared corpora; None for that of the user.
-        parts: where the files of the cell's own kernels and other parts lie, whose code is then run.
+        parts: the folder with the files of the cell's custom components, whose code is run; None for the current one.
 
     Raises:
         KdxError: there is no such run, it has no weights, they are of another model, or its cell has words that this
-            kdx does not know; or a part of its own is not in `parts`, or has another source.
+            kdx does not know; or a custom component is not in `parts`, or has another source.
         DatabaseError: see `kdx.store.database.open_database`; or the files beside it belong to another database.
-        StorageError: the weights cannot be read or are damaged; or kdx db migrate-cells has not moved them yet.
+        StorageError: the weights cannot be read or are damaged.
     """
     home, parts = (None if folder is None else Path(folder) for folder in (home, parts))
     with open_database(database, write=False) as opened:
         record, text, origin = load_one(opened, run)
         refuse_stranger(opened)
-        refuse_unfinished(opened)
     files = files_beside(opened.location)
     weights = final_weights(files, record)
     if weights is None:
@@ -57,7 +55,7 @@ def load_run(
             hint=f"a completed run has them until kdx gc is asked to remove them; kdx retry {run} makes them anew",
         )
     cell = ResolvedSpec.read(text)
-    bring(cell.missing_parts, parts, f"run {run}")
+    bring(cell.missing_parts, folders_of("", parts), f"run {run}")
     if (spec := cell.known) is None:
         raise KdxError(
             f"the cell of run {run} has what this kdx does not know: {', '.join(cell.unknown)}",

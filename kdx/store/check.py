@@ -24,9 +24,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import NullType
 
+from kdx.components.component import path_in
 from kdx.grid.evaluations import settings_id
 from kdx.grid.spec import CellSpec
-from kdx.own_parts.part import hash_of
 from kdx.store.backend import DamagedDatabaseError
 from kdx.store.columns import Holds, Json, Strict, UnexpectedValueError, checked
 from kdx.store.database import Database
@@ -207,8 +207,8 @@ def _sums(connection: Connection) -> Iterator[str]:
 
 def _parts(connection: Connection) -> Iterator[str]:
     for row in connection.execute(select(part.c.sha256, part.c.sources)):
-        if hash_of(row.sources) != row.sha256:
-            yield f"the source {row.sha256} of a part is not what that is the hash of"
+        if path_in(row.sources, row.sha256) is None:
+            yield f"the source {row.sha256} of a component is not what that is the hash of"
 
 
 def _texts(connection: Connection) -> Iterator[str]:

@@ -10,7 +10,7 @@ from kdx.store.columns import LARGEST
 from kdx.store.database import Database
 from kdx.store.reading import load_run
 from kdx.store.records import RunRecord
-from kdx.store.schema import cell, cell_migration, run, sweep, sweep_cell
+from kdx.store.schema import cell, run, sweep, sweep_cell
 
 FEWEST_DIGITS = 4
 """Of a cell's id; fewer digits would soon name several cells."""
@@ -42,8 +42,8 @@ def find(database: Database, word: str | None) -> Found:
     """The run, sweep or cell of this name; of several kinds that have the name, the first of these.
 
     Args:
-        word: a run's number, a sweep's name, or the id of a cell or at least four of its first digits, where no
-            cell has them also an id that a cell had before it was renamed; None for the sweep that was planned last.
+        word: a run's number, a sweep's name, or the id of a cell or at least four of its first digits; None for the
+            sweep that was planned last.
 
     Raises:
         KdxError: nothing has this name, or several cells begin with these digits.
@@ -64,10 +64,6 @@ def find(database: Database, word: str | None) -> Found:
             # A range of the key: ids are of lower-case hexadecimal digits.
             its = select(cell.c.id).where(cell.c.id >= word, cell.c.id < f"{word}g").order_by(cell.c.id)
             found = connection.scalars(its.limit(_MOST_LISTED + 1)).all()
-            if not found:
-                column = cell_migration.c.former_id
-                former = select(cell_migration.c.cell_id).where(column >= word, column < f"{word}g").distinct()
-                found = connection.scalars(former.order_by(cell_migration.c.cell_id).limit(_MOST_LISTED + 1)).all()
             if len(found) == 1:
                 return CellFound(found[0])
             if found:

@@ -32,7 +32,6 @@ HOW: Mapping[str, str] = {
     "plan": "by sweep, time and content; the one that the sweep follows is the last",
     "plan_cell": "goes with the plan",
     "invalidation": "by run, time and reason; withdrawn in either is withdrawn",
-    "cell_migration": "by all that it says",
     "search": "by its id, which is a hash of it",
     "sweep_search": "goes with the sweep",
     "trial": "all of a search: by number, where both have drawn the same ones",
@@ -83,7 +82,6 @@ class Union:
     notes: set[tuple[Any, ...]] = field(default_factory=set)
     tags: dict[tuple[Any, bytes], float] = field(default_factory=dict)
     invalidations: dict[tuple[RunKey, float, bytes], float | None] = field(default_factory=dict)
-    migrations: set[tuple[Any, ...]] = field(default_factory=set)
     conflicts: list[Conflict] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     """Lines on what is not taken, though nothing contradicts it."""
@@ -112,7 +110,6 @@ def unite(sides: Sequence[Side], *, as_generation: bool = False, rename: bool = 
     _trials(union, sides)
     names = _sweeps(union, sides, rename)
     _remarks(union, sides, names)
-    _moved_cells(union, sides)
     return union
 
 
@@ -487,15 +484,3 @@ def _on(
     if row["run_id"] is not None:
         return union.placed.get((number, row["run_id"]))
     return names.get((number, side.sweep_names.get(row["sweep_id"], b"")))
-
-
-def _moved_cells(union: Union, sides: Sequence[Side]) -> None:
-    columns = ("made", "former_id", "cell_id", "former_spec", "change")
-    for side in sides:
-        union.migrations |= {tuple(row[name] for name in columns) for row in side.rows["cell_migration"]}
-    former = {row[1] for row in union.migrations}
-    for side in sides:
-        if stale := [row["id"] for row in side.rows["cell"] if row["id"] in former]:
-            cells = f"{len(stale)} cells of {side.name} have" if len(stale) > 1 else f"1 cell of {side.name} has"
-            text = f"{cells} another id in another database, where a word was renamed"
-            union.left.append(f"{text}; kdx db migrate-cells does the same there")

@@ -13,7 +13,6 @@ from kdx.store.merge_union import Place, Union
 from kdx.store.schema import (
     attempt,
     cell,
-    cell_migration,
     environment,
     evaluation,
     invalidation,
@@ -231,10 +230,6 @@ def _write_remarks(
         for key, why in sorted(union.added.items())
     ]
     writer.write(invalidation, _numbered(here, invalidation, fresh))
-    columns = ("made", "former_id", "cell_id", "former_spec", "change")
-    moved = union.migrations - {tuple(row[name] for name in columns) for row in here.rows["cell_migration"]}
-    moves = [dict(zip(columns, row, strict=True)) for row in sorted(moved)]
-    writer.write(cell_migration, _numbered(here, cell_migration, moves))
 
 
 def _ids(here: Side, table: Table, known: Mapping[Any, int], keys: Collection[Any]) -> dict[Any, int]:

@@ -1,4 +1,4 @@
-"""The sources of parts of one's own, kept as text beside the runs that used them; nothing here is ever run."""
+"""The sources of custom components, kept as text beside the runs that used them; nothing here is ever run."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
-from kdx.own_parts.part import OwnPart
+from kdx.components.component import Component
 from kdx.store.database import Database
 from kdx.store.schema import cell, now, part, search, sweep_cell, sweep_search
 
 
 @dataclass(frozen=True)
 class PartRecord:
-    """The sources of one or more parts."""
+    """The sources of a component."""
 
     sha256: str
     """Of their syntax trees."""
@@ -23,9 +23,11 @@ class PartRecord:
     """Name and version of the package that brought them; empty for a file."""
 
 
-def keep(connection: Connection, database: Database, parts: Iterable[OwnPart]) -> None:
-    """Records the sources of these parts; those that are there stay as they were."""
-    rows = {one.sha256: {"sha256": one.sha256, "sources": dict(one.sources), "package": one.package} for one in parts}
+def keep(connection: Connection, database: Database, components: Iterable[Component]) -> None:
+    """Records the sources of these components; those that are there stay as they were."""
+    rows = {
+        one.sha256: {"sha256": one.sha256, "sources": dict(one.sources), "package": one.package} for one in components
+    }
     if rows:
         insert = database.backend.insert(part).values(created=now())
         connection.execute(insert.on_conflict_do_nothing(), list(rows.values()))
@@ -40,12 +42,15 @@ def load_parts(database: Database, hashes: Iterable[str]) -> dict[str, PartRecor
     return {row.sha256: PartRecord(row.sha256, row.sources, row.package) for row in rows}
 
 
-def words_of(database: Database, sweep_id: int) -> frozenset[str]:
-    """The custom components that the planned cells of a sweep use, and its searches."""
+def hashes_of(database: Database, sweep_id: int) -> dict[str, str]:
+    """Word → hash of the custom components that the planned cells of a sweep use, and its searches."""
     planned = sweep_cell.c.planned & (sweep_cell.c.sweep_id == sweep_id)
     with_parts = select(cell.c.spec).join(sweep_cell).where(planned, cell.c.spec.like('%"parts":{"%')).distinct()
     with_searches = select(search.c.search).join(sweep_search).where(sweep_search.c.sweep_id == sweep_id)
+    found: dict[str, str] = {}
     with database.read() as connection:
-        of_cells = [word for spec in connection.scalars(with_parts) for word in json.loads(spec)["parts"]]
-        of_searches = [word for plain in connection.scalars(with_searches) for _, word, _ in plain.get("parts", ())]
-    return frozenset((*of_cells, *of_searches))
+        for spec in connection.scalars(with_parts):
+            found |= json.loads(spec)["parts"]
+        for plain in connection.scalars(with_searches):
+            found |= {word: sha256 for _, word, sha256 in plain.get("parts", ())}
+    return found

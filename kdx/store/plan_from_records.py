@@ -6,14 +6,14 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from kdx.components.recorded import bring, folders_of
+from kdx.components.registry import at_hand
 from kdx.errors import KdxError
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings
 from kdx.grid.plan import Plan, PlannedCell, TableSpec
 from kdx.grid.seed_rule import SeedRule, rule_of
 from kdx.grid.spec import CellSpec
 from kdx.grid.tuning import Search
-from kdx.own_parts.needed import bring
-from kdx.own_parts.registry import at_hand
 from kdx.store.records import SearchRecord, SweepRecord
 
 
@@ -28,7 +28,7 @@ def plan_of(sweep: SweepRecord, parts: Path | None = None) -> Plan:
             needs is not there, or has another source.
     """
     missing = {word: sha256 for cell in sweep.cells for word, sha256 in cell.spec.missing_parts.items()}
-    bring(missing, parts, f"sweep {sweep.name}")
+    bring(missing, folders_of(sweep.grid.get("file", ""), parts), f"sweep {sweep.name}")
     if unknown := list(dict.fromkeys(word for cell in sweep.cells for word in cell.spec.unknown)):
         raise _written_by_another(sweep, f"it has what this kdx does not know: {', '.join(unknown)}")
     return _planned(sweep, {cell.id: cell.spec.known for cell in sweep.cells})
@@ -44,9 +44,10 @@ def plan_at_hand(sweep: SweepRecord, parts: Path | None = None) -> tuple[Plan, d
         KdxError: the plan has a table or an evaluation that this kdx does not know.
     """
     lacking: dict[str, KdxError] = {}
+    folders = folders_of(sweep.grid.get("file", ""), parts)
     for cell in sweep.cells:
         try:
-            bring(cell.spec.missing_parts, parts, f"sweep {sweep.name}")
+            bring(cell.spec.missing_parts, folders, f"sweep {sweep.name}")
         except KdxError as error:
             lacking[cell.id] = error
             continue
@@ -82,7 +83,7 @@ def with_searches(plan: Plan, searches: Sequence[SearchRecord], parts: Path | No
     found = {one.ordinal: Search.of(one.search) for one in searches}
     needed = {part: sha256 for one in found.values() for part, sha256 in one.parts.items()}
     missing = {part: sha256 for part, sha256 in needed.items() if known.get(part) != sha256}
-    bring(missing, parts, f"sweep {plan.name}")
+    bring(missing, folders_of(plan.file, parts), f"sweep {plan.name}")
     tuned = {one.ordinal: _template(one, found[one.ordinal]) for one in searches}
     others = [cell for cell in plan.cells if cell.ordinal not in tuned]
     cells = sorted([*others, *tuned.values()], key=lambda cell: cell.ordinal)

@@ -45,7 +45,6 @@ from kdx.store.records import (
     DocumentRecord,
     Inventory,
     Provenance,
-    RenamedCell,
     RunRecord,
     RunState,
     SweepRecord,
@@ -54,7 +53,6 @@ from kdx.store.records import (
 from kdx.store.schema import (
     attempt,
     cell,
-    cell_migration,
     environment,
     evaluation,
     identity,
@@ -279,29 +277,11 @@ def _of_runs(connection: Connection, which: ColumnElement[bool], of: SweepRecord
         provenance=_provenance(connection, which),
         evaluations=evaluations.which(connection, evaluation.c.run_id.in_(its)),
         documents={each.run_id: DocumentRecord(each.unit, each.sums) for each in documents},
-        renamed=_renamed(connection, {each.id for each in of.cells}),
     )
 
 
 def _with_facts(spec: "ResolvedSpec", facts: "Mapping[tuple[str, str], TaskFacts]") -> "ResolvedSpec":
     return replace(spec, facts=facts.get((spec.task, spec.corpus))) if facts else spec
-
-
-def _renamed(connection: Connection, cell_ids: Collection[str]) -> dict[str, list[RenamedCell]]:
-    found: dict[str, list[RenamedCell]] = defaultdict(list)
-    for row in connection.execute(select(cell_migration).order_by(cell_migration.c.id)):
-        if row.cell_id in cell_ids:
-            found[row.cell_id].append(RenamedCell(row.former_id, row.made, row.change))
-    return dict(found)
-
-
-def former_ids(database: Database) -> dict[str, tuple[str, ...]]:
-    """Cell id → the ids that it had before, the first one first, for cells of which a word was renamed."""
-    found: dict[str, list[str]] = defaultdict(list)
-    with database.read() as connection:
-        for row in connection.execute(select(cell_migration).order_by(cell_migration.c.id)):
-            found[row.cell_id].append(row.former_id)
-    return {cell_id: tuple(ids) for cell_id, ids in found.items()}
 
 
 def contents(database: Database, name: str, known: Collection[str] = ()) -> "Contents | None":

@@ -14,9 +14,9 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from sqlalchemy import Column, ColumnElement, Connection, Table, case, delete, func, insert, literal, select, update
 
+from kdx.components.registry import components_of
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan
-from kdx.own_parts.registry import parts_of
 from kdx.store import plans, searches
 from kdx.store.database import Database
 from kdx.store.leases import Fenced, held, progress_of, stalls_after
@@ -77,14 +77,18 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
         for table in (sweep_cell, sweep_run):
             connection.execute(update(table).where(table.c.sweep_id == sweep_id).values(planned=False))
         if cells:
-            connection.execute(insert_into(cell).on_conflict_do_nothing(), cells)
+            has = insert_into(cell)
+            # A custom component is shown under the path that its file had when it was last planned.
+            moved = {"spec": has.excluded.spec}
+            has = has.on_conflict_do_update(index_elements=["id"], set_=moved, where=cell.c.spec != has.excluded.spec)
+            connection.execute(has, cells)
         plans.keep(connection, sweep_id, grid, plan)
         searches.ask_for(connection, database, sweep_id, plan)
         if not cells:
             return sweep_id
 
         hashes = {word: sha256 for one in plan.trained for word, sha256 in one.spec.parts.items()}
-        keep(connection, database, parts_of(hashes))
+        keep(connection, database, components_of(hashes))
         has_cell = insert_into(sweep_cell)
         has_cell = has_cell.on_conflict_do_update(
             index_elements=["sweep_id", "cell_id", "ordinal"],

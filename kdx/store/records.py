@@ -222,17 +222,6 @@ class SweepSummary:
 
 
 @dataclass(frozen=True)
-class RenamedCell:
-    """What a cell was before a word of it was renamed."""
-
-    former_id: str
-    made: float
-    """When it got another id."""
-    change: str
-    """Such as `kernels.py:Cauchy → attention/kernels.py:Cauchy`."""
-
-
-@dataclass(frozen=True)
 class PlanRecord:
     """A plan that a sweep has had."""
 
@@ -310,8 +299,6 @@ class SweepRecord:
     """Run id → what its test measured by document; runs of tasks that divide no text have none."""
     joins: "tuple[SweepRecord, ...]" = ()
     """The sweeps that it joins (`kdx.report.selection.joined`); none: it is one sweep."""
-    renamed: Mapping[str, Sequence[RenamedCell]] = field(default_factory=dict)
-    """Cell id → under which ids it was known before, for cells of which a word was renamed."""
     searches: tuple[SearchRecord, ...] = ()
     """The searches that its newest plan asks for, with their trials, which are no runs of the sweep."""
     seeds_raised: tuple[int, ...] = ()

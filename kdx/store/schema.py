@@ -398,11 +398,11 @@ evaluation_document = Table(
 part = Table(
     "part",
     metadata,
-    Column("sha256", Hash(64), primary_key=True, comment="hash of the syntax trees, by which cells name it"),
+    Column("sha256", Hash(64), primary_key=True, comment="hash of the syntax trees, which cells name"),
     Column("sources", _texts(), nullable=False, comment="path → text of each module; JSON"),
     Column("package", ShortText(NAME), nullable=False, comment="name and version of its package, empty for a file"),
     Column("created", Time(), nullable=False, comment="when it was recorded, seconds since 1970"),
-    comment="sources of kernels, positions and other words that are not of kdx; kept to be read, never run from here",
+    comment="sources of custom components; kept to be read, never run from here",
 )
 
 plan = Table(
@@ -445,18 +445,6 @@ invalidation = Table(
     Column("why", ShortText(LINE), nullable=False, comment="one line"),
     Column("withdrawn", Time(), comment="when it was put back, seconds since 1970; NULL: it is out of tables"),
     comment="runs that somebody took out of tables, with the reason; nothing of them is deleted",
-)
-
-cell_migration = Table(
-    "cell_migration",
-    metadata,
-    Column("id", _key(), primary_key=True, comment="key"),
-    Column("made", Time(), nullable=False, comment="when the cell was rewritten, seconds since 1970"),
-    Column("former_id", Hash(32), nullable=False, comment="id of the cell until then"),
-    Column("cell_id", Hash(32), ForeignKey("cell.id"), nullable=False, comment="its id since then"),
-    Column("former_spec", ShortText(TEXT), nullable=False, comment="the text that was hashed until then"),
-    Column("change", ShortText(LINE), nullable=False, comment="what was renamed, such as a.py:Cauchy → b.py:Cauchy"),
-    comment="cells that got another id because something in them was renamed; their runs moved along",
 )
 
 search = Table(

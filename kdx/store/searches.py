@@ -171,8 +171,8 @@ def _trials(connection: Connection, search_ids: Iterable[str]) -> dict[str, list
 
 def add(database: Database, drawn: "Sequence[tuple[Search, Sequence[NewTrial]]]") -> None:
     """Records trials, and their runs as pending where there are none. A trial that is there stays as it is."""
+    from kdx.components.registry import components_of
     from kdx.grid.identity import cell_id
-    from kdx.own_parts.registry import parts_of
     from kdx.store.parts import keep
 
     specs = {cell_id(one.spec): one.spec for _, many in drawn for one in many if one.spec}
@@ -202,7 +202,7 @@ def add(database: Database, drawn: "Sequence[tuple[Search, Sequence[NewTrial]]]"
         if cells:
             connection.execute(insert(cell).on_conflict_do_nothing(), cells)
             hashes = {word: sha256 for spec in specs.values() for word, sha256 in spec.parts.items()}
-            keep(connection, database, parts_of(hashes))
+            keep(connection, database, components_of(hashes))
             connection.execute(insert(run).on_conflict_do_nothing(), [*runs.values()])
         if rows:
             connection.execute(insert(trial).on_conflict_do_nothing(), rows)

@@ -11,7 +11,6 @@ from kdx.store.records import RunState
 from kdx.store.schema import (
     attempt,
     cell,
-    cell_migration,
     plan,
     run,
     search,
@@ -99,8 +98,7 @@ def remove(database: Database, shown: Removal, *, results: bool) -> None:
         remove_rows(connection, sweep, sweep.c.id == shown.sweep_id)
         remove_runs(connection, shown.run_ids)
         remove_rows(connection, search, search.c.id.in_(searches) & ~_refers(sweep_search.c.search_id, search.c.id))
-        # Nothing refers to these cells any more but what they were called once.
-        held = (_refers(column, cell.c.id) for column in references_to(cell) if column.table is not cell_migration)
+        held = (_refers(column, cell.c.id) for column in references_to(cell))
         remove_rows(connection, cell, and_(cell.c.id.in_(cells), *(~reference for reference in held)))
 
 

@@ -67,13 +67,11 @@ class ClaimedRun:
     evaluations: tuple[str, ...] = ()
     """Those to be made once the run is completed, each as the JSON of its settings, see `kdx.grid.evaluations`."""
     parts: tuple[str, ...] = ()
-    """The parts of one's own that the cell has, each as text, see `kdx.own_parts.registry`."""
+    """The parts of one's own that the cell has, each as text, see `kdx.components.registry`."""
     tests: bool = True
     """Whether the run ends with its test; that of a trial does not."""
     rivals: str | None = None
     """What a search judges it against, see `kdx.tune.known_trial.Rivals`; None: it runs to its end."""
-    formerly: tuple[str, ...] = ()
-    """Ids that the cell had before a word of it was renamed."""
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))

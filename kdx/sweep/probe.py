@@ -5,9 +5,9 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 
+from kdx.components.registry import components_of
 from kdx.errors import KdxError
 from kdx.grid.plan import PlannedCell
-from kdx.own_parts.registry import parts_of
 from kdx.sweep.forecast import Basis, Forecast
 
 
@@ -22,7 +22,7 @@ def probe(cells: Sequence[PlannedCell]) -> Iterator[tuple[PlannedCell, Forecast 
     """
     hashes = {word: sha256 for cell in cells for word, sha256 in cell.spec.parts.items()}
     asked = {
-        "parts": [part.text for part in parts_of(hashes)],
+        "components": [one.text for one in components_of(hashes)],
         "cells": [cell.spec.text for cell in cells],
     }
     # -P: no module is looked for in the folder of the user, where another one may have its name.

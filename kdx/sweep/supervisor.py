@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from kdx.components.registry import texts_of
 from kdx.errors import ChangedError, DatabaseError, KdxError, ServerError
 from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.plan import Plan, PlannedRun
-from kdx.own_parts.registry import texts_of
 from kdx.run_files.files import folder_of
 from kdx.run_options import RunOptions
 from kdx.store import evaluations, reading, recording
@@ -391,7 +391,6 @@ class Supervisor:
                 parts=texts_of(run.cell.spec.parts),
                 tests=not isinstance(plan, TrialPlan),
                 rivals=rivals.text() if (rivals := _rivals(plan, run)) else None,
-                formerly=self.database.persist(partial(reading.former_ids, self.database)).get(run.cell.id, ()),
             )
             running = self._active[record.id] = _Running(plan, run, attempt, placed, heard=self.clock())
             self.listener.started(run, attempt)

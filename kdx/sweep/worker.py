@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
+from kdx.components.registry import take
 from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, StorageError, of_the_machine
 from kdx.files import fsync_directory
 from kdx.grid.spec import CellSpec
-from kdx.own_parts.registry import take
 from kdx.store import reading
 from kdx.store.database import Database, open_database
 from kdx.store.leases import Fenced
@@ -107,7 +107,6 @@ def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, st
             recorded=come_to.rows,
             checkpointed=come_to.checkpoint,
             tests=claimed.tests,
-            formerly=claimed.formerly,
         )
         scores: dict[str, Any] = {
             "valid_score": outcome.valid_score,

@@ -1,4 +1,4 @@
-"""A text of a few lines, of the kind that a task reads, to try the task on (`kdx.training.trial`)."""
+"""A text of a few lines, of the kind that a task reads, to try the task on (`kdx.training.rehearsal`)."""
 
 import tempfile
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
 """Measures what runs cost by training each cell for a few steps: `python -m kdx.training.probe`.
 
-Reads {"parts": [...], "cells": [...]} from standard input and writes a line of JSON for each cell: {"step": seconds,
-"passes": seconds of one validation and one test, "memory": bytes, "parameters": number}, or {"problem": text}.
+Reads {"components": [...], "cells": [...]} from standard input and writes a line of JSON for each cell:
+{"step": seconds, "passes": seconds of one validation and one test, "memory": bytes, "parameters": number}, or
+{"problem": text}.
 """
 
 import json
@@ -14,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, SupportsFloat, TextIO
 
+from kdx.components.registry import take
 from kdx.grid.spec import CellSpec
-from kdx.own_parts.registry import take
 from kdx.training.documents import DocumentSums
 from kdx.training.peak_memory import peak_memory
 from kdx.training.run import PARAMETERS, train
@@ -79,7 +80,7 @@ def main() -> None:
     # What a library or a part prints, or writes to the descriptor, is none of the answer.
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    take(asked["parts"])
+    take(asked["components"])
     with answer:
         for text in asked["cells"]:
             # Each in a process of its own, so that none has the memory of another.

@@ -41,7 +41,7 @@ class Resumed(NamedTuple):
 
 def resume(
     files: CheckpointFiles,
-    own: Collection[str],
+    own: str,
     now: Mapping[str, str],
     recorder: Recorder,
     *,
@@ -54,7 +54,7 @@ def resume(
     A checkpoint that the run cannot resume from is set aside; the recorder gets a note of that, and of going back.
 
     Args:
-        own: the names of the run: that of today, and those from before its cell was renamed.
+        own: the name of the run in its checkpoints.
         now: the conditions of this attempt, see `kdx.training.conditions`.
         if_changed: what is done when the run began under other conditions.
         recorded, checkpointed: as in `kdx.training.run.train`.

@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,6 @@ def train(
     recorded: int | None = None,
     checkpointed: int | None = None,
     tests: bool = True,
-    formerly: Sequence[str] = (),
 ) -> RunOutcome:
     """Train, validate, and test once: with the best-validation weights, or with the mean over the last validations.
 
@@ -97,7 +96,6 @@ def train(
         checkpointed: the step of the newest checkpoint that is known to have been made; if it is gone, the recorder
             gets a note.
         tests: whether it ends with the test; else it ends after its last validation, and nothing scores the test split.
-        formerly: ids that the cell had before a word of it was renamed; checkpoints from then are its own.
 
     Raises:
         Stopped: the run was asked to stop and can go on later.
@@ -118,12 +116,11 @@ def train(
     facts, code = environment(training), code_of(spec)
     now = conditions(facts, corpus.fingerprint, code.modules)
     own = f"{cell_id(spec)}-{seed}"
-    names = {own, *(f"{former}-{seed}" for former in formerly)}
 
     files = CheckpointFiles(folder)
     files.sweep()
     resumed, changed = resume(
-        files, names, now, recorder, if_changed=options.if_changed, recorded=recorded, checkpointed=checkpointed
+        files, own, now, recorder, if_changed=options.if_changed, recorded=recorded, checkpointed=checkpointed
     )
     step = resumed.step if resumed else 0
     recorder.begin(

@@ -52,7 +52,7 @@ def imported(address: str) -> Any:
 
 
 class PartFromOutside(Protocol):
-    """A name whose class lies outside kdx, see `kdx.own_parts`."""
+    """A name whose class lies outside kdx, see `kdx.components`."""
 
     @property
     def word(self) -> str:

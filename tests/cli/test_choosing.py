@@ -11,7 +11,7 @@ def row(run: int, **more):
 
 
 ROWS = [
-    row(1, tags=["odd", "late"], former_cells=["f" * 32]),
+    row(1, tags=["odd", "late"]),
     row(2, choices={"kernel": "linear"}, state="failed"),
     row(3, tags=["odd"], invalidated="a bad disk"),
 ]
@@ -23,7 +23,6 @@ ROWS = [
         ([], [1, 2, 3]),
         (["tag=odd"], [1, 3]),
         (["tag=odd", "tag=late"], [1]),
-        (["cell=" + "f" * 32], [1]),
         (["cell=c"], [1, 2, 3]),
         (["kernel=rbf", "seed=3"], [3]),
         (["state=failed"], [2]),

@@ -151,12 +151,15 @@ def test_a_suggested_command_names_the_folder_of_custom_components(own_kernel, m
     plan = load_grid("grid.yaml")
     with open_database("runs.db", write=True, create=True) as database:
         recording.register(database, plan, plan.grid)
-        assert in_database_with_parts("runs.db", database, plan.name) == " --parts ."
-        monkeypatch.chdir(own_kernel.parent)
-        assert in_database_with_parts("runs.db", database, plan.name) == " --parts own"
-        (own_kernel / "my_kernels.py").rename(own_kernel.parent / "my_kernels.py")
-        assert in_database_with_parts("runs.db", database, plan.name) == " --parts FOLDER"
+        assert in_database_with_parts("runs.db", database, plan.name) == ""
         assert in_database_with_parts("runs.db", database, plan.name, Path()) == " --parts ."
+        monkeypatch.chdir(own_kernel.parent)
+        assert in_database_with_parts("runs.db", database, plan.name) == ""
+        Path("elsewhere").mkdir()
+        monkeypatch.chdir("elsewhere")
+        assert in_database_with_parts("../runs.db", database, plan.name) == f" --parts {own_kernel} --db ../runs.db"
+        (own_kernel / "my_kernels.py").unlink()
+        assert in_database_with_parts("../runs.db", database, plan.name) == " --parts FOLDER --db ../runs.db"
         Path("plain.yaml").write_text(TINY % {"steps": 5, "seeds": 1})
         plain = load_grid("plain.yaml")
         recording.register(database, plain, plain.grid)

@@ -1,11 +1,7 @@
 """What `kdx show` says of a cell."""
 
 import pytest
-from looked_after import DB, learned, of_two_kernels, planned, shown, typed
-from sqlalchemy import insert
-
-from kdx.store.database import open_database
-from kdx.store.schema import cell_migration
+from looked_after import learned, of_two_kernels, shown, typed
 
 
 @pytest.fixture(autouse=True)
@@ -25,16 +21,3 @@ def test_a_cell_has_its_seeds_and_the_selected_one():
     text = typed("show", cell[:6]).stdout
     assert f"selected  run {mine[1].id}, by valid/loss" in text
     assert [run["run"] for run in shown(cell, "seed=1")["runs"]] == [mine[1].id]
-
-
-def test_a_cell_is_found_by_an_id_that_it_had_before():
-    first, *_ = planned(1)
-    former = "f" * 32
-    with open_database(DB, write=True) as database, database.write() as connection:
-        row = {"made": 1.0, "former_id": former, "cell_id": first.cell_id, "former_spec": "{}", "change": "a → b"}
-        connection.execute(insert(cell_migration), [row])
-    for word in (former, "ffff"):
-        assert shown(word)["cell"] == first.cell_id
-    assert shown(former)["former_cells"] == shown(str(first.id))["former_cells"] == [former]
-    assert shown("tiny")["cells"][0]["former_cells"] == [former]
-    assert f"former ids  {former}" in " ".join(typed("show", former).stdout.splitlines())

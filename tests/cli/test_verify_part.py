@@ -38,6 +38,10 @@ def test_what_a_part_does_beside_leaves_the_findings_alone(own_kernel, before):
         ("import sys; sys.exit(0)", "my_kernels.py:19:1: `my_kernels.py:Cauchy` fails: SystemExit: 0"),
         ("import os; os._exit(0)", "`my_kernels.py:Cauchy` ended the process that tried it, with code 0"),
         ("return None", "my_kernels.py:10:1: `my_kernels.py:Cauchy`: neither log_weight nor weight gives numbers"),
+        (
+            "return 1 / (1 + squared_distance(query.detach(), key))",
+            "weight depends on query, and has no gradient by it",
+        ),
         ("return squared_distance(query, key).long()", "allowed: torch.float64 (2, 2, 8, 9)"),
         ("query.new_empty(()).uniform_(); " + HONEST, "it draws from torch's random numbers when it computes"),
         ("import torch; torch.manual_seed(0); " + HONEST, "it seeds torch's random numbers when it computes"),
@@ -56,7 +60,7 @@ def test_a_loop_comes_to_an_end(own_kernel, monkeypatch, capsys):
     from kdx.errors import KdxError
 
     edit(own_kernel, "while True: pass")
-    monkeypatch.setattr("kdx.cli.verify.WITHIN", 3)
+    monkeypatch.setattr("kdx.cli.verify.WITHIN", 20)
     monkeypatch.chdir(own_kernel)
     with pytest.raises(KdxError, match="does not come to an end") as caught:
         here(part="my_kernels.py:Cauchy")
@@ -65,8 +69,8 @@ def test_a_loop_comes_to_an_end(own_kernel, monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_a_miss_says_what_is_wrong(own_kernel):
-    edit(own_kernel, HONEST.replace("(query, key)", "(query.detach(), key)"))
+    edit(own_kernel, f"{HONEST} * (1 + key.new_ones(key.size(-2)).cumsum(0).flip(0))")
     done = verify(own_kernel)
     assert done.returncode == 5
-    missed = "my_kernels.py:10:1: `my_kernels.py:Cauchy` misses `gradients are those of differences`: its gradient"
+    missed = "my_kernels.py:10:1: `my_kernels.py:Cauchy` misses `cached decoding equals teacher forcing`: what it gives"
     assert missed in done.stderr

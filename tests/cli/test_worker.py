@@ -244,7 +244,7 @@ class Faulty(KernelFunction):
 
 
 @pytest.mark.slow
-def test_a_cell_whose_runs_fail_alike_is_paused_and_the_rest_ends(folder, own_parts):
+def test_a_cell_whose_runs_fail_alike_is_paused_and_the_rest_ends(folder, components):
     (folder / "faulty.py").write_text(FAULTY)
     planned(folder, f"{GRID}axes: {{kernel: [exponential, 'faulty.py:Faulty']}}\n", steps=10, seeds=4)
     code, said = ends(worker(folder))
@@ -269,7 +269,7 @@ def test_a_cell_whose_runs_fail_alike_is_paused_and_the_rest_ends(folder, own_pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("failed", "begun"), [(IN_A_ROW - 1, 2), (IN_A_ROW, 1)])
-def test_a_worker_on_a_machine_whose_last_runs_failed_ends_with_the_next_failure(folder, own_parts, failed, begun):
+def test_a_worker_on_a_machine_whose_last_runs_failed_ends_with_the_next_failure(folder, components, failed, begun):
     """As one that systemd starts again and again."""
     (folder / "faulty.py").write_text(FAULTY)
     cells = f"axes: {{model.inner: {[*range(16, 18 + failed)]}}}\n"

@@ -6,13 +6,13 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
+from kdx.components.find import IN_FILE
 from kdx.grid.evaluations import EvaluationSettings
 from kdx.grid.field_schema import IN_A_FILE, field_schema, fields_schema, option_schema, word_schema
 from kdx.grid.fields import CellFields
 from kdx.grid.plan import TableSpec
 from kdx.grid.sections import Evaluation, Model, Select, Training
 from kdx.grid.word_facts import Facts
-from kdx.own_parts.read import folder_in
 from kdx.words.option import Option
 
 VALUES = [None, True, -1, 0, 1, 2, 0.5, 1.5, 2**63, "none", "", "a", "1%", "0%", [], [1], [0.9, 0.98], [0.9, 1, 2], {}]
@@ -95,4 +95,4 @@ NOT_IN_FILES += ["a//b.py:C", "é.py:C"]
 
 @pytest.mark.parametrize("word", [*IN_FILES, *NOT_IN_FILES, "a.py/b.py:C"])
 def test_a_word_from_a_file_is_one_that_kdx_looks_for(word):
-    assert bool(re.search(IN_A_FILE["pattern"], word)) is (folder_in(word) is not None and ".py:" in word)
+    assert bool(re.search(IN_A_FILE["pattern"], word)) is bool(IN_FILE.fullmatch(word))

@@ -45,9 +45,6 @@ def fill(database: Database, plan: Any) -> None:
     register(database, plan, {"tables": [], "seeds": [0, 1], "command": "kdx sweep"})
     cells = [one.id for one in plan.cells]
     more = {
-        "cell_migration": [
-            {"id": 2, "made": 2.0, "former_id": "f" * 32, "cell_id": cells[0], "former_spec": "{}", "change": "a → b"}
-        ],
         "sweep_search": [{"sweep_id": 1, "ordinal": 0, "search_id": "5" * 32, "labels": {"k": "v"}, "trials": 3}],
         "trial": [
             {"search_id": "5" * 32, "number": 0, "parameters": {"lr": 0.1}, "attributes": {}, "cell_id": cells[1]}

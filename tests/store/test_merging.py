@@ -364,18 +364,6 @@ def test_another_series_of_trials_is_a_conflict(two):
     assert len(of(two[0])["trial"]) == 2
 
 
-def test_a_cell_that_was_renamed_in_one_is_named(two, backend):
-    with open_database(two[0], write=True) as opened, opened.write() as connection:
-        cell_id = connection.scalar(select(run.c.cell_id).limit(1))
-        moved = {"made": 1.0, "former_id": cell_id, "cell_id": cell_id, "former_spec": "{}", "change": "a → b"}
-        connection.execute(insert(metadata.tables["cell_migration"]).values(moved))
-    (left, *_) = merge([two[0]], two[1]).left
-    assert left.startswith("1 cell of ")
-    assert left.endswith(
-        " has another id in another database, where a word was renamed; kdx db migrate-cells does the same there"
-    )
-
-
 def test_a_dry_run_says_the_same_and_writes_nothing(two, backend, new):
     written(two[1], (0, 0, "completed"), (0, 1, "completed", {"value": 2.0}))
     written(two[0], (0, 1, "completed", {"value": 3.0}))

@@ -1,9 +1,9 @@
 """Sources are kept once, with the plan that uses them."""
 
+from kdx.components.component import LARGEST
 from kdx.grid.load import load_grid
-from kdx.own_parts.part import LARGEST
 from kdx.store.check import check
-from kdx.store.parts import load_parts, words_of
+from kdx.store.parts import hashes_of, load_parts
 from kdx.store.recording import register
 from kdx.store.schema import part
 
@@ -19,15 +19,15 @@ def test_a_plan_is_registered_with_the_sources_of_its_parts(database, own_kernel
 
 
 def test_a_sweep_has_the_components_of_its_cells_and_of_its_searches(database, own_kernel):
-    def words(file: str, text: str) -> frozenset[str]:
+    def words(file: str, text: str) -> set[str]:
         (own_kernel / file).write_text(text)
         plan = load_grid(own_kernel / file)
-        return words_of(database, register(database, plan, plan.grid))
+        return set(hashes_of(database, register(database, plan, plan.grid)))
 
     grid = (own_kernel / "grid.yaml").read_text()
     tune = "tune: {parameters: {training.learning_rate: [1e-3, 1e-2]}, sampler: grid, trials: 2}\n"
     assert words("grid.yaml", grid) == words("tuned.yaml", grid + tune) == {"my_kernels.py:Cauchy"}
-    assert words("plain.yaml", grid.replace("my_kernels.py:Cauchy", "rbf")) == frozenset()
+    assert words("plain.yaml", grid.replace("my_kernels.py:Cauchy", "rbf")) == set()
 
 
 def test_a_source_that_is_there_stays_as_it_was(database, own_kernel):
@@ -56,4 +56,4 @@ def test_a_source_that_was_edited_is_found(database, own_kernel):
     (sha256,) = plan.cells[0].spec.parts.values()
     with database.write() as connection:
         connection.execute(part.update().values(sources={"my_kernels.py": "import os"}))
-    assert check(database).faults == (f"the source {sha256} of a part is not what that is the hash of",)
+    assert check(database).faults == (f"the source {sha256} of a component is not what that is the hash of",)

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from each import each
 
+from kdx.components.registry import FAMILY_OF
 from kdx.errors import KdxError
 from kdx.grid import shipped
 from kdx.grid.load import load_grid
-from kdx.own_parts.registry import FAMILY_OF
 from kdx.store import recording, searches
 from kdx.store.database import Database, open_database
 from kdx.store.plan_from_records import plan_at_hand, plan_of, with_searches
@@ -166,7 +166,7 @@ def test_a_search_over_a_part_of_ones_own_needs_its_source_to_go_on(database, ow
     forget_parts()
     record = load_sweep(database)
     found = searches.of_sweep(database, record.id)
-    with pytest.raises(KdxError, match=r"`my_kernels\.py:Cauchy`, whose code this command would run"):
+    with pytest.raises(KdxError, match=r"`my_kernels\.py:Cauchy`, which is not in"):
         with_searches(plan_of(record), found)
     again = with_searches(plan_of(record), found, own_kernel)
     assert again.cells == planned.cells

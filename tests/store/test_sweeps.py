@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from sqlalchemy import func, insert, select
+from sqlalchemy import func, select
 from stored import rows, start
 
 from kdx.grid.load import load_grid
@@ -12,7 +12,7 @@ from kdx.store.check import check
 from kdx.store.database import Database
 from kdx.store.records import RunState
 from kdx.store.remarks import annotate
-from kdx.store.schema import cell, cell_migration, metadata, metric, now, plan, run, sweep
+from kdx.store.schema import cell, metadata, metric, plan, run, sweep
 from kdx.store.searches import NewTrial
 
 TUNED = """
@@ -71,10 +71,6 @@ def test_results_go_with_all_that_is_theirs_in_every_generation(database: Databa
     ended(database, again)
     annotate(database, run_id=1, text="odd", tags=["odd"])
     invalidations.invalidate(database, [1], "cut")
-    with database.write() as connection:
-        (cell_id,) = connection.scalars(select(run.c.cell_id).where(run.c.id == 1))
-        former = {"former_id": "a" * 32, "cell_id": cell_id, "former_spec": "{}", "change": "a → b", "made": now()}
-        connection.execute(insert(cell_migration).values(**former))
     shown = sweeps.removal(database, sweep_id, results=True)
     assert shown.run_ids == (1, 2, 3, 4, again) and shown.kept == 0 and shown.seconds > 0
     sweeps.remove(database, shown, results=True)

@@ -8,9 +8,9 @@ from clock import Clock
 from grids import TINY
 from waiting import GIVE_UP, wait_until
 
+from kdx.components.registry import components_of
 from kdx.errors import DatabaseError, KdxError, StorageError
 from kdx.grid.load import load_grid
-from kdx.own_parts.registry import parts_of
 from kdx.store import leases, reading, recording, sweeps
 from kdx.store.database import Database, open_database
 from kdx.store.find import name_of, sweep_named
@@ -200,9 +200,9 @@ def test_where_seeds_depend_on_all_cells_the_whole_sweep_is_left(database, data_
 
 def test_cells_whose_code_is_not_named_are_left_to_others(database, own_kernel, data_home):
     plan = load_grid(own_kernel / "grid.yaml")
-    assert parts_of(plan.cells[0].spec.parts)
+    assert components_of(plan.cells[0].spec.parts)
     recording.register(database, plan, plan.grid)
-    from kdx.own_parts.registry import FAMILY_OF
+    from kdx.components.registry import FAMILY_OF
 
     for family in FAMILY_OF.values():
         for word in list(family.outside):
@@ -210,7 +210,7 @@ def test_cells_whose_code_is_not_named_are_left_to_others(database, own_kernel, 
     every = watched(database)
     assert every() == ()
     ((_, cells, why),) = every.heard.left
-    assert cells == 1 and "whose code this command would run" in why
+    assert cells == 1 and "which is not in" in why
     assert names(watched(database, parts=own_kernel)()) == [plan.name]
 
 

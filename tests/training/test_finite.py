@@ -78,7 +78,7 @@ IN_BF16 = "in bf16 at step 0, and finite in float32 with plain attention: a faul
 
 
 @pytest.fixture
-def spec_of(tmp_path, own_parts):
+def spec_of(tmp_path, components):
     """A cell with one of these kernels."""
     (tmp_path / "kernels.py").write_text(KERNELS)
 

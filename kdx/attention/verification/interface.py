@@ -1,7 +1,7 @@
 """Whether a part gives what its interface asks for (`kdx.attention.interfaces`), and what its class says of it.
 
-What comes of it in an attention is checked elsewhere (`kdx.attention.verification.part`). These checks are quick, and
-each says what is wrong.
+What comes of it in an attention is checked elsewhere (`kdx.attention.verification.component`). These checks are quick,
+and each says what is wrong.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -60,6 +60,8 @@ def check_kernel(kernel: KernelFunction, x: Tensor) -> None:
     elif kernel.gives == "weight" and bool((weight < 0).any()):
         problem = "its class says that it gives a weight, and some are below 0"
         _refuse(kernel, problem, hint="write gives = 'signed weight'")
+    compute: Any = kernel.log_weight if weight is None else kernel.weight
+    _check_gradient(kernel, name, compute, query=query, key=key)
 
 
 def check_filter(filter: FilterFunction, *, past: bool) -> None:
@@ -213,6 +215,9 @@ def check_position(scheme: PositionScheme, attention: KernelAttention, x: Tensor
     # Of hidden pairs, too: NaN and infinity stay what they are when -inf is added.
     found = found.expand(expected)
     _check_numbers(scheme, "log_weight", found, (found != found) | (found == torch.inf), "finite numbers, and -inf")
+    _check_gradient(
+        scheme, "log_weight", lambda query: scheme.log_weight(query, given.at_query, given.at_key), query=given.raw
+    )
 
 
 def check_encoding(encoding: AbsoluteEncoding, width: int) -> None:
@@ -293,6 +298,28 @@ def check_reads(module: nn.Module, x: Tensor, *, past: bool, classes: Sequence[t
             token = int(changed.nonzero()[0])
             problem = f"what the attention of a decoder gives at position {token} depends on tokens after it"
             raise fault(problem, hint="look for roll, flip, cumsum, and means or maxima over time")
+
+
+def _check_gradient(part: Word, name: str, compute: Callable[..., Any], **inputs: Tensor) -> None:
+    """Whether numbers have a gradient by each input, and by all that the part learns, that they depend on."""
+    leaves = {of: one.detach().clone().requires_grad_() for of, one in inputs.items()}
+    sources = {**leaves, **dict(part.named_parameters())}
+    with torch.enable_grad():
+        found = compute(**leaves)
+        gradients: Sequence[Tensor | None] = (None,) * len(sources)
+        if found.requires_grad:
+            gradients = torch.autograd.grad(found.sum(), list(sources.values()), allow_unused=True)
+    with torch.no_grad():
+        for (of, source), gradient in zip(sources.items(), gradients, strict=True):
+            if gradient is not None:
+                continue
+            before = source.clone()
+            source.add_(torch.linspace(0.1, 0.3, source.numel(), dtype=source.dtype).view_as(source))
+            moved = compute(**leaves)
+            source.copy_(before)
+            if not torch.equal(moved.nan_to_num(), found.nan_to_num()):
+                problem = f"{name} depends on {of}, and has no gradient by it"
+                _refuse(part, problem, hint="look for detach, data, no_grad, item and round")
 
 
 def _check_numbers(part: Word, name: str, found: Tensor, wrong: Tensor, allowed: str) -> None:

@@ -11,7 +11,7 @@ from kdx.report.selection.cells import Cell, State
 from kdx.report.statistics.by_document import Documents
 from kdx.report.statistics.estimates import LEVEL
 from kdx.report.statistics.metric import Metric, ratio
-from kdx.report.table.audit import ALWAYS, EVALUATED, FAST, OUT, RENAMED, TUNED, UNKNOWN, UnequalFact
+from kdx.report.table.audit import ALWAYS, EVALUATED, FAST, OUT, TUNED, UNKNOWN, UnequalFact
 from kdx.report.table.comparisons import Group, Mark
 from kdx.report.table.layout import Layout
 from kdx.report.table.table import Table
@@ -348,8 +348,6 @@ def _unequal(table: Table, fact: UnequalFact) -> str:
     among = "" if len(table.groups) == 1 else f" ({fact.task}, {fact.metric.name})"
     if fact.topic == UNKNOWN:
         return f"This kdx does not know {'; '.join(parts)}: shown as recorded, and not to be run here."
-    if fact.topic == RENAMED:
-        return f"Renamed since{among}: {'; '.join(parts)}."
     if fact.topic == TUNED:
         return f"Scored with seeds that trials of its search used{among}, which flatters it: {'; '.join(parts)}."
     if fact.topic == OUT:

@@ -43,7 +43,6 @@ def joined(sweeps: Sequence[SweepRecord]) -> SweepRecord:
         provenance={id: origin for one in parts for id, origin in one.provenance.items()},
         evaluations={id: made for one in parts for id, made in one.evaluations.items()},
         documents={id: sums for one in parts for id, sums in one.documents.items()},
-        renamed={id: former for one in parts for id, former in one.renamed.items()},
         joins=parts,
         searches=tuple(asked for one in parts for asked in one.searches),
     )

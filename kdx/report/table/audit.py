@@ -37,8 +37,6 @@ OUT = "invalidated"
 """Topic of runs that somebody took out of tables."""
 FAST = "arithmetic"
 """Topic, and key of an environment, of runs computed with fast arithmetic, whose bits do not repeat."""
-RENAMED = "renamed"
-"""Topic of cells of which a word was renamed, so that their ids are other ones than when they were run."""
 UNKNOWN = "unknown to this kdx"
 """Topic of cells with names that this kdx does not know."""
 
@@ -52,7 +50,7 @@ _OF_THE_MACHINE = frozenset({"cores", "kdx"})
 CANARY = "canary"
 """Key of an environment that holds the hash of some arithmetic (`kdx.training.canary`)."""
 CODE = "code"
-ALWAYS = frozenset({CHANGED, EVALUATED, FAST, OUT, RENAMED, TUNED, UNKNOWN})
+ALWAYS = frozenset({CHANGED, EVALUATED, FAST, OUT, TUNED, UNKNOWN})
 """Topics that are listed even where all cells share the fact."""
 _SHORT = 8
 """Digits of a hash that are shown."""
@@ -106,9 +104,6 @@ def audit(
         for at, cell in group.cells.items():
             if cell.value is None:
                 continue
-            read = layout.evaluations.get(cell.id)
-            for one in sweep.renamed.get(planned_id(read.cell_id if read else cell.id), ()):
-                by_topic.setdefault(RENAMED, {}).setdefault(one.change, []).append(at)
             facts = [*_facts(cell, layout.records[cell.id], factors, sweep, edited)]
             if cell.id in layout.evaluations:
                 facts += _facts_of_evaluation(cell, layout.evaluations[cell.id], sweep, edited_since)

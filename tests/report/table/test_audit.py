@@ -21,13 +21,12 @@ from kdx.report.table.audit import (
     FAST,
     OUT,
     PARAMETERS,
-    RENAMED,
     TUNED,
     UNKNOWN,
     UnequalFact,
 )
 from kdx.report.table.build import tables
-from kdx.store.records import CellRecord, EvaluationRecord, Provenance, RenamedCell, RunRecord, RunState
+from kdx.store.records import CellRecord, EvaluationRecord, Provenance, RunRecord, RunState
 
 KERNELS = ("rbf", "exponential", "polynomial")
 RBF, EXP, POLY = (0, 0), (1, 0), (2, 0)
@@ -433,14 +432,6 @@ def test_an_older_generation_that_would_not_stand_is_not_told() -> None:
     cells, runs = three()
     old = runs[0]._replace(id=7, generation=0, invalidated="cut")
     assert OUT not in audit(cells, [old, runs[0]._replace(generation=1), *runs[1:]])
-
-
-def test_cells_of_which_a_word_was_renamed_are_told() -> None:
-    cells, runs = three()
-    known = sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"]}])
-    (table,) = tables(replace(known, renamed={"rbf": [RenamedCell("0" * 32, 0.0, "a.py:K → b.py:K")]}))
-    assert [(one.topic, one.values) for one in table.audit] == [(RENAMED, {"a.py:K → b.py:K": (RBF,)})]
-    assert "Renamed since: a.py:K → b.py:K in rbf." in caption(table, best="*")
 
 
 def searched(*searches, **how):

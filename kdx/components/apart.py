@@ -1,0 +1,146 @@
+"""Runs custom components in a child process, which may end, print or loop without harm to its parent.
+
+The child reads its request from standard input as JSON, and writes {"answer": …} or {"fault": …} as JSON.
+"""
+
+import faulthandler
+import json
+import os
+import re
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import astuple
+from typing import Any, NoReturn
+
+from kdx.components.component import Component
+from kdx.components.registry import take
+from kdx.errors import KdxError, PartError, Place
+
+_TIMEOUT = "Timeout ("
+"""How `faulthandler` begins the traceback of a step that took too long."""
+_FRAME = re.compile(r'  File "(.+)", line (\d+) in ')
+
+
+def ask_apart(
+    module: str, components: Iterable[Component], request: Mapping[str, Any], *, within: int, limit: float
+) -> Any:
+    """Return what a child process answers, which runs `module` as a program.
+
+    Args:
+        module: one that calls `answer`.
+        components: words of the child.
+        request: further arguments, in plain values.
+        within: seconds for each step of the work, after which it counts as endless.
+        limit: seconds for all of it.
+
+    Raises:
+        KdxError: a component raises, does not end, or ends the process; at the line in its source if that is known.
+    """
+    components = tuple(components)
+    words = ", ".join(f"`{one.word}`" for one in components)
+    sent = json.dumps({**request, "components": [one.text for one in components], "within": within})
+    # -P: no module is looked for in the folder of the user, where another one may have its name.
+    command = [sys.executable, "-P", "-m", module]
+    try:
+        done = subprocess.run(command, input=sent.encode(), capture_output=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        raise KdxError(f"{words}: what tries them does not come to an end within {limit:g} s") from None
+    try:
+        found = json.loads(done.stdout)
+    except ValueError:
+        raise _ended(done, components, words, within) from None
+    if fault := found.get("fault"):
+        place = fault["place"]
+        raise KdxError(**{**fault, "place": Place(*place) if isinstance(place, list) else place})
+    return found["answer"]
+
+
+def answer(work: Callable[[Mapping[str, Any], Callable[[str], None]], Any]) -> NoReturn:
+    """Do the work that standard input asks for, answer, and end the process.
+
+    Args:
+        work: takes the request, and a function to be called with the words of the components before each step, which
+            has the seconds of a step from then on; returns plain values.
+    """
+    request = json.load(sys.stdin)
+    # What a component prints, or writes to the descriptor, is none of the answer.
+    out = os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    components = [Component.read(text) for text in request["components"]]
+    trying = ", ".join(one.word for one in components)
+
+    def step(words: str) -> None:
+        nonlocal trying
+        trying = words
+        # Ends the process even if a component catches what is raised, or never returns from C.
+        faulthandler.dump_traceback_later(request["within"], exit=True, file=sys.__stderr__ or 2)
+
+    try:
+        take(request["components"])
+        step(trying)
+        found = {"answer": work(request, step)}
+    except BaseException as error:
+        fault = fault_of(error, trying, components)
+        place = astuple(fault.place) if isinstance(fault.place, Place) else fault.place
+        found = {"fault": {"problem": fault.problem, "place": place, "allowed": fault.allowed, "hint": fault.hint}}
+    faulthandler.cancel_dump_traceback_later()
+    with os.fdopen(out, "w") as file:
+        json.dump(found, file)
+    # A thread of a component may still run.
+    os._exit(0)
+
+
+def _ended(
+    done: "subprocess.CompletedProcess[bytes]", components: Iterable[Component], words: str, within: int
+) -> KdxError:
+    """The fault of a process that ended without an answer."""
+    said = done.stderr.decode(errors="replace")
+    if _TIMEOUT in said:
+        files = _files(components)
+        frames = _FRAME.findall(said.rpartition(_TIMEOUT)[2])  # the innermost first
+        place = next((Place(file, int(line), 1) for file, line in frames if file in files), None)
+        return KdxError(f"{words} does not come to an end within {within} s", place=place)
+    last = (said.strip().splitlines() or ["it said nothing"])[-1]
+    return KdxError(f"{words} ended the process that tried it, with code {done.returncode}: {last[-500:]}")
+
+
+def fault_of(error: BaseException, word: str, components: Iterable[Component]) -> KdxError:
+    """An error that a component raised, or that a check found in it, as one message at a line of its source.
+
+    That is the last line of a component that the error went through; else the class in which it was found, or that of
+    the component that was tried.
+
+    Args:
+        word: the component or components that were tried.
+        components: those whose sources it may have gone through.
+    """
+    if isinstance(error, KdxError) and error.place is not None:
+        return error
+    components = tuple(components)
+    files = _files(components)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    found = _found_in(error, word, components)
+    place = None
+    if isinstance(error, SyntaxError) and error.filename in files:
+        place = Place(str(error.filename), error.lineno or 1, error.offset or 1)
+    elif frames:
+        place = Place(frames[-1].filename, frames[-1].lineno or 1, 1)
+    elif found is not None:
+        place = found.class_place
+    if isinstance(error, KdxError):
+        problem = f"`{found.word if found else word}`: {error.problem}"
+        return KdxError(problem, place=place, allowed=error.allowed, hint=error.hint)
+    return KdxError(f"`{word}` fails: {traceback.format_exception_only(error)[-1].strip()}", place=place)
+
+
+def _files(components: Iterable[Component]) -> set[str]:
+    return {one.file(module) for one in components for module in one.paths}
+
+
+def _found_in(error: BaseException, word: str, components: tuple[Component, ...]) -> Component | None:
+    if isinstance(error, PartError) and error.part is not None:
+        named = (one for one in components if one.name == error.part.__name__)
+        return next((one for one in named if one.load() is error.part), None)
+    return next((one for one in components if one.word == word), None)

@@ -1,0 +1,108 @@
+"""Finds the parts of one's own that a grid names, before its cells are made."""
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from kdx.components.component import Component
+from kdx.components.find import find, installed
+from kdx.components.registry import FAMILY_OF, add
+from kdx.errors import FaultList, KdxError, Place
+from kdx.grid.fields import CellFields
+from kdx.grid.sections import Data
+from kdx.grid.source import Node
+from kdx.tasks.corpora import BUILT_IN
+
+_FIELDS = {"corpus": "data.corpus"}
+"""Axis → the field that holds its word, where that is called otherwise; filters have a field for each attention."""
+_NO_PARTS = {"none", *BUILT_IN}
+
+
+def find_parts(root: Node, keys: Collection[str]) -> list[KdxError]:
+    """Makes every part that a grid names a word of its axis; a file is looked for beside the grid that names it.
+
+    Args:
+        keys: of a grid, which no option of a part may be called.
+
+    Returns:
+        What is wrong with parts, each in its source where that is at fault, or else where the grid names it first.
+    """
+    faults = FaultList()
+    found: dict[str, Component] = {}
+    looked_for: set[tuple[str, str, Path]] = set()
+    for axis, node in _words(root, ""):
+        word, family, folder = node.value, FAMILY_OF[axis], _folder(node)
+        known = word in _NO_PARTS or (word in family and word not in family.outside)
+        if known or (axis, word, folder) in looked_for:
+            continue
+        looked_for.add((axis, word, folder))
+        try:
+            part = find(axis, word, folder)
+            if part is None:
+                continue
+            if found.setdefault(word, part).sha256 != part.sha256:
+                raise _two_sources(part, found[word])
+            add(part, taken=_taken(axis, keys), beside=found.values())
+        except KdxError as error:
+            # Where the source itself is at fault, its own place is the one to go to.
+            place = error.place if isinstance(error.place, Place) else node.place
+            problem = error.problem if error.place in (None, place) else f"{error.place}: {error.problem}"
+            faults.append(KdxError(problem, place=place, allowed=error.allowed, hint=error.hint))
+    return faults
+
+
+def add_installed(keys: Collection[str]) -> list[KdxError]:
+    """Makes every part that an installed package brings a word of its axis; gives what is wrong with the others.
+
+    Args:
+        keys: as of `find_parts`.
+    """
+    faults: list[KdxError] = []
+    for axis, word in installed():
+        try:
+            if (part := find(axis, word, Path())) is not None:
+                add(part, taken=_taken(axis, keys))
+        except KdxError as error:
+            faults.append(error)
+    return faults
+
+
+def _taken(axis: str, keys: Collection[str]) -> set[str]:
+    fields = Data if axis == "corpus" else CellFields
+    return {*fields.model_fields, *keys}
+
+
+def _two_sources(part: Component, other: Component) -> KdxError:
+    """A cell has one source under a word."""
+    if not part.package:
+        return KdxError(f"`{part.word}` is another file here than in the grid that this one extends")
+    return KdxError(
+        f"`{part.word}` is a {other.axis} of {other.package} as well, with another source",
+        hint="rename one of them: a cell keeps one source under a word",
+    )
+
+
+def _words(node: Node, key: str) -> Iterator[tuple[str, Node]]:
+    """Every text that stands where a word of an axis does, at whatever depth: under a key or on an axis of a grid."""
+    axis = _axis_of(key)
+    if isinstance(node.value, dict):
+        if key == "tasks":
+            yield from (("task", Node(node.key((word,)), word)) for word in node.value)
+        for name, inner in node.value.items():
+            # `filter: {decoder-self: …}` and `data: {corpus: …}`; an axis may write `data.corpus`.
+            below = f"{key}.{name}" if key in ("filter", "data") else name
+            yield from _words(inner, below)
+    elif isinstance(node.value, list):
+        for inner in node.value:
+            yield from _words(inner, key)
+    elif axis is not None and isinstance(node.value, str):
+        yield axis, node
+
+
+def _axis_of(key: str) -> str | None:
+    if key.startswith("filter."):
+        return "filter"
+    return next((axis for axis in FAMILY_OF if key == _FIELDS.get(axis, axis)), None)
+
+
+def _folder(node: Node) -> Path:
+    return Path(node.place.file).parent

@@ -1,0 +1,67 @@
+"""Rehearses the custom components of a plan before any run starts: a fault is one message, not many failed runs."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from pydantic import ValidationError
+
+from kdx.components.apart import ask_apart
+from kdx.components.component import Component
+from kdx.components.registry import FAMILY_OF, components_of
+from kdx.errors import KdxError
+from kdx.grid.plan import Plan
+from kdx.grid.spec import CellSpec
+from kdx.grid.tuning import Choice
+
+WITHIN = 20  # seconds, for each cell that is tried
+IMPORTING = 120  # seconds, for torch
+
+
+def components_in(plan: Plan) -> tuple[Component, ...]:
+    """The custom components of a plan's cells and searches."""
+    hashes = {word: sha256 for cell in plan.cells for word, sha256 in cell.spec.parts.items()}
+    searches = (cell.search for cell in plan.cells if cell.search)
+    hashes |= {word: sha256 for search in searches for (_, word), sha256 in search.parts.items()}
+    return components_of(hashes)
+
+
+def rehearse(plan: Plan, within: int = WITHIN) -> None:
+    """Import each component, and compute an attention or an example with it on a few tokens, in a child process.
+
+    Args:
+        within: seconds for each cell that is tried, after which it counts as endless.
+
+    Raises:
+        KdxError: a component raises, does not end, ends the process, or makes a table wrong (`kdx.testing`); at the
+            line in its source if that is known.
+    """
+    components = components_in(plan)
+    if not components:
+        return
+    # One cell for each way to compute with the components: other settings are no matter of theirs.
+    cells = {_way(spec): spec.text for spec in _cells(plan) if spec.parts}
+    limit = IMPORTING + len(cells) * within
+    try:
+        ask_apart("kdx.training.rehearsal", components, {"cells": [*cells.values()]}, within=within, limit=limit)
+    except KdxError as fault:
+        hint = "; ".join(filter(None, [fault.hint, "nothing was started"]))
+        raise KdxError(fault.problem, place=fault.place, allowed=fault.allowed, hint=hint) from None
+
+
+def _cells(plan: Plan) -> Iterator[CellSpec]:
+    """The cells of a plan, and those with another component that a search may choose."""
+    for cell in plan.cells:
+        yield cell.spec
+        if (search := cell.search) is None:
+            continue
+        for name, values in search.space.items():
+            for value in values.values if isinstance(values, Choice) else ():
+                with suppress(ValidationError):  # no cell with the template's other settings
+                    yield search.cell({name: value})
+
+
+def _way(spec: CellSpec) -> tuple[object, ...]:
+    components = components_of(spec.parts)
+    options = [name for one in components for name in FAMILY_OF[one.axis].definition(one.word).option_names]
+    values = ((spec.option(name), spec.data.option(name)) for name in options)
+    return (*spec.parts, spec.symmetry, spec.task, *values)

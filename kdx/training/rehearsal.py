@@ -1,0 +1,127 @@
+"""Tries parts of one's own in a process of its own: `python -m kdx.training.rehearsal`, asked by `kdx.sweep.rehearsal`.
+
+It is asked for {"cells": [...]}, and tries each cell's task, corpus and attentions on a few tokens, under the
+arithmetic that a run of it has.
+"""
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from kdx.attention import KernelAttention
+from kdx.attention.verification.interface import check_parts, check_reads
+from kdx.attention.verification.torch_state import torch_left_alone
+from kdx.components.apart import answer
+from kdx.components.registry import components_of
+from kdx.data.generated import ExampleCorpus, examples_of
+from kdx.errors import PartError
+from kdx.grid.spec import CellSpec
+from kdx.models.transformer import attention_of, mixer_of
+from kdx.tasks import TASKS
+from kdx.tasks.corpora import DIFFICULTIES
+from kdx.training.determinism import fix_arithmetic
+from kdx.training.few_lines import few_lines
+from kdx.training.module import Batches, TaskModule
+from kdx.vocabulary import Attention, Space, Split
+
+ROWS, TOKENS = 2, 6
+
+
+def main() -> None:
+    """Tries what standard input asks for."""
+    answer(_try_all)
+
+
+def _try_all(asked: Mapping[str, Any], step: Callable[[str], None]) -> None:
+    for text in asked["cells"]:
+        cell = json.loads(text)
+        _try(CellSpec.model_validate(cell), step)
+
+
+def _try(spec: CellSpec, step: Callable[[str], None]) -> None:
+    fix_arithmetic(spec.training)
+    classes = []
+    for part in components_of(spec.parts):
+        step(part.word)
+        with torch_left_alone("when it is imported"):
+            classes.append(part.load())
+    step(", ".join(spec.parts))
+    with torch_left_alone("when it computes", may_draw=True):
+        if spec.task in TASKS.outside:
+            _rehearse(spec)
+        elif spec.data.corpus in DIFFICULTIES.outside:
+            corpus = DIFFICULTIES[spec.data.corpus](**spec.data.options)
+            corpus.generate(spec.data.corpus, spec.data.seed, Split.TRAIN, ROWS)
+        if spec.space in (None, Space.SEQUENCE):
+            for which in TASKS.definition(spec.task).attentions:
+                _attend(spec, which, classes)
+
+
+def _rehearse(spec: CellSpec) -> None:
+    """A task from its batches to its metrics and back from its weights.
+
+    Raises:
+        PartError: a pass lacks a metric that the class names, or what one means.
+    """
+    known, task = TASKS.definition(spec.task), TASKS[spec.task]
+    spec, corpus = few_lines(spec) if known.data.text else _few_examples(spec)
+    batches: Batches = task.batches(spec, corpus, 0)
+    module: TaskModule = task.of(spec, corpus)
+    torch.autograd.backward(module.loss(batches.train.batch(0)))
+    with torch.no_grad():
+        module.eval()
+        module.on_validation_epoch_start()
+        for index, batch in enumerate(batches.evaluation[Split.VALID]):
+            module.validation_step(batch, index)
+        module.on_validation_epoch_end()
+        # A validation need not give all that it can give.
+        _check_metrics(module, Split.VALID, {"loss", spec.selection[0].removeprefix("valid/")})
+        module.on_test_epoch_start()
+        for index, batch in enumerate(batches.evaluation[Split.TEST]):
+            module.test_step(batch, index)
+        module.on_test_epoch_end()
+        _check_metrics(module, Split.TEST, known.test_metrics)
+    state = module.model.state_dict()
+    task.model_of(spec, state).load_state_dict(state)
+
+
+def _few_examples(spec: CellSpec) -> tuple[CellSpec, ExampleCorpus]:
+    made = examples_of(spec.data, TASKS.definition(spec.task))
+    splits = {split: made.generate(spec.data.corpus, spec.data.seed, split, ROWS) for split in Split}
+    corpus = ExampleCorpus(splits, made.tokens, made.classes, fingerprint="", unigram_loss=0.0, facts={})
+    training = spec.training.model_copy(update={"batch_tokens": ROWS * made.tokens})
+    return spec.model_copy(update={"training": training}), corpus
+
+
+def _check_metrics(module: TaskModule, split: Split, named: Collection[str]) -> None:
+    defined = module.definitions(split)
+    for name in named:
+        if name not in module.results:
+            problem = f"its class names the metric `{name}`, which a {split} pass does not give"
+            raise PartError(problem, part=type(module), hint="give it in `summarise`, or do not name it")
+        if name not in defined:
+            problem = f"its `definitions` do not say what `{name}` means"
+            raise PartError(problem, part=type(module), hint="say it in a line, for a table has it below")
+
+
+def _attend(spec: CellSpec, which: Attention, classes: Sequence[type]) -> None:
+    x = torch.randn(ROWS, TOKENS, spec.model.width, requires_grad=True)
+    across = which is Attention.ENCODER_DECODER
+    attention: nn.Module = attention_of(spec, which) if across else mixer_of(spec, which, attention_of)
+    if isinstance(attention, KernelAttention):
+        # Of encoder-decoder attention, too: a part is the same wherever it stands.
+        check_parts(attention.eval(), x.detach(), past=which is Attention.DECODER_SELF, classes=classes)
+    if not across:
+        check_reads(attention.eval(), x.detach(), past=which is Attention.DECODER_SELF, classes=classes)
+    attention.train()
+    output = attention(x, torch.randn(ROWS, TOKENS + 1, spec.model.width)) if across else attention(x)
+    if output.shape != x.shape:
+        raise PartError(f"the {which} attention gives {tuple(output.shape)} for tokens {tuple(x.shape)}")
+    output.sum().backward()
+
+
+if __name__ == "__main__":
+    main()

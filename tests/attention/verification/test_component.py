@@ -1,0 +1,208 @@
+"""A part of one's own is held to what every part must fulfil; one that is wrong misses it."""
+
+import pytest
+import torch
+
+from kdx.attention.families import FAMILIES
+from kdx.attention.filters import FILTERS
+from kdx.attention.verification.component import AXES, MEANING, findings_of
+from kdx.components.find import find
+from kdx.errors import PartError
+
+RIGHT = "1 / (1 + squared_distance(query, key) / self.bandwidth**2)"
+
+
+def missed(folder, kernel: str) -> set[str]:
+    file = folder / "my_kernels.py"
+    file.write_text(file.read_text().replace(RIGHT, kernel))
+    component = find("kernel", "my_kernels.py:Cauchy", folder)
+    return {one.proposition for one in findings_of(component.load(), "cpu") if not one.holds}
+
+
+def test_a_right_kernel_holds(own_kernel):
+    assert missed(own_kernel, RIGHT) == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kernel", "proposition"),
+    [
+        # It looks at where tokens stand in the call, not at the tokens.
+        (
+            "torch.arange(key.size(-2)).to(key.dtype).flip(0).expand(*query.shape[:-1], -1) + 1",
+            "cached decoding equals teacher forcing",
+        ),
+        # Too small for half precision to tell apart.
+        ("1 + 1e4 * squared_distance(query, key) - 1e4 * squared_distance(query, key)", "half precision"),
+    ],
+)
+def test_a_wrong_kernel_misses(own_kernel, kernel, proposition):
+    file = own_kernel / "my_kernels.py"
+    file.write_text("import torch\n" + file.read_text())
+    assert proposition in missed(own_kernel, kernel)
+
+
+BEGIN = """import math
+import torch
+from torch import nn
+from kdx.attention.distances import of_pairs
+from kdx.attention.interfaces import FilterFunction, PositionScheme
+from kdx.attention.positions.alibi import ALiBi
+
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, numbers):
+        return numbers * 1
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return 2 * gradient
+
+"""
+LEARNED = """class Mine(PositionScheme):
+    def __init__(self, settings, **options):
+        super().__init__(settings, **options)
+        self.rate = nn.Parameter(torch.full((settings.heads, 1, 1), 0.3))
+        self.kept = None
+
+    def log_weight(self, query, at_query, at_key):
+        distance = of_pairs(at_query, at_key)
+        {}
+"""
+ROTATED = """class Mine(PositionScheme):
+    weighs = False
+
+    def projected(self, projected, place):
+        angle = (0.3 * {}).to(projected.dtype)[:, None]
+        one, other = projected.chunk(2, -1)
+        return torch.cat([one * angle.cos() - other * angle.sin(), one * angle.sin() + other * angle.cos()], -1)
+"""
+BY_PART = """
+    def by_part(self, query, at_query, at_key):
+        return lambda query, asked, seen: self.log_weight(query, at_query.part(asked), at_key.part(seen)) * {}
+"""
+FILTERED = """class Mine(FilterFunction):
+    reads_content = True
+
+    def visible(self, query, key):
+        return key <= query
+
+    def chosen(self, log_weight, weight, visible):
+        score = weight if log_weight is None else log_weight
+        score = score if visible is None else score.masked_fill(~visible, -torch.inf)
+        return score >= score.amax(-1, keepdim=True) - {}
+"""
+ONLY_PAST = """class Mine(PositionScheme):
+    past_only = True
+
+    def log_weight(self, query, at_query, at_key):
+        distance = of_pairs(at_query, at_key)
+        return torch.where(distance > 0, 0.1 * distance.size(-1), 0.2 * distance)
+"""
+
+
+def missed_by(folder, axis: str, source: str) -> set[str]:
+    (folder / "mine.py").write_text(BEGIN + source)
+    component = find(axis, "mine.py:Mine", folder)
+    return {one.proposition for one in findings_of(component.load(), "cpu") if not one.holds}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("axis", "source"),
+    [
+        ("position", LEARNED.format("return self.rate * -distance.abs()")),
+        ("position", ROTATED.format("place.positions")),
+        ("position", "class Mine(ALiBi):\n    pass\n"),
+        ("position", ONLY_PAST),
+        *(("filter", FILTERED.format(margin)) for margin in (1, 0.3, 0.2)),
+    ],
+)
+def test_a_right_scheme_or_filter_holds(tmp_path, components, axis, source):
+    assert missed_by(tmp_path, axis, source) == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("source", "proposition"),
+    [
+        (LEARNED.format("return Twice.apply(self.rate) * distance"), "gradients are those of differences"),
+        (LEARNED.format("return self.rate * distance / distance.size(-1)"), "cached decoding equals teacher forcing"),
+        (LEARNED.format("return 0.1 * query.size(0) * distance"), "rows of a batch are independent"),
+        (LEARNED.format("return self.rate * distance") + BY_PART.format(2), "both paths agree on long rows"),
+        (LEARNED.format("return (300.0 - distance.abs()).sqrt()"), "both paths agree on long rows"),
+        (LEARNED.format("return (query[..., :1] * 0 + 1000.3) * distance - 1000.1 * distance"), "half precision"),
+        (ROTATED.format("torch.arange(len(place.positions))"), "memory equals one long pass"),
+        (ROTATED.format("(place.positions - place.positions[0] // 2)"), "padding changes nothing"),
+    ],
+)
+def test_a_wrong_scheme_misses(tmp_path, components, source, proposition):
+    assert proposition in missed_by(tmp_path, "position", source) <= set(MEANING)
+
+
+def test_what_a_scheme_keeps_of_one_pass_for_the_next_has_no_gradient(tmp_path, components):
+    kept = "self.kept = self.rate * distance if self.kept is None else self.kept\n        return self.kept"
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        missed_by(tmp_path, "position", LEARNED.format(kept))
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (
+            "self.kept = 0.1 * distance if self.kept is None else self.kept + 1e-4\n        return self.kept",
+            "asked again",
+        ),
+        ("torch.set_num_threads(torch.get_num_threads() + 1)\n        return self.rate * distance", "when it computes"),
+        ("return self.rate.detach() * distance", "log_weight depends on rate, and has no gradient by it"),
+        ("self.training and torch.manual_seed(1)\n        return self.rate * distance", "random numbers in training"),
+    ],
+)
+def test_what_a_scheme_keeps_or_changes_is_told(tmp_path, components, change, problem):
+    threads = torch.get_num_threads()
+    try:
+        with pytest.raises(PartError, match=problem):
+            missed_by(tmp_path, "position", LEARNED.format(change))
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_a_value_function_that_counts_its_calls_is_told(tmp_path, components):
+    source = """from kdx.attention.interfaces import ValueFunction
+
+class Mine(ValueFunction):
+    calls = 0
+
+    def features(self, features, place):
+        self.calls += 1
+        return features * (1 + 1e-4 * self.calls)
+"""
+    with pytest.raises(PartError, match="other numbers for the same tokens when it is asked again"):
+        missed_by(tmp_path, "value", source)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("axis", "word"),
+    [
+        ("kernel", "linear"),
+        ("position", "relative"),
+        ("value", "table"),
+        ("filter", "strided"),
+        ("normaliser", "length"),
+        ("encoding", "learned"),
+    ],
+)
+def test_the_words_of_kdx_hold_on_every_axis(axis, word):
+    assert axis in AXES
+    (family,) = (one for one in FAMILIES if one.axis == axis)
+    found = list(findings_of(family[word], "cpu"))
+    assert [one for one in found if not one.holds] == []
+    assert {"both paths agree", "both paths agree on long rows", "half precision"} <= {one.proposition for one in found}
+
+
+def test_of_a_filter_that_chooses_by_weights_no_distance_in_half_precision_is_shown():
+    """It may choose another key there, so that none would say anything."""
+    found = list(findings_of(FILTERS["top-k"], "cpu"))
+    assert found and [one for one in found if not one.holds] == []
+    assert "half precision" not in {one.proposition for one in found}

@@ -1,0 +1,204 @@
+"""A component is found where its word says, in a file or a package, and its source is read and not run."""
+
+import os
+import sys
+
+import pytest
+
+from kdx.attention.kernels import KERNELS
+from kdx.components.find import find, find_any, installed
+from kdx.errors import KdxError
+from kdx.fingerprint import fingerprint
+
+
+def test_a_file_is_read_with_the_modules_beside_it_that_it_imports(own_kernel):
+    (own_kernel / "unused.py").write_text("raise SystemExit")
+    component = find("kernel", "my_kernels.py:Cauchy", own_kernel)
+    assert sorted(component.sources) == ["helpers.py", "my_kernels.py"]
+    assert (component.module, component.name, component.package) == ("my_kernels", "Cauchy", "")
+
+
+def test_nothing_of_it_is_run(own_kernel):
+    file = own_kernel / "my_kernels.py"
+    file.write_text("raise SystemExit('run')\n" + file.read_text())
+    component = find("kernel", "my_kernels.py:Cauchy", own_kernel)
+    assert KERNELS.define(component).option_names == ("bandwidth",)
+    assert KERNELS.define(component).title == "A heavy tail"
+
+
+def test_a_file_may_lie_in_a_folder_below(own_kernel):
+    (own_kernel / "parts").mkdir()
+    for name in ("my_kernels.py", "helpers.py"):
+        (own_kernel / name).rename(own_kernel / "parts" / name)
+    component = find("kernel", "parts/my_kernels.py:Cauchy", own_kernel)
+    assert (
+        sorted(component.sources) == ["helpers.py", "my_kernels.py"] and component.file("helpers") == "parts/helpers.py"
+    )
+
+
+@pytest.mark.parametrize(
+    "word", ["../own/my_kernels.py:Cauchy", "/etc/x.py:A", "my_kernels.py:", "my_kernels.py:A.b", "a b.py:A", ".py:A"]
+)
+def test_a_word_that_leads_elsewhere_is_refused(own_kernel, word):
+    with pytest.raises(KdxError, match="names no component") as caught:
+        find("kernel", word, own_kernel)
+    assert "at or below the folder of the grid" in str(caught.value)
+
+
+def test_a_link_to_itself_is_no_file(own_kernel):
+    (own_kernel / "loop.py").symlink_to("loop.py")
+    with pytest.raises(KdxError, match="cannot read the file: Too many levels"):
+        find("kernel", "loop.py:A", own_kernel)
+
+
+@pytest.mark.parametrize("name", ["kdx.py", "kdx.attention.interfaces.py"])
+def test_a_file_does_not_pass_for_a_module_of_kdx(own_kernel, name):
+    (own_kernel / name).write_text("class KernelFunction: pass")
+    with pytest.raises(KdxError, match="has the name of a module of kdx"):
+        find("kernel", f"{name}:KernelFunction", own_kernel)
+
+
+def test_an_import_of_what_no_file_can_be_called_is_of_somebody_else(own_kernel):
+    (own_kernel / "a.py").write_text(f"import {'x' * 300}")
+    assert sorted(find("kernel", "a.py:A", own_kernel).sources) == ["a.py"]
+
+
+@pytest.mark.parametrize("name", ["héllo", "x" * 101])
+def test_a_module_that_no_database_would_keep_is_refused(own_kernel, name):
+    (own_kernel / f"{name}.py").write_text("")
+    (own_kernel / "a.py").write_text(f"import {name}")
+    with pytest.raises(KdxError, match=f"`{name}.py` is no name of a module"):
+        find("kernel", "a.py:A", own_kernel)
+
+
+def test_the_mark_that_some_editors_begin_a_file_with_does_not_count(own_kernel):
+    plain = find("kernel", "my_kernels.py:Cauchy", own_kernel)
+    file = own_kernel / "my_kernels.py"
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert find("kernel", "my_kernels.py:Cauchy", own_kernel).sources == plain.sources
+
+
+@pytest.mark.parametrize(
+    ("content", "place", "problem"),
+    [
+        (None, "absent.py", "cannot read the file: No such file"),
+        (b"class A\n", "absent.py:1:8", "no Python"),
+        (b"x = '\xff'\n", "absent.py", "not UTF-8"),
+        (b"import helpers\n" + b"#" * 1_000_001, "absent.py", "at most 1,000,000"),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_told_where_it_is(own_kernel, content, place, problem):
+    if content is not None:
+        (own_kernel / "absent.py").write_bytes(content)
+    with pytest.raises(KdxError) as caught:
+        find("kernel", "absent.py:A", own_kernel)
+    assert str(caught.value.place) == place and problem in str(caught.value)
+
+
+def test_a_fault_in_a_module_beside_it_is_told_there(own_kernel):
+    (own_kernel / "helpers.py").write_text("def f(:\n")
+    with pytest.raises(KdxError) as caught:
+        find("kernel", "my_kernels.py:Cauchy", own_kernel)
+    assert str(caught.value.place) == "helpers.py:1:7"
+
+
+def test_modules_that_are_too_large_together_are_refused(own_kernel):
+    for name in ("my_kernels.py", "helpers.py"):
+        file = own_kernel / name
+        file.write_text(file.read_text() + "#" * 600_000)
+    with pytest.raises(KdxError, match=r"bytes after 600,\d+ of other modules") as caught:
+        find("kernel", "my_kernels.py:Cauchy", own_kernel)
+    assert caught.value.place == "helpers.py"
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch, own_kernel):
+    """An installed package that brings the kernel `cauchy`."""
+    site = tmp_path / "site"
+    (site / "tails" / "kernels").mkdir(parents=True)
+    about = site / "tails-1.2.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: tails\nVersion: 1.2\n")
+    (about / "entry_points.txt").write_text("[kdx.kernels]\ncauchy = tails.kernels.heavy:Cauchy\n")
+    (site / "tails" / "__init__.py").write_text("raise SystemExit('run')\n")
+    (site / "tails" / "kernels" / "__init__.py").write_text("")
+    (site / "tails" / "helpers.py").write_text((own_kernel / "helpers.py").read_text())
+    text = (own_kernel / "my_kernels.py").read_text().replace("from helpers", "from ..helpers")
+    (site / "tails" / "kernels" / "heavy.py").write_text(text)
+    monkeypatch.syspath_prepend(site)
+    return site
+
+
+def test_an_installed_package_brings_a_word_which_is_read_and_not_imported(package):
+    component = find("kernel", "cauchy", package)
+    assert component.package == "tails 1.2"
+    assert sorted(component.sources) == [
+        "tails/__init__.py",
+        "tails/helpers.py",
+        "tails/kernels/__init__.py",
+        "tails/kernels/heavy.py",
+    ]
+    assert "tails" not in sys.modules
+    assert KERNELS.define(component).option_names == ("bandwidth",)
+
+
+def test_every_word_of_an_installed_package_is_listed(package):
+    assert ("kernel", "cauchy") in installed() and ("position", "cauchy") not in installed()
+
+
+def test_no_package_has_a_word_that_nobody_brings(package):
+    assert find("kernel", "lorentz", package) is find("position", "cauchy", package) is None
+    with pytest.raises(KdxError, match="no installed package brings `lorentz`"):
+        find_any("lorentz", package)
+
+
+def test_a_package_whose_module_is_gone_is_told(package):
+    (package / "tails" / "kernels" / "heavy.py").unlink()
+    with pytest.raises(KdxError, match=r"tails 1\.2 names no module for kernel `cauchy`: `tails\.kernels\.heavy`"):
+        find("kernel", "cauchy", package)
+
+
+def test_the_axis_of_a_part_is_that_of_its_class(own_kernel, package):
+    assert find_any("my_kernels.py:Cauchy", own_kernel).axis == "kernel"
+    assert find_any("cauchy", own_kernel).axis == "kernel"
+    (own_kernel / "filters.py").write_text(
+        "from kdx.attention.filters.causal import Causal\nclass Mine(Causal):\n    formula = 1 + 1\n"
+    )
+    assert find_any("filters.py:Mine", own_kernel).axis == "filter"
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda file: file.mkdir(), "odd.py: cannot read the file: this is a folder, not a file"),
+        (os.mkfifo, "odd.py: cannot read the file: this is a named pipe, not a file"),
+        (lambda file: file.symlink_to("odd.py"), "odd.py: cannot read the file: Too many levels of symbolic links"),
+        (lambda file: file.symlink_to("/dev/zero"), "odd.py: cannot read the file"),
+        (lambda file: file.write_bytes(b" " * 50_000_000), "odd.py: 50,000,000 bytes"),
+        (lambda file: file.write_bytes(b"x = 1\0\n"), "odd.py:1:1: no Python: source code string cannot contain null"),
+        (lambda file: file.write_bytes(b"\xff\xfe"), "odd.py: not UTF-8"),
+        (lambda file: file.write_text("x = " + "-" * 60_000 + "1\n"), "odd.py:1:1: no Python: "),
+        (lambda file: file.write_text("x = 1" + " + 1" * 60_000 + "\n"), "odd.py:1:1: no Python: "),
+        (lambda file: file.write_text("if 1: pass\n" + "elif 1: pass\n" * 30_000), "odd.py:1:1: no Python: "),
+    ],
+)
+def test_what_is_no_source_is_one_message(tmp_path, make, problem):
+    make(tmp_path / "odd.py")
+    with pytest.raises(KdxError) as caught:
+        find("kernel", "odd.py:A", tmp_path)
+    assert str(caught.value).startswith(problem)
+
+
+def test_a_name_of_a_module_that_is_longer_than_any_path_is_none_of_the_part(tmp_path):
+    (tmp_path / "a.py").write_text(f"import {'.'.join(['b'] * 5_000)}\nimport kdx.{'.'.join(['b'] * 5_000)}\n")
+    component = find("kernel", "a.py:A", tmp_path)
+    assert list(component.sources) == ["a.py"] and component.kdx_modules == ()
+
+
+def test_a_module_that_kdx_has_not_is_no_code_of_kdx(own_kernel):
+    with (own_kernel / "my_kernels.py").open("a") as file:
+        file.write("def later():\n    from kdx.absent.things import x\n")
+    component = find("kernel", "my_kernels.py:Cauchy", own_kernel)
+    assert "kdx.attention.interfaces" in component.kdx_modules
+    assert not any("absent" in module for module in component.kdx_modules)
+    fingerprint(component.kdx_modules)

@@ -1,0 +1,111 @@
+"""A part becomes a word like any other, unless it is none."""
+
+import pytest
+
+from kdx.attention.kernels import KERNELS
+from kdx.components.component import Component
+from kdx.components.find import find
+from kdx.components.registry import add, at_hand, components_of, take, texts_of
+from kdx.errors import KdxError
+from kdx.grid.words import known_options
+
+
+def made(source: str, axis: str = "kernel", word: str = "a.py:A") -> Component:
+    return Component(axis, word, "A", "a.py", {"a.py": source})
+
+
+KERNEL = "from kdx.attention.interfaces import KernelFunction\nfrom kdx.words.family import option\n"
+
+
+def test_a_part_is_a_word_with_its_options(own_kernel):
+    part = find("kernel", "my_kernels.py:Cauchy", own_kernel)
+    assert "bandwidth" not in known_options() and part.word not in KERNELS
+    add(part)
+    assert known_options()["bandwidth"].title == "b, in units of a feature."
+    assert KERNELS[part.word].__name__ == "Cauchy" and list(KERNELS)[-1] == part.word
+    assert KERNELS.modules(part.word) == part.kdx_modules
+
+
+def test_a_later_source_of_the_same_word_takes_the_place_of_the_earlier(own_kernel):
+    add(find("kernel", "my_kernels.py:Cauchy", own_kernel))
+    first = KERNELS["my_kernels.py:Cauchy"]
+    (own_kernel / "helpers.py").write_text("def squared_distance(query, key):\n    return 0\n")
+    add(find("kernel", "my_kernels.py:Cauchy", own_kernel))
+    assert KERNELS["my_kernels.py:Cauchy"] is not first and len(list(at_hand())) == 1
+
+
+def test_it_goes_to_another_process_as_text(own_kernel):
+    part = find("kernel", "my_kernels.py:Cauchy", own_kernel)
+    add(part)
+    hashes = {part.word: part.sha256, "other.py:A": "0" * 64}
+    assert components_of(hashes) == (part,) and components_of({part.word: "0" * 64}) == ()
+    take(texts_of(hashes))
+    assert components_of(hashes)[0].sha256 == part.sha256
+
+
+@pytest.mark.parametrize(
+    ("source", "place", "problem"),
+    [
+        ("class B: pass\n", "a.py:1:1", "no class `A`\n  allowed: B"),
+        ("class A: pass\n", "a.py:1:1", "class `A` is no KernelFunction, as every kernel is"),
+        ("\nfrom kdx.attention.filters.causal import Causal as B\nclass A(B): pass\n", "a.py:3:1", "no KernelFunction"),
+        ("class A(A): pass\n", "a.py:1:1", "no KernelFunction"),
+        (KERNEL + "class A(KernelFunction):\n    formula = 'x' + 'y'\n", "a.py:4:1", "`formula` is no literal"),
+        (KERNEL + "class A(KernelFunction):\n    b = option(-1.0, above=0)\n", "a.py:4:1", "option `b`"),
+        (KERNEL + "class A(KernelFunction):\n    b = option(1.0, most=0)\n", "a.py:4:1", "option `b`"),
+        (
+            KERNEL + "class A(KernelFunction):\n    takes = 'norm'\n",
+            "a.py:4:1",
+            "`takes` is something else than a tuple of texts",
+        ),
+        (KERNEL + "class A(KernelFunction):\n    takes = (1,)\n", "a.py:4:1", "`takes` is something else"),
+        (KERNEL + "class A(KernelFunction):\n    formula = 5\n", "a.py:4:1", "something else than a text of one line"),
+        (KERNEL + "class A(KernelFunction):\n    formula = '\\x1b[2J'\n", "a.py:4:1", "`formula` is something else"),
+        (KERNEL + "class A(KernelFunction):\n    source = '\\ud800'\n", "a.py:4:1", "`source` is something else"),
+        (KERNEL + "class A(KernelFunction):\n    b = option('c')\n", "a.py:4:1", "`b`: the default is a number"),
+        (KERNEL + "class A(KernelFunction):\n    b = option(None, none=True)\n", "a.py:4:1", "the default is a number"),
+        (KERNEL + "class A(KernelFunction):\n    b = option('c', words='cd')\n", "a.py:4:1", "a tuple of texts"),
+        (
+            KERNEL + "class A(KernelFunction):\n    b = option(1, above='0')\n",
+            "a.py:4:1",
+            "above and below are numbers",
+        ),
+        (KERNEL + "class A(KernelFunction):\n    b = option(1, above=-1e999)\n", "a.py:4:1", "numbers up to"),
+        (KERNEL + "class A(KernelFunction):\n    b = option(1, none=2)\n", "a.py:4:1", "True or False"),
+        (
+            "import kdx.attention.interfaces as i\nclass A(i.KernelFunction): pass\n",
+            "a.py:2:1",
+            "hint: base classes are read by their names: from kdx.attention.interfaces import KernelFunction",
+        ),
+        (
+            KERNEL + "class A(KernelFunction):\n    temperature = option(9.0)\n",
+            "a.py:1:1",
+            "option `temperature` of `a.py:A` is another one than that of `exponential`",
+        ),
+    ],
+)
+def test_what_is_no_part_of_its_axis_is_told_at_its_line(components, source, place, problem):
+    with pytest.raises(KdxError) as caught:
+        add(made(source))
+    assert str(caught.value.place) == place and problem in str(caught.value)
+    assert not list(at_hand())
+
+
+def test_what_every_word_of_an_axis_says_is_said(components):
+    source = "from kdx.attention.interfaces import NormaliserFunction\nclass A(NormaliserFunction): pass\n"
+    with pytest.raises(KdxError, match=r"a\.py:2:1: class `A` lacks `cancels`"):
+        add(made(source, axis="normaliser"))
+
+
+def test_a_word_of_kdx_is_taken(components):
+    with pytest.raises(KdxError, match="kdx itself has a kernel `rbf`"):
+        add(made(KERNEL + "class A(KernelFunction): pass\n", word="rbf"))
+    for word, axis in (("rotary", "position"), ("copy", "corpus")):
+        with pytest.raises(KdxError, match=f"kdx itself has a {axis} `{word}`"):
+            add(made(KERNEL + "class A(KernelFunction): pass\n", word=word))
+
+
+def test_it_may_be_a_variant_of_a_word_of_kdx_with_its_options(components):
+    add(made("from kdx.attention.kernels.rbf import RBF\nclass A(RBF):\n    formula = 'mine'\n"))
+    known = KERNELS.definition("a.py:A")
+    assert (known.formula, known.options) == ("mine", KERNELS.definition("rbf").options)

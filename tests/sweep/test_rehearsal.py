@@ -1,0 +1,58 @@
+"""A part that fails stops a sweep before it starts, with one message."""
+
+import subprocess
+import sys
+
+import pytest
+
+from kdx.errors import KdxError
+from kdx.grid.load import load_grid
+from kdx.sweep.rehearsal import components_in, rehearse
+
+
+def test_a_plan_without_parts_starts_no_process(monkeypatch):
+    monkeypatch.setattr(subprocess, "run", pytest.fail)
+    plan = load_grid("quickstart")
+    assert components_in(plan) == ()
+    rehearse(plan)
+
+
+@pytest.mark.slow
+def test_a_part_that_works_is_let_through(own_kernel):
+    plan = load_grid(own_kernel / "grid.yaml")
+    assert [part.word for part in components_in(plan)] == ["my_kernels.py:Cauchy"]
+    rehearse(plan)
+
+
+@pytest.mark.slow
+def test_what_a_part_writes_is_no_answer_and_what_lies_where_the_user_is_does_not_run(own_kernel, monkeypatch):
+    helpers = own_kernel / "helpers.py"
+    helpers.write_text("import os\nprint('{')\nos.write(1, b'{')\n" + helpers.read_text())
+    (own_kernel / "json.py").write_text("raise SystemExit('not asked for')")
+    monkeypatch.chdir(own_kernel)
+    rehearse(load_grid("grid.yaml"))
+
+
+@pytest.mark.slow
+def test_what_fails_in_the_trial_is_one_message(own_kernel):
+    (own_kernel / "helpers.py").write_text("def squared_distance(query, key):\n    return query @ key\n")
+    with pytest.raises(KdxError) as caught:
+        rehearse(load_grid(own_kernel / "grid.yaml"))
+    assert str(caught.value.place) == "helpers.py:2:1"
+    assert "`my_kernels.py:Cauchy` fails: RuntimeError" in caught.value.problem
+
+
+@pytest.mark.slow
+def test_a_part_that_ends_the_process_is_told(own_kernel):
+    (own_kernel / "helpers.py").write_text("import os\nos._exit(7)\nsquared_distance = None\n")
+    with pytest.raises(KdxError, match="ended the process that tried it, with code 7"):
+        rehearse(load_grid(own_kernel / "grid.yaml"))
+
+
+def test_a_trial_that_cannot_be_interrupted_ends_all_the_same(own_kernel, monkeypatch):
+    monkeypatch.setattr(sys, "executable", str(own_kernel / "stuck"))
+    (own_kernel / "stuck").write_text("#!/bin/sh\nexec sleep 600\n")
+    (own_kernel / "stuck").chmod(0o755)
+    monkeypatch.setattr("kdx.sweep.rehearsal.IMPORTING", 0)
+    with pytest.raises(KdxError, match="does not come to an end"):
+        rehearse(load_grid(own_kernel / "grid.yaml"), within=1)

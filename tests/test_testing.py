@@ -1,0 +1,51 @@
+"""An author's own tests of a component, from the cases that kdx has."""
+
+from typing import ClassVar
+
+import pytest
+
+from kdx.attention.interfaces import KernelFunction
+from kdx.errors import PartError
+from kdx.testing import ComponentCase
+from kdx.words.option import option
+
+
+class Cauchy(KernelFunction):
+    """A heavy tail."""
+
+    gives = "weight"
+    bandwidth: float = option(1.0, above=0)
+
+    def weight(self, query, key):
+        squares = (query.unsqueeze(-2) - key.unsqueeze(-3)).square().sum(-1)
+        return 1 / (1 + squares / self.bandwidth**2)
+
+
+class Indexed(Cauchy):
+    """A kernel that looks at where keys stand in the call."""
+
+    def weight(self, query, key):
+        return super().weight(query, key) * (1 + key.new_ones(key.size(-2)).cumsum(0).flip(0))
+
+
+class TestCauchy(ComponentCase):
+    component = Cauchy
+    options: ClassVar = {"bandwidth": 2.0}
+
+
+@pytest.mark.parametrize("number", ["nan", "inf"])
+def test_a_number_that_is_not_finite_is_said_first_and_alone(number):
+    class Case(ComponentCase):
+        component = type("Wrong", (Cauchy,), {"weight": lambda self, q, k: q @ k.mT * float(number)})
+
+    with pytest.raises(PartError, match=r"weight gives -?(nan|inf) for a query at position 0 and a key at 0"):
+        Case().test_gives_what_its_class_declares()
+
+
+def test_a_property_that_is_missed_says_what_is_wrong_and_where():
+    class Case(ComponentCase):
+        component = Indexed
+
+    with pytest.raises(AssertionError, match="a token has to be found by its position, not by its index; in Indexed,"):
+        Case().test_cached_decoding_equals_teacher_forcing()
+    Case().test_rows_of_a_batch_are_independent()

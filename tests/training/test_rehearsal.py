@@ -1,0 +1,193 @@
+"""A component is rehearsed in a child process, on an attention and a corpus of a cell."""
+
+from dataclasses import astuple
+
+import pytest
+
+from kdx.components.apart import ask_apart
+from kdx.components.registry import components_of
+from kdx.errors import KdxError, Place
+from kdx.grid.load import load_grid
+
+ENDLESS = """import faulthandler, sys
+        faulthandler.dump_traceback_later(1, exit=True, file=sys.__stderr__)
+        while True:
+            pass
+        """
+"""It has no end; of its time, a second is left."""
+
+
+def tried(folder) -> dict:
+    """The problem and the place of the fault in the components of a grid; empty if there is none."""
+    specs = [cell.spec for cell in load_grid(folder / "grid.yaml").cells]
+    components = {one.word: one for spec in specs for one in components_of(spec.parts)}
+    cells = [spec.text for spec in specs]
+    try:
+        ask_apart("kdx.training.rehearsal", components.values(), {"cells": cells}, within=120, limit=300)
+    except KdxError as fault:
+        place = list(astuple(fault.place)) if isinstance(fault.place, Place) else fault.place
+        return {"problem": fault.problem, "place": place}
+    return {}
+
+
+@pytest.mark.slow
+def test_a_part_that_works_has_no_fault_whatever_it_prints(own_kernel):
+    file = own_kernel / "my_kernels.py"
+    file.write_text("print('{}')\n" + file.read_text())
+    assert tried(own_kernel) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("old", "new", "line", "problem"),
+    [
+        ("return 1 / (1 +", "return (1 +", None, None),
+        ("return 1 / (1 +", "return absent / (1 +", 18, "NameError: name 'absent' is not defined"),
+        (
+            "return 1 / (1 +",
+            f"{ENDLESS}return 1 / (1 +",
+            21,
+            "does not come to an end",
+        ),
+        ('gives = "weight"', "", None, "its class says that it gives a logarithm, and weight gives numbers"),
+        ('"""Kernels of one\'s own."""', "raise SystemExit(1)", 1, "SystemExit"),
+        ("return 1 /", "return query.mean(-1) /", None, "fails: "),
+    ],
+)
+def test_a_fault_is_told_at_its_line(own_kernel, old, new, line, problem):
+    file = own_kernel / "my_kernels.py"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+    fault = tried(own_kernel)
+    if problem is None:
+        assert fault == {}
+    else:
+        assert problem in fault["problem"]
+        assert line is None or fault["place"][0] == "my_kernels.py"
+        assert line is None or abs(fault["place"][1] - line) <= 1  # of a loop, either of its lines
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", ["favor", "hedgehog", "cosformer"])
+def test_a_kernel_of_kdx_beside_a_part_is_not_the_part_that_is_tried(own_kernel, kernel):
+    (own_kernel / "mine.py").write_text("from kdx.data.corpora.copy import Copy\nclass Mine(Copy): pass\n")
+    (own_kernel / "grid.yaml").write_text(
+        f"task: answer\nkernel: {kernel}\nmodel: {{width: 16, heads: 2, decoder_layers: 1}}\n"
+        "data: {corpus: 'mine.py:Mine'}\n"
+    )
+    assert tried(own_kernel) == {}
+
+
+@pytest.mark.slow
+def test_a_kernel_that_extends_one_with_a_map_of_its_own_is_tried_on_heads(own_kernel):
+    (own_kernel / "mine.py").write_text("from kdx.attention.kernels.favor import FAVOR\nclass Mine(FAVOR): pass\n")
+    grid = "task: answer\ndata: {corpus: copy}\nkernel: mine.py:Mine\nmodel: {width: 16, heads: 2}\n"
+    for maps in ("", "maps: differential\n"):
+        (own_kernel / "grid.yaml").write_text(grid + maps)
+        assert tried(own_kernel) == {}
+
+
+@pytest.mark.slow
+def test_a_corpus_is_asked_for_an_example(own_kernel):
+    (own_kernel / "twice.py").write_text(
+        "from kdx.data.corpora.copy import Copy\n"
+        "class Twice(Copy):\n    def draw(self, random):\n        return 1 / 0\n"
+    )
+    (own_kernel / "grid.yaml").write_text("task: answer\ndata: {corpus: 'twice.py:Twice'}\n")
+    assert tried(own_kernel)["place"] == ["twice.py", 4, 1]
+
+
+# Class → its module, and what a grid has to say of it.
+TEXT_TASKS = {
+    "PredictionModule": ("prediction", "length: 8"),
+    "TranslationModule": ("translation", "warmup: 1"),
+    "ClassificationModule": ("classification", "warmup: 1"),
+}
+
+
+@pytest.fixture
+def own_text_task(tmp_path, components, monkeypatch):
+    """Writes a grid with a task on text, which a package extends from one of kdx with these lines."""
+
+    def write(base: str, body: str = "    pass"):
+        module, training = TEXT_TASKS[base]
+        site, about, folder = (tmp_path / name for name in ("site/texts", "site/texts-1.dist-info", "own"))
+        for one in (site, about, folder):
+            one.mkdir(parents=True)
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: texts\nVersion: 1\n")
+        (about / "entry_points.txt").write_text("[kdx.tasks]\nmine = texts:Mine\n")
+        source = f"import torch\nfrom kdx.training.{module} import {base}\n\n\nclass Mine({base}):\n{body}\n"
+        (site / "__init__.py").write_text(source)
+        layers = {"prediction": "decoder_layers: 1", "classification": "encoder_layers: 1"}.get(module, "inner: 8")
+        (folder / "grid.yaml").write_text(
+            f"task: mine\ndata: {{corpus: multi30k}}\nmodel: {{width: 8, heads: 2, {layers}}}\n"
+            f"training: {{steps: 2, batch_tokens: 4096, {training}}}\n"
+        )
+        monkeypatch.syspath_prepend(site.parent)
+        monkeypatch.setenv("PYTHONPATH", str(site.parent))
+        return folder
+
+    return write
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("base", TEXT_TASKS)
+def test_a_task_on_text_that_works_has_no_fault(own_text_task, base):
+    assert tried(own_text_task(base)) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("base", "body", "line", "problem"),
+    [
+        ("PredictionModule", "    def loss(self, batch):\n        return batch.absent", 7, "no attribute 'absent'"),
+        ("TranslationModule", "    def evaluate(self, batch, split):\n        1 / 0", 7, "ZeroDivisionError"),
+        ("ClassificationModule", "    def definitions(self, split):\n        return {}", None, "do not say what `"),
+        ("PredictionModule", '    only_test = {"sure": "max"}', None, "`sure`, which a test pass does not give"),
+        (
+            "PredictionModule",
+            "    def loss(self, batch):\n        torch.manual_seed(1)\n        return super().loss(batch)",
+            5,
+            "it seeds torch's random numbers when it computes",
+        ),
+    ],
+)
+def test_a_task_on_text_is_rehearsed(own_text_task, base, body, line, problem):
+    fault = tried(own_text_task(base, body))
+    assert problem in fault["problem"]
+    assert line is None or fault["place"] == ["texts/__init__.py", line, 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "problem"),
+    [
+        ("torch.set_default_dtype(torch.float64)", "when it is imported, its default dtype"),
+        ("torch.set_num_threads(2)", "when it is imported, its number of threads from 1 to 2"),
+        ("torch.use_deterministic_algorithms(False)", "when it is imported, its deterministic algorithms"),
+        ("TABLE = torch.rand(3)", "it draws from torch's random numbers when it is imported"),
+    ],
+)
+def test_a_part_that_changes_torch_is_refused(own_kernel, before, problem):
+    file = own_kernel / "my_kernels.py"
+    file.write_text(f"import torch\n\n{before}\n{file.read_text()}")
+    fault = tried(own_kernel)
+    assert problem in fault["problem"] and fault["place"][:2] == ["my_kernels.py", 13]
+
+
+@pytest.mark.slow
+def test_a_filter_and_a_scheme_are_held_to_their_interfaces(own_kernel):
+    (own_kernel / "mine.py").write_text(
+        "from kdx.attention.interfaces import FilterFunction, PositionScheme\n\n\n"
+        "class Ahead(FilterFunction):\n    def visible(self, query, key):\n        return key >= query\n\n\n"
+        "class Short(PositionScheme):\n    def log_weight(self, query, at_query, at_key):\n"
+        "        return query[0, 0, 0]\n"
+    )
+    grid = "task: answer\ndata: {corpus: copy}\nmodel: {width: 16, heads: 2, decoder_layers: 1}\n"
+    for axis, line, problem in (
+        ("filter: {decoder-self: mine.py:Ahead}", 4, "which stands after it, in a decoder"),
+        ("position: mine.py:Short", 9, "log_weight gives torch.float32 (8,)"),
+    ):
+        (own_kernel / "grid.yaml").write_text(f"{grid}{axis}\n")
+        fault = tried(own_kernel)
+        assert problem in fault["problem"] and fault["place"] == ["mine.py", line, 1]
