@@ -32,7 +32,7 @@ from kdx.machine import AtATime
 from kdx.report.table.needed_seeds import without_unneeded
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command, shell_word
-from kdx.slurm.asked import Asked
+from kdx.slurm.job_options import JobOptions
 from kdx.store import evaluations, reading, recording, searches
 from kdx.store.plan_from_records import plan_of, plan_to_decide_with, with_searches
 from kdx.store.records import RunState
@@ -57,7 +57,7 @@ def resume(
     failed: Annotated[bool, typer.Option("--failed", help="Try failed runs again, too.")] = False,
     budget: WithinBudget = None,
     options: RunOptions = RunOptions(),
-    slurm: Asked | None = None,
+    slurm: JobOptions | None = None,
 ) -> None:
     """Resume unfinished runs, each from its last checkpoint.
 

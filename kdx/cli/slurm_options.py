@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from kdx.errors import KdxError
-from kdx.slurm.asked import Asked
+from kdx.slurm.job_options import JobOptions
 
 
 def slurm_options(
@@ -84,7 +84,7 @@ def slurm_options(
             rich_help_panel="Slurm",
             help="Before its time limit a job makes checkpoints and is queued again.",
         ),
-    ] = Asked.leave,
+    ] = JobOptions.leave,
     slurm_requeues: Annotated[
         int,
         typer.Option(
@@ -93,8 +93,8 @@ def slurm_options(
             rich_help_panel="Slurm",
             help="How often at most.",
         ),
-    ] = Asked.requeues,
-) -> Asked | None:
+    ] = JobOptions.requeues,
+) -> JobOptions | None:
     """What is asked of Slurm; None: nothing.
 
     Raises:
@@ -102,7 +102,7 @@ def slurm_options(
     """
     if slurm:
         more = tuple(sbatch or ())
-        return Asked(
+        return JobOptions(
             jobs,
             partition,
             gpus_per_node,

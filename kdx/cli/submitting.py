@@ -16,7 +16,7 @@ from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command
-from kdx.slurm.asked import Asked
+from kdx.slurm.job_options import JobOptions
 from kdx.slurm.submission import MOST_JOBS, submit
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
@@ -24,7 +24,7 @@ from kdx.sweep.decide import Action
 from kdx.sweep.decisions import decisions_in
 
 
-def refuse_budget(asked: Asked | None, budget: str | None) -> None:
+def refuse_budget(asked: JobOptions | None, budget: str | None) -> None:
     """A budget is of one command, and workers of Slurm are many.
 
     Raises:
@@ -35,7 +35,7 @@ def refuse_budget(asked: Asked | None, budget: str | None) -> None:
 
 
 def submit_workers(
-    plan: Plan, database: Database, db: str, at_a_time: AtATime, options: RunOptions, asked: Asked
+    plan: Plan, database: Database, db: str, at_a_time: AtATime, options: RunOptions, asked: JobOptions
 ) -> None:
     """Submits workers that do what is left of a registered plan, and says how they are looked after.
 

@@ -35,7 +35,7 @@ from kdx.grid.load import load_grid
 from kdx.machine import AtATime
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command
-from kdx.slurm.asked import Asked
+from kdx.slurm.job_options import JobOptions
 from kdx.store.recording import register
 from kdx.sweep.capacity import memory, refuse_what_does_not_fit
 from kdx.sweep.gpus import visible_gpus
@@ -56,7 +56,7 @@ def sweep(
     max_runs: MaxRuns = MOST_RUNS,
     budget: WithinBudget = None,
     options: RunOptions = RunOptions(),
-    slurm: Asked | None = None,
+    slurm: JobOptions | None = None,
     replace: Replace = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="As `kdx plan`: say what would be done.")] = False,
 ) -> None:

@@ -5,13 +5,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from kdx.slurm.asked import Asked
+from kdx.slurm.job_options import JobOptions
 
 SCRIPT = Path("kdx", "slurm", "job.sh")
 """In the folder with the package that the workers use."""
 
 
-def job_command(asked: Asked, *, sweep: str, folder: Path, source: Path, array: str, words: Sequence[str]) -> list[str]:
+def job_command(
+    options: JobOptions, *, sweep: str, folder: Path, source: Path, array: str, words: Sequence[str]
+) -> list[str]:
     """Return the command line of sbatch. No shell reads it, here or on a node.
 
     Args:
@@ -25,7 +27,7 @@ def job_command(asked: Asked, *, sweep: str, folder: Path, source: Path, array: 
         "sbatch",
         "--parsable",
         "--export=ALL",
-        *asked.flags,
+        *options.flags,
         f"--job-name={_one_word(sweep)}",
         f"--array={array}",
         f"--chdir={folder}",
@@ -33,13 +35,13 @@ def job_command(asked: Asked, *, sweep: str, folder: Path, source: Path, array: 
         f"--output={str(folder).replace('%', '%%')}/%A_%a.log",
         "--open-mode=append",
         "--requeue",
-        f"--signal=B:USR2@{asked.leave}",
+        f"--signal=B:USR2@{options.leave}",
         str(source / SCRIPT),
         *words,
     ]
 
 
-def job_environment(asked: Asked, *, source: Path, again: str) -> dict[str, str]:
+def job_environment(options: JobOptions, *, source: Path, again: str) -> dict[str, str]:
     """Return what `job.sh` reads from its environment.
 
     Args:
@@ -47,10 +49,10 @@ def job_environment(asked: Asked, *, source: Path, again: str) -> dict[str, str]
         again: the command that submits workers anew.
     """
     return {
-        "KDX_JOB_SETUP": asked.setup or "",
-        "KDX_JOB_PYTHON": asked.python or shlex.quote(sys.executable),
+        "KDX_JOB_SETUP": options.setup or "",
+        "KDX_JOB_PYTHON": options.python or shlex.quote(sys.executable),
         "KDX_JOB_SOURCE": str(source),
-        "KDX_JOB_REQUEUES": str(asked.requeues),
+        "KDX_JOB_REQUEUES": str(options.requeues),
         "KDX_JOB_AGAIN": again,
     }
 

@@ -15,8 +15,8 @@ from kdx.errors import KdxError
 from kdx.files import read_file, write_whole
 from kdx.run_files.files import RunFile, translate_errors
 from kdx.slurm import cluster
-from kdx.slurm.asked import Asked
 from kdx.slurm.job_command import job_command, job_environment
+from kdx.slurm.job_options import JobOptions
 
 MOST_JOBS = 10
 """Workers that are submitted where nobody says how many."""
@@ -56,7 +56,7 @@ class Submission:
 def submit(
     run_files: Path,
     sweep: tuple[int, str],
-    asked: Asked,
+    options: JobOptions,
     jobs: int,
     words: Callable[[Path], list[str]],
     environment: Mapping[str, str],
@@ -85,7 +85,7 @@ def submit(
         raise KdxError("this Slurm takes no job arrays: MaxArraySize is 0", place="--slurm")
     folder = _new_folder(run_files)
     source = folder / _SOURCE
-    environment = {**environment, **job_environment(asked, source=source, again=again)}
+    environment = {**environment, **job_environment(options, source=source, again=again)}
     done: Submission | None = None
     try:
         with translate_errors(folder):
@@ -97,7 +97,7 @@ def submit(
         while (queued := done.jobs if done else 0) < jobs:
             count = min(jobs - queued, largest)
             command = job_command(
-                asked,
+                options,
                 sweep=sweep[1],
                 folder=folder,
                 source=source,

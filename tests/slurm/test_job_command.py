@@ -10,8 +10,8 @@ import pytest
 from waiting import wait_until
 
 import kdx
-from kdx.slurm.asked import Asked
 from kdx.slurm.job_command import SCRIPT, job_command, job_environment
+from kdx.slurm.job_options import JobOptions
 
 WORKER = """\
 #!/bin/bash
@@ -40,7 +40,7 @@ def started(
     worker = folder / "python"
     worker.write_text(WORKER)
     worker.chmod(0o755)
-    options = Asked(python=str(worker), setup="export MODULE=loaded", **asked)
+    options = JobOptions(python=str(worker), setup="export MODULE=loaded", **asked)
     text = (ROOT / SCRIPT).read_text()
     line, more = before
     if line:
@@ -133,7 +133,7 @@ def test_a_cancelled_job_is_not_queued_again(tmp_path, played):
 def test_sbatch_gets_each_name_as_an_argument():
     folder = Path("/files/100% mine/slurm/1")
     command = job_command(
-        Asked(), sweep=HOSTILE, folder=folder, source=folder / "source", array="0-3", words=["worker", HOSTILE]
+        JobOptions(), sweep=HOSTILE, folder=folder, source=folder / "source", array="0-3", words=["worker", HOSTILE]
     )
     assert command[-3:] == [f"{folder}/source/kdx/slurm/job.sh", "worker", HOSTILE]
     assert "--output=/files/100%% mine/slurm/1/%A_%a.log" in command and f"--chdir={folder}" in command

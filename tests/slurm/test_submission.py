@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kdx.errors import KdxError
-from kdx.slurm.asked import Asked
+from kdx.slurm.job_options import JobOptions
 from kdx.slurm.submission import FOLDER, Submission, submissions, submit
 
 SETTINGS = "echo 'MaxArraySize            = 4'"
@@ -19,7 +19,7 @@ def submitted(folder: Path, jobs: int, parts: dict[str, str] | None = None) -> t
     return submit(
         folder,
         (3, "swept"),
-        Asked(),
+        JobOptions(),
         jobs,
         lambda parts: ["worker", "swept", "--parts", str(parts)],
         os.environ,

@@ -1,4 +1,4 @@
-"""What a user asks of Slurm for the workers of a sweep."""
+"""The options of the Slurm jobs in which the workers of a sweep run."""
 
 import re
 from dataclasses import asdict, dataclass
@@ -27,7 +27,7 @@ that are signalled before a run has a checkpoint would be queued again and again
 
 
 @dataclass(frozen=True)
-class Asked:
+class JobOptions:
     """Resources of each job, and how kdx is started in it."""
 
     jobs: int | None = None

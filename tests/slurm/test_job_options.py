@@ -3,11 +3,13 @@
 import pytest
 
 from kdx.errors import KdxError
-from kdx.slurm.asked import Asked
+from kdx.slurm.job_options import JobOptions
 
 
 def test_each_wish_is_an_option_of_sbatch():
-    asked = Asked(partition="gpu", gpus_per_node="a100:2", time="4:00:00", account="us", qos="high", more=("--mem=8G",))
+    asked = JobOptions(
+        partition="gpu", gpus_per_node="a100:2", time="4:00:00", account="us", qos="high", more=("--mem=8G",)
+    )
     assert asked.flags == (
         "--partition=gpu",
         "--gpus-per-node=a100:2",
@@ -16,17 +18,17 @@ def test_each_wish_is_an_option_of_sbatch():
         "--qos=high",
         "--mem=8G",
     )
-    assert Asked().flags == ()
+    assert JobOptions().flags == ()
 
 
 @pytest.mark.parametrize("option", ["mem=8G", "", "--array=0-3", "--array 0-3", "--wrap", "--output=x"])
 def test_what_is_no_option_or_is_set_by_kdx_is_refused(option):
     with pytest.raises(KdxError):
-        Asked(more=(option,))
+        JobOptions(more=(option,))
 
 
 def test_an_option_of_two_words_is_two_arguments():
-    assert Asked(more=("--mem 8G", "--comment=it's mine", "--exclusive")).flags == (
+    assert JobOptions(more=("--mem 8G", "--comment=it's mine", "--exclusive")).flags == (
         "--mem",
         "8G",
         "--comment=it's mine",
@@ -50,7 +52,7 @@ def test_an_option_of_two_words_is_two_arguments():
 )
 def test_a_job_that_slurm_would_signal_before_its_runs_begin_is_refused(time, leave, allowed):
     if allowed:
-        Asked(time=time, leave=leave)
+        JobOptions(time=time, leave=leave)
     else:
         with pytest.raises(KdxError, match="before its runs have done anything"):
-            Asked(time=time, leave=leave)
+            JobOptions(time=time, leave=leave)
