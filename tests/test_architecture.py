@@ -368,7 +368,7 @@ def test_only_training_and_checking_attention_load_torch(tmp_path):
         ("status", "numpy yaml alembic kdx.grid.spec kdx.report.table kdx.sweep.decide"),
         ("status quickstart", "numpy yaml alembic kdx.grid.spec kdx.report.table kdx.sweep.decide"),
         ("show 1", "numpy alembic kdx.report.table kdx.sweep.decide kdx.tune"),
-        ("explain rbf", "numpy yaml sqlalchemy kdx.grid.source kdx.grid.plan"),
+        ("explain rbf", "numpy sqlalchemy"),
         ("query VALUES(1)", "numpy yaml sqlalchemy kdx.grid"),
     ],
 )

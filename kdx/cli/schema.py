@@ -1,15 +1,16 @@
 """`kdx schema`: writes the JSON Schema of a grid, for editors."""
 
+import json
 from typing import Annotated
 
 import typer
 
 from kdx.cli import completion
-from kdx.cli.console import out_json, say
+from kdx.cli.console import out, say
 from kdx.errors import FaultList, by_place
 from kdx.grid.components import add_installed, find_parts
 from kdx.grid.extends import extended
-from kdx.grid.grid_keys import GRID
+from kdx.grid.model import GRID
 from kdx.grid.schema import grid_schema
 from kdx.grid.shipped import find
 
@@ -37,4 +38,5 @@ def schema(
         faults.extend(find_parts(extended(find(grid), faults), GRID))
     if faults:
         raise by_place(faults)
-    out_json(grid_schema())
+    # For programs: with the blanks of an indented text it is twice as long.
+    out(json.dumps(grid_schema(), separators=(",", ":"), ensure_ascii=False))

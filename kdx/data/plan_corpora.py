@@ -13,7 +13,7 @@ from kdx.data.reading import check_batch, check_reading
 from kdx.data.storage import data_home
 from kdx.errors import KdxError, Place, by_place
 from kdx.grid.evaluations import ResolvedEvaluation
-from kdx.grid.faults import in_file
+from kdx.grid.messages import in_file
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.sections import Data
 from kdx.tasks import TASKS

@@ -10,7 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, BeforeValidator
+from pydantic import BaseModel, BeforeValidator, WithJsonSchema
 from pydantic.fields import FieldInfo
 
 from kdx.attention.families import FAMILIES
@@ -85,7 +85,8 @@ def default_word(factor: str) -> str | None:
     return None if info.is_required() else word(factor, info.get_default(call_default_factory=True))
 
 
-CellSelector = Annotated[dict[str, str], BeforeValidator(_worded)]
+_CHOICES = {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null", "array"]}}
+CellSelector = Annotated[dict[str, str], BeforeValidator(_worded), WithJsonSchema(_CHOICES)]
 """Factor → word; in YAML a word, a number or a list, as in a grid."""
 
 

@@ -7,13 +7,28 @@ it is judged, so that one that no cell can have may be excluded; a key that it d
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Annotated, Any
 
-from kdx.errors import KdxError, shortened
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from kdx.errors import KdxError, Place, shortened
 from kdx.grid.cell_selector import as_word, default_word, factors, plain_number
+from kdx.grid.sections import as_list, not_allowed
 from kdx.grid.source import Node
 from kdx.grid.synonyms import did_you_mean
 
 MOST_CONDITIONS = 100
+
+
+def _some_factors(value: Any) -> Any:
+    if not isinstance(value, dict) or not value:
+        raise not_allowed("{factor: word, …}")
+    return value
+
+
+Written = Annotated[dict[str, Any], BeforeValidator(_some_factors), WithJsonSchema({"$later": "Condition"})]
+"""A condition as a file has it: factor or axis → word or list of words; `not` → another condition."""
+SeveralWritten = Annotated[list[Written], BeforeValidator(as_list), Field(min_length=1, max_length=MOST_CONDITIONS)]
 
 
 @dataclass(frozen=True)
@@ -101,14 +116,14 @@ class ConditionReader:
         """`axes`: those of the whole grid that have a name of their own."""
         self._axes = axes
         self._faults = faults
-        # The nodes are kept, for the id of one that is gone may be given to another.
-        self._read: dict[int, tuple[Node, Condition | None]] = {}
+        self._read: dict[tuple[Place, str], Condition | None] = {}
 
     def read(self, node: Node) -> Condition | None:
         """A condition, or None where it is faulty."""
-        if id(node) not in self._read:
-            self._read[id(node)] = node, self._condition(node)
-        return self._read[id(node)][1]
+        key = (node.place, repr(node.plain()))
+        if key not in self._read:
+            self._read[key] = self._condition(node)
+        return self._read[key]
 
     def _condition(self, node: Node) -> Condition | None:
         before = len(self._faults)

@@ -2,145 +2,128 @@
 
 An axis is a factor with a list or a range of values, or a name of its own with a mapping of named choices, each of
 which sets several factors, as an approach does. A preset lies under all that the grid sets; that of a task, an approach
-or a named choice takes the place of the grid's.
+or a named choice takes the place of the grid's. A zip is an axis whose choices set several factors, an ablation one
+with a baseline, and an included combination a sub-grid of one cell.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from graphlib import CycleError
 from itertools import product
+from math import prod
 from typing import Any
 
 from kdx.errors import KdxError, Place, shortened
 from kdx.grid.cell_selector import factors, plain_number
-from kdx.grid.conditions import MOST_CONDITIONS, Condition, ConditionReader
+from kdx.grid.conditions import ConditionReader
 from kdx.grid.expand import Bundle, Dimension, Override, SubGrid, in_order, paths
 from kdx.grid.extends import preset_of
-from kdx.grid.grid_keys import GRID, SUB_GRID
-from kdx.grid.ranges import is_range, numbers_of
-from kdx.grid.settings import (
-    at_path,
-    check_keys,
-    is_taken_out,
-    list_of,
-    mapping_of,
-    settings,
-    settings_by_factor,
-    settings_of,
-)
+from kdx.grid.messages import checked
+from kdx.grid.model import ABLATION, BASELINE, SUB_GRID
+from kdx.grid.model import SubGrid as SubGridModel
+from kdx.grid.ranges import Range, is_range
+from kdx.grid.settings import at_path, check_keys, settings, settings_by_factor, settings_of, without_removed
 from kdx.grid.source import LONGEST_KEY, Node
 from kdx.grid.synonyms import did_you_mean
 from kdx.grid.table_layout import leaves
-from kdx.tasks import TASKS
 
-MOST_AXES = 100
 LARGEST_CHOICE = 10_000
 """Combinations of the axes that a choice has of its own."""
-ABLATION, BASELINE = "ablation", "baseline"
-"""The axis that `ablate` makes, and the choice on it that changes nothing."""
 
 
 @dataclass(frozen=True)
-class _Varied:
+class _Part:
     """A sub-grid whose conditions are not read yet, for they may name the axes of all sub-grids."""
 
     node: Node
-    base: Node
     dimensions: tuple[Dimension, ...]
-    conditions: dict[str, Node]
-    """Axis → the condition under which it varies."""
     preset: Node | None = None
     own: Dimension | None = None
     """The one that names the sub-grid, where there are several."""
 
 
 def sub_grids(root: Node, faults: list[KdxError]) -> list[SubGrid]:
-    """One for each of `tasks:` or of `grids:`, or the grid itself."""
+    """One for each of `tasks:` or of `grids:`, or the grid itself; one more for each included combination."""
     found: list[KdxError] = []
-    varied = _all_varied(root, found)
-    axes = dict.fromkeys(name for part in varied for one in part.dimensions for name in one.names)
-    reader = ConditionReader([name for name in axes if name not in factors()], found)
-    whole = [_sub_grid(one, varied, reader, found) for one in varied]
+    parts = list(_parts(root, found))
+    axes = dict.fromkeys(name for part in parts for dimension in part.dimensions for name in dimension.names)
+    # A name that a faulty axis would have is not known, so conditions are judged only in a grid without such faults.
+    reader = ConditionReader([name for name in axes if name not in factors()], [] if found else found)
+    whole = [sub_grid for part in parts for sub_grid in _with_conditions(part, parts, reader, found)]
     # What sub-grids share is looked at in each of them.
     faults.extend({str(fault): fault for fault in found}.values())
     return whole
 
 
-def _all_varied(root: Node, faults: list[KdxError]) -> list[_Varied]:
-    varied = [key for key in ("tasks", "grids") if not is_taken_out(root.value.get(key))]
-    if len(varied) == 2:
-        problem, place = "`tasks` and `grids` exclude each other", root.key(("grids",))
-        faults.append(KdxError(problem, place=place, hint="write `task:` into each of the grids"))
-        return []
-    if not varied:
-        return [_varied(root, (), faults)]
-    key = varied[0]
-    parts = mapping_of(root.value[key], faults, key)
-    if key == "tasks" and "task" in root.value:
-        faults.append(KdxError("`task` and `tasks` exclude each other", place=root.key(("task",)), hint="keep one"))
-    if not parts:
-        allowed = tuple(TASKS) if key == "tasks" else "a mapping of names to sub-grids"
-        faults.append(KdxError(f"`{key}` is empty", place=root.value[key].place, allowed=allowed))
-    shared = Node(root.place, {k: v for k, v in root.value.items() if k in (*settings(), *SUB_GRID)}, root.keys)
-    found = []
-    for name, part in parts.items():
-        place = root.value[key].key((name,))
-        if key == "tasks" and name not in TASKS:
-            hint = did_you_mean(name, TASKS)
-            faults.append(KdxError(f"unknown task `{shortened(name)}`", place=place, allowed=TASKS, hint=hint))
-            continue
-        if not isinstance(part.value, dict):
-            problem = f"`{part}` under {key.removesuffix('s')} `{shortened(name)}`"
-            faults.append(KdxError(problem, place=part.place, allowed="a mapping"))
-            continue
-        check_keys(part, (*settings(), *SUB_GRID), faults)
-        whole = shared.overlaid(part)
-        if key == "tasks":
-            whole = Node(whole.place, {**whole.value, "task": Node(place, name)}, whole.keys)
-        first = Dimension(key.removesuffix("s"), (Bundle(name, Node(part.place, {})),))
-        found.append(_varied(whole, (first,), faults))
-    return found
+def _parts(root: Node, faults: list[KdxError]) -> Iterator[_Part]:
+    key = next((key for key in ("tasks", "grids") if key in root.value), None)
+    if key is None:
+        yield _part(root, None, faults)
+    else:
+        shared = Node(root.place, {k: v for k, v in root.value.items() if k in (*settings(), *SUB_GRID)}, root.keys)
+        for name, part in root.value[key].value.items():
+            place = root.value[key].key((name,))
+            if not isinstance(part.value, dict):
+                problem = f"`{part}` under {key.removesuffix('s')} `{shortened(name)}`"
+                faults.append(KdxError(problem, place=part.place, allowed="a mapping"))
+                continue
+            whole = without_removed(shared.overlaid(part))
+            if key == "tasks":
+                whole = Node(whole.place, {**whole.value, "task": Node(place, name)}, whole.keys)
+            own = Dimension(key.removesuffix("s"), (Bundle(name, Node(part.place, {})),))
+            yield _part(whole, own, faults)
 
 
-def _varied(node: Node, first: tuple[Dimension, ...], faults: list[KdxError]) -> _Varied:
-    base = settings_of(node)
-    task = base.value.get("task")
+def _part(node: Node, own: Dimension | None, faults: list[KdxError]) -> _Part:
+    if own is not None:
+        check_keys(node, (*settings(), *SUB_GRID), faults)
+    _, node = checked(SubGridModel, node, faults)
+    first = (own,) if own else ()
     try:
-        preset = preset_of(node, task)
+        preset = preset_of(node, node.value.get("task"))
     except KdxError as error:
         faults.append(error)
-        return _Varied(node, base, (Dimension("preset", ()),), {})
-    task = task or (preset and preset.value.get("task"))
-    dimensions = []
-    if approaches := mapping_of(node.value.get("approaches"), faults, "approaches"):
-        dimensions.append(Dimension("approach", _bundles(approaches, "approach", task, faults)))
-    axes = node.value.get("axes")
-    conditions = {}
-    for name, choices in mapping_of(axes, faults, "axes").items():
-        assert axes is not None
-        if (found := _axis(name, choices, axes.key((name,)), task, faults)) is not None:
-            dimensions.append(found)
-            if isinstance(choices.value, dict) and "when" in choices.value:
-                conditions[name] = choices.value["when"]
-    for item in list_of(node.value.get("zip"), faults, "zip", most=MOST_AXES):
-        if (found := _zipped(item, faults)) is not None:
-            dimensions.append(found)
+        return _Part(node, (Dimension("preset", ()),))
+    task = node.value.get("task") or (preset and preset.value.get("task"))
+    dimensions = [*first, *_dimensions(node, task, faults)]
+    _refuse_twice(dimensions, node, faults)
+    return _Part(node, tuple(dimensions), preset, own)
+
+
+def _dimensions(node: Node, task: Node | None, faults: list[KdxError]) -> Iterator[Dimension]:
+    if "approaches" in node.value:
+        yield Dimension("approach", _bundles(node.value["approaches"], "approach", task, faults))
+    for name, choices in _entries(node.value.get("axes")):
+        key = node.value["axes"].key((name,))
+        condition = choices.value.get("when") if isinstance(choices.value, dict) else None
+        choices = choices.value["values"] if condition else choices
+        by_factor = name in factors() or not isinstance(choices.value, dict) or is_range(choices.plain())
+        dimension = _factor(name, choices, key, faults) if by_factor else _named(name, choices, key, task, faults)
+        if dimension is not None:
+            yield replace(dimension, written_when=condition)
+    for item in _items(node.value.get("zip")):
+        if (dimension := _zipped(item, faults)) is not None:
+            yield dimension
     # The changes come last, and so lie over all that they are changes of.
-    if (dimension := _ablation(node.value.get("ablate"), task, faults)) is not None:
-        dimensions.append(dimension)
-    if len(dimensions) > MOST_AXES:
-        place = (axes or node).place
-        faults.append(KdxError(f"{len(dimensions):,} axes", place=place, allowed=f"at most {MOST_AXES}"))
-        return _Varied(node, base, (Dimension("axes", ()),), {})
-    _refuse_twice((*first, *dimensions), node, faults)
-    return _Varied(node, base, (*first, *dimensions), conditions, preset, next(iter(first), None))
+    if "ablate" in node.value:
+        yield _ablation(node.value["ablate"], task, faults)
 
 
-def _sub_grid(varied: _Varied, others: Sequence[_Varied], reader: ConditionReader, faults: list[KdxError]) -> SubGrid:
-    node = varied.node
+def _entries(node: Node | None) -> list[tuple[str, Node]]:
+    return list(node.value.items()) if node is not None else []
+
+
+def _items(node: Node | None) -> list[Node]:
+    """The items of a list; a mapping that stands alone is a list of one."""
+    return [] if node is None else node.value if isinstance(node.value, list) else [node]
+
+
+def _with_conditions(
+    part: _Part, parts: Sequence[_Part], reader: ConditionReader, faults: list[KdxError]
+) -> Iterator[SubGrid]:
     dimensions = [
-        replace(one, when=reader.read(varied.conditions[one.name])) if one.name in varied.conditions else one
-        for one in varied.dimensions
+        replace(dimension, when=reader.read(dimension.written_when)) if dimension.written_when else dimension
+        for dimension in part.dimensions
     ]
     try:
         in_order(dimensions)
@@ -149,56 +132,37 @@ def _sub_grid(varied: _Varied, others: Sequence[_Varied], reader: ConditionReade
         problem = f"axis `{names[0]}` depends on itself"
         if len(names) > 1:
             problem = f"the axes {', '.join(f'`{name}`' for name in names)} depend on each other"
-        faults.append(KdxError(problem, place=varied.conditions[names[0]].place, hint="name other factors"))
-        dimensions = [replace(one, when=None) for one in dimensions]
-    return SubGrid(
-        varied.base,
+        place = next(one.written_when.place for one in dimensions if one.name == names[0] and one.written_when)
+        faults.append(KdxError(problem, place=place, hint="name other factors"))
+        dimensions = [replace(dimension, when=None) for dimension in dimensions]
+    excluded = [reader.read(item) for item in _items(part.node.value.get("exclude"))]
+    whole = SubGrid(
+        settings_of(part.node),
         tuple(dimensions),
-        varied.preset,
-        exclude=_conditions(node.value.get("exclude"), "exclude", reader, faults),
-        overrides=_overrides(node.value.get("overrides"), dimensions, reader, faults),
-        include=_included(node.value.get("include"), dimensions, varied.own, others, faults),
+        part.preset,
+        exclude=tuple(condition for condition in excluded if condition is not None),
+        overrides=tuple(_overrides(part.node, dimensions, reader, faults)),
     )
-
-
-def _axis(name: str, choices: Node, key: Place, task: Node | None, faults: list[KdxError]) -> Dimension | None:
-    if isinstance(choices.value, dict) and "when" in choices.value:
-        for other in choices.value:
-            if other not in ("values", "when"):
-                problem, place = f"unknown key `{shortened(other)}` on axis `{name}`", choices.key((other,))
-                faults.append(KdxError(problem, place=place, allowed=("values", "when")))
-        if "values" not in choices.value:
-            allowed = "a list, or a range" if name in factors() else "a mapping of named choices"
-            faults.append(KdxError(f"axis `{name}` has no `values`", place=choices.place, allowed=allowed))
-            return None
-        choices = choices.value["values"]
-    if isinstance(choices.value, dict) and name not in factors():
-        return _named(name, choices, key, task, faults)
-    return _factor(name, choices, key, faults)
+    yield whole
+    for bundles in _included(part, parts, faults):
+        single = tuple(Dimension(name, (bundle,)) for name, bundle in bundles.items())
+        yield replace(whole, dimensions=single, exclude=(), named=whole.axes)
 
 
 def _named(name: str, choices: Node, key: Place, task: Node | None, faults: list[KdxError]) -> Dimension | None:
     """An axis by names, from the mapping of its choices."""
-    if not name.strip() or name in (*GRID, *settings(), "approach", "grid", "not", ABLATION):
-        hint = "an axis over a factor has a list, such as training.steps: [100, 200]"
-        faults.append(KdxError(f"`{name}` as the name of an axis", place=key, allowed="a word of its own", hint=hint))
-        return None
-    chosen = mapping_of(choices, faults, name)
-    if not chosen:
+    if not choices.value:
         faults.append(KdxError(f"axis `{name}` has no choices", place=key, allowed="at least one"))
-    return Dimension(name, _bundles(chosen, name, task, faults))
+    return Dimension(name, _bundles(choices, name, task, faults))
 
 
-def _bundles(choices: dict[str, Node], what: str, task: Node | None, faults: list[KdxError]) -> tuple[Bundle, ...]:
+def _bundles(choices: Node, what: str, task: Node | None, faults: list[KdxError]) -> tuple[Bundle, ...]:
     """Named choices, each a mapping of settings and, where it names one, the preset under them.
 
     A choice may have axes of its own; then it is one bundle for each combination of them.
     """
-    bundles = []
-    for name, choice in choices.items():
-        if not isinstance(choice.value, dict):
-            faults.append(KdxError(f"`{choice}` as {what}", place=choice.place, allowed="a mapping"))
-            continue
+    bundles: list[Bundle] = []
+    for name, choice in choices.value.items():
         check_keys(choice, (*settings(), "preset", "axes"), faults)
         try:
             whole = Bundle(name, settings_of(choice), preset_of(choice, task))
@@ -206,29 +170,17 @@ def _bundles(choices: dict[str, Node], what: str, task: Node | None, faults: lis
             faults.append(error)
             continue
         axes = choice.value.get("axes")
-        inner = []
-        for axis, values in mapping_of(axes, faults, "axes").items():
-            assert axes is not None
-            if (found := _factor(axis, values, axes.key((axis,)), faults)) is not None:
-                inner.append(found)
-        bundles += _with_axes(whole, inner, axes, faults)
+        columns = [_factor(axis, values, axes.key((axis,)), faults) for axis, values in _entries(axes)]
+        inner = [dimension for dimension in columns if dimension is not None]
+        count = prod(len(dimension.bundles) for dimension in inner)
+        if count > LARGEST_CHOICE:
+            problem = f"{count:,} combinations of the axes of `{shortened(name)}`"
+            faults.append(KdxError(problem, place=axes.place, allowed=f"at most {LARGEST_CHOICE:,}"))
+            continue
+        names = [dimension.name for dimension in inner]
+        for chosen in product(*(dimension.bundles for dimension in inner)):
+            bundles.append(replace(whole, inner=dict(zip(names, chosen, strict=True))))
     return tuple(bundles)
-
-
-def _with_axes(whole: Bundle, inner: Sequence[Dimension], axes: Node | None, faults: list[KdxError]) -> list[Bundle]:
-    count = 1
-    for dimension in inner:
-        count *= len(dimension.bundles)
-    if count > LARGEST_CHOICE:
-        assert axes is not None
-        problem = f"{count:,} combinations of the axes of `{shortened(whole.label)}`"
-        faults.append(KdxError(problem, place=axes.place, allowed=f"at most {LARGEST_CHOICE:,}"))
-        return []
-    names = [dimension.name for dimension in inner]
-    return [
-        replace(whole, inner=dict(zip(names, chosen, strict=True)))
-        for chosen in product(*(dimension.bundles for dimension in inner))
-    ]
 
 
 def _factor(name: str, choices: Node, key: Place, faults: list[KdxError]) -> Dimension | None:
@@ -238,7 +190,8 @@ def _factor(name: str, choices: Node, key: Place, faults: list[KdxError]) -> Dim
         problem = f"unknown axis `{shortened(name)}`"
         faults.append(KdxError(problem, place=key, allowed=known, hint=did_you_mean(name, known)))
         return None
-    values = _values(name, choices, faults)
+    numbers = Range.model_validate(choices.plain()).numbers if is_range(choices.plain()) else []
+    values = [Node(choices.place, number) for number in numbers] or choices.value
     bundles = []
     for choice in values:
         label = _label(choice.plain())
@@ -252,21 +205,7 @@ def _factor(name: str, choices: Node, key: Place, faults: list[KdxError]) -> Dim
         if (word := plain_number(bundle.label)) in seen:
             faults.append(KdxError(f"`{shortened(bundle.label)}` stands twice on axis `{name}`", place=choice.place))
         seen.add(word)
-    return Dimension(name, tuple(bundles)) if values else None
-
-
-def _values(name: str, choices: Node, faults: list[KdxError]) -> list[Node]:
-    if is_range(choices):
-        try:
-            return numbers_of(choices)
-        except KdxError as error:
-            faults.append(error)
-            return []
-    if not isinstance(choices.value, list) or not choices.value:
-        allowed = "a list of at least one value, or a range such as {from: 100, to: 500, step: 100}"
-        faults.append(KdxError(f"`{choices}` as the choices of `{name}`", place=choices.place, allowed=allowed))
-        return []
-    return choices.value
+    return Dimension(name, tuple(bundles))
 
 
 def _zipped(item: Node, faults: list[KdxError]) -> Dimension | None:
@@ -288,33 +227,16 @@ def _zipped(item: Node, faults: list[KdxError]) -> Dimension | None:
     return Dimension(first.name, tuple(bundles))
 
 
-def _ablation(node: Node | None, task: Node | None, faults: list[KdxError]) -> Dimension | None:
-    """The baseline, and each single change of it: a mapping of names to settings, or a list of settings.
-
-    None where there is none, as where an extending grid took it out.
-    """
-    if node is None or is_taken_out(node):
-        return None
-    if not node.value:
-        faults.append(KdxError("`ablate` is empty", place=node.place, allowed="at least one change"))
-        return None
-    baseline = Bundle(BASELINE, Node(node.place, {}))
+def _ablation(node: Node, task: Node | None, faults: list[KdxError]) -> Dimension:
+    """The baseline, and each single change of it: a mapping of names to settings, or a list of settings."""
+    bundles = [Bundle(BASELINE, Node(node.place, {}))]
     if isinstance(node.value, dict):
-        changes = mapping_of(node, faults, "ablate")
-        if BASELINE in changes:
-            problem, place = f"`{BASELINE}` as a change", node.key((BASELINE,))
-            faults.append(KdxError(problem, place=place, hint="it is what the grid sets anyway; remove it"))
-        for name, change in changes.items():
-            if not isinstance(change.value, dict) and name in factors():
-                problem, hint = f"`{name}` as the name of a change", f"write a list: [{name}: {change}]"
-                faults.append(KdxError(problem, place=node.key((name,)), allowed="a word of its own", hint=hint))
-            if isinstance(change.value, dict) and "axes" in change.value:
+        for name, change in node.value.items():
+            if "axes" in change.value:
                 problem, place = f"axes in the change `{shortened(name)}`", change.key(("axes",))
                 faults.append(KdxError(problem, place=place, hint="write a change for each of their values"))
-        changes = {name: one for name, one in changes.items() if isinstance(one.value, dict) or name not in factors()}
-        return Dimension(ABLATION, (baseline, *_bundles(changes, "change", task, faults)), baseline=BASELINE)
-    bundles = [baseline]
-    for item in list_of(node, faults, "ablate", most=MOST_AXES):
+        bundles += _bundles(node, "change", task, faults)
+    for item in node.value if isinstance(node.value, list) else ():
         if (changed := _by_factor(item, faults)) is None:
             continue
         label = ", ".join(f"{name} = {_label(value)}" for name, value in leaves(changed.plain()))
@@ -355,35 +277,18 @@ def _place_of(dimension: Dimension, node: Node) -> Place:
     return node.key(("zip",) if "zip" in node.value else ("approaches",))
 
 
-def _conditions(node: Node | None, what: str, reader: ConditionReader, faults: list[KdxError]) -> tuple[Condition, ...]:
-    found = map(reader.read, list_of(node, faults, what, most=MOST_CONDITIONS))
-    return tuple(condition for condition in found if condition is not None)
-
-
 def _overrides(
-    node: Node | None, dimensions: Sequence[Dimension], reader: ConditionReader, faults: list[KdxError]
-) -> tuple[Override, ...]:
-    """`- {when: condition, set: settings}`"""
-    found = []
+    node: Node, dimensions: Sequence[Dimension], reader: ConditionReader, faults: list[KdxError]
+) -> Iterator[Override]:
     axes = {name for dimension in dimensions for name in dimension.names}
-    for item in list_of(node, faults, "overrides", most=MOST_CONDITIONS):
-        check_keys(item, ("when", "set"), faults)
-        missing = [key for key in ("when", "set") if key not in item.value]
-        if missing:
-            problem = f"an override without `{missing[0]}`"
-            faults.append(KdxError(problem, place=item.place, allowed="{when: {kernel: rbf}, set: {warmup: 400}}"))
-            continue
+    for item in _items(node.value.get("overrides")):
         condition, given = reader.read(item.value["when"]), item.value["set"]
-        if not isinstance(given.value, dict) or not given.value:
-            faults.append(KdxError(f"`{given}` under `set`", place=given.place, allowed="a mapping of settings"))
-            continue
         over = _by_factor(given, faults)
         for name in sorted(axes & paths(over.plain())) if over is not None else ():
             problem, hint = f"an override of `{name}`, which varies on an axis", "exclude and include combinations"
             faults.append(KdxError(problem, place=given.place, hint=hint))
         if condition is not None and over is not None:
-            found.append(Override(condition, over))
-    return tuple(found)
+            yield Override(condition, over)
 
 
 def _by_factor(node: Node, faults: list[KdxError], axes: Collection[str] = ()) -> Node | None:
@@ -403,29 +308,23 @@ def _by_factor(node: Node, faults: list[KdxError], axes: Collection[str] = ()) -
     return settings_by_factor(given) if len(faults) == before else None
 
 
-def _included(
-    node: Node | None,
-    dimensions: Sequence[Dimension],
-    own: Dimension | None,
-    others: Sequence[_Varied],
-    faults: list[KdxError],
-) -> tuple[tuple[Bundle, ...], ...]:
+def _included(part: _Part, parts: Sequence[_Part], faults: list[KdxError]) -> Iterator[dict[str, Bundle]]:
     """Combinations beside the product: the choice on each named axis, and whatever else is set, by factor.
 
     One that names its task or its grid is for that sub-grid alone.
     """
-    found = []
-    parts = {part.own.bundles[0].label: part for part in others if part.own is not None}
-    named = {one.name: one for one in dimensions if one.name not in factors() and one is not own}
-    for item in list_of(node, faults, "include", most=MOST_CONDITIONS):
+    own = part.own
+    known = {other.own.bundles[0].label: other for other in parts if other.own is not None}
+    named = {one.name: one for one in part.dimensions if one.name not in factors() and one is not own}
+    for item in _items(part.node.value.get("include")):
         before = len(faults)
-        chosen = [*own.bundles] if own is not None and own.name not in factors() else []
+        bundles = {own.name: own.bundles[0]} if own is not None and own.name not in factors() else {}
         if own is not None and own.name in item.value:
-            part = str(item.value[own.name].plain())
-            if part not in parts:
-                problem, place = f"unknown {own.name} `{shortened(part)}`", item.value[own.name].place
-                faults.append(KdxError(problem, place=place, allowed=parts, hint=did_you_mean(part, parts)))
-            if part != own.bundles[0].label:
+            name = str(item.value[own.name].plain())
+            if name not in known:
+                problem, place = f"unknown {own.name} `{shortened(name)}`", item.value[own.name].place
+                faults.append(KdxError(problem, place=place, allowed=known, hint=did_you_mean(name, known)))
+            if name != own.bundles[0].label:
                 continue
         rest = _by_factor(item, faults, [*named, *([own.name] if own is not None else [])])
         for name, dimension in named.items():
@@ -438,10 +337,9 @@ def _included(
                 problem, place = f"unknown {name} `{shortened(label)}`", item.value[name].place
                 faults.append(KdxError(problem, place=place, allowed=choices, hint=did_you_mean(label, choices)))
             else:
-                chosen.append(choices[label])
+                bundles[name] = choices[label]
         if len(faults) == before and rest is not None:
-            found.append((*chosen, Bundle("", rest)))
-    return tuple(found)
+            yield bundles | {"": Bundle("", rest)}
 
 
 def _label(value: Any) -> str:

@@ -7,8 +7,8 @@ combinations some may be excluded, before anybody asks whether there is such a c
 that they are for; and combinations from beside the product are included.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from graphlib import TopologicalSorter
 from itertools import product
@@ -19,9 +19,9 @@ from pydantic import ValidationError
 
 from kdx.errors import KdxError, by_place
 from kdx.grid.cell_selector import choice, factors, without_effect
-from kdx.grid.conditions import Combination, Condition
-from kdx.grid.faults import located
+from kdx.grid.conditions import Combination, Condition, ConditionReader
 from kdx.grid.identity import cell_id
+from kdx.grid.messages import located
 from kdx.grid.plan import PlannedCell
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
@@ -58,6 +58,8 @@ class Dimension:
     """It varies only in combinations that fulfil this; in others it sets nothing."""
     baseline: str | None = None
     """The choice that all others are to be compared with."""
+    written_when: Node | None = None
+    """The condition as the file has it, from which `when` is read once all axes are known."""
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -108,15 +110,20 @@ class SubGrid:
     """Settings that lie under all that the grid sets, unless a bundle has its own."""
     exclude: tuple[Condition, ...] = ()
     overrides: tuple[Override, ...] = ()
-    include: tuple[tuple[Bundle, ...], ...] = ()
-    """Combinations beside the product: the bundles of its named axes, and one of the other settings."""
     on_top: Node | None = None
     """Settings that are laid over all others in every cell."""
+    named: tuple[str, ...] = ()
+    """The axes by which its cells are labelled, where its dimensions are only some of them."""
+
+    @cached_property
+    def axes(self) -> tuple[str, ...]:
+        """The axes by which its cells are labelled."""
+        return self.named or tuple(name for dimension in self.dimensions for name in dimension.names)
 
     @property
     def size(self) -> int:
         """Combinations, those that are excluded among them."""
-        return prod(len(dimension.bundles) for dimension in self.dimensions) + len(self.include)
+        return prod(len(dimension.bundles) for dimension in self.dimensions)
 
     @property
     def values(self) -> int:
@@ -134,16 +141,12 @@ class SubGrid:
     def combinations(self) -> Iterator[tuple[Mapping[str, str], tuple[Node, ...]]]:
         """Axis → choice of every combination that is not excluded, and what it sets, each over the ones before.
 
-        The last dimension runs fastest; what is included comes last.
+        The last dimension runs fastest.
         """
         for chosen in product(*(dimension.bundles for dimension in self.dimensions)):
             bundles = dict(zip((dimension.name for dimension in self.dimensions), chosen, strict=True))
             if self._varies(bundles):
                 yield from self._unless_excluded(bundles)
-        named = [dimension.name for dimension in self.dimensions if dimension.name not in factors()]
-        for included in self.include:
-            *own, others = included
-            yield from self._unless_excluded({**dict(zip(named, own, strict=True)), "": others}, excluded=False)
 
     def _varies(self, bundles: dict[str, Bundle]) -> bool:
         """Takes out the bundles of dimensions that do not vary here; false for all but the first of those."""
@@ -160,15 +163,13 @@ class SubGrid:
     def _conditional(self) -> list[Dimension]:
         return in_order(self.dimensions)
 
-    def _unless_excluded(
-        self, bundles: Mapping[str, Bundle], *, excluded: bool = True
-    ) -> Iterator[tuple[Mapping[str, str], tuple[Node, ...]]]:
+    def _unless_excluded(self, bundles: Mapping[str, Bundle]) -> Iterator[tuple[Mapping[str, str], tuple[Node, ...]]]:
         combination = self._combination(bundles)
         settings = combination.settings
         if self.exclude or self.overrides:
             # All of them are asked, so that each learns which words there are.
             hidden = [condition.holds(combination) for condition in self.exclude]
-            if excluded and any(hidden):
+            if any(hidden):
                 return
             overrides = [one.settings for one in self.overrides if one.when.holds(combination)]
             settings = self._settings(bundles, overrides) if overrides else settings
@@ -200,7 +201,6 @@ def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> list[Plann
     seen = {str(fault) for fault in faults}
     found = 0
     for sub_grid in sub_grids:
-        axes = [name for dimension in sub_grid.dimensions for name in dimension.names]
         before, sound = (len(cells), len(faults)), not faults
         for chosen, settings in sub_grid.combinations():
             node = reduce(Node.overlaid, settings)
@@ -215,7 +215,9 @@ def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> list[Plann
                 if found > MOST_LOOKED_AT:
                     raise by_place(faults, all_found=False) from error
                 continue
-            labels = {name: word for name in axes if (word := _label(spec, name, chosen.get(name))) is not None}
+            labels = {
+                name: word for name in sub_grid.axes if (word := _label(spec, name, chosen.get(name))) is not None
+            }
             cells.append(PlannedCell(cell_id(spec), len(cells), labels, spec, settings))
         if sub_grid.exclude and sub_grid.size and before == (len(cells), len(faults)):
             first = sub_grid.dimensions[0] if sub_grid.dimensions else None
@@ -227,6 +229,38 @@ def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> list[Plann
     if all(sub_grid.size for sub_grid in sub_grids):  # else words may be missing because a sub-grid is faulty
         _check_conditions(sub_grids, faults)
     return cells
+
+
+def prioritised(
+    cells: Sequence[PlannedCell],
+    node: Node | None,
+    axes: Collection[str],
+    settled: Collection[str],
+    faults: list[KdxError],
+) -> list[PlannedCell]:
+    """The cells, each with the number of the first condition under `first` that it fulfils, or of none.
+
+    The order is no part of a cell's identity: it decides when a run starts and nothing of what it computes.
+
+    Args:
+        node: what is written under `first`, if anything.
+        axes: those of the grid that have a name of their own.
+        settled: factors that the command line sets in every cell.
+    """
+    if node is None:
+        return list(cells)
+    before = len(faults)
+    reader = ConditionReader(axes, faults)
+    conditions = [reader.read(item) for item in (node.value if isinstance(node.value, list) else [node])]
+    ordered = []
+    for cell in cells:
+        combination = Combination(cell.labels, cell.settings)
+        # All of them are asked, so that each learns which words there are.
+        held = [condition is not None and condition.holds(combination) for condition in conditions]
+        ordered.append(replace(cell, priority=held.index(True) if any(held) else len(held)))
+    if len(faults) == before:
+        faults.extend(fault for condition in conditions if condition for fault in condition.faults(settled))
+    return ordered
 
 
 def _check_conditions(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> None:

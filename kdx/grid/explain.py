@@ -10,10 +10,9 @@ from kdx.components.find import find_any, installed, is_in_file
 from kdx.components.registry import add
 from kdx.errors import KdxError, shortened
 from kdx.grid.descriptions import descriptions
-from kdx.grid.factor_schema import SECTIONS, factor_schema, keys
-from kdx.grid.field_schema import Schema
 from kdx.grid.fields import CellFields
-from kdx.grid.grid_keys import GRID
+from kdx.grid.model import GRID, GridFile
+from kdx.grid.schema import SECTIONS, Schema, keys, schema_of
 from kdx.grid.synonyms import did_you_mean
 from kdx.grid.word_facts import Facts, facts_at
 from kdx.grid.words import known_options, owners
@@ -59,7 +58,8 @@ def key_list() -> dict[str, dict[str, str]]:
     own = [key for key in keys() if "." not in key]
     of_words = [key for key in own if key in known_options()]
     of_cells = [key for key in own if key not in of_words]
-    found = {"grid": dict(GRID), "cell": {key: _description(key) for key in of_cells}}
+    of_grid = descriptions(GridFile)
+    found = {"grid": {key: of_grid[key] for key in GRID}, "cell": {key: _description(key) for key in of_cells}}
     for section in SECTIONS:
         inner = [key for key in keys() if key.startswith(f"{section}.")]
         found[section] = {key: _description(key) for key in inner}
@@ -84,7 +84,7 @@ def explain(name: str, folder: Path = Path()) -> list[ExplainedKey | ExplainedWo
         add_installed(GRID)
     found: list[ExplainedKey | ExplainedWord] = []
     if name in GRID:
-        found.append(ExplainedKey(name, GRID[name], "", "", {}, (), EXAMPLES[name]))
+        found.append(ExplainedKey(name, descriptions(GridFile)[name], "", "", {}, (), EXAMPLES[name]))
     if name in SECTIONS:
         found.append(_section(name))
     found += [_key(key) for key in keys() if name in (key, key.rpartition(".")[2])]
@@ -98,11 +98,11 @@ def explain(name: str, folder: Path = Path()) -> list[ExplainedKey | ExplainedWo
 
 
 def _description(key: str) -> str:
-    return str(factor_schema(key)["description"])
+    return str(schema_of(key)["description"])
 
 
 def _key(key: str) -> ExplainedKey:
-    schema = factor_schema(key)
+    schema = schema_of(key)
     default = _yaml(schema["default"]) if schema.get("default") is not None else ""
     is_option = key in known_options() or (key.startswith("data.") and owners(key))
     of = tuple(owners(key)) if is_option else ()
@@ -111,7 +111,7 @@ def _key(key: str) -> ExplainedKey:
 
 def _section(key: str) -> ExplainedKey:
     inner = {name: _description(name) for name in keys() if name.startswith(f"{key}.")}
-    example = _line(first := next(iter(inner)), _value(factor_schema(first)))
+    example = _line(first := next(iter(inner)), _value(schema_of(first)))
     words = [_titles(name) for name in inner]
     shared = words[0] if all(one == words[0] for one in words) else {}
     return ExplainedKey(key, descriptions(CellFields)[key], "a mapping of keys", "", inner | shared, (), example)
@@ -119,7 +119,7 @@ def _section(key: str) -> ExplainedKey:
 
 def _titles(key: str) -> dict[str, str]:
     """The words of a key, each with its title."""
-    return {one["const"]: one.get("title", "") for one in factor_schema(key).get("anyOf", ()) if "const" in one}
+    return {one["const"]: one.get("title", "") for one in schema_of(key).get("anyOf", ()) if "const" in one}
 
 
 def _words(name: str) -> Iterator[ExplainedWord]:

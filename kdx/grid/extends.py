@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 
 from kdx.errors import Faults, KdxError, did_you_mean
-from kdx.grid.settings import settings_of
+from kdx.grid.settings import settings_of, without_removed
 from kdx.grid.shipped import find, names
 from kdx.grid.source import LARGEST_FILE, Node, read
 
@@ -34,7 +34,7 @@ def extended(path: Path, faults: list[KdxError], texts: dict[Path, str] | None =
         base = Node(node.place, {key: value for key, value in root.value.items() if key != "name"}, root.keys)
         values = {key: value for key, value in node.value.items() if key != "extends"}
         root = base.overlaid(Node(node.place, values, node.keys))
-    return root
+    return without_removed(root)
 
 
 def preset_of(node: Node, task: Node | None) -> Node | None:

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, reduce
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from kdx.errors import KdxError, Place
 from kdx.grid.cell_selector import CellSelector
 from kdx.grid.evaluations import AskedEvaluation, ResolvedEvaluation, resolve_evaluation
-from kdx.grid.sections import Margin, Section
+from kdx.grid.sections import Margin, Section, as_list
 from kdx.grid.seed_rule import SeedRule
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
@@ -38,9 +38,9 @@ class TableSpec(Section):
     """What the table is called; no two of a grid share a name."""
     caption: str = ""
     """A line above the table."""
-    rows: tuple[str, ...] = Field(min_length=1, max_length=MOST_FACTORS)
+    rows: Annotated[tuple[str, ...], BeforeValidator(as_list)] = Field(min_length=1, max_length=MOST_FACTORS)
     """Axes or factors; each combination of their values is a row."""
-    columns: tuple[str, ...] = Field((), max_length=MOST_FACTORS)
+    columns: Annotated[tuple[str, ...], BeforeValidator(as_list)] = Field((), max_length=MOST_FACTORS)
     """Axes or factors; each combination of their values is a column."""
     where: CellSelector = Field(default_factory=dict)
     """Factor → the word that it has in the table's cells; other cells are left out."""

@@ -5,79 +5,82 @@ whole, so are they; between other ends a linear and a logarithmic range have num
 """
 
 from decimal import Decimal
+from itertools import combinations
+from typing import Annotated, Any, Self
 
-from kdx.errors import KdxError, did_you_mean
-from kdx.grid.source import Node
+from pydantic import ConfigDict, Field, model_validator
+
+from kdx.grid.sections import Number, PositiveNumber, Section, refuse
 
 MOST_NUMBERS = 1000
-_SPACINGS = ("linear", "log", "step")
-_KEYS = ("from", "to", *_SPACINGS)
+SPACINGS = ("linear", "log", "step")
 _EXAMPLE = "such as {from: 1e-4, to: 1e-2, log: 5}"
+HowMany = Annotated[int, Field(ge=2, le=MOST_NUMBERS, strict=True)]
 
 
-def is_range(node: Node) -> bool:
-    """Whether a mapping is meant as one."""
-    return isinstance(node.value, dict) and any(key in node.value for key in _KEYS)
+class Range(Section):
+    """Numbers by their ends."""
+
+    first: Number = Field(alias="from")
+    """The first number."""
+    last: Number = Field(alias="to")
+    """The last number, or the largest that none of the steps goes beyond."""
+    linear: HowMany | None = None
+    """How many numbers, equally far apart."""
+    log: HowMany | None = None
+    """How many numbers, each as many times the one before."""
+    step: PositiveNumber | None = None
+    """How far apart two numbers are."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"not": {"anyOf": [{"required": [*both]} for both in combinations(SPACINGS, 2)]}}
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if sum(getattr(self, spacing) is not None for spacing in SPACINGS) != 1:
+            allowed = f"`from`, `to`, and one of linear, log (how many numbers) and step, {_EXAMPLE}"
+            raise refuse("", "a range without a spacing, or with several", allowed=allowed)
+        first, last = self.first, self.last
+        if first >= last:
+            hint = f"swap its ends: {{from: {last}, to: {first}}}" if first > last else None
+            problem = f"a range from {first} to {last}"
+            raise refuse("from", problem, allowed="from a smaller to a larger number", hint=hint)
+        if self.log is not None and first <= 0:
+            raise refuse("", f"a logarithmic range from {first}", allowed="from a number above 0")
+        if self.step is not None:
+            count = int((_decimal(last) - _decimal(first)) / _decimal(self.step)) + 1
+            if count > MOST_NUMBERS:
+                raise refuse("step", f"{count:,} numbers in a range", allowed=f"at most {MOST_NUMBERS:,}")
+        elif len(set(self.numbers)) < len(self.numbers):
+            spacing = "log" if self.log is not None else "linear"
+            problem = f"{len(self.numbers)} whole numbers between {first} and {last} are not all different"
+            raise refuse(spacing, problem, hint="ask for fewer")
+        return self
+
+    @property
+    def numbers(self) -> list[int | float]:
+        """The numbers in their order, both ends included where the spacing meets them."""
+        first, last = _decimal(self.first), _decimal(self.last)
+        whole = all(isinstance(value, int) for value in (self.first, self.last, self.step or 0))
+        if self.step is not None:
+            step = _decimal(self.step)
+            numbers = [first + index * step for index in range(int((last - first) / step) + 1)]
+        else:
+            count = self.linear or self.log or 2
+            shares = [Decimal(index) / (count - 1) for index in range(1, count - 1)]
+            between = [
+                first * (last / first) ** share if self.log else first + (last - first) * share for share in shares
+            ]
+            rounded = (Decimal(round(value)) if whole else Decimal(f"{value:.4g}") for value in between)
+            numbers = [first, *rounded, last]
+        return [int(number) if whole else float(number) for number in numbers]
 
 
-def numbers_of(node: Node) -> list[Node]:
-    """The numbers, each at the place of the range.
-
-    Raises:
-        KdxError: an end is missing or no number, they are swapped, or there would be too many or equal numbers.
-    """
-    for key in node.value:
-        if key not in _KEYS:
-            problem, place = f"unknown key `{key}` in a range", node.key((key,))
-            raise KdxError(problem, place=place, allowed=_KEYS, hint=did_you_mean(key, _KEYS))
-    spacings = [key for key in _SPACINGS if key in node.value]
-    if len(spacings) != 1 or "from" not in node.value or "to" not in node.value:
-        allowed = f"`from`, `to`, and one of linear, log (how many numbers) and step, {_EXAMPLE}"
-        raise KdxError(f"`{node}` as a range", place=node.place, allowed=allowed)
-    first, last = (_number(node.value[key], key) for key in ("from", "to"))
-    (spacing,) = spacings
-    how = node.value[spacing]
-    if first >= last:
-        hint = f"swap its ends: {{from: {last}, to: {first}}}" if first > last else None
-        allowed = "from a smaller to a larger number"
-        raise KdxError(f"a range from {first} to {last}", place=node.value["from"].place, allowed=allowed, hint=hint)
-    ends = (node.value["from"].value, node.value["to"].value)
-    whole = all(isinstance(number, int) for number in (*ends, how.value))
-    found = _stepped(first, last, how) if spacing == "step" else _spaced(first, last, how, spacing, whole=whole)
-    if len(set(found)) < len(found):
-        problem = f"{len(found)} whole numbers between {first} and {last} are not all different"
-        raise KdxError(problem, place=how.place, hint="ask for fewer")
-    return [Node(node.place, int(number) if whole else float(number)) for number in found]
+def is_range(value: Any) -> bool:
+    """Whether a value is meant as a range."""
+    return isinstance(value, dict) and not {"from", "to", *SPACINGS}.isdisjoint(value)
 
 
-def _number(node: Node, what: str) -> Decimal:
-    if isinstance(node.value, bool) or not isinstance(node.value, int | float):
-        raise KdxError(f"`{node}` as `{what}` of a range", place=node.place, allowed="a number")
-    return Decimal(repr(node.value))
-
-
-def _stepped(first: Decimal, last: Decimal, node: Node) -> list[Decimal]:
-    step = _number(node, "step")
-    if step <= 0:
-        raise KdxError(f"`{node}` as `step` of a range", place=node.place, allowed="a number above 0")
-    count = int((last - first) / step) + 1
-    _check_count(count, node)
-    return [first + index * step for index in range(count)]
-
-
-def _spaced(first: Decimal, last: Decimal, node: Node, how: str, *, whole: bool) -> list[Decimal]:
-    if isinstance(node.value, bool) or not isinstance(node.value, int) or node.value < 2:
-        raise KdxError(f"`{node}` as `{how}` of a range", place=node.place, allowed="how many numbers, 2 or more")
-    _check_count(node.value, node)
-    if how == "log" and first <= 0:
-        raise KdxError(f"a logarithmic range from {first}", place=node.place, allowed="from a number above 0")
-    shares = [Decimal(index) / (node.value - 1) for index in range(node.value)]
-    between = [
-        first * (last / first) ** share if how == "log" else first + (last - first) * share for share in shares[1:-1]
-    ]
-    return [first, *(Decimal(round(one)) if whole else Decimal(f"{one:.4g}") for one in between), last]
-
-
-def _check_count(count: int, node: Node) -> None:
-    if count > MOST_NUMBERS:
-        raise KdxError(f"{count:,} numbers in a range", place=node.place, allowed=f"at most {MOST_NUMBERS:,}")
+def _decimal(number: float) -> Decimal:
+    return Decimal(repr(number))

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from kdx.errors import KdxError, shortened
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
-from kdx.grid.faults import located
+from kdx.grid.messages import located
 from kdx.grid.plan import PlannedCell
 from kdx.grid.source import Node
 from kdx.grid.synonyms import did_you_mean
@@ -25,13 +25,8 @@ def read_evaluations(node: Node | None, tasks: Iterable[str], faults: list[KdxEr
     """
     if node is None:
         return []
-    if not isinstance(node.value, dict):
-        faults.append(KdxError(f"`{node}` under `evaluations`", place=node.place, allowed="a mapping by name"))
-        return []
     found: list[AskedEvaluation] = []
     for name, settings in node.value.items():
-        if settings.value is None and settings.replaces:
-            continue  # taken out of an extended grid
         if not isinstance(settings.value, dict):
             problem = f"`{settings}` as evaluation `{shortened(name)}`"
             allowed = "a mapping of settings, such as {length: [128, 256]}"

@@ -7,9 +7,10 @@ from pydantic import ValidationError
 
 from kdx.errors import KdxError, did_you_mean, shortened
 from kdx.grid.cell_selector import word as as_text
-from kdx.grid.faults import located
+from kdx.grid.messages import located
 from kdx.grid.plan import MOST_FACTORS, Plan, Shown, TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.sections import as_list
 from kdx.grid.source import Node
 from kdx.grid.table_layout import Labelled, LayoutBuilder, TableLayout, evaluated, factor_value, reads_evaluations
 
@@ -40,9 +41,6 @@ def read_tables(
         try:
             plain = inner.plain()
             if isinstance(plain, dict):
-                for key in ("rows", "columns"):
-                    if isinstance(plain.get(key), str):
-                        plain[key] = [plain[key]]
                 _name_baseline(plain, inner, cells)
             table = TableSpec.model_validate(plain)
         except ValidationError as error:
@@ -68,7 +66,7 @@ def _name_baseline(plain: dict[str, Any], node: Node, cells: Callable[[], Sequen
     if word is None or isinstance(word, dict | list):
         return
     word = as_text("baseline", word)
-    sides = [plain[key] for key in ("rows", "columns") if isinstance(plain.get(key), list)]
+    sides = [side for key in ("rows", "columns") if isinstance(side := as_list(plain.get(key)), list)]
     names = [name for side in sides for name in side if isinstance(name, str)]
     if not names:  # which is told of the rows
         del plain["baseline"]

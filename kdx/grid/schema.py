@@ -1,4 +1,4 @@
-"""The JSON Schema (2020-12) of a grid file, by which an editor completes and checks it.
+"""The JSON Schema (2020-12) of a grid file, by which an editor completes and checks it: that of `kdx.grid.model`.
 
 It says what a file alone shows: its keys, and the words, kinds and limits of their values. `kdx plan` judges the rest.
 For mappings are laid over those that lie under them, so a grid that extends another may write half a range, and no key
@@ -6,31 +6,34 @@ of a cell is required. Conditions and included combinations name axes of the gri
 factor is not found there.
 """
 
-from itertools import combinations
+from collections.abc import Sequence
 from typing import Any
 
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
+
+from kdx.grid import model
 from kdx.grid.cell_selector import factors
-from kdx.grid.conditions import MOST_CONDITIONS
 from kdx.grid.descriptions import descriptions
-from kdx.grid.dimensions import ABLATION, BASELINE, MOST_AXES
 from kdx.grid.evaluations import EvaluationSettings
 from kdx.grid.extends import presets
-from kdx.grid.factor_schema import SECTIONS, factor_schema, keys
-from kdx.grid.field_schema import IN_A_FILE, Schema, field_schema, fields_schema
-from kdx.grid.fields import CellFields
-from kdx.grid.grid_keys import GRID, SUB_GRID
+from kdx.grid.fields import CellFields, one_or_many
 from kdx.grid.plan import TableSpec
-from kdx.grid.ranges import MOST_NUMBERS
-from kdx.grid.read_tables import MOST_TABLES
-from kdx.grid.read_tune import KEYS, MOST_PARAMETERS, MOST_TRIALS, UNTUNED
-from kdx.grid.seed_rule import DECIDED, SeedRule
-from kdx.grid.settings import settings
-from kdx.grid.sweep_name import LONGEST_NAME, PATTERN
-from kdx.grid.tuning import ROUND, Pruner, Sampler
-from kdx.seed_sources import MOST_APART, WORD, Source
-from kdx.tasks import TASKS
-from kdx.words.family import cached_over_words
+from kdx.grid.sections import Data, OneOf, Select, as_list, corpus_name
+from kdx.grid.settings import ENTRIES, In, settings
+from kdx.grid.tune import MOST_PARAMETERS, parameters
+from kdx.grid.word_facts import Facts, facts_of, facts_of_corpus
+from kdx.grid.words import known_options
+from kdx.tasks.corpora import BUILT_IN, DIFFICULTIES, options_of_corpora
+from kdx.words.family import Family, cached_over_words
+from kdx.words.option import Option
 
+Schema = dict[str, Any]
+
+_FILE = r"^([A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/)*[A-Za-z0-9_][A-Za-z0-9_.-]{0,96}\.py:[A-Za-z_][A-Za-z0-9_]*$"
+IN_A_FILE: Schema = {"type": "string", "pattern": _FILE, "title": "FILE.py:Class"}
+"""A word from a file, `FILE.py:Class`; `kdx.components.find` says the same."""
+SECTIONS = ("data", "model", "training", "filter", "evaluation", "select")
+"""The keys of a cell that hold further keys."""
 _NULL: Schema = {"type": "null"}
 _WORD: Schema = {"type": ["string", "number", "boolean", "null"]}
 
@@ -38,329 +41,285 @@ _WORD: Schema = {"type": ["string", "number", "boolean", "null"]}
 @cached_over_words
 def grid_schema() -> Schema:
     """The schema of a whole grid file, as JSON has it."""
+    models: list[Any] = [(model.GridFile, "validation"), (CellFields, "validation")]
+    _, made = models_json_schema(models, schema_generator=_Generator)
+    definitions: Schema = made["$defs"]
+    definitions["Cell"] = definitions.pop("CellFields")
+    words = _any_of(_WORD)
+    by_factor = {key: _ref_of(key) for key in (*settings(), *factors())}
+    definitions |= {
+        "Values": _object({factor: _values(factor, definitions) for factor in factors()}),
+        "Settings": _object(by_factor),
+        "Included": _object(by_factor, additionalProperties=_WORD),
+        "Parameters": _object({key: {"$later": "Drawn"} for key in parameters()}, maxProperties=MOST_PARAMETERS),
+        "Condition": _object(
+            {factor: _term(factor, definitions) for factor in factors()} | {"not": {"$later": "Condition"}},
+            additionalProperties=words,
+        ),
+        "Words": words,
+        "Drawn": {"anyOf": [{"type": "array", "minItems": 2, "uniqueItems": True}, {"$later": "DrawnRange"}, _NULL]},
+    }
+    grid = _finished(definitions.pop("GridFile"), definitions)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A grid of kdx",
-        "type": "object",
-        "properties": {key: _ref(key) for key in GRID} | _settings(),
-        "additionalProperties": False,
+        **grid,
         "allOf": [
             {"not": {"required": ["tasks", "grids"]}},
             {"not": {"required": ["task", "tasks"]}},
             {"if": {"required": ["extends"]}, "else": {"properties": _without_a_base()}},
         ],
-        "$defs": {
-            **{key: factor_schema(key) for key in keys()},
-            **{key: _section(key) for key in SECTIONS},
-            **{f"values of {factor}": _about(factor, _values(factor)) for factor in factors()},
-            **{f"axis {factor}": _about(factor, _axis(factor)) for factor in factors()},
-            **{f"condition on {factor}": _about(factor, _any_of(_term(factor))) for factor in factors()},
-            **{key: {"description": text} | _OF_GRID[key]() for key, text in GRID.items()},
-            "choice": _choice(),
-            "sub-grid": _object({**_settings(), **{key: _ref(key) for key in SUB_GRID}}),
-            "condition": _condition(),
-            "range of whole numbers": _range("integer"),
-            "range of numbers": _range("number"),
-        },
+        "$defs": {name: _finished(inner, definitions) for name, inner in definitions.items()},
     }
 
 
-def _without_a_base() -> Schema:
-    """What a grid that extends nothing must have: null takes an entry out of what lies under it, and nothing does."""
-    entries = _entries({"not": _NULL})
-    some = {**entries, "minProperties": 1}
-    return {"axes": entries, "approaches": entries, "evaluations": entries, "tasks": some, "grids": some}
+def keys() -> tuple[str, ...]:
+    """The factors, and the keys of `select`, which no axis varies."""
+    return (*factors(), *(f"select.{name}" for name in Select.model_fields))
 
 
-def _or_null(schema: Schema) -> Schema:
-    """Null takes the whole out of what lies under a grid that extends another."""
-    return {"anyOf": [schema, _NULL]}
+def schema_of(key: str) -> Schema:
+    """The schema of the value of one of `keys`, of a section or of a key of a grid.
+
+    Raises:
+        KeyError: there is no such key.
+    """
+    schema = grid_schema()
+    for step in _path(key).split("/"):
+        schema = schema[step]
+    return schema
 
 
-def _ref(name: str) -> Schema:
-    return {"$ref": f"#/$defs/{name}"}
+def word_schema(facts: Facts) -> Schema:
+    """The alternative that is this word, with what is known of it."""
+    text = "\n\n".join(filter(None, (facts.formula, facts.source)))
+    more = {"title": facts.title, "description": text}
+    return {"const": facts.word} | {key: value for key, value in more.items() if value}
+
+
+def option_schema(declared: Sequence[Option]) -> Schema:
+    """The schema of an option of words; of all that declare one under its name, where they differ."""
+    schemas = {(option.title, option.allowed): _of_option(option) for option in declared}
+    alternatives = [inner for schema in schemas.values() for inner in schema]
+    # A cell reads an option without a value as one that is not written.
+    schema: Schema = {"anyOf": [*(one for i, one in enumerate(alternatives) if one not in alternatives[:i]), _NULL]}
+    defaults = {option.default for option in declared}
+    text = " ".join(dict.fromkeys(title for title, _ in schemas))
+    return {"description": text or declared[0].name, **schema} | (
+        {"default": defaults.pop()} if len(defaults) == 1 else {}
+    )
+
+
+def _of_option(option: Option) -> list[Schema]:
+    schemas: list[Schema] = [{"const": word} for word in option.words]
+    if not option.words:
+        limits = {
+            "minimum": option.minimum,
+            "maximum": option.maximum,
+            "exclusiveMinimum": option.above,
+            # Beyond it a float is no longer every whole number, and no option goes there.
+            "exclusiveMaximum": 2**53 if option.below is None else option.below,
+        }
+        kind = "integer" if isinstance(option.default, int) else "number"
+        schemas.append({"type": kind} | {key: limit for key, limit in limits.items() if limit is not None})
+    if option.none and "none" not in option.words:
+        schemas.append({"const": "none"})
+    return schemas
+
+
+class _Generator(GenerateJsonSchema):
+    """Pydantic's schema, with what kdx knows of words, and the values that validators of kdx take.
+
+    A reference to a definition that is made later is written as `{"$later": name}`, and the description of a factor as
+    `{"$about": factor}`.
+    """
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._enums: dict[str, Any] = {}
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def definitions_schema(self, schema: Any) -> Schema:
+        self._enums |= {one["ref"]: one for one in schema["definitions"] if one["type"] == "enum"}
+        return super().definitions_schema(schema)
+
+    def generate_inner(self, schema: Any) -> Schema:
+        # The words of a key stand under it, so that an editor shows what each is.
+        schema = self._enums.get(schema.get("schema_ref"), schema)
+        return self.enum_schema(schema) if schema["type"] == "enum" else super().generate_inner(schema)
+
+    def enum_schema(self, schema: Any) -> Schema:
+        return {"anyOf": [word_schema(facts_of((), word)) for word in schema["members"]]}
+
+    def default_schema(self, schema: Any) -> Schema:
+        made = super().default_schema(schema)
+        return made if schema.get("default") not in ([], {}) else {key: made[key] for key in made if key != "default"}
+
+    def tagged_union_schema(self, schema: Any) -> Schema:
+        return {"anyOf": [self.generate_inner(choice) for choice in schema["choices"].values()]}
+
+    def model_schema(self, schema: Any) -> Schema:
+        made, kind = super().model_schema(schema), schema["cls"]
+        of_grid, texts = issubclass(kind, model.WithSettings), descriptions(kind)
+        for name, info in kind.model_fields.items():
+            key = info.alias or name
+            inner = {"enum": [*presets()]} if name == "preset" else made["properties"][key]
+            if of_grid:
+                inner.pop("default", None)
+                inner = {"anyOf": [inner, _NULL]} if name in ENTRIES else inner
+            if kind is EvaluationSettings:
+                inner = _any_of(inner)  # a list makes an evaluation of each value
+            if kind is TableSpec and name == "baseline":
+                inner = {"anyOf": [inner, _WORD]}
+            made["properties"][key] = {"description": texts.get(name, ""), **inner}
+        if kind is CellFields:
+            made["properties"] |= {name: option_schema([option]) for name, option in known_options().items()}
+        if kind is Data:
+            made["properties"] |= {name: option_schema(declared) for name, declared in options_of_corpora().items()}
+        if kind is model.GridFile:
+            made["properties"] |= {key: {"$later": f"SubGrid/properties/{key}"} for key in model.SUB_GRID}
+        if of_grid:
+            made["properties"] |= {key: _ref_of(key) for key in settings()}
+        # The class is described for who reads the code.
+        kept = {key: inner for key, inner in made.items() if key not in ("title", "description")}
+        return kept | {"additionalProperties": False}
+
+    def dict_schema(self, schema: Any) -> Schema:
+        made = super().dict_schema(schema)
+        for limit in ("propertyNames", "minProperties"):  # of what is laid over more of it
+            made.pop(limit, None)
+        entry = made.get("additionalProperties", True)
+        if entry is not True:
+            entry = made["additionalProperties"] = {"anyOf": [entry, _NULL]}
+        match _validator(schema.get("keys_schema", {})):
+            case model.axis_name:
+                others = entry["anyOf"][0]["anyOf"][1:]
+                conditional = {"$later": "ConditionalAxis"}
+                made["properties"] = {
+                    name: {"$about": name, "anyOf": [{"$later": f"Values/properties/{name}"}, conditional]}
+                    for name in factors()
+                }
+                made["additionalProperties"] = {"anyOf": [*others, _NULL]}
+                made["propertyNames"] = {"not": {"enum": [*model.reserved_names()]}}
+            case model.change_name:
+                made["propertyNames"] = {"not": {"const": model.BASELINE}}
+            case In(what="axis"):
+                return {"$later": "Values"}
+            case In(what="parameter"):
+                return {"$later": "Parameters"}
+            case In(what="task", known=known):
+                made["propertyNames"] = {"anyOf": [{"enum": [*known()]}, IN_A_FILE]}
+        return made
+
+    def function_before_schema(self, schema: Any) -> Schema:
+        return self._of_validator(schema) or super().function_before_schema(schema)
+
+    def function_wrap_schema(self, schema: Any) -> Schema:
+        return self._of_validator(schema) or super().function_wrap_schema(schema)
+
+    def _of_validator(self, schema: Any) -> Schema | None:
+        """What a validator of kdx takes, where that is not what its type says."""
+        validator = _validator(schema)
+        if isinstance(validator, OneOf):
+            own = [IN_A_FILE] if isinstance(validator.family, Family) else []
+            return {"anyOf": [*(word_schema(facts_of(validator.family, word)) for word in validator.words), *own]}
+        if validator is as_list:
+            several = self.generate_inner(schema["schema"])
+            return {"anyOf": [several["items"], several]}
+        if validator is one_or_many:
+            several = self.generate_inner(schema["schema"])
+            words = [word for word in several["items"]["anyOf"] if word.get("const") != "none"]
+            words.append({"const": "none", "title": "None at all", "description": "None at all"})
+            return {"anyOf": [*words, several | {"items": {"anyOf": words}}]}
+        if validator is corpus_name:
+            stored = {"title": "the name of a stored text"} | self.generate_inner(schema["schema"])
+            known = (word_schema(facts_of_corpus(word)) for word in {**BUILT_IN.addresses, **DIFFICULTIES.outside})
+            return {"anyOf": [*known, stored, IN_A_FILE]}
+        return None
+
+
+def _validator(schema: Any) -> Any:
+    """The validator of a core schema: a function, or the object that it is a method of."""
+    function = schema.get("function", {}).get("function")
+    owner = getattr(function, "__self__", None)
+    return owner if isinstance(owner, OneOf | In) else function
 
 
 def _object(properties: Schema, **more: Any) -> Schema:
     return {"type": "object", "properties": properties, "additionalProperties": False, **more}
 
 
-def _about(factor: str, schema: Schema) -> Schema:
-    return {"description": factor_schema(factor)["description"], **schema}
-
-
-def _entries(of: Schema, **more: Any) -> Schema:
-    """A mapping whose keys are the author's."""
-    return {"type": "object", "additionalProperties": of, **more}
-
-
-def _settings() -> Schema:
-    """Key → schema of what a cell can have at its top."""
-    known = (*SECTIONS, *keys())
-    return {key: _ref(key) if key in known else field_schema(CellFields, key) for key in settings()}
-
-
-def _section(key: str) -> Schema:
-    inner = {name.removeprefix(f"{key}."): _ref(name) for name in keys() if name.startswith(f"{key}.")}
-    kind = "object" if CellFields.model_fields[key].annotation is SECTIONS[key] else ["object", "null"]
-    return _object(inner, description=descriptions(CellFields)[key]) | {"type": kind}
-
-
-def _range(kind: str) -> Schema:
-    """`{from: 1e-4, to: 1e-2, log: 5}`, or with `linear` or `step` in place of `log`."""
-    count = {"type": "integer", "minimum": 2, "maximum": MOST_NUMBERS}
-    spacings = {
-        "linear": count | {"description": "How many numbers, equally far apart."},
-        "log": count | {"description": "How many numbers, each as many times the one before."},
-        "step": {"type": kind, "exclusiveMinimum": 0, "description": "How far apart two numbers are."},
-    }
-    ends = {
-        "from": {"type": kind, "description": "The first number."},
-        "to": {"type": kind, "description": "The last number, or the largest that none of the steps goes beyond."},
-    }
-    two = [{"required": [*both]} for both in combinations(spacings, 2)]
-    return _object(ends | spacings, description="Numbers by their ends.", minProperties=1) | {"not": {"anyOf": two}}
-
-
-def _values(factor: str) -> Schema:
-    """A list of values, or a range where the factor takes numbers."""
-    many: Schema = {"type": "array", "items": _ref(factor), "minItems": 1}
-    kinds = _kinds(factor_schema(factor))
-    number = "number" if "number" in kinds else "whole number" if "integer" in kinds else None
-    return {"anyOf": [many, _ref(f"range of {number}s")]} if number else many
-
-
-def _kinds(schema: Schema) -> set[str]:
-    """The types of a single value."""
-    kinds = schema.get("type", [])
-    own = {kinds} if isinstance(kinds, str) else set(kinds)
-    return own.union(*(_kinds(one) for one in schema.get("anyOf", ())))
-
-
-def _inner_axes() -> Schema:
-    # An entry is null where it takes one out of the choice that lies under it.
-    return _object({name: _about(name, {"anyOf": [_ref(f"values of {name}"), _NULL]}) for name in factors()})
-
-
-def _choice() -> Schema:
-    inner = {
-        **_settings(),
-        "preset": _ref("preset"),
-        "axes": {"description": "What varies within this choice."} | _inner_axes(),
-    }
-    return {"anyOf": [_object(inner), _NULL]}
-
-
-def _axis(factor: str) -> Schema:
-    values = _ref(f"values of {factor}")
-    varies_when = {"description": "Where the axis varies; elsewhere the factor is what it is without it."}
-    conditional = {"values": values, "when": varies_when | _ref("condition")}
-    return {"anyOf": [values, _object(conditional, minProperties=1), _NULL]}
-
-
-def _axes() -> Schema:
-    reserved = [*GRID, *(key for key in settings() if key not in factors()), "approach", "grid", ABLATION]
-    return _object(
-        {name: _ref(f"axis {name}") for name in factors()},
-        additionalProperties={"anyOf": [_entries(_ref("choice")), _NULL]},
-        propertyNames={"not": {"enum": reserved}},
-    )
-
-
-def _list_of(item: Schema, most: int, **whole: Any) -> Schema:
-    """A list; a single one may stand alone, where it is laid over one that lies under it, and null is none."""
-    items = {**item, "minProperties": 1, **whole}
-    return {"anyOf": [item, {"type": "array", "items": items, "minItems": 1, "maxItems": most}, _NULL]}
-
-
-def _zip() -> Schema:
-    return _list_of(_object({name: _ref(f"values of {name}") for name in factors()}), MOST_AXES)
-
-
-def _approaches() -> Schema:
-    return _entries(_ref("choice"))
-
-
-def _ablate() -> Schema:
-    changes = {"type": "array", "minItems": 1, "maxItems": MOST_AXES}
-    by_factor = _object({name: _ref(name) for name in factors()}, minProperties=1)
-    named = _entries(_ref("choice"), propertyNames={"not": {"const": BASELINE}})
-    return {"anyOf": [named, changes | {"items": by_factor}, _NULL]}
-
-
-def _condition() -> Schema:
-    terms = {name: _ref(f"condition on {name}") for name in factors()}
-    negated = _ref("condition") | {"description": "What must not hold."}
-    return _object({**terms, "not": negated}, additionalProperties=_any_of(_WORD))
-
-
-def _term(factor: str) -> Schema:
-    """A word of a factor in a condition; schemes and attentions that stand together may be joined."""
-    schema = factor_schema(factor)
-    if not any("const" in one for one in schema.get("anyOf", ())) or _kinds(schema) & {"integer", "number"}:
-        return {"type": [*_WORD["type"], "array"]}
-    joined = [{"type": "string", "pattern": "[+/]"}] if "array" in _kinds(schema) else []
-    return {"anyOf": [_ref(factor), *joined, {"enum": ["none", None]}]}
-
-
 def _any_of(word: Schema) -> Schema:
     return {"anyOf": [word, {"type": "array", "items": word, "minItems": 1}]}
 
 
-def _exclude() -> Schema:
-    return _list_of(_ref("condition"), MOST_CONDITIONS)
+def _path(key: str) -> str:
+    """Where the schema of a key of a cell stands."""
+    section, _, name = key.rpartition(".")
+    owner = section.capitalize() + ("s" if section == "filter" else "") if section else "Cell"
+    return f"$defs/{owner}/properties/{name}"
 
 
-def _first() -> Schema:
-    return _list_of(_ref("condition"), MOST_CONDITIONS)
+def _ref_of(key: str) -> Schema:
+    return {"$later": _path(key).removeprefix("$defs/")}
 
 
-def _tune() -> Schema:
-    whole = {"type": "integer", "minimum": 1, "maximum": MOST_TRIALS}
-    number: Schema = {"type": "number"}
-    ends = {
-        "low": number | {"description": "The least number."},
-        "high": number | {"description": "The largest number."},
-        "log": {"type": "boolean", "description": "Whether it is drawn evenly in its logarithm."},
-        "step": {"type": "number", "exclusiveMinimum": 0, "description": "How far apart two neighbouring values are."},
-    }
-    drawn: Schema = {
-        "anyOf": [{"type": "array", "minItems": 2, "uniqueItems": True}, _object(ends, required=["low", "high"])]
-    }
-    tuned = [name for name in factors() if name.partition(".")[0] not in UNTUNED]
-    parameters = _object({name: _about(name, drawn) for name in tuned}, maxProperties=MOST_PARAMETERS)
-    own = {name: _about(name, {"anyOf": [*drawn["anyOf"], _NULL]}) for name in tuned}
-    both = {
-        "when": {"description": "The condition."} | _ref("condition"),
-        "parameters": {"description": "Laid over those of all cells."} | _object(own, maxProperties=MOST_PARAMETERS),
-    }
-    properties: Schema = {
-        "parameters": parameters,
-        "overrides": _list_of(_object(both), MOST_CONDITIONS, required=[*both]),
-        "sampler": {"enum": [*Sampler], "default": Sampler.TPE},
-        "pruner": {"enum": [*Pruner], "default": Pruner.NONE},
-        "trials": whole,
-        "round": whole | {"default": ROUND},
-        "seeds": {
-            "anyOf": [
-                {"type": "integer", "minimum": 1, "maximum": 1000},
-                {
-                    "type": "array",
-                    "items": {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**32},
-                    "minItems": 1,
-                    "uniqueItems": True,
-                },
-            ],
-            "default": 1,
-        },
-        "seed": {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**32, "default": 0},
-        "metric": {"type": "string", "pattern": "^valid/"},
-    }
-    return _object({key: {"description": KEYS[key]} | schema for key, schema in properties.items()})
+def _values(factor: str, definitions: Schema) -> Schema:
+    """A list of values, or a range where the factor takes numbers; null takes either out of what lies under it."""
+    several = {"type": "array", "items": _ref_of(factor), "minItems": 1}
+    numeric = not _kinds(_at(factor, definitions)).isdisjoint(("integer", "number"))
+    return {"anyOf": [several, *([{"$later": "Range"}] if numeric else []), _NULL]}
 
 
-def _overrides() -> Schema:
-    given = {**_settings(), **{name: _ref(name) for name in factors()}}
-    both = {
-        "when": {"description": "The condition."} | _ref("condition"),
-        "set": {"description": "The settings, nested or by factor."} | _object(given),
-    }
-    return _list_of(_object(both), MOST_CONDITIONS, required=[*both])
+def _term(factor: str, definitions: Schema) -> Schema:
+    """A word of a factor in a condition; schemes and attentions that stand together may be joined."""
+    schema = _at(factor, definitions)
+    kinds = _kinds(schema)
+    if not any("const" in one for one in schema.get("anyOf", ())) or kinds & {"integer", "number"}:
+        return {"$later": "Words"}
+    joined = [{"type": "string", "pattern": "[+/]"}] if "array" in kinds else []
+    return _any_of({"anyOf": [_ref_of(factor), *joined, {"enum": ["none", None]}]})
 
 
-def _include() -> Schema:
-    given = {**_settings(), **{name: _ref(name) for name in factors()}}
-    return _list_of(_object(given, additionalProperties=_WORD), MOST_CONDITIONS)
+def _at(factor: str, definitions: Schema) -> Schema:
+    schema = definitions
+    for step in _path(factor).split("/")[1:]:
+        schema = schema[step]
+    return schema
 
 
-def _preset() -> Schema:
-    return {"enum": [*presets()]}
+def _kinds(schema: Schema) -> set[str]:
+    """The types of a single value."""
+    kinds = {schema["type"]} if "type" in schema else set()
+    return kinds.union(*(_kinds(one) for one in schema.get("anyOf", ())))
 
 
-def _sub_grids() -> Schema:
-    return _entries({"anyOf": [_ref("sub-grid"), _NULL]})
+def _without_a_base() -> Schema:
+    """What a grid that extends nothing must have: null takes an entry out of what lies under it, and nothing does."""
+    entries = {"type": "object", "additionalProperties": {"not": _NULL}}
+    some = {**entries, "minProperties": 1}
+    return {"axes": entries, "approaches": entries, "evaluations": entries, "tasks": some, "grids": some}
 
 
-def _tasks() -> Schema:
-    return _sub_grids() | {"propertyNames": {"anyOf": [{"enum": [*TASKS]}, IN_A_FILE]}}
+def _finished(schema: Any, definitions: Schema) -> Any:
+    """The schema with its references; the keys that an object must have are asked for in a list alone.
 
-
-def _seeds() -> Schema:
-    alone = {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**32}
-    listed = {"anyOf": [alone, {"type": "string", "pattern": f"^{WORD}$"}]}
-    return {
-        "anyOf": [
-            {"type": "integer", "minimum": 1, "maximum": 1_000_000},
-            {"type": "array", "items": listed, "minItems": 1, "uniqueItems": True},
-            _seed_rule(),
-            _source_seeds(),
-        ],
-        "default": 1,
-    }
-
-
-def _source_seeds() -> Schema:
-    words = descriptions(Source)
-    whole = {"type": "integer", "minimum": 0, "maximum": MOST_APART}
-    listed = {"type": "array", "items": whole, "minItems": 1, "uniqueItems": True}
-    seeds = [{"type": "integer", "minimum": 1, "maximum": MOST_APART + 1}, listed]
-    return _object({source.value: {"description": words[source.name], "anyOf": seeds} for source in Source})
-
-
-def _seed_rule() -> Schema:
-    width = {"type": "number", "exclusiveMinimum": 0}
-    widths = {"type": "object", "additionalProperties": width, "minProperties": 1}
-    rule = {name: field_schema(SeedRule, name) for name in ("min", "max")}
-    rule["until"] = {"description": descriptions(SeedRule)["until"], "anyOf": [{"const": DECIDED}, widths]}
-    return _object(rule)  # of which an extending grid may have a part
-
-
-def _text(**more: Any) -> Schema:
-    return {"type": "string", "pattern": r"\S", **more}
-
-
-def _evaluations() -> Schema:
-    properties = {}
-    for name, schema in fields_schema(EvaluationSettings).items():
-        alone = {key: schema[key] for key in schema if key not in ("description", "default")}
-        many = {"type": "array", "items": alone, "minItems": 1}
-        properties[name] = {"description": schema["description"], "anyOf": [alone, many]}
-    return _entries({"anyOf": [_object(properties), _NULL]})
-
-
-def _tables() -> Schema:
-    table = fields_schema(TableSpec)
-    word = {"type": [*_WORD["type"], "array"]}
-    for key in ("rows", "columns"):
-        table[key] = {"description": table[key].pop("description"), "anyOf": [{"type": "string"}, table[key]]}
-    table["where"] = {"description": table["where"]["description"]} | _entries(word)
-    table["baseline"] = {"description": table["baseline"]["description"], "anyOf": [_entries(word), _WORD]}
-    required = [name for name, info in TableSpec.model_fields.items() if info.is_required()]
-    return {
-        "type": "array",
-        "items": _object(table, required=required),
-        "minItems": 1,
-        "maxItems": MOST_TABLES,
-    }
-
-
-_OF_GRID = {
-    "name": lambda: _text(pattern=PATTERN, maxLength=LONGEST_NAME),
-    "description": _text,
-    "extends": lambda: {"type": "string"},
-    "seeds": _seeds,
-    "first": _first,
-    "tune": _tune,
-    "tables": _tables,
-    "evaluations": _evaluations,
-    "tasks": lambda: _or_null(_tasks()),
-    "grids": lambda: _or_null(_sub_grids()),
-    "axes": lambda: _or_null(_axes()),
-    "zip": _zip,
-    "approaches": lambda: _or_null(_approaches()),
-    "ablate": _ablate,
-    "exclude": _exclude,
-    "include": _include,
-    "overrides": _overrides,
-    "preset": _preset,
-}
+    An object that does not stand in a list may be laid over one that lies under it and has them.
+    """
+    if isinstance(schema, list):
+        return [_finished(inner, definitions) for inner in schema]
+    if not isinstance(schema, dict):
+        return schema
+    left_out = {"$about", "$later", *(("required",) if "additionalProperties" in schema else ())}
+    made = {key: _finished(inner, definitions) for key, inner in schema.items() if key not in left_out}
+    if "$later" in schema:
+        made["$ref"] = f"#/$defs/{schema['$later']}"
+    if "$about" in schema:
+        made["description"] = _at(schema["$about"], definitions)["description"]
+    item: Schema = schema.get("items") or {}
+    item = definitions.get(item.get("$later", item.get("$ref", "").removeprefix("#/$defs/")), item)
+    if item.get("type") == "object":
+        made["items"] |= {"minProperties": 1, "required": item.get("required", [])}
+    return made

@@ -14,6 +14,7 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     ValidatorFunctionWrapHandler,
+    WithJsonSchema,
     WrapValidator,
     model_validator,
 )
@@ -46,12 +47,33 @@ def refuse(field: str, problem: str, *, allowed: str | None = None, hint: str | 
     return PydanticCustomError("unfit", "{problem}", context)
 
 
+def not_allowed(allowed: str, hint: str | None = None) -> PydanticCustomError:
+    """A value that is not one of those allowed; the message names its key."""
+    return PydanticCustomError("not_allowed", "{allowed}", {"allowed": allowed, "hint": hint})
+
+
+def as_list(value: Any) -> Any:
+    """A mapping or a text that stands alone, as a list of one."""
+    return [value] if isinstance(value, dict | str) else value
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise not_allowed("a number")
+    return value
+
+
 # Strict numbers: `yes` is not 1, and "3" is not 3.
 # No more than fits into 64 bits, as databases and programs that read JSON have them.
 Count = Annotated[int, Field(ge=1, lt=2**63, strict=True)]
 Natural = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
 Fraction = Annotated[float, Field(ge=0, lt=1, strict=True)]
 Positive = Annotated[float, Field(gt=0, strict=True)]
+# A whole number stays whole, since a range of whole numbers has whole numbers alone.
+Number = Annotated[int | float, BeforeValidator(_number), WithJsonSchema({"type": "number"})]
+PositiveNumber = Annotated[
+    int | float, BeforeValidator(_number), Field(gt=0), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})
+]
 
 
 def margin(value: Any) -> float | str:
@@ -69,7 +91,12 @@ def margin(value: Any) -> float | str:
 
 
 _SHARE = re.compile(r"\d+(\.\d+)?%", re.ASCII)
-Margin = Annotated[float | str, BeforeValidator(margin)]
+_SHARES = {"type": "string", "pattern": r"^(?=.*[1-9])[0-9]+(\.[0-9]+)?%$"}
+Margin = Annotated[
+    float | str,
+    BeforeValidator(margin),
+    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, _SHARES]}),
+]
 """How far apart two scores may lie and count as equal: in units of the metric, or as a share of the other one."""
 
 
@@ -85,6 +112,11 @@ class NoCost:
 
 
 NO_COST = NoCost()
+
+
+def distinct_list(item: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of a list of different items."""
+    return {"type": "array", "items": item, "minItems": 1, "uniqueItems": True}
 
 
 class OneOf:
@@ -203,7 +235,7 @@ class Filters(Section):
     """Of the decoder's tokens to each other (C)."""
 
 
-def _corpus(value: Any, check: ValidatorFunctionWrapHandler) -> str:
+def corpus_name(value: Any, check: ValidatorFunctionWrapHandler) -> str:
     # The name of a file is no name of a stored text, which is a name of a folder.
     return str(value) if isinstance(value, str) and value in DIFFICULTIES.outside else check(value)
 
@@ -211,7 +243,7 @@ def _corpus(value: Any, check: ValidatorFunctionWrapHandler) -> str:
 class Data(WithOptions):
     """Which text, and how it becomes tokens; or which generated examples, with the options of their corpus."""
 
-    corpus: Annotated[str, WrapValidator(_corpus)] = Field(
+    corpus: Annotated[str, WrapValidator(corpus_name)] = Field(
         min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
     )
     """A built-in generated corpus, a class of one's own, or the name under which `kdx data prepare` stored a text."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from math import inf
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from kdx.grid.sections import Section, refuse
 
@@ -31,6 +31,10 @@ def _until(value: Any) -> str | dict[str, float]:
     return {metric: float(width) for metric, width in value.items()}
 
 
+_WIDTHS = {"type": "object", "additionalProperties": {"type": "number", "exclusiveMinimum": 0}, "minProperties": 1}
+_UNTIL = {"anyOf": [{"const": DECIDED}, _WIDTHS]}
+
+
 class SeedRule(Section):
     """Seeds 0, 1, … of a cell, as many as it takes."""
 
@@ -38,7 +42,7 @@ class SeedRule(Section):
     """Seeds that every cell has."""
     max: Annotated[int, Field(ge=FEWEST, le=MOST, strict=True)]
     """Seeds that a cell has at most."""
-    until: Annotated[str | dict[str, float], BeforeValidator(_until)]
+    until: Annotated[str | dict[str, float], BeforeValidator(_until), WithJsonSchema(_UNTIL)]
     """`decided`: until the comparison with the baseline is decided. Or metric → half-width, in its units: until the
     interval of the mean is no wider."""
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kdx.errors import KdxError, Place, shortened
 from kdx.grid.cell_selector import factors
-from kdx.grid.grid_keys import GRID
+from kdx.grid.model import GRID
 from kdx.grid.settings import at_path, settings
 from kdx.grid.source import Node, read_value
 from kdx.grid.synonyms import did_you_mean

@@ -1,6 +1,8 @@
 """The settings of a cell among the keys of a grid."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+
+from pydantic_core import PydanticCustomError
 
 from kdx.errors import KdxError, shortened
 from kdx.grid.source import Node
@@ -9,11 +11,37 @@ from kdx.grid.synonyms import did_you_mean
 from kdx.grid.words import known_options
 from kdx.words.family import cached_over_words
 
+ENTRIES = frozenset(
+    {"tasks", "grids", "axes", "zip", "approaches", "ablate"}
+    | {"exclude", "include", "overrides", "first", "evaluations", "tune"}
+)
+"""Keys of a grid that null takes out of one that it extends, and so it does their entries."""
+
 
 @cached_over_words
 def settings() -> tuple[str, ...]:
     """Every key that a cell can have at its top."""
     return (*CellSpec.model_fields, *known_options())
+
+
+class In:
+    """Annotates a key that must be one of these names; they are looked up when a key is checked, for they may grow."""
+
+    def __init__(self, known: Callable[[], Iterable[str]], what: str) -> None:
+        """`what`: such a key is called in a message."""
+        self.known, self.what = known, what
+
+    def __call__(self, key: str) -> str:
+        """Return the key.
+
+        Raises:
+            PydanticCustomError: there is no such name.
+        """
+        known = tuple(self.known())
+        if key not in known:
+            context = {"what": self.what, "allowed": known, "hint": did_you_mean(key, known)}
+            raise PydanticCustomError("unknown_name", "unknown name", context)
+        return key
 
 
 def settings_of(node: Node) -> Node:
@@ -47,37 +75,18 @@ def check_keys(node: Node, known: Iterable[str], faults: list[KdxError]) -> None
             faults.append(KdxError(problem, place=place, allowed=known, hint=nested or did_you_mean(key, known)))
 
 
-def is_taken_out(node: Node | None) -> bool:
-    """Whether a key is absent, or an extending grid wrote null over what it had."""
-    return node is None or (node.value is None and node.replaces)
-
-
-def mapping_of(node: Node | None, faults: list[KdxError], what: str) -> dict[str, Node]:
-    """A mapping's entries; one whose value is null was taken out by an extending grid."""
-    if node is None or is_taken_out(node):
-        return {}
+def without_removed(node: Node, key: str = "", above: str = "") -> Node:
+    """A grid without the entries that null took out of those that it was laid over."""
     if not isinstance(node.value, dict):
-        faults.append(KdxError(f"`{node}` under `{what}`", place=node.place, allowed="a mapping"))
-        return {}
-    for key, inner in node.value.items():
-        if inner.value is None and not inner.replaces:
-            problem = f"`{shortened(key)}` under `{what}` is empty, and takes nothing out of an extended grid"
-            faults.append(KdxError(problem, place=node.key((key,)), hint="write what it is, or remove the line"))
-    return {key: inner for key, inner in node.value.items() if inner.value is not None}
-
-
-def list_of(node: Node | None, faults: list[KdxError], what: str, *, most: int) -> list[Node]:
-    """A list's items; a single mapping is a list of one."""
-    if node is None or is_taken_out(node):
-        return []
-    items = [node] if isinstance(node.value, dict) else node.value
-    if not isinstance(items, list) or not items:
-        faults.append(KdxError(f"`{node}` under `{what}`", place=node.place, allowed="a list of mappings"))
-        return []
-    if len(items) > most:
-        faults.append(KdxError(f"{len(items):,} items under `{what}`", place=node.place, allowed=f"at most {most}"))
-        return []
-    for item in items:
-        if not isinstance(item.value, dict) or not item.value:
-            faults.append(KdxError(f"`{item}` under `{what}`", place=item.place, allowed="a mapping"))
-    return [item for item in items if isinstance(item.value, dict) and item.value]
+        return node
+    return Node(
+        node.place,
+        {
+            name: without_removed(inner, name, key)
+            for name, inner in node.value.items()
+            # The choices of a named axis are entries, too.
+            if not (inner.value is None and inner.replaces and (not ENTRIES.isdisjoint((name, key)) or above == "axes"))
+        },
+        node.keys,
+        node.replaces,
+    )

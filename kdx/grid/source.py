@@ -80,9 +80,25 @@ class Node:
             node = node._inner(step) if node is not None else None
         return node
 
+    def without(self, path: tuple[str | int, ...]) -> "Node":
+        """The same without the entry at `path`; all of it where there is no such entry."""
+        step, *rest = path
+        inner = self._inner(step)
+        if inner is None or inner is self:
+            return Node(self.place, {}, {}) if inner is self else self
+        if isinstance(self.value, list):
+            items = list(self.value)
+            items[int(step) : int(step) + 1] = [inner.without(tuple(rest))] if rest else []
+            return replace(self, value=items)
+        values = {key: node for key, node in self.value.items() if key != step}
+        if rest and (shorter := inner.without(tuple(rest))).value:
+            values[str(step)] = shorter
+        return replace(self, value=values)
+
     def _inner(self, step: str | int) -> "Node | None":
         if isinstance(self.value, dict):
-            return self.value.get(step)
+            # A mapping that stands alone is a list of one.
+            return self if step == 0 else self.value.get(step)
         if isinstance(self.value, list) and isinstance(step, int) and step < len(self.value):
             found: Node = self.value[step]
             return found

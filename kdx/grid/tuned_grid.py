@@ -11,8 +11,8 @@ from kdx.errors import FaultList, KdxError
 from kdx.grid.extends import extended
 from kdx.grid.plan import Plan
 from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.sections import as_list
 from kdx.grid.set_values import set_values
-from kdx.grid.settings import list_of
 
 
 def tuned_grid(plan: Plan, file: Path, *, given: Sequence[str] = (), seeds: Sequence[int] | None = None) -> bytes:
@@ -32,9 +32,7 @@ def tuned_grid(plan: Plan, file: Path, *, given: Sequence[str] = (), seeds: Sequ
     of_grid, of_cells = set_values(given, faults)
     root = extended(Path(plan.file), faults, {})
     # A list of the extending grid replaces that of the other.
-    overrides: list[dict[str, Any]] = [
-        one.plain() for one in list_of(root.value.get("overrides"), faults, "overrides", most=1000)
-    ]
+    overrides: list[dict[str, Any]] = as_list(root.value["overrides"].plain()) if "overrides" in root.value else []
     seen: dict[tuple[tuple[str, str], ...], str] = {}
     whole: dict[str, Any] = {}
     for cell in plan.trained:

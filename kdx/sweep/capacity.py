@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kdx.errors import KdxError, by_place
-from kdx.grid.faults import in_file
+from kdx.grid.messages import in_file
 from kdx.grid.plan import Plan
 from kdx.grid.spec import CellSpec
 from kdx.sweep.gpus import memory_of

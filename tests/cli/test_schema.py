@@ -32,7 +32,11 @@ def test_a_part_of_a_grid_is_a_word_with_its_keys(own_kernel):
     with_parts = schema(grid)
     assert Draft202012Validator(with_parts).is_valid(value)
     assert not Draft202012Validator(with_parts).is_valid(value | {"bandwidth": -1})
-    (word,) = (one for one in with_parts["$defs"]["kernel"]["anyOf"] if one.get("const") == "my_kernels.py:Cauchy")
+    (word,) = (
+        one
+        for one in with_parts["$defs"]["Cell"]["properties"]["kernel"]["anyOf"]
+        if one.get("const") == "my_kernels.py:Cauchy"
+    )
     assert word["title"]
 
 

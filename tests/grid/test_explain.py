@@ -9,9 +9,8 @@ from jsonschema import Draft202012Validator
 from kdx.attention.families import FAMILIES
 from kdx.errors import KdxError
 from kdx.grid.explain import EXAMPLES, ExplainedKey, ExplainedWord, explain, key_list
-from kdx.grid.factor_schema import keys
-from kdx.grid.grid_keys import GRID
-from kdx.grid.schema import grid_schema
+from kdx.grid.model import GRID
+from kdx.grid.schema import grid_schema, keys
 from kdx.grid.source import read
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import BUILT_IN

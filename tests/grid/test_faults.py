@@ -143,7 +143,7 @@ def faults_of(tmp_path: Path, text: str) -> list[str]:
         ("filter: {encoder-self: none}", "3:24: unknown filter.encoder-self `none`\n  allowed: full, causal"),
         ("select: {metric: loss, on: x}", "3:24: unknown key `select.on`\n  allowed: metric, direction"),
         ("approaches: {A: {training: {step: 5}}}", "3:29: unknown key `training.step`"),
-        ("axes: {training: [{step: 5}]}", "3:8: unknown axis `training`"),
+        ("axes: {training: [{step: 5}]}", "3:8: `training` as the name of an axis"),
         ("training: {clip: -1}", "3:18: `-1` as training.clip\n  allowed: greater than 0"),
         ("value: " + "x" * 2000, f"3:8: unknown value `{'x' * 80}…`"),
         ('value: "two\\nlines"', "3:8: unknown value `two lines`"),

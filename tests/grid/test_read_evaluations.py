@@ -54,7 +54,7 @@ SETTINGS = "streams, length, memory, corpus, split"
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("evaluations: [1]\n", ["4:14: `[1]` under `evaluations`\n  allowed: a mapping by name"]),
+        ("evaluations: [1]\n", ["4:14: a list as evaluations\n  allowed: a mapping"]),
         (
             "evaluations:\n  a: {beam: 4}\n",
             [f"5:7: an evaluation of prediction has no setting `beam`\n  allowed: {SETTINGS}"],

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from kdx.components.find import IN_FILE
 from kdx.errors import Faults
-from kdx.grid.dimensions import GRID, SUB_GRID
+from kdx.grid.cell_selector import factors
 from kdx.grid.explain import EXAMPLES
-from kdx.grid.factor_schema import factor_schema, keys
 from kdx.grid.load import load_grid
-from kdx.grid.schema import grid_schema
+from kdx.grid.model import GRID, SUB_GRID
+from kdx.grid.schema import IN_A_FILE, grid_schema, keys, option_schema, schema_of
 from kdx.grid.settings import settings as settings_of_a_cell
 from kdx.grid.shipped import find, names
 from kdx.grid.source import read
 from kdx.grid.words import owners
+from kdx.words.option import Option
 
 SCHEMA = grid_schema()
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -65,7 +68,7 @@ def test_it_is_a_schema():
 
 def test_it_has_every_key_of_a_grid():
     assert SCHEMA["properties"].keys() == {*GRID, *settings_of_a_cell()}
-    assert SCHEMA["$defs"]["sub-grid"]["properties"].keys() == {*SUB_GRID, *settings_of_a_cell()}
+    assert SCHEMA["$defs"]["SubGrid"]["properties"].keys() == {*SUB_GRID, *settings_of_a_cell()}
 
 
 def _objects(schema: Any) -> Any:
@@ -83,10 +86,18 @@ def test_every_key_says_what_it_is():
     silent = []
     for schema in _objects(SCHEMA):
         for key, inner in schema["properties"].items():
-            found = SCHEMA["$defs"][inner["$ref"].removeprefix("#/$defs/")] if "$ref" in inner else inner
-            if not (inner.get("description") or found.get("description")):
+            target = inner
+            for step in inner.get("$ref", "#").split("/")[1:]:
+                target = (SCHEMA if step == "$defs" else target)[step]
+            # What may be said of a factor beside its value, such as a condition, is described with the value.
+            if not (inner.get("description") or target.get("description") or key in factors()):
                 silent.append(key)
-    assert silent == []
+    assert set(silent) == {"not"}
+    assert all(schema_of(factor)["description"] for factor in factors())
+
+
+def test_an_editor_does_not_load_a_megabyte():
+    assert len(json.dumps(SCHEMA, separators=(",", ":"))) < 150_000
 
 
 def test_every_word_says_what_it_is():
@@ -94,16 +105,16 @@ def test_every_word_says_what_it_is():
     silent = [
         (key, one["const"])
         for key in keys()
-        for one in factor_schema(key).get("anyOf", ())
+        for one in schema_of(key).get("anyOf", ())
         if "const" in one and not one.get("title")
     ]
     assert {key for key, _ in silent if not owners(key)} == set()
 
 
 def test_a_kernel_has_its_title_formula_and_source():
-    (rbf,) = (one for one in SCHEMA["$defs"]["kernel"]["anyOf"] if one.get("const") == "rbf")
+    (rbf,) = (word for word in schema_of("kernel")["anyOf"] if word.get("const") == "rbf")
     assert rbf["title"] == "Radial basis function"
-    assert rbf["description"].split("\n\n")[1:] == ["k(q, k) = exp(-|q - k|² / T√D)", "Tsai et al. 2019, Table 2"]
+    assert rbf["description"].split("\n\n") == ["k(q, k) = exp(-|q - k|² / T√D)", "Tsai et al. 2019, Table 2"]
 
 
 @each("grid", names())
@@ -246,7 +257,7 @@ def shipped(grid: str) -> dict[str, Any]:
 SMALL = {
     name: shipped(name) for name in names() if "mini" in name or name in ("quickstart", "spaces/set", "recall/recall")
 }
-WORDS = {key: [one["const"] for one in factor_schema(key).get("anyOf", ()) if "const" in one] for key in keys()}
+WORDS = {key: [one["const"] for one in schema_of(key).get("anyOf", ()) if "const" in one] for key in keys()}
 values = st.one_of(
     st.none(),
     st.booleans(),
@@ -319,3 +330,42 @@ def is_accepted(file: Path) -> bool:
     except Faults:
         return False
     return True
+
+
+VALUES = [None, True, -1, 0, 1, 2, 0.5, 1.5, 2**63, "none", "", "a", "1%", "0%", [], [1], [0.9, 0.98], [0.9, 1, 2], {}]
+OPTIONS = [
+    Option(1.0, above=0, name="x"),
+    Option(3, minimum=1, maximum=5, name="x"),
+    Option(0.5, minimum=0, below=1, none=True, name="x"),
+    Option("a", words=("a", "b"), name="x"),
+    Option("none", words=("none", "a"), none=True, name="x"),
+]
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.allowed)
+def test_an_option_takes_in_the_schema_what_it_takes_in_a_cell(option):
+    for value in [*VALUES, 5, 6, 5.5, "b"]:
+        try:
+            option.value(value)
+            right = True
+        except ValueError:
+            right = value is None  # A cell reads it as not written.
+        assert Draft202012Validator(option_schema([option])).is_valid(value) is right, value
+
+
+def test_a_key_that_corpora_declare_differently_takes_what_either_takes():
+    schema = option_schema([Option(2, minimum=2, title="One.", name="x"), Option(9, maximum=1, title="Two.")])
+    assert (
+        all(Draft202012Validator(schema).is_valid(value) for value in (1, 2)) and schema["description"] == "One. Two."
+    )
+    assert "default" not in schema
+
+
+IN_FILES = ["my.py:Cauchy", "parts/my-kernels.py:C_1", f"{'a' * 97}.py:C"]
+NOT_IN_FILES = ["../my.py:C", "/my.py:C", "my.py:", "my.py:1", "my.txt:C", "rbf", ".py:C", f"{'a' * 98}.py:C"]
+NOT_IN_FILES += ["a//b.py:C", "é.py:C"]
+
+
+@pytest.mark.parametrize("word", [*IN_FILES, *NOT_IN_FILES, "a.py/b.py:C"])
+def test_a_word_from_a_file_is_one_that_kdx_looks_for(word):
+    assert bool(re.search(IN_A_FILE["pattern"], word)) is bool(IN_FILE.fullmatch(word))

@@ -61,7 +61,7 @@ def test_it_may_replace_an_axis(grid):
         ("position=[", "not YAML"),
         ("extends=a.yaml", "unknown key `extends`"),
         ("temperature=2\nkernel: 1", "a value of several lines"),
-        ("seeds=0", "--set seeds=0: `0` are no seeds"),
+        ("seeds=0", "--set seeds=0: `0` as seeds"),
         ("clip=4", "`clip` has no effect"),
         ("training=3", "--set training=3: `3` as training"),
         ("name=\udcffx", "a value that is not UTF-8"),

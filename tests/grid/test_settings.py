@@ -3,7 +3,7 @@
 from typing import Any
 
 from kdx.errors import KdxError, Place
-from kdx.grid.settings import check_keys, list_of, mapping_of, settings, settings_by_factor, settings_of
+from kdx.grid.settings import check_keys, settings, settings_by_factor, settings_of, without_removed
 from kdx.grid.source import Node
 
 HERE = Place("grid.yaml", 1, 1)
@@ -37,16 +37,8 @@ def test_an_unknown_key_is_told_with_what_was_meant() -> None:
     ]
 
 
-def test_what_is_no_mapping_or_list_is_refused() -> None:
-    faults: list[KdxError] = []
-    assert mapping_of(node(3), faults, "axes") == {}
-    assert list_of(node(3), faults, "zip", most=2) == []
-    assert list_of(node([{"a": 1}, 2]), faults, "zip", most=2)[0].plain() == {"a": 1}
-    assert list_of(node([{"a": 1}] * 3), faults, "zip", most=2) == []
-    assert [fault.problem for fault in faults] == [
-        "`3` under `axes`",
-        "`3` under `zip`",
-        "`2` under `zip`",
-        "3 items under `zip`",
-    ]
-    assert list_of(node({"a": 1}), faults, "zip", most=2) and list_of(None, faults, "zip", most=2) == []
+def test_null_takes_an_entry_out_of_what_lies_under_it_and_leaves_a_setting_without_a_value() -> None:
+    base = node({"approaches": {"One": {"memory": 3}, "Two": {}}, "tune": {"trials": 3}, "clip": 2})
+    over = node({"approaches": {"One": {"memory": None}, "Two": None}, "tune": None, "clip": None})
+    assert without_removed(base.overlaid(over)).plain() == {"approaches": {"One": {"memory": None}}, "clip": None}
+    assert without_removed(over).plain() == over.plain()

@@ -6,7 +6,7 @@ import pytest
 
 from kdx.grid.cell_selector import factors
 from kdx.grid.explain import explain
-from kdx.grid.grid_keys import GRID
+from kdx.grid.model import GRID
 from kdx.grid.settings import settings
 from kdx.grid.synonyms import EXPLAINED, SYNONYMS, did_you_mean
 

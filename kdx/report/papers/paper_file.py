@@ -35,7 +35,7 @@ from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, mod
 from kdx.errors import FaultList, Faults, KdxError, by_place, did_you_mean
 from kdx.grid import synonyms
 from kdx.grid.cell_selector import CellSelector, factors, unknown
-from kdx.grid.faults import located
+from kdx.grid.messages import located
 from kdx.grid.sections import Margin, Section, refuse
 from kdx.grid.source import Node, read
 from kdx.store.records import SweepRecord

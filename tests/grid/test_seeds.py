@@ -51,23 +51,6 @@ def test_a_rule_may_be_set_from_the_command_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("seeds", "message"),
-    [
-        ("{min: 1, max: 12, until: decided}", "5:14: `1` as min\n  allowed: greater than or equal to 2"),
-        ("{min: 3, max: 2, until: decided}", "5:22: `2` as max\n  allowed: from min on, which is 3"),
-        ("{min: 3, max: 12, until: {bleu: 0}}", "5:40: `0` as half-width of bleu\n  allowed: a number above 0"),
-        ("{min: 3, max: 12, until: {blue: 1}}", "5:34: until: unknown metric `blue`\n  allowed: bleu, "),
-        ("{min: 3, max: 12, until: sure}", "5:33: `sure` as until\n  allowed: decided, or a half-width"),
-        ("{min: 3, max: 12}", "5:8: `until` is missing"),
-        ("{min: 3, max: 12, until: decided, by: 1}", "5:42: unknown key `by`\n  allowed: min, max, until"),
-        ("-1", "5:8: `-1` are no seeds\n  allowed: a number of seeds, a list of different whole numbers from 0,"),
-    ],
-)
-def test_what_is_no_rule_is_refused_at_its_place(tmp_path, seeds, message):
-    assert told(tmp_path, f"seeds: {seeds}\n{BASELINE}").startswith(f"grid.yaml:{message}")
-
-
-@pytest.mark.parametrize(
     "tables",
     [
         "axes: {kernel: [rbf, linear]}\n",
@@ -100,25 +83,6 @@ def test_sources_may_be_set_from_the_command_line(tmp_path):
     assert len(read(tmp_path, "seeds: 5\n", given=["seeds={initialisation: 3, dropout: 2}"]).seeds) == 6
 
 
-@pytest.mark.parametrize(
-    ("seeds", "message"),
-    [
-        ("{initialisation: 3, ordre: 2}", "5:28: `ordre` is no source of randomness\n  allowed: init"),
-        ("{order: 0}", "5:16: `0` are no seeds of order\n  allowed: a number of seeds, or a list of different whole"),
-        ("{order: [1, 1]}", "5:16: `[1, 1]` are no seeds of order"),
-        ("{order: [10000]}", "5:16: `[10000]` are no seeds of order\n  allowed: a number of seeds, or a list of"),
-        ("{order: 9999, dropout: 9999}", "5:8: 99,980,001 combinations of seeds\n  allowed: at most 1,000,000"),
-        ("{order: 2, min: 3}", "5:19: `min` is no source of randomness"),
-        (
-            "{dropout: 2}\nmodel: {dropout: 0.0}",
-            "5:9: seeds of dropout make no difference to translation: no dropout of it is above 0\n  hint: leave",
-        ),
-    ],
-)
-def test_seeds_of_sources_that_cannot_be_are_refused_with_their_place(tmp_path, seeds, message):
-    assert told(tmp_path, f"seeds: {seeds}\n").startswith(f"grid.yaml:{message}")
-
-
 def test_seeds_of_the_order_of_streams_make_no_difference(tmp_path):
     text = "seeds: {order: 2}\ntask: prediction\ndata: {corpus: synthetic-language}\n"
     (tmp_path / "grid.yaml").write_text(f"name: g\n{text}")
@@ -129,9 +93,3 @@ def test_seeds_of_the_order_of_streams_make_no_difference(tmp_path):
 def test_a_list_may_name_single_combinations_as_a_trace_writes_them(tmp_path):
     plan = read(tmp_path, "seeds: [0, i0-o1-d2]\n")
     assert plan.seeds == (0, SourceSeeds(0, 1, 2).number)
-
-
-@pytest.mark.parametrize("seeds", ["[0, i0-o0-d0]", "[i0-o1]", "[i0-o1-d2, -1]", "[i0-o1-d2, i0-o1-d2]"])
-def test_a_list_with_other_words_or_one_twice_is_refused(tmp_path, seeds):
-    message = told(tmp_path, f"seeds: {seeds}\n")
-    assert message.startswith("grid.yaml:5:8: `[") and "are no seeds" in message

@@ -2,60 +2,26 @@
 
 from itertools import product
 from math import prod
+from typing import Annotated, Any, Self
 
-from pydantic import ValidationError
+from pydantic import BeforeValidator, Discriminator, Tag, WithJsonSchema, model_validator
 
 from kdx.errors import KdxError, did_you_mean, shortened
-from kdx.grid.faults import located
 from kdx.grid.plan import Plan
 from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.sections import Section, distinct_list, not_allowed, refuse
 from kdx.grid.seed_rule import DECIDED, SeedRule
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import reads_evaluations
-from kdx.seed_sources import MOST_APART, Source, SourceSeeds, by_source, seed_of
+from kdx.seed_sources import MOST_APART, WORD, Source, SourceSeeds, by_source, seed_of
 from kdx.tasks import TASKS
 
 MOST_SEEDS = 1_000_000
 LARGEST_SEED = 2**32 - 1
 
 
-def read_seeds(node: Node | None, faults: list[KdxError]) -> tuple[tuple[int, ...], SeedRule | None]:
-    """The seeds that a cell may have, and the rule by which it needs them, if there is one."""
-    if node is None:
-        return (0,), None
-    value = node.plain()
-    if isinstance(value, dict):
-        if any(source in value for source in Source):
-            return _of_sources(node, faults), None
-        try:
-            rule = SeedRule.model_validate(value)
-        except ValidationError as error:
-            faults.extend(located(error, node, SeedRule))
-            return (0,), None
-        return rule.seeds, rule
-    found = _listed(value)
-    if found is None:
-        allowed = (
-            "a number of seeds, a list of different whole numbers from 0, {min: 3, max: 12, until: decided}, or "
-            f"{{{', '.join(f'{source}: 3' for source in Source)}}}"
-        )
-        faults.append(KdxError(f"`{node}` are no seeds", place=node.place, allowed=allowed))
-    return found or (0,), None
-
-
-def _listed(value: object) -> tuple[int, ...] | None:
-    """The seeds of a number, or of a list with words such as i0-o1-d2 among them; None: it is neither."""
-    if not isinstance(value, list) or not (words := [one for one in value if isinstance(one, str)]):
-        return _numbers(value, MOST_SEEDS, LARGEST_SEED)
-    numbers = [seed_of(one) if isinstance(one, str) else one for one in value]
-    plain = _numbers([one for one in value if one not in words], MOST_SEEDS, LARGEST_SEED)
-    if None in numbers or len(set(numbers)) < len(numbers) or (plain is None and len(words) < len(value)):
-        return None
-    return tuple(one for one in numbers if one is not None)
-
-
-def _numbers(value: object, most: int, largest: int) -> tuple[int, ...] | None:
+def _numbers(value: Any, most: int, largest: int) -> tuple[int, ...] | None:
     """0, 1, … where a number of seeds is written, or those of a list; None: it is neither."""
     if type(value) is int and 1 <= value <= most:
         return tuple(range(value))
@@ -64,29 +30,87 @@ def _numbers(value: object, most: int, largest: int) -> tuple[int, ...] | None:
     return None
 
 
-def _of_sources(node: Node, faults: list[KdxError]) -> tuple[int, ...]:
-    """Every combination of the sources' seeds, those that vary least often first; a source that is not said has 0."""
-    seeds: dict[str, tuple[int, ...]] = dict.fromkeys(Source, (0,))
-    for source, inner in node.value.items():
-        if source not in seeds:
-            faults.append(
-                KdxError(
-                    f"`{shortened(source)}` is no source of randomness",
-                    place=node.key((source,)),
-                    allowed=[*Source],
-                    hint=did_you_mean(source, [*Source]),
-                )
-            )
-        elif found := _numbers(inner.plain(), MOST_APART + 1, MOST_APART):
-            seeds[source] = found
-        else:
-            allowed = f"a number of seeds, or a list of different whole numbers from 0 to {MOST_APART}"
-            faults.append(KdxError(f"`{inner}` are no seeds of {source}", place=inner.place, allowed=allowed))
-    if (count := prod(map(len, seeds.values()))) > MOST_SEEDS:
-        problem = f"{count:,} combinations of seeds"
-        faults.append(KdxError(problem, place=node.place, allowed=f"at most {MOST_SEEDS:,}"))
-        return (0,)
-    return tuple(SourceSeeds(*each).number for each in product(*seeds.values()))
+def _seeds(value: Any) -> tuple[int, ...]:
+    """The seeds of a number, or of a list, which may have words such as i0-o1-d2.
+
+    Raises:
+        PydanticCustomError: it is neither.
+    """
+    words = [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+    if words:
+        value = [seed_of(item) if isinstance(item, str) else item for item in value]
+        largest = max((item for item in value if type(item) is int), default=0)
+        # The seed of a word is larger than any that a grid writes by itself.
+        numbers = _numbers(value, MOST_SEEDS, max(largest, LARGEST_SEED))
+    else:
+        numbers = _numbers(value, MOST_SEEDS, LARGEST_SEED)
+    if numbers is None:
+        raise not_allowed(
+            "a number of seeds, a list of different whole numbers from 0, {min: 3, max: 12, until: decided}, or "
+            f"{{{', '.join(f'{source}: 3' for source in Source)}}}"
+        )
+    return numbers
+
+
+def _seeds_of_source(value: Any) -> tuple[int, ...]:
+    numbers = _numbers(value, MOST_APART + 1, MOST_APART)
+    if numbers is None:
+        raise not_allowed(f"a number of seeds, or a list of different whole numbers from 0 to {MOST_APART}")
+    return numbers
+
+
+_OF_SOURCE = [
+    {"type": "integer", "minimum": 1, "maximum": MOST_APART + 1},
+    distinct_list({"type": "integer", "minimum": 0, "maximum": MOST_APART}),
+]
+OfSource = Annotated[tuple[int, ...], BeforeValidator(_seeds_of_source), WithJsonSchema({"anyOf": _OF_SOURCE})]
+
+
+class CrossedSeeds(Section):
+    """Seeds for each source of randomness; every combination of them is a seed of the run."""
+
+    initialisation: OfSource = (0,)
+    """The first weights, and random features that stay as they are."""
+    order: OfSource = (0,)
+    """The order of the batches in each epoch."""
+    dropout: OfSource = (0,)
+    """What dropout leaves out, and all else that is drawn within a step."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        count = prod(len(getattr(self, source)) for source in Source)
+        if count > MOST_SEEDS:
+            raise refuse("", f"{count:,} combinations of seeds", allowed=f"at most {MOST_SEEDS:,}")
+        return self
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Every combination, those of the source that varies least often first."""
+        return tuple(SourceSeeds(*each).number for each in product(*(getattr(self, source) for source in Source)))
+
+
+def _kind(value: Any) -> str:
+    if not isinstance(value, dict):
+        return "<seeds>"
+    return "<CrossedSeeds>" if any(source in value for source in Source) else "<SeedRule>"
+
+
+_SEED = {"type": "integer", "minimum": 0, "maximum": LARGEST_SEED}
+_SEEDS = [
+    {"type": "integer", "minimum": 1, "maximum": MOST_SEEDS},
+    distinct_list({"anyOf": [_SEED, {"type": "string", "pattern": f"^{WORD}$"}]}),
+]
+Seeds = Annotated[
+    Annotated[tuple[int, ...], BeforeValidator(_seeds), WithJsonSchema({"anyOf": _SEEDS}), Tag("<seeds>")]
+    | Annotated[SeedRule, Tag("<SeedRule>")]
+    | Annotated[CrossedSeeds, Tag("<CrossedSeeds>")],
+    Discriminator(_kind),
+]
+
+
+def seeds_of(seeds: tuple[int, ...] | SeedRule | CrossedSeeds) -> tuple[int, ...]:
+    """Every seed that a cell may have."""
+    return seeds if isinstance(seeds, tuple) else seeds.seeds
 
 
 def check_sources(plan: Plan, root: Node, faults: list[KdxError]) -> None:

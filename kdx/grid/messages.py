@@ -1,0 +1,152 @@
+"""The message for each fault of a grid that pydantic finds: its place in the file, what is allowed, and a hint."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from kdx.errors import MOST_FOUND, KdxError, shortened
+from kdx.grid.plan import PlannedCell
+from kdx.grid.source import Node
+from kdx.grid.spec import CellSpec
+from kdx.grid.synonyms import did_you_mean
+from kdx.grid.table_layout import leaves
+
+Model = TypeVar("Model", bound=BaseModel)
+Path = tuple[str | int, ...]
+
+# These replace pydantic's messages, which speak of Python and of patterns; only the name of a corpus has a pattern.
+_ALLOWED = {
+    "bool_type": "true or false",
+    "dict_type": "a mapping",
+    "list_type": "a list",
+    "model_type": "a mapping",
+    "string_pattern_mismatch": "letters, digits, and . _ - after the first",
+    "string_type": "text",
+    "tuple_type": "a list",
+}
+_TAG = re.compile(r"<\w+>|\[key\]")
+"""A step of pydantic's that is no key of the file: which of several kinds a value is, or that a key itself is wrong."""
+
+
+def located(error: ValidationError, node: Node, model: type[BaseModel]) -> list[KdxError]:
+    """One fault for each detail of `error`, raised when `node` was validated as `model`; of very many, the first."""
+    details = error.errors(include_url=False)[:MOST_FOUND]
+    # What lies under a key that is wrong is not judged.
+    wrong_keys = {detail["loc"][:-1] for detail in details if detail["loc"][-1:] == ("[key]",)}
+    return [
+        _fault(detail, node, model)
+        for detail in details
+        if detail["loc"][-1:] == ("[key]",) or not any(detail["loc"][: len(key)] == key for key in wrong_keys)
+    ]
+
+
+def checked(model: type[Model], node: Node, faults: list[KdxError]) -> tuple[Model, Node]:
+    """The mapping as `model`, without the entries that are wrong, and their nodes; each fault goes to `faults`."""
+    while True:
+        try:
+            return model.model_validate(node.plain()), node
+        except ValidationError as error:
+            seen = {str(fault) for fault in faults}
+            faults.extend(fault for fault in located(error, node, model) if str(fault) not in seen)
+            wrong = {_entry(_in_file(detail["loc"])) for detail in error.errors(include_url=False)}
+            # The last item of a list goes first, so that the others keep their index.
+            for path in sorted(wrong, key=lambda path: [step if isinstance(step, int) else 0 for step in path])[::-1]:
+                node = node.without(path)
+
+
+def in_file(fault: KdxError, cell: PlannedCell) -> KdxError:
+    """The fault, located where the grid has its field, such as `data.corpus`.
+
+    A fault at another place, or of a cell that does not come from a file, stays unchanged.
+    """
+    keys = {key for key, _ in leaves(cell.spec.model_dump(by_alias=True))}
+    place = cell.place(fault.place) if isinstance(fault.place, str) and fault.place in keys else None
+    return KdxError(fault.problem, place=place, allowed=fault.allowed, hint=fault.hint) if place else fault
+
+
+def _entry(path: Path) -> Path:
+    """What is left out of a grid for a fault at `path`: an axis, a table; but all of what belongs together."""
+    return path[:1] if path[0] in ("tune", "seeds") else path[:2]
+
+
+def _in_file(path: Path) -> Path:
+    return tuple(step for step in path if not isinstance(step, str) or not _TAG.fullmatch(step))
+
+
+def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError:
+    path = _in_file(detail["loc"])
+    name = shortened(".".join(step for step in path if isinstance(step, str)))
+    context: dict[str, Any] = detail.get("ctx", {})
+    given = detail["input"]
+    value = shortened(given)
+    hint = context.get("hint")
+    match detail["type"]:
+        case "unfit":
+            field = (*path, *filter(None, context["field"].split(".")))
+            place = node.key(path) if detail["loc"][-1:] == ("[key]",) else node.at(field)
+            return KdxError(context["problem"], place=place, allowed=context["allowed"], hint=hint)
+        case "unknown_key":
+            whole = shortened(".".join((*filter(None, [name]), context["key"])))
+            place = node.key((*path, context["key"]))
+            return KdxError(f"unknown key `{whole}`", place=place, allowed=context["allowed"], hint=hint)
+        case "unknown_name":
+            problem = f"unknown {context['what']} `{shortened(path[-1])}`"
+            return KdxError(problem, place=node.key(path), allowed=context["allowed"], hint=hint)
+        case "extra_forbidden":
+            known = _keys(model, detail["loc"][:-1])
+            hint = did_you_mean(str(path[-1]), known)
+            return KdxError(f"unknown key `{name}`", place=node.key(path), allowed=known, hint=hint)
+        case "missing":
+            lacks = "is missing" if isinstance(path[-1], str) else f"has only {path[-1]} of its values"
+            return KdxError(f"`{name}` {lacks}", place=node.at(path))
+        case "too_short":
+            return KdxError(f"`{value}` as {name}", place=node.at(path), allowed="at least one")
+        case "dict_type" | "model_type" | "not_allowed" if given is None and len(path) > 1:
+            hint = "write what it is, or remove the line"
+            return KdxError(f"`{name}` is empty", place=node.key(path), allowed=_ALLOWED["dict_type"], hint=hint)
+        case "too_long":
+            problem = f"{context['actual_length']:,} items as {name}"
+            return KdxError(problem, place=node.at(path), allowed=f"at most {context['max_length']}")
+        case "enum":
+            known = re.findall(r"'([^']*)'", context["expected"])
+            problem = f"a list as {name}" if isinstance(given, list) else f"unknown {name} `{value}`"
+            hint = _as_axis(detail, model, name) or did_you_mean(value, known)
+            return KdxError(problem, place=node.at(path), allowed=known, hint=hint)
+        case kind:
+            # A mapping or a list of settings is not repeated, a value that stands for one is.
+            nested = isinstance(given, dict | list) and kind != "not_allowed" and bool(given)
+            problem = f"a {type(given).__name__}" if nested else f"`{value}`"
+            allowed = context.get("allowed") or _ALLOWED.get(kind) or re.sub(r"^\w+ should (be )?", "", detail["msg"])
+            hint = hint or _as_axis(detail, model, name)
+            return KdxError(
+                f"{problem} as {name}" if name else problem, place=node.at(path), allowed=allowed, hint=hint
+            )
+
+
+def _as_axis(detail: ErrorDetails, model: type[BaseModel], name: str) -> str | None:
+    """How to vary what a cell has one of: a whole field that got a list, and no section."""
+    given, path = detail["input"], detail["loc"]
+    is_field = model is CellSpec and detail["type"] != "model_type" and all(isinstance(step, str) for step in path)
+    if not isinstance(given, list) or not is_field:
+        return None
+    return f"for a cell with each of them: axes: {{{name}: [{shortened(', '.join(map(str, given)))}]}}"
+
+
+def _keys(model: type[BaseModel], path: Path) -> list[str]:
+    """The keys of the mapping that `path` leads to from a model, through lists, mappings and kinds of values."""
+    for step in path:
+        fields = {info.alias or name: info.annotation for name, info in model.model_fields.items()}
+        inner = list(_models(fields[step])) if step in fields else []
+        model = next((kind for kind in inner if step == f"<{kind.__name__}>"), inner[0] if inner else model)
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models in an annotation, the outermost first."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models(inner)

@@ -1,0 +1,233 @@
+"""What a grid file may hold beside the settings of its cells: one model, which checks a file and makes its schema.
+
+A file is checked after what it extends is laid under it, and a sub-grid after what all sub-grids share is. The settings
+themselves are those of `kdx.grid.fields`; they are checked in the cells that they make.
+"""
+
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    SkipValidation,
+    Tag,
+    WithJsonSchema,
+)
+
+from kdx.grid.cell_selector import factors
+from kdx.grid.conditions import MOST_CONDITIONS, SeveralWritten, Written
+from kdx.grid.evaluations import EvaluationSettings
+from kdx.grid.plan import TableSpec
+from kdx.grid.ranges import Range, is_range
+from kdx.grid.read_tables import MOST_TABLES
+from kdx.grid.sections import Section, as_list, not_allowed, refuse
+from kdx.grid.seeds import Seeds
+from kdx.grid.settings import In, settings
+from kdx.grid.sweep_name import ALLOWED, LONGEST_NAME, PATTERN, is_sweep_name
+from kdx.grid.tune import Tune
+from kdx.tasks import TASKS
+
+MOST_AXES = 100
+ABLATION, BASELINE = "ablation", "baseline"
+"""The axis that `ablate` makes, and the choice on it that changes nothing."""
+
+
+def _name(name: Any) -> Any:
+    if not isinstance(name, str) or not is_sweep_name(name):
+        raise not_allowed(ALLOWED)
+    return name
+
+
+def _text(text: Any) -> str:
+    if not isinstance(text, str) or not text.strip():
+        raise not_allowed("a short text")
+    return text
+
+
+def reserved_names() -> list[str]:
+    """Names that no axis may have, but for the factors."""
+    return [name for name in (*GRID, *settings(), "approach", "grid", "not", ABLATION) if name not in factors()]
+
+
+def axis_name(name: str) -> str:
+    """The name of an axis: a factor, or a name of its own.
+
+    Raises:
+        PydanticCustomError: the name has another meaning in a grid.
+    """
+    if not name.strip() or name in reserved_names():
+        hint = "an axis over a factor has a list, such as training.steps: [100, 200]"
+        raise refuse("", f"`{name}` as the name of an axis", allowed="a word of its own", hint=hint)
+    return name
+
+
+def change_name(name: str) -> str:
+    """The name of a change under `ablate`.
+
+    Raises:
+        PydanticCustomError: it is that of the baseline.
+    """
+    if name == BASELINE:
+        raise refuse("", f"`{BASELINE}` as a change", hint="it is what the grid sets anyway; remove it")
+    return name
+
+
+def _change(value: Any) -> Any:
+    if value is not None and not isinstance(value, dict):
+        raise not_allowed("a mapping of settings", "without names, write a list, such as [kernel: rbf]")
+    return value
+
+
+def _kind_of_values(value: Any) -> str:
+    return "<Range>" if is_range(value) else "<list>"
+
+
+def _kind_of_axis(value: Any) -> str:
+    if not isinstance(value, dict) or is_range(value):
+        return "<values>"
+    return "<ConditionalAxis>" if "when" in value else "<named>"
+
+
+def _choices(value: Any) -> Any:
+    if not isinstance(value, list) or not value:
+        raise not_allowed("a list of at least one value, or a range such as {from: 100, to: 500, step: 100}")
+    return value
+
+
+def _kind_of_changes(value: Any) -> str:
+    return "<list>" if isinstance(value, list) else "<named>"
+
+
+Values = Annotated[
+    Annotated[list[Any], BeforeValidator(_choices), WithJsonSchema({"type": "array", "minItems": 1}), Tag("<list>")]
+    | Annotated[Range, Tag("<Range>")],
+    Discriminator(_kind_of_values),
+]
+"""The values of a factor: a list or a range."""
+AxisName = Annotated[str, AfterValidator(axis_name)]
+ChangeName = Annotated[str, AfterValidator(change_name)]
+FactorName = Annotated[str, AfterValidator(In(factors, "axis"))]
+Factors = Annotated[dict[FactorName, Values], Field(min_length=1)]
+Settings = Annotated[dict[str, Any], Field(min_length=1), WithJsonSchema({"$later": "Settings"})]
+"""Settings of a cell, nested by section or by factor."""
+Included = Annotated[dict[str, Any], Field(min_length=1), WithJsonSchema({"$later": "Included"})]
+"""The same, and the choice on each named axis."""
+
+
+_SEVERAL = (BeforeValidator(as_list), Field(min_length=1, max_length=MOST_CONDITIONS))
+
+
+class WithSettings(BaseModel):
+    """A mapping that has settings of a cell beside its own keys; which settings there are is checked by its reader."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
+
+
+class Choice(WithSettings):
+    """A named choice on an axis: what it sets."""
+
+    preset: SkipValidation[str] = ""
+    """A shipped set of settings that lies under all that the choice and the grid set."""
+    axes: dict[FactorName, Values] = {}
+    """What varies within this choice."""
+
+
+class ConditionalAxis(Section):
+    """An axis that varies in some combinations only."""
+
+    values: Annotated[
+        Annotated[Values, Tag("<values>")] | Annotated[dict[str, Choice], Tag("<named>")], Discriminator(_kind_of_axis)
+    ]
+    """A list, a range, or named choices."""
+    when: Written
+    """Where the axis varies; elsewhere the factor is what it is without it."""
+
+
+Axis = Annotated[
+    Annotated[Values, Tag("<values>")]
+    | Annotated[ConditionalAxis, Tag("<ConditionalAxis>")]
+    | Annotated[dict[str, Choice], Tag("<named>")],
+    Discriminator(_kind_of_axis),
+]
+
+
+class Override(Section):
+    """Settings for some combinations."""
+
+    when: Written
+    """The condition."""
+    settings: Settings = Field(alias="set")
+    """The settings, nested or by factor."""
+
+
+class SubGrid(WithSettings):
+    """What a grid varies over its settings."""
+
+    axes: Annotated[dict[AxisName, Axis], Field(max_length=MOST_AXES)] = {}
+    """What varies, and multiplies: a factor with a list or a range of its values, or a name of its own with a mapping
+    of named choices, each of which sets several keys."""
+    zip: Annotated[list[Factors], BeforeValidator(as_list), Field(min_length=1, max_length=MOST_AXES)] = []
+    """Factors that vary together: the first value of each, then the second, and so on."""
+    approaches: dict[str, Choice] = {}
+    """Named bundles of settings, which make one axis; a bundle may have axes of its own."""
+    ablate: Annotated[
+        Annotated[dict[ChangeName, Annotated[Choice, BeforeValidator(_change)]], Field(min_length=1), Tag("<named>")]
+        | Annotated[list[Settings], Field(min_length=1, max_length=MOST_AXES), Tag("<list>")],
+        Discriminator(_kind_of_changes),
+    ] = []
+    """Single changes of what the grid sets: each makes a cell beside the unchanged baseline."""
+    exclude: SeveralWritten = []
+    """Combinations to leave out, each by a condition: factors with words, all of which must agree; a list is any of its
+    words, and what stands under `not` must not hold."""
+    include: Annotated[list[Included], *_SEVERAL] = []
+    """Combinations beside the product: the choice on each named axis, and whatever else they set."""
+    overrides: Annotated[list[Override], *_SEVERAL] = []
+    """What is set in every combination that fulfils a condition."""
+    preset: SkipValidation[str] = ""
+    """A shipped set of settings that lies under all that the grid sets."""
+
+
+_NAME = {"type": "string", "pattern": PATTERN, "maxLength": LONGEST_NAME}
+
+
+class GridFile(SubGrid):
+    """A whole grid."""
+
+    name: Annotated[str, BeforeValidator(_name), WithJsonSchema(_NAME)] = ""
+    """What the sweep is called; default: the file's name."""
+    description: Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string", "pattern": r"\S"})] = ""
+    """What the grid is for."""
+    extends: str = ""
+    """A grid that lies under this one, by its path or as a shipped one: mappings merge key by key, anything else
+    replaces, and null takes an entry out."""
+    seeds: Seeds = (0,)
+    """How many seeds each cell has, or which; default: seed 0 alone. {min: 3, max: 12, until: decided} adds seeds while
+    the comparison with the baseline is open, {min: 3, max: 12, until: {bleu: 0.3}} while the interval of a mean is
+    wider. {initialisation: 3, order: 3, dropout: 3} crosses seeds of the sources of randomness; one that is left out
+    has seed 0."""
+    first: SeveralWritten = []
+    """Which cells run first, by conditions as `exclude` has them: cells that fulfil the first condition run before
+    those of the second, and these before all others; within one, a seed of every cell before the next seed."""
+    tune: Tune | None = None
+    """Parameters that are searched in each cell, on validation alone and with the same budget; the best trial's cell is
+    then trained with fresh seeds."""
+    tables: Annotated[list[SkipValidation[TableSpec]], Field(min_length=1, max_length=MOST_TABLES)] = []
+    """The tables of the report; default: one over all axes."""
+    evaluations: dict[str, SkipValidation[EvaluationSettings]] = {}
+    """Further readings of each run that completes, by name; a list of values makes one for each."""
+    tasks: Annotated[
+        dict[Annotated[str, AfterValidator(In(lambda: TASKS, "task"))], SkipValidation[SubGrid]], Field(min_length=1)
+    ] = {}
+    """A sub-grid for each of several tasks, laid over what all of them share."""
+    grids: Annotated[dict[str, SkipValidation[SubGrid]], Field(min_length=1)] = {}
+    """Several sub-grids by names of their own, laid over what all of them share."""
+
+
+SUB_GRID = tuple(SubGrid.model_fields)
+"""The keys that a sub-grid may have beside its settings."""
+GRID = (*(key for key in GridFile.model_fields if key not in SUB_GRID), *SUB_GRID)
+"""Those of a whole grid."""
