@@ -38,7 +38,7 @@ def verify(
         typer.Option(
             "--part",
             metavar="FILE.py:Class",
-            help="Only this kernel, position or other part of one's own, of a file or of a package; its code is run.",
+            help="Only this custom component, of a file or of a package; its code is run.",
         ),
     ] = None,
     json: Json = False,
@@ -93,14 +93,14 @@ _ALL = 1200  # seconds, for all of them
 
 
 def _own_part(word: str) -> Component:
-    """The part of one's own that a word names, which may be checked."""
+    """The custom component that a word names, which may be checked."""
     # torch
     from kdx.attention.verification.component import AXES
 
     part = find_any(word, Path())
     add(part)
     if part.axis not in AXES:
-        raise KdxError(f"`{word}` is a {part.axis}, which this does not check", allowed=AXES)
+        raise KdxError(f"`{word}` is a {part.axis}, which kdx verify does not check", allowed=AXES)
     return part
 
 

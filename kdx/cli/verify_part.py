@@ -1,6 +1,6 @@
-"""Checks a part of one's own in a process of its own: `python -m kdx.cli.verify_part`, asked by `kdx verify --part`.
+"""Checks a custom component in a child process: `python -m kdx.cli.verify_part`, started by `kdx verify --part`.
 
-It is asked for {"device": …}, and answers [[proposition, variant, error, tolerance], …].
+It takes {"device": …}, and answers [[proposition, variant, error, tolerance], …].
 """
 
 from collections.abc import Callable, Mapping
@@ -18,13 +18,13 @@ def main() -> None:
     answer(_findings)
 
 
-def _findings(asked: Mapping[str, Any], step: Callable[[str], None]) -> list[Any]:
+def _findings(request: Mapping[str, Any], step: Callable[[str], None]) -> list[Any]:
     (component,) = at_hand()
     set_otherwise_than_a_part_would()
     with torch_left_alone("when it is imported"):
         kind = component.load()
     found = []
-    for one in findings_of(kind, asked["device"]):
+    for one in findings_of(kind, request["device"]):
         found.append(astuple(one))
         step(component.word)
     return found

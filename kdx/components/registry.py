@@ -17,11 +17,11 @@ FAMILY_OF: dict[str, Family] = {family.axis: family for family in (*FAMILIES, DI
 
 
 def add(part: Component, taken: Collection[str] = (), beside: Iterable[Component] = ()) -> None:
-    """Makes it a word of its axis.
+    """Make a component a word of its axis.
 
     Args:
         taken: names that its options cannot have, for they are keys of the grid or of every cell.
-        beside: parts of the same grid, with which it shares names of options; those of other grids are no matter.
+        beside: components of the same grid, with which it shares names of options.
 
     Raises:
         KdxError: kdx has such a word, or the class is not there, of another kind, or not to be read without running it;
@@ -44,10 +44,10 @@ def add(part: Component, taken: Collection[str] = (), beside: Iterable[Component
 
 
 def take(texts: Iterable[str]) -> None:
-    """Adds parts that another process sent, see `texts_of`.
+    """Add components that another process sent, see `texts_of`.
 
     Raises:
-        ValueError: a text is no part.
+        ValueError: a text is no component.
         KdxError: as `add`.
     """
     for text in texts:
@@ -55,7 +55,7 @@ def take(texts: Iterable[str]) -> None:
 
 
 def at_hand() -> Iterator[Component]:
-    """Every part that was added."""
+    """Every component that was added."""
     for family in FAMILY_OF.values():
         for part in family.outside.values():
             assert isinstance(part, Component)
@@ -63,12 +63,12 @@ def at_hand() -> Iterator[Component]:
 
 
 def components_of(hashes: Mapping[str, str]) -> tuple[Component, ...]:
-    """The parts at hand that a cell has, from its words and the hashes of their sources."""
+    """The components at hand that a cell has, from its words and the hashes of their sources."""
     return tuple(part for part in at_hand() if hashes.get(part.word) == part.sha256)
 
 
 def texts_of(hashes: Mapping[str, str]) -> tuple[str, ...]:
-    """Those parts as texts for another process."""
+    """The same components as texts for another process."""
     return tuple(part.text for part in components_of(hashes))
 
 

@@ -1,4 +1,4 @@
-"""Finds the parts of one's own that a grid names, before its cells are made."""
+"""Finds the custom components that a grid names, before its cells are made."""
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -18,13 +18,13 @@ _NO_PARTS = {"none", *BUILT_IN}
 
 
 def find_parts(root: Node, keys: Collection[str]) -> list[KdxError]:
-    """Makes every part that a grid names a word of its axis; a file is looked for beside the grid that names it.
+    """Make every component that a grid names a word of its axis; a file is looked for beside the grid that names it.
 
     Args:
-        keys: of a grid, which no option of a part may be called.
+        keys: the keys of a grid, which no option of a component may be called.
 
     Returns:
-        What is wrong with parts, each in its source where that is at fault, or else where the grid names it first.
+        The faults of components, each in its source if that is at fault, or else where the grid names it first.
     """
     faults = FaultList()
     found: dict[str, Component] = {}
@@ -51,10 +51,10 @@ def find_parts(root: Node, keys: Collection[str]) -> list[KdxError]:
 
 
 def add_installed(keys: Collection[str]) -> list[KdxError]:
-    """Makes every part that an installed package brings a word of its axis; gives what is wrong with the others.
+    """Make every component of an installed package a word of its axis; return the faults of the others.
 
     Args:
-        keys: as of `find_parts`.
+        keys: as in `find_parts`.
     """
     faults: list[KdxError] = []
     for axis, word in installed():

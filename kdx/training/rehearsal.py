@@ -1,4 +1,4 @@
-"""Tries parts of one's own in a process of its own: `python -m kdx.training.rehearsal`, asked by `kdx.sweep.rehearsal`.
+"""Rehearses custom components in a child process: `python -m kdx.training.rehearsal`, started by `kdx.sweep.rehearsal`.
 
 It is asked for {"cells": [...]}, and tries each cell's task, corpus and attentions on a few tokens, under the
 arithmetic that a run of it has.
