@@ -108,7 +108,7 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
             hint = "write what it is, or remove the line"
             return KdxError(f"`{name}` is empty", place=node.key(path), allowed=_ALLOWED["dict_type"], hint=hint)
         case "too_long":
-            problem = f"{context['actual_length']:,} items as {name}"
+            problem = f"{len(given):,} items as {name}"
             return KdxError(problem, place=node.at(path), allowed=f"at most {context['max_length']}")
         case "enum":
             known = re.findall(r"'([^']*)'", context["expected"])
