@@ -93,7 +93,7 @@ def read_start(path: Path, count: int) -> bytes:
         NotAFileError, OSError, ValueError: as `open_file`.
     """
     with open_file(path) as file:
-        return file.read(count)
+        return _read(file, count)
 
 
 def read_file(path: Path, most: int, *, follow: bool = True) -> bytes:
@@ -110,9 +110,16 @@ def read_file(path: Path, most: int, *, follow: bool = True) -> bytes:
     with open_file(path, follow=follow) as file:
         size = os.fstat(file.fileno()).st_size
         # The size of a file of /proc is 0.
-        content = b"" if size > most else file.read(most + 1)
+        content = b"" if size > most else _read(file, most + 1)
     if max(size, len(content)) > most:
         raise TooLargeError(max(size, len(content)))
+    return content
+
+
+def _read(file: BufferedReader, count: int) -> bytes:
+    content: bytes | None = file.read(count)
+    if content is None:  # some files of /proc make their readers wait
+        raise BlockingIOError(errno.EAGAIN, "there is nothing to read")
     return content
 
 
