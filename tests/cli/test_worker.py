@@ -247,22 +247,24 @@ class Faulty(KernelFunction):
 def test_a_cell_whose_runs_fail_alike_is_paused_and_the_rest_ends(folder, components):
     (folder / "faulty.py").write_text(FAULTY)
     planned(folder, f"{GRID}axes: {{kernel: [exponential, 'faulty.py:Faulty']}}\n", steps=10, seeds=4)
+    (folder / "faulty.py").rename(folder / "moved.py")
     code, said = ends(worker(folder))
     assert code == 4 and "1 cell of shared left to other workers: " in said and "--parts FOLDER" in said
     assert [run.state for run in runs(folder)].count(RunState.COMPLETED) == 4
-    code, said = ends(worker(folder, "--parts", "."))
+    (folder / "moved.py").rename(folder / "faulty.py")
+    code, said = ends(worker(folder))
     assert code == 4 and "2 runs ended here: 2 failed; not done: 2 failed, 2 paused; see kdx status\n" in said
     states = [run.state for run in runs(folder)]
     assert (states.count(RunState.FAILED), states.count(RunState.PENDING)) == (2, 2)
     shown = kdx(folder, "status", "shared")
     paused = "2 runs of its cell failed alike: ValueError in weight (faulty.py)"
-    again = "kdx resume shared --failed --parts .\n"
+    again = "kdx resume shared --failed\n"
     assert shown.count(f"paused: {paused}") == 3 and f"is paused: {paused}; {again}" in shown
     assert f"is paused: {paused}; {again}" in kdx(folder, "status")
-    again = ends(worker(folder, "--parts", "."))
+    again = ends(worker(folder))
     assert again[0] == 4 and "no run ended here; not done: 2 failed, 2 paused" in again[1]
     (folder / "faulty.py").write_text(FAULTY)
-    kdx(folder, "retry", "shared", "--failed", "--parts", ".", code=4)
+    kdx(folder, "retry", "shared", "--failed", code=4)
     assert [one.outcome for one in attempts(folder)[0]][-1] in ("failed", "completed")
     assert sum(len(tried) for tried in attempts(folder).values()) >= 4
 
