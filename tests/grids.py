@@ -1,4 +1,12 @@
-"""Small grids that really run."""
+"""Small grids that really run, and what wrong ones are refused with."""
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from kdx.errors import Faults
+from kdx.grid.load import load_grid
 
 TINY = """
 name: tiny
@@ -50,3 +58,17 @@ kernel: rfb
 model: {width: 65}
 training: {steps: no}
 """
+
+
+def written(folder: Path, text: str, name: str = "grid.yaml") -> Path:
+    """A grid in a file."""
+    file = folder / name
+    file.write_text(textwrap.dedent(text))
+    return file
+
+
+def faults_of(folder: Path, text: str, **options) -> list[str]:
+    """What the grid is refused with, in the order of its places; paths are those below the folder."""
+    with pytest.raises(Faults) as refusal:
+        load_grid(written(folder, text), **options)
+    return [str(fault).replace(f"{folder}/", "") for fault in refusal.value.faults]

@@ -1,11 +1,8 @@
 """Settings of a grid that no cell uses are refused where they are written."""
 
-import textwrap
-from pathlib import Path
-
 import pytest
+from grids import faults_of, written
 
-from kdx.errors import Faults
 from kdx.grid.load import load_grid
 
 SMALL = """
@@ -13,18 +10,6 @@ name: small
 task: translation
 data: {corpus: synthetic-translation}
 """
-
-
-def write(tmp_path: Path, text: str, name: str = "grid.yaml") -> Path:
-    file = tmp_path / name
-    file.write_text(textwrap.dedent(text))
-    return file
-
-
-def faults_of(tmp_path: Path, text: str, **options) -> list[str]:
-    with pytest.raises(Faults) as refusal:
-        load_grid(write(tmp_path, text), **options)
-    return [str(fault).replace(f"{tmp_path}/", "") for fault in refusal.value.faults]
 
 
 def test_an_option_that_no_cell_takes_is_refused_where_it_is_written(tmp_path):
@@ -52,26 +37,26 @@ def test_a_setting_that_every_cell_has_otherwise_is_refused_where_it_is_written(
 
 def test_a_setting_that_one_task_uses_is_without_effect_in_the_others(tmp_path):
     text = "data: {corpus: text}\nmodel: {encoder_layers: 3, decoder_layers: 3, embeddings: shared}\n"
-    plan = load_grid(write(tmp_path, text + "tasks: {prediction: {}, translation: {}}\n"))
+    plan = load_grid(written(tmp_path, text + "tasks: {prediction: {}, translation: {}}\n"))
     assert [cell.spec.model.encoder_layers for cell in plan.cells] == [0, 3]
-    (only,) = load_grid(write(tmp_path, text.replace("encoder_layers: 3, ", "") + "task: prediction\n")).cells
+    (only,) = load_grid(written(tmp_path, text.replace("encoder_layers: 3, ", "") + "task: prediction\n")).cells
     assert only.id == plan.cells[0].id
 
 
 def test_an_option_that_some_cell_takes_is_without_effect_in_the_others(tmp_path):
-    plan = load_grid(write(tmp_path, SMALL + "axes: {kernel: [linear, rbf], temperature: [1, 2]}\n"))
+    plan = load_grid(written(tmp_path, SMALL + "axes: {kernel: [linear, rbf], temperature: [1, 2]}\n"))
     assert [cell.spec.option("temperature") for cell in plan.cells] == [None, None, 1.0, 2.0]
     assert plan.cells[0].id == plan.cells[1].id
 
 
 def test_a_note_says_where_runs_end_within_their_warm_up(tmp_path):
     short = SMALL + "training: {steps: 60}\n"
-    (note,) = load_grid(write(tmp_path, short)).notes
+    (note,) = load_grid(written(tmp_path, short)).notes
     assert note == (
         "the learning rate never reaches its peak: it ends at 30%, as training.steps is 60 and training.warmup 200"
     )
-    (note,) = load_grid(write(tmp_path, short + "axes: {training.warmup: [60, 61]}\n")).notes
+    (note,) = load_grid(written(tmp_path, short + "axes: {training.warmup: [60, 61]}\n")).notes
     assert note.startswith("the learning rate never reaches its peak in 1 of 2 cells: it ends at 98%")
-    assert load_grid(write(tmp_path, SMALL)).notes == ()
+    assert load_grid(written(tmp_path, SMALL)).notes == ()
     searched = "tune: {parameters: {training.warmup: [10, 20]}, trials: 2, sampler: random}\n"
-    assert load_grid(write(tmp_path, short + searched)).notes == ()
+    assert load_grid(written(tmp_path, short + searched)).notes == ()

@@ -1,11 +1,11 @@
 """From a grid file to its plan: what is read, and what is refused with which words."""
 
-import textwrap
 import time
 import tracemalloc
 from pathlib import Path
 
 import pytest
+from grids import faults_of, written
 
 from kdx.attention.kernels import KERNELS
 from kdx.errors import Faults
@@ -18,26 +18,14 @@ data: {corpus: synthetic-translation}
 """
 
 
-def write(tmp_path: Path, text: str, name: str = "grid.yaml") -> Path:
-    file = tmp_path / name
-    file.write_text(textwrap.dedent(text))
-    return file
-
-
-def faults_of(tmp_path: Path, text: str, **options) -> list[str]:
-    with pytest.raises(Faults) as refusal:
-        load_grid(write(tmp_path, text), **options)
-    return [str(fault).replace(f"{tmp_path}/", "") for fault in refusal.value.faults]
-
-
 def test_what_a_grid_extends_may_have_options_that_none_of_its_cells_takes(tmp_path):
-    write(tmp_path, SMALL + "temperature: 2\n", "base.yaml")
-    assert load_grid(write(tmp_path, "extends: base.yaml\nkernel: linear\n")).cells[0].spec.options == {}
+    written(tmp_path, SMALL + "temperature: 2\n", "base.yaml")
+    assert load_grid(written(tmp_path, "extends: base.yaml\nkernel: linear\n")).cells[0].spec.options == {}
 
 
 def test_axes_multiply_with_approaches_tasks_and_seeds(tmp_path):
     plan = load_grid(
-        write(
+        written(
             tmp_path,
             """
             name: product
@@ -65,20 +53,20 @@ def test_axes_multiply_with_approaches_tasks_and_seeds(tmp_path):
 
 
 def test_a_number_of_seeds_counts_from_zero_and_the_command_line_overrules_it(tmp_path):
-    file = write(tmp_path, SMALL + "seeds: 3\n")
+    file = written(tmp_path, SMALL + "seeds: 3\n")
     assert load_grid(file).seeds == (0, 1, 2)
     assert load_grid(file, seeds=(7,)).seeds == (7,)
 
 
 def test_an_axis_may_reach_into_a_section(tmp_path):
-    plan = load_grid(write(tmp_path, SMALL + "axes: {training.learning_rate: [1e-3, 3e-3]}\n"))
+    plan = load_grid(written(tmp_path, SMALL + "axes: {training.learning_rate: [1e-3, 3e-3]}\n"))
     assert [cell.spec.training.learning_rate for cell in plan.cells] == [0.001, 0.003]
     assert [cell.labels["training.learning_rate"] for cell in plan.cells] == ["0.001", "0.003"]
 
 
 def test_choices_that_come_to_one_cell_share_its_runs(tmp_path, figure):
     plan = load_grid(
-        write(tmp_path, SMALL + "axes: {position: [none, product], placement: [[decoder-self], [encoder-self]]}\n")
+        written(tmp_path, SMALL + "axes: {position: [none, product], placement: [[decoder-self], [encoder-self]]}\n")
     )
     assert len(plan.cells) == 4
     assert plan.cells[0].id == plan.cells[1].id
@@ -87,28 +75,28 @@ def test_choices_that_come_to_one_cell_share_its_runs(tmp_path, figure):
 
 
 def test_a_grid_extends_another_and_overrules_it(tmp_path):
-    write(tmp_path, SMALL + "training: {steps: 50, warmup: 5}\nseeds: 4\n", "base.yaml")
-    plan = load_grid(write(tmp_path, "extends: base.yaml\nname: mini\ntraining: {steps: 7}\n"))
+    written(tmp_path, SMALL + "training: {steps: 50, warmup: 5}\nseeds: 4\n", "base.yaml")
+    plan = load_grid(written(tmp_path, "extends: base.yaml\nname: mini\ntraining: {steps: 7}\n"))
     assert plan.name == "mini" and plan.seeds == (0, 1, 2, 3)
     assert (plan.cells[0].spec.training.steps, plan.cells[0].spec.training.warmup) == (7, 5)
 
 
 def test_what_is_wrong_with_an_extended_grid_is_told_of_that_grid(tmp_path):
-    write(tmp_path, "", "base.yaml")
+    written(tmp_path, "", "base.yaml")
     assert faults_of(tmp_path, "extends: base.yaml\n") == [
         "base.yaml: the grid is empty\n  hint: `kdx init` copies examples to start from"
     ]
 
 
 def test_an_extending_grid_takes_out_an_approach_by_null(tmp_path):
-    write(tmp_path, SMALL + "approaches: {One: {position: product}, Two: {position: none}}\n", "base.yaml")
-    plan = load_grid(write(tmp_path, "extends: base.yaml\napproaches: {Two: null}\n"))
+    written(tmp_path, SMALL + "approaches: {One: {position: product}, Two: {position: none}}\n", "base.yaml")
+    plan = load_grid(written(tmp_path, "extends: base.yaml\napproaches: {Two: null}\n"))
     assert [cell.labels["approach"] for cell in plan.cells] == ["One"]
 
 
 def test_an_axis_of_its_own_name_has_named_choices_that_set_several_factors(tmp_path):
     plan = load_grid(
-        write(
+        written(
             tmp_path,
             SMALL
             + """
@@ -129,13 +117,13 @@ def test_an_axis_of_its_own_name_has_named_choices_that_set_several_factors(tmp_
 
 def test_a_later_axis_of_named_choices_lies_over_an_earlier_one(tmp_path):
     axes = "axes: {size: {large: {model: {dropout: 0.3}}}, language: {de: {}, fr: {model: {dropout: 0.1}}}}\n"
-    plan = load_grid(write(tmp_path, SMALL + axes))
+    plan = load_grid(written(tmp_path, SMALL + axes))
     assert [cell.spec.model.dropout for cell in plan.cells] == [0.3, 0.1]
 
 
 def test_an_extending_grid_takes_out_a_named_choice_and_adds_another(tmp_path):
-    write(tmp_path, SMALL + "axes: {size: {a: {norm: pre}, b: {norm: post}}}\n", "base.yaml")
-    plan = load_grid(write(tmp_path, "extends: base.yaml\naxes: {size: {a: null, c: {norm: pre}}}\n"))
+    written(tmp_path, SMALL + "axes: {size: {a: {norm: pre}, b: {norm: post}}}\n", "base.yaml")
+    plan = load_grid(written(tmp_path, "extends: base.yaml\naxes: {size: {a: null, c: {norm: pre}}}\n"))
     assert [cell.labels["size"] for cell in plan.cells] == ["b", "c"]
 
 
@@ -149,7 +137,7 @@ def test_the_preset_of_a_choice_lies_under_all_that_the_grid_sets(tmp_path):
         mini: {}
         paper: {preset: translation-paper, model: {heads: 8}}
     """
-    cells = load_grid(write(tmp_path, text)).cells
+    cells = load_grid(written(tmp_path, text)).cells
     mini, paper = (load_grid(f"presets/translation-{size}").cells[0].spec for size in ("mini", "paper"))
     assert [cell.labels["size"] for cell in cells] == ["mini", "paper"] * 2
     assert [cell.spec.training.steps for cell in cells] == [3, 3, 5, 5]
@@ -160,11 +148,13 @@ def test_the_preset_of_a_choice_lies_under_all_that_the_grid_sets(tmp_path):
 
 
 def test_the_name_of_a_grid_without_one_is_its_files(tmp_path):
-    assert load_grid(write(tmp_path, "task: prediction\ndata: {corpus: synthetic-language}\n", "my.yaml")).name == "my"
+    assert (
+        load_grid(written(tmp_path, "task: prediction\ndata: {corpus: synthetic-language}\n", "my.yaml")).name == "my"
+    )
 
 
 def test_a_preset_lies_under_all_that_the_grid_sets(tmp_path):
-    plan = load_grid(write(tmp_path, "preset: translation-mini\nmodel: {heads: 8}\naxes: {training.steps: [3, 5]}\n"))
+    plan = load_grid(written(tmp_path, "preset: translation-mini\nmodel: {heads: 8}\naxes: {training.steps: [3, 5]}\n"))
     preset = load_grid("presets/translation-mini").cells[0].spec
     first, second = (cell.spec for cell in plan.cells)
     assert first.data == preset.data
@@ -175,13 +165,13 @@ def test_a_preset_lies_under_all_that_the_grid_sets(tmp_path):
 
 def test_the_preset_of_a_task_takes_the_place_of_the_grids(tmp_path):
     text = "preset: translation-mini\ntasks: {translation: {}, prediction: {preset: prediction-mini}}\n"
-    corpora = [cell.spec.data.corpus for cell in load_grid(write(tmp_path, text)).cells]
+    corpora = [cell.spec.data.corpus for cell in load_grid(written(tmp_path, text)).cells]
     assert corpora == ["multi30k", "wikitext2"]
 
 
 def test_an_extending_grid_takes_another_preset(tmp_path):
-    write(tmp_path, "preset: translation-paper\nkernel: rbf\n", "base.yaml")
-    plan = load_grid(write(tmp_path, "extends: base.yaml\npreset: translation-mini\n"))
+    written(tmp_path, "preset: translation-paper\nkernel: rbf\n", "base.yaml")
+    plan = load_grid(written(tmp_path, "extends: base.yaml\npreset: translation-mini\n"))
     assert plan.cells[0].spec.data.corpus == "multi30k"
     assert plan.cells[0].spec.kernel == "rbf"
 
@@ -347,7 +337,7 @@ def test_what_a_space_has_not_is_told_where_it_stands(tmp_path):
 
 def test_a_table_may_have_a_slice_that_its_corpus_tells_and_no_other(tmp_path):
     text = "task: answer\ndata: {{corpus: recall}}\ntables: [{{name: t, rows: kernel, metric: {metric}}}]\n"
-    plan = load_grid(write(tmp_path, text.format(metric="accuracy/pairs=5-8")))
+    plan = load_grid(written(tmp_path, text.format(metric="accuracy/pairs=5-8")))
     assert plan.tables[0].metric == "accuracy/pairs=5-8"
     (fault,) = faults_of(tmp_path, text.format(metric="accuracy/pairs=5-7"))
     assert "table `t`: unknown metric `accuracy/pairs=5-7`" in fault and "accuracy/pairs=5-8" in fault
@@ -365,7 +355,7 @@ def test_difficulty_is_refused_where_it_stands(tmp_path):
 
 def test_difficulty_has_an_effect_on_the_corpora_of_an_axis_that_have_it(tmp_path):
     grid = "task: answer\ndata: {pairs: 2}\naxes: {data.corpus: [recall, copy]}\n"
-    plan = load_grid(write(tmp_path, grid))
+    plan = load_grid(written(tmp_path, grid))
     assert [cell.spec.data.option("pairs") for cell in plan.cells] == [2, None]
 
 
