@@ -137,10 +137,15 @@ def _as_axis(detail: ErrorDetails, model: type[BaseModel], name: str) -> str | N
 
 def _keys(model: type[BaseModel], path: Path) -> list[str]:
     """The keys of the mapping that `path` leads to from a model, through lists, mappings and kinds of values."""
+    inner: list[type[BaseModel]] = []
     for step in path:
         fields = {info.alias or name: info.annotation for name, info in model.model_fields.items()}
-        inner = list(_models(fields[step])) if step in fields else []
-        model = next((kind for kind in inner if step == f"<{kind.__name__}>"), inner[0] if inner else model)
+        if step in fields:
+            inner = list(_models(fields[step]))
+            model = inner[0] if inner else model
+        else:
+            # The tag of the kind that the value is of, of several that the field may have.
+            model = next((kind for kind in inner if step == f"<{kind.__name__}>"), model)
     return [info.alias or name for name, info in model.model_fields.items()]
 
 

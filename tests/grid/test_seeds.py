@@ -1,6 +1,7 @@
 """What a grid may say of its seeds."""
 
 import pytest
+from grids import faults_of
 
 from kdx.errors import Faults
 from kdx.grid.load import load_grid
@@ -93,3 +94,11 @@ def test_seeds_of_the_order_of_streams_make_no_difference(tmp_path):
 def test_a_list_may_name_single_combinations_as_a_trace_writes_them(tmp_path):
     plan = read(tmp_path, "seeds: [0, i0-o1-d2]\n")
     assert plan.seeds == (0, SourceSeeds(0, 1, 2).number)
+
+
+def test_the_message_about_a_mistyped_source_lists_the_sources(tmp_path):
+    text = "task: prediction\ndata: {corpus: synthetic-language}\nseeds: {initialisation: 2, ordre: 3}\n"
+    assert faults_of(tmp_path, text) == [
+        "grid.yaml:3:28: unknown key `seeds.ordre`\n"
+        "  allowed: initialisation, order, dropout\n  hint: did you mean `order`?"
+    ]
