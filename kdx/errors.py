@@ -109,20 +109,20 @@ def by_place(faults: Iterable[KdxError], *, all_found: bool = True) -> Faults:
     return Faults(sorted(faults, key=order), all_found=all_found)
 
 
-class PartError(KdxError):
-    """A part of one's own does something else than every part of its kind must, or than its class says."""
+class ComponentError(KdxError):
+    """A custom component does something else than every component of its kind must, or than its class says."""
 
     def __init__(
         self,
         problem: str,
         *,
-        part: type | None = None,
+        component: type | None = None,
         allowed: Iterable[str] | str | None = None,
         hint: str | None = None,
     ) -> None:
-        """`part`: its class; None: nobody knows which of several it is."""
+        """`component`: its class; None if it is unknown which of several it is."""
         super().__init__(problem, allowed=allowed, hint=hint)
-        self.part = part
+        self.component = component
 
 
 class DatabaseError(KdxError):

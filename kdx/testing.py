@@ -11,7 +11,7 @@ In a test file, inherit from the case and name the class:
         options = {"bandwidth": 2.0}
 
 pytest then runs a test for each property that an attention with the component must have, see
-`kdx.attention.verification.component`. `kdx verify --part` checks the same properties, and `kdx sweep` rehearses those
+`kdx.attention.verification.properties`. `kdx verify --part` checks the same properties, and `kdx sweep` rehearses those
 that would make a table wrong before it starts a run.
 """
 
@@ -19,8 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from kdx.attention.interfaces import Word
-from kdx.attention.verification.component import MEANING, findings_of
-from kdx.attention.verification.propositions import PropositionError
+from kdx.attention.verification.properties import PROPERTIES, Finding, Property, findings_of
 
 
 class ComponentCase:
@@ -37,24 +36,24 @@ class ComponentCase:
         _findings(type(self))
 
 
-_FOUND: dict[type, tuple[PropositionError, ...]] = {}
+_FINDINGS: dict[type, tuple[Finding, ...]] = {}
 
 
-def _findings(case: type[ComponentCase]) -> tuple[PropositionError, ...]:
-    """What was found of a case, computed once for all its tests."""
-    if case not in _FOUND:
-        _FOUND[case] = tuple(findings_of(case.component, case.device, case.options))
-    return _FOUND[case]
+def _findings(case: type[ComponentCase]) -> tuple[Finding, ...]:
+    """Return the findings of a case, computed once for all its tests."""
+    if case not in _FINDINGS:
+        _FINDINGS[case] = tuple(findings_of(case.component, case.device, case.options))
+    return _FINDINGS[case]
 
 
-def _test_of(proposition: str) -> Callable[[ComponentCase], None]:
+def _test_of(known: Property) -> Callable[[ComponentCase], None]:
     def test(self: ComponentCase) -> None:
-        missed = [one for one in _findings(type(self)) if one.proposition == proposition and not one.holds]
-        variants = ", ".join(f"{one.variant} ({one.error:.2g} roundings)" for one in missed)
-        assert not missed, f"{MEANING[proposition]}; in {variants}"
+        missed = [finding for finding in _findings(type(self)) if finding.check == known.name and not finding.holds]
+        variants = ", ".join(f"{finding.variant} ({finding.error:.2g} roundings)" for finding in missed)
+        assert not missed, f"{known.missed}; in {variants}"
 
     return test
 
 
-for _proposition in MEANING:
-    setattr(ComponentCase, f"test_{_proposition.replace(' ', '_')}", _test_of(_proposition))
+for _property in PROPERTIES:
+    setattr(ComponentCase, f"test_{_property.name.replace(' ', '_')}", _test_of(_property))

@@ -5,7 +5,7 @@ from typing import ClassVar
 import pytest
 
 from kdx.attention.interfaces import KernelFunction
-from kdx.errors import PartError
+from kdx.errors import ComponentError
 from kdx.testing import ComponentCase
 from kdx.words.option import option
 
@@ -38,7 +38,7 @@ def test_a_number_that_is_not_finite_is_said_first_and_alone(number):
     class Case(ComponentCase):
         component = type("Wrong", (Cauchy,), {"weight": lambda self, q, k: q @ k.mT * float(number)})
 
-    with pytest.raises(PartError, match=r"weight gives -?(nan|inf) for a query at position 0 and a key at 0"):
+    with pytest.raises(ComponentError, match=r"weight gives -?(nan|inf) for a query at position 0 and a key at 0"):
         Case().test_gives_what_its_class_declares()
 
 

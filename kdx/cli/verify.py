@@ -16,8 +16,7 @@ from kdx.components.registry import add
 from kdx.errors import KdxError
 
 if TYPE_CHECKING:
-    from kdx.attention.verification.golden import VectorAgreement
-    from kdx.attention.verification.propositions import PropositionError
+    from kdx.attention.verification.properties import Finding
 
 
 class Device(StrEnum):
@@ -61,99 +60,90 @@ def verify(
     if part is not None and vectors is not None:
         raise KdxError("--part and --vectors exclude each other", hint="give one of them")
     compared = list(agreements(Path(vectors), device.value)) if vectors is not None else []
-    own = None if part is None else _own_part(part)
+    own = None if part is None else _custom(part)
     found = list(findings(device.value) if own is None else _findings_of(own, device.value))
-    missed = sum(not one.holds for one in compared) + sum(not one.holds for one in found)
+    missed = [finding for finding in (*compared, *found) if not finding.holds]
     if json:
-        vector_rows = [
-            {"case": one.case, "variant": one.variant, "check": f"{one.path} {one.dtype}", "error": one.error,
-             "tolerance": one.tolerance, "holds": one.holds}
-            for one in compared
-        ]  # fmt: skip
-        proposition_rows = [
-            {"case": None, "variant": one.variant, "check": one.proposition, "error": one.error,
-             "tolerance": one.tolerance, "holds": one.holds}
-            for one in found
-        ]  # fmt: skip
-        out_json([*vector_rows, *proposition_rows])
+        out_json([{**finding._asdict(), "holds": finding.holds} for finding in (*compared, *found)])
     else:
         if compared:
-            out(_vectors(compared))
-        out(_propositions(found))
+            out(_by_variant(compared))
+        out(_by_check(found))
     counts = f"{len(compared)} comparisons with vectors, {len(found)} checks of propositions"
-    say(f"{counts}: {missed} missed" if missed else f"{counts}: all hold")
-    for line in _meanings(own, found) if own else ():
+    say(f"{counts}: {len(missed)} missed" if missed else f"{counts}: all hold")
+    for line in _meanings(own, missed) if own else ():
         say(line)
     if missed:
         raise typer.Exit(5)
 
 
-WITHIN = 60  # seconds, for each check of a part of one's own
+WITHIN = 60  # seconds, for each check of a custom component
 _ALL = 1200  # seconds, for all of them
 
 
-def _own_part(word: str) -> Component:
-    """The custom component that a word names, which may be checked."""
+def _custom(word: str) -> Component:
+    """Return the custom component that a word names, if it can be checked."""
     # torch
-    from kdx.attention.verification.component import AXES
+    from kdx.attention.verification.properties import AXES
 
-    part = find_any(word, Path())
-    add(part)
-    if part.axis not in AXES:
-        raise KdxError(f"`{word}` is a {part.axis}, which kdx verify does not check", allowed=AXES)
-    return part
+    component = find_any(word, Path())
+    add(component)
+    if component.axis not in AXES:
+        raise KdxError(f"`{word}` is a {component.axis}, which kdx verify does not check", allowed=AXES)
+    return component
 
 
-def _findings_of(part: Component, device: str) -> "Iterator[PropositionError]":
-    """The checks of a part, made in another process."""
+def _findings_of(component: Component, device: str) -> "list[Finding]":
+    """Return the checks of a component, made in another process."""
     # torch
-    from kdx.attention.verification.propositions import PropositionError
+    from kdx.attention.verification.properties import Finding
 
-    say(f"note: runs the code of {part.axis} {part.word} (source {part.sha256[:8]})")
-    asked = {"device": device}
-    found = ask_apart("kdx.cli.verify_part", [part], asked, within=WITHIN, limit=_ALL)
-    yield from (PropositionError(*one) for one in found)
+    say(f"note: runs the code of {component.axis} {component.word} (source {component.sha256[:8]})")
+    request = {"device": device}
+    answer = ask_apart("kdx.training.rehearsal", [component], request, within=WITHIN, limit=_ALL)
+    return [Finding(*finding) for finding in answer]
 
 
-def _meanings(part: Component, found: "Iterable[PropositionError]") -> "Iterator[str]":
-    """What is wrong with a part, a line for each proposition that it misses."""
+def _meanings(component: Component, missed: "Iterable[Finding]") -> Iterator[str]:
+    """Yield what is wrong with a component, a line for each property that it misses."""
     # torch
-    from kdx.attention.verification.component import MEANING
+    from kdx.attention.verification.properties import PROPERTIES
 
-    for proposition in dict.fromkeys(one.proposition for one in found if not one.holds):
-        yield f"{part.class_place}: `{part.word}` misses `{proposition}`: {MEANING[proposition]}"
+    checks = {finding.check for finding in missed}
+    for known in PROPERTIES:
+        if known.name in checks:
+            yield f"{component.class_place}: `{component.word}` misses `{known.name}`: {known.missed}"
 
 
-def _vectors(compared: "list[VectorAgreement]") -> str:
-    """A line for each variant: its largest error on each path in each number format."""
-    ways = list(dict.fromkeys((one.path, one.dtype) for one in compared))
-    worst: dict[str, dict[tuple[str, str], VectorAgreement]] = {}
-    for one in compared:
-        row = worst.setdefault(one.variant, {})
-        way = (one.path, one.dtype)
-        row[way] = max(row.get(way, one), one, key=_error)
-    width = max(map(len, worst))
-    lines = [" ".join(["largest error in roundings".ljust(width), *(f"{p} {d}".rjust(16) for p, d in ways)])]
-    for variant, row in worst.items():
-        cells = [f"{row[way].error:.2g}{'' if row[way].holds else ' MISSED'}".rjust(16) for way in ways]
+def _by_variant(compared: "list[Finding]") -> str:
+    """Return a line for each variant: its largest error on each path in each number format."""
+    checks = list(dict.fromkeys(finding.check for finding in compared))
+    worst: dict[tuple[str, str], Finding] = {}
+    for finding in sorted(compared, key=_error):
+        worst[finding.variant, finding.check] = finding
+    variants = list(dict.fromkeys(finding.variant for finding in compared))
+    width = max(map(len, variants))
+    lines = [" ".join(["largest error in roundings".ljust(width), *(check.rjust(16) for check in checks)])]
+    for variant in variants:
+        row = [worst[variant, check] for check in checks]
+        cells = [f"{finding.error:.2g}{'' if finding.holds else ' MISSED'}".rjust(16) for finding in row]
         lines.append(" ".join([variant.ljust(width), *cells]))
     return "\n".join(lines) + "\n\n"
 
 
-def _propositions(found: "list[PropositionError]") -> str:
-    """A line for each proposition, and one more for each variant that misses it."""
-    groups: dict[str, list[PropositionError]] = {}
-    for one in found:
-        groups.setdefault(one.proposition, []).append(one)
+def _by_check(found: "list[Finding]") -> str:
+    """Return a line for each check, and one more for each variant that misses it."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in found:
+        groups.setdefault(finding.check, []).append(finding)
     width = max(map(len, ["proposition", *groups]))
     lines = [f"{'proposition':{width}} variants  largest error in roundings"]
-    for proposition, members in groups.items():
-        largest = max(members, key=_error)
-        lines.append(f"{proposition:{width}} {len(members):8}  {largest.error:.2g}")
+    for check, members in groups.items():
+        lines.append(f"{check:{width}} {len(members):8}  {max(members, key=_error).error:.2g}")
         lines += [f"  MISSED by {one.variant}: {one.error:.2g}" for one in members if not one.holds]
     return "\n".join(lines)
 
 
-def _error(one: "VectorAgreement | PropositionError") -> float:
+def _error(finding: "Finding") -> float:
     """NaN is the largest of all."""
-    return one.error if one.error == one.error else float("inf")
+    return finding.error if finding.error == finding.error else float("inf")

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from kdx.components.component import Component
 from kdx.components.registry import take
-from kdx.errors import KdxError, PartError, Place
+from kdx.errors import ComponentError, KdxError, Place
 
 _TIMEOUT = "Timeout ("
 """How `faulthandler` begins the traceback of a step that took too long."""
@@ -140,7 +140,7 @@ def _files(components: Iterable[Component]) -> set[str]:
 
 
 def _found_in(error: BaseException, word: str, components: tuple[Component, ...]) -> Component | None:
-    if isinstance(error, PartError) and error.part is not None:
-        named = (one for one in components if one.name == error.part.__name__)
-        return next((one for one in named if one.load() is error.part), None)
+    if isinstance(error, ComponentError) and error.component is not None:
+        named = (one for one in components if one.name == error.component.__name__)
+        return next((one for one in named if one.load() is error.component), None)
     return next((one for one in components if one.word == word), None)

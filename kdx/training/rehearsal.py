@@ -1,7 +1,7 @@
-"""Rehearses custom components in a child process: `python -m kdx.training.rehearsal`, started by `kdx.sweep.rehearsal`.
+"""Runs custom components in a child process: `python -m kdx.training.rehearsal`, see `kdx.components.apart`.
 
-It is asked for {"cells": [...]}, and tries each cell's task, corpus and attentions on a few tokens, under the
-arithmetic that a run of it has.
+`kdx.sweep.rehearsal` asks for {"cells": […]}: each cell's task, corpus and attentions are tried on a few tokens, under
+the arithmetic that a run of it has. `kdx verify --part` asks for {"device": …}, and gets the findings of one component.
 """
 
 import json
@@ -12,12 +12,14 @@ import torch
 from torch import nn
 
 from kdx.attention import KernelAttention
-from kdx.attention.verification.interface import check_parts, check_reads
-from kdx.attention.verification.torch_state import torch_left_alone
+from kdx.attention.verification.interface import check_components, check_reads
+from kdx.attention.verification.properties import findings_of
+from kdx.attention.verification.torch_state import set_otherwise_than_a_component_would, torch_left_alone
 from kdx.components.apart import answer
-from kdx.components.registry import components_of
+from kdx.components.component import Component
+from kdx.components.registry import at_hand, components_of
 from kdx.data.generated import ExampleCorpus, examples_of
-from kdx.errors import PartError
+from kdx.errors import ComponentError
 from kdx.grid.spec import CellSpec
 from kdx.models.transformer import attention_of, mixer_of
 from kdx.tasks import TASKS
@@ -29,25 +31,38 @@ from kdx.vocabulary import Attention, Space, Split
 
 ROWS, TOKENS = 2, 6
 
-
-def main() -> None:
-    """Tries what standard input asks for."""
-    answer(_try_all)
+Step = Callable[[str], None]
+"""Called with the words of components before each step of the work, see `kdx.components.apart.answer`."""
 
 
-def _try_all(asked: Mapping[str, Any], step: Callable[[str], None]) -> None:
-    for text in asked["cells"]:
-        cell = json.loads(text)
-        _try(CellSpec.model_validate(cell), step)
+def work(request: Mapping[str, Any], step: Step) -> list[Any] | None:
+    """Do what the parent process asks for; return the findings of a component, or None for cells."""
+    if "device" in request:
+        (component,) = at_hand()
+        return _findings(component, request["device"], step)
+    for cell in request["cells"]:
+        _try(CellSpec.model_validate(json.loads(cell)), step)
+    return None
 
 
-def _try(spec: CellSpec, step: Callable[[str], None]) -> None:
+def _findings(component: Component, device: str, step: Step) -> list[Any]:
+    set_otherwise_than_a_component_would()
+    with torch_left_alone("when it is imported"):
+        kind = component.load()
+    findings = []
+    for finding in findings_of(kind, device):
+        findings.append(finding)
+        step(component.word)
+    return findings
+
+
+def _try(spec: CellSpec, step: Step) -> None:
     fix_arithmetic(spec.training)
     classes = []
-    for part in components_of(spec.parts):
-        step(part.word)
+    for component in components_of(spec.parts):
+        step(component.word)
         with torch_left_alone("when it is imported"):
-            classes.append(part.load())
+            classes.append(component.load())
     step(", ".join(spec.parts))
     with torch_left_alone("when it computes", may_draw=True):
         if spec.task in TASKS.outside:
@@ -64,7 +79,7 @@ def _rehearse(spec: CellSpec) -> None:
     """A task from its batches to its metrics and back from its weights.
 
     Raises:
-        PartError: a pass lacks a metric that the class names, or what one means.
+        ComponentError: a pass lacks a metric that the class names, or what one means.
     """
     known, task = TASKS.definition(spec.task), TASKS[spec.task]
     spec, corpus = few_lines(spec) if known.data.text else _few_examples(spec)
@@ -101,10 +116,10 @@ def _check_metrics(module: TaskModule, split: Split, named: Collection[str]) -> 
     for name in named:
         if name not in module.results:
             problem = f"its class names the metric `{name}`, which a {split} pass does not give"
-            raise PartError(problem, part=type(module), hint="give it in `summarise`, or do not name it")
+            raise ComponentError(problem, component=type(module), hint="give it in `summarise`, or do not name it")
         if name not in defined:
             problem = f"its `definitions` do not say what `{name}` means"
-            raise PartError(problem, part=type(module), hint="say it in a line, for a table has it below")
+            raise ComponentError(problem, component=type(module), hint="say it in a line, for a table has it below")
 
 
 def _attend(spec: CellSpec, which: Attention, classes: Sequence[type]) -> None:
@@ -112,16 +127,16 @@ def _attend(spec: CellSpec, which: Attention, classes: Sequence[type]) -> None:
     across = which is Attention.ENCODER_DECODER
     attention: nn.Module = attention_of(spec, which) if across else mixer_of(spec, which, attention_of)
     if isinstance(attention, KernelAttention):
-        # Of encoder-decoder attention, too: a part is the same wherever it stands.
-        check_parts(attention.eval(), x.detach(), past=which is Attention.DECODER_SELF, classes=classes)
+        # Of encoder-decoder attention, too: a component is the same wherever it stands.
+        check_components(attention.eval(), x.detach(), past=which is Attention.DECODER_SELF, classes=classes)
     if not across:
         check_reads(attention.eval(), x.detach(), past=which is Attention.DECODER_SELF, classes=classes)
     attention.train()
     output = attention(x, torch.randn(ROWS, TOKENS + 1, spec.model.width)) if across else attention(x)
     if output.shape != x.shape:
-        raise PartError(f"the {which} attention gives {tuple(output.shape)} for tokens {tuple(x.shape)}")
+        raise ComponentError(f"the {which} attention gives {tuple(output.shape)} for tokens {tuple(x.shape)}")
     output.sum().backward()
 
 
 if __name__ == "__main__":
-    main()
+    answer(work)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from kdx.attention import KernelAttention
+from kdx.attention.verification.golden import module_of
 from kdx.attention.verification.rounding import ROUNDINGS, condition, roundings
-from kdx.vocabulary import Symmetry
 
 CASES = 182
 KINDS = {
@@ -21,21 +21,6 @@ KINDS = {
     "fixed": "fixed",
 }
 STRIDE, SUMMARY = 3, 1
-POSITIONS = {
-    "none": (),
-    "direct_sum": ("direct-sum",),
-    "lookup": ("lookup",),
-    "relative": ("relative",),
-    "product": ("product",),
-}
-MATRICES = {"query": "W_q", "key": "W_k", "value": "W_v", "positions.product.projection": "W_T",
-            "positions.relative.projection": "W_R"}  # fmt: skip
-ROWS = {
-    "positions.relative.u": "u",
-    "positions.relative.v": "v",
-    "positions.lookup.table.weight": "a_K",
-    "value_function.table.weight": "a_V",
-}
 
 
 def kind_of(case: str) -> str:
@@ -48,35 +33,11 @@ def arrays_of(archive: np.lib.npyio.NpzFile, case: str) -> dict[str, Tensor]:
     }
 
 
-def value_of(factors: dict) -> str:
-    if factors.get("value_table"):
-        return "table"
-    return "with-position" if factors["value_position"] else "without-position"
-
-
 def loaded(case: str, factors: dict, arrays: dict[str, Tensor]) -> KernelAttention:
-    """The case's attention, with its matrices."""
-    width, head_width = arrays["W_q"].shape
-    module = KernelAttention(
-        width,
-        heads=1,
-        head_width=head_width,
-        bias=False,
-        kernel=factors["kernel"],
-        symmetry=Symmetry.SYMMETRIC if factors["symmetric"] else Symmetry.ASYMMETRIC,
-        positions=POSITIONS[factors["position"]],
-        value=value_of(factors),
-        filter=KINDS[kind_of(case)],
-        memory_length=4 if kind_of(case) == "memory" else 0,
-        clip=factors["clip"],
-        stride=STRIDE,
-        summary=SUMMARY,
-    ).double()
-    state = {f"{name}.weight": arrays[matrix].T for name, matrix in MATRICES.items()}
-    state |= {name: arrays[rows].unsqueeze(0) for name, rows in ROWS.items()}
-    state["output.weight"] = torch.zeros(width, head_width)
-    module.load_state_dict({name: state[name] for name in module.state_dict()})
-    return module
+    """The case's attention, with its matrices, its filter and its memory."""
+    memory_length = 4 if kind_of(case) == "memory" else 0
+    filter = KINDS[kind_of(case)]
+    return module_of(factors, arrays, filter=filter, memory_length=memory_length, stride=STRIDE, summary=SUMMARY)
 
 
 @torch.no_grad()

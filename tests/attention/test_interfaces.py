@@ -22,11 +22,17 @@ from kdx.attention.positions import product as product_file
 from kdx.attention.positions import sandwich as sandwich_file
 from kdx.attention.positions.product import Product
 from kdx.attention.values import VALUES
-from kdx.attention.verification.propositions import NORMALISED
 from kdx.attention.verification.rounding import ROUNDINGS, condition, roundings
 from kdx.vocabulary import Symmetry
 
 WIDTH, HEADS = 8, 2
+# Which kernels a normaliser has a meaning for.
+NORMALISED = [
+    (kernel.word, normaliser.word)
+    for normaliser in NORMALISERS.definitions()
+    for kernel in KERNELS.definitions()
+    if kernel.gives in normaliser.kernels
+]
 # So small that a handful of tokens meets the end of a table, and blocks with and without a summary.
 SMALL = {"clip": 2, "stride": 3, "summary": 1, "left": 2, "right": 1, "sinks": 1, "top_k": 2}
 PAIRED = [("direct-sum", "lookup"), ("relative", "product"), tuple(POSITIONS)]

@@ -1,25 +1,30 @@
-"""`kdx verify` tells the largest errors, and by its exit code whether all is well."""
+"""`kdx verify` prints the largest errors; checking a custom component ends in these or in one message."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 import typer
 
 from kdx.attention.verification import propositions
+from kdx.attention.verification.properties import Finding
 from kdx.cli.verify import Device, verify
+from kdx.errors import KdxError
 
 
 @pytest.fixture
-def two_propositions(monkeypatch):
-    """One that holds and one that does not, in place of all."""
-    kept = {
-        "a square is no root": lambda device: iter([("exponential", 1.5), ("rbf", 50.0)]),
-        "one is one": lambda device: iter([("exponential", 0.0)]),
-    }
-    monkeypatch.setattr(propositions, "PROPOSITIONS", kept)
+def two_checks(monkeypatch):
+    """A check that holds and one that does not, in place of all."""
+    found = [
+        Finding("a square is no root", "exponential", 1.5),
+        Finding("a square is no root", "rbf", 50.0),
+        Finding("one is one", "exponential", 0.0),
+    ]
+    monkeypatch.setattr(propositions, "findings", lambda device: iter(found))
 
 
-def test_a_miss_is_named_and_gives_exit_code_5(two_propositions, capsys):
+def test_a_miss_is_named_and_gives_exit_code_5(two_checks, capsys):
     with pytest.raises(typer.Exit) as end:
         verify(None, Device.CPU)
     assert end.value.exit_code == 5
@@ -33,7 +38,7 @@ def test_a_miss_is_named_and_gives_exit_code_5(two_propositions, capsys):
     assert captured.err == "0 comparisons with vectors, 3 checks of propositions: 1 missed\n"
 
 
-def test_programs_get_every_check(two_propositions, capsys):
+def test_programs_get_every_check(two_checks, capsys):
     with pytest.raises(typer.Exit):
         verify(None, Device.CPU, json=True)
     rows = json.loads(capsys.readouterr().out)
@@ -45,10 +50,78 @@ def test_programs_get_every_check(two_propositions, capsys):
 
 
 def test_vectors_are_summed_up_a_line_a_variant(monkeypatch, shared, capsys):
-    monkeypatch.setattr(propositions, "PROPOSITIONS", {})
+    monkeypatch.setattr(propositions, "findings", lambda device: iter(()))
     verify(str(shared / "golden" / "attention.npz"), Device.CPU)
     captured = capsys.readouterr()
     header, *rows = captured.out.partition("\nproposition")[0].strip().splitlines()
     assert header.split()[-8:] == ["literal", "float64", "fused", "float64", "literal", "float32", "fused", "float32"]
     assert any(row.startswith("linear, symmetric, relative, with-position ") for row in rows)
     assert "MISSED" not in captured.out and captured.err.startswith("728 comparisons with vectors, 0 checks")
+
+
+HONEST = "return 1 / (1 + squared_distance(query, key) / self.bandwidth**2)"
+
+
+def verified(folder) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kdx", "verify", "--part", "my_kernels.py:Cauchy"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+def edit(folder, body: str) -> None:
+    file = folder / "my_kernels.py"
+    assert HONEST in file.read_text()
+    file.write_text(file.read_text().replace(HONEST, body))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "before",
+    ["print('x' * 300_000)", "import threading, time; threading.Thread(target=time.sleep, args=(9e9,)).start()"],
+)
+def test_what_a_part_does_beside_leaves_the_findings_alone(own_kernel, before):
+    edit(own_kernel, f"{before}\n        {HONEST}")
+    done = verified(own_kernel)
+    assert (done.returncode, "44 checks of propositions: all hold" in done.stderr) == (0, True)
+    assert len(done.stdout) < 1000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("import sys; sys.exit(0)", "my_kernels.py:19:1: `my_kernels.py:Cauchy` fails: SystemExit: 0"),
+        ("import os; os._exit(0)", "`my_kernels.py:Cauchy` ended the process that tried it, with code 0"),
+        ("return None", "my_kernels.py:10:1: `my_kernels.py:Cauchy`: neither log_weight nor weight gives numbers"),
+        (
+            "return 1 / (1 + squared_distance(query.detach(), key))",
+            "weight depends on query, and has no gradient by it",
+        ),
+        ("return squared_distance(query, key).long()", "allowed: torch.float64 (2, 2, 8, 9)"),
+        ("query.new_empty(()).uniform_(); " + HONEST, "it draws from torch's random numbers when it computes"),
+        ("import torch; torch.manual_seed(0); " + HONEST, "it seeds torch's random numbers when it computes"),
+    ],
+)
+def test_what_is_no_kernel_is_one_message(own_kernel, body, told):
+    edit(own_kernel, body)
+    done = verified(own_kernel)
+    assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.slow
+def test_a_loop_comes_to_an_end(own_kernel, monkeypatch, capsys):
+    edit(own_kernel, "while True: pass")
+    monkeypatch.setattr("kdx.cli.verify.WITHIN", 20)
+    monkeypatch.chdir(own_kernel)
+    with pytest.raises(KdxError, match="does not come to an end") as caught:
+        verify(part="my_kernels.py:Cauchy")
+    assert caught.value.place.file == "my_kernels.py"
+
+
+@pytest.mark.slow
+def test_a_miss_says_what_is_wrong(own_kernel):
+    edit(own_kernel, f"{HONEST} * (1 + key.new_ones(key.size(-2)).cumsum(0).flip(0))")
+    done = verified(own_kernel)
+    assert done.returncode == 5
+    missed = "my_kernels.py:10:1: `my_kernels.py:Cauchy` misses `cached decoding equals teacher forcing`: what it gives"
+    assert missed in done.stderr

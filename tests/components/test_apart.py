@@ -7,7 +7,7 @@ from kdx.components.apart import ask_apart, fault_of
 from kdx.components.component import Component
 from kdx.components.find import find
 from kdx.components.registry import add
-from kdx.errors import KdxError, PartError
+from kdx.errors import ComponentError, KdxError
 
 OVER_SOON = "import faulthandler, sys; faulthandler.dump_traceback_later(1, exit=True, file=sys.__stderr__)\n"
 """Begins what has no end: of its time, a second is left."""
@@ -123,10 +123,10 @@ def test_an_error_that_went_through_no_part_is_told_at_the_class_that_was_tried(
 
 
 def test_what_a_check_finds_is_told_at_the_class_in_which_it_was_found():
-    error = PartError("gives no numbers", part=TWO[1].load(), allowed="numbers", hint="give some")
+    error = ComponentError("gives no numbers", component=TWO[1].load(), allowed="numbers", hint="give some")
     fault = fault_of(error, "a.py:A, b.py:A", TWO)
     assert str(fault) == "b.py:4:1: `b.py:A`: gives no numbers\n  allowed: numbers\n  hint: give some"
-    assert str(fault_of(PartError("changes torch"), "a.py:A", TWO)) == "a.py:4:1: `a.py:A`: changes torch"
+    assert str(fault_of(ComponentError("changes torch"), "a.py:A", TWO)) == "a.py:4:1: `a.py:A`: changes torch"
 
 
 def test_an_error_that_has_a_place_keeps_it():

@@ -10,7 +10,6 @@ import json
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,25 +18,16 @@ import torch
 from torch import Tensor
 
 from kdx.attention.module import KernelAttention
-from kdx.attention.verification.device import check_device
-from kdx.attention.verification.rounding import ROUNDINGS, condition, largest, roundings
+from kdx.attention.verification.properties import Finding, check_device
+from kdx.attention.verification.rounding import condition, largest, roundings
 from kdx.errors import KdxError
 from kdx.files import open_file, read_file
 from kdx.vocabulary import Symmetry
 
-FORMATS = (torch.float64, torch.float32)
-_LONGEST_CASES = 100_000_000  # bytes of their factors
 PATHS: tuple[Literal["literal", "fused"], ...] = ("literal", "fused")
-
-_POSITIONS = {
-    "none": (),
-    "direct_sum": ("direct-sum",),
-    "lookup": ("lookup",),
-    "relative": ("relative",),
-    "product": ("product",),
-}
-# Parameter → array; matrices are transposed, since a linear layer multiplies from the left.
+_LONGEST_CASES = 100_000_000  # bytes of their factors
 _FACTORS = ("kernel", "symmetric", "position", "value_position", "value_table", "clip")
+# Parameter → array; matrices are transposed, since a linear layer multiplies from the left.
 _MATRICES = {
     "query.weight": "W_q",
     "key.weight": "W_k",
@@ -53,27 +43,8 @@ _ROWS = {
 }
 
 
-@dataclass(frozen=True)
-class VectorAgreement:
-    """One case on one path in one number format."""
-
-    case: str
-    variant: str
-    """Kernel, symmetry, position and value."""
-    path: str
-    dtype: str
-    error: float
-    """Largest difference, in roundings of the number format (see `rounding`)."""
-    tolerance: float = ROUNDINGS
-
-    @property
-    def holds(self) -> bool:
-        """Whether the difference is within the tolerance."""
-        return self.error <= self.tolerance
-
-
-def agreements(vectors: Path, device: str = "cpu") -> Iterator[VectorAgreement]:
-    """Every case on both paths, in float64 and float32.
+def agreements(vectors: Path, device: str = "cpu") -> Iterator[Finding]:
+    """Compare every case on both paths, in float64 and float32.
 
     Raises:
         KdxError: the files are not vectors of this format, or there is no such device.
@@ -83,20 +54,23 @@ def agreements(vectors: Path, device: str = "cpu") -> Iterator[VectorAgreement]:
         try:
             yield from compared(case, factors, arrays, device)
         except (KeyError, TypeError, ValueError, RuntimeError) as fault:
-            told = f"`{fault.args[0]}` is missing" if isinstance(fault, KeyError) else str(fault).splitlines()[0]
-            raise KdxError(f"case `{case}`: {told}", place=str(vectors)) from fault
+            problem = f"`{fault.args[0]}` is missing" if isinstance(fault, KeyError) else str(fault).splitlines()[0]
+            raise KdxError(f"case `{case}`: {problem}", place=str(vectors)) from fault
 
 
 @torch.no_grad()
 def compared(
     case: str, factors: Mapping[str, Any], arrays: Mapping[str, Tensor], device: str = "cpu"
-) -> Iterator[VectorAgreement]:
-    """One case on both paths, in float64 and float32: the output, and on the literal path the weights.
+) -> Iterator[Finding]:
+    """Compare one case on both paths, in float64 and float32: the output, and on the literal path the weights.
 
     Raises:
         KeyError, TypeError, ValueError, RuntimeError: what the case lacks, or what of it is not allowed.
     """
-    module = _module(factors, arrays).to(device)
+    module = module_of(factors, arrays).to(device)
+    symmetry = "symmetric" if factors["symmetric"] else "asymmetric"
+    position = str(factors["position"]).replace("_", "-")
+    variant = f"{factors['kernel']}, {symmetry}, {position}, {_value(factors)}"
     queries, keys = (arrays[name].to(device, torch.float64).unsqueeze(0) for name in ("f_q", "f_k"))
     where: Any = {
         "query_positions": arrays["i_q"].to(device),
@@ -109,7 +83,7 @@ def compared(
     }
     module.path = "literal"
     conditions = {name: condition(result, module, queries, keys) for name, result in results.items()}
-    for dtype in FORMATS:
+    for dtype in (torch.float64, torch.float32):
         module = module.to(dtype)
         for module.path in PATHS:
             errors = [
@@ -117,9 +91,46 @@ def compared(
                 for name, result in results.items()
                 if name == "output" or module.path == "literal"
             ]
-            yield VectorAgreement(
-                case, _variant(factors), module.path, str(dtype).removeprefix("torch."), largest(errors)
-            )
+            check = f"{module.path} {str(dtype).removeprefix('torch.')}"
+            yield Finding(check, variant, largest(errors), case=case)
+
+
+def module_of(factors: Mapping[str, Any], arrays: Mapping[str, Tensor], **choices: Any) -> KernelAttention:
+    """Return the attention of a case with its matrices, in float64.
+
+    Args:
+        choices: further arguments of `KernelAttention`.
+    """
+    clip = factors.get("clip")
+    if not isinstance(clip, int | None):
+        raise ValueError(f"`{clip}` as clip; allowed: an integer, or null")
+    width, head_width = arrays["W_q"].shape
+    module = KernelAttention(
+        width,
+        heads=1,
+        head_width=head_width,
+        bias=False,
+        kernel=factors["kernel"],
+        symmetry=Symmetry.SYMMETRIC if factors["symmetric"] else Symmetry.ASYMMETRIC,
+        positions=(str(factors["position"]).replace("_", "-"),),
+        value=_value(factors),
+        clip=clip,
+        **choices,
+    ).double()
+    state = {"output.weight": torch.zeros(width, head_width, dtype=torch.float64)}
+    for name in module.state_dict():
+        if name in _MATRICES:
+            state[name] = arrays[_MATRICES[name]].T
+        elif name in _ROWS:
+            state[name] = arrays[_ROWS[name]].unsqueeze(0)
+    module.load_state_dict(state)
+    return module.eval()
+
+
+def _value(factors: Mapping[str, Any]) -> str:
+    if factors.get("value_table"):
+        return "table"
+    return "with-position" if factors["value_position"] else "without-position"
 
 
 def _cases(vectors: Path) -> Iterator[tuple[str, dict[str, Any], dict[str, Tensor]]]:
@@ -149,41 +160,3 @@ def _cases(vectors: Path) -> Iterator[tuple[str, dict[str, Any], dict[str, Tenso
         if unknown:
             raise KdxError(f"case `{case}`: unknown factor `{unknown[0]}`", place=str(beside), allowed=_FACTORS)
         yield case, factors, arrays.get(case, {})
-
-
-def _variant(factors: Mapping[str, Any]) -> str:
-    symmetry = "symmetric" if factors["symmetric"] else "asymmetric"
-    position = str(factors["position"]).replace("_", "-")
-    return f"{factors['kernel']}, {symmetry}, {position}, {_value(factors)}"
-
-
-def _value(factors: Mapping[str, Any]) -> str:
-    if factors.get("value_table"):
-        return "table"
-    return "with-position" if factors["value_position"] else "without-position"
-
-
-def _module(factors: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> KernelAttention:
-    clip = factors.get("clip")
-    if not isinstance(clip, int | None):
-        raise ValueError(f"`{clip}` as clip; allowed: an integer, or null")
-    width, head_width = arrays["W_q"].shape
-    module = KernelAttention(
-        width,
-        heads=1,
-        head_width=head_width,
-        bias=False,
-        kernel=factors["kernel"],
-        symmetry=Symmetry.SYMMETRIC if factors["symmetric"] else Symmetry.ASYMMETRIC,
-        positions=_POSITIONS[factors["position"]],
-        value=_value(factors),
-        clip=clip,
-    ).double()
-    state = {"output.weight": torch.zeros(width, head_width, dtype=torch.float64)}
-    for name in module.state_dict():
-        if name in _MATRICES:
-            state[name] = arrays[_MATRICES[name]].T
-        elif name in _ROWS:
-            state[name] = arrays[_ROWS[name]].unsqueeze(0)
-    module.load_state_dict(state)
-    return module.eval()

@@ -1,4 +1,4 @@
-"""Whether a part leaves torch as it is: a setting that it changes is one of everything else in its process, too.
+"""Whether a component leaves torch as it is: a setting that it changes is changed for its whole process.
 
 Among them are those that the bits of a run depend on (`kdx.training.determinism`).
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from kdx.errors import PartError
+from kdx.errors import ComponentError
 
 _SETTINGS: dict[str, Callable[[], Any]] = {
     "default dtype": torch.get_default_dtype,
@@ -42,8 +42,8 @@ _THREADS = 3
 _SEED = 0x6B6478_7061727473
 
 
-def set_otherwise_than_a_part_would() -> None:
-    """Settings by which a process that checks parts sees what they set; those of a run under exact arithmetic."""
+def set_otherwise_than_a_component_would() -> None:
+    """Set what components would not set, so that a change shows; these are the settings of exact arithmetic."""
     # Without it torch refuses every deterministic product on a GPU.
     os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
     torch.use_deterministic_algorithms(True)
@@ -52,17 +52,17 @@ def set_otherwise_than_a_part_would() -> None:
 
 @contextmanager
 def torch_left_alone(when: str, *, may_draw: bool = False) -> Iterator[None]:
-    """Checks that torch's settings and the state of its random numbers are the same after the block.
+    """Check that torch's settings and the state of its random numbers are the same after the block.
 
-    It seeds torch's own generator first. A setting that is already as a part would set it is no sign, see
-    `set_otherwise_than_a_part_would`.
+    It seeds torch's own generator first. A setting that already is as a component would set it does not show, see
+    `set_otherwise_than_a_component_would`.
 
     Args:
         when: what is done in the block, such as `when it is imported`.
         may_draw: whether random numbers may be drawn from torch's own generator.
 
     Raises:
-        PartError: a setting was changed, the generator was seeded, or drawn from where nothing may be drawn.
+        ComponentError: a setting was changed, the generator was seeded, or drawn from where nothing may be drawn.
     """
     torch.default_generator.manual_seed(_SEED)
     before, state = _settings(), torch.default_generator.get_state()
@@ -72,14 +72,14 @@ def torch_left_alone(when: str, *, may_draw: bool = False) -> Iterator[None]:
         for name, was in before.items():
             if after[name] != was:
                 problem = f"it changes a setting of torch {when}, its {name} from {was} to {after[name]}"
-                hint = "leave torch's settings alone, for they are those of all other parts too, or put them back"
-                raise PartError(problem, hint=hint)
+                hint = "leave torch's settings alone, for they hold for all other components too, or put them back"
+                raise ComponentError(problem, hint=hint)
         if torch.initial_seed() != _SEED:
             problem = f"it seeds torch's random numbers {when}, so that all runs would draw the same"
-            raise PartError(problem, hint="draw from a torch.Generator of its own")
+            raise ComponentError(problem, hint="draw from a torch.Generator of its own")
         if not may_draw and not torch.equal(torch.default_generator.get_state(), state):
             problem = f"it draws from torch's random numbers {when}, which changes every number that is drawn later"
-            raise PartError(problem, hint="draw from a torch.Generator of its own, or only in training")
+            raise ComponentError(problem, hint="draw from a torch.Generator of its own, or only in training")
 
     try:
         yield

@@ -20,14 +20,14 @@ from kdx.attention.interfaces import (
 from kdx.attention.kernels import KERNELS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.verification.interface import (
+    check_components,
     check_encoding,
     check_filter,
     check_kernel,
-    check_parts,
     check_position,
     check_reads,
 )
-from kdx.errors import PartError
+from kdx.errors import ComponentError
 from kdx.vocabulary import Reach
 
 WIDTH, HEADS, TOKENS = 16, 2, 9
@@ -211,9 +211,9 @@ def test_a_sound_filter_is_let_through(name):
 @pytest.mark.parametrize("name", BROKEN_FILTERS)
 def test_a_broken_filter_is_named(name):
     body, problem = BROKEN_FILTERS[name]
-    with pytest.raises(PartError) as caught:
+    with pytest.raises(ComponentError) as caught:
         check_filter(filter_of(body), past=True)
-    assert problem in str(caught.value) and caught.value.part.__name__ == "Mine"
+    assert problem in str(caught.value) and caught.value.component.__name__ == "Mine"
     assert caught.value.hint or caught.value.allowed
 
 
@@ -318,9 +318,9 @@ def test_a_sound_scheme_is_let_through(name):
 @pytest.mark.parametrize("name", BROKEN_POSITIONS)
 def test_a_broken_scheme_is_named(name):
     body, problem = BROKEN_POSITIONS[name]
-    with pytest.raises(PartError) as caught:
+    with pytest.raises(ComponentError) as caught:
         check(made(PositionScheme, **body))
-    assert problem in str(caught.value) and caught.value.part.__name__ == "Mine"
+    assert problem in str(caught.value) and caught.value.component.__name__ == "Mine"
     assert caught.value.hint or caught.value.allowed
 
 
@@ -351,7 +351,7 @@ def test_the_schemes_of_kdx_keep_to_their_interface(word):
     ],
 )
 def test_a_broken_encoding_is_named(forward, problem):
-    with pytest.raises(PartError) as caught:
+    with pytest.raises(ComponentError) as caught:
         check_encoding(made(AbsoluteEncoding, forward=forward)(WIDTH, 1024), WIDTH)
     assert problem in str(caught.value)
 
@@ -428,9 +428,9 @@ def test_a_sound_kernel_is_let_through(name):
 @pytest.mark.parametrize("name", BROKEN_KERNELS)
 def test_a_broken_kernel_is_named(name):
     body, problem = BROKEN_KERNELS[name]
-    with pytest.raises(PartError) as caught:
+    with pytest.raises(ComponentError) as caught:
         check_kernel(kernel_of(body), heads_of(torch.randn(2, TOKENS, WIDTH)))
-    assert problem in str(caught.value) and caught.value.part.__name__ == "Mine"
+    assert problem in str(caught.value) and caught.value.component.__name__ == "Mine"
     assert caught.value.hint or caught.value.allowed
 
 
@@ -456,18 +456,18 @@ DRAWING = made(AbsoluteEncoding, forward=lambda self, positions: torch.rand(*pos
 )
 def test_each_part_of_an_attention_is_looked_at(choices, part):
     attention, x = KernelAttention(WIDTH, HEADS, **choices).eval(), torch.randn(2, TOKENS, WIDTH)
-    with pytest.raises(PartError) as caught:
-        check_parts(attention, x, past=True, classes=[part])
-    assert caught.value.part is part
+    with pytest.raises(ComponentError) as caught:
+        check_components(attention, x, past=True, classes=[part])
+    assert caught.value.component is part
 
 
 def test_the_parts_of_these_classes_alone_are_looked_at():
     one, other = made(FilterFunction, visible=near), made(PositionScheme, **weighing(lambda distance, query: 0.5))
     attention = KernelAttention(WIDTH, HEADS, filter=one).eval()
     x = torch.randn(2, TOKENS, WIDTH)
-    check_parts(attention, x, past=True, classes=[other])
-    with pytest.raises(PartError):
-        check_parts(attention, x, past=True, classes=[other, one])
+    check_components(attention, x, past=True, classes=[other])
+    with pytest.raises(ComponentError):
+        check_components(attention, x, past=True, classes=[other, one])
 
 
 READS_FURTHER = {
@@ -500,9 +500,9 @@ def test_a_part_that_reads_what_it_may_not_is_refused(name):
     axis = "kernel" if issubclass(part, KernelFunction) else "value"
     attention = KernelAttention(WIDTH, HEADS, filter="causal", **{axis: part}).eval()
     x = torch.randn(2, TOKENS, WIDTH, generator=torch.Generator().manual_seed(0))
-    with pytest.raises(PartError, match=problem) as caught:
+    with pytest.raises(ComponentError, match=problem) as caught:
         check_reads(attention, x, past=True, classes=[part])
-    assert caught.value.part is part
+    assert caught.value.component is part
     check_reads(attention, x, past=True, classes=[])
 
 

@@ -1,70 +1,61 @@
-"""What theory demands holds, and what breaks it is found out."""
-
-import itertools
+"""What theory demands of the words of kdx holds, and what breaks it is found."""
 
 import pytest
 import torch
+from torch import Tensor
 
 from kdx.attention import smoother
+from kdx.attention.kernels import KERNELS
 from kdx.attention.kernels.exponential import Exponential
+from kdx.attention.positions import POSITIONS
 from kdx.attention.positions.lookup import Lookup
 from kdx.attention.verification import propositions
+from kdx.attention.verification.properties import AXES, draw, findings_of, held, made
 from kdx.attention.verification.propositions import PROPOSITIONS
 from kdx.attention.verification.rounding import ROUNDINGS
-from kdx.errors import KdxError
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.long] if "long rows" in name else []) for name in PROPOSITIONS]
-)
-def test_every_proposition_holds(name):
-    checked = [propositions.PropositionError(name, *one) for one in PROPOSITIONS[name]("cpu")]
-    assert checked
-    assert not [one for one in checked if not one.holds]
+def test_every_word_of_kdx_holds_and_every_proposition_on_them():
+    found = list(propositions.findings("cpu"))
+    assert [one for one in found if not one.holds] == []
+    checks = {one.check for one in found}
+    assert {"both paths agree", "both paths agree on long rows", "half precision", *PROPOSITIONS} <= checks
+    variants = ", ".join(one.variant for one in found)
+    for name in ("qk_norm l2", "kv_heads 1", "maps differential", "output_gate sigmoid"):
+        assert name in variants
+    assert set(AXES) == {"kernel", "position", "value", "filter", "normaliser", "encoding"}
 
 
-def test_a_fast_path_that_is_off_is_found_out(monkeypatch):
+def missed(kind: type) -> set[str]:
+    return {one.check for one in findings_of(kind, "cpu") if not one.holds}
+
+
+def test_a_fast_path_that_is_off_is_found(monkeypatch):
     right = Exponential.dot_product
     monkeypatch.setattr(
         Exponential, "dot_product", lambda self, q, k: (1.001 * right(self, q, k)[0], right(self, q, k)[1])
     )
-    errors = {}
-    for variant, error in propositions.both_paths_agree("cpu"):
-        errors[variant] = error
-        if variant == "rbf, none, full":
-            break
-    assert errors["exponential, none, full"] > ROUNDINGS
-    assert errors["rbf, none, full"] <= ROUNDINGS
+    assert "both paths agree" in missed(KERNELS["exponential"])
+    assert missed(KERNELS["rbf"]) == set()
 
 
-def _first_long(device):
-    found = itertools.islice(propositions.both_paths_agree_on_long_rows(device), 6)
-    return {variant: error for variant, error, _ in found}
-
-
-def test_a_block_that_is_off_is_found_out_in_both_formats(monkeypatch):
+def test_a_block_that_is_off_is_found(monkeypatch):
     right = Lookup.by_part
 
-    def off(self, *places):
-        part = right(self, *places)
-        return lambda query, asked, seen: part(query, asked, seen) + 1e-3 * (asked.start > 0) * query[..., :1]
+    def off_by(error):
+        def by_part(self, *places):
+            part = right(self, *places)
+            return lambda query, asked, seen: error(part(query, asked, seen), query, asked)
 
-    monkeypatch.setattr(Lookup, "by_part", off)
-    assert all(error <= ROUNDINGS for error in _first_long("cpu").values())  # a term of the row alone cancels
-    monkeypatch.setattr(
-        Lookup,
-        "by_part",
-        lambda self, *places: (
-            lambda query, asked, seen: right(self, *places)(query, asked, seen) * (1.01 if asked.start else 1.0)
-        ),
-    )
-    found = _first_long("cpu")
-    missed = {variant for variant, error in found.items() if not error <= ROUNDINGS}
-    assert missed == {variant for variant in found if "lookup" in variant} and len(missed) == 2
+        monkeypatch.setattr(Lookup, "by_part", by_part)
+        return missed(POSITIONS["lookup"])
+
+    assert off_by(lambda factor, query, asked: factor + 1e-3 * (asked.start > 0) * query[..., :1]) == set()
+    assert "both paths agree on long rows" in off_by(lambda factor, query, asked: factor * (1.01 if asked.start else 1))
 
 
-def test_a_fast_path_that_gives_no_number_is_found_out(monkeypatch):
+def test_a_fast_path_that_gives_no_number_is_found(monkeypatch):
     right = smoother.fused
     monkeypatch.setattr(smoother, "fused", lambda *given, **more: right(*given, **more) * float("nan"))
     for name in (
@@ -72,43 +63,37 @@ def test_a_fast_path_that_gives_no_number_is_found_out(monkeypatch):
         "none with a mask",
         "two causal layers are not",
         "relative schemes are shift-invariant",
+    ):
+        assert any(not error <= ROUNDINGS for _, error in PROPOSITIONS[name]("cpu")), name
+    module = made("cpu", {"filter": "causal"})
+    held_of_it = {one.check: one.holds for one in held("x", module, draw("cpu", 2, 9, 16), causal=True)}
+    for name in (
         "memory equals one long pass",
         "cached decoding equals teacher forcing",
         "padding changes nothing",
+        "both paths agree",
     ):
-        found = [propositions.PropositionError(name, *one) for one in itertools.islice(PROPOSITIONS[name]("cpu"), 4)]
-        assert not all(one.holds for one in found), name
+        assert not held_of_it[name], name
 
 
-def test_a_symmetric_kernel_with_two_projections_is_found_out(monkeypatch):
-    right = propositions._attention
+def test_a_symmetric_kernel_with_two_projections_is_found(monkeypatch):
+    right = propositions.made
     monkeypatch.setattr(
-        propositions, "_attention", lambda device, **choices: right(device, **(choices | {"symmetry": "asymmetric"}))
+        propositions, "made", lambda device, choices: right(device, {**choices, "symmetry": "asymmetric"})
     )
     assert all(error > ROUNDINGS for _, error in propositions.symmetric_gram_matrices("cpu"))
 
 
-def test_a_device_that_is_not_there_is_refused(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(KdxError, match="--device cuda: "):
-        next(propositions.findings("cuda"))
-
-
-def test_a_scheme_that_sees_where_it_is_is_found_out(monkeypatch):
+def test_a_scheme_that_sees_where_it_is_is_found(monkeypatch):
     right = Lookup.log_weight
 
-    def off(self, query, at_query, at_key):
-        return right(self, query, at_query, at_key) + 0.01 * at_key.positions.double()
+    def error_with(term) -> float:
+        def log_weight(self, query: Tensor, at_query, at_key) -> Tensor:
+            return right(self, query, at_query, at_key) + 0.01 * term(at_query.positions, at_key.positions)
 
-    monkeypatch.setattr(Lookup, "log_weight", off)
-    assert dict(propositions.shift_invariance("cpu"))["lookup"] <= ROUNDINGS  # a term of the row alone cancels
-    monkeypatch.setattr(
-        Lookup, "log_weight", lambda *a: right(*a) + 0.01 * (a[3].positions.double() * a[2].positions.double()[:, None])
-    )
-    assert dict(propositions.shift_invariance("cpu"))["lookup"] > ROUNDINGS
+        monkeypatch.setattr(Lookup, "log_weight", log_weight)
+        return dict(propositions.shift_invariance("cpu"))["lookup"]
 
-
-def test_an_error_that_is_no_number_does_not_hold():
-    assert not propositions.PropositionError("p", "v", float("nan")).holds
-    assert propositions.PropositionError("p", "v", 0.0).holds
+    assert error_with(lambda query, key: key.double()) <= ROUNDINGS  # a term of the row alone cancels
+    assert error_with(lambda query, key: query.double()[:, None] * key) > ROUNDINGS
     assert torch.get_default_dtype() is torch.float32

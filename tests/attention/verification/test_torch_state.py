@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from kdx.attention.verification import torch_state
-from kdx.attention.verification.torch_state import set_otherwise_than_a_part_would, torch_left_alone
-from kdx.errors import PartError
+from kdx.attention.verification.torch_state import set_otherwise_than_a_component_would, torch_left_alone
+from kdx.errors import ComponentError
 
 cuda = torch.backends.cuda
 ENTERED: list[torch.inference_mode] = []
@@ -15,7 +15,7 @@ ENTERED: list[torch.inference_mode] = []
 def _as_it_was(monkeypatch):
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "")
     threads, state = torch.get_num_threads(), torch.get_rng_state()
-    set_otherwise_than_a_part_would()
+    set_otherwise_than_a_component_would()
     yield
     while ENTERED:
         ENTERED.pop().__exit__(None, None, None)
@@ -72,7 +72,7 @@ CHANGES = {
 @pytest.mark.parametrize("setting", torch_state._SETTINGS)
 def test_a_setting_that_is_changed_is_named(setting):
     with (
-        pytest.raises(PartError, match=f"it changes a setting of torch when it computes, its {setting}"),
+        pytest.raises(ComponentError, match=f"it changes a setting of torch when it computes, its {setting}"),
         torch_left_alone("when it computes", may_draw=True),
     ):
         CHANGES[setting]()
@@ -80,7 +80,7 @@ def test_a_setting_that_is_changed_is_named(setting):
 
 def test_what_comes_of_a_setting_is_not_what_is_told():
     with (
-        pytest.raises(PartError, match="its grad mode from True to False") as caught,
+        pytest.raises(ComponentError, match="its grad mode from True to False") as caught,
         torch_left_alone("when it computes"),
     ):
         torch.set_grad_enabled(False)
@@ -94,7 +94,7 @@ def test_what_comes_of_a_setting_is_not_what_is_told():
 )
 def test_seeding_is_found_even_where_one_may_draw(seed, may_draw):
     with (
-        pytest.raises(PartError, match="it seeds torch's random numbers when it is made"),
+        pytest.raises(ComponentError, match="it seeds torch's random numbers when it is made"),
         torch_left_alone("when it is made", may_draw=may_draw),
     ):
         seed()
@@ -104,7 +104,7 @@ def test_drawing_is_found_where_nothing_may_be_drawn():
     with torch_left_alone("when it is made", may_draw=True):
         torch.rand(3)
     with (
-        pytest.raises(PartError, match="it draws from torch's random numbers when it computes"),
+        pytest.raises(ComponentError, match="it draws from torch's random numbers when it computes"),
         torch_left_alone("when it computes"),
     ):
         torch.rand(3)

@@ -1,13 +1,13 @@
-"""A part of one's own is held to what every part must fulfil; one that is wrong misses it."""
+"""Every component of an attention is held to one list of properties; one that is wrong misses them."""
 
 import pytest
 import torch
 
-from kdx.attention.families import FAMILIES
 from kdx.attention.filters import FILTERS
-from kdx.attention.verification.component import AXES, MEANING, findings_of
+from kdx.attention.normalisers import NORMALISERS
+from kdx.attention.verification.properties import PROPERTIES, Finding, check_device, findings_of
 from kdx.components.find import find
-from kdx.errors import PartError
+from kdx.errors import ComponentError, KdxError
 
 RIGHT = "1 / (1 + squared_distance(query, key) / self.bandwidth**2)"
 
@@ -16,7 +16,7 @@ def missed(folder, kernel: str) -> set[str]:
     file = folder / "my_kernels.py"
     file.write_text(file.read_text().replace(RIGHT, kernel))
     component = find("kernel", "my_kernels.py:Cauchy", folder)
-    return {one.proposition for one in findings_of(component.load(), "cpu") if not one.holds}
+    return {one.check for one in findings_of(component.load(), "cpu") if not one.holds}
 
 
 def test_a_right_kernel_holds(own_kernel):
@@ -104,7 +104,7 @@ ONLY_PAST = """class Mine(PositionScheme):
 def missed_by(folder, axis: str, source: str) -> set[str]:
     (folder / "mine.py").write_text(BEGIN + source)
     component = find(axis, "mine.py:Mine", folder)
-    return {one.proposition for one in findings_of(component.load(), "cpu") if not one.holds}
+    return {one.check for one in findings_of(component.load(), "cpu") if not one.holds}
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def test_a_right_scheme_or_filter_holds(tmp_path, components, axis, source):
     ],
 )
 def test_a_wrong_scheme_misses(tmp_path, components, source, proposition):
-    assert proposition in missed_by(tmp_path, "position", source) <= set(MEANING)
+    assert proposition in missed_by(tmp_path, "position", source) <= {one.name for one in PROPERTIES}
 
 
 def test_what_a_scheme_keeps_of_one_pass_for_the_next_has_no_gradient(tmp_path, components):
@@ -161,7 +161,7 @@ def test_what_a_scheme_keeps_of_one_pass_for_the_next_has_no_gradient(tmp_path, 
 def test_what_a_scheme_keeps_or_changes_is_told(tmp_path, components, change, problem):
     threads = torch.get_num_threads()
     try:
-        with pytest.raises(PartError, match=problem):
+        with pytest.raises(ComponentError, match=problem):
             missed_by(tmp_path, "position", LEARNED.format(change))
     finally:
         torch.set_num_threads(threads)
@@ -177,32 +177,35 @@ class Mine(ValueFunction):
         self.calls += 1
         return features * (1 + 1e-4 * self.calls)
 """
-    with pytest.raises(PartError, match="other numbers for the same tokens when it is asked again"):
+    with pytest.raises(ComponentError, match="other numbers for the same tokens when it is asked again"):
         missed_by(tmp_path, "value", source)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("axis", "word"),
-    [
-        ("kernel", "linear"),
-        ("position", "relative"),
-        ("value", "table"),
-        ("filter", "strided"),
-        ("normaliser", "length"),
-        ("encoding", "learned"),
-    ],
-)
-def test_the_words_of_kdx_hold_on_every_axis(axis, word):
-    assert axis in AXES
-    (family,) = (one for one in FAMILIES if one.axis == axis)
-    found = list(findings_of(family[word], "cpu"))
-    assert [one for one in found if not one.holds] == []
-    assert {"both paths agree", "both paths agree on long rows", "half precision"} <= {one.proposition for one in found}
 
 
 def test_of_a_filter_that_chooses_by_weights_no_distance_in_half_precision_is_shown():
     """It may choose another key there, so that none would say anything."""
     found = list(findings_of(FILTERS["top-k"], "cpu"))
     assert found and [one for one in found if not one.holds] == []
-    assert "half precision" not in {one.proposition for one in found}
+    assert "half precision" not in {one.check for one in found}
+
+
+def test_a_normaliser_is_checked_with_every_kernel_that_it_is_one_of():
+    variants = {one.variant for one in findings_of(NORMALISERS["sigmoid"], "cpu")}
+    assert "Sigmoid, exponential, full" in variants and "Sigmoid, elu, full" not in variants
+
+
+def test_a_device_that_is_not_there_is_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.version, "cuda", None)
+    with pytest.raises(KdxError, match="--device cuda: this torch is built without CUDA"):
+        check_device("cuda")
+    monkeypatch.setattr(torch.version, "cuda", "12.4")
+    with pytest.raises(KdxError, match="--device cuda: torch finds no GPU"):
+        check_device("cuda")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    check_device("cuda")
+    check_device("cpu")
+
+
+def test_an_error_that_is_no_number_does_not_hold():
+    assert not Finding("check", "variant", float("nan")).holds
+    assert Finding("check", "variant", 0.0).holds
