@@ -8,7 +8,7 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import out, say
 from kdx.errors import FaultList, by_place
-from kdx.grid.components import add_installed, find_parts
+from kdx.grid.components import add_installed, find_components
 from kdx.grid.extends import extended
 from kdx.grid.model import GRID
 from kdx.grid.schema import grid_schema
@@ -35,7 +35,7 @@ def schema(
         say(f"note: {fault}")
     faults = FaultList()
     for grid in grids or ():
-        faults.extend(find_parts(extended(find(grid), faults), GRID))
+        faults.extend(find_components(extended(find(grid), faults), GRID))
     if faults:
         raise by_place(faults)
     # For programs: with the blanks of an indented text it is twice as long.

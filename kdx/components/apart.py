@@ -26,11 +26,11 @@ _FRAME = re.compile(r'  File "(.+)", line (\d+) in ')
 def ask_apart(
     module: str, components: Iterable[Component], request: Mapping[str, Any], *, within: int, limit: float
 ) -> Any:
-    """Return what a child process answers, which runs `module` as a program.
+    """Return the answer of a child process that runs `module` as a program.
 
     Args:
         module: one that calls `answer`.
-        components: words of the child.
+        components: what the child adds to its words.
         request: further arguments, in plain values.
         within: seconds for each step of the work, after which it counts as endless.
         limit: seconds for all of it.
@@ -39,8 +39,8 @@ def ask_apart(
         KdxError: a component raises, does not end, or ends the process; at the line in its source if that is known.
     """
     components = tuple(components)
-    words = ", ".join(f"`{one.word}`" for one in components)
-    sent = json.dumps({**request, "components": [one.text for one in components], "within": within})
+    words = ", ".join(f"`{component.word}`" for component in components)
+    sent = json.dumps({**request, "components": [component.text for component in components], "within": within})
     # -P: no module is looked for in the folder of the user, where another one may have its name.
     command = [sys.executable, "-P", "-m", module]
     try:
@@ -48,13 +48,13 @@ def ask_apart(
     except subprocess.TimeoutExpired:
         raise KdxError(f"{words}: what tries them does not come to an end within {limit:g} s") from None
     try:
-        found = json.loads(done.stdout)
+        answered = json.loads(done.stdout)
     except ValueError:
         raise _ended(done, components, words, within) from None
-    if fault := found.get("fault"):
+    if fault := answered.get("fault"):
         place = fault["place"]
         raise KdxError(**{**fault, "place": Place(*place) if isinstance(place, list) else place})
-    return found["answer"]
+    return answered["answer"]
 
 
 def answer(work: Callable[[Mapping[str, Any], Callable[[str], None]], Any]) -> NoReturn:
@@ -65,11 +65,11 @@ def answer(work: Callable[[Mapping[str, Any], Callable[[str], None]], Any]) -> N
             has the seconds of a step from then on; returns plain values.
     """
     request = json.load(sys.stdin)
-    # What a component prints, or writes to the descriptor, is none of the answer.
+    # What a component prints, or writes to the descriptor, is no part of the answer.
     out = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     components = [Component.read(text) for text in request["components"]]
-    trying = ", ".join(one.word for one in components)
+    trying = ", ".join(component.word for component in components)
 
     def step(words: str) -> None:
         nonlocal trying
@@ -80,14 +80,14 @@ def answer(work: Callable[[Mapping[str, Any], Callable[[str], None]], Any]) -> N
     try:
         take(request["components"])
         step(trying)
-        found = {"answer": work(request, step)}
+        answered = {"answer": work(request, step)}
     except BaseException as error:
         fault = fault_of(error, trying, components)
         place = astuple(fault.place) if isinstance(fault.place, Place) else fault.place
-        found = {"fault": {"problem": fault.problem, "place": place, "allowed": fault.allowed, "hint": fault.hint}}
+        answered = {"fault": {"problem": fault.problem, "place": place, "allowed": fault.allowed, "hint": fault.hint}}
     faulthandler.cancel_dump_traceback_later()
     with os.fdopen(out, "w") as file:
-        json.dump(found, file)
+        json.dump(answered, file)
     # A thread of a component may still run.
     os._exit(0)
 
@@ -95,19 +95,19 @@ def answer(work: Callable[[Mapping[str, Any], Callable[[str], None]], Any]) -> N
 def _ended(
     done: "subprocess.CompletedProcess[bytes]", components: Iterable[Component], words: str, within: int
 ) -> KdxError:
-    """The fault of a process that ended without an answer."""
-    said = done.stderr.decode(errors="replace")
-    if _TIMEOUT in said:
+    """Return the fault of a process that ended without an answer."""
+    printed = done.stderr.decode(errors="replace")
+    if _TIMEOUT in printed:
         files = _files(components)
-        frames = _FRAME.findall(said.rpartition(_TIMEOUT)[2])  # the innermost first
+        frames = _FRAME.findall(printed.rpartition(_TIMEOUT)[2])  # the innermost first
         place = next((Place(file, int(line), 1) for file, line in frames if file in files), None)
         return KdxError(f"{words} does not come to an end within {within} s", place=place)
-    last = (said.strip().splitlines() or ["it said nothing"])[-1]
+    last = (printed.strip().splitlines() or ["it printed nothing"])[-1]
     return KdxError(f"{words} ended the process that tried it, with code {done.returncode}: {last[-500:]}")
 
 
 def fault_of(error: BaseException, word: str, components: Iterable[Component]) -> KdxError:
-    """An error that a component raised, or that a check found in it, as one message at a line of its source.
+    """Return an error that a component raised, or that a check found in it, as one message at a line of its source.
 
     That is the last line of a component that the error went through; else the class in which it was found, or that of
     the component that was tried.
@@ -121,26 +121,28 @@ def fault_of(error: BaseException, word: str, components: Iterable[Component]) -
     components = tuple(components)
     files = _files(components)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
-    found = _found_in(error, word, components)
+    tried = _tried(error, word, components)
     place = None
     if isinstance(error, SyntaxError) and error.filename in files:
         place = Place(str(error.filename), error.lineno or 1, error.offset or 1)
     elif frames:
         place = Place(frames[-1].filename, frames[-1].lineno or 1, 1)
-    elif found is not None:
-        place = found.class_place
+    elif tried is not None:
+        place = tried.class_place
     if isinstance(error, KdxError):
-        problem = f"`{found.word if found else word}`: {error.problem}"
+        problem = f"`{tried.word if tried else word}`: {error.problem}"
         return KdxError(problem, place=place, allowed=error.allowed, hint=error.hint)
     return KdxError(f"`{word}` fails: {traceback.format_exception_only(error)[-1].strip()}", place=place)
 
 
 def _files(components: Iterable[Component]) -> set[str]:
-    return {one.file(module) for one in components for module in one.paths}
+    return {component.file(module) for component in components for module in component.paths}
 
 
-def _found_in(error: BaseException, word: str, components: tuple[Component, ...]) -> Component | None:
-    if isinstance(error, ComponentError) and error.component is not None:
-        named = (one for one in components if one.name == error.component.__name__)
-        return next((one for one in named if one.load() is error.component), None)
-    return next((one for one in components if one.word == word), None)
+def _tried(error: BaseException, word: str, components: tuple[Component, ...]) -> Component | None:
+    """Return the component in which a check found an error, or else the one that was tried; None if several were."""
+    kind = error.component if isinstance(error, ComponentError) else None
+    for component in components:
+        if component.word == word if kind is None else component.name == kind.__name__ and component.load() is kind:
+            return component
+    return None

@@ -77,7 +77,7 @@ class Component:
         return tuple(dict.fromkeys(module for tree in self.trees.values() for module in imports_of(tree)))
 
     def tree(self, module: str) -> ast.Module | None:
-        """See `kdx.words.family.PartFromOutside`."""
+        """See `kdx.words.family.CustomComponent`."""
         return self.trees.get(module)
 
     def file(self, module: str) -> str:

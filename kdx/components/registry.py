@@ -16,7 +16,7 @@ FAMILY_OF: dict[str, Family] = {family.axis: family for family in (*FAMILIES, DI
 """Axis → its words."""
 
 
-def add(part: Component, taken: Collection[str] = (), beside: Iterable[Component] = ()) -> None:
+def add(component: Component, taken: Collection[str] = (), beside: Iterable[Component] = ()) -> None:
     """Make a component a word of its axis.
 
     Args:
@@ -28,19 +28,21 @@ def add(part: Component, taken: Collection[str] = (), beside: Iterable[Component
             or it has an option whose name means something else.
     """
     try:
-        family = FAMILY_OF[part.axis]
-        _refuse_words_of_kdx(part)
-        _refuse_other_meanings(part, family.define(part).options, taken, beside)
-        family.add(part)
+        family = FAMILY_OF[component.axis]
+        _refuse_words_of_kdx(component)
+        _refuse_other_meanings(component, family.define(component).options, taken, beside)
+        family.add(component)
     except SyntaxError as error:
-        place = Place(error.filename or part.word, error.lineno or 1, error.offset or 1)
+        place = Place(error.filename or component.word, error.lineno or 1, error.offset or 1)
         raise KdxError(f"no Python: {error.msg}", place=place) from error
     except DefinitionError as error:
-        at: Place | str = part.place(error.module, error.line) if error.module in part.paths else part.word
-        names = [node.name for node in part.trees[part.module].body if isinstance(node, ast.ClassDef)]
-        if part.name in names:
+        in_source = error.module in component.paths
+        at: Place | str = component.place(error.module, error.line) if in_source else component.word
+        names = [node.name for node in component.trees[component.module].body if isinstance(node, ast.ClassDef)]
+        if component.name in names:
             raise KdxError(error.problem, place=at, hint=error.hint) from error
-        raise KdxError(error.problem, place=at, allowed=names or None, hint=did_you_mean(part.name, names)) from error
+        hint = did_you_mean(component.name, names)
+        raise KdxError(error.problem, place=at, allowed=names or None, hint=hint) from error
 
 
 def take(texts: Iterable[str]) -> None:
@@ -57,46 +59,47 @@ def take(texts: Iterable[str]) -> None:
 def at_hand() -> Iterator[Component]:
     """Every component that was added."""
     for family in FAMILY_OF.values():
-        for part in family.outside.values():
-            assert isinstance(part, Component)
-            yield part
+        for component in family.outside.values():
+            assert isinstance(component, Component)
+            yield component
 
 
 def components_of(hashes: Mapping[str, str]) -> tuple[Component, ...]:
     """The components at hand that a cell has, from its words and the hashes of their sources."""
-    return tuple(part for part in at_hand() if hashes.get(part.word) == part.sha256)
+    return tuple(component for component in at_hand() if hashes.get(component.word) == component.sha256)
 
 
 def texts_of(hashes: Mapping[str, str]) -> tuple[str, ...]:
     """The same components as texts for another process."""
-    return tuple(part.text for part in components_of(hashes))
+    return tuple(component.text for component in components_of(hashes))
 
 
-def _refuse_words_of_kdx(part: Component) -> None:
+def _refuse_words_of_kdx(component: Component) -> None:
     """A cell has one source under a word, so a word of any axis is taken; one of its own axis is refused elsewhere."""
     for axis, family in FAMILY_OF.items():
-        if axis != part.axis and part.word in family and part.word not in family.outside:
-            raise KdxError(f"kdx itself has a {axis} `{part.word}`", place=part.word, hint="give it another name")
+        if axis != component.axis and component.word in family and component.word not in family.outside:
+            problem = f"kdx itself has a {axis} `{component.word}`"
+            raise KdxError(problem, place=component.word, hint="give it another name")
 
 
 def _refuse_other_meanings(
-    part: Component, options: Iterable[Option], taken: Collection[str], beside: Iterable[Component]
+    component: Component, options: Iterable[Option], taken: Collection[str], beside: Iterable[Component]
 ) -> None:
     """An option whose name another word has must be the same option, for a cell has one value under a name."""
     words = {(one.axis, one.word) for one in beside}
     others: dict[str, tuple[str, Option]] = {}
-    for family in (*FAMILIES, TASKS) if part.axis != "corpus" else ():
+    for family in (*FAMILIES, TASKS) if component.axis != "corpus" else ():
         for definition in family.definitions():
             of_kdx = definition.word not in family.outside
-            if definition.word != part.word and (of_kdx or (family.axis, definition.word) in words):
+            if definition.word != component.word and (of_kdx or (family.axis, definition.word) in words):
                 for one in definition.options:
                     others.setdefault(one.name, (definition.word, one))
     for option in options:
         if option.name in taken:
-            problem = f"option `{option.name}` of `{part.word}` has the name of a key that every grid or cell has"
-            raise KdxError(problem, place=part.place(part.module, 1), hint="give it another name")
+            problem = f"option `{option.name}` of `{component.word}` has the name of a key that every grid or cell has"
+            raise KdxError(problem, place=component.place(component.module, 1), hint="give it another name")
         word, other = others.get(option.name, ("", option))
         if (option.allowed, option.default) != (other.allowed, other.default):
-            problem = f"option `{option.name}` of `{part.word}` is another one than that of `{word}`"
+            problem = f"option `{option.name}` of `{component.word}` is another one than that of `{word}`"
             hint = f"give it another name, or declare it like that: {other.default}, {other.allowed}"
-            raise KdxError(problem, place=part.place(part.module, 1), hint=hint)
+            raise KdxError(problem, place=component.place(component.module, 1), hint=hint)

@@ -14,10 +14,10 @@ from kdx.tasks.corpora import BUILT_IN
 
 _FIELDS = {"corpus": "data.corpus"}
 """Axis → the field that holds its word, where that is called otherwise; filters have a field for each attention."""
-_NO_PARTS = {"none", *BUILT_IN}
+_NO_COMPONENTS = {"none", *BUILT_IN}
 
 
-def find_parts(root: Node, keys: Collection[str]) -> list[KdxError]:
+def find_components(root: Node, keys: Collection[str]) -> list[KdxError]:
     """Make every component that a grid names a word of its axis; a file is looked for beside the grid that names it.
 
     Args:
@@ -31,17 +31,17 @@ def find_parts(root: Node, keys: Collection[str]) -> list[KdxError]:
     looked_for: set[tuple[str, str, Path]] = set()
     for axis, node in _words(root, ""):
         word, family, folder = node.value, FAMILY_OF[axis], _folder(node)
-        known = word in _NO_PARTS or (word in family and word not in family.outside)
+        known = word in _NO_COMPONENTS or (word in family and word not in family.outside)
         if known or (axis, word, folder) in looked_for:
             continue
         looked_for.add((axis, word, folder))
         try:
-            part = find(axis, word, folder)
-            if part is None:
+            component = find(axis, word, folder)
+            if component is None:
                 continue
-            if found.setdefault(word, part).sha256 != part.sha256:
-                raise _two_sources(part, found[word])
-            add(part, taken=_taken(axis, keys), beside=found.values())
+            if found.setdefault(word, component).sha256 != component.sha256:
+                raise _two_sources(component, found[word])
+            add(component, taken=_taken(axis, keys), beside=found.values())
         except KdxError as error:
             # Where the source itself is at fault, its own place is the one to go to.
             place = error.place if isinstance(error.place, Place) else node.place
@@ -54,13 +54,13 @@ def add_installed(keys: Collection[str]) -> list[KdxError]:
     """Make every component of an installed package a word of its axis; return the faults of the others.
 
     Args:
-        keys: as in `find_parts`.
+        keys: as in `find_components`.
     """
     faults: list[KdxError] = []
     for axis, word in installed():
         try:
-            if (part := find(axis, word, Path())) is not None:
-                add(part, taken=_taken(axis, keys))
+            if (component := find(axis, word, Path())) is not None:
+                add(component, taken=_taken(axis, keys))
         except KdxError as error:
             faults.append(error)
     return faults
@@ -71,12 +71,12 @@ def _taken(axis: str, keys: Collection[str]) -> set[str]:
     return {*fields.model_fields, *keys}
 
 
-def _two_sources(part: Component, other: Component) -> KdxError:
+def _two_sources(component: Component, other: Component) -> KdxError:
     """A cell has one source under a word."""
-    if not part.package:
-        return KdxError(f"`{part.word}` is another file here than in the grid that this one extends")
+    if not component.package:
+        return KdxError(f"`{component.word}` is another file here than in the grid that this one extends")
     return KdxError(
-        f"`{part.word}` is a {other.axis} of {other.package} as well, with another source",
+        f"`{component.word}` is a {other.axis} of {other.package} as well, with another source",
         hint="rename one of them: a cell keeps one source under a word",
     )
 

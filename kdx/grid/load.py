@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kdx.errors import FaultList, KdxError, by_place, shortened
 from kdx.grid.cell_selector import factors
-from kdx.grid.components import find_parts
+from kdx.grid.components import find_components
 from kdx.grid.dimensions import sub_grids
 from kdx.grid.effects import short_of_peak, without_effect
 from kdx.grid.expand import SubGrid, cells_of, paths, prioritised
@@ -99,7 +99,7 @@ def _read(path: Path, given: Sequence[str], texts: dict[Path, str], faults: list
     """The file over what it extends, under what the command line sets: in the grid itself, and in every cell."""
     of_grid, of_cells = set_values(given, FaultList())
     root = without_removed(extended(path, faults, texts).overlaid(of_grid))
-    if faults_of_parts := find_parts(root if of_cells is None else root.overlaid(of_cells), GRID):
+    if faults_of_parts := find_components(root if of_cells is None else root.overlaid(of_cells), GRID):
         # What depends on them would be unknown.
         raise by_place([*faults, *faults_of_parts])
     # Now that the options of custom components are known.

@@ -1,7 +1,6 @@
 """A text of a few lines, of the kind that a task reads, to try the task on (`kdx.training.rehearsal`)."""
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from kdx.vocabulary import Split
 ROWS, LENGTH = 2, 8
 """Lines or streams of a batch, and tokens of each."""
 _NAME = "few-lines"
-_WORDS = (
+_WORDS = [
     "a",
     "text",
     "of",
@@ -31,7 +30,7 @@ _WORDS = (
     "some",
     "do",
     "not",
-)
+]
 _LINES = {Split.TRAIN: 8, Split.VALID: 4, Split.TEST: 4}
 _WORDS_OF_A_LINE = 5
 _LEAST_VOCABULARY = 100  # tokens, of which letters are some
@@ -39,7 +38,7 @@ _LONGEST = (1.0, 2)  # tokens of a translation for each of its source, and more
 
 
 def few_lines(spec: CellSpec) -> tuple[CellSpec, Any]:
-    """The cell with batches, segments and translations of a few tokens, and a corpus of that size for it.
+    """Return the cell with batches, segments and translations of a few tokens, and a corpus of that size for it.
 
     The text is read as any other of its kind, into a vocabulary of the kind that the cell has.
     """
@@ -65,17 +64,12 @@ def few_lines(spec: CellSpec) -> tuple[CellSpec, Any]:
         suffixes = task.data.suffixes or (data.source or "de", data.target or "en")
         for split, count in _LINES.items():
             for suffix in suffixes:
-                lines = _labels(count) if suffix == "labels" else _lines(count)
+                lines = [("even", "odd")[line % 2] if suffix == "labels" else _line(line) for line in range(count)]
                 (text / f"{split}.{suffix}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         # Tokenised text has all of the metrics that raw text has, and more.
         prepare(_NAME, text, home, tokenised=True)
         return few, task.data.read()(few.data, home, task)
 
 
-def _lines(count: int) -> Iterator[str]:
-    for line in range(count):
-        yield " ".join(_WORDS[(3 * line + word) % len(_WORDS)] for word in range(_WORDS_OF_A_LINE))
-
-
-def _labels(count: int) -> Iterator[str]:
-    return (("even", "odd")[line % 2] for line in range(count))
+def _line(number: int) -> str:
+    return " ".join(_WORDS[(3 * number + word) % len(_WORDS)] for word in range(_WORDS_OF_A_LINE))

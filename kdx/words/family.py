@@ -51,7 +51,7 @@ def imported(address: str) -> Any:
     return getattr(import_module(module), name)
 
 
-class PartFromOutside(Protocol):
+class CustomComponent(Protocol):
     """A name whose class lies outside kdx, see `kdx.components`."""
 
     @property
@@ -92,7 +92,7 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
         self.axis = axis
         self.base = base
         self._definition = definition
-        self._outside: dict[str, PartFromOutside] = {}
+        self._outside: dict[str, CustomComponent] = {}
         self._known: dict[str, D] = {}
 
     @cached_property
@@ -119,7 +119,7 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
         return word in self._addresses or word in self._outside
 
     @property
-    def outside(self) -> Mapping[str, PartFromOutside]:
+    def outside(self) -> Mapping[str, CustomComponent]:
         """The names whose classes lie outside kdx."""
         return self._outside
 
@@ -127,38 +127,40 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
         """Return the address of a class of kdx: `module:Class`."""
         return self._addresses[word]
 
-    def add(self, part: PartFromOutside) -> D:
+    def add(self, component: CustomComponent) -> D:
         """Add a name from outside, in place of an earlier one of the same name; return its definition.
 
         Raises:
             DefinitionError: kdx has such a name; or the source has no such class, or one of another kind, or facts
                 that are no literals.
         """
-        definition = self.define(part)
-        self._outside[part.word] = part
-        self._known[part.word] = definition
+        definition = self.define(component)
+        self._outside[component.word] = component
+        self._known[component.word] = definition
         for forget in _OVER_WORDS:
             forget()
         return definition
 
-    def fits(self, part: PartFromOutside) -> bool:
+    def fits(self, component: CustomComponent) -> bool:
         """Whether its class is of this axis."""
-        kind = _stand_in(part)
+        kind = _stand_in(component)
         return kind is not None and self._is_base_of(kind)
 
-    def define(self, part: PartFromOutside) -> D:
+    def define(self, component: CustomComponent) -> D:
         """Return the definition of a name from outside without adding it; raises what `add` does."""
-        if part.word in self._addresses:
-            raise DefinitionError(f"kdx itself has a {self.axis} `{part.word}`", part.module)
-        kind = _stand_in(part)
+        if component.word in self._addresses:
+            raise DefinitionError(f"kdx itself has a {self.axis} `{component.word}`", component.module)
+        kind = _stand_in(component)
         if kind is None:
-            raise DefinitionError(f"no class `{part.name}`", part.module)
+            raise DefinitionError(f"no class `{component.name}`", component.module)
         if not self._is_base_of(kind):
             home, _, base = self.base.partition(":")
-            problem = f"class `{part.name}` is no {base}, as every {self.axis} is"
-            hint = f"base classes are read by their names: from {home} import {base}, then class {part.name}({base})"
+            problem = f"class `{component.name}` is no {base}, as every {self.axis} is"
+            hint = (
+                f"base classes are read by their names: from {home} import {base}, then class {component.name}({base})"
+            )
             raise DefinitionError(problem, *place_of(kind), hint)
-        return self._define(part.word, kind)
+        return self._define(component.word, kind)
 
     def modules(self, word: str) -> tuple[str, ...]:
         """Return the modules of kdx that compute with a name: that of its class, or those that it imports."""
@@ -218,12 +220,12 @@ def cached_over_words(function: Callable[Arguments, R]) -> Callable[Arguments, R
     return cached  # type: ignore[return-value]
 
 
-def _stand_in(part: PartFromOutside) -> type | None:
+def _stand_in(component: CustomComponent) -> type | None:
     try:
-        return StandIns(part.tree).find(part.module, part.name)
+        return StandIns(component.tree).find(component.module, component.name)
     except RecursionError:
         raise DefinitionError(
-            f"class `{part.name}` has too many base classes, one below the other", part.module
+            f"class `{component.name}` has too many base classes, one below the other", component.module
         ) from None
 
 

@@ -8,7 +8,7 @@ import pytest
 from kdx.attention.kernels import KERNELS
 from kdx.components.registry import at_hand
 from kdx.errors import Faults
-from kdx.grid.components import add_installed, find_parts
+from kdx.grid.components import add_installed, find_components
 from kdx.grid.explain import explain
 from kdx.grid.identity import cell_id
 from kdx.grid.load import load_grid
@@ -148,7 +148,7 @@ def test_a_part_is_read_once_however_often_a_grid_names_it(own_kernel, monkeypat
     )
     approaches = ", ".join(f"a{number}: {{kernel: '{WORD}'}}" for number in range(50))
     (own_kernel / "grid.yaml").write_text(f"approaches: {{{approaches}}}\n")
-    find_parts(read(own_kernel / "grid.yaml", []), ())
+    find_components(read(own_kernel / "grid.yaml", []), ())
     assert len(read_files) == 2
 
 
@@ -221,7 +221,7 @@ def test_an_option_cannot_have_the_name_of_a_key_of_every_cell(own_kernel):
 def test_a_word_of_kdx_is_never_looked_for_elsewhere(own_kernel, monkeypatch):
     (own_kernel / "grid.yaml").write_text("kernel: rbf\nposition: none\ndata: {corpus: copy}\n")
     monkeypatch.setattr("kdx.grid.components.find", pytest.fail)
-    assert find_parts(read(own_kernel / "grid.yaml", []), ()) == []
+    assert find_components(read(own_kernel / "grid.yaml", []), ()) == []
 
 
 def test_a_recorded_cell_is_known_as_it_was_recorded(own_kernel, request):

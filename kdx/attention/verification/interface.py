@@ -119,7 +119,7 @@ def check_kernel(kernel: KernelFunction, x: Tensor) -> None:
 
 
 def check_filter(filter: FilterFunction, *, past: bool) -> None:
-    """Check that a filter is one of pairs, leaves a query its own key, and hides what its class says that it hides.
+    """Check that a filter leaves a query its own key, and hides what its class says that it hides.
 
     Args:
         past: whether it was made to reach to the past only (`Settings.reach`).
@@ -135,15 +135,8 @@ def check_filter(filter: FilterFunction, *, past: bool) -> None:
     if not bool(visible.diagonal().all()):
         at = int(places[~visible.diagonal()][0])
         _refuse(filter, f"visible hides the own key of a query at position {at}", hint="add `| (key == query)`")
-    for asked, seen in product(_BLOCKS, _BLOCKS):
-        if not torch.equal(_visible(filter, query[asked], key[:, seen]), visible[asked, seen]):
-            problem = "visible says of some queries and keys alone another thing than of them among others"
-            hint = "let a pair depend on the positions of its two tokens, not on their number: a cache has one query"
-            _refuse(filter, problem, hint=hint)
-        _check_seen(filter, _PLACES[asked], _PLACES[seen], visible[asked, seen])
-    rows = torch.stack([places, places + 1])
-    of_rows = _visible(filter, rows.unsqueeze(-1), rows.unsqueeze(-2))
-    if not torch.equal(of_rows, torch.stack([_visible(filter, row[:, None], row[None]) for row in rows])):
+    rows = torch.stack([places + 1, places])
+    if not torch.equal(_visible(filter, rows.unsqueeze(-1), rows.unsqueeze(-2))[1], visible):
         problem = "visible says of positions (B, T) of several rows another thing than of each row's (T,)"
         _refuse(filter, problem, hint="compare `query` and `key` as they are given, (…, Tq, 1) and (…, 1, Tk)")
     if past and not filter.sees_later and bool((visible & later).any()):
@@ -156,7 +149,16 @@ def check_filter(filter: FilterFunction, *, past: bool) -> None:
         _refuse(filter, problem, hint="leave out triangular")
     if not filter.limits and not bool(visible.all()):
         _refuse(filter, "its class says limits = False, and visible hides keys", hint="leave out limits")
-    _check_chosen(filter, visible)
+    for asked, among in product(_BLOCKS, _BLOCKS):
+        _check_seen(filter, _PLACES[asked], _PLACES[among], visible[asked, among])
+    score = torch.randn(2, 2, *visible.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for name, arguments in {"log_weight": (score, None), "weight": (None, score.exp())}.items():
+        chosen = _call(filter, "chosen", *arguments, visible, expected=score.shape, dtypes=(torch.bool,))
+        if chosen is not None and not filter.reads_content:
+            problem = "chosen hides keys by their weights, and its class does not say so"
+            _refuse(filter, problem, hint="write reads_content = True")
+        if chosen is not None and not bool((chosen & visible).any(-1).all()):
+            _refuse(filter, f"chosen hides all keys from a query, by {name}", hint="leave each query a key")
 
 
 def check_position(scheme: PositionScheme, attention: KernelAttention, x: Tensor) -> None:
@@ -191,18 +193,13 @@ def check_position(scheme: PositionScheme, attention: KernelAttention, x: Tensor
 
 
 def check_encoding(encoding: AbsoluteEncoding, width: int) -> None:
-    """Check that an encoding gives a vector for each position, and by the position alone.
+    """Check that an encoding gives a vector for each position.
 
     Raises:
         ComponentError: it does not.
     """
-    places = torch.arange(12)
     dtypes = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-    vectors = _call(encoding, "forward", places, expected=(12, width), dtypes=dtypes, exactly=True)
-    rows = torch.stack([places[2:5], places[7:10]])
-    if not torch.equal(encoding(places[7:8]), vectors[7:8]) or not torch.equal(encoding(rows), vectors[rows]):
-        problem = "forward gives another vector for some positions alone than for them among others"
-        _refuse(encoding, problem, hint="let a vector depend on its position alone: a cache has one at a time")
+    _call(encoding, "forward", torch.arange(12), expected=(12, width), dtypes=dtypes, exactly=True)
 
 
 def _visible(filter: FilterFunction, query: Tensor, key: Tensor) -> Tensor:
@@ -224,42 +221,6 @@ def _check_seen(filter: FilterFunction, queries: range, keys: range, visible: Te
             f"seen leaves out the key at {keys[missed[0]]}, which visible shows to one of the queries at {queries}"
         )
         _refuse(filter, problem, hint="leave out seen, or have it give every key that any of the queries sees")
-
-
-def _check_chosen(filter: FilterFunction, visible: Tensor) -> None:
-    score = torch.randn(2, 2, *visible.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    alone = "look at the last dimension, the keys of one query, alone"
-    for name in ("log_weight", "weight"):
-        choose = partial(_choose, filter, name)
-        chosen = choose(score, visible)
-        if chosen is None:
-            continue
-        if not filter.reads_content:
-            problem = "chosen hides keys by their weights, and its class does not say so"
-            _refuse(filter, problem, hint="write reads_content = True")
-        if not bool(chosen.any(-1).all()):
-            _refuse(filter, f"chosen hides all keys from a query, by {name}", hint="leave each query a key")
-        row, query = choose(score[1:], visible), choose(score[..., -1:, :], visible[-1:])
-        hidden = choose(score.masked_fill(~visible, 9.0), visible)
-        for other, expected, problem, hint in (
-            (row, chosen[1:], "says of a row of the batch alone another thing than of it among others", alone),
-            (query, chosen[..., -1:, :], "says of one query alone another thing than of it among others", alone),
-            (
-                hidden,
-                chosen,
-                "depends on the weights of keys that are not visible",
-                "fill them in first: weight.masked_fill(~visible, -torch.inf)",
-            ),
-        ):
-            if other is not None and not torch.equal(other, expected):
-                _refuse(filter, f"chosen {problem}", hint=hint)
-
-
-def _choose(filter: FilterFunction, name: str, score: Tensor, visible: Tensor) -> Tensor | None:
-    """Return the keys that a filter leaves by their log-weights or by their weights; None if it chooses none."""
-    arguments = (score, None, visible) if name == "log_weight" else (None, score.exp(), visible)
-    chosen = _call(filter, "chosen", *arguments, expected=score.shape, dtypes=(torch.bool,))
-    return None if chosen is None else chosen & visible
 
 
 def _call(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from kdx.attention import KernelAttention
 from kdx.attention.distances import of_pairs
@@ -27,6 +27,7 @@ from kdx.attention.verification.interface import (
     check_position,
     check_reads,
 )
+from kdx.attention.verification.properties import findings_of
 from kdx.errors import ComponentError
 from kdx.vocabulary import Reach
 
@@ -76,25 +77,13 @@ SOUND_FILTERS = {
     "seen": {"visible": causal, "seen": lambda self, queries, keys: list(range(len(keys)))},
 }
 BROKEN_FILTERS = {
-    "none at all": ({}, "its class does not define visible"),
-    "the future": ({"visible": near}, "shows a query at position -3 the key at -2, which stands after it"),
-    "the whole future": ({"visible": lambda self, query, key: None}, "which stands after it, in a decoder"),
-    "the length of the row": (
-        {"visible": lambda self, query, key: (key <= query) & (query - key < key.size(-1) / 2 + 1)},
-        "of some queries and keys alone another thing",
-    ),
-    "another mask in cached decoding": (
-        {"visible": lambda self, query, key: (key <= query) & ((query - key < 3) | (query.size(-2) == 1))},
-        "of some queries and keys alone another thing",
-    ),
-    "places by index": (
-        {"visible": lambda self, query, key: torch.ones(query.size(-2), key.size(-1), dtype=torch.bool).tril()},
-        "of some queries and keys alone another thing",
-    ),
     "rows of positions": (
         {"visible": lambda self, query, key: key <= query[:1] if query.dim() == 3 else key <= query},
         "of positions (B, T) of several rows another thing",
     ),
+    "none at all": ({}, "its class does not define visible"),
+    "the future": ({"visible": near}, "shows a query at position -3 the key at -2, which stands after it"),
+    "the whole future": ({"visible": lambda self, query, key: None}, "which stands after it, in a decoder"),
     "a shape": ({"visible": lambda self, query, key: (key <= query)[None]}, "visible gives torch.bool (1, 13, 13)"),
     "a short shape": ({"visible": lambda self, query, key: (key <= query)[0, :5]}, "visible gives torch.bool (5,)"),
     "a dtype": ({"visible": lambda self, query, key: (key <= query).long()}, "visible gives torch.int64 (13, 13)"),
@@ -132,39 +121,6 @@ BROKEN_FILTERS = {
         },
         "chosen hides all keys from a query",
     ),
-    "content of the batch": (
-        {
-            "visible": causal,
-            "reads_content": True,
-            "chosen": lambda self, log_weight, weight, visible: (
-                ((score := score_of(log_weight, weight, visible)) >= score.amax(-1, keepdim=True))
-                | (score >= score.amax(0, keepdim=True))
-            ),
-        },
-        "chosen says of a row of the batch alone another thing",
-    ),
-    "content of other queries": (
-        {
-            "visible": causal,
-            "reads_content": True,
-            "chosen": lambda self, log_weight, weight, visible: (
-                ((score := score_of(log_weight, weight, visible)) >= score.amax(-1, keepdim=True))
-                | (score >= score.amax(-2, keepdim=True))
-            ),
-        },
-        "chosen says of one query alone another thing",
-    ),
-    "content of hidden keys": (
-        {
-            "visible": causal,
-            "reads_content": True,
-            "chosen": lambda self, log_weight, weight, visible: (
-                ((score := score_of(log_weight, weight)) >= score.median(-1, keepdim=True).values)
-                | (score >= score_of(log_weight, weight, visible).amax(-1, keepdim=True))
-            ),
-        },
-        "chosen depends on the weights of keys that are not visible",
-    ),
     "content by chance": (
         {
             "visible": causal,
@@ -199,6 +155,56 @@ BROKEN_FILTERS = {
 }
 
 
+FILTERS_OF_MORE_THAN_PAIRS = {
+    "the length of the row": (
+        {"visible": lambda self, query, key: (key <= query) & (query - key < key.size(-1) / 2 + 1)},
+        "cached decoding equals teacher forcing",
+    ),
+    "another mask in cached decoding": (
+        {"visible": lambda self, query, key: (key <= query) & ((query - key < 3) | (query.size(-2) == 1))},
+        "cached decoding equals teacher forcing",
+    ),
+    "places by index": (
+        {"visible": lambda self, query, key: torch.ones(query.size(-2), key.size(-1), dtype=torch.bool).tril()},
+        "cached decoding equals teacher forcing",
+    ),
+    "content of the batch": (
+        {
+            "visible": causal,
+            "reads_content": True,
+            "chosen": lambda self, log_weight, weight, visible: (
+                ((score := score_of(log_weight, weight, visible)) >= score.amax(-1, keepdim=True))
+                | (score >= score.amax(0, keepdim=True))
+            ),
+        },
+        "depends on the other rows of the batch",
+    ),
+    "content of other queries": (
+        {
+            "visible": causal,
+            "reads_content": True,
+            "chosen": lambda self, log_weight, weight, visible: (
+                ((score := score_of(log_weight, weight, visible)) >= score.amax(-1, keepdim=True))
+                | (score >= score.amax(-2, keepdim=True))
+            ),
+        },
+        "cached decoding equals teacher forcing",
+    ),
+    "content of hidden keys": (
+        {
+            "visible": causal,
+            "reads_content": True,
+            "chosen": lambda self, log_weight, weight, visible: (
+                ((score := score_of(log_weight, weight)) >= score.median(-1, keepdim=True).values)
+                | (score >= score_of(log_weight, weight, visible).amax(-1, keepdim=True))
+            ),
+        },
+        "depends on tokens after it",
+    ),
+}
+"""Filters that depend on something else than the positions or weights of one query and its keys, and what finds it."""
+
+
 def filter_of(body: dict[str, Any], reach: Reach = Reach.PAST) -> FilterFunction:
     return made(FilterFunction, **body)(Settings(WIDTH, HEADS, WIDTH // HEADS, reach=reach))
 
@@ -215,6 +221,16 @@ def test_a_broken_filter_is_named(name):
         check_filter(filter_of(body), past=True)
     assert problem in str(caught.value) and caught.value.component.__name__ == "Mine"
     assert caught.value.hint or caught.value.allowed
+
+
+@pytest.mark.parametrize("name", FILTERS_OF_MORE_THAN_PAIRS)
+def test_a_filter_of_more_than_pairs_is_found_by_what_comes_of_it(name):
+    body, expected = FILTERS_OF_MORE_THAN_PAIRS[name]
+    try:
+        found = {one.check for one in findings_of(made(FilterFunction, **body), "cpu") if not one.holds}
+    except ComponentError as fault:
+        found = {fault.problem}
+    assert any(expected in text for text in found), found
 
 
 def test_a_filter_may_look_ahead_in_an_encoder():
@@ -343,10 +359,6 @@ def test_the_schemes_of_kdx_keep_to_their_interface(word):
     [
         (lambda self, positions: positions.unsqueeze(-1) * 0.1, "forward gives torch.float32 (12, 1)"),
         (lambda self, positions: positions.unsqueeze(-1).expand(-1, WIDTH), "forward gives torch.int64 (12, 16)"),
-        (
-            lambda self, positions: torch.arange(positions.size(-1))[:, None].expand(*positions.shape, WIDTH) / 9,
-            "forward gives another vector for some positions alone",
-        ),
         (lambda self, positions: torch.rand(*positions.shape, WIDTH), "forward gives other numbers for the same"),
     ],
 )
@@ -354,6 +366,19 @@ def test_a_broken_encoding_is_named(forward, problem):
     with pytest.raises(ComponentError) as caught:
         check_encoding(made(AbsoluteEncoding, forward=forward)(WIDTH, 1024), WIDTH)
     assert problem in str(caught.value)
+
+
+def test_an_encoding_by_index_is_found_by_what_comes_of_it():
+    class ByIndex(AbsoluteEncoding):
+        def __init__(self, width, max_positions, **options):
+            super().__init__(width, max_positions, **options)
+            self.table = nn.Embedding(max_positions, width)
+
+        def forward(self, positions):
+            return self.table(torch.arange(positions.size(-1)))
+
+    missed = {one.check for one in findings_of(ByIndex, "cpu") if not one.holds}
+    assert {"cached decoding equals teacher forcing", "memory equals one long pass"} <= missed
 
 
 def near_by(self, query, key):
