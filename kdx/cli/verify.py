@@ -1,4 +1,4 @@
-"""`kdx verify`: checks that attention computes what the papers say."""
+"""`kdx verify`: checks what an attention computes against theory, and against vectors from elsewhere."""
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
@@ -44,12 +44,13 @@ def verify(
 ) -> None:
     """Check both paths of every attention against theory, and against vectors from elsewhere.
 
-    Prints the largest error of each proposition and of each variant, in roundings: how far a float64 or float32 result
-    can be off because its inputs are rounded. Exit code 5 when one is above 32.
+    Prints the largest error of each property and of each variant, in roundings: how far a float64 or float32 result
+    can be off because its inputs are rounded. Exit code 5 when one is above its tolerance.
 
-    With --part: it gives what its class says, and leaves torch's settings and random numbers alone; in several variants
+    Each component gives what its class says, and leaves torch's settings and random numbers alone; in several variants
     of an attention with it, both paths and their gradients agree, masks, memories, caches and other rows change
-    nothing, gradients are right, and half precision is as near as it can be.
+    nothing, gradients are right, and half precision is as near as it can be. For the components of kdx comes what
+    theory says of them; with --part, only a custom component is checked.
 
     Example: kdx verify --vectors attention.npz
     """

@@ -76,10 +76,6 @@ class Component:
         """The modules of kdx that it imports."""
         return tuple(dict.fromkeys(module for tree in self.trees.values() for module in imports_of(tree)))
 
-    def tree(self, module: str) -> ast.Module | None:
-        """See `kdx.words.family.CustomComponent`."""
-        return self.trees.get(module)
-
     def file(self, module: str) -> str:
         """The path of a module as messages show it: relative to the folder of the grid, or inside the package."""
         folder = "" if self.package else self.word.rpartition(":")[0].rpartition("/")[0]

@@ -74,8 +74,9 @@ class CustomComponent(Protocol):
     def kdx_modules(self) -> tuple[str, ...]:
         """The modules of kdx that its source imports."""
 
-    def tree(self, module: str) -> ast.Module | None:
-        """Return the source of its module or of one that comes with it, with absolute imports; None for others."""
+    @property
+    def trees(self) -> Mapping[str, ast.Module]:
+        """Module → syntax tree with absolute imports, of its module and of those that come with it."""
 
     def load(self) -> type:
         """Run the source, and return the class."""
@@ -222,7 +223,7 @@ def cached_over_words(function: Callable[Arguments, R]) -> Callable[Arguments, R
 
 def _stand_in(component: CustomComponent) -> type | None:
     try:
-        return StandIns(component.tree).find(component.module, component.name)
+        return StandIns(component.trees.get).find(component.module, component.name)
     except RecursionError:
         raise DefinitionError(
             f"class `{component.name}` has too many base classes, one below the other", component.module
