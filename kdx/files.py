@@ -1,7 +1,6 @@
-"""Files and folders that are there whole or not at all, and files that are read without surprises.
+"""Writes files and folders completely or not at all, and reads files up to a limit.
 
-Whatever kdx writes under a name that somebody gave is filled under a temporary name beside it, `.kdx-…`, and takes the
-given name when it is whole.
+Whatever a user names is written under a temporary name beside it, `.kdx-…`, and takes its name when it is complete.
 """
 
 import errno
@@ -21,9 +20,6 @@ from kdx.errors import KdxError
 _UNFINISHED = re.compile(r"\.kdx-[0-9a-f]{16}")
 _ABANDONED = 24 * 60 * 60
 """Age in seconds from which on nobody is filling an unfinished file or folder any more."""
-_NO_LINKS = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM, errno.EMLINK})
-"""The errors of a file system without hard links."""
-_IMPOSSIBLE = frozenset({errno.ENAMETOOLONG, errno.ENOTDIR, errno.ELOOP, errno.EINVAL})
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",
@@ -35,11 +31,7 @@ _KINDS = {
 
 
 class NotAFileError(OSError):
-    """What has the name is a folder, a named pipe, a device, a socket, or a link that is not followed."""
-
-    def __init__(self, what: str, path: Path) -> None:
-        self.problem = f"this is {what}, not a file"
-        super().__init__(errno.EINVAL, self.problem, str(path))
+    """The path names a folder, a named pipe, a device, a socket, or a link that is not followed."""
 
 
 class TooLargeError(OSError):
@@ -51,43 +43,29 @@ class TooLargeError(OSError):
 
 
 def not_a_file(mode: int) -> str | None:
-    """What a path is that is no file, such as "a folder"; None for a file."""
+    """Return what a path names that is no file, such as "a folder"; None for a file."""
     return None if stat.S_ISREG(mode) else _KINDS.get(stat.S_IFMT(mode), "no file")
 
 
 def open_file(path: Path, *, follow: bool = True) -> BufferedReader:
-    """A file, opened to read; opening and reading never wait for somebody to write.
+    """Open a file to read it; opening and reading never wait for somebody to write.
 
     Args:
         follow: whether a link at the end of the path is followed.
 
     Raises:
-        NotAFileError: the path is something else.
-        OSError: it is not there, or must not be read.
+        NotAFileError: the path names something else, which is not opened.
+        OSError: it does not exist, or must not be read.
         ValueError: no path can be like this.
     """
-    extra = os.O_NONBLOCK | os.O_NOCTTY | (0 if follow else os.O_NOFOLLOW)
-
-    def checked(mode: int) -> None:
-        if what := not_a_file(mode):
-            raise NotAFileError(what, path)
-
-    def opened(name: str, flags: int) -> int:
-        descriptor = os.open(name, flags | extra)
-        try:
-            checked(os.fstat(descriptor).st_mode)
-        except NotAFileError:
-            os.close(descriptor)
-            raise
-        return descriptor
-
-    # Looked at before, too: to open a device may already do something.
-    checked(path.stat(follow_symlinks=follow).st_mode)
-    return open(path, "rb", opener=opened)
+    if what := not_a_file(path.stat(follow_symlinks=follow).st_mode):
+        raise NotAFileError(errno.EINVAL, f"this is {what}, not a file", str(path))
+    # A file of /proc may wait, too.
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
 
 
 def read_start(path: Path, count: int) -> bytes:
-    """The first bytes of a file, at most `count`.
+    """Return the first bytes of a file, at most `count`.
 
     Raises:
         NotAFileError, OSError, ValueError: as `open_file`.
@@ -97,7 +75,7 @@ def read_start(path: Path, count: int) -> bytes:
 
 
 def read_file(path: Path, most: int, *, follow: bool = True) -> bytes:
-    """What a file holds.
+    """Return the content of a file.
 
     Args:
         most: bytes that it may have.
@@ -124,35 +102,45 @@ def _read(file: BufferedReader, count: int) -> bytes:
 
 
 def is_free(name: Path) -> bool:
-    """Whether there is nothing of this name, not even a link that leads nowhere.
+    """Whether nothing has this name, not even a link that leads nowhere.
 
     Raises:
         KdxError: nothing can have this name.
-        OSError: it cannot be looked at.
+        PermissionError: it cannot be looked at.
     """
     try:
         name.lstat()
     except FileNotFoundError:
         return True
-    except (OSError, ValueError) as error:
-        number = getattr(error, "errno", errno.EINVAL)
-        if number not in _IMPOSSIBLE:
-            raise
-        raise KdxError(f"nothing can have this name: {os.strerror(number)}", place=str(name)) from error
+    except PermissionError:
+        raise
+    except OSError as error:
+        raise KdxError(f"nothing can have this name: {error.strerror}", place=str(name)) from error
     return False
 
 
 @contextmanager
 def filling(place: Path, *, folder: bool = False) -> Iterator[Path]:
-    """A new empty file or folder in `place`, to be filled and renamed; what was not renamed is gone after the block.
+    """Create an empty file or folder in `place`, to be filled and renamed; what was not renamed is removed at the end.
 
-    Files and folders that were being filled in `place` a day ago, by processes that were killed, are removed first.
+    What processes that were killed left unfinished in `place`, a day ago or earlier, is removed first.
 
     Raises:
         OSError: it cannot be created.
     """
-    _remove_abandoned(place)
-    path = _create(place, folder)
+    with suppress(OSError):
+        for left in place.iterdir():
+            if is_unfinished(left.name) and left.lstat().st_mtime < time.time() - _ABANDONED:
+                _remove(left)
+    path = unfinished_name(place)
+    try:
+        if folder:
+            path.mkdir()
+        else:
+            path.touch(exist_ok=False)
+    except OSError as error:
+        error.filename = str(place)  # the user knows no other name
+        raise
     try:
         yield path
     finally:
@@ -160,29 +148,25 @@ def filling(place: Path, *, folder: bool = False) -> Iterator[Path]:
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
-    """Writes a file that is there whole under its name or not at all, even if the power is cut; one before it goes.
+    """Write a file that exists completely or not at all, even if the power is cut, in place of an earlier one.
 
     The content is forced to disk, then takes its name, then the name is forced to disk. Nothing is written through a
     link at the name.
 
     Raises:
-        OSError: it cannot be written; then nothing is left of it.
+        OSError: it cannot be written; then the earlier one stays.
     """
-    unfinished = _create(path.parent)
-    try:
+    with filling(path.parent) as unfinished:
         with unfinished.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         unfinished.rename(path)
-    except BaseException:
-        _remove(unfinished)
-        raise
     fsync_directory(path.parent)
 
 
 def fsync_directory(folder: Path) -> None:
-    """Forces the names in a folder to disk; until then a cut of the power may take them, whatever they name."""
+    """Force the names in a folder to disk; until then a power cut may remove them, whatever they name."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -196,57 +180,27 @@ def is_unfinished(name: str) -> bool:
 
 
 def unfinished_name(place: Path) -> Path:
-    """A new path in `place` for what has no name yet, or none any more."""
+    """Return a new path in `place` for what has no name yet, or none any more."""
     return place / f".kdx-{secrets.token_hex(8)}"
 
 
 def give_name(path: Path, name: Path) -> None:
-    """Renames a file or folder, unless there is something of the new name. No content is ever overwritten.
+    """Rename a file or folder, unless something has the new name.
 
     Raises:
-        FileExistsError: there is something.
+        FileExistsError: something has it.
         OSError: it cannot be renamed.
     """
-    if not path.is_dir():
-        try:
-            # Unlike a rename, it fails where the name is taken.
-            os.link(path, name)
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-        else:
-            path.unlink()
-            return
-    # Of what comes into being between these two lines, a rename replaces only a file by a file (where there are no
-    # links), and a folder by an empty folder.
+    taken = FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(name))
     if os.path.lexists(name):
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(name))
+        raise taken
     try:
         path.rename(name)
     except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.ENOTDIR):
-            raise
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(name)) from error
-
-
-def _create(place: Path, folder: bool = False) -> Path:
-    path = unfinished_name(place)
-    try:
-        if folder:
-            path.mkdir()
-        else:
-            path.touch(exist_ok=False)
-    except OSError as error:
-        error.filename = str(place)  # nobody has heard of the other name
+        # Another process has made the same folder meanwhile.
+        if error.errno in (errno.ENOTEMPTY, errno.ENOTDIR):
+            raise taken from error
         raise
-    return path
-
-
-def _remove_abandoned(place: Path) -> None:
-    with suppress(OSError):
-        for path in place.iterdir():
-            if is_unfinished(path.name) and path.lstat().st_mtime < time.time() - _ABANDONED:
-                _remove(path)
 
 
 def _remove(path: Path) -> None:

@@ -11,7 +11,7 @@ _MAGIC = b"SQLite format 3\0"
 
 
 def application_of(path: Path) -> int | None:
-    """The application id in the header of a SQLite file, 0 for none; None if the file is empty.
+    """Return the application id in the header of a SQLite file, 0 for none; None if the file is empty.
 
     It takes no lock. SQLite itself could create files beside the database, and could find the half transaction of a
     killed writer, which has to be undone and is no reason to refuse the file.
