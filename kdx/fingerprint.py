@@ -23,13 +23,18 @@ _ELSEWHERE = (
     "kdx.version",
     "kdx.errors",
     "kdx.files",
-    "kdx.machine",
     "kdx.run_options",
     "kdx.checkpoint_names",
     "kdx.fingerprint",
     "kdx.cell_code",
 )
-_READ_LATER = ("kdx.grid.max_positions", "kdx.grid.placement", "kdx.grid.reading", "kdx.tasks.difficulty")
+_READ_LATER = (
+    "kdx.grid.max_positions",
+    "kdx.grid.placement",
+    "kdx.grid.reading",
+    "kdx.grid.seed_sources",
+    "kdx.tasks.difficulty",
+)
 _DEEPEST = 20
 """Steps in the name of a module of kdx; a source from outside may import what is none."""
 

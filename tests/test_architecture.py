@@ -20,9 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "files": set(),
     "sanitize": set(),
     "shell": set(),
-    "machine": set(),
     "durations": set(),
-    "seed_sources": set(),
     "run_options": set(),
     "checkpoint_names": set(),
     "words": set(),
@@ -49,7 +47,7 @@ ALLOWED: dict[str, set[str]] = {
         "run_options",
         "checkpoint_names",
     },
-    "run_files": {"components", "training", "data", "store", "grid", "checkpoint_names", "machine"},
+    "run_files": {"components", "training", "data", "store", "grid", "checkpoint_names"},
     "sweep": {
         "components",
         "training",
@@ -60,7 +58,6 @@ ALLOWED: dict[str, set[str]] = {
         "data",
         "cell_code",
         "run_options",
-        "machine",
         "tune",
     },
     "tune": {"grid", "store"},
@@ -78,10 +75,9 @@ ALLOWED: dict[str, set[str]] = {
         "attention",
         "tasks",
         "run_options",
-        "machine",
     },
 }
-OPEN = {"vocabulary", "errors", "files", "words", "sanitize", "shell", "version", "durations", "seed_sources"}
+OPEN = {"vocabulary", "errors", "files", "words", "sanitize", "shell", "version", "durations"}
 # Of attention these alone are there without torch: the words of each axis, with what is known of them.
 FAMILIES = {"kernels", "positions", "values", "filters", "normalisers", "encodings", "mixers", "families"}
 LIGHT = {"grid", "cell_code", "components"}

@@ -13,6 +13,7 @@ from kdx.errors import KdxError
 from kdx.grid.cell_selector import word
 from kdx.grid.difference import Contents, Difference, difference
 from kdx.grid.load import load_grid
+from kdx.grid.seed_sources import seed_word
 from kdx.report.diff import (
     Change,
     CurveDifference,
@@ -27,7 +28,6 @@ from kdx.report.diff import (
 from kdx.report.render.rows import to_text
 from kdx.report.selection.best_seed import standing_runs
 from kdx.sanitize import sanitize
-from kdx.seed_sources import seed_word
 from kdx.store.database import Database, open_database
 from kdx.store.details import cell_details, run_details, sweep_details
 from kdx.store.find import CellFound, Found, RunFound, SweepFound, find

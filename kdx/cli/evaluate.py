@@ -17,12 +17,12 @@ from kdx.cli.sweep_argument import load_named, plan_in_file
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan
-from kdx.machine import AtATime
 from kdx.run_options import RunOptions
 from kdx.store import evaluations
 from kdx.store.database import Database
 from kdx.store.plan_from_records import plan_of
 from kdx.store.records import SweepRecord
+from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.stale import changed_evaluations
 
 

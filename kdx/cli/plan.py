@@ -33,12 +33,12 @@ from kdx.data.plan_corpora import corpora, prepare_data
 from kdx.grid.difference import Contents, difference
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
-from kdx.machine import AtATime
+from kdx.grid.seed_sources import in_words
 from kdx.run_files.files import free_bytes
-from kdx.seed_sources import in_words
 from kdx.shell import kdx_command, shell_word
 from kdx.store.backends import backend_of
 from kdx.store.database import open_database
+from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.budget import Budget
 from kdx.sweep.capacity import memory, refuse_what_does_not_fit
 from kdx.sweep.gpus import visible_gpus

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kdx.machine import machine
+from kdx.store.machine import machine
 
 
 def process_of(owner: str | None) -> dict[str, Any]:

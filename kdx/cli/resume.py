@@ -28,7 +28,6 @@ from kdx.cli.running import FAILED, budget_from_now, search_and_run
 from kdx.cli.slurm_options import slurm_options
 from kdx.cli.submitting import refuse_budget, submit_workers
 from kdx.data.plan_corpora import prepare_data
-from kdx.machine import AtATime
 from kdx.report.table.needed_seeds import without_unneeded
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command, shell_word
@@ -36,6 +35,7 @@ from kdx.slurm.job_options import JobOptions
 from kdx.store import evaluations, reading, recording, searches
 from kdx.store.plan_from_records import plan_of, plan_to_decide_with, with_searches
 from kdx.store.records import RunState
+from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.decisions import lacks_evaluations
 from kdx.sweep.failing import try_searches_again
 

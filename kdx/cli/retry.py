@@ -18,12 +18,12 @@ from kdx.cli.running import FAILED, run_plan
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan
-from kdx.machine import AtATime
 from kdx.run_options import RunOptions
 from kdx.store import reading, recording
 from kdx.store.database import Database
 from kdx.store.plan_from_records import plan_of
 from kdx.store.records import FINAL, RunRecord, RunState, SweepRecord
+from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.stale import changed_modules
 
 

@@ -19,7 +19,6 @@ from kdx.durations import in_words
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.tuning import Tuning
-from kdx.machine import AtATime
 from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
@@ -28,6 +27,7 @@ from kdx.store.database import Database
 from kdx.store.find import name_of, sweep_named
 from kdx.store.recording import register
 from kdx.store.records import RunState
+from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.budget import Budget, covered, read_budget
 from kdx.sweep.decisions import decisions_in
 from kdx.sweep.forecast import makespan

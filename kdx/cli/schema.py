@@ -7,7 +7,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, say
-from kdx.errors import FaultList, by_place
+from kdx.errors import KdxError, by_place
 from kdx.grid.components import add_installed, find_components
 from kdx.grid.extends import extended
 from kdx.grid.model import GRID
@@ -33,7 +33,7 @@ def schema(
     """
     for fault in add_installed(GRID):
         say(f"note: {fault}")
-    faults = FaultList()
+    faults: list[KdxError] = []
     for grid in grids or ():
         faults.extend(find_components(extended(find(grid), faults), GRID))
     if faults:

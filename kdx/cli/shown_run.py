@@ -18,10 +18,10 @@ from kdx.cli.shown import (
     time_in_words,
 )
 from kdx.durations import in_words
+from kdx.grid.seed_sources import seed_word
 from kdx.run_files.files import Kind, files_beside, files_of, folder_of, log_of
 from kdx.run_files.folder_ownership import stranger
 from kdx.sanitize import sanitize
-from kdx.seed_sources import seed_word
 from kdx.store.database import Database
 from kdx.store.details import RunDetails, run_details
 from kdx.store.records import AttemptRecord, EvaluationRecord, RunRecord

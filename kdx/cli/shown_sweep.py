@@ -20,10 +20,10 @@ from kdx.cli.shown import (
     time_in_words,
 )
 from kdx.grid.cell_selector import word
+from kdx.grid.seed_sources import seed_word
 from kdx.report.render.settings import as_yaml
 from kdx.report.selection.best_seed import best_seed
 from kdx.sanitize import sanitize, sanitize_lines
-from kdx.seed_sources import seed_word
 from kdx.shell import kdx_command
 from kdx.store.database import Database
 from kdx.store.details import PlannedCellDetails, sweep_details

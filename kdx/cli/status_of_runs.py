@@ -20,8 +20,8 @@ from kdx.cli.status_words import (
     write_notes,
 )
 from kdx.durations import in_words
+from kdx.grid.seed_sources import seed_word
 from kdx.report.render.rows import to_text
-from kdx.seed_sources import seed_word
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
 from kdx.store.reading import by_ids, runs

@@ -11,7 +11,6 @@ from kdx.components.recorded import laid_out
 from kdx.components.registry import components_of
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan
-from kdx.machine import AtATime
 from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
@@ -20,6 +19,7 @@ from kdx.slurm.job_options import JobOptions
 from kdx.slurm.submission import MOST_JOBS, submit
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
+from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.decide import Action
 from kdx.sweep.decisions import decisions_in
 

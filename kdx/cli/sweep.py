@@ -32,11 +32,11 @@ from kdx.cli.slurm_options import slurm_options
 from kdx.cli.submitting import refuse_budget, submit_workers
 from kdx.data.plan_corpora import prepare_data
 from kdx.grid.load import load_grid
-from kdx.machine import AtATime
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command
 from kdx.slurm.job_options import JobOptions
 from kdx.store.recording import register
+from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.capacity import memory, refuse_what_does_not_fit
 from kdx.sweep.gpus import visible_gpus
 from kdx.sweep.rehearsal import rehearse

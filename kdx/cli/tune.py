@@ -33,9 +33,9 @@ from kdx.errors import KdxError
 from kdx.files import write_whole
 from kdx.grid.load import load_grid
 from kdx.grid.tuned_grid import tuned_grid
-from kdx.machine import AtATime
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command
+from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.capacity import memory, refuse_what_does_not_fit
 from kdx.sweep.gpus import visible_gpus
 from kdx.sweep.rehearsal import rehearse

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from kdx.cli.amounts import count_of
 from kdx.durations import in_words
 from kdx.grid.plan import Plan, PlannedCell, PlannedRun
+from kdx.grid.seed_sources import seed_word
 from kdx.sanitize import sanitize
-from kdx.seed_sources import seed_word
 from kdx.sweep.budget import Budget, Covered, MissingSeeds, missing_seeds
 
 _MOST_NAMED = 4

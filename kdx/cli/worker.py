@@ -18,13 +18,14 @@ from kdx.cli.progress import progress
 from kdx.cli.running import FAILED, copy_to_dashboard, heeded_signals, winner_lines
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan
-from kdx.machine import AtATime, machine
 from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command, shell_word
 from kdx.store.database import Database, open_database
+from kdx.store.machine import machine
 from kdx.store.records import RunState
+from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.budget import read_wall_time
 from kdx.sweep.failing import IN_A_ROW, failing_in
 from kdx.sweep.gpus import gpus_for, visible_gpus

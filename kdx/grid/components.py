@@ -6,7 +6,7 @@ from pathlib import Path
 from kdx.components.component import Component
 from kdx.components.find import find, installed
 from kdx.components.registry import FAMILY_OF, add
-from kdx.errors import FaultList, KdxError, Place
+from kdx.errors import KdxError, Place
 from kdx.grid.fields import CellFields
 from kdx.grid.sections import Data
 from kdx.grid.source import Node
@@ -26,7 +26,7 @@ def find_components(root: Node, keys: Collection[str]) -> list[KdxError]:
     Returns:
         The faults of components, each in its source if that is at fault, or else where the grid names it first.
     """
-    faults = FaultList()
+    faults: list[KdxError] = []
     found: dict[str, Component] = {}
     looked_for: set[tuple[str, str, Path]] = set()
     for axis, node in _words(root, ""):

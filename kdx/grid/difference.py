@@ -8,10 +8,10 @@ from typing import Any
 from kdx.errors import shortened
 from kdx.grid.cell_selector import word
 from kdx.grid.plan import Plan
+from kdx.grid.seed_sources import seed_word
 from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import leaves
 from kdx.grid.words import known_options
-from kdx.seed_sources import seed_word
 
 PARTS = "parts."
 """Begins the fields with the hashes of parts of one's own."""

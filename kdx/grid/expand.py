@@ -213,7 +213,7 @@ def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> list[Plann
                         seen.add(str(fault))
                         faults.append(fault)
                 if found > MOST_LOOKED_AT:
-                    raise by_place(faults, all_found=False) from error
+                    raise by_place(faults) from error
                 continue
             labels = {
                 name: word for name in sub_grid.axes if (word := _label(spec, name, chosen.get(name))) is not None

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kdx.errors import FaultList, KdxError, by_place, shortened
+from kdx.errors import KdxError, by_place, shortened
 from kdx.grid.cell_selector import factors
 from kdx.grid.components import find_components
 from kdx.grid.dimensions import sub_grids
@@ -47,7 +47,7 @@ def load_grid(
         Faults: everything that is wrong with the grid, in the order of the file.
     """
     path = find(grid)
-    faults = FaultList()
+    faults: list[KdxError] = []
     texts: dict[Path, str] = {}
     root, on_top = _read(path, given, texts, faults)
     file, root = _validated(root, path, faults)
@@ -97,7 +97,7 @@ def load_grid(
 
 def _read(path: Path, given: Sequence[str], texts: dict[Path, str], faults: list[KdxError]) -> tuple[Node, Node | None]:
     """The file over what it extends, under what the command line sets: in the grid itself, and in every cell."""
-    of_grid, of_cells = set_values(given, FaultList())
+    of_grid, of_cells = set_values(given, [])
     root = without_removed(extended(path, faults, texts).overlaid(of_grid))
     if faults_of_parts := find_components(root if of_cells is None else root.overlaid(of_cells), GRID):
         # What depends on them would be unknown.

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from kdx.errors import MOST_FOUND, KdxError, shortened
+from kdx.errors import KdxError, shortened
 from kdx.grid.plan import PlannedCell
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
@@ -32,8 +32,8 @@ _TAG = re.compile(r"<\w+>|\[key\]")
 
 
 def located(error: ValidationError, node: Node, model: type[BaseModel]) -> list[KdxError]:
-    """One fault for each detail of `error`, raised when `node` was validated as `model`; of very many, the first."""
-    details = error.errors(include_url=False)[:MOST_FOUND]
+    """One fault for each detail of `error`, raised when `node` was validated as `model`."""
+    details = error.errors(include_url=False)
     # What lies under a key that is wrong is not judged.
     wrong_keys = {detail["loc"][:-1] for detail in details if detail["loc"][-1:] == ("[key]",)}
     return [

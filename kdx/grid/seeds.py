@@ -11,10 +11,10 @@ from kdx.grid.plan import Plan
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.sections import Section, distinct_list, not_allowed, refuse
 from kdx.grid.seed_rule import DECIDED, SeedRule
+from kdx.grid.seed_sources import MOST_APART, WORD, Source, SourceSeeds, by_source, seed_of
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import reads_evaluations
-from kdx.seed_sources import MOST_APART, WORD, Source, SourceSeeds, by_source, seed_of
 from kdx.tasks import TASKS
 
 MOST_SEEDS = 1_000_000

@@ -125,7 +125,7 @@ def read(
     """The mapping that a file holds; YAML's traps go to `faults`, to be reported with the grid's other faults.
 
     Args:
-        faults: a `FaultList`, where nobody knows what the file holds.
+        faults: the list that they are appended to.
         what: the file is meant to be, in messages.
         most: bytes that it may have.
         texts: takes the text of the file.

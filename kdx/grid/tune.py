@@ -26,11 +26,11 @@ from kdx.grid.identity import cell_id
 from kdx.grid.messages import located
 from kdx.grid.plan import PlannedCell
 from kdx.grid.sections import Number, Section, as_list, distinct_list, not_allowed, refuse
+from kdx.grid.seed_sources import SourceSeeds
 from kdx.grid.settings import In, at_path
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.grid.tuning import FIRST_SEED, ROUND, Choice, Distribution, Pruner, Range, Sampler, Search, Tuning
-from kdx.seed_sources import SourceSeeds
 from kdx.vocabulary import Split
 
 MOST_TRIALS = 10_000

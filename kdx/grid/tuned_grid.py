@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from kdx.errors import FaultList, KdxError
+from kdx.errors import KdxError
 from kdx.grid.extends import extended
 from kdx.grid.plan import Plan
 from kdx.grid.resolved_spec import ResolvedSpec
@@ -28,7 +28,7 @@ def tuned_grid(plan: Plan, file: Path, *, given: Sequence[str] = (), seeds: Sequ
     """
     if not plan.file:
         raise KdxError("the grid is of no file, and none can extend it")
-    faults = FaultList()
+    faults: list[KdxError] = []
     of_grid, of_cells = set_values(given, faults)
     root = extended(Path(plan.file), faults, {})
     # A list of the extending grid replaces that of the other.

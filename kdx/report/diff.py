@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from kdx.grid.seed_sources import seed_word
 from kdx.grid.table_layout import leaves
-from kdx.seed_sources import seed_word
 from kdx.store.details import PlannedCellDetails, SweepDetails
 from kdx.store.records import CurveRecord, Provenance, RunRecord, RunState
 

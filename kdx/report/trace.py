@@ -6,6 +6,7 @@ from typing import Any
 
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.evaluations import ResolvedEvaluation
+from kdx.grid.seed_sources import seed_word
 from kdx.grid.table_layout import Address
 from kdx.report.render.settings import as_yaml
 from kdx.report.render.wording import LEVELS, column_headers
@@ -13,7 +14,6 @@ from kdx.report.selection.cells import Cell
 from kdx.report.selection.joined import planned_id
 from kdx.report.table.layout import Layout
 from kdx.sanitize import sanitize
-from kdx.seed_sources import seed_word
 from kdx.store.records import AttemptRecord, CellRecord, Provenance, RunRecord, SweepRecord
 
 

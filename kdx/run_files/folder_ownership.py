@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from kdx.errors import DatabaseError
 from kdx.files import read_file, write_whole
-from kdx.machine import machine
 from kdx.run_files.files import files_beside, translate_errors
 from kdx.shell import shell_word
 from kdx.store import reading, recording
 from kdx.store.database import Database, id_of
+from kdx.store.machine import machine
 
 NOTE = "database.json"
 _LONGEST = 1 << 16  # bytes; a path is no longer than 4096

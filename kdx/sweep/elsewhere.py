@@ -1,7 +1,7 @@
 """Tells where the checkpoint of a run lies that is not here."""
 
-from kdx.machine import machine
 from kdx.store.begun import BegunRecord
+from kdx.store.machine import machine
 from kdx.store.records import RunRecord
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from kdx.errors import KdxError
 from kdx.grid.plan import PlannedCell
-from kdx.machine import AUTO, AtATime, gpus_of_machine
+from kdx.sweep.at_a_time import AUTO, AtATime, gpus_of_machine
 from kdx.sweep.forecast import cost_keys
 
 MARGIN = 1.25

@@ -12,7 +12,7 @@ import uuid
 from enum import Enum
 from pathlib import Path
 
-from kdx.machine import machine
+from kdx.store.machine import machine
 
 
 class Liveness(Enum):
@@ -37,7 +37,7 @@ def lease_holder() -> str:
 
 
 def machine_of(name: str) -> str:
-    """The machine of the lease holder of this name, as `kdx.machine.machine` calls it."""
+    """The machine of the lease holder of this name, as `kdx.store.machine.machine` calls it."""
     return name.partition("/")[0]
 
 

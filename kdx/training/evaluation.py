@@ -15,8 +15,8 @@ from kdx.data.corpus import Corpus
 from kdx.data.evaluated import evaluated_corpus
 from kdx.data.reading import longest_context
 from kdx.grid.evaluations import ResolvedEvaluation
+from kdx.grid.seed_sources import SourceSeeds
 from kdx.grid.spec import CellSpec
-from kdx.seed_sources import SourceSeeds
 from kdx.tasks import TASKS
 from kdx.training.determinism import fix_arithmetic
 from kdx.training.documents import DocumentSums

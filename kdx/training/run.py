@@ -15,9 +15,9 @@ from kdx.checkpoint_names import CheckpointKind
 from kdx.data.corpus import load_corpus
 from kdx.data.reading import data_facts
 from kdx.grid.identity import cell_id
+from kdx.grid.seed_sources import SourceSeeds
 from kdx.grid.spec import CellSpec
 from kdx.run_options import RunOptions
-from kdx.seed_sources import SourceSeeds
 from kdx.tasks import TASKS
 from kdx.training import entropy
 from kdx.training.checkpoint import CheckpointFiles, name_of
@@ -85,7 +85,7 @@ def train(
 
     Args:
         spec: the resolved cell.
-        seed: of initialisation, batch order and dropout, or of each (`kdx.seed_sources`).
+        seed: of initialisation, batch order and dropout, or of each (`kdx.grid.seed_sources`).
         folder: where the run's checkpoints are; a run goes on from the newest that is whole.
         recorder: keeps the metrics.
         stop: when asked, training stops at its next safe point.

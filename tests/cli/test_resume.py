@@ -10,10 +10,10 @@ from kdx.cli import running
 from kdx.cli.app import app
 from kdx.errors import DatabaseError, KdxError
 from kdx.grid.load import load_grid
-from kdx.machine import AtATime
 from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import RunState
+from kdx.sweep.at_a_time import AtATime
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,9 @@ import pytest
 from waiting import wait_until
 
 from kdx.grid.load import load_grid
-from kdx.machine import machine
 from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
+from kdx.store.machine import machine
 from kdx.store.records import RunState
 from kdx.sweep.failing import IN_A_ROW
 
@@ -31,8 +31,8 @@ MANY = 10**6
 """Steps of a run that does not end while a test looks at it."""
 ELSEWHERE = """
 import sys
-import kdx.machine
-kdx.machine.machine = lambda: "another-machine"
+import kdx.store.machine
+kdx.store.machine.machine = lambda: "another-machine"
 from kdx.sweep import held_leases
 held_leases.LEASE, held_leases.RENEW_EVERY = 30.0, 0.5
 from kdx.cli.app import main

@@ -5,7 +5,7 @@ from grids import faults_of
 
 from kdx.errors import Faults
 from kdx.grid.load import load_grid
-from kdx.seed_sources import SourceSeeds
+from kdx.grid.seed_sources import SourceSeeds
 
 GRID = """
 name: g

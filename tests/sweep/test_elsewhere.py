@@ -2,8 +2,8 @@
 
 import pytest
 
-from kdx.machine import machine
 from kdx.store.begun import BegunRecord, Conditions
+from kdx.store.machine import machine
 from kdx.store.records import RunRecord, RunState
 from kdx.sweep.elsewhere import elsewhere
 

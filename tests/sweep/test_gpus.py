@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
-from kdx.machine import AtATime
+from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.gpus import MARGIN, OVERHEAD, GpuMemory, Gpus, Placed, gpus_for, memory_of, visible_gpus
 
 TABLE = """

@@ -6,8 +6,8 @@ import pytest
 
 from kdx.grid.plan import PlannedCell, PlannedRun
 from kdx.grid.spec import CellSpec
-from kdx.machine import machine
 from kdx.store.begun import BegunRecord, Conditions
+from kdx.store.machine import machine
 from kdx.store.records import RunRecord, RunState
 from kdx.sweep.decide import Action, Decision
 from kdx.sweep.left_to_others import LeftToOthers

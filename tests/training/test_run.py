@@ -11,7 +11,7 @@ from kdx.data.batching import ParallelBatches, StreamBatches, shuffled
 from kdx.data.parallel import load_parallel
 from kdx.data.stream import load_stream
 from kdx.errors import KdxError
-from kdx.seed_sources import SourceSeeds
+from kdx.grid.seed_sources import SourceSeeds
 from kdx.training.checkpoint import CheckpointFiles
 from kdx.training.determinism import reseed
 from kdx.training.prediction import PredictionModule

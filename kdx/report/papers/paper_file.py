@@ -32,7 +32,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, model_validator
 
-from kdx.errors import FaultList, Faults, KdxError, by_place, did_you_mean
+from kdx.errors import Faults, KdxError, by_place, did_you_mean
 from kdx.grid import synonyms
 from kdx.grid.cell_selector import CellSelector, factors, unknown
 from kdx.grid.messages import located
@@ -256,7 +256,7 @@ def load_paper(paper: str, sweeps: Iterable[SweepRecord] = ()) -> Paper:
 
 
 def _read(path: Path, known: _Known) -> Paper:
-    faults = FaultList()
+    faults: list[KdxError] = []
     root = read(path, faults, what="paper")
     try:
         head = _Head.model_validate(root.plain(), context=known)

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from kdx.grid.plan import Shown
 from kdx.grid.seed_rule import SeedRule
+from kdx.grid.seed_sources import Source, shared
 from kdx.report.selection.best_seed import best_seed, standing_runs
 from kdx.report.statistics.by_document import ByDocument, Documents, bleu_by_document, by_document
 from kdx.report.statistics.estimates import LEVEL, Summary, contrast, summarise
@@ -18,7 +19,6 @@ from kdx.report.statistics.expected_best import expected_best
 from kdx.report.statistics.looks import Look
 from kdx.report.statistics.metric import Metric
 from kdx.report.statistics.rates import wilson
-from kdx.seed_sources import Source, shared
 from kdx.store.records import OVER, CellRecord, DocumentRecord, RunRecord, RunState
 from kdx.vocabulary import Direction
 

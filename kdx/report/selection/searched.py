@@ -11,11 +11,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from kdx.grid.resolved_spec import cell_without
+from kdx.grid.seed_sources import SourceSeeds
 from kdx.grid.tuning import Choice, Distribution, Range, Sampler, Search
 from kdx.report.selection.joined import planned_id
 from kdx.report.statistics.expected_best import BestOf, best_of_draws
 from kdx.report.statistics.metric import Metric
-from kdx.seed_sources import SourceSeeds
 from kdx.store.records import CellRecord, SearchRecord, SweepRecord, TrialRecord, TrialState
 from kdx.store.searches import best_trial
 from kdx.tasks import TASKS

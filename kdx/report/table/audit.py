@@ -11,6 +11,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
+from kdx.grid.seed_sources import seed_word
 from kdx.grid.table_layout import Address
 from kdx.report.selection.best_seed import by_cell
 from kdx.report.selection.cells import Cell
@@ -21,7 +22,6 @@ from kdx.report.statistics.metric import Metric
 from kdx.report.table.comparable import BITS_PER_BYTE, ComparableCells, Trait, compares_by_bytes
 from kdx.report.table.comparisons import BaselineOf
 from kdx.report.table.layout import Layout
-from kdx.seed_sources import seed_word
 from kdx.store.records import CellRecord, Provenance, RunRecord, SweepRecord, TrialState
 
 PARAMETERS = "model/parameters"

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kdx.grid.plan import Shown
 from kdx.grid.seed_rule import SeedRule
+from kdx.grid.seed_sources import in_words
 from kdx.grid.table_layout import Address, factor_value, is_of_evaluation
 from kdx.report.selection.cells import State
 from kdx.report.selection.searched import SearchedCell, searches_without_winner
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.comparisons import Difference
 from kdx.report.table.layout import Layout
-from kdx.seed_sources import in_words
 from kdx.store.records import Provenance, SweepRecord
 from kdx.vocabulary import Direction
 

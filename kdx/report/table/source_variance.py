@@ -1,17 +1,17 @@
 """What initialisation, data order and dropout contribute to the variance of a cell's scores (Bouthillier et al. 2021).
 
-It takes runs whose sources of randomness have seeds of their own, crossed (`kdx.seed_sources`).
+It takes runs whose sources of randomness have seeds of their own, crossed (`kdx.grid.seed_sources`).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kdx.errors import KdxError
+from kdx.grid.seed_sources import Source, by_source
 from kdx.grid.table_layout import Address
 from kdx.report.selection.cells import Cell
 from kdx.report.statistics.variance_components import NotEstimable, VarianceComponents, variance_components
 from kdx.report.table.layout import Layout
-from kdx.seed_sources import Source, by_source
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from kdx.errors import FaultList, KdxError, by_place
+from kdx.errors import KdxError, by_place
 from kdx.grid.read_tables import check_tables, read_tables
 from kdx.grid.settings import check_keys
 from kdx.grid.source import read
@@ -29,7 +29,7 @@ def with_tables_of(path: Path, sweep: SweepRecord) -> SweepRecord:
         records = (*each.cells, *(one.record for one in evaluated_cells(each)[0]))
         return [(record.labels, record.spec) for record in records]
 
-    faults = FaultList()
+    faults: list[KdxError] = []
     root = read(path, faults, what="file of tables")
     check_keys(root, ("tables",), faults)
     if "tables" not in root.value:

@@ -7,6 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from kdx.grid.seed_sources import seed_word
 from kdx.grid.table_layout import Address
 from kdx.report.render.html.anchors import cell_anchor, run_anchor
 from kdx.report.render.html.charts import MANY, Point, forest, over_parameter, over_setting, scatter
@@ -17,7 +18,6 @@ from kdx.report.render.wording import LEVELS, place, rounded, setting, word_of
 from kdx.report.selection.cells import Seed
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.table import Table
-from kdx.seed_sources import seed_word
 
 _MOST_GROUPS = 24
 """Largest number of groups that a scatter distinguishes by colour and shape."""

@@ -7,12 +7,12 @@ from typing import Any
 import yaml
 from markupsafe import Markup, escape
 
+from kdx.grid.seed_sources import seed_word
 from kdx.report.render.html.anchors import cell_anchor, run_anchor
 from kdx.report.render.wording import rounded
 from kdx.report.selection.cells import Cell, Seed
 from kdx.report.table.layout import Layout
 from kdx.sanitize import sanitize_lines
-from kdx.seed_sources import seed_word
 from kdx.store.records import Provenance, RunRecord
 
 

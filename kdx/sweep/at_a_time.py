@@ -1,27 +1,14 @@
-"""This machine: an identifier that may leave it, the GPUs to use, and the number of runs at a time."""
+"""The GPUs to use, and the number of runs at a time."""
 
-import hashlib
 import os
 import re
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from kdx.errors import KdxError
 
 AUTO: Literal["auto"] = "auto"
-
-
-@cache
-def machine() -> str:
-    """Return the hash that stands for this machine."""
-    try:
-        name = Path("/etc/machine-id").read_text().strip() or os.uname().nodename
-    except OSError:
-        name = os.uname().nodename
-    # Databases are passed on, and a machine's id is not meant to leave it.
-    return hashlib.sha256(f"kdx {name}".encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.seed_sources import MOST_APART, SourceSeeds, in_words, seed_of, seed_word, shared
+from kdx.grid.seed_sources import MOST_APART, SourceSeeds, in_words, seed_of, seed_word, shared
 
 APART = st.builds(SourceSeeds, *[st.integers(0, MOST_APART)] * 3)
 ALONE = st.integers(0, 2**32 - 1)

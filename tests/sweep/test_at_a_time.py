@@ -1,51 +1,14 @@
 """A machine is told by a hash that stays the same and gives nothing away, and takes as many runs as it has places."""
 
 import os
-from pathlib import Path
 
 import pytest
 
-from kdx import machine as module
 from kdx.errors import KdxError
-from kdx.machine import AtATime, machine, take_devices
+from kdx.sweep.at_a_time import AtATime, take_devices
 from kdx.sweep.gpus import visible_gpus
 
 CORES = len(os.sched_getaffinity(0))
-
-
-@pytest.fixture(autouse=True)
-def unknown():
-    """What was found before is forgotten, and what a test has found too."""
-    machine.cache_clear()
-    yield
-    machine.cache_clear()
-
-
-def test_a_machine_is_the_same_each_time():
-    assert machine() == machine()
-
-
-@pytest.mark.parametrize("identity", ["0123456789abcdef0123456789abcdef\n", ""])
-def test_neither_its_id_nor_its_name_can_be_read_in_it(monkeypatch, identity):
-    monkeypatch.setattr(Path, "read_text", lambda path: identity)
-    told = machine()
-    name = module.os.uname().nodename
-    assert len(told) == 16 and int(told, 16) >= 0
-    assert told not in (identity.strip()[:16], name)
-    machine.cache_clear()
-    monkeypatch.setattr(Path, "read_text", lambda path: f"{identity}another")
-    assert machine() != told
-
-
-def test_a_machine_without_an_id_has_its_name(monkeypatch):
-    def absent(path):
-        raise FileNotFoundError
-
-    monkeypatch.setattr(Path, "read_text", lambda path: "")
-    without = machine()
-    machine.cache_clear()
-    monkeypatch.setattr(Path, "read_text", absent)
-    assert machine() == without
 
 
 @pytest.mark.parametrize(
@@ -76,7 +39,7 @@ def test_as_many_runs_go_at_a_time_as_there_are_places(workers, per_gpu, gpus, r
 def test_the_devices_that_somebody_names_are_taken(monkeypatch, named, seen):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
     monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
-    monkeypatch.setattr("kdx.machine.gpus_of_machine", lambda: 4)
+    monkeypatch.setattr("kdx.sweep.at_a_time.gpus_of_machine", lambda: 4)
     take_devices(named)
     assert visible_gpus() == seen
     assert os.environ["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
@@ -102,7 +65,7 @@ def test_what_names_no_devices_is_refused(monkeypatch, named):
 )
 def test_a_gpu_that_the_machine_lacks_is_refused(monkeypatch, count, named, message):
     """CUDA passes over it, and the run would compute on the processor."""
-    monkeypatch.setattr("kdx.machine.gpus_of_machine", lambda: count)
+    monkeypatch.setattr("kdx.sweep.at_a_time.gpus_of_machine", lambda: count)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
     with pytest.raises(KdxError) as fault:
         take_devices(named)
