@@ -87,7 +87,7 @@ class RunFile:
 
 
 def files_beside(database: Path) -> Path:
-    """The folder with the files of a database's runs: `a.files` for `a.db`, `a.sqlite-files` for `a.sqlite`.
+    """Return the folder with the files of a database's runs: `a.files` for `a.db`, `a.sqlite-files` for `a.sqlite`.
 
     It lies beside the file itself, not beside a link to it.
     """
@@ -97,7 +97,7 @@ def files_beside(database: Path) -> Path:
 
 
 def free_bytes(database: Path) -> int | None:
-    """Bytes that are free on the disk for the files of a database's runs; None where the system does not say it.
+    """Return the bytes that are free on the disk for the files of a database's runs; None if unknown.
 
     Args:
         database: `kdx.store.backend.Backend.location`.
@@ -111,7 +111,7 @@ def free_bytes(database: Path) -> int | None:
 
 
 def folder_of(run: RunRecord) -> str:
-    """The name of a run's folder; it is checked, so that no record can lead out of the folder of files.
+    """Return the name of a run's folder, checked so that no record can lead out of the folder of files.
 
     Raises:
         KdxError: kdx never writes such a record.
@@ -123,23 +123,18 @@ def folder_of(run: RunRecord) -> str:
 
 
 def log_of(files: Path, run: RunRecord) -> Path:
-    """The path of a run's log, which need not be there."""
+    """Return the path of a run's log, which need not exist."""
     return files / folder_of(run) / _LOG
 
 
 def files_of(files: Path, run: RunRecord) -> tuple[RunFile, ...]:
-    """The files of a run, sorted; files that vanish meanwhile are left out."""
-    return tuple(sorted(_listing_of(files, folder_of(run))))
+    """Return the files of a run, sorted; files that vanish meanwhile are left out."""
+    return listing_of(files, folder_of(run))
 
 
 def final_weights(files: Path, run: RunRecord) -> RunFile | None:
-    """The file with the tested weights of a finished run; None if it has no such file."""
-    return next((file for file in _listing_of(files, folder_of(run)) if is_of(file, run)), None)
-
-
-def has_weights(files: Path, run: RunRecord) -> bool:
-    """Whether a finished run still has the weights that it was tested with."""
-    return final_weights(files, run) is not None
+    """Return the file with the tested weights of a finished run; None if it has no such file."""
+    return next((file for file in files_of(files, run) if is_of(file, run)), None)
 
 
 def is_of(file: RunFile, run: RunRecord) -> bool:
@@ -147,22 +142,17 @@ def is_of(file: RunFile, run: RunRecord) -> bool:
     return file.kind is Kind.WEIGHTS and run.weights_sha256 in (None, file.sha256)
 
 
-def bytes_kept(files: Path, run: RunRecord) -> int:
-    """Size of all files of a run."""
-    return sum(file.size for file in _listing_of(files, folder_of(run)))
-
-
 def resume_step(files: Path, run: RunRecord) -> int | None:
-    """The step of the newest checkpoint from which a run can be resumed, by the names of its files; None without one.
+    """Return the step of the newest checkpoint from which a run can be resumed, by its name; None without one.
 
     A checkpoint beyond the rows of the run does not count, since it belongs to a newer copy of the database.
     """
-    steps = (file.resume_step for file in _listing_of(files, folder_of(run)))
+    steps = (file.resume_step for file in files_of(files, run))
     return max((step for step in steps if step is not None and step <= run.progress_step), default=None)
 
 
 def content(files: Path, file: RunFile) -> Iterator[bytes]:
-    """Reads a checkpoint or weights file in parts.
+    """Read a checkpoint or weights file in parts.
 
     Raises:
         StorageError: the file cannot be read, or does not match the checksum in its name; the latter is raised after
@@ -181,39 +171,39 @@ def content(files: Path, file: RunFile) -> Iterator[bytes]:
 
 
 def listing(files: Path) -> tuple[RunFile, ...]:
-    """Every file of every run, sorted; files that vanish meanwhile are left out."""
-    found: list[RunFile] = []
-    for folder in _entries(files):
-        if folder.is_dir(follow_symlinks=False):
-            found += listing_of(files, folder.name)
-    return tuple(sorted(found))
+    """Return every file of every run, sorted; files that vanish meanwhile are left out."""
+    folders = (entry.name for entry in _entries(files))
+    return tuple(sorted(file for folder in folders for file in listing_of(files, folder)))
 
 
 def listing_of(files: Path, folder: str) -> tuple[RunFile, ...]:
-    """Every file in one folder of a run, sorted; none if the folder has no such name."""
-    return tuple(sorted(_listing_of(files, folder))) if FOLDER.fullmatch(folder) else ()
+    """Return every file in one folder of a run, sorted; none if no folder of a run can have this name."""
+    if not FOLDER.fullmatch(folder) or (files / folder).is_symlink():
+        return ()
+    found = []
+    for file in _entries(files / folder):
+        with contextlib.suppress(FileNotFoundError):
+            if file.is_file(follow_symlinks=False):
+                found.append(RunFile(folder, file.name, file.stat(follow_symlinks=False).st_size))
+    return tuple(sorted(found))
 
 
 def damaged(files: Path, listed: Iterable[RunFile]) -> frozenset[RunFile]:
-    """The files whose content does not match the checksum in their name, or cannot be read."""
-    bad = set()
-    for each in listed:
-        if each.sha256 is None:
-            continue
-        try:
-            with open_file(files / each.folder / each.name, follow=False) as file:
-                content = hashlib.file_digest(file, "sha256").hexdigest()
-        except FileNotFoundError:
-            continue
-        except OSError:
-            content = ""
-        if content != each.sha256:
-            bad.add(each)
-    return frozenset(bad)
+    """Return the files whose content does not match the checksum in their name, or cannot be read."""
+    return frozenset(file for file in listed if file.sha256 is not None and _is_damaged(files, file))
+
+
+def _is_damaged(files: Path, file: RunFile) -> bool:
+    try:
+        for _ in content(files, file):
+            pass
+    except StorageError as error:
+        return not isinstance(error.__cause__, FileNotFoundError)
+    return False
 
 
 def set_aside(files: Path, file: RunFile) -> None:
-    """Renames the file so that it stays for inspection and no run reads it again.
+    """Rename the file so that it stays for inspection and no run reads it again.
 
     Raises:
         StorageError: it cannot be renamed.
@@ -224,7 +214,7 @@ def set_aside(files: Path, file: RunFile) -> None:
 
 
 def remove(files: Path, file: RunFile, *, leave_word: bool) -> None:
-    """Removes the file, and with the last file its folder.
+    """Remove the file, and with the last file its folder.
 
     Args:
         leave_word: whether to leave a note that weights were removed on purpose.
@@ -241,16 +231,9 @@ def remove(files: Path, file: RunFile, *, leave_word: bool) -> None:
         folder.rmdir()
 
 
-def _listing_of(files: Path, folder: str) -> Iterator[RunFile]:
-    for file in [] if (files / folder).is_symlink() else _entries(files / folder):
-        with contextlib.suppress(FileNotFoundError):
-            if file.is_file(follow_symlinks=False):
-                yield RunFile(folder, file.name, file.stat(follow_symlinks=False).st_size)
-
-
 @contextlib.contextmanager
 def translate_errors(path: Path) -> Iterator[None]:
-    """Raises AccessError or StorageError for an OSError in the block."""
+    """Raise AccessError or StorageError for an OSError in the block."""
     try:
         yield
     except OSError as error:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from kdx.grid.plan import Plan
-from kdx.run_files.files import files_beside, has_weights, resume_step
+from kdx.run_files.files import files_beside, final_weights, resume_step
 from kdx.store import evaluations, reading
 from kdx.store.database import Database
 from kdx.store.records import RunRecord, RunState
@@ -44,8 +44,12 @@ def decisions_in(
         seeds = needed(database, records)
         wanted = [records[run.key] for run in plan.runs if run.key in records]
         pauses = _of_searches(database, plan, wanted) if isinstance(plan, TrialPlan) else paused(database, wanted)
-    checkpoint, weights = partial(resume_step, files), partial(has_weights, files)
-    return decide(plan, records, liveness, checkpoint, evaluated, weights, seeds, pauses)
+    checkpoint = partial(resume_step, files)
+
+    def has_weights(run: RunRecord) -> bool:
+        return final_weights(files, run) is not None
+
+    return decide(plan, records, liveness, checkpoint, evaluated, has_weights, seeds, pauses)
 
 
 def _of_searches(database: Database, plan: TrialPlan, records: Iterable[RunRecord]) -> dict[str, Pause]:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from kdx.grid.plan import Plan, PlannedCell
-from kdx.run_files.files import bytes_kept, files_beside
+from kdx.run_files.files import files_beside, files_of
 from kdx.store import evaluations, reading
 from kdx.store.costs import costs
 from kdx.store.database import Database
@@ -222,5 +222,5 @@ def _standing(decision: Decision, changed: tuple[str, ...] = ()) -> Standing:
 
 def _mean_kept(files: Path, decisions: Iterable[Decision]) -> float | None:
     completed = [one.record for one in decisions if one.record and one.record.state is RunState.COMPLETED][:SAMPLED]
-    sizes = [size for record in completed if (size := bytes_kept(files, record))]
+    sizes = [size for record in completed if (size := sum(file.size for file in files_of(files, record)))]
     return sum(sizes) / len(sizes) if sizes else None
