@@ -1,6 +1,6 @@
 """The code that decides a number, found through its imports, as one hash: what changes nothing leaves it as it is.
 
-A module counts as Python itself writes its syntax tree, without comments, docstrings and layout. Adding a kernel, a
+A module counts as its syntax tree, without comments, docstrings and layout. Adding a kernel, a
 task or a corpus changes no fingerprint: it adds a file, which only what uses it imports.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 # What the grid resolves is in the cell's id, so how it came to that decides nothing any more; the others compute no
 # number of a run. Those that are read later are read by readers of text, models and evaluations.
@@ -86,8 +86,7 @@ def _code(module: str) -> _Code:
     file = _file(module)
     assert file is not None, module
     tree = ast.parse(file.read_bytes())
-    imports = tuple(dict.fromkeys(imports_of(tree)))  # before `tree_text`, which takes the docstrings out
-    return _Code(hashlib.sha256(tree_text(tree).encode("utf-8", "surrogatepass")).hexdigest(), imports)
+    return _Code(hashlib.sha256(tree_text(tree).encode()).hexdigest(), tuple(dict.fromkeys(imports_of(tree))))
 
 
 @cache
@@ -97,27 +96,33 @@ def _file(module: str) -> Path | None:
     return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
 
 
-def tree_text(tree: ast.Module) -> str:
-    """Return what counts of a source, as text, and leave the tree without its docstrings.
+def tree_text(tree: ast.AST) -> str:
+    """Return what counts of a source: not comments, docstrings and layout. It is the same in every version of Python.
 
     Raises:
         ValueError: it has a number that Python refuses to write in decimal.
         RecursionError: an expression is nested too deep.
     """
-    for node in [tree, *_blocks(tree)]:
-        for block in ("body", "orelse", "finalbody"):
-            if statements := getattr(node, block, None):
-                setattr(node, block, [statement for statement in statements if not _is_docstring(statement)])
-    return ast.unparse(tree)
+    return json.dumps(_plain(tree))
 
 
-def _is_docstring(node: ast.stmt) -> bool:
+def _plain(node: Any) -> Any:
+    if isinstance(node, ast.AST):
+        fields = ((name, getattr(node, name, None)) for name in node._fields)
+        # What is empty is left out: fields that a newer Python adds change nothing.
+        return [type(node).__name__, *((name, _plain(value)) for name, value in fields if value not in (None, []))]
+    if isinstance(node, list):
+        return [_plain(child) for child in node if not _is_docstring(child)]
+    return repr(node)
+
+
+def _is_docstring(node: Any) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def imports_of(tree: ast.AST) -> Iterator[str]:
     """Return the modules of kdx that are imported, the packages around them among them; not those for types alone."""
-    for node in _blocks(tree, types=False):
+    for node in _blocks(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -128,15 +133,15 @@ def imports_of(tree: ast.AST) -> Iterator[str]:
             yield from (module for module in around if _file(module) is not None)
 
 
-def _blocks(node: ast.AST, types: bool = True) -> Iterator[ast.AST]:
-    """Every statement, handler and case, at whatever depth; without `types`, not those under `if TYPE_CHECKING`."""
+def _blocks(node: ast.AST) -> Iterator[ast.AST]:
+    """Return every statement, handler and case, at whatever depth, but not those under `if TYPE_CHECKING`."""
     for block in ("body", "orelse", "finalbody", "handlers", "cases"):
         for inner in getattr(node, block, ()):
-            if types or not _is_for_types(inner):
-                yield inner
-                yield from _blocks(inner, types)
+            if _is_for_types(inner):
+                yield from _blocks(ast.Module(inner.orelse, []))
             else:
-                yield from _blocks(ast.Module(inner.orelse, []), types)
+                yield inner
+                yield from _blocks(inner)
 
 
 def _is_for_types(node: ast.AST) -> TypeGuard[ast.If]:

@@ -1,8 +1,8 @@
 """Modules as text: their names and their syntax trees."""
 
 import ast
-import json
-from typing import Any
+
+from kdx.fingerprint import tree_text
 
 
 def module_of(path: str) -> str:
@@ -34,27 +34,13 @@ def tree_of(text: str, path: str) -> ast.Module:
 
 
 def content_of(text: str, path: str) -> str:
-    """What counts of a source: not comments, docstrings and layout. It is the same in every version of Python.
+    """Return what counts of a source, see `kdx.fingerprint.tree_text`.
 
     Raises:
         SyntaxError: it is no Python.
     """
     tree = tree_of(text, path)
     try:
-        return json.dumps(_plain(tree))
+        return tree_text(tree)
     except (ValueError, RecursionError):  # too long a number, or too deep an expression
         return text
-
-
-def _plain(node: Any) -> Any:
-    if isinstance(node, ast.AST):
-        fields = ((name, getattr(node, name, None)) for name in node._fields)
-        # What is empty is left out: fields that a newer Python adds change nothing.
-        return [type(node).__name__, *((name, _plain(value)) for name, value in fields if value not in (None, []))]
-    if isinstance(node, list):
-        return [_plain(one) for one in node if not _is_docstring(one)]
-    return repr(node)
-
-
-def _is_docstring(node: Any) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

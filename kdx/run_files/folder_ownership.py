@@ -29,15 +29,15 @@ class Owner(NamedTuple):
     id: str
     path: Path
     files: Path
-    """The folder when it took it."""
+    """The folder when the database took it."""
 
     def is_database(self, other: "Owner") -> bool:
-        """Whether both are one database, and none is a copy of the other."""
+        """Whether both are the same database, and neither is a copy of the other."""
         return (self.id, self.path) == (other.id, other.path)
 
 
 def take(database: Database) -> str | None:
-    """Creates the folder of a database's files with a note of its owner; returns a message for the user, or None.
+    """Create the folder of a database's files with a note of its owner; returns a message for the user, or None.
 
     The folder of another database that was here before is moved aside, since its weights may be all that is left of it.
 
@@ -46,11 +46,17 @@ def take(database: Database) -> str | None:
         StorageError: the folder cannot be written.
     """
     files, message = files_beside(database.location), None
-    refuse_shared(database)
+    owner, own = _owner(files), _named(database)
+    if owner is not None and not owner.is_database(own) and _uses(owner, files):
+        raise DatabaseError(
+            f"another database keeps the files of its runs here: {owner.path}",
+            place=str(files),
+            hint="each has a folder of its own: remove the link, move one of the databases elsewhere, or name another "
+            "folder with --files or KDX_FILES",
+        )
     _refuse_left_behind(database)
     if not settled_here(database):
         recording.settle(database, _place(database))
-    owner, own = _owner(files), _named(database)
     if owner == own:
         return None
     with translate_errors(files):
@@ -72,28 +78,15 @@ def settled_here(database: Database) -> bool:
 
 
 def stranger(database: Database) -> Owner | None:
-    """The other database that owns the folder beside this one, or uses it too; None if there is none."""
+    """Return the other database that owns the folder beside this one, or uses it too; None if there is none."""
     owner, own = _owner(files_beside(database.location)), _named(database)
     if owner is None or owner.is_database(own):
         return None
     return owner if owner.id != own.id or _uses(owner, files_beside(database.location)) else None
 
 
-def refuse_shared(database: Database) -> None:
-    """Raises DatabaseError if another database uses the folder of this database's files."""
-    files = files_beside(database.location)
-    owner = stranger(database)
-    if owner and _uses(owner, files):
-        raise DatabaseError(
-            f"another database keeps the files of its runs here: {owner.path}",
-            place=str(files),
-            hint="each has a folder of its own: remove the link, move one of the databases elsewhere, or name another "
-            "folder with --files or KDX_FILES",
-        )
-
-
 def _refuse_left_behind(database: Database) -> None:
-    """Raises DatabaseError if KDX_FILES names another folder than the one beside the database, which has its files."""
+    """Raise DatabaseError if KDX_FILES names another folder than the one beside the database, which has its files."""
     if database.file is None:
         return
     beside, files = files_beside(database.file), files_beside(database.location)
@@ -109,7 +102,7 @@ def _refuse_left_behind(database: Database) -> None:
 
 
 def refuse_stranger(database: Database) -> None:
-    """Raises DatabaseError if another database owns the folder beside this one, so that its files are not ours."""
+    """Raise DatabaseError if another database owns the folder beside this one."""
     if owner := stranger(database):
         raise DatabaseError(
             f"these are the files of another database, which was at {owner.path}",
