@@ -77,30 +77,34 @@ class _Record:
     """One of `Records`."""
 
     columns: ClassVar[Mapping[str, str | None]] = {}
-    """Field → its column in a data frame, where that is called otherwise; None: it has none."""
+    """Field → its column in a data frame, if the name differs; None if it has none."""
 
     def rows(self) -> Iterable[dict[str, Any]]:
-        """Return its rows in a data frame: one, with a column for each field, and for each key of a mapping."""
+        """Return its rows in a data frame."""
+        yield self.row()
+
+    def row(self) -> dict[str, Any]:
+        """Return a column for each field, and for each key of a mapping."""
         row: dict[str, Any] = {}
         for each in fields(self):
             value, column = getattr(self, each.name), self.columns.get(each.name, each.name)
             if column is not None:
                 row |= value if isinstance(value, Mapping) else {column: value}
-        yield row
+        return row
 
 
 class Records(tuple[T, ...]):
     """Frozen records, in order."""
 
     def to_pandas(self) -> "DataFrame":
-        """The records as a data frame, one column a field.
+        """Return the records as a data frame, one column a field.
 
         Raises:
             ImportError: pandas is not installed; kdx does without it.
         """
         from pandas import DataFrame
 
-        return DataFrame([row for one in self for row in one.rows()])
+        return DataFrame([row for record in self for row in record.rows()])
 
 
 @dataclass(frozen=True)
@@ -136,7 +140,7 @@ class Run(_Record):
     step: int
     """Optimiser steps that are recorded."""
     metric: str
-    """By which weights and seeds are selected, such as `valid/bleu`."""
+    """The metric by which weights and seeds are selected, such as `valid/bleu`."""
     valid_score: float | None
     """Its best value."""
     test_score: float | None
@@ -157,6 +161,7 @@ class Run(_Record):
 class Curve(_Record):
     """One metric of a run over its training."""
 
+    columns: ClassVar[Mapping[str, str | None]] = {"steps": None, "values": None}
     run: int
     """Id of the run."""
     labels: Mapping[str, str]
@@ -171,14 +176,7 @@ class Curve(_Record):
 
     def rows(self) -> Iterable[dict[str, Any]]:
         for step, value in zip(self.steps, self.values, strict=True):
-            yield {
-                "run": self.run,
-                **self.labels,
-                "seed": self.seed,
-                "metric": self.metric,
-                "step": step,
-                "value": value,
-            }
+            yield {**self.row(), "step": step, "value": value}
 
 
 @dataclass(frozen=True)
@@ -205,24 +203,24 @@ class RunEvaluation(_Record):
 
 @dataclass(frozen=True)
 class TableView:
-    """A table of a sweep, to be looked at or written down."""
+    """A table of a sweep, in any of its forms."""
 
     table: Table
-    """What stands in each place, with comparisons, audit and notes."""
+    """The cell in each place, with comparisons, audit and notes."""
 
     def text(self, width: int = 100) -> str:
-        """As `kdx report` shows it on a terminal so many columns wide."""
+        """Return it as `kdx report` shows it on a terminal of `width` columns."""
         console = Console(file=StringIO(), width=width, color_system=None)
         with console.capture() as captured:
             console.print(TextTable(self.table))
         return captured.get()
 
     def markdown(self) -> str:
-        """As `kdx report --format markdown` writes it."""
+        """Return it as `kdx report --format markdown` writes it."""
         return to_markdown(self.table)
 
     def latex(self) -> str:
-        """As `kdx report --format latex` writes it, the preamble's comment before it."""
+        """Return it as `kdx report --format latex` writes it, the preamble's comment before it."""
         return PREAMBLE + to_latex(self.table)
 
     def to_pandas(self) -> "DataFrame":
@@ -443,11 +441,11 @@ def load_run(
         database: default: KDX_DB, or else `runs.db`.
         run: its id, as in `runs` and `kdx trace`.
         home: folder of prepared corpora; default: the user's.
-        parts: the folder where the files of the cell's own kernels and other parts lie; their code is run.
+        parts: the folder with the files of the cell's custom components, whose code is run; default: the current one.
 
     Raises:
-        KdxError: there is no such run, it has no weights, or its cell has words that this kdx does not know; or a part
-            of its own is not in `parts`, or has another source than the one that was trained.
+        KdxError: there is no such run, it has no weights, or its cell has words that this kdx does not know; or a
+            custom component is not in `parts`, or has another source than the one that was trained.
         DatabaseError: see `sweeps`; or the files beside it are another database's.
         StorageError: the weights cannot be read or are damaged.
     """

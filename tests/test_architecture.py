@@ -20,7 +20,6 @@ ALLOWED: dict[str, set[str]] = {
     "files": set(),
     "sanitize": set(),
     "shell": set(),
-    "durations": set(),
     "run_options": set(),
     "checkpoint_names": set(),
     "words": set(),
@@ -77,7 +76,7 @@ ALLOWED: dict[str, set[str]] = {
         "run_options",
     },
 }
-OPEN = {"vocabulary", "errors", "files", "words", "sanitize", "shell", "version", "durations"}
+OPEN = {"vocabulary", "errors", "files", "words", "sanitize", "shell", "version"}
 # Of attention these alone are there without torch: the words of each axis, with what is known of them.
 FAMILIES = {"kernels", "positions", "values", "filters", "normalisers", "encodings", "mixers", "families"}
 LIGHT = {"grid", "cell_code", "components"}

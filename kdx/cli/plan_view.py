@@ -9,12 +9,12 @@ from typing import Any
 from kdx.cli.amounts import count_of, size
 from kdx.cli.wording import cell_name, run_name, without_time
 from kdx.data.plan_corpora import PlannedCorpus
-from kdx.durations import in_words
 from kdx.grid.difference import Difference
 from kdx.grid.plan import Plan
 from kdx.report.render.rows import to_text
 from kdx.sanitize import sanitize
 from kdx.sweep.budget import Covered
+from kdx.sweep.durations import in_words
 from kdx.sweep.forecast import Forecast, typical_error
 from kdx.sweep.outlook import Outlook, PlannedDecision, Standing
 

@@ -27,11 +27,11 @@ from kdx.cli.amounts import count_of
 from kdx.cli.console import say
 from kdx.cli.spared import NOT_NEEDED, PAUSED
 from kdx.cli.wording import run_name
-from kdx.durations import in_words
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.sanitize import sanitize_lines
 from kdx.store.records import FINAL, OVER, RunRecord, RunState
 from kdx.sweep.decide import Action, Decision
+from kdx.sweep.durations import in_words
 from kdx.sweep.failing import Pause
 from kdx.sweep.forecast import makespan
 from kdx.sweep.pace import Pace

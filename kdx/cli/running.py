@@ -15,7 +15,6 @@ from kdx.cli.console import never_wait_for_readers, say
 from kdx.cli.options import in_database, in_database_with_parts, retry_cancelled, retry_failed
 from kdx.cli.progress import progress
 from kdx.cli.wording import what_is_left_out
-from kdx.durations import in_words
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.tuning import Tuning
@@ -30,6 +29,7 @@ from kdx.store.records import RunState
 from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.budget import Budget, covered, read_budget
 from kdx.sweep.decisions import decisions_in
+from kdx.sweep.durations import in_words
 from kdx.sweep.forecast import makespan
 from kdx.sweep.gpus import gpus_for, visible_gpus
 from kdx.sweep.hosts.fork_server import ForkServer

@@ -18,7 +18,6 @@ from kdx.cli.shown import (
     table_lines,
 )
 from kdx.cli.shown_trials import trial_lines
-from kdx.durations import in_words
 from kdx.grid.seed_sources import seed_word
 from kdx.report.render.json import search_to_json
 from kdx.report.selection.best_seed import best_seed, standing_runs
@@ -30,6 +29,7 @@ from kdx.store.details import cell_details
 from kdx.store.records import RunRecord
 from kdx.store.remarks import Remarks, remarks
 from kdx.store.searches import that_tried
+from kdx.sweep.durations import in_words
 
 
 class ShownCell(Shown):

@@ -17,7 +17,6 @@ from kdx.cli.shown import (
     table_lines,
     time_in_words,
 )
-from kdx.durations import in_words
 from kdx.grid.seed_sources import seed_word
 from kdx.run_files.files import Kind, files_beside, files_of, folder_of, log_of
 from kdx.run_files.folder_ownership import stranger
@@ -26,6 +25,7 @@ from kdx.store.database import Database
 from kdx.store.details import RunDetails, run_details
 from kdx.store.records import AttemptRecord, EvaluationRecord, RunRecord
 from kdx.store.remarks import remarks
+from kdx.sweep.durations import in_words
 
 
 class ShownRun(Shown):

@@ -19,7 +19,6 @@ from kdx.cli.status_words import (
     worker_to_json,
     write_notes,
 )
-from kdx.durations import in_words
 from kdx.grid.seed_sources import seed_word
 from kdx.report.render.rows import to_text
 from kdx.store.database import Database
@@ -30,6 +29,7 @@ from kdx.store.remarks import remarks
 from kdx.store.search_progress import SearchProgress, progress
 from kdx.store.search_progress import work as work_of_trials
 from kdx.store.status import WorkRecord, labels_of, work
+from kdx.sweep.durations import in_words
 from kdx.sweep.held_up import HeldUp, held_up_in
 
 

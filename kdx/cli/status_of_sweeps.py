@@ -19,7 +19,6 @@ from kdx.cli.status_words import (
     worker_to_json,
     write_notes,
 )
-from kdx.durations import in_words
 from kdx.report.render.rows import to_text
 from kdx.store.database import Database
 from kdx.store.reading import sweeps
@@ -28,6 +27,7 @@ from kdx.store.remarks import remarks
 from kdx.store.search_progress import SearchProgress, progress, seconds_of_trials
 from kdx.store.search_progress import work as work_of_trials
 from kdx.store.status import times, work
+from kdx.sweep.durations import in_words
 from kdx.sweep.forecast import seconds_left
 from kdx.sweep.held_up import HeldUp, held_up_in
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from kdx.cli.amounts import count_of
-from kdx.durations import in_words
 from kdx.grid.plan import Plan, PlannedCell, PlannedRun
 from kdx.grid.seed_sources import seed_word
 from kdx.sanitize import sanitize
 from kdx.sweep.budget import Budget, Covered, MissingSeeds, missing_seeds
+from kdx.sweep.durations import in_words
 
 _MOST_NAMED = 4
 """Cells that a message names; of more it gives the number."""

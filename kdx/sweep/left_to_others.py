@@ -9,10 +9,10 @@ run is about to go on (`kdx.training.resume`). What was refused once is known fr
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from kdx.durations import in_words
 from kdx.store.begun import BegunRecord, begun
 from kdx.store.database import Database
 from kdx.sweep.decide import Action, Decision
+from kdx.sweep.durations import in_words
 from kdx.sweep.elsewhere import elsewhere
 from kdx.vocabulary import IfChanged
 

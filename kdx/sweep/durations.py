@@ -2,7 +2,7 @@
 
 
 def in_words(seconds: float) -> str:
-    """A length of time in the largest unit that leaves two digits: `49 s`, `12 min`, `31 h`, `8 days`."""
+    """Return a length of time in the largest unit that leaves two digits: `49 s`, `12 min`, `31 h`, `8 days`."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     if seconds < 100 * 60:

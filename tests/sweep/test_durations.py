@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdx.durations import in_words
+from kdx.sweep.durations import in_words
 
 
 @pytest.mark.parametrize(
