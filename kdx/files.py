@@ -207,5 +207,5 @@ def _remove(path: Path) -> None:
     with suppress(OSError):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        elif os.path.lexists(path):
+            path.unlink()
