@@ -22,7 +22,7 @@ from typing import IO, cast
 
 from kdx.data.text import PLAIN, Files, KnownText, TextFile, file_names
 from kdx.errors import KdxError, Place, shortened
-from kdx.files import NotAFileError, not_a_file, open_file
+from kdx.files import NotAFileError, not_a_file, open_file, read_start
 from kdx.tasks.data_kinds import text_kind
 from kdx.vocabulary import Split
 
@@ -81,7 +81,7 @@ def _files(source: Path, opened: ExitStack) -> Files:
     if source.is_dir():
         return _in_folder(source)
     try:
-        open_file(source).close()
+        read_start(source, 1)
     except NotAFileError as error:
         raise KdxError(str(error.strerror), place=str(source), allowed=_SOURCES) from error
     except (FileNotFoundError, ValueError) as error:
