@@ -11,7 +11,7 @@ import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain, repeat, takewhile
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -193,7 +193,7 @@ class BytePairVocabulary(Vocabulary):
         return SPECIAL + len(self._pieces)
 
     def encode(self, line: str) -> list[int]:
-        return list(chain.from_iterable(map(self._words.__getitem__, line.split())))
+        return list(chain.from_iterable(map(self._ids_of, line.split())))
 
     def unknown(self, word: str) -> list[str]:
         found, marked = self._segmented(word), word + MARK
@@ -229,16 +229,19 @@ class BytePairVocabulary(Vocabulary):
                 found[piece] += times
         return found
 
-    def _ids_of(self, word: str) -> tuple[int, ...]:
-        return tuple(self._ids.get(piece, UNKNOWN) for piece in self.segment(word))
+    @cached_property
+    def _ids_of(self) -> Callable[[str], tuple[int, ...]]:
+        """Word → the ids of its pieces."""
+
+        @lru_cache(_REMEMBERED)
+        def ids_of(word: str) -> tuple[int, ...]:
+            return tuple(self._ids.get(piece, UNKNOWN) for piece in self.segment(word))
+
+        return ids_of
 
     @cached_property
     def _ids(self) -> dict[str, int]:
         return {piece: id for id, piece in enumerate(self._pieces, SPECIAL)}
-
-    @cached_property
-    def _words(self) -> "_Remembered":
-        return _Remembered(self._ids_of)
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -277,19 +280,6 @@ class SubwordNmtVocabulary(BytePairVocabulary):
     @cached_property
     def _tokenizer(self) -> Any:
         return self._make_tokenizer(end_of_word_suffix=MARK)
-
-
-class _Remembered(dict[str, tuple[int, ...]]):
-    """A cache of the ids of words."""
-
-    def __init__(self, ids_of: Callable[[str], tuple[int, ...]]) -> None:
-        self._ids_of = ids_of
-
-    def __missing__(self, word: str) -> tuple[int, ...]:
-        if len(self) >= _REMEMBERED:
-            self.clear()
-        self[word] = self._ids_of(word)
-        return self[word]
 
 
 _KINDS: dict[str, type[Any]] = {of.kind: of for of in (WordVocabulary, BytePairVocabulary, SubwordNmtVocabulary)}
