@@ -1,6 +1,7 @@
 """Caches folders of computed files under a hash of their inputs, and checks them before each use.
 
-Beside the files lies `contents.json` with the SHA-256 of each; a folder that does not match it is recomputed. Two
+Beside the files lies `contents.json` with the SHA-256, the size and the time of last write of each; a folder that does
+not match it is recomputed. A file of the same size and time is not read again, so decay of the disk is not noticed. Two
 processes may compute the same folder at once: the second one uses the folder of the first.
 
 kdx works without the cache: where it cannot be written, the folder is temporary and exists as long as it is read.
@@ -8,6 +9,7 @@ kdx works without the cache: where it cannot be written, the folder is temporary
 
 import hashlib
 import json
+import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -15,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kdx.data.digests import digests
-from kdx.data.storage import new_folder, remove_folder
+from kdx.data.storage import file_sha256, new_folder, remove_folder
 from kdx.errors import StorageError
 from kdx.files import filling, read_file
 
@@ -68,13 +69,13 @@ def cached(home: Path, key: str, make: Make) -> Iterator[Cached]:
                 except OSError:
                     raise error from error.__cause__
                 uncached = _reason(home, error)
-        listed = json.dumps(contents["files"], sort_keys=True)
+        listed = json.dumps({name: file["sha256"] for name, file in contents["files"].items()}, sort_keys=True)
         yield Cached(folder, contents["facts"], hashlib.sha256(listed.encode()).hexdigest(), uncached)
 
 
 def _made(folder: Path, make: Make) -> dict[str, Any]:
     facts = make(folder)
-    files = digests(folder, sorted(path.name for path in folder.iterdir()))
+    files = {path.name: {"sha256": file_sha256(path), **_state(path)} for path in sorted(folder.iterdir())}
     contents = {"facts": facts, "files": files}
     (folder / _CONTENTS).write_text(json.dumps(contents), encoding="utf-8")
     return contents
@@ -92,8 +93,24 @@ def _contents(folder: Path) -> dict[str, Any] | None:
     """The contents of a complete folder; None for any other."""
     try:
         contents = json.loads(read_file(folder / _CONTENTS, _LONGEST, follow=False))
-        if digests(folder, contents["files"]) == contents["files"] and isinstance(contents["facts"], dict):
+        whole = all(_is_unchanged(folder / name, file) for name, file in contents["files"].items())
+        if whole and isinstance(contents["facts"], dict):
             return dict(contents)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     return None
+
+
+def _state(path: Path) -> dict[str, int]:
+    found = path.lstat()
+    return {"size": found.st_size, "modified": found.st_mtime_ns}
+
+
+def _is_unchanged(path: Path, recorded: Mapping[str, Any]) -> bool:
+    """Whether a file is as recorded; one with another time, as of a copied folder, is read and hashed."""
+    if not stat.S_ISREG(path.lstat().st_mode):
+        return False
+    state = _state(path)
+    return state.items() <= recorded.items() or (
+        state["size"] == recorded["size"] and file_sha256(path) == recorded["sha256"]
+    )

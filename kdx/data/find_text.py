@@ -1,18 +1,22 @@
-"""Finds the text that a grid names, generated or prepared, in its direction, and checks that it is unchanged."""
+"""Finds the text that a grid names, generated or prepared, in its direction.
+
+Prepared text is known by the hashes that were recorded then. They are compared when the text is read, which is when its
+tokens are not in the cache.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from io import TextIOWrapper
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from kdx.data.digests import digests
 from kdx.data.examples import GeneratedExamples
 from kdx.data.prepared import PreparedInfo, corpus_folder, how_to_prepare, prepared_corpora, read_about
+from kdx.data.storage import file_sha256
 from kdx.data.text import GeneratedText, KnownText
-from kdx.data.text_files import LONGEST_LINE
-from kdx.errors import KdxError, Place, did_you_mean
+from kdx.errors import KdxError, did_you_mean
 from kdx.files import open_file
 from kdx.grid.sections import Data
 from kdx.tasks.corpora import BUILT_IN, FAMILIES
@@ -31,7 +35,8 @@ class FoundText:
     identity: Any
     """A JSON value that differs between texts."""
     lines: Callable[[Split, str], Iterable[str]]
-    """Reads the lines of a split in one language, without line feeds, one at a time; each call starts again."""
+    """Reads the lines of a split in one language, without line feeds, one at a time; each call starts again. Raises
+    KdxError if the file cannot be read or is not what was prepared."""
     title: str | None = None
     """Regular expression of the line with which a document begins; None: it has no documents."""
 
@@ -40,7 +45,7 @@ def find_text(data: Data, home: Path) -> FoundText:
     """The text that `data` names.
 
     Raises:
-        KdxError: there is no such corpus, its files have changed, or it has no such direction or seed.
+        KdxError: there is no such corpus, or it has no such direction or seed.
     """
     built_in = BUILT_IN.get(data.corpus)
     if isinstance(built_in, GeneratedText):
@@ -71,8 +76,8 @@ def find_text(data: Data, home: Path) -> FoundText:
     return FoundText(
         suffixes=_direction(data, about.suffixes),
         tokenised=about.tokenised,
-        identity=_digests(about, home),
-        lines=partial(_lines, corpus_folder(about.name, home), data.train_lines),
+        identity={name: file.sha256 for name, file in about.files.items()},
+        lines=partial(_lines, about, corpus_folder(about.name, home), data.train_lines),
         title=built_in.title if isinstance(built_in, KnownText) else None,
     )
 
@@ -119,37 +124,18 @@ def _direction(data: Data, suffixes: tuple[str, ...]) -> tuple[str, ...]:
     return wanted
 
 
-def _digests(about: PreparedInfo, home: Path) -> dict[str, str]:
-    folder = corpus_folder(about.name, home)
-    recorded = {name: file.sha256 for name, file in about.files.items()}
+def _lines(about: PreparedInfo, folder: Path, train_lines: int | None, split: Split, suffix: str) -> Iterator[str]:
+    path = folder / f"{split}.{suffix}"
     try:
-        found = digests(folder, recorded)
-    except OSError as error:
-        raise KdxError(f"cannot be read: {error.strerror}", place=str(error.filename or folder)) from error
-    for name in recorded:
-        if found[name] != recorded[name]:
+        if not path.exists() or file_sha256(path) != about.files[path.name].sha256:
             raise KdxError(
                 "this file is not what was prepared",
-                place=str(folder / name),
+                place=str(path),
                 hint=f"remove {folder}, then: kdx data prepare {about.name} --from {about.source}",
             )
-    return recorded
-
-
-def _lines(folder: Path, train_lines: int | None, split: Split, suffix: str) -> Iterator[str]:
-    path = folder / f"{split}.{suffix}"
-    number = 0
-    try:
         # Only a line feed ends a line, since other characters, such as U+2028, would misalign the two sides.
         with TextIOWrapper(open_file(path, follow=False), encoding="utf-8-sig", newline="\n") as file:
-            while (split is not Split.TRAIN or number != train_lines) and (line := file.readline(LONGEST_LINE + 1)):
-                number += 1
-                if len(line) > LONGEST_LINE:
-                    raise KdxError(
-                        f"a line of more than {LONGEST_LINE:,} characters", place=Place(str(path), number, 1)
-                    )
+            for line in islice(file, train_lines if split is Split.TRAIN else None):
                 yield line.removesuffix("\n")
-    except UnicodeDecodeError as error:
-        raise KdxError(f"not UTF-8 after line {number:,}", place=str(path)) from error
     except OSError as error:
         raise KdxError(f"cannot be read: {error.strerror}", place=str(path)) from error

@@ -29,8 +29,8 @@ class FileInfo:
     words: Annotated[int, Field(ge=0)]
     """Runs of characters between white space."""
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-    empty: Annotated[int, Field(ge=0)] | None = None
-    """Number of lines without a word; None if the corpus was prepared before they were counted."""
+    empty: Annotated[int, Field(ge=0)]
+    """Number of lines without a word."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The place of data, and atomic creation and removal of folders there."""
 
 import errno
+import hashlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from kdx.errors import AccessError, StorageError
-from kdx.files import filling, give_name, unfinished_name
+from kdx.files import filling, give_name, open_file, unfinished_name
 
 
 def data_home() -> Path:
@@ -65,6 +66,16 @@ def translate_disk_errors(path: Path) -> Iterator[None]:
             f"cannot write {path}: {error.strerror or error}",
             hint=f"{'free some space' if full else 'mend it'}, or set KDX_DATA to a folder elsewhere",
         ) from error
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's content. A link is not followed.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    with open_file(path, follow=False) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def remove_folder(folder: Path) -> None:

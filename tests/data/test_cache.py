@@ -2,7 +2,6 @@ import json
 import mmap
 import os
 import threading
-import time
 
 import pytest
 
@@ -55,7 +54,7 @@ def test_fingerprint_is_of_what_the_files_hold(tmp_path, make):
 
 DAMAGE = {
     "file truncated": lambda folder: (folder / "numbers").write_text("1 2"),
-    "file garbled": lambda folder: (folder / "numbers").write_text("1 2 4"),
+    "file garbled": lambda folder: ((folder / "numbers").write_text("1 2 4"), os.utime(folder / "numbers", (0, 0))),
     "file gone": lambda folder: (folder / "numbers").unlink(),
     "contents truncated": lambda folder: (folder / "contents.json").write_text('{"facts": {"su'),
     "contents empty": lambda folder: (folder / "contents.json").write_text(""),
@@ -75,26 +74,30 @@ def test_a_damaged_folder_is_made_anew(tmp_path, make, damage):
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["key"]
 
 
-def test_what_was_once_seen_whole_is_not_read_again(tmp_path, make, monkeypatch):
-    now = time.time
-    monkeypatch.setattr(time, "time", lambda: now() + 10)  # long after it was written
+def test_an_unchanged_folder_is_not_read_again(tmp_path, make, monkeypatch):
     cached(tmp_path, "key", make)
 
     def read(*_):
         raise AssertionError("read again")
 
-    monkeypatch.setattr("kdx.data.digests.hashlib.file_digest", read)
+    monkeypatch.setattr("kdx.data.storage.hashlib.file_digest", read)
     cached(tmp_path, "key", make)
     assert make.calls == 1
 
 
-def test_a_cache_that_may_only_be_read_serves_all_the_same(tmp_path, make):
-    """Checked in full each time, since no stamp can be written."""
+def test_a_copied_folder_is_used(tmp_path, make):
+    """Its files have other times, so they are hashed."""
     first = cached(tmp_path, "key", make)
-    (first.folder / ".digests.json").unlink(missing_ok=True)
+    os.utime(first.folder / "numbers", (0, 0))
+    assert cached(tmp_path, "key", make) == first
+    assert make.calls == 1
+
+
+def test_a_cache_that_may_only_be_read_serves_all_the_same(tmp_path, make):
+    first = cached(tmp_path, "key", make)
     first.folder.chmod(0o500)
     try:
-        assert cached(tmp_path, "key", make) == cached(tmp_path, "key", make) == first
+        assert cached(tmp_path, "key", make) == first
     finally:
         first.folder.chmod(0o700)
     assert make.calls == 1

@@ -138,14 +138,14 @@ def test_more_training_lines_than_there_are(pairs, home):
 def test_text_changed_after_it_was_prepared(pairs, home):
     prepare("pets", pairs)
     path = home / "corpora" / "pets" / "valid.en"
-    message = (
-        f"{path}: this file is not what was prepared\n"
-        f"  hint: remove {path.parent}, then: kdx data prepare pets --from {pairs}"
-    )
-    path.write_text("a cat\n")
-    assert refusal(Data(corpus="pets"), home) == message
-    path.unlink()
-    assert refusal(Data(corpus="pets"), home) == message
+    for change in (lambda: path.write_text("a cat\n"), path.unlink):
+        change()
+        with pytest.raises(KdxError) as caught:
+            lines(Data(corpus="pets"), home, Split.VALID, "en")
+        assert str(caught.value) == (
+            f"{path}: this file is not what was prepared\n"
+            f"  hint: remove {path.parent}, then: kdx data prepare pets --from {pairs}"
+        )
 
 
 def test_names_by_kind(pairs, plain, home):
