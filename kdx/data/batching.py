@@ -6,9 +6,10 @@ and target, and T is the tokens of a stream in one batch. A step counts batches 
 
 import hashlib
 import json
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from kdx.data.corpus import TokenLists, Tokens
 from kdx.data.examples import Examples
+from kdx.data.labelled import LabelledText
 from kdx.data.parallel import ParallelText
 from kdx.data.reading import check_examples, check_streams, stream_length
 from kdx.data.vocabulary import BEGIN, END, PADDING
@@ -37,31 +39,62 @@ class ParallelBatch(NamedTuple):
     """(B,): indices of the pairs in the text."""
 
 
-class ParallelBatches:
-    """Batches of pairs of similar length. The pairs of a batch are fixed; an epoch shuffles the batches."""
+class LabelledBatch(NamedTuple):
+    """Lines, padded on the right."""
 
-    def __init__(self, text: ParallelText, batch_tokens: int, seed: int = 0) -> None:
-        """Limits each side of a batch to `batch_tokens` tokens, padding included, except for a single longer pair."""
-        self._text = text
+    tokens: Tensor
+    """(B, T)"""
+    padding: Tensor
+    """(B, T), True where there is no token."""
+    labels: Tensor
+    """(B,)"""
+    index: Tensor  # type: ignore[assignment]  # a tuple's own `index` is not needed here
+    """(B,): indices of the lines in the text."""
+
+
+_Batch = TypeVar("_Batch")
+
+
+class BatchesByLength(ABC, Generic[_Batch]):
+    """Batches of items of similar length. The items of a batch are fixed; an epoch shuffles the batches."""
+
+    def __init__(self, *sides: TokenLists, batch_tokens: int, seed: int) -> None:
+        """Limits each side of a batch to `batch_tokens` tokens, padding included, except for a single longer item.
+
+        Args:
+            sides: the token lists of the items, one for each side; the length of the last one counts first.
+        """
         self._seed = seed
-        self._batches = by_length(text.sources.lengths, text.targets.lengths, batch_tokens)
+        self._batches = _by_length([side.lengths for side in sides], batch_tokens)
 
     def __len__(self) -> int:
         """The number of batches in an epoch."""
         return len(self._batches)
 
-    def batch(self, step: int) -> ParallelBatch:
-        """The batch of this step; each pair occurs once in an epoch."""
+    def batch(self, step: int) -> _Batch:
+        """The batch of this step; each item occurs once in an epoch."""
         epoch, place = divmod(step, len(self))
         return self._collate(self._batches[shuffled(len(self), self._seed, epoch)[place]])
 
-    def in_order(self) -> Iterator[ParallelBatch]:
-        """Every pair once, shortest targets first."""
+    def in_order(self) -> Iterator[_Batch]:
+        """Every item once, the shortest first."""
         return map(self._collate, self._batches)
 
+    @abstractmethod
+    def _collate(self, index: NDArray[np.int64]) -> _Batch:
+        """The batch of the items with these indices."""
+
+
+class ParallelBatches(BatchesByLength[ParallelBatch]):
+    """Batches of pairs, with the shortest targets first."""
+
+    def __init__(self, text: ParallelText, batch_tokens: int, seed: int = 0) -> None:
+        super().__init__(text.sources, text.targets, batch_tokens=batch_tokens, seed=seed)
+        self._text = text
+
     def _collate(self, index: NDArray[np.int64]) -> ParallelBatch:
-        source = padded(self._text.sources, index)
-        target = padded(self._text.targets, index)
+        source = _padded(self._text.sources, index)
+        target = _padded(self._text.targets, index)
         begin = torch.full((len(index), 1), BEGIN)
         before = torch.cat([begin, target[:, :-1]], dim=1)
         return ParallelBatch(
@@ -72,6 +105,19 @@ class ParallelBatches:
             target_out=target,
             index=torch.from_numpy(index),
         )
+
+
+class LabelledBatches(BatchesByLength[LabelledBatch]):
+    """Batches of lines with their labels."""
+
+    def __init__(self, text: LabelledText, batch_tokens: int, seed: int = 0) -> None:
+        super().__init__(text.lines, batch_tokens=batch_tokens, seed=seed)
+        self._text = text
+
+    def _collate(self, index: NDArray[np.int64]) -> LabelledBatch:
+        tokens = _padded(self._text.lines, index)
+        labels = torch.from_numpy(self._text.labels[index].astype(np.int64))
+        return LabelledBatch(tokens, tokens == PADDING, labels, torch.from_numpy(index))
 
 
 class StreamBatch(NamedTuple):
@@ -178,14 +224,14 @@ def _stretch(stream: Tokens, streams: int, each: int, start: int, stop: int) -> 
     return StreamBatch(torch.from_numpy(inputs), torch.from_numpy(targets), start == 0)
 
 
-def by_length(sources: NDArray[np.int64], targets: NDArray[np.int64], batch_tokens: int) -> list[NDArray[np.int64]]:
-    """Sorts pairs by (target length, source length, index) and cuts before a side would exceed `batch_tokens`."""
+def _by_length(sides: Sequence[NDArray[np.int64]], batch_tokens: int) -> list[NDArray[np.int64]]:
+    """Sorts items by (last length, …, first length, index) and cuts before a side would exceed `batch_tokens`."""
     # The sort is stable, so the index comes last; small integers make it several times as fast.
-    order = np.lexsort([side.astype(np.min_scalar_type(side.max())) for side in (sources, targets)])
-    shortest, longest = targets[order], np.maximum(sources, targets)[order]
+    order = np.lexsort([side.astype(np.min_scalar_type(side.max())) for side in sides])
+    shortest, longest = sides[-1][order], np.max(sides, axis=0)[order]
     cuts = [0]
     while (start := cuts[-1]) < len(order):
-        # No later pair has a shorter target, so at most these fit together.
+        # No later item has a shorter last side, so at most these fit together.
         most = max(1, batch_tokens // int(shortest[start]))
         width = np.maximum.accumulate(longest[start : start + most])
         fitting = int(np.count_nonzero(width * np.arange(1, len(width) + 1) <= batch_tokens))
@@ -201,7 +247,7 @@ def shuffled(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
     return np.argsort(np.random.PCG64(int.from_bytes(key, "little")).random_raw(count), kind="stable")
 
 
-def padded(lists: TokenLists, index: NDArray[np.int64]) -> Tensor:
+def _padded(lists: TokenLists, index: NDArray[np.int64]) -> Tensor:
     """These lists as a tensor (B, T), padded on the right to the longest of them."""
     tokens = [lists[i] for i in index.tolist()]
     padded = np.full((len(tokens), max(map(len, tokens))), PADDING, dtype=np.int64)

@@ -1,65 +1,21 @@
 """Classification: cross-entropy of the label; accuracy, and F1 averaged over the labels."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from kdx.data.batching import by_length, padded, shuffled
-from kdx.data.corpus import HELD_OUT
+from kdx.data.batching import LabelledBatch, LabelledBatches
 from kdx.data.documents import Documents, blocks
-from kdx.data.labelled import LabelledCorpus, LabelledText
+from kdx.data.labelled import LabelledCorpus
 from kdx.data.vocabulary import BEGIN, PADDING, Vocabulary
 from kdx.grid.spec import CellSpec
 from kdx.models.classification import ClassificationModel
 from kdx.training.module import Batches, TaskModule
 from kdx.vocabulary import Split
 from kdx.words import option
-
-
-class LabelledBatch(NamedTuple):
-    """Lines, padded on the right."""
-
-    tokens: Tensor
-    """(B, T)"""
-    padding: Tensor
-    """(B, T), True where there is no token."""
-    labels: Tensor
-    """(B,)"""
-    index: Tensor  # type: ignore[assignment]  # a tuple's own `index` is not needed here
-    """(B,): indices of the lines in the text."""
-
-
-class LabelledBatches:
-    """Lines of like length together. Which lines make a batch is fixed; an epoch shuffles the batches."""
-
-    def __init__(self, text: LabelledText, batch_tokens: int, seed: int = 0) -> None:
-        """No batch has more than `batch_tokens` tokens, padding included, unless it is a single line."""
-        self._text = text
-        self._seed = seed
-        self._batches = by_length(text.lines.lengths, text.lines.lengths, batch_tokens)
-
-    def __len__(self) -> int:
-        """Batches in an epoch."""
-        return len(self._batches)
-
-    def batch(self, step: int) -> LabelledBatch:
-        """The batch of this step; each line comes once an epoch."""
-        epoch, place = divmod(step, len(self))
-        return self._collate(self._batches[shuffled(len(self), self._seed, epoch)[place]])
-
-    def in_order(self) -> Iterator[LabelledBatch]:
-        """Every line once, the shortest first."""
-        return map(self._collate, self._batches)
-
-    def _collate(self, index: NDArray[np.int64]) -> LabelledBatch:
-        tokens = padded(self._text.lines, index)
-        labels = torch.from_numpy(self._text.labels[index].astype(np.int64))
-        return LabelledBatch(tokens, tokens == PADDING, labels, torch.from_numpy(index))
 
 
 class ClassificationModule(TaskModule):
@@ -82,8 +38,7 @@ class ClassificationModule(TaskModule):
 
     @classmethod
     def batches(cls, spec: CellSpec, corpus: LabelledCorpus, seed: int) -> Batches:
-        text = {split: LabelledBatches(corpus.splits[split], spec.training.batch_tokens, seed) for split in Split}
-        return Batches(text[Split.TRAIN], {split: list(text[split].in_order()) for split in HELD_OUT})
+        return Batches.of(lambda split: LabelledBatches(corpus.splits[split], spec.training.batch_tokens, seed))
 
     @classmethod
     def model_of(cls, spec: CellSpec, state: Mapping[str, Tensor]) -> ClassificationModel:

@@ -9,6 +9,7 @@ import pytorch_lightning as lightning
 import torch
 from torch import Tensor, nn
 
+from kdx.data.corpus import HELD_OUT
 from kdx.data.documents import Documents
 from kdx.data.vocabulary import Vocabulary
 from kdx.grid.spec import CellSpec
@@ -47,6 +48,11 @@ class Batches:
     train: TrainBatches
     evaluation: Mapping[Split, Any]
     """Validation and test, each batch once."""
+
+    @classmethod
+    def of(cls, batches: Callable[[Split], Any]) -> "Batches":
+        """Takes what makes the batches of a split, for training and, in their order, for evaluations."""
+        return cls(batches(Split.TRAIN), {split: list(batches(split).in_order()) for split in HELD_OUT})
 
 
 class TaskModule(lightning.LightningModule):

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from kdx.data.batching import ParallelBatch, ParallelBatches
-from kdx.data.corpus import HELD_OUT, token_lists
+from kdx.data.corpus import token_lists
 from kdx.data.documents import Documents, blocks
 from kdx.data.parallel import ParallelCorpus, ParallelText
 from kdx.data.vocabulary import END, PADDING, Vocabulary
@@ -58,8 +58,7 @@ class TranslationModule(TextModule):
 
     @classmethod
     def batches(cls, spec: CellSpec, corpus: ParallelCorpus, seed: int) -> Batches:
-        text = {split: ParallelBatches(corpus.splits[split], spec.training.batch_tokens, seed) for split in Split}
-        return Batches(text[Split.TRAIN], {split: list(text[split].in_order()) for split in HELD_OUT})
+        return Batches.of(lambda split: ParallelBatches(corpus.splits[split], spec.training.batch_tokens, seed))
 
     @classmethod
     def model_of(cls, spec: CellSpec, state: Mapping[str, Tensor]) -> TranslationModel:

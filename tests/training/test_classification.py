@@ -3,10 +3,11 @@
 import pytest
 import torch
 
+from kdx.data.batching import LabelledBatch, LabelledBatches
 from kdx.data.labelled import LabelledCorpus, load_labelled
 from kdx.data.vocabulary import BEGIN
 from kdx.grid.sections import Data
-from kdx.training.classification import ClassificationModule, LabelledBatch, LabelledBatches
+from kdx.training.classification import ClassificationModule
 from kdx.vocabulary import Split
 
 

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from kdx.data.batching import ExampleBatch, ExampleBatches
-from kdx.data.corpus import HELD_OUT
 from kdx.data.documents import Documents, blocks
 from kdx.data.examples import NO_ANSWER
 from kdx.data.generated import ExampleCorpus
@@ -48,8 +47,7 @@ class ExamplesModule(TaskModule):
     @classmethod
     def batches(cls, spec: CellSpec, corpus: ExampleCorpus, seed: int) -> Batches:
         size = examples_of_a_batch(spec.training, corpus)
-        examples = {split: ExampleBatches(corpus.splits[split], size, seed) for split in Split}
-        return Batches(examples[Split.TRAIN], {split: list(examples[split].in_order()) for split in HELD_OUT})
+        return Batches.of(lambda split: ExampleBatches(corpus.splits[split], size, seed))
 
     def loss(self, batch: ExampleBatch) -> Tensor:
         logits = self.model(**batch.inputs).flatten(0, 1).float()
