@@ -16,7 +16,7 @@ from kdx.data.corpus import HELD_OUT, Corpus, TokenLists, unigram_loss
 from kdx.data.facts import text_hash
 from kdx.data.find_text import FoundText
 from kdx.data.storage import data_home
-from kdx.data.text_corpus import find_kind, learn, predicted_facts, text_key, vocabularies
+from kdx.data.text_corpus import find_kind, learn, note_on_left_out, predicted_facts, text_key, vocabularies
 from kdx.data.vocabulary import BEGIN, Vocabulary, count_words
 from kdx.errors import KdxError
 from kdx.grid.max_positions import MAX_POSITIONS
@@ -89,8 +89,7 @@ def load_labelled(data: Data, home: Path | None = None, task: Task | None = None
             )
             for split in Split
         }
-        left_out, kept = cache.facts["left_out"], len(splits[Split.TRAIN].labels)
-        long = f"{data.corpus}: {left_out:,} of {left_out + kept:,} training lines are left out; they have more than"
+        why = "lines are left out; they have"
         return LabelledCorpus(
             vocabulary=vocabulary,
             labels=tuple(cache.facts["labels"]),
@@ -98,7 +97,7 @@ def load_labelled(data: Data, home: Path | None = None, task: Task | None = None
             fingerprint=cache.fingerprint,
             unigram_loss=cache.facts["unigram_loss"],
             facts=cache.facts["facts"],
-            notes=(f"{long} {data.max_tokens:,} tokens (data.max_tokens)",) if left_out else (),
+            notes=note_on_left_out(data, cache.facts["left_out"], len(splits[Split.TRAIN].labels), why),
             uncached=cache.uncached,
         )
 

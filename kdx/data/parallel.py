@@ -14,6 +14,7 @@ from kdx.data.storage import data_home
 from kdx.data.text_corpus import (
     find_kind,
     learn,
+    note_on_left_out,
     other_text_key,
     predicted_facts,
     spelling_of,
@@ -58,8 +59,6 @@ class ParallelCorpus(Corpus):
     """The target language, which is the suffix of its files."""
     tokenised: bool
     """Whether BLEU uses the words as they are, without a tokeniser."""
-    left_out: int
-    """Number of training pairs that are not in `splits`, since a side is empty or too long."""
 
 
 def load_parallel(data: Data, home: Path | None = None, task: Task | None = None) -> ParallelCorpus:
@@ -93,7 +92,7 @@ def load_parallel(data: Data, home: Path | None = None, task: Task | None = None
     with cached(home, text_key(__name__, text, data, data.max_tokens), make) as cache:
         source, target = vocabularies(text, data, cache.folder)
         splits = {split: _read_pairs(cache.folder, split) for split in Split}
-        left_out, kept = cache.facts["left_out"], len(splits[Split.TRAIN].sources)
+        why = "pairs are left out; a side is empty or has"
         return ParallelCorpus(
             source_vocabulary=source,
             target_vocabulary=target,
@@ -102,8 +101,7 @@ def load_parallel(data: Data, home: Path | None = None, task: Task | None = None
             fingerprint=cache.fingerprint,
             tokenised=text.tokenised,
             unigram_loss=cache.facts["unigram_loss"],
-            left_out=left_out,
-            notes=(_left_out(left_out, data, kept),) if left_out else (),
+            notes=note_on_left_out(data, cache.facts["left_out"], len(splits[Split.TRAIN].sources), why),
             facts=cache.facts["facts"],
             uncached=cache.uncached,
         )
@@ -202,11 +200,4 @@ def _read_pairs(folder: Path, split: Split) -> ParallelText:
         sources=TokenLists(*map_lists(folder / f"{split}.source")),
         targets=TokenLists(*map_lists(folder / f"{split}.target")),
         references=() if split is Split.TRAIN else tuple(references.split("\n")),
-    )
-
-
-def _left_out(pairs: int, data: Data, kept: int) -> str:
-    return (
-        f"{data.corpus}: {pairs:,} of {pairs + kept:,} training pairs are left out;"
-        f" a side is empty or has more than {data.max_tokens:,} tokens (data.max_tokens)"
     )

@@ -85,6 +85,18 @@ def split_facts(text: FoundText, split: Split, words: Vocabulary, counts: Counts
     return {f"{split}/{name}": fact for name, fact in facts.items()}
 
 
+def note_on_left_out(data: Data, left_out: int, kept: int, why: str) -> tuple[str, ...]:
+    """A note on the training items that are not in the corpus, if there are any.
+
+    Args:
+        why: continues the number of training items, up to `more than n tokens`.
+    """
+    if not left_out:
+        return ()
+    share = f"{left_out:,} of {left_out + kept:,} training {why} more than {data.max_tokens:,} tokens"
+    return (f"{data.corpus}: {share} (data.max_tokens)",)
+
+
 def spelling_of(data: Data, home: Path) -> Spelling:
     """The spelling of the words of a training text, in the language that is predicted."""
     text = find_text(data, home)

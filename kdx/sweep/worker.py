@@ -39,7 +39,8 @@ from kdx.sweep.messages import (
 from kdx.sweep.pace import Pace
 from kdx.sweep.run_log import RunLog
 from kdx.training.documents import DocumentSums
-from kdx.training.peak_memory import peak_memory
+from kdx.training.environment import peak_memory
+from kdx.training.recorder import Recorder
 from kdx.training.resume import delete_resume_checkpoints
 from kdx.training.run import train
 from kdx.training.stopping import Stopped, StopRequest
@@ -173,7 +174,7 @@ def _take_folder(writer: RunWriter, folder: Path, attempt: int) -> ComeTo:
     return come_to
 
 
-class DatabaseRecorder:
+class DatabaseRecorder(Recorder):
     """A recorder that writes rows to the database now and then, and sends progress to the sweep at once.
 
     It writes every second, and more rarely where writing takes long.

@@ -1,7 +1,8 @@
-"""What a run ran on, kept beside its numbers: another environment may give other bits."""
+"""What a run ran on, kept beside its numbers, since another environment may give other bits; and the memory it took."""
 
 import os
 import platform
+import resource
 import subprocess
 from functools import cache
 from importlib.metadata import version
@@ -59,3 +60,13 @@ def environment(training: Training) -> dict[str, Any]:
         "host": platform.node(),
         "cores": os.cpu_count(),
     }
+
+
+def peak_memory() -> int:
+    """The most memory that this process has held, in bytes.
+
+    Memory of its GPU, or, where it uses none, resident memory, pages that it shares with other processes included.
+    """
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return torch.cuda.max_memory_allocated()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

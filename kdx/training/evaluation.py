@@ -20,11 +20,10 @@ from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
 from kdx.training.determinism import fix_arithmetic
 from kdx.training.documents import DocumentSums
-from kdx.training.during_test import DuringTest
 from kdx.training.environment import environment
 from kdx.training.module import TaskModule
 from kdx.training.stopping import StopRequest
-from kdx.training.trainer import evaluator_of
+from kdx.training.trainer import DuringTest, evaluator_of
 from kdx.vocabulary import Split
 
 

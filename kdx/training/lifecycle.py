@@ -16,7 +16,8 @@ from torch import Tensor
 from kdx.checkpoint_names import CheckpointKind
 from kdx.training.checkpoint import CheckpointFiles
 from kdx.training.determinism import reseed
-from kdx.training.module import Diverged, TaskModule
+from kdx.training.divergence import Diverged
+from kdx.training.module import TaskModule
 from kdx.training.recorder import Recorder
 from kdx.training.schedule import rate_factor
 from kdx.training.stopping import Pruned, Stopped, StopRequest

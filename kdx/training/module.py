@@ -22,15 +22,6 @@ from kdx.vocabulary import Split
 from kdx.words.option import options_of
 
 
-class Diverged(Exception):
-    """The loss or its gradient is no longer a finite number: an outcome of the run, not an error."""
-
-    def __init__(self, problem: str, training_loss: float | None = None) -> None:
-        super().__init__(problem)
-        self.training_loss = training_loss
-        """The loss of the batch; None: a validation diverged, and its rows have the loss."""
-
-
 class TrainBatches(Protocol):
     """The batches of an epoch, which is gone through again and again."""
 

@@ -11,14 +11,13 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, SupportsFloat, TextIO
 
 from kdx.components.registry import take
 from kdx.grid.spec import CellSpec
-from kdx.training.documents import DocumentSums
-from kdx.training.peak_memory import peak_memory
+from kdx.training.environment import peak_memory
+from kdx.training.recorder import Recorder
 from kdx.training.run import PARAMETERS, train
 from kdx.training.stopping import StopRequest
 
@@ -26,27 +25,13 @@ STEPS, WARM = 12, 4
 """Optimiser steps that are made. The first ones do not count: they take memory first, and their caches are cold."""
 
 
-class ProbeRecorder:
-    """A recorder that looks at the clock and keeps no result."""
+class ProbeRecorder(Recorder):
+    """Looks at the clock."""
 
     def __init__(self) -> None:
         self.steps: list[float] = []
         """When each step was done."""
         self.parameters = 0
-
-    def begin(
-        self,
-        environment: Mapping[str, Any],
-        data_fingerprint: str,
-        code_fingerprint: str,
-        resumed_step: int,
-        changes: str | None,
-        data_facts: Mapping[str, Any],
-    ) -> None:
-        pass
-
-    def note(self, text: str) -> None:
-        pass
 
     def metric(self, name: str, step: int, value: float) -> None:
         if name == PARAMETERS:
@@ -54,24 +39,6 @@ class ProbeRecorder:
 
     def progress(self, step: int, loss: float, gradient_norm: SupportsFloat | None = None) -> None:
         self.steps.append(time.perf_counter())
-
-    def alive(self) -> None:
-        pass
-
-    def checkpointed(self, step: int) -> None:
-        pass
-
-    def flush(self, step: int) -> None:
-        pass
-
-    def why_pruned(self, step: int, metrics: Mapping[str, float]) -> str | None:
-        return None
-
-    def documents(self, sums: DocumentSums) -> None:
-        pass
-
-    def outputs(self, name: str, lines: Sequence[str]) -> None:
-        pass
 
 
 def main() -> None:

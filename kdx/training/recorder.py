@@ -1,13 +1,16 @@
 """What training reports: a sweep passes in a recorder, which keeps the results and may prune the run."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, SupportsFloat
+from typing import Any, SupportsFloat
 
 from kdx.training.documents import DocumentSums
 
 
-class Recorder(Protocol):
-    """Keeps the results of a run. A row is durable after `flush`, and every checkpoint comes after a flush."""
+class Recorder:
+    """Keeps the results of a run; this one keeps none.
+
+    A row is durable after `flush`, and every checkpoint comes after a flush.
+    """
 
     def begin(
         self,
@@ -58,6 +61,7 @@ class Recorder(Protocol):
         Args:
             metrics: metrics of that validation, by name without split.
         """
+        return None
 
     def documents(self, sums: DocumentSums) -> None:
         """What the test measured by document."""

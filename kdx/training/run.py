@@ -23,20 +23,17 @@ from kdx.training import entropy
 from kdx.training.checkpoint import CheckpointFiles, name_of
 from kdx.training.conditions import conditions
 from kdx.training.determinism import fix_arithmetic, reseed
-from kdx.training.during_test import DuringTest
+from kdx.training.divergence import Diverged, ended_worse
 from kdx.training.environment import environment
 from kdx.training.lifecycle import Lifecycle
-from kdx.training.module import Diverged, TaskModule
+from kdx.training.module import TaskModule
 from kdx.training.recorder import Recorder
 from kdx.training.resume import resume
 from kdx.training.stopping import Pruned, StopRequest
-from kdx.training.trainer import trainer_of, training_batches
+from kdx.training.trainer import DuringTest, trainer_of, training_batches
 from kdx.vocabulary import Split
 
 PARAMETERS = "model/parameters"
-WORSE = 1.25
-"""Times the first step's training loss: a run that ends above has diverged. That loss is of one batch, so a model that
-does not move at all may end 1.15 times above it (the worst of six seeds, in batches of 8 examples)."""
 
 
 @dataclass(frozen=True)
@@ -165,11 +162,10 @@ def train(
         test_score = module.results[spec.selection[0].removeprefix("valid/")]
     recorder.flush(training.steps)
     weights = _keep(files, spec, step, module.model.state_dict())
-    final, first, unigram = lifecycle.valid["loss"], lifecycle.first_loss, corpus.unigram_loss
-    diverged = undertrained = None
-    if first is not None and final > WORSE * first:
-        diverged = f"final validation loss {final:.3f} is above {WORSE} × {first:.3f}, the first step's training loss"
-    elif not final < unigram:
+    final, unigram = lifecycle.valid["loss"], corpus.unigram_loss
+    undertrained = None
+    diverged = ended_worse(final, lifecycle.first_loss)
+    if not diverged and not final < unigram:
         undertrained = f"final validation loss {final:.3f} is not below {unigram:.3f}, the unigram distribution's"
     return RunOutcome(diverged, training.steps, score, step, test_score, _named(module), undertrained, weights)
 

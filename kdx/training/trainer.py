@@ -1,5 +1,6 @@
 """How Lightning is set up: what it does, what it leaves to kdx, and in which order it reads batches."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytorch_lightning as lightning
@@ -9,10 +10,11 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from kdx.grid.sections import Training
 from kdx.training.checkpoint import CheckpointFiles
-from kdx.training.during_test import DuringTest
-from kdx.training.finite import Finite
+from kdx.training.determinism import reseed
+from kdx.training.divergence import Finite
 from kdx.training.lifecycle import Lifecycle
 from kdx.training.module import TrainBatches
+from kdx.training.stopping import Stopped, StopRequest
 from kdx.vocabulary import Precision
 
 _PRECISION: dict[Precision, Any] = {Precision.FP32: "32-true", Precision.BF16: "bf16-mixed"}
@@ -39,6 +41,34 @@ class _From(Sampler[int]):
 
     def __len__(self) -> int:
         return self.total
+
+
+class DuringTest(lightning.Callback):
+    """The callback of every test: that at the end of a run, and that of an evaluation later.
+
+    It stops on request, gives signs of life, and draws each batch's randomness from a seed and its index.
+    """
+
+    def __init__(self, seed: int, stop: StopRequest, alive: Callable[[], None]) -> None:
+        """Takes the run's seed of dropout, and what is called before each batch."""
+        self.seed, self.stop, self.alive = seed, stop, alive
+
+    def on_test_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        # Lightning treats a test as a run of its own, and answers its SIGTERM with a SystemExit.
+        self.stop.listen()
+
+    def on_test_batch_start(
+        self,
+        trainer: lightning.Trainer,
+        module: lightning.LightningModule,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        if self.stop.asked:
+            raise Stopped
+        self.alive()
+        reseed(self.seed, "test", batch_idx)
 
 
 def training_batches(batches: TrainBatches, training: Training, start: int) -> DataLoader[Any]:

@@ -30,8 +30,8 @@ from kdx.sweep.worker import DatabaseRecorder
 from kdx.tasks import TASKS
 from kdx.training import run
 from kdx.training.determinism import fix_arithmetic, reseed
+from kdx.training.environment import peak_memory
 from kdx.training.module import TaskModule
-from kdx.training.peak_memory import peak_memory
 from kdx.training.trainer import training_batches
 from tests.benchmarks.throughput import Seconds, Stop, now, since
 

@@ -35,6 +35,7 @@ from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel
 from kdx.models.translation import TranslationModel
 from kdx.training import run
+from kdx.training.recorder import Recorder
 from kdx.training.schedule import rate_factor
 from kdx.training.stopping import Stopped, StopRequest
 from kdx.vocabulary import Split
@@ -184,8 +185,8 @@ def since(start: Seconds) -> Seconds:
     return Seconds(*(after - before for after, before in zip(now(), start, strict=True)))
 
 
-class Turns:
-    """A recorder that lets the plain loop have its turn, and asks the run to stop after the last."""
+class Turns(Recorder):
+    """Lets the plain loop have its turn, and asks the run to stop after the last."""
 
     def __init__(self, plain: PlainLoop, stop: StopRequest) -> None:
         self.plain, self.stop = plain, stop
@@ -211,12 +212,6 @@ class Turns:
         torch.use_deterministic_algorithms(True)
         self.stop.asked = len(self.ours) == ROUNDS
         self.start = now()
-
-    def begin(self, *arguments: Any) -> None:
-        pass
-
-    # `why_pruned` too: None lets the run go on.
-    note = alive = metric = checkpointed = flush = documents = outputs = why_pruned = begin
 
 
 class Stop(StopRequest):
@@ -285,7 +280,6 @@ def _translation() -> dict[str, float]:
         dict.fromkeys(Split, text),
         "en",
         True,
-        0,
         fingerprint="",
         unigram_loss=99.0,
         facts={},

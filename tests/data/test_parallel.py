@@ -75,8 +75,9 @@ def test_long_and_empty_pairs_are_left_out_of_training_only(write):
     assert targets_of(corpus, Split.TRAIN) == ["b a"]
     assert corpus.splits[Split.VALID].references == corpus.splits[Split.TEST].references == ("a", "a b c", "a", "b a")
     assert corpus.splits[Split.VALID].sources[2].tolist() == [END]
-    assert corpus.left_out == load_parallel(Data(corpus="odd", max_tokens=3)).left_out == 3
-    assert load_parallel(Data(corpus="odd")).left_out == 1
+    assert corpus.notes == load_parallel(Data(corpus="odd", max_tokens=3)).notes
+    assert corpus.notes[0].startswith("odd: 3 of 4 training pairs are left out")
+    assert load_parallel(Data(corpus="odd")).notes[0].startswith("odd: 1 of 4 training pairs are left out")
 
 
 def test_a_pair_that_no_evaluation_could_read_is_refused_before_anything_is_kept(pairs, write, home):

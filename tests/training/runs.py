@@ -11,6 +11,7 @@ from torch import Tensor
 from kdx.grid.spec import CellSpec
 from kdx.training import lifecycle
 from kdx.training.checkpoint import CheckpointFiles
+from kdx.training.recorder import Recorder
 from kdx.training.resume import delete_resume_checkpoints
 from kdx.training.run import RunOutcome, train
 from kdx.training.stopping import Stopped, StopRequest
@@ -52,7 +53,7 @@ def cell(
     return CellSpec.model_validate(fields | (axes or {}) | ({"select": {"metric": select}} if select else {}))
 
 
-class Kept:
+class Kept(Recorder):
     """A recorder that keeps all it is told and asked, in order, and calls `after` when a step is done."""
 
     def __init__(
@@ -76,9 +77,6 @@ class Kept:
     def progress(self, step, loss, gradient_norm=None):
         self.events.append(("progress", step, loss))
         self.after(step)
-
-    def checkpointed(self, step):
-        pass
 
     def alive(self):
         self.events.append(("alive", None))

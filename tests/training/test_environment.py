@@ -9,7 +9,7 @@ import torch
 import kdx
 from kdx.grid.sections import Training
 from kdx.training.conditions import changes, conditions
-from kdx.training.environment import commit, environment
+from kdx.training.environment import commit, environment, peak_memory
 from kdx.vocabulary import Arithmetic, Optimiser
 
 
@@ -74,3 +74,12 @@ def test_the_commit_of_a_checkout_is_told_and_whether_files_differ(tmp_path):
     (tmp_path / "file").write_text("two")
     assert commit.__wrapped__(tmp_path) == f"{head}-dirty"
     assert "commit" in environment(Training())
+
+
+def test_memory_that_was_held_counts_when_it_is_given_back():
+    before = peak_memory()
+    held = torch.ones(2**28 // 4)
+    del held
+    assert before > 2**20
+    if not torch.cuda.is_initialized():
+        assert peak_memory() >= max(before, 2**28)

@@ -273,7 +273,7 @@ def test_each_source_of_randomness_has_its_seed_and_no_other(source, train, home
     monkeypatch.setattr(TranslationModule, "of", of)
     monkeypatch.setattr("kdx.data.batching.shuffled", lambda *key: orders.append(key) or shuffled(*key))
     monkeypatch.setattr("kdx.training.lifecycle.reseed", lambda *key: seen.append(key) or reseed(*key))
-    monkeypatch.setattr("kdx.training.during_test.reseed", lambda *key: seen.append(key) or reseed(*key))
+    monkeypatch.setattr("kdx.training.trainer.reseed", lambda *key: seen.append(key) or reseed(*key))
     spec, seeds = cell("translation"), SOURCES[source]
     other = train(spec, seed=seeds.number)
     assert {seed for _, seed, _ in orders} == {seeds.order}

@@ -1,4 +1,4 @@
-"""The callback that tells a divergence from a fault of arithmetic; it comes after the lifecycle in Lightning's list.
+"""Decides that a run has diverged: at a loss or a gradient that is no finite number, or at an end far above its start.
 
 A loss or a gradient that is no finite number may be the doing of the run, or that of a number format or of a kernel.
 So what gave it is computed once more, in float32 and with attention as torch's plain formula: the same weights, batch
@@ -18,8 +18,21 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from kdx.errors import KdxError
 from kdx.grid.sections import Training
 from kdx.training.determinism import reseed
-from kdx.training.module import Diverged, TaskModule
+from kdx.training.module import TaskModule
 from kdx.vocabulary import Arithmetic, Precision
+
+WORSE = 1.25
+"""Times the first step's training loss: a run that ends above has diverged. That loss is of one batch, so a model that
+does not move at all may end 1.15 times above it (the worst of six seeds, in batches of 8 examples)."""
+
+
+class Diverged(Exception):
+    """The loss or its gradient is no longer a finite number: an outcome of the run, not an error."""
+
+    def __init__(self, problem: str, training_loss: float | None = None) -> None:
+        super().__init__(problem)
+        self.training_loss = training_loss
+        """The loss of the batch; None: a validation diverged, and its rows have the loss."""
 
 
 class ArithmeticFault(KdxError):
@@ -27,7 +40,7 @@ class ArithmeticFault(KdxError):
 
 
 class Finite(lightning.Callback):
-    """Ends a run at the first loss or gradient that is no finite number.
+    """Ends a run at the first loss or gradient that is no finite number; after the lifecycle in Lightning's list.
 
     Gradients are looked at in half precision and on GPUs. In float32 on a CPU those of one step are in the next loss.
     """
@@ -105,6 +118,18 @@ class Finite(lightning.Callback):
         if torch.isfinite(loss) and math.isfinite(_gradient(module, torch.inf)):
             raise _fault(what, found, trainer.global_step, module.spec.training)
         raise Diverged(f"{what} is {found} at step {trainer.global_step}", self._loss)
+
+
+def ended_worse(final: float, first: float | None) -> str | None:
+    """Why a run has diverged that made all its steps, in one line; None if it has not.
+
+    Args:
+        final: loss of the last validation.
+        first: training loss of the first step; None if unknown.
+    """
+    if first is None or final <= WORSE * first:
+        return None
+    return f"final validation loss {final:.3f} is above {WORSE} × {first:.3f}, the first step's training loss"
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from kdx.grid.load import load_grid
 from kdx.grid.spec import CellSpec
 from kdx.sweep.failing import signature
 from kdx.sweep.messages import describe_error
-from kdx.training import finite
-from kdx.training.finite import ArithmeticFault, Finite
+from kdx.training import divergence
+from kdx.training.divergence import ArithmeticFault, Finite
 from kdx.training.module import TaskModule
 from kdx.training.prediction import PredictionModule
 
@@ -199,7 +199,7 @@ def test_a_run_that_failed_so_can_be_resumed_from_its_checkpoint(lost_in_bf16, h
 
 def test_what_is_computed_again_is_in_float32_and_asks_no_fused_kernel():
     query, module = torch.ones(1, 1, 2, 4), TaskModule(cell("prediction"), nn.Linear(1, 1))
-    with torch.autocast("cpu", torch.bfloat16), finite._plain_float32(module):
+    with torch.autocast("cpu", torch.bfloat16), divergence._plain_float32(module):
         assert (query @ query.mT).dtype is scaled_dot_product_attention(query, query, query).dtype is torch.float32
         names = ("flash", "mem_efficient", "cudnn", "math")
         allowed = [name for name in names if getattr(torch.backends.cuda, f"{name}_sdp_enabled")()]
@@ -239,7 +239,7 @@ def test_gradients_whose_squares_overflow_are_finite(monkeypatch):
 )
 def test_each_fault_has_a_remedy(training, remedy):
     spec = cell("prediction", **training)
-    assert str(finite._fault("training loss", math.nan, 3, spec.training)).endswith(f"; {remedy}")
+    assert str(divergence._fault("training loss", math.nan, 3, spec.training)).endswith(f"; {remedy}")
 
 
 def test_faults_of_a_cell_have_one_signature(spec_of, tmp_path, home):
@@ -250,4 +250,4 @@ def test_faults_of_a_cell_have_one_signature(spec_of, tmp_path, home):
             run(spec_of("Narrow"), tmp_path / str(seed), home, seed)
         except ArithmeticFault as fault:
             found.add(signature(describe_error(fault), traceback.format_exc()))
-    assert found == {"ArithmeticFault in _end (finite.py)"}
+    assert found == {"ArithmeticFault in _end (divergence.py)"}
