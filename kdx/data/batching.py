@@ -4,8 +4,6 @@ In shapes, B is the number of sentences, streams or examples in a batch, Ts and 
 and target, and T is the tokens of a stream in one batch. A step counts batches from 0 over all epochs.
 """
 
-import hashlib
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -17,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kdx.data.corpus import TokenLists, Tokens
-from kdx.data.examples import Examples
+from kdx.data.examples import Examples, random_bits
 from kdx.data.labelled import LabelledText
 from kdx.data.parallel import ParallelText
 from kdx.data.reading import check_examples, check_streams, stream_length
@@ -242,9 +240,7 @@ def _by_length(sides: Sequence[NDArray[np.int64]], batch_tokens: int) -> list[ND
 @lru_cache(maxsize=2)
 def shuffled(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
     """The order of the batches, or examples, of an epoch."""
-    key = hashlib.blake2b(json.dumps(["batches", seed, epoch]).encode(), digest_size=16).digest()
-    # NumPy promises only the raw bits of a bit generator to stay the same across versions.
-    return np.argsort(np.random.PCG64(int.from_bytes(key, "little")).random_raw(count), kind="stable")
+    return np.argsort(random_bits(["batches", seed, epoch], count), kind="stable")
 
 
 def _padded(lists: TokenLists, index: NDArray[np.int64]) -> Tensor:

@@ -36,8 +36,8 @@ class Cached:
     """The facts that `make` returned."""
     fingerprint: str
     """SHA-256 over the files' names and contents."""
-    uncached: str | None = None
-    """Why the folder is not in the cache; None if it is."""
+    notes: tuple[str, ...] = ()
+    """Why the folder is not in the cache; none if it is."""
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def cached(home: Path, key: str, make: Make) -> Iterator[Cached]:
         StorageError: neither `home` nor the folder of temporary files can be written, or their disks are full.
     """
     folder = home / "cache" / key
-    uncached = None
+    notes: tuple[str, ...] = ()
     with ExitStack() as temporary:
         contents = _contents(folder)
         if contents is None:
@@ -68,9 +68,9 @@ def cached(home: Path, key: str, make: Make) -> Iterator[Cached]:
                     contents = _made(folder, make)
                 except OSError:
                     raise error from error.__cause__
-                uncached = _reason(home, error)
+                notes = (_reason(home, error),)
         listed = json.dumps({name: file["sha256"] for name, file in contents["files"].items()}, sort_keys=True)
-        yield Cached(folder, contents["facts"], hashlib.sha256(listed.encode()).hexdigest(), uncached)
+        yield Cached(folder, contents["facts"], hashlib.sha256(listed.encode()).hexdigest(), notes)
 
 
 def _made(folder: Path, make: Make) -> dict[str, Any]:

@@ -39,9 +39,7 @@ class Corpus:
     facts: Mapping[str, Any]
     """Facts by which scores compare, see `kdx.data.facts`."""
     notes: tuple[str, ...] = ()
-    """Remarks for readers of the results."""
-    uncached: str | None = None
-    """Why the corpus is not in the cache; None if it is."""
+    """Remarks for users: what was left out, and why the corpus is not in the cache if it is not."""
 
 
 class ReadCorpus(Protocol):

@@ -189,8 +189,12 @@ def _stacked(arrays: list[NDArray[Any]], like: NDArray[Any]) -> NDArray[Any]:
     return np.stack(arrays) if arrays else np.zeros((0, *like.shape), like.dtype)
 
 
-def _numbers(key: list[Any], count: int) -> Numbers:
+def random_bits(key: list[Any], count: int) -> NDArray[np.uint64]:
+    """Random integers of 64 bits, (count,); a pure function of a JSON value."""
     digest = hashlib.blake2b(json.dumps(key).encode(), digest_size=16).digest()
     # NumPy promises only the raw bits of a bit generator to stay the same across versions.
-    raw = np.random.PCG64(int.from_bytes(digest, "little")).random_raw(count)
-    return (raw >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return np.random.PCG64(int.from_bytes(digest, "little")).random_raw(count)
+
+
+def _numbers(key: list[Any], count: int) -> Numbers:
+    return (random_bits(key, count) >> np.uint64(11)).astype(np.float64) * 2.0**-53

@@ -79,7 +79,7 @@ def load_examples(data: Data, home: Path | None, task: Task) -> ExampleCorpus:
             fingerprint=cache.fingerprint,
             unigram_loss=cache.facts["unigram_loss"],
             facts=cache.facts["facts"],
-            uncached=cache.uncached,
+            notes=cache.notes,
         )
 
 

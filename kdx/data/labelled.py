@@ -97,8 +97,7 @@ def load_labelled(data: Data, home: Path | None = None, task: Task | None = None
             fingerprint=cache.fingerprint,
             unigram_loss=cache.facts["unigram_loss"],
             facts=cache.facts["facts"],
-            notes=note_on_left_out(data, cache.facts["left_out"], len(splits[Split.TRAIN].labels), why),
-            uncached=cache.uncached,
+            notes=cache.notes + note_on_left_out(data, cache.facts["left_out"], len(splits[Split.TRAIN].labels), why),
         )
 
 

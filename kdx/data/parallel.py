@@ -101,9 +101,8 @@ def load_parallel(data: Data, home: Path | None = None, task: Task | None = None
             fingerprint=cache.fingerprint,
             tokenised=text.tokenised,
             unigram_loss=cache.facts["unigram_loss"],
-            notes=note_on_left_out(data, cache.facts["left_out"], len(splits[Split.TRAIN].sources), why),
+            notes=cache.notes + note_on_left_out(data, cache.facts["left_out"], len(splits[Split.TRAIN].sources), why),
             facts=cache.facts["facts"],
-            uncached=cache.uncached,
         )
 
 

@@ -79,8 +79,6 @@ def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:
             if not large and data.corpus in DIFFICULTIES.outside:
                 continue
             corpus = load_corpus(task, data)
-            if corpus.uncached:
-                notes[corpus.uncached] = None
             for cell in cells:
                 with _collected(cell, faults):
                     check_batch(cell.spec, corpus)

@@ -74,7 +74,7 @@ def load_stream(data: Data, home: Path | None = None, task: Task | None = None) 
             unigram_loss=cache.facts["unigram_loss"],
             facts=cache.facts["facts"],
             title=text.title,
-            uncached=cache.uncached,
+            notes=cache.notes,
         )
 
 

@@ -27,7 +27,7 @@ CHECKPOINT_EVERY = 30.0  # seconds, at least
 CHECKPOINT_SHARE = 0.02  # of the training time, at most
 CHECKPOINT_WITHIN = 1800.0  # seconds, whatever the last one cost
 VALIDATION_GRACE = 30.0  # seconds that a validation has to come to its end once the run was asked to stop
-STATE_KEY = "kdx/3"
+STATE_KEY = "kdx/1"
 
 
 class Best(NamedTuple):
@@ -35,12 +35,6 @@ class Best(NamedTuple):
 
     step: int
     score: float
-
-
-def own_state(checkpoint: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what the lifecycle put into a resume checkpoint; None if another version of kdx did."""
-    state: dict[str, Any] | None = checkpoint.get("callbacks", {}).get(STATE_KEY)
-    return state
 
 
 class Lifecycle(lightning.Callback):

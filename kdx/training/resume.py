@@ -11,7 +11,7 @@ from kdx.checkpoint_names import CheckpointKind
 from kdx.errors import ChangedError
 from kdx.training.checkpoint import CheckpointFiles, name_of
 from kdx.training.conditions import changes
-from kdx.training.lifecycle import own_state
+from kdx.training.lifecycle import STATE_KEY
 from kdx.training.recorder import Recorder
 from kdx.vocabulary import IfChanged
 
@@ -98,10 +98,8 @@ def _newest(files: CheckpointFiles, own: Collection[str], recorded: int | None) 
         if state is None:
             continue
         try:
-            found = own_state(state)
-            if found is None:
-                why = "is of another version of kdx"
-            elif found["of"]["run"] not in own:
+            found = state["callbacks"][STATE_KEY]
+            if found["of"]["run"] not in own:
                 why = "is of another run"
             elif recorded is not None and state["global_step"] > recorded:
                 why = f"is ahead of the recorded rows, which end at step {recorded}"
@@ -111,7 +109,7 @@ def _newest(files: CheckpointFiles, own: Collection[str], recorded: int | None) 
                 batches = state["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]["completed"]
                 return Resumed(path, state["global_step"], batches, found)
         except (AttributeError, KeyError, TypeError):
-            why = "is of another program"
+            why = "is of another version of kdx or of another program"
         files.set_aside(path, why)
     return None
 

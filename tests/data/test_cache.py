@@ -148,10 +148,10 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, make, monkeypa
     assert mapped[:] == b"1 2 3"
     assert not list(temporary.iterdir())
     kept = cached(tmp_path / "writable", "key", make)
-    assert (found.facts, found.fingerprint, kept.uncached) == (kept.facts, kept.fingerprint, None)
-    assert found.uncached == (
+    assert (found.facts, found.fingerprint, kept.notes) == (kept.facts, kept.fingerprint, ())
+    assert found.notes == (
         f"nothing can be kept in {tmp_path}/home/cache (Not a directory), so that each run makes its data anew;"
-        " set KDX_DATA to a folder elsewhere"
+        " set KDX_DATA to a folder elsewhere",
     )
 
 
