@@ -32,7 +32,7 @@ class Distances:
         return torch.arange(self.first, self.last + 1, device=device)
 
 
-def known(at_query: TokenPositions, at_key: TokenPositions) -> Distances | None:
+def relative_positions(at_query: TokenPositions, at_key: TokenPositions) -> Distances | None:
     """All distances from the last query to the first key up to the first to the last; None: positions not known."""
     if at_query.start is None or at_key.start is None:
         return None
@@ -40,13 +40,13 @@ def known(at_query: TokenPositions, at_key: TokenPositions) -> Distances | None:
     return Distances(shift - at_query.positions.size(-1) + 1, shift + at_key.positions.size(-1) - 1)
 
 
-def of_pairs(at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
+def pair_distances(at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
     """The distance of each pair, integers (…, Tq, Tk)."""
     return at_key.positions.unsqueeze(-2) - at_query.positions.unsqueeze(-1)
 
 
 def skew(scores: Tensor) -> Tensor:
-    """Scores of each query at all `known` distances, (…, Tq, Tq + Tk - 1), at its pairs: (…, Tq, Tk)."""
+    """Scores of each query at all `relative_positions`, (…, Tq, Tq + Tk - 1), at its pairs: (…, Tq, Tk)."""
     skewed: Tensor = _Skew.apply(scores)  # type: ignore[no-untyped-call]
     return skewed
 
@@ -116,7 +116,7 @@ class DistanceTable(nn.Module):
 
     def products(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
         """⟨q, a⟩ of each pair: (B, H, Tq, D) to (B, H, Tq, Tk)."""
-        distances = known(at_query, at_key)
+        distances = relative_positions(at_query, at_key)
         if distances is None:
             scores = query @ self.weight.transpose(-2, -1)
             return scores.gather(-1, self._rows(at_query, at_key).expand(*scores.shape[:-1], -1))
@@ -128,7 +128,7 @@ class DistanceTable(nn.Module):
 
     def sums(self, weights: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
         """Σ w a over the pairs of each query: (B, H, Tq, Tk) to (B, H, Tq, D)."""
-        distances = known(at_query, at_key)
+        distances = relative_positions(at_query, at_key)
         if distances is None:
             totals = weights.new_zeros(*weights.shape[:-1], self.weight.size(1))
             index = self._rows(at_query, at_key).expand_as(weights)
@@ -154,7 +154,7 @@ class DistanceTable(nn.Module):
             self._refuse(farthest)
 
     def _rows(self, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
-        distances = of_pairs(at_query, at_key)
+        distances = pair_distances(at_query, at_key)
         if self.bounded and distances.device.type == "cpu" and distances.numel() and not torch.compiler.is_compiling():
             farthest = int(distances.abs().max())
             if farthest > self.clip:

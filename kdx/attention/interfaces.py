@@ -23,7 +23,7 @@ def upcast(numbers: Tensor) -> Tensor:
     return numbers.to(torch.promote_types(numbers.dtype, torch.float32))
 
 
-def taken(rows: Tensor, part: Part) -> Tensor:
+def index_select(rows: Tensor, part: Part) -> Tensor:
     """Some of the tokens of (…, T, D)."""
     # Neither a slice of all nor an index of some: their gradients cost a tensor of zeros, or a slow addition.
     if isinstance(part, slice):
@@ -67,9 +67,9 @@ class TokenFeatures(NamedTuple):
 
     def part(self, part: Part) -> "TokenFeatures":
         """Those of some of the tokens."""
-        read = {name: taken(one, part) for name, one in self.read.items()}
+        read = {name: index_select(one, part) for name, one in self.read.items()}
         padding = self.padding if self.padding is None else self.padding[:, part]
-        return TokenFeatures(taken(self.compared, part), read, self.rank[:, part], padding)
+        return TokenFeatures(index_select(self.compared, part), read, self.rank[:, part], padding)
 
 
 class TokenPositions:
@@ -214,7 +214,7 @@ class KernelFunction(Word):
         """
         return None
 
-    def left_out(self, query: Tensor) -> Tensor | None:
+    def constant_term(self, query: Tensor) -> Tensor | None:
         """The term of the query alone that `dot_product` leaves out of the log-weight, (B, H, Tq, 1); None: none."""
         return None
 
@@ -273,7 +273,7 @@ class PositionScheme(Word):
         """
         return None
 
-    def by_part(
+    def blockwise(
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions
     ) -> Callable[[Tensor, slice, Part], Tensor | None]:
         """`log_weight` of some queries, the tokens that they are, and the keys; overridden where parts share work."""
@@ -298,7 +298,7 @@ class ValueFunction(Word):
     uses_vector: ClassVar[bool] = False
     """Whether it needs t."""
     uses_weights: ClassVar[bool] = False
-    """Whether it has a part that depends on the pair, `of_pairs`."""
+    """Whether it has a part that depends on the pair, `pair_values`."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(**options)
@@ -307,7 +307,7 @@ class ValueFunction(Word):
         """What values are projected from: (B, Tk, M) to (B, Tk, M)."""
         return features
 
-    def of_pairs(self, weights: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
+    def pair_values(self, weights: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
         """The sum, by weights (B, H, Tq, Tk), of what depends on the pair: (B, H, Tq, D)."""
         raise NotImplementedError
 

@@ -30,7 +30,7 @@ from kdx.attention.interfaces import (
     TokenPositions,
     ValueFunction,
     Word,
-    taken,
+    index_select,
 )
 from kdx.attention.kernels import KERNELS
 from kdx.attention.linear_attention import linear_attention
@@ -393,7 +393,7 @@ class KernelAttention(ContextMixer):
             self.normaliser,
             projected.value,
             visible=self._chosen(log_weight, weight, self._visible(*projected[4:])),
-            of_pairs=self._of_pairs(projected.at_query, projected.at_key),
+            pair_values=self._pair_values(projected.at_query, projected.at_key),
             dropout=self._dropout,
         )
 
@@ -406,9 +406,9 @@ class KernelAttention(ContextMixer):
     def _sink(self, query: Tensor) -> Tensor | None:
         """The normaliser's, beside log-weights without what the kernel's dot product leaves out."""
         sink = self.normaliser.sink()
-        if sink is None or (left_out := self.kernel.left_out(query)) is None:
+        if sink is None or (constant_term := self.kernel.constant_term(query)) is None:
             return sink
-        return sink - left_out
+        return sink - constant_term
 
     def _smooth_in_one_call(self, projected: _Projected) -> Tensor | None:
         """By scaled-dot-product attention; None: it cannot, or would need a bias or mask too large to be made whole."""
@@ -516,21 +516,21 @@ class KernelAttention(ContextMixer):
             # Of queries, once, because the gradient of a slice is as long as what it is of.
             return torch.split(rows.contiguous(), size, 2) if several else (rows,)
 
-        def taken_often(rows: Tensor) -> Callable[[Part], Tensor]:
+        def selector_of(rows: Tensor) -> Callable[[Part], Tensor]:
             # Of keys: each head's rows together, once, where each product of each block would do it again.
-            return slices_of(rows.contiguous()) if several else partial(taken, rows)
+            return slices_of(rows.contiguous()) if several else partial(index_select, rows)
 
         dot_product = self.kernel.dot_product(query, key)
         whole = not self.normaliser.cancels or self.normaliser.sink() is not None
-        left_out = self.kernel.left_out(query) if whole and dot_product is not None else None
-        terms = None if left_out is None else in_parts(left_out)
-        features = taken_often(self.kernel.of_keys(key))
+        constant_term = self.kernel.constant_term(query) if whole and dot_product is not None else None
+        terms = None if constant_term is None else in_parts(constant_term)
+        features = selector_of(self.kernel.of_keys(key))
         compared = query
         if dot_product is not None:
             compared, key = dot_product[0] / math.sqrt(width), dot_product[1]
         asking, weighed = in_parts(compared), in_parts(raw)
-        keys, values = taken_often(key), taken_often(value)
-        factors = [scheme.by_part(raw, at_query, at_key) for scheme in self._schemes if scheme.weighs]
+        keys, values = selector_of(key), selector_of(value)
+        factors = [scheme.blockwise(raw, at_query, at_key) for scheme in self._schemes if scheme.weighs]
 
         def block(asked: slice) -> Tensor:
             here, seen = asked.start // size, self._seen(projected, asked)
@@ -553,7 +553,7 @@ class KernelAttention(ContextMixer):
                 self.normaliser,
                 values(seen),
                 visible=self._chosen(log_weight, weight, visible),
-                of_pairs=self._of_pairs(at_asked, at_seen),
+                pair_values=self._pair_values(at_asked, at_seen),
                 dropout=self._dropout,
             )
 
@@ -674,17 +674,17 @@ class KernelAttention(ContextMixer):
             total = _sum(total, scheme.log_weight(projected.raw, projected.at_query, projected.at_key))
         return total
 
-    def _of_pairs(self, at_query: TokenPositions, at_key: TokenPositions) -> Callable[[Tensor], Tensor] | None:
+    def _pair_values(self, at_query: TokenPositions, at_key: TokenPositions) -> Callable[[Tensor], Tensor] | None:
         if not self.value_function.uses_weights:
             return None
         maps = self.shape[0] // self.heads
 
-        def of_pairs(weights: Tensor) -> Tensor:
+        def pair_values(weights: Tensor) -> Tensor:
             # Both maps of a head weight what is one value.
-            sums = [self.value_function.of_pairs(weights[:, one::maps], at_query, at_key) for one in range(maps)]
+            sums = [self.value_function.pair_values(weights[:, one::maps], at_query, at_key) for one in range(maps)]
             return sums[0] if maps == 1 else torch.stack(sums, 2).flatten(1, 2)
 
-        return of_pairs
+        return pair_values
 
     def _visible(self, at_query: TokenPositions, at_key: TokenPositions, masks: _Masks) -> Tensor | None:
         chosen = self.filter.visible(at_query.positions.unsqueeze(-1), at_key.positions.unsqueeze(-2))
@@ -710,7 +710,7 @@ def _with_tokens(
     rank = torch.arange(1, keys + 1, device=query.device).unsqueeze(0)
     asked = slice(keys - queries, keys)  # a query's own token is among the last keys
     if own:
-        read = {name: taken(one, asked) for name, one in known.read.items()}
+        read = {name: index_select(one, asked) for name, one in known.read.items()}
         padding = known.padding if known.padding is None else known.padding[:, asked]
         of_query = TokenFeatures(query, read, rank[:, asked], padding)
     else:

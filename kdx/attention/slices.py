@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from kdx.attention.interfaces import Part, taken
+from kdx.attention.interfaces import Part, index_select
 
 
 def slices_of(whole: Tensor) -> Callable[[Part], Tensor]:
     """Takes parts of (B, H, T, D); all must go through one backward pass, and have no second derivative."""
     if not whole.requires_grad or not torch.is_grad_enabled() or torch.compiler.is_compiling():
-        return lambda part: taken(whole, part)
+        return lambda part: index_select(whole, part)
     total = _Total(whole.detach())
     token = _Whole.apply(whole, total)  # type: ignore[no-untyped-call]
     return lambda part: _Slice.apply(token, total, part)  # type: ignore[no-untyped-call]
@@ -48,7 +48,7 @@ class _Slice(torch.autograd.Function):
     def forward(ctx: Any, token: Tensor, total: _Total, part: Part) -> Tensor:
         ctx.total, ctx.part = total, part
         # Detached, for all of it is `whole` itself: as an output it would hold this node, which holds it, for ever.
-        return taken(total.whole, part).detach()
+        return index_select(total.whole, part).detach()
 
     @staticmethod
     @once_differentiable

@@ -47,7 +47,7 @@ def literal(
     value: Tensor,
     *,
     visible: Tensor | None = None,
-    of_pairs: Callable[[Tensor], Tensor] | None = None,
+    pair_values: Callable[[Tensor], Tensor] | None = None,
     dropout: float = 0.0,
 ) -> Tensor:
     """Eq. 2 as printed.
@@ -55,14 +55,14 @@ def literal(
     Args:
         log_weight, weight, normaliser, visible: as in `weights`.
         value: (B, H, Tk, D)
-        of_pairs: what weights (B, H, Tq, Tk) sum up beside the values, (B, H, Tq, D).
+        pair_values: what weights (B, H, Tq, Tk) sum up beside the values, (B, H, Tq, D).
         dropout: probability of dropping a weight.
 
     Returns:
         (B, H, Tq, D)
     """
     kept = F.dropout(weights(log_weight, weight, normaliser, visible), dropout).to(value.dtype)
-    return kept @ value if of_pairs is None else kept @ value + of_pairs(kept)
+    return kept @ value if pair_values is None else kept @ value + pair_values(kept)
 
 
 def quick(
@@ -72,7 +72,7 @@ def quick(
     value: Tensor,
     *,
     visible: Tensor | None = None,
-    of_pairs: Callable[[Tensor], Tensor] | None = None,
+    pair_values: Callable[[Tensor], Tensor] | None = None,
     dropout: float = 0.0,
 ) -> Tensor:
     """`literal` with less work: it divides the smaller of sum and weights, or takes torch's softmax."""
@@ -97,8 +97,8 @@ def quick(
     # The sum of many raw weights has no bound: before it is divided, it stays wide.
     kept = F.dropout(kept, dropout).to(value.dtype if total is None else kept.dtype)
     output = kept @ value.to(kept.dtype)
-    if of_pairs is not None:
-        output = output + of_pairs(kept)
+    if pair_values is not None:
+        output = output + pair_values(kept)
     if total is not None:
         output = (output / total).to(value.dtype)
     return output if unseeing is None else output.masked_fill(unseeing, 0.0)

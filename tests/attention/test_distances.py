@@ -22,11 +22,11 @@ starts_and_lengths = st.tuples(st.integers(-9, 9), st.integers(1, 6))
 @given(queries=starts_and_lengths, keys=starts_and_lengths)
 def test_scores_by_distance_are_laid_out_at_their_pairs_and_back(queries, keys) -> None:
     at_query, at_key = standing(*queries, True), standing(*keys, True)
-    known = distances.known(at_query, at_key)
+    known = distances.relative_positions(at_query, at_key)
     scores = draw(2, queries[1], known.number)
     skewed = distances.skew(scores)
     rows = torch.arange(queries[1]).unsqueeze(-1)
-    assert torch.equal(skewed, scores[:, rows, distances.of_pairs(at_query, at_key) - known.first])
+    assert torch.equal(skewed, scores[:, rows, distances.pair_distances(at_query, at_key) - known.first])
     again = distances.unskew(skewed)
     assert torch.equal(distances.skew(again), skewed)
     assert again.count_nonzero() == skewed.count_nonzero()
@@ -42,7 +42,9 @@ def test_a_table_gives_the_same_by_position_and_by_pair(queries, keys, clip, sha
     table = distances.DistanceTable(Settings(8, 2, 4), clip, sharing).double()
     assert table.weight.shape == (2 if sharing == "per-head" else 1, 2 * clip + 1, 4)
     query, weights = draw(1, 2, queries[1], 4), draw(1, 2, queries[1], keys[1])
-    rows = (distances.of_pairs(standing(*queries, False), standing(*keys, False)).clamp(-clip, clip) + clip).flatten()
+    rows = (
+        distances.pair_distances(standing(*queries, False), standing(*keys, False)).clamp(-clip, clip) + clip
+    ).flatten()
     vectors = table.weight[:, rows].unflatten(1, (queries[1], keys[1])).expand(2, -1, -1, -1)
     for known in (True, False):
         where = standing(*queries, known), standing(*keys, known)

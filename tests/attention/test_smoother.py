@@ -61,8 +61,8 @@ def test_quick_is_literal(normaliser: NormaliserFunction, weight: Tensor | None)
     log_weight, value, visible = draw(1, 2, 4, 5, seed=1), draw(1, 2, 5, 3, seed=2), draw(4, 5) > -0.5
     visible[2] = False
     arguments = (log_weight, weight, normaliser, value)
-    of_pairs = {"visible": visible, "of_pairs": lambda weights: 2 * weights[..., :3]}
-    for more in ({}, of_pairs):
+    pair_values = {"visible": visible, "pair_values": lambda weights: 2 * weights[..., :3]}
+    for more in ({}, pair_values):
         torch.testing.assert_close(smoother.quick(*arguments, **more), smoother.literal(*arguments, **more))
 
 

@@ -38,6 +38,6 @@ class RBF(Tempered):
         query = F.pad(query, (0, len(columns)), value=-1.0)
         return query if self.temperature == 1 else query / self.temperature, torch.cat([2 * key, *columns], -1)
 
-    def left_out(self, query: Tensor) -> Tensor:
+    def constant_term(self, query: Tensor) -> Tensor:
         norm = upcast(query).square().sum(-1, keepdim=True)
         return -norm / (self.temperature * math.sqrt(query.size(-1)))

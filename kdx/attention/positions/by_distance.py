@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from kdx.attention.distances import known, of_pairs, skew
+from kdx.attention.distances import pair_distances, relative_positions, skew
 from kdx.attention.interfaces import PositionScheme, TokenPositions
 
 
@@ -14,9 +14,9 @@ class ByDistance(PositionScheme):
         raise NotImplementedError
 
     def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
-        distances = known(at_query, at_key)
+        distances = relative_positions(at_query, at_key)
         if distances is None:
-            bias = self.bias(of_pairs(at_query, at_key))
+            bias = self.bias(pair_distances(at_query, at_key))
             return bias if bias.dim() == 3 else bias.transpose(0, 1)
         each = self.bias(distances.on(query.device))
         return skew(each.unsqueeze(-2).expand(-1, at_query.positions.size(-1), -1))

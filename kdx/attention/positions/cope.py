@@ -15,12 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from kdx.attention.interfaces import Part, Settings, TokenPositions, upcast
-from kdx.attention.positions.by_part import ByPart
+from kdx.attention.positions.blockwise import Blockwise
 from kdx.attention.running_sum import running_sum
 from kdx.words import option
 
 
-class CoPE(ByPart):
+class CoPE(Blockwise):
     """A learned vector for each number of tokens that the query counts since the key."""
 
     name = "cope"
@@ -37,7 +37,7 @@ class CoPE(ByPart):
         self.weight = nn.Parameter(torch.empty(self.counted, settings.head_width))
         nn.init.normal_(self.weight, std=settings.head_width**-0.5)
 
-    def by_part(
+    def blockwise(
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions
     ) -> Callable[[Tensor, slice, Part], Tensor]:
         asking, keys = at_query.tokens, at_key.tokens

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kdx.attention.distances import of_pairs
+from kdx.attention.distances import pair_distances
 from kdx.attention.interfaces import PositionScheme, Settings, TokenPositions, upcast
 from kdx.words import option
 
@@ -42,7 +42,7 @@ class FIRE(PositionScheme):
         with torch.autocast(query.device.type, enabled=False):
             later = torch.maximum(at_query.positions.unsqueeze(-1), at_key.positions.unsqueeze(-2))
             longest = torch.maximum(later, upcast(self.log_threshold).exp())
-            proportion = self._psi(of_pairs(at_query, at_key).abs()) / self._psi(longest)
+            proportion = self._psi(pair_distances(at_query, at_key).abs()) / self._psi(longest)
             units = self.hidden(proportion.unsqueeze(-1).to(self.hidden.weight.dtype)).relu()
             bias: Tensor = self.output(units)  # (…, Tq, Tk, H)
         return bias.movedim(-1, -3)

@@ -19,14 +19,14 @@ from kdx.attention.interfaces import (
     Settings,
     TokenFeatures,
     TokenPositions,
-    taken,
+    index_select,
     upcast,
 )
-from kdx.attention.positions.by_part import ByPart
+from kdx.attention.positions.blockwise import Blockwise
 from kdx.attention.running_sum import running_sum
 
 
-class Forgetting(ByPart):
+class Forgetting(Blockwise):
     """A gate at every token, by which what came before it is forgotten."""
 
     name = "forgetting"
@@ -46,14 +46,17 @@ class Forgetting(ByPart):
     def of_tokens(self, features: Tensor) -> Tensor:
         return F.logsigmoid(upcast(self.gate(features))).transpose(1, 2).unsqueeze(-1)
 
-    def by_part(
+    def blockwise(
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions
     ) -> Callable[[Tensor, slice, Part], Tensor]:
         of_query, of_key = self._sums(at_query.tokens, at_key.tokens)
-        # The difference of two long sums: in 64 bits, for it is small where the weight is large.
-        return lambda query, some, others: (
-            -(taken(of_query, some) - taken(of_key, others).transpose(-2, -1)).abs().to(upcast(query).dtype)
-        )
+
+        def log_weight(query: Tensor, asked: slice, seen: Part) -> Tensor:
+            # The difference of two long sums: in 64 bits, for it is small where the weight is large.
+            difference = index_select(of_query, asked) - index_select(of_key, seen).transpose(-2, -1)
+            return -difference.abs().to(upcast(query).dtype)
+
+        return log_weight
 
     def dot_product(
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions, past: bool

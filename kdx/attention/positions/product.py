@@ -9,15 +9,15 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from kdx.attention.interfaces import DotProduct, Part, Settings, TokenPositions, taken
-from kdx.attention.positions.by_part import ByPart
+from kdx.attention.interfaces import DotProduct, Part, Settings, TokenPositions, index_select
+from kdx.attention.positions.blockwise import Blockwise
 
 # Forward and backward on one CPU core, the bias takes 0.75 of the columns' time at 32 × 32 and 128 × 128 positions and
 # 0.9 at 512 × 512, but 1.2 to 1.6 times theirs at 1024 × 1024, and memory of Tq × Tk for every row of the batch.
 LARGEST_BIAS = 256 * 256
 
 
-class Product(ByPart):
+class Product(Blockwise):
     """A symmetric exponential kernel on positions."""
 
     name = "product"
@@ -34,12 +34,12 @@ class Product(ByPart):
         self.projection = nn.Linear(settings.width, settings.heads * settings.head_width, bias=False)
         nn.init.xavier_uniform_(self.projection.weight)
 
-    def by_part(
+    def blockwise(
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions
     ) -> Callable[[Tensor, slice, Part], Tensor]:
         asked, seen = self._columns(at_query, at_key)
         asked = asked / math.sqrt(self.shape[1])
-        return lambda _, some, others: taken(asked, some) @ taken(seen, others).transpose(-2, -1)
+        return lambda _, some, others: index_select(asked, some) @ index_select(seen, others).transpose(-2, -1)
 
     def dot_product(
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions, past: bool

@@ -18,14 +18,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kdx.attention.distances import Distances, known, of_pairs, skew
+from kdx.attention.distances import Distances, pair_distances, relative_positions, skew
 from kdx.attention.encodings.sinusoidal import Sinusoidal
-from kdx.attention.interfaces import Part, PositionScheme, Settings, TokenPositions, taken
-from kdx.attention.positions.by_part import ByPart
+from kdx.attention.interfaces import Part, PositionScheme, Settings, TokenPositions, index_select
+from kdx.attention.positions.blockwise import Blockwise
 from kdx.words import option
 
 
-class Relative(ByPart):
+class Relative(Blockwise):
     """Transformer-XL's relative position."""
 
     name = "relative"
@@ -56,20 +56,20 @@ class Relative(ByPart):
     def query(self, query: Tensor, place: TokenPositions) -> Tensor:
         return query if self.u is None else query + self.u.unsqueeze(1).to(query.dtype)
 
-    def by_part(
+    def blockwise(
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions
     ) -> Callable[[Tensor, slice, Part], Tensor]:
-        distances = known(at_query, at_key)
+        distances = relative_positions(at_query, at_key)
         if distances is None and self.position_dropout and self.training:
             # A dropped feature of R is dropped for all pairs at that distance, so distances must be gone through.
-            pairs = of_pairs(at_query, at_key)
+            pairs = pair_distances(at_query, at_key)
             distances = Distances(int(pairs.min()), int(pairs.max()))
         if distances is None:
             sinusoid = self.sinusoid(at_key.positions).unsqueeze(-3)
 
             def by_columns(query: Tensor, asked: slice, seen: Part) -> Tensor:
                 columns = self._columns(self._asked(query), at_query.part(asked))
-                return columns @ taken(sinusoid, seen).transpose(-2, -1).to(columns.dtype)
+                return columns @ index_select(sinusoid, seen).transpose(-2, -1).to(columns.dtype)
 
             return by_columns
         # For each row of the batch, once, where each product of each part would do it again.
@@ -78,12 +78,12 @@ class Relative(ByPart):
 
         def by_distance(query: Tensor, asked: slice, seen: Part) -> Tensor:
             query, at_asked, at_seen = self._asked(query), at_query.part(asked), at_key.part(seen)
-            some = known(at_asked, at_seen)
+            some = relative_positions(at_asked, at_seen)
             if some is not None:
-                near = taken(table, slice(some.first - first, some.last - first + 1))
+                near = index_select(table, slice(some.first - first, some.last - first + 1))
                 return skew(query @ near.transpose(-2, -1))
             scores = query @ table.transpose(-2, -1)
-            index = of_pairs(at_asked, at_seen) - first
+            index = pair_distances(at_asked, at_seen) - first
             index = index if index.dim() == 2 else index.unsqueeze(1)
             return scores.gather(-1, index.expand(*scores.shape[:-1], -1))
 

@@ -116,10 +116,10 @@ class GraphAttention(nn.Module):
         kernel = attention.kernel.dot_product(query, key) if fusible else None
         if kernel is not None:
             return smoother.fused([kernel], value, bias=factor, visible=visible, dropout=dropout)
-        of_pairs = None
+        pair_values = None
         if to_values is not None:
             summed = _values_by_pair if literal else _values_by_label
-            of_pairs = partial(summed, table=to_values, labels=labels)
+            pair_values = partial(summed, table=to_values, labels=labels)
         log_weight = _sum(attention.kernel.log_weight(query, key), factor)
         return (smoother.literal if literal else smoother.quick)(
             log_weight,
@@ -127,7 +127,7 @@ class GraphAttention(nn.Module):
             attention.normaliser,
             value,
             visible=visible,
-            of_pairs=of_pairs,
+            pair_values=pair_values,
             dropout=dropout,
         )
 

@@ -106,8 +106,8 @@ class OverModalities(KernelFunction):
         root = math.sqrt(len(pairs))
         return torch.cat([root * q for q, _ in exact], -1), torch.cat([k for _, k in exact], -1)
 
-    def left_out(self, query: Tensor) -> Tensor | None:
-        terms = [factor.left_out(q) for factor, q, _ in self._split(query, query)]
+    def constant_term(self, query: Tensor) -> Tensor | None:
+        terms = [factor.constant_term(q) for factor, q, _ in self._split(query, query)]
         present = [term for term in terms if term is not None]
         return torch.stack(present).sum(0) if present else None
 

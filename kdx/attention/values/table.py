@@ -21,5 +21,5 @@ class WithTable(ByTable, ValueFunction):
         super().__init__(settings, **options)
         self.table = DistanceTable(settings, self.clip, self.sharing)
 
-    def of_pairs(self, weights: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
+    def pair_values(self, weights: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
         return self.table.sums(weights, at_query, at_key)

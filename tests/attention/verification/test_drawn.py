@@ -158,8 +158,8 @@ def no_division_by_the_root_of_the_width(patch: pytest.MonkeyPatch) -> None:
 
 
 def distances_off_by_one(patch: pytest.MonkeyPatch) -> None:
-    right = distances.of_pairs
-    patch.setattr(distances, "of_pairs", lambda *places: right(*places) + 1)
+    right = distances.pair_distances
+    patch.setattr(distances, "pair_distances", lambda *places: right(*places) + 1)
 
 
 def values_at_the_next_position(patch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from kdx.attention import KernelAttention
-from kdx.attention.distances import of_pairs
+from kdx.attention.distances import pair_distances
 from kdx.attention.filters import FILTERS
 from kdx.attention.interfaces import (
     AbsoluteEncoding,
@@ -245,12 +245,12 @@ def test_the_filters_of_kdx_keep_to_their_interface(word, reach):
 
 
 def linear(self, query, at_query, at_key):
-    return -0.1 * of_pairs(at_query, at_key).abs()
+    return -0.1 * pair_distances(at_query, at_key).abs()
 
 
 def weighing(change) -> dict[str, Any]:
     """A scheme whose log-weight is made from the distances."""
-    return {"log_weight": lambda self, query, at_query, at_key: change(of_pairs(at_query, at_key), query)}
+    return {"log_weight": lambda self, query, at_query, at_key: change(pair_distances(at_query, at_key), query)}
 
 
 def counting(self, query, at_query, at_key):

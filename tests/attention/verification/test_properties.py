@@ -45,7 +45,7 @@ def test_a_wrong_kernel_misses(own_kernel, kernel, proposition):
 BEGIN = """import math
 import torch
 from torch import nn
-from kdx.attention.distances import of_pairs
+from kdx.attention.distances import pair_distances
 from kdx.attention.interfaces import FilterFunction, PositionScheme
 from kdx.attention.positions.alibi import ALiBi
 
@@ -66,7 +66,7 @@ LEARNED = """class Mine(PositionScheme):
         self.kept = None
 
     def log_weight(self, query, at_query, at_key):
-        distance = of_pairs(at_query, at_key)
+        distance = pair_distances(at_query, at_key)
         {}
 """
 ROTATED = """class Mine(PositionScheme):
@@ -78,7 +78,7 @@ ROTATED = """class Mine(PositionScheme):
         return torch.cat([one * angle.cos() - other * angle.sin(), one * angle.sin() + other * angle.cos()], -1)
 """
 BY_PART = """
-    def by_part(self, query, at_query, at_key):
+    def blockwise(self, query, at_query, at_key):
         return lambda query, asked, seen: self.log_weight(query, at_query.part(asked), at_key.part(seen)) * {}
 """
 FILTERED = """class Mine(FilterFunction):
@@ -96,7 +96,7 @@ ONLY_PAST = """class Mine(PositionScheme):
     past_only = True
 
     def log_weight(self, query, at_query, at_key):
-        distance = of_pairs(at_query, at_key)
+        distance = pair_distances(at_query, at_key)
         return torch.where(distance > 0, 0.1 * distance.size(-1), 0.2 * distance)
 """
 

@@ -41,14 +41,14 @@ def test_a_fast_path_that_is_off_is_found(monkeypatch):
 
 
 def test_a_block_that_is_off_is_found(monkeypatch):
-    right = Lookup.by_part
+    right = Lookup.blockwise
 
     def off_by(error):
-        def by_part(self, *places):
+        def blockwise(self, *places):
             part = right(self, *places)
             return lambda query, asked, seen: error(part(query, asked, seen), query, asked)
 
-        monkeypatch.setattr(Lookup, "by_part", by_part)
+        monkeypatch.setattr(Lookup, "blockwise", blockwise)
         return missed(POSITIONS["lookup"])
 
     assert off_by(lambda factor, query, asked: factor + 1e-3 * (asked.start > 0) * query[..., :1]) == set()

@@ -7,14 +7,14 @@ from torch import Tensor
 from kdx.attention.interfaces import Part, PositionScheme, TokenPositions
 
 
-class ByPart(PositionScheme):
+class Blockwise(PositionScheme):
     """A factor of which any part is as easily had as the whole."""
 
-    def by_part(
+    def blockwise(
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions
     ) -> Callable[[Tensor, slice, Part], Tensor]:
         raise NotImplementedError
 
     def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
         everything = slice(0, at_query.positions.size(-1)), slice(0, at_key.positions.size(-1))
-        return self.by_part(query, at_query, at_key)(query, *everything)
+        return self.blockwise(query, at_query, at_key)(query, *everything)

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from kdx.attention.interfaces import Settings, TokenPositions
-from kdx.attention.positions.by_part import ByPart
+from kdx.attention.positions.blockwise import Blockwise
 
 
-class Counted(ByPart):
-    def by_part(self, query, at_query, at_key):
+class Counted(Blockwise):
+    def blockwise(self, query, at_query, at_key):
         seen = at_key.positions.float()
         return lambda query, asked, others: at_query.positions.float()[asked, None] - seen[others]
 
@@ -22,4 +22,4 @@ def test_the_whole_is_the_part_of_all_queries_and_all_keys():
 
 def test_one_without_parts_is_no_scheme():
     with pytest.raises(NotImplementedError):
-        ByPart(Settings(4, 1, 4)).log_weight(torch.zeros(1, 1, 1, 4), *[TokenPositions(torch.arange(1), None)] * 2)
+        Blockwise(Settings(4, 1, 4)).log_weight(torch.zeros(1, 1, 1, 4), *[TokenPositions(torch.arange(1), None)] * 2)
