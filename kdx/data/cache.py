@@ -60,12 +60,12 @@ def cached(home: Path, key: str, make: Make) -> Iterator[Cached]:
             remove_folder(folder)
             try:
                 with new_folder(folder) as unfinished:
-                    contents = _made(unfinished, make)
+                    contents = _filled(unfinished, make)
             except StorageError as error:
                 try:
                     folder = temporary.enter_context(filling(Path(tempfile.gettempdir()), folder=True))
                     folder.chmod(0o700)
-                    contents = _made(folder, make)
+                    contents = _filled(folder, make)
                 except OSError:
                     raise error from error.__cause__
                 notes = (_reason(home, error),)
@@ -73,7 +73,7 @@ def cached(home: Path, key: str, make: Make) -> Iterator[Cached]:
         yield Cached(folder, contents["facts"], hashlib.sha256(listed.encode()).hexdigest(), notes)
 
 
-def _made(folder: Path, make: Make) -> dict[str, Any]:
+def _filled(folder: Path, make: Make) -> dict[str, Any]:
     facts = make(folder)
     files = {path.name: {"sha256": file_sha256(path), **_state(path)} for path in sorted(folder.iterdir())}
     contents = {"facts": facts, "files": files}
@@ -102,8 +102,8 @@ def _contents(folder: Path) -> dict[str, Any] | None:
 
 
 def _state(path: Path) -> dict[str, int]:
-    found = path.lstat()
-    return {"size": found.st_size, "modified": found.st_mtime_ns}
+    state = path.lstat()
+    return {"size": state.st_size, "modified": state.st_mtime_ns}
 
 
 def _is_unchanged(path: Path, recorded: Mapping[str, Any]) -> bool:

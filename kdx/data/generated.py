@@ -42,19 +42,19 @@ def load_examples(data: Data, home: Path | None, task: Task) -> ExampleCorpus:
         KdxError: there is no such corpus, it is not for this task, or its options do not fit each other.
         StorageError: neither the cache nor a temporary file can be written.
     """
-    made = examples_of(data, task)
-    sizes = {**made.sizes, Split.TRAIN: data.train_examples or made.sizes[Split.TRAIN]}
+    generator = examples_of(data, task)
+    sizes = {**generator.sizes, Split.TRAIN: data.train_examples or generator.sizes[Split.TRAIN]}
     # Examples are drawn by the name of the class: its file may be moved.
     corpus = data.corpus.rpartition(":")[2]
 
     def make(folder: Path) -> dict[str, Any]:
-        splits = {split: made.generate(corpus, data.seed, split, sizes[split]) for split in Split}
+        splits = {split: generator.generate(corpus, data.seed, split, sizes[split]) for split in Split}
         for split, examples in splits.items():
             for name, array in (*examples.inputs.items(), (_TARGETS, examples.targets)):
                 np.save(folder / f"{split}.{name}.npy", array)
             for name, array in examples.slices.items():
                 np.save(folder / f"{split}.{_SLICE}.{name}.npy", array)
-        counts = {split: _counts(splits[split].targets, made.classes) for split in Split}
+        counts = {split: _counts(splits[split].targets, generator.classes) for split in Split}
         facts = {f"{split}/{name}": fact for split in HELD_OUT for name, fact in example_facts(splits[split]).items()}
         return {
             "inputs": list(splits[Split.TRAIN].inputs),
@@ -74,8 +74,8 @@ def load_examples(data: Data, home: Path | None, task: Task) -> ExampleCorpus:
                 )
                 for split in Split
             },
-            tokens=made.tokens,
-            classes=made.classes,
+            tokens=generator.tokens,
+            classes=generator.classes,
             fingerprint=cache.fingerprint,
             unigram_loss=cache.facts["unigram_loss"],
             facts=cache.facts["facts"],
@@ -89,21 +89,21 @@ def examples_of(data: Data, task: Task) -> GeneratedExamples:
     Raises:
         KdxError: there is no such corpus, it is not for this task, or its options do not fit each other.
     """
-    made = BUILT_IN.get(data.corpus)
-    if not isinstance(made, GeneratedExamples) or made.task != task.word:
+    generator = BUILT_IN.get(data.corpus)
+    if not isinstance(generator, GeneratedExamples) or generator.task != task.word:
         allowed = [
             name for name, kind in BUILT_IN.items() if isinstance(kind, GeneratedExamples) and kind.task == task.word
         ]
         problem = f"`{data.corpus}` is no corpus of generated examples for task {task.word}"
         raise KdxError(problem, place="data.corpus", allowed=allowed)
-    return _with_options(made, data)
+    return _with_options(generator, data)
 
 
-def _with_options(made: GeneratedExamples, data: Data) -> GeneratedExamples:
+def _with_options(generator: GeneratedExamples, data: Data) -> GeneratedExamples:
     """The corpus at the difficulty that `data` asks for."""
-    if not isinstance(made, ExamplesOneByOne):
-        return made
-    chosen = replace(made, **data.options)
+    if not isinstance(generator, ExamplesOneByOne):
+        return generator
+    chosen = replace(generator, **data.options)
     if fault := chosen.fault():
         raise fault
     if chosen.tokens > MAX_POSITIONS:

@@ -93,7 +93,7 @@ def draw_one_way(random: Random, nodes: int, seen: int) -> Graph:
     return graph
 
 
-def asked(graph: Graph, named: Sequence[int], answer: int, **difficulty: int) -> Example:
+def question(graph: Graph, named: Sequence[int], answer: int, **difficulty: int) -> Example:
     """An example with `edges` (n, n), labels from 0 on and -1 for no edge, and `nodes` (N,), those that are named."""
     return Example(
         {"edges": np.array(graph, np.int8), "nodes": np.array(named, np.int16)},

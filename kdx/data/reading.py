@@ -49,9 +49,9 @@ def data_facts(spec: CellSpec, corpus: Corpus) -> Mapping[str, Any]:
     if not isinstance(corpus, StreamCorpus):
         return corpus.facts
     reading = reading_of(spec)
-    asked = {f"reading/{name}": value for name, value in reading._asdict().items()}
+    settings = {f"reading/{name}": value for name, value in reading._asdict().items()}
     read = {f"{split}/longest_context": longest_context(spec, corpus, split) for split in HELD_OUT}
-    return {**corpus.facts, **asked, **read}
+    return {**corpus.facts, **settings, **read}
 
 
 def longest_context(spec: CellSpec, corpus: Corpus, split: Split) -> int | None:

@@ -7,6 +7,7 @@ feed, and words are separated by white space.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from random import Random
 from typing import Protocol
 
 from kdx.errors import KdxError, Place
@@ -37,6 +38,34 @@ class GeneratedText:
     """Number of lines of training text, unless the grid sets another."""
     generate: Callable[[int, int], Lines]
     """(seed, training lines) → the text."""
+
+
+def draw_lines(
+    name: str, seed: int, sizes: Mapping[Split, int], suffixes: Sequence[str], draw: Callable[[Random], tuple[str, ...]]
+) -> Lines:
+    """Draws the text of every split, by suffix; a pure function of its arguments.
+
+    Fewer training lines are a prefix of more; valid and test do not depend on their number, and share no line of the
+    first suffix with the training lines.
+
+    Args:
+        name: the name of the corpus.
+        sizes: number of lines in each split.
+        draw: draws one line for each suffix.
+    """
+    held_out: set[str] = set()
+    text: dict[Split, dict[str, list[str]]] = {}
+    for split in (Split.VALID, Split.TEST, Split.TRAIN):
+        random = Random(f"{name} {seed} {split}")
+        chosen: list[tuple[str, ...]] = []
+        while len(chosen) < sizes[split]:
+            lines = draw(random)
+            if lines[0] not in held_out:
+                chosen.append(lines)
+        if split is not Split.TRAIN:
+            held_out.update(first for first, *_ in chosen)
+        text[split] = {suffix: [lines[side] for lines in chosen] for side, suffix in enumerate(suffixes)}
+    return text
 
 
 @dataclass(frozen=True)

@@ -141,8 +141,8 @@ def joined(texts: Sequence[TextFile]) -> TextFile:
     return TextFile(" + ".join(text.place for text in texts), lines, sum(text.size for text in texts))
 
 
-def made(place: str, lines: Sequence[str]) -> TextFile:
-    """A text that was made from others."""
+def text_of_lines(place: str, lines: Sequence[str]) -> TextFile:
+    """A text of these lines, which were made from the text at `place`."""
     return TextFile(place, lambda: (f"{line}\n".encode() for line in lines))
 
 

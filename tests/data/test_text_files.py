@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kdx.data import text_files
 from kdx.data.corpora import multi30k, wikitext2
 from kdx.data.text import PLAIN, TextFile, file_names
-from kdx.data.text_files import NoTextError, UnreadableError, corpus_files, joined, made, open_source, segments
+from kdx.data.text_files import NoTextError, UnreadableError, corpus_files, joined, open_source, segments, text_of_lines
 from kdx.errors import KdxError
 
 PAIRS = {name: f"{name}\n".encode() for name in file_names(("de", "en"))}
@@ -277,8 +277,8 @@ def test_texts_are_joined_line_by_line():
 
 
 def test_made_text_is_read_as_any_other():
-    assert list(made("x", ["a", "ü"]).lines()) == [b"a\n", "ü\n".encode()]
-    assert list(made("x", ["a", "ü"]).decoded()) == ["a", "ü"]
+    assert list(text_of_lines("x", ["a", "ü"]).lines()) == [b"a\n", "ü\n".encode()]
+    assert list(text_of_lines("x", ["a", "ü"]).decoded()) == ["a", "ü"]
 
 
 def test_segments_of_a_marked_test_set():

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from random import Random
 
 from kdx.data.examples import Example, ExamplesOneByOne
-from kdx.data.graphs import asked, draw_pair, rare
+from kdx.data.graphs import draw_pair, question, rare
 from kdx.errors import KdxError
 from kdx.words import option
 
@@ -36,4 +36,4 @@ class Ancestor(ExamplesOneByOne):
     def draw(self, random: Random) -> Example:
         lengths = range(1, self.steps + 1) if random.random() < 0.5 else (0,)
         graph, one, other, distance = draw_pair(random, self.nodes, lengths)
-        return asked(graph, (one, other), int(distance > 0), distance=distance)
+        return question(graph, (one, other), int(distance > 0), distance=distance)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 
 from kdx.data.examples import Example, ExamplesOneByOne
-from kdx.data.graphs import CHILD, LABELS, NO_EDGE, asked
+from kdx.data.graphs import CHILD, LABELS, NO_EDGE, question
 from kdx.words import option
 
 
@@ -37,4 +37,4 @@ class EdgeLabel(ExamplesOneByOne):
             other = random.choice([node for node in range(self.nodes) if node != one])
             row[other] = random.randrange(CHILD, LABELS)
         one = random.randrange(self.nodes)
-        return asked(graph, [one], max(graph[one]) - CHILD)
+        return question(graph, [one], max(graph[one]) - CHILD)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from kdx.data.text import Files, KnownFile, KnownText, Original, Progress, TextFile
-from kdx.data.text_files import made, segments
+from kdx.data.text_files import segments, text_of_lines
 from kdx.errors import KdxError
 from kdx.vocabulary import Split
 
@@ -61,9 +61,9 @@ def make(files: Files, progress: Progress) -> Original | None:
     for side, language in enumerate(_LANGUAGES):
         text = [pair[side].lower() for pair in kept]
         place = named[training[side]].place
-        texts[f"train.{language}"] = made(place, _training(text))
-        texts[f"valid.{language}"] = made(place, text[_EVERY - 1 :: _EVERY])
-        texts[f"test.{language}"] = made(named[talks[0][side]].place, [line.lower() for line in tests[side]])
+        texts[f"train.{language}"] = text_of_lines(place, _training(text))
+        texts[f"valid.{language}"] = text_of_lines(place, text[_EVERY - 1 :: _EVERY])
+        texts[f"test.{language}"] = text_of_lines(named[talks[0][side]].place, [line.lower() for line in tests[side]])
         notes.append(_compared(f"train.{language}", _training([pair[side] for pair in raw]), _UNTOKENISED[language]))
     return Original(texts, tuple(notes))
 
@@ -90,7 +90,7 @@ def processed(texts: Mapping[str, TextFile], progress: Progress) -> Original:
             tokens = [[pair[side] for pair in kept] for side in range(len(names))]
         notes.append(f"{', '.join(names)}: raw text, which kdx has {how} and lower-cased")
         for name, side in zip(names, tokens, strict=True):
-            done[name] = made(texts[name].place, [line.lower() for line in side])
+            done[name] = text_of_lines(texts[name].place, [line.lower() for line in side])
     return Original(done, tuple(notes))
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 from kdx.data.examples import Example, ExamplesOneByOne
-from kdx.data.graphs import CHILD, asked, draw_one_way
+from kdx.data.graphs import CHILD, draw_one_way, question
 from kdx.errors import KdxError
 from kdx.words import option
 
@@ -47,4 +47,4 @@ class Neighbour(ExamplesOneByOne):
         graph = draw_one_way(random, self.nodes, edges)
         named = random.sample(range(self.nodes), self.nodes)
         child = graph[named[-1]].index(CHILD)
-        return asked(graph, named, named.index(child), edges=edges)
+        return question(graph, named, named.index(child), edges=edges)

@@ -5,7 +5,7 @@ from random import Random
 
 from kdx.data.corpora.ancestor import Ancestor
 from kdx.data.examples import Example
-from kdx.data.graphs import asked, draw_pair
+from kdx.data.graphs import draw_pair, question
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,4 +20,4 @@ class Relation(Ancestor):
 
     def draw(self, random: Random) -> Example:
         graph, one, other, distance = draw_pair(random, self.nodes, range(self.steps + 1))
-        return asked(graph, (one, other), distance, distance=distance)
+        return question(graph, (one, other), distance, distance=distance)

@@ -9,12 +9,12 @@ is the trade of the acting person. For each line there is another one of the sam
 so a model that does not see the order is right half of the time.
 """
 
-from itertools import count
 from random import Random
 
-from kdx.data.text import GeneratedText, Lines
+from kdx.data.text import GeneratedText, Lines, draw_lines
 from kdx.vocabulary import Split
 
+SUFFIXES = ("txt", "labels")
 HELD_OUT_LINES = {Split.VALID: 400, Split.TEST: 1000}
 TRADES = ("baker", "miller", "smith", "weaver")
 _VERBS = (("thanks", "thanked"), ("visits", "visited"), ("paints", "painted"), ("follows", "followed"))
@@ -23,26 +23,8 @@ _ADVERBS = ("today", "often", "in town", "at night")
 
 
 def generate(seed: int, lines: int) -> Lines:
-    """The text of every split, by suffix; a pure function of `seed` and of the number of training `lines`.
-
-    Fewer training lines are a prefix of more; valid and test do not depend on their number, and share no line with the
-    training lines.
-    """
-    held_out: set[str] = set()
-    text: dict[Split, dict[str, list[str]]] = {}
-    for split, wanted in (*HELD_OUT_LINES.items(), (Split.TRAIN, lines)):
-        random = Random(f"synthetic-order {seed} {split}")
-        chosen: list[tuple[str, str]] = []
-        for _ in count():
-            if len(chosen) == wanted:
-                break
-            line, label = _line(random)
-            if line not in held_out:
-                chosen.append((line, label))
-        if split is not Split.TRAIN:
-            held_out.update(line for line, _ in chosen)
-        text[split] = {"txt": [line for line, _ in chosen], "labels": [label for _, label in chosen]}
-    return text
+    """The text of every split, see `draw_lines`, with this number of training `lines`."""
+    return draw_lines("synthetic-order", seed, {**HELD_OUT_LINES, Split.TRAIN: lines}, SUFFIXES, _line)
 
 
 def _line(random: Random) -> tuple[str, str]:
@@ -65,4 +47,4 @@ def _adjective(random: Random) -> str:
     return f"{random.choice(_ADJECTIVES)} " if random.random() < 0.3 else ""
 
 
-TEXT = GeneratedText(("txt", "labels"), train_lines=6000, generate=generate)
+TEXT = GeneratedText(SUFFIXES, train_lines=6000, generate=generate)

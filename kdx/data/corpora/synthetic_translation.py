@@ -14,13 +14,13 @@ Subjects, objects and the nouns between them come from the same list, so the wor
 not show who does what to whom.
 """
 
-from collections.abc import Iterator
 from random import Random
 
-from kdx.data.text import GeneratedText, Lines
+from kdx.data.text import GeneratedText, Lines, draw_lines
 from kdx.vocabulary import Split
 
 LONGEST = 14  # words of a source sentence
+SUFFIXES = ("source", "target")
 HELD_OUT_LINES = {Split.VALID: 200, Split.TEST: 200}
 
 # (source singular, source plural), (target singular, target plural), gender.
@@ -48,31 +48,15 @@ _Phrase = tuple[list[str], list[str]]
 
 
 def generate(seed: int, lines: int) -> Lines:
-    """The text of every split, by suffix; a pure function of `seed` and of the number of training `lines`.
-
-    Fewer training lines are a prefix of more; valid and test do not depend on their number, and share no source
-    sentence with the training lines.
-    """
-    held_out: set[str] = set()
-    text: dict[Split, dict[str, list[str]]] = {}
-    for split, count in (*HELD_OUT_LINES.items(), (Split.TRAIN, lines)):
-        pairs = _pairs(Random(f"synthetic-translation {seed} {split}"))
-        chosen: list[tuple[str, str]] = []
-        while len(chosen) < count:
-            pair = next(pairs)
-            if pair[0] not in held_out:
-                chosen.append(pair)
-        if split is not Split.TRAIN:
-            held_out.update(source for source, _ in chosen)
-        text[split] = {"source": [source for source, _ in chosen], "target": [target for _, target in chosen]}
-    return text
+    """The text of every split, see `draw_lines`, with this number of training `lines`."""
+    return draw_lines("synthetic-translation", seed, {**HELD_OUT_LINES, Split.TRAIN: lines}, SUFFIXES, _pair)
 
 
-def _pairs(random: Random) -> Iterator[tuple[str, str]]:
+def _pair(random: Random) -> tuple[str, str]:
     while True:
         source, target = _sentence(random)
         if len(source) <= LONGEST:
-            yield " ".join(source), " ".join(target)
+            return " ".join(source), " ".join(target)
 
 
 def _sentence(random: Random) -> _Phrase:
@@ -115,4 +99,4 @@ def _modifier(random: Random, ending: str) -> _Phrase:
     return [that, verb, *noun], [*target_noun, stem + ending, target_that]
 
 
-TEXT = GeneratedText(("source", "target"), train_lines=4000, generate=generate)
+TEXT = GeneratedText(SUFFIXES, train_lines=4000, generate=generate)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import PurePosixPath
 
 from kdx.data.text import Files, KnownFile, KnownText, Original, Progress, TextFile, file_names
-from kdx.data.text_files import joined, made, segments
+from kdx.data.text_files import joined, segments, text_of_lines
 from kdx.errors import KdxError
 
 # Target → training pairs as published, the campaign's name of the pair, its training pieces.
@@ -57,7 +57,7 @@ def _set(named: dict[str, TextFile], plain: str, marked: str) -> TextFile:
     if plain in named:
         return named[plain]
     text = _named(named, marked)
-    return made(text.place, list(segments(text)))
+    return text_of_lines(text.place, list(segments(text)))
 
 
 def _named(named: dict[str, TextFile], name: str) -> TextFile:
