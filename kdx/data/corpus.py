@@ -84,7 +84,7 @@ class TokenLists:
 
 def token_lists(lists: Iterable[Sequence[int]]) -> TokenLists:
     """Concatenates lists."""
-    each = [np.asarray(one, np.int32) for one in lists]
+    each = [np.asarray(ids, np.int32) for ids in lists]
     offsets = np.cumsum([0, *map(len, each)], dtype=np.int64)
     return TokenLists(np.concatenate(each) if each else np.zeros(0, np.int32), offsets)
 

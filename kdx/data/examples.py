@@ -96,9 +96,9 @@ class ExamplesOneByOne(ABC):
     )
 
     def __post_init__(self) -> None:
-        for name, one in options_of(type(self)).items():
+        for name, option in options_of(type(self)).items():
             given = getattr(self, name)
-            object.__setattr__(self, name, one.default if isinstance(given, Option) else one.value(given))
+            object.__setattr__(self, name, option.default if isinstance(given, Option) else option.value(given))
 
     @property
     @abstractmethod
@@ -140,9 +140,9 @@ class ExamplesOneByOne(ABC):
                 raise KdxError(problem, place="data.corpus", hint="let its examples be longer")
         first = self.draw(Random(0)) if not drawn else drawn[0]
         return Examples(
-            {key: _stacked([one.inputs[key] for one in drawn], array) for key, array in first.inputs.items()},
-            _stacked([one.targets for one in drawn], first.targets),
-            {key: _stacked([one.slices[key] for one in drawn], array) for key, array in first.slices.items()},
+            {key: _stacked([example.inputs[key] for example in drawn], array) for key, array in first.inputs.items()},
+            _stacked([example.targets for example in drawn], first.targets),
+            {key: _stacked([example.slices[key] for example in drawn], array) for key, array in first.slices.items()},
         )
 
 

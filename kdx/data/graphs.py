@@ -34,7 +34,7 @@ def draw_graph(random: Random, nodes: int) -> Graph:
     In a random order, each node but the first has an edge from one or two nodes before it.
     """
     order = random.sample(range(nodes), nodes)
-    graph = [[0 if one == other else NO_EDGE for other in range(nodes)] for one in range(nodes)]
+    graph = [[0 if row == column else NO_EDGE for column in range(nodes)] for row in range(nodes)]
     for place, node in enumerate(order[1:], 1):
         for other in random.sample(order[:place], min(place, random.randint(1, _MOST_EDGES))):
             kind = 0 if random.random() < _PARENT else random.randrange(1, KINDS)
@@ -44,15 +44,15 @@ def draw_graph(random: Random, nodes: int) -> Graph:
 
 def descendants(graph: Graph, node: int) -> dict[int, int]:
     """Each descendant, and the length of the shortest chain of children that leads to it."""
-    found = {node: 0}
+    steps = {node: 0}
     left = [node]
-    for one in left:
-        for child, label in enumerate(graph[one]):
-            if label == CHILD and child not in found:
-                found[child] = found[one] + 1
+    for parent in left:
+        for child, label in enumerate(graph[parent]):
+            if label == CHILD and child not in steps:
+                steps[child] = steps[parent] + 1
                 left.append(child)
-    del found[node]
-    return found
+    del steps[node]
+    return steps
 
 
 def rare(nodes: int, steps: int) -> KdxError | None:
@@ -72,9 +72,9 @@ def draw_pair(random: Random, nodes: int, lengths: Sequence[int]) -> tuple[Graph
     while True:
         graph = draw_graph(random, nodes)
         pairs = []
-        for one in range(nodes):
-            found = descendants(graph, one)
-            pairs += [(one, other) for other in range(nodes) if other != one and found.get(other, 0) == wanted]
+        for older in range(nodes):
+            steps = descendants(graph, older)
+            pairs += [(older, node) for node in range(nodes) if node != older and steps.get(node, 0) == wanted]
         if pairs:
             return graph, *random.choice(pairs), wanted
 
@@ -85,8 +85,8 @@ def draw_one_way(random: Random, nodes: int, seen: int) -> Graph:
     An edge is seen from one end only, so that nobody learns from it what others are to them.
     """
     graph = [[NO_EDGE] * nodes for _ in range(nodes)]
-    for one, row in enumerate(graph):
-        others = random.sample([other for other in range(nodes) if other != one], seen)
+    for node, row in enumerate(graph):
+        others = random.sample([other for other in range(nodes) if other != node], seen)
         for other in others:
             row[other] = random.randrange(CHILD + 1, LABELS)
         row[others[0]] = CHILD

@@ -165,10 +165,10 @@ def _write_pairs(text: FoundText, data: Data, split: Split, words: list[Vocabula
         write_lists(folder / f"{split}.target", below=target.size) as targets,
     ):
         lines = zip(*(text.lines(split, suffix) for suffix in text.suffixes), strict=True)
-        for number, (one, other) in enumerate(lines, 1):
-            pair = [*source.encode(one), END], [*target.encode(other), END]
+        for number, (line, translation) in enumerate(lines, 1):
+            pair = [*source.encode(line), END], [*target.encode(translation), END]
             if split is not Split.TRAIN:
-                references.append(" ".join(other.split()))
+                references.append(" ".join(translation.split()))
                 _check_length(text, data, split, number, pair)
             elif not all(1 < len(side) <= data.max_tokens for side in pair):
                 left_out += 1

@@ -83,9 +83,9 @@ def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:
                 with _collected(cell, faults):
                     check_batch(cell.spec, corpus)
                     check_reading(cell.spec, corpus)
-                for one in plan.evaluations_of(cell.id):
-                    with _collected(one, faults):
-                        evaluated_corpus(cell.spec, one, corpus)
+                for evaluation in plan.evaluations_of(cell.id):
+                    with _collected(evaluation, faults):
+                        evaluated_corpus(cell.spec, evaluation, corpus)
             notes |= dict.fromkeys(corpus.notes)
     if faults:
         raise by_place(faults.values())

@@ -172,12 +172,12 @@ def _text(path: Path, found: Files, known: KnownText | None, progress: Progress)
     """The corpus in `found`, with its suffixes."""
     if known and known.original:
         try:
-            made = known.original(found, progress)
+            original = known.original(found, progress)
         except KdxError as error:
             error.place = error.place or str(path)
             raise
-        if made:
-            return known.suffixes, made
+        if original:
+            return known.suffixes, original
     suffixes, texts = corpus_files(path, found, known)
     return suffixes, known.processed(texts, progress) if known and known.processed else Original(texts)
 

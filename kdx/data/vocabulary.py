@@ -250,8 +250,8 @@ class BytePairVocabulary(Vocabulary):
     def _make_tokenizer(self, **settings: Any) -> Any:
         from tokenizers import Tokenizer, models
 
-        made = chain.from_iterable((left, right, left + right) for left, right in self._merges)
-        pieces = dict.fromkeys((*_special_pieces(), *filter(None, self._pieces), *made))
+        merged = chain.from_iterable((left, right, left + right) for left, right in self._merges)
+        pieces = dict.fromkeys((*_special_pieces(), *filter(None, self._pieces), *merged))
         ids = {piece: id for id, piece in enumerate(pieces)}
         return Tokenizer(models.BPE(ids, self._merges, unk_token=_special_pieces()[UNKNOWN], **settings))
 
@@ -287,7 +287,7 @@ _KINDS: dict[str, type[Any]] = {of.kind: of for of in (WordVocabulary, BytePairV
 
 def _by_frequency(counts: Counts) -> list[str]:
     """Words or pieces sorted by frequency, equally frequent ones alphabetically."""
-    return sorted(counts, key=lambda one: (-counts[one], one))
+    return sorted(counts, key=lambda word: (-counts[word], word))
 
 
 def _written_out(counts: Counts) -> Iterator[str]:

@@ -140,7 +140,7 @@ def _plain_float32(module: TaskModule) -> Iterator[None]:
 
 def _gradient(module: TaskModule, norm: float) -> float:
     """The norm of all gradients together, of degree 2, or the largest of their numbers (∞)."""
-    gradients = [one.grad for one in module.parameters() if one.grad is not None]
+    gradients = [weight.grad for weight in module.parameters() if weight.grad is not None]
     return torch.nn.utils.get_total_norm(gradients, norm).item()
 
 

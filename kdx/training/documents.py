@@ -41,9 +41,9 @@ class ByDocument:
     def add_each(self, measure: Callable[[list[int]], Mapping[str, float]]) -> None:
         """Adds what is measured of a whole document, by its items' numbers in the test."""
         items = [torch.nonzero(self._of_items == document)[:, 0].tolist() for document in range(self._count)]
-        measured = [measure(one) for one in items]
+        measured = [measure(numbers) for numbers in items]
         for name in measured[0] if measured else ():
-            self._sums[name] = torch.tensor([one[name] for one in measured], dtype=torch.float64)
+            self._sums[name] = torch.tensor([sums[name] for sums in measured], dtype=torch.float64)
 
     def sums(self) -> DocumentSums | None:
         """The sums; None where a score has no error over documents: there is one alone, or a sum is no number."""

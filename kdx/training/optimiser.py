@@ -50,7 +50,7 @@ class Together(Optimizer):
     def __init__(self, optimisers: Iterable[Optimizer]) -> None:
         self.optimisers = tuple(optimisers)
         # The groups themselves, so that a rate that is set here is theirs.
-        super().__init__([group for one in self.optimisers for group in one.param_groups], {})
+        super().__init__([group for optimiser in self.optimisers for group in optimiser.param_groups], {})
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """The step of each, at the gradients that the closure, if there is one, leaves behind; its loss."""
@@ -58,20 +58,20 @@ class Together(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        for one in self.optimisers:
-            one.step()
+        for optimiser in self.optimisers:
+            optimiser.step()
         return loss
 
     def state_dict(self) -> dict[str, Any]:
         """The states of all, in their order."""
-        return {"optimisers": [one.state_dict() for one in self.optimisers]}
+        return {"optimisers": [optimiser.state_dict() for optimiser in self.optimisers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes over what `state_dict` gave."""
-        for one, state in zip(self.optimisers, state_dict["optimisers"], strict=True):
-            one.load_state_dict(state)
+        for optimiser, state in zip(self.optimisers, state_dict["optimisers"], strict=True):
+            optimiser.load_state_dict(state)
         # Each has new groups now.
-        self.param_groups = [group for one in self.optimisers for group in one.param_groups]
+        self.param_groups = [group for optimiser in self.optimisers for group in optimiser.param_groups]
 
 
 def _adamw(parameters: Iterable[Tensor], training: Training) -> AdamW:

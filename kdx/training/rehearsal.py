@@ -104,10 +104,10 @@ def _rehearse(spec: CellSpec) -> None:
 
 
 def _few_examples(spec: CellSpec) -> tuple[CellSpec, ExampleCorpus]:
-    made = examples_of(spec.data, TASKS.definition(spec.task))
-    splits = {split: made.generate(spec.data.corpus, spec.data.seed, split, ROWS) for split in Split}
-    corpus = ExampleCorpus(splits, made.tokens, made.classes, fingerprint="", unigram_loss=0.0, facts={})
-    training = spec.training.model_copy(update={"batch_tokens": ROWS * made.tokens})
+    generator = examples_of(spec.data, TASKS.definition(spec.task))
+    splits = {split: generator.generate(spec.data.corpus, spec.data.seed, split, ROWS) for split in Split}
+    corpus = ExampleCorpus(splits, generator.tokens, generator.classes, fingerprint="", unigram_loss=0.0, facts={})
+    training = spec.training.model_copy(update={"batch_tokens": ROWS * generator.tokens})
     return spec.model_copy(update={"training": training}), corpus
 
 

@@ -124,7 +124,9 @@ def train(
         {**facts, "code": dict(code.modules)}, corpus.fingerprint, code.sha256, step, changed, data_facts(spec, corpus)
     )
     if resumed is None:
-        recorder.metric(PARAMETERS, 0, float(sum(one.numel() for one in module.parameters() if one.requires_grad)))
+        recorder.metric(
+            PARAMETERS, 0, float(sum(weight.numel() for weight in module.parameters() if weight.requires_grad))
+        )
     lifecycle = Lifecycle(files, recorder, seeds.dropout, stop, {"run": own, "conditions": now})
     if resumed and resumed.pruned:
         lifecycle.load_state_dict(resumed.lifecycle)

@@ -69,10 +69,10 @@ class TextModule(TaskModule):
     def definitions_by_slice(self, whole: Mapping[str, str]) -> dict[str, str]:
         """What each metric means of each slice that the last pass had, by what it means of the whole test."""
         return {
-            f"{metric}/{name}": f"of targets with {name}, the {one.title}: {whole[metric]}"
-            for one in TASKS.definition(self.spec.task).slicings
+            f"{metric}/{name}": f"of targets with {name}, the {slicing.title}: {whole[metric]}"
+            for slicing in TASKS.definition(self.spec.task).slicings
             for name in self.slices.means()
-            if name.startswith(f"{one.respect}=")
-            for metric in one.metrics
+            if name.startswith(f"{slicing.respect}=")
+            for metric in slicing.metrics
             if metric in whole
         }

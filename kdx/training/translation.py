@@ -80,8 +80,8 @@ class TranslationModule(TextModule):
         search = search if beam is None else search._replace(beam=beam)
         found: dict[int, str] = {}
         for batch in self._pairs(sentences, [""] * len(sentences)).in_order():
-            told = self.model.translate(batch.source, batch.source_padding, search)
-            for index, tokens in zip(batch.index.tolist(), told, strict=True):
+            translations = self.model.translate(batch.source, batch.source_padding, search)
+            for index, tokens in zip(batch.index.tolist(), translations, strict=True):
                 found[index] = self.corpus.target_vocabulary.decode(tokens)
         return [found[index] for index in range(len(sentences))]
 
@@ -155,7 +155,7 @@ class TranslationModule(TextModule):
             metrics["bleu"] = self.bleu.score(lines, references)
             if self.by_document:
                 self.by_document.add_each(
-                    lambda its: self.bleu.sums([lines[i] for i in its], [references[i] for i in its])
+                    lambda pairs: self.bleu.sums([lines[i] for i in pairs], [references[i] for i in pairs])
                 )
             detokenised = self.bleu.score_detokenised(lines, references) if split is Split.TEST else None
             if detokenised is not None:
@@ -169,8 +169,8 @@ class TranslationModule(TextModule):
         for index, words in sorted(self._words.items(), key=lambda pair: (pair[1], pair[0])):
             pairs.setdefault(slice_name("source-words", words), []).append(index)
         return {
-            f"bleu/{name}": self.bleu.score([self.translations[i] for i in its], [references[i] for i in its])
-            for name, its in pairs.items()
+            f"bleu/{name}": self.bleu.score([self.translations[i] for i in indices], [references[i] for i in indices])
+            for name, indices in pairs.items()
         }
 
     def definitions(self, split: Split) -> dict[str, str]:

@@ -40,14 +40,14 @@ class Addition(ExamplesOneByOne):
     def draw(self, random: Random) -> Example:
         digits = random.randint(1, self.digits)
         # From the last digit on.
-        one, other = ([random.randrange(10) for _ in range(digits)] for _ in range(2))
+        first, second = ([random.randrange(10) for _ in range(digits)] for _ in range(2))
         total, carries, carry = [], 0, 0
-        for a, b in zip(one, other, strict=True):
+        for a, b in zip(first, second, strict=True):
             carry, digit = divmod(a + b + carry, 10)
             carries += carry
             total.append(digit)
         total.append(carry)
-        prompt = [*_tokens(one[::-1]), PLUS, *_tokens(other[::-1]), EQUALS]
+        prompt = [*_tokens(first[::-1]), PLUS, *_tokens(second[::-1]), EQUALS]
         answer = _tokens(total if self.order == "reversed" else total[::-1])
         return answered(prompt, answer, {"carries": carries, "digits": digits}, self.tokens)
 

@@ -35,5 +35,5 @@ class Ancestor(ExamplesOneByOne):
 
     def draw(self, random: Random) -> Example:
         lengths = range(1, self.steps + 1) if random.random() < 0.5 else (0,)
-        graph, one, other, distance = draw_pair(random, self.nodes, lengths)
-        return question(graph, (one, other), int(distance > 0), distance=distance)
+        graph, older, younger, distance = draw_pair(random, self.nodes, lengths)
+        return question(graph, (older, younger), int(distance > 0), distance=distance)

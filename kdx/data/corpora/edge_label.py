@@ -33,8 +33,8 @@ class EdgeLabel(ExamplesOneByOne):
 
     def draw(self, random: Random) -> Example:
         graph = [[NO_EDGE] * self.nodes for _ in range(self.nodes)]
-        for one, row in enumerate(graph):
-            other = random.choice([node for node in range(self.nodes) if node != one])
+        for node, row in enumerate(graph):
+            other = random.choice([other for other in range(self.nodes) if other != node])
             row[other] = random.randrange(CHILD, LABELS)
-        one = random.randrange(self.nodes)
-        return question(graph, [one], max(graph[one]) - CHILD)
+        node = random.randrange(self.nodes)
+        return question(graph, [node], max(graph[node]) - CHILD)

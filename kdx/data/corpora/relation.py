@@ -19,5 +19,5 @@ class Relation(Ancestor):
         return self.steps + 1
 
     def draw(self, random: Random) -> Example:
-        graph, one, other, distance = draw_pair(random, self.nodes, range(self.steps + 1))
-        return question(graph, (one, other), distance, distance=distance)
+        graph, older, younger, distance = draw_pair(random, self.nodes, range(self.steps + 1))
+        return question(graph, (older, younger), distance, distance=distance)
