@@ -331,8 +331,8 @@ _BY_INDEX = "a token has to be found by its position, not by its index"
 PROPERTIES = (
     Property(
         "both paths agree",
-        "what it gives for the fast path (dot_product, blockwise, feature_map, seen) is another thing than what it gives"
-        " for the formula (log_weight, weight, visible)",
+        "what it gives for the fast path (dot_product, blockwise, feature_map, seen) is another thing than what it"
+        " gives for the formula (log_weight, weight, visible)",
         _same(lambda module, x: module.smooth(x), _literal),
     ),
     Property(
