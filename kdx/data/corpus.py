@@ -39,7 +39,7 @@ class Corpus:
     facts: Mapping[str, Any]
     """Facts by which scores compare, see `kdx.data.facts`."""
     notes: tuple[str, ...] = ()
-    """Remarks for users: what was left out, and why the corpus is not in the cache if it is not."""
+    """Remarks for users: what was left out."""
 
 
 class ReadCorpus(Protocol):
@@ -50,7 +50,7 @@ class ReadCorpus(Protocol):
 
         Raises:
             KdxError: there is no such corpus of this kind, or a setting does not fit it.
-            StorageError: neither the cache nor a temporary file can be written.
+            StorageError: the cache cannot be written.
         """
 
 

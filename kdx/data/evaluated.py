@@ -23,7 +23,7 @@ def evaluated_corpus(spec: CellSpec, evaluation: ResolvedEvaluation, corpus: Any
 
     Raises:
         KdxError: there is no such text, or it does not fill the length or the memory that the evaluation asks for.
-        StorageError: neither the cache nor a temporary file can be written.
+        StorageError: the cache cannot be written.
     """
     split, read, name = evaluation.split, corpus, spec.data.corpus
     if evaluation.other_corpus is not None:

@@ -40,7 +40,7 @@ def load_examples(data: Data, home: Path | None, task: Task) -> ExampleCorpus:
 
     Raises:
         KdxError: there is no such corpus, it is not for this task, or its options do not fit each other.
-        StorageError: neither the cache nor a temporary file can be written.
+        StorageError: the cache cannot be written.
     """
     generator = examples_of(data, task)
     sizes = {**generator.sizes, Split.TRAIN: data.train_examples or generator.sizes[Split.TRAIN]}
@@ -64,23 +64,22 @@ def load_examples(data: Data, home: Path | None, task: Task) -> ExampleCorpus:
         }
 
     key = cache_key([corpus, data.seed, dict(data.options), sizes, corpus_code(__name__, data.corpus)])
-    with cached(home or data_home(), key, make) as cache:
-        return ExampleCorpus(
-            splits={
-                split: Examples(
-                    {name: map_array(cache.folder / f"{split}.{name}.npy") for name in cache.facts["inputs"]},
-                    map_array(cache.folder / f"{split}.{_TARGETS}.npy"),
-                    {name: map_array(cache.folder / f"{split}.{_SLICE}.{name}.npy") for name in cache.facts["slices"]},
-                )
-                for split in Split
-            },
-            tokens=generator.tokens,
-            classes=generator.classes,
-            fingerprint=cache.fingerprint,
-            unigram_loss=cache.facts["unigram_loss"],
-            facts=cache.facts["facts"],
-            notes=cache.notes,
-        )
+    cache = cached(home or data_home(), key, make)
+    return ExampleCorpus(
+        splits={
+            split: Examples(
+                {name: map_array(cache.folder / f"{split}.{name}.npy") for name in cache.facts["inputs"]},
+                map_array(cache.folder / f"{split}.{_TARGETS}.npy"),
+                {name: map_array(cache.folder / f"{split}.{_SLICE}.{name}.npy") for name in cache.facts["slices"]},
+            )
+            for split in Split
+        },
+        tokens=generator.tokens,
+        classes=generator.classes,
+        fingerprint=cache.fingerprint,
+        unigram_loss=cache.facts["unigram_loss"],
+        facts=cache.facts["facts"],
+    )
 
 
 def examples_of(data: Data, task: Task) -> GeneratedExamples:

@@ -57,7 +57,7 @@ def load_labelled(data: Data, home: Path | None = None, task: Task | None = None
     Raises:
         KdxError: there is no such corpus, it is not labelled, a label is missing or occurs in no training line, or a
             line of the other splits is too long.
-        StorageError: neither the cache nor a temporary file can be written.
+        StorageError: the cache cannot be written.
     """
     home = home or data_home()
     both = find_kind(data, home, LABELLED_TEXT)
@@ -81,24 +81,24 @@ def load_labelled(data: Data, home: Path | None = None, task: Task | None = None
             "facts": facts,
         }
 
-    with cached(home, text_key(__name__, both, data, data.max_tokens), make) as cache:
-        (vocabulary,) = vocabularies(text, data, cache.folder)
-        splits = {
-            split: LabelledText(
-                TokenLists(*map_lists(cache.folder / f"{split}.lines")), map_array(cache.folder / f"{split}.labels.npy")
-            )
-            for split in Split
-        }
-        why = "lines are left out; they have"
-        return LabelledCorpus(
-            vocabulary=vocabulary,
-            labels=tuple(cache.facts["labels"]),
-            splits=splits,
-            fingerprint=cache.fingerprint,
-            unigram_loss=cache.facts["unigram_loss"],
-            facts=cache.facts["facts"],
-            notes=cache.notes + note_on_left_out(data, cache.facts["left_out"], len(splits[Split.TRAIN].labels), why),
+    cache = cached(home, text_key(__name__, both, data, data.max_tokens), make)
+    (vocabulary,) = vocabularies(text, data, cache.folder)
+    splits = {
+        split: LabelledText(
+            TokenLists(*map_lists(cache.folder / f"{split}.lines")), map_array(cache.folder / f"{split}.labels.npy")
         )
+        for split in Split
+    }
+    why = "lines are left out; they have"
+    return LabelledCorpus(
+        vocabulary=vocabulary,
+        labels=tuple(cache.facts["labels"]),
+        splits=splits,
+        fingerprint=cache.fingerprint,
+        unigram_loss=cache.facts["unigram_loss"],
+        facts=cache.facts["facts"],
+        notes=note_on_left_out(data, cache.facts["left_out"], len(splits[Split.TRAIN].labels), why),
+    )
 
 
 @dataclass(frozen=True)

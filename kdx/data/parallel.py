@@ -70,7 +70,7 @@ def load_parallel(data: Data, home: Path | None = None, task: Task | None = None
     Raises:
         KdxError: there is no such corpus, it is plain text, a sentence of its other splits is too long, or a
             setting does not fit it.
-        StorageError: neither the cache nor a temporary file can be written.
+        StorageError: the cache cannot be written.
     """
     home = home or data_home()
     text = find_kind(data, home, PARALLEL_TEXT)
@@ -89,21 +89,21 @@ def load_parallel(data: Data, home: Path | None = None, task: Task | None = None
             facts |= _source_facts(text, split, written[split].sources)
         return {"unigram_loss": unigram_loss(counts), "left_out": written[Split.TRAIN].left_out, "facts": facts}
 
-    with cached(home, text_key(__name__, text, data, data.max_tokens), make) as cache:
-        source, target = vocabularies(text, data, cache.folder)
-        splits = {split: _read_pairs(cache.folder, split) for split in Split}
-        why = "pairs are left out; a side is empty or has"
-        return ParallelCorpus(
-            source_vocabulary=source,
-            target_vocabulary=target,
-            splits=splits,
-            target=text.suffixes[1],
-            fingerprint=cache.fingerprint,
-            tokenised=text.tokenised,
-            unigram_loss=cache.facts["unigram_loss"],
-            notes=cache.notes + note_on_left_out(data, cache.facts["left_out"], len(splits[Split.TRAIN].sources), why),
-            facts=cache.facts["facts"],
-        )
+    cache = cached(home, text_key(__name__, text, data, data.max_tokens), make)
+    source, target = vocabularies(text, data, cache.folder)
+    splits = {split: _read_pairs(cache.folder, split) for split in Split}
+    why = "pairs are left out; a side is empty or has"
+    return ParallelCorpus(
+        source_vocabulary=source,
+        target_vocabulary=target,
+        splits=splits,
+        target=text.suffixes[1],
+        fingerprint=cache.fingerprint,
+        tokenised=text.tokenised,
+        unigram_loss=cache.facts["unigram_loss"],
+        notes=note_on_left_out(data, cache.facts["left_out"], len(splits[Split.TRAIN].sources), why),
+        facts=cache.facts["facts"],
+    )
 
 
 def load_other_parallel(
@@ -116,7 +116,7 @@ def load_other_parallel(
 
     Raises:
         KdxError: there is no such parallel text, or one of its sentences is too long to be read.
-        StorageError: neither the cache nor a temporary file can be written.
+        StorageError: the cache cannot be written.
     """
     home = home or data_home()
     source, target = find_text(trained, home).suffixes
@@ -129,14 +129,14 @@ def load_other_parallel(
         facts = split_facts(text, split, corpus.target_vocabulary, written.targets, spelling_of(trained, home))
         return {"facts": facts | _source_facts(text, split, written.sources)}
 
-    with cached(home, other_text_key(__name__, text, trained, words, split), make) as cache:
-        return replace(
-            corpus,
-            splits={**corpus.splits, split: _read_pairs(cache.folder, split)},
-            facts={**corpus.facts, **cache.facts["facts"]},
-            fingerprint=cache.fingerprint,
-            tokenised=text.tokenised,
-        )
+    cache = cached(home, other_text_key(__name__, text, trained, words, split), make)
+    return replace(
+        corpus,
+        splits={**corpus.splits, split: _read_pairs(cache.folder, split)},
+        facts={**corpus.facts, **cache.facts["facts"]},
+        fingerprint=cache.fingerprint,
+        tokenised=text.tokenised,
+    )
 
 
 def _source_facts(text: FoundText, split: Split, counts: Counts) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def load_stream(data: Data, home: Path | None = None, task: Task | None = None) 
 
     Raises:
         KdxError: there is no such corpus, it is parallel text, or a setting does not fit it.
-        StorageError: neither the cache nor a temporary file can be written.
+        StorageError: the cache cannot be written.
     """
     home = home or data_home()
     text = find_kind(data, home, PLAIN_TEXT)
@@ -62,20 +62,19 @@ def load_stream(data: Data, home: Path | None = None, task: Task | None = None) 
             "facts": predicted_facts(text, data, learned, counts, words[Split.TRAIN]),
         }
 
-    with cached(home, text_key(__name__, text, data), make) as cache:
-        (words,) = vocabularies(text, data, cache.folder)
-        splits = {split: map_array(cache.folder / f"{split}.npy") for split in Split}
-        return StreamCorpus(
-            vocabulary=words,
-            splits=splits,
-            training=splits[Split.TRAIN],
-            words={split: cache.facts["words"][split] for split in Split},
-            fingerprint=cache.fingerprint,
-            unigram_loss=cache.facts["unigram_loss"],
-            facts=cache.facts["facts"],
-            title=text.title,
-            notes=cache.notes,
-        )
+    cache = cached(home, text_key(__name__, text, data), make)
+    (words,) = vocabularies(text, data, cache.folder)
+    splits = {split: map_array(cache.folder / f"{split}.npy") for split in Split}
+    return StreamCorpus(
+        vocabulary=words,
+        splits=splits,
+        training=splits[Split.TRAIN],
+        words={split: cache.facts["words"][split] for split in Split},
+        fingerprint=cache.fingerprint,
+        unigram_loss=cache.facts["unigram_loss"],
+        facts=cache.facts["facts"],
+        title=text.title,
+    )
 
 
 def load_other_stream(
@@ -88,7 +87,7 @@ def load_other_stream(
 
     Raises:
         KdxError: there is no such plain text.
-        StorageError: neither the cache nor a temporary file can be written.
+        StorageError: the cache cannot be written.
     """
     home = home or data_home()
     text = find_kind(data, home, PLAIN_TEXT)
@@ -99,15 +98,15 @@ def load_other_stream(
         facts = split_facts(text, split, corpus.vocabulary, counts, spelling_of(trained, home))
         return {"words": words, "facts": facts}
 
-    with cached(home, other_text_key(__name__, text, trained, [corpus.vocabulary], split), make) as cache:
-        return replace(
-            corpus,
-            splits={**corpus.splits, split: map_array(cache.folder / f"{split}.npy")},
-            words={**corpus.words, split: cache.facts["words"]},
-            title=text.title,
-            facts={**corpus.facts, **cache.facts["facts"]},
-            fingerprint=cache.fingerprint,
-        )
+    cache = cached(home, other_text_key(__name__, text, trained, [corpus.vocabulary], split), make)
+    return replace(
+        corpus,
+        splits={**corpus.splits, split: map_array(cache.folder / f"{split}.npy")},
+        words={**corpus.words, split: cache.facts["words"]},
+        title=text.title,
+        facts={**corpus.facts, **cache.facts["facts"]},
+        fingerprint=cache.fingerprint,
+    )
 
 
 def _write_stream(text: FoundText, split: Split, words: Vocabulary, folder: Path) -> Counts:

@@ -83,7 +83,7 @@ class Evaluator:
         Raises:
             Stopped: asked to.
             KdxError: there is no such text, or it is too short.
-            StorageError: prepared text cannot be kept anywhere.
+            StorageError: the cache cannot be written.
         """
         corpus = evaluated_corpus(self._spec, evaluation, self._corpus, self._home)
         task: type[TaskModule] = TASKS[self._spec.task]

@@ -77,24 +77,13 @@ def test_a_plan_that_is_no_file_any_more_has_the_field_for_a_place(plan):
     assert refused(stored) == ["data.corpus: unknown corpus `sintetic`"]
 
 
-def test_a_home_that_cannot_be_written_is_noted_once_and_done_without(plan, monkeypatch, figure):
+def test_a_disk_that_cannot_be_written_is_no_fault_of_the_grid(plan, monkeypatch):
     monkeypatch.setenv("KDX_DATA", "/proc/none")
-    (note,) = prepare_data(plan(GRID + "axes: {data.train_lines: [200, 300]}\n"))
-    assert note == (
-        "nothing can be kept in /proc/none/cache (No such file or directory), so that each run makes its data anew;"
-        " set KDX_DATA to a folder elsewhere"
-    )
-    figure("2 corpora made with a home that cannot be written, 1 note")
-
-
-def test_a_disk_that_cannot_be_written_at_all_is_no_fault_of_the_grid(plan, tmp_path, monkeypatch):
-    monkeypatch.setenv("KDX_DATA", "/proc/none")
-    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "absent"))
-    with pytest.raises(StorageError):
+    with pytest.raises(StorageError, match="cannot write /proc/none/cache/.*: No such file"):
         prepare_data(plan(GRID))
 
 
-def test_a_full_disk_of_the_cache_is_noted_and_done_without(plan, tmp_path, monkeypatch, figure):
+def test_a_full_disk_is_left_as_it_was(plan, tmp_path, monkeypatch, figure):
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", str(disk)], capture_output=True)
@@ -102,12 +91,12 @@ def test_a_full_disk_of_the_cache_is_noted_and_done_without(plan, tmp_path, monk
         pytest.skip(f"no permission to mount a small disk: {mounted.stderr.decode().strip()}")
     try:
         monkeypatch.setenv("KDX_DATA", str(disk))
-        (note,) = prepare_data(plan(GRID))
-        assert f"{disk}/cache (No space left on device)" in note
+        with pytest.raises(StorageError, match="No space left on device"):
+            prepare_data(plan(GRID))
         assert not list((disk / "cache").iterdir())
     finally:
         subprocess.run(["umount", str(disk)], check=True)
-    figure("corpus made beside a full cache, nothing left on the full disk")
+    figure("nothing left on the full disk")
 
 
 def test_a_large_text_is_looked_at_but_not_into_unless_asked_to(plan, tmp_path, monkeypatch):
