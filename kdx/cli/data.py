@@ -22,7 +22,7 @@ from kdx.data.prepared import corpus_folder, how_to_prepare, prepared_corpora
 from kdx.data.text import GeneratedText, KnownText, Progress, no_progress
 from kdx.errors import KdxError, did_you_mean, shortened
 from kdx.sanitize import sanitize_lines
-from kdx.tasks.corpora import BUILT_IN, FAMILIES
+from kdx.tasks.corpora import BUILT_IN
 from kdx.tasks.data_kinds import text_kind
 from kdx.vocabulary import Split
 
@@ -44,7 +44,8 @@ def prepare(
         str,
         typer.Argument(
             autocompletion=completion.corpora,
-            help="Its name in grids; iwslt14, multi30k, wikitext2, wikitext103 and wmt14 are known and checked.",
+            help="Its name in grids; iwslt14, multi30k, wikitext2, wikitext103, wmt14-en-de and"
+            " wmt14-en-fr are known and checked.",
         ),
     ],
     source: Annotated[
@@ -78,13 +79,12 @@ def prepare(
     if source or address:
         say(f"reading {str(source)[:LONGEST_PATH]} …" if source else f"fetching {address} …")
     with _progress() as progress:
-        prepared = preparing.prepare_all(name, source or None, tokenised=tokenised, progress=progress)
-    for about in prepared:
-        out(str(corpus_folder(about.name)))
-        for note in about.notes:
-            say(f"note: {note}")
-        lines = ", ".join(f"{file} {info.lines:,}" for file, info in about.files.items())
-        say(f"{about.name} is prepared, lines: {lines}; next, in a grid: data: {{corpus: {about.name}}}")
+        about = preparing.prepare(name, source or None, tokenised=tokenised, progress=progress)
+    out(str(corpus_folder(about.name)))
+    for note in about.notes:
+        say(f"note: {note}")
+    lines = ", ".join(f"{file} {info.lines:,}" for file, info in about.files.items())
+    say(f"{about.name} is prepared, lines: {lines}; next, in a grid: data: {{corpus: {about.name}}}")
 
 
 @app.command("list")
@@ -119,9 +119,7 @@ def list_(json: Json = False) -> None:
 def info(
     name: Annotated[
         str,
-        typer.Argument(
-            autocompletion=completion.corpora, help="A corpus of `kdx data list`, or wmt14 for both of its own."
-        ),
+        typer.Argument(autocompletion=completion.corpora, help="A corpus of `kdx data list`."),
     ],
     json: Json = False,
 ) -> None:
@@ -130,16 +128,14 @@ def info(
     Example: kdx data info iwslt14
     """
     rows = {row["name"]: row for row in _rows()}
-    if name not in rows and name not in FAMILIES:
-        hint = did_you_mean(name, (*rows, *FAMILIES))
-        raise KdxError(f"unknown corpus `{shortened(name)}`", allowed=sorted(rows), hint=hint)
-    found = [rows[part] for part in FAMILIES.get(name, (name,))]
+    if name not in rows:
+        raise KdxError(f"unknown corpus `{shortened(name)}`", allowed=sorted(rows), hint=did_you_mean(name, rows))
+    row = rows[name]
     if json:
-        out_json(found if name in FAMILIES else found[0])
+        out_json(row)
         return
-    for row in found:
-        _show(row)
-    if any(row["state"] == "not prepared" for row in found):
+    _show(row)
+    if row["state"] == "not prepared":
         say(f"next: {how_to_prepare(name)}")
 
 
@@ -162,9 +158,9 @@ def _show(row: dict[str, Any]) -> None:
     if "files" in row:
         files = Table("file", "lines", "words", "checksum", box=None, pad_edge=False)
         for file, known in row["files"].items():
-            lines = f"{'about ' if known.get('about') else ''}{known['lines']:,}"
             words = f"{known['words']:,}" if known.get("words") else ""
-            files.add_row(file, lines, words, known.get("sha256") or known.get("sha1") or "")
+            lines = f"{'about ' if known.get('about') else ''}{known['lines']:,}"
+            files.add_row(file, lines, words, known.get("sha256") or "")
         out(files)
     for note in row.get("notes", ()):
         out(sanitize_lines(f"note: {note}"))
@@ -189,7 +185,7 @@ def _rows() -> list[dict[str, Any]]:
             text = about or known
             assert text is not None
             files = {
-                file: {fact: value for fact, value in asdict(info).items() if value is not None and fact != "versions"}
+                file: {fact: value for fact, value in asdict(info).items() if value is not None}
                 for file, info in text.files.items()
             }
             row = {

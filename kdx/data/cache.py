@@ -1,8 +1,8 @@
 """Caches folders of computed files under a hash of their inputs.
 
 A folder takes its name when it is complete; two processes may compute the same one at once, and the second uses the
-folder of the first. Beside the files lies `contents.json` with the SHA-256 and the size of each. A folder in which a file
-is missing or has another size, as after a copy that was cut off, is computed anew.
+folder of the first. Beside the files lies `contents.json` with the SHA-256 and the size of each. A folder in which a
+file is missing or has another size, as after a copy that was cut off, is computed anew.
 """
 
 import hashlib

@@ -19,7 +19,7 @@ from kdx.data.text import GeneratedText, KnownText
 from kdx.errors import KdxError, did_you_mean
 from kdx.files import open_file
 from kdx.grid.sections import Data
-from kdx.tasks.corpora import BUILT_IN, FAMILIES
+from kdx.tasks.corpora import BUILT_IN
 from kdx.tasks.data_kinds import DataKind, text_kind
 from kdx.vocabulary import Split
 
@@ -93,9 +93,6 @@ def _unknown(name: str, home: Path) -> KdxError:
     usable = corpus_names(home)
     texts = {*usable, *(known for known, text in BUILT_IN.items() if not isinstance(text, GeneratedExamples))}
     hint = how_to_prepare(name)
-    if name in FAMILIES:
-        parts = FAMILIES[name]
-        return KdxError(f"`{name}` is {len(parts)} corpora; take one", place="data.corpus", allowed=parts)
     if name in BUILT_IN:
         return KdxError(f"corpus `{name}` is not prepared yet", place="data.corpus", hint=hint)
     near = did_you_mean(name, texts)

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
 
 from kdx.data.download import download, file_name, is_address
 from kdx.data.examples import GeneratedExamples
@@ -28,37 +27,13 @@ from kdx.data.text import (
     decoded,
     no_progress,
 )
-from kdx.data.text_files import NoTextError, UnreadableError, corpus_files, open_source
-from kdx.errors import KdxError, Place, StorageError, shortened
+from kdx.data.text_files import UnreadableError, corpus_files, open_source
+from kdx.errors import KdxError, StorageError, shortened
 from kdx.shell import kdx_command, shell_word
-from kdx.tasks.corpora import BUILT_IN, FAMILIES
-from kdx.tasks.data_kinds import LABELLED_TEXT, text_kind
+from kdx.tasks.corpora import BUILT_IN
 from kdx.vocabulary import Split
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_ROUND = 0.05
-"""How far a number of lines may be from a round figure, as a share."""
-LONGEST_SENTENCE = 1000
-"""Largest number of words of a sentence in parallel text. Validation and test read each line whole."""
-
-
-def prepare_all(
-    name: str, source: Path | str | None = None, *, tokenised: bool = False, progress: Progress = no_progress
-) -> list[PreparedInfo]:
-    """Prepares every corpus that `name` stands for and that the source has: `wmt14` stands for two.
-
-    Raises:
-        KdxError, StorageError: as `prepare`; for several corpora, that the source has none of them.
-    """
-    prepared, absent = [], []
-    for part in FAMILIES.get(name, (name,)):
-        try:
-            prepared.append(prepare(part, source, tokenised=tokenised, progress=progress))
-        except NoTextError as error:
-            absent.append(error)
-    if not prepared:
-        raise absent[0]
-    return prepared
 
 
 def prepare(
@@ -81,9 +56,8 @@ def prepare(
         progress: called with the progress of long steps.
 
     Raises:
-        NoTextError: `source` has no text of this corpus.
-        KdxError: the text is damaged, differs from the known corpus of this name, cannot be fetched, or another text
-            already has the name.
+        KdxError: `source` has no text of this corpus, or a damaged one, or it cannot be fetched; the text differs from
+            the known corpus of this name, or another text already has the name.
         StorageError: the disk is full, or the data home cannot be written.
     """
     known = BUILT_IN.get(name)
@@ -103,17 +77,13 @@ def prepare(
             raise KdxError("something else than a prepared corpus is in the way", place=str(folder), hint="remove it")
         with new_folder(folder) as filling:
             _check_room(filling, texts)
-            copies = {
-                file: _copy(text, filling / file, progress, pairs=len(suffixes) > 1) for file, text in texts.items()
-            }
-            files = {file: copy.info for file, copy in copies.items()}
+            files = {file: _copy(text, filling / file, progress) for file, text in texts.items()}
             _check_sides(texts, files, suffixes)
-            if text_kind(suffixes) is LABELLED_TEXT:
-                _check_labels(filling, texts)
             if len(suffixes) > 1:
-                notes += _no_sentences(copies)
+                # In plain text an empty line has a meaning.
+                notes += [f"{file}: {info.empty:,} lines without a word" for file, info in files.items() if info.empty]
             if known:
-                notes += _check_known(texts, copies, name, known)
+                notes += _check_known(texts, files, name, known)
             about = PreparedInfo(
                 name=name,
                 source=origin,
@@ -182,39 +152,22 @@ def _text(path: Path, found: Files, known: KnownText | None, progress: Progress)
     return suffixes, known.processed(texts, progress) if known and known.processed else Original(texts)
 
 
-class _Copy(NamedTuple):
-    info: FileInfo
-    sha1: str
-    long: int
-    """Number of lines of training pairs that are too long for a sentence."""
-
-
-def _copy(text: TextFile, path: Path, progress: Progress, *, pairs: bool) -> _Copy:
-    sha256, sha1 = hashlib.sha256(), hashlib.sha1(usedforsecurity=False)
-    number = words = empty = long = done = 0
+def _copy(text: TextFile, path: Path, progress: Progress) -> FileInfo:
+    sha256 = hashlib.sha256()
+    number = words = empty = done = 0
     with path.open("wb") as copy:
         for number, line in enumerate(text.lines(), 1):
             found = len(decoded(line, text.place, number).split())
             words += found
             empty += not found
-            if pairs and found > LONGEST_SENTENCE:
-                if path.stem != Split.TRAIN:
-                    raise KdxError(
-                        f"a line of {found:,} words; an evaluation would read it whole",
-                        place=Place(text.place, number, 1),
-                        allowed=f"at most {LONGEST_SENTENCE:,} words, in valid and test",
-                        hint="take the pair out, or cut it into sentences",
-                    )
-                long += 1
             sha256.update(line)
-            sha1.update(line)
             copy.write(line)
             done += len(line)
             if number % 100_000 == 0:
                 progress(f"copying {path.name}", done, text.size or None)
     if not words:
         raise KdxError("no words in it", place=text.place)
-    return _Copy(FileInfo(number, words, sha256.hexdigest(), empty), sha1.hexdigest(), long)
+    return FileInfo(number, words, sha256.hexdigest(), empty)
 
 
 def _check_room(filling: Path, texts: Mapping[str, TextFile]) -> None:
@@ -238,65 +191,34 @@ def _check_sides(texts: Mapping[str, TextFile], files: Mapping[str, FileInfo], s
                 )
 
 
-def _check_labels(folder: Path, texts: Mapping[str, TextFile]) -> None:
-    """Refuse a label of valid or test that no training line has, so that no model could give it."""
-    known: set[str] = set()
-    for split in Split:
-        name = f"{split}.labels"
-        with (folder / name).open(encoding="utf-8", newline="\n") as lines:
-            for number, label in enumerate(map(str.strip, lines), 1):
-                if split is Split.TRAIN:
-                    known.add(label)
-                elif label not in known:
-                    place = Place(texts[name].place, number, 1)
-                    problem = f"label `{shortened(label)}`, which no training line has"
-                    raise KdxError(problem, place=place, allowed=sorted(known))
-
-
-def _no_sentences(copies: Mapping[str, _Copy]) -> list[str]:
-    """Notes on parallel text with empty or overlong lines; in plain text an empty line has a meaning."""
-    notes = []
-    for name, copy in copies.items():
-        if copy.info.empty:
-            notes.append(f"{name}: {copy.info.empty:,} lines without a word")
-        if copy.long:
-            notes.append(f"{name}: {copy.long:,} lines of more than {LONGEST_SENTENCE:,} words")
-    return notes
-
-
-def _check_known(texts: Mapping[str, TextFile], copies: Mapping[str, _Copy], name: str, known: KnownText) -> list[str]:
+def _check_known(
+    texts: Mapping[str, TextFile], files: Mapping[str, FileInfo], name: str, known: KnownText
+) -> list[str]:
     """Notes on the differences from the known text, where differences are allowed."""
-    remarks: dict[str, list[str]] = {}
+    notes = []
     for file, expected in known.files.items():
-        info = copies[file].info
-        differences = _differences(copies[file], expected)
-        version = expected.versions.get(info.sha256) or expected.versions.get(info.lines)
-        drift = abs(info.lines - expected.lines) / expected.lines
-        another = known.drift is not None and drift > known.drift and not version
-        if differences and (known.exact or another):
+        differences = ", ".join(_differences(files[file], expected))
+        if differences and known.exact:
             raise KdxError(
-                f"not the {file} of {name}: {', '.join(differences)}",
+                f"not the {file} of {name}: {differences}",
                 place=texts[file].place,
                 hint="to use it all the same, prepare it under another name",
             )
-        for remark in [version] if version else differences:
-            remarks.setdefault(remark, []).append(file)
-    return [f"{', '.join(files)}: {remark}" for remark, files in remarks.items()]
+        if differences:
+            notes.append(f"{file}: {differences}")
+    return notes
 
 
-def _differences(copy: _Copy, expected: KnownFile) -> list[str]:
-    info, differences = copy.info, []
-    if expected.about and abs(info.lines - expected.lines) > _ROUND * expected.lines:
-        differences.append(f"{info.lines:,} lines instead of about {expected.lines:,}")
-    if not expected.about and info.lines != expected.lines:
-        differences.append(f"{info.lines:,} lines instead of {expected.lines:,}")
-    if expected.words is not None and info.words != expected.words:
-        differences.append(f"{info.words:,} words instead of {expected.words:,}")
-    for kind, known, found in (("256", expected.sha256, info.sha256), ("1", expected.sha1, copy.sha1)):
-        if known is not None and found != known:
-            other = "" if differences else "other text, "
-            differences.append(f"{other}sha{kind} {found[:12]}… instead of {known[:12]}…")
-    return differences
+def _differences(info: FileInfo, expected: KnownFile) -> Iterator[str]:
+    same_lines = expected.about or info.lines == expected.lines
+    same_words = expected.words in (None, info.words)
+    if not same_lines:
+        yield f"{info.lines:,} lines instead of {expected.lines:,}"
+    if not same_words:
+        yield f"{info.words:,} words instead of {expected.words:,}"
+    if expected.sha256 is not None and expected.sha256 != info.sha256:
+        other = "other text, " if same_lines and same_words else ""
+        yield f"{other}sha256 {info.sha256[:12]}… instead of {expected.sha256[:12]}…"
 
 
 def _check_same(present: PreparedInfo, about: PreparedInfo, folder: Path) -> None:

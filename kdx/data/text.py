@@ -122,12 +122,8 @@ class KnownFile:
     sha256: str | None = None
     words: int | None = None
     """Runs of characters between white space."""
-    sha1: str | None = None
-    """Given where SHA-1 was published."""
     about: bool = False
-    """Whether `lines` is a round figure, which holds within 5 %."""
-    versions: Mapping[str | int, str] = field(default_factory=dict)
-    """SHA-256 or number of lines of another known version → a note on it."""
+    """Whether `lines` is a round figure, which is shown and not compared."""
 
 
 @dataclass(frozen=True)
@@ -160,9 +156,6 @@ class KnownText:
     """How to get the corpus if it has no address."""
     exact: bool = True
     """Whether a file that differs from `files` is refused; else, as where tokenisers differ, a difference is noted."""
-    drift: float | None = None
-    """Largest difference in the number of lines, as a share, that is noted instead of refused; a known version is never
-    refused. None allows any number."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Published name of a file (`wiki.train.tokens`) → its name here (`train.txt`)."""
     title: str | None = None

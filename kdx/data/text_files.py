@@ -57,10 +57,6 @@ class UnreadableError(KdxError):
     """The source is no archive, or a damaged one."""
 
 
-class NoTextError(KdxError):
-    """The folder or archive has no such corpus."""
-
-
 @contextmanager
 def open_source(source: Path) -> Iterator[Files]:
     """The files of a folder, a tar archive (of any compression) or a zip archive, by their path inside.
@@ -101,8 +97,7 @@ def corpus_files(
     If several folders have training text, the one with the name in `known` counts, else the uppermost.
 
     Raises:
-        NoTextError: there is no training text of this corpus.
-        KdxError: several folders have training text, or a file is missing.
+        KdxError: no folder has training text of this corpus, or several have; or a file is missing.
     """
     files = _renamed(files, known) if known else {**_plain_by_part(files), **files}
     folders = {path.parent for path in files if _suffix(path)}
@@ -113,7 +108,7 @@ def corpus_files(
         folders = {folder for folder in folders if folder.name == known.folder} or folders
     if not folders:
         there = f", but {_some_of(files)}" if files else ""
-        raise NoTextError(f"no training text in it{there}", place=str(source), allowed=allowed)
+        raise KdxError(f"no training text in it{there}", place=str(source), allowed=allowed)
     uppermost = min(len(folder.parts) for folder in folders)
     candidates = sorted(str(folder) for folder in folders if len(folder.parts) == uppermost)
     if len(candidates) > 1:

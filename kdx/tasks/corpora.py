@@ -79,6 +79,3 @@ BUILT_IN = _Corpora(
         "wmt14-en-fr": "kdx.data.corpora.wmt14:EN_FR",
     }
 )
-
-# Corpora that are prepared together from one folder, as far as it has them.
-FAMILIES = {"wmt14": ("wmt14-en-de", "wmt14-en-fr")}

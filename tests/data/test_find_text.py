@@ -85,12 +85,6 @@ def test_unknown_corpus(pairs, home):
     assert refusal(Data(corpus="qqq"), home).endswith("\n  hint: kdx data prepare qqq --from PATH")
 
 
-def test_a_family_is_several_corpora(home):
-    assert refusal(Data(corpus="wmt14"), home) == (
-        "data.corpus: `wmt14` is 2 corpora; take one\n  allowed: wmt14-en-de, wmt14-en-fr"
-    )
-
-
 def test_examples_are_no_text(home):
     assert refusal(Data(corpus="synthetic-sets"), home) == (
         "data.corpus: `synthetic-sets` is no text: it is for task set\n"

@@ -64,32 +64,20 @@ def test_the_same_lines_with_other_labels_are_another_test_text(films, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("changed", "fault"),
-    [
-        (
-            {"valid_labels": "maybe\n"},
-            "valid.labels:1:1: label `maybe`, which no training line has",
-        ),
-        ({"test_labels": "yes\n\n"}, "test.labels:2:1: label ``, which no training line has"),
-    ],
-)
-def test_a_label_that_no_training_line_has_is_refused_where_it_stands(films, tmp_path, changed, fault):
-    with pytest.raises(KdxError) as refused:
-        films(**changed)
-    assert str(refused.value) == f"{tmp_path}/films/{fault}\n  allowed: no, yes"
-
-
-@pytest.mark.parametrize(
     ("changed", "problem"),
     [
         (
             {"train_labels": "yes\nno\nmaybe\n", "valid_labels": "maybe\n"},
             "line 1 of valid of `films` has the label `maybe`, which no training line has",
         ),
+        (
+            {"test_labels": "yes\n\n"},
+            "line 2 of test of `films` has the label ``, which no training line has",
+        ),
         ({"train_labels": "yes\nyes\nno\n"}, "the training text of `films` has 1 different labels"),
     ],
 )
-def test_labels_that_the_first_lines_lack_are_refused(films, changed, problem):
+def test_labels_that_no_training_line_has_are_refused(films, changed, problem):
     data = films(**changed).model_copy(update={"train_lines": 2})
     with pytest.raises(KdxError) as refused:
         load_labelled(data)

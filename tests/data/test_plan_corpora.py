@@ -79,7 +79,7 @@ def test_a_plan_that_is_no_file_any_more_has_the_field_for_a_place(plan):
 
 def test_a_disk_that_cannot_be_written_is_no_fault_of_the_grid(plan, monkeypatch):
     monkeypatch.setenv("KDX_DATA", "/proc/none")
-    with pytest.raises(StorageError, match="cannot write /proc/none/cache/.*: No such file"):
+    with pytest.raises(StorageError, match=r"cannot write /proc/none/cache/.*: No such file"):
         prepare_data(plan(GRID))
 
 

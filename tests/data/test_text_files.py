@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kdx.data import text_files
 from kdx.data.corpora import multi30k, wikitext2
 from kdx.data.text import PLAIN, TextFile, file_names
-from kdx.data.text_files import NoTextError, UnreadableError, corpus_files, joined, open_source, segments, text_of_lines
+from kdx.data.text_files import UnreadableError, corpus_files, joined, open_source, segments, text_of_lines
 from kdx.errors import KdxError
 
 PAIRS = {name: f"{name}\n".encode() for name in file_names(("de", "en"))}
@@ -98,7 +98,7 @@ def test_no_training_text(write):
         f"{source}: no training text in it, but README.md, train.de.gz\n"
         "  allowed: train.txt, or one file such as ptb.train.txt, or train.X and train.Y"
     )
-    with pytest.raises(NoTextError, match=r"allowed: train\.de, train\.en"):
+    with pytest.raises(KdxError, match=r"allowed: train\.de, train\.en"):
         found(source, multi30k.TEXT)
 
 

@@ -29,7 +29,6 @@ _PAIRS = {
         ),
     ),
 }
-_FILTERED = "newstest2014 as first released, filtered: the literature counts 3,003 lines"
 
 
 def make(target: str, files: Files, progress: Progress) -> Original | None:
@@ -71,11 +70,7 @@ def _text(target: str) -> KnownText:
     suffixes = ("en", target)
     counts = {"train": pairs, "valid": 3000, "test": 3003}
     files = {
-        name: KnownFile(
-            counts[split := PurePosixPath(name).stem],
-            about=split == "train",
-            versions={2737: _FILTERED} if split == "test" else {},
-        )
+        name: KnownFile(counts[split := PurePosixPath(name).stem], about=split == "train")
         for name in file_names(suffixes)
     }
     return KnownText(
