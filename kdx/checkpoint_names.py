@@ -16,8 +16,6 @@ class CheckpointKind(StrEnum):
     """All that a run needs to go on from its step, but the weights that it lists."""
     WEIGHTS = "weights"
     """Weights at a validation, which a `STEP` may list."""
-    COPY = "copy"
-    """A copy of such weights, for `STEP`s that list them."""
     BEST = "best"
     """What a finished run keeps: the weights of its best validation."""
     AVERAGE = "average"

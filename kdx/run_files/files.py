@@ -22,7 +22,7 @@ from kdx.store.records import RunRecord
 
 FOLDER = re.compile(r"[0-9a-f]{32}-\d+-\d+", re.ASCII)
 """The names of the folders of runs."""
-_FOR_RESUMING = frozenset({CheckpointKind.STEP, CheckpointKind.WEIGHTS, CheckpointKind.COPY})
+_FOR_RESUMING = frozenset({CheckpointKind.STEP, CheckpointKind.WEIGHTS})
 _LOG = "log.txt"
 _REMOVED = "weights-removed.txt"
 ELSEWHERE = "weights-elsewhere.txt"

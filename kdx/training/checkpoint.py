@@ -4,24 +4,20 @@ A file is written whole under a name that carries its kind, its step and the SHA
 (`kdx.checkpoint_names`), so one rename publishes file and checksum together. On reading, the content must match the
 name: of 300 single flipped bits, torch.load alone accepted 283 with wrong weights.
 
-Two resume checkpoints are kept, and of each weights file that one of them lists a copy. So one damaged file, whichever
-it is, costs one checkpoint at most. With P the bytes of the weights, a resume checkpoint has 3 P and a copy P, written
-once a list changes. Weights within the checkpoints would be written again with each: k P more for the mean of k
-validations, which is 10 or 20 in the papers' recipes.
+Two resume checkpoints are kept, and the weights files that they list. Weights within the checkpoints would be written
+again with each: for the mean of k validations, which is 10 or 20 in the papers' recipes, that is k times the model.
 """
 
-import contextlib
 import errno
 import hashlib
 import io
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from lightning_fabric.plugins import CheckpointIO
-from torch import Tensor
 
 from kdx.checkpoint_names import CheckpointKind, CheckpointName, set_aside_name
 from kdx.errors import StorageError
@@ -30,9 +26,6 @@ from kdx.files import is_unfinished, open_file, write_whole
 KEPT = 2  # resume checkpoints; should the newest turn out bad, the one before serves
 # Of a file that cannot be opened these say nothing: its mode forbids it, or this process has no more to spend.
 _NOT_OF_THE_FILE = {errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
-
-
-_Found = TypeVar("_Found", bytes, dict[str, Any])
 
 
 class CheckpointFiles(CheckpointIO):
@@ -50,25 +43,8 @@ class CheckpointFiles(CheckpointIO):
         torch.save(dict(state), buffer)
         content = buffer.getbuffer()
         path = self.folder / str(CheckpointName(kind, step, hashlib.sha256(content).hexdigest()))
-        self._publish(path, content)
-        return path
-
-    def copy_weights(self, names: Iterable[str]) -> None:
-        """Sees to it that of the weights files of these names there are two each, before a checkpoint lists them.
-
-        Raises:
-            StorageError: neither of the two is there and whole.
-        """
-        for name in names:
-            if missing := [path for path in self._both(name) if not path.exists()]:
-                content = self._first(name, self._content)
-                for path in missing:
-                    self._publish(path, content)
-
-    def _publish(self, path: Path, content: bytes | memoryview) -> None:
-        if path.is_dir():  # nothing of kdx, and in the way
-            self.set_aside(path)
         write_whole(path, content)
+        return path
 
     def read(self, path: Path) -> dict[str, Any] | None:
         """The state in a file; None, and the file set aside as `.corrupt`, when it does not match its name or form.
@@ -87,29 +63,27 @@ class CheckpointFiles(CheckpointIO):
             return None
 
     def is_whole(self, name: str) -> bool:
-        """Whether the weights file of this name or its copy is there and whole; what is there and is not goes aside."""
-        if CheckpointName.parse(name) is None:
-            return False
-        whole = [path.exists() and self._content(path) is not None for path in self._both(name)]
-        return any(whole)
+        """Whether the weights file of this name is there and whole; one that is not whole is set aside."""
+        path = self.folder / name
+        return CheckpointName.parse(name) is not None and path.exists() and self._content(path) is not None
 
-    def weights(self, name: str) -> dict[str, Tensor]:
-        """The weights in the file of this name, or in its copy.
+    def load(self, path: Path) -> dict[str, Any]:
+        """Return the state in a file that a run at work relies on.
 
         Raises:
-            StorageError: neither of the two is there and whole.
+            StorageError: it is not there, or not whole.
         """
-        return self._first(name, self.read)
-
-    def _both(self, name: str) -> tuple[Path, Path]:
-        return self.folder / name, self.folder / _copy_of(name)
-
-    def _first(self, name: str, read: Callable[[Path], _Found | None]) -> _Found:
-        for path in self._both(name):
-            with contextlib.suppress(FileNotFoundError):
-                if (found := read(path)) is not None:
-                    return found
-        raise _lost(self.folder / name)
+        try:
+            state = self.read(path)
+        except FileNotFoundError:
+            state = None
+        if state is None:
+            raise StorageError(
+                "this checkpoint was damaged or removed while its run was at work",
+                place=str(path),
+                hint="look after the disk; kdx resume goes on from an older one",
+            )
+        return state
 
     def _content(self, path: Path) -> bytes | None:
         """What is in a file; None, and it is set aside, where that does not match its name or cannot be read."""
@@ -155,22 +129,13 @@ class CheckpointFiles(CheckpointIO):
     def keep(self, kind: CheckpointKind, kept: Collection[str] = ()) -> None:
         """Remove all files of a kind but those of these names."""
         for path in self.newest_first(kind):
-            if path.name in kept:
-                continue
-            if path.is_dir():  # nothing of kdx
-                self.set_aside(path)
-            else:
+            if path.name not in kept:
                 path.unlink(missing_ok=True)
-
-    def keep_weights(self, kept: Collection[str] = ()) -> None:
-        """Remove all weights files but those of these names and their copies."""
-        self.keep(CheckpointKind.WEIGHTS, kept)
-        self.keep(CheckpointKind.COPY, [_copy_of(name) for name in kept])
 
     def sweep(self) -> None:
         """Remove what killed writers left behind; the caller owns the run."""
         for path in self.folder.iterdir() if self.folder.is_dir() else ():
-            if is_unfinished(path.name) and not path.is_dir():
+            if is_unfinished(path.name):
                 path.unlink(missing_ok=True)
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
@@ -181,13 +146,7 @@ class CheckpointFiles(CheckpointIO):
 
     def load_checkpoint(self, path: Any, map_location: Any | None = None, weights_only: bool | None = None) -> Any:
         """Lightning's way out; `run.train` has verified the file before."""
-        try:
-            state = self.read(Path(path))
-        except FileNotFoundError:
-            state = None
-        if state is None:
-            raise _lost(Path(path))
-        return state
+        return self.load(Path(path))
 
     def remove_checkpoint(self, path: Any) -> None:
         """Lightning's way to delete."""
@@ -217,15 +176,3 @@ def unpacked(content: bytes) -> dict[str, Any]:
         raise
     except Exception as error:  # of any kind, by what is in the file
         raise ValueError("neither weights nor a checkpoint") from error
-
-
-def _copy_of(name: str) -> str:
-    return name.replace(CheckpointKind.WEIGHTS, CheckpointKind.COPY, 1)
-
-
-def _lost(path: Path) -> StorageError:
-    return StorageError(
-        "this checkpoint was damaged or removed while its run was at work",
-        place=str(path),
-        hint="look after the disk; kdx resume goes on from an older one",
-    )

@@ -40,8 +40,7 @@ class Best(NamedTuple):
 class Lifecycle(lightning.Callback):
     """Reseeds, records, keeps the weights of the validations that count, checkpoints, stops on request, and prunes.
 
-    Weights lie in files of their own, beside the resume checkpoints, which list them by name and so by hash; of those
-    that a checkpoint lists there is a copy.
+    Weights lie in files of their own, beside the resume checkpoints, which list them by name and so by hash.
     """
 
     def __init__(
@@ -122,10 +121,9 @@ class Lifecycle(lightning.Callback):
         self.recorder.flush(trainer.global_step)
         # Measured from here: waiting for a locked database is no cost of the checkpoint.
         start = time.monotonic()
-        self.files.copy_weights(self.weights)
         trainer.save_checkpoint(self.files.folder)
         # Two resume checkpoints are left: this one and the one before.
-        self.files.keep_weights({*self.listed, *self.weights})
+        self.files.keep(CheckpointKind.WEIGHTS, {*self.listed, *self.weights})
         self.listed = self.weights
         self.saved_step, self.saved_at = trainer.global_step, time.monotonic()
         self.save_cost = self.saved_at - start

@@ -88,7 +88,7 @@ def delete_resume_checkpoints(folder: Path) -> None:
     """Removes what a run in `folder` needed to go on; what it keeps for ever stays."""
     files = CheckpointFiles(folder)
     files.keep(CheckpointKind.STEP)
-    files.keep_weights()
+    files.keep(CheckpointKind.WEIGHTS)
 
 
 def _newest(files: CheckpointFiles, own: Collection[str], recorded: int | None) -> Resumed | None:

@@ -96,8 +96,8 @@ def train(
 
     Raises:
         Stopped: the run was asked to stop and can go on later.
-        StorageError: weights that are to be tested were damaged meanwhile, and their copy too, so that the next attempt
-            makes them anew; or a damaged checkpoint cannot be set aside.
+        StorageError: weights that are to be tested were damaged meanwhile, so that the next attempt makes them
+            anew; or a damaged checkpoint cannot be set aside.
         ChangedError: it began under other conditions, and that is to be refused.
     """
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
@@ -174,10 +174,10 @@ def train(
 
 def _mean(files: CheckpointFiles, names: list[str]) -> dict[str, Tensor]:
     """Of the weights in these files, summed in float64 in their order; of one file, its own bits."""
-    first = files.weights(names[0])
+    first = files.load(files.folder / names[0])
     total = {name: tensor.double() for name, tensor in first.items()}
     for more in names[1:]:
-        for name, tensor in files.weights(more).items():
+        for name, tensor in files.load(files.folder / more).items():
             total[name] += tensor
     return {name: (tensor / len(names)).to(first[name].dtype) for name, tensor in total.items()}
 

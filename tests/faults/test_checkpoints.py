@@ -80,7 +80,7 @@ def dies_after_checkpoints(number: int) -> None:
     CheckpointFiles.save_checkpoint = saved
 
 
-def test_any_one_damaged_file_of_a_killed_run_costs_one_checkpoint_at_most(series, figure, tmp_path, data_home):
+def test_one_damaged_file_of_a_killed_run_costs_checkpoints_and_no_bit(series, figure, tmp_path, data_home):
     """It never fails the run, holds it up, or changes a bit."""
     whole, run = Run(tmp_path / "whole", SPECS["averaged"]), Run(tmp_path / "killed", SPECS["averaged"])
     whole.to_the_end()
@@ -88,12 +88,13 @@ def test_any_one_damaged_file_of_a_killed_run_costs_one_checkpoint_at_most(serie
     os.waitpid(run.attempt(lambda: dies_after_checkpoints(14)), 0)
     names = sorted(path.name for path in run.files.glob("*.ckpt"))
     newest, before = (path.name for path in CheckpointFiles(run.files).newest_first("step"))
-    assert [name.partition("-")[0] for name in names] == ["copy", "copy", "step", "step", "weights", "weights"]
+    steps = {name: name_of(Path(name)).step for name in (newest, before)}
+    assert [name.partition("-")[0] for name in names] == ["step", "step", "weights", "weights"]
     shutil.copytree(run.folder, tmp_path / "image")
     attempts, lost = run.attempts, 0
     pairs = list(itertools.product(names, DAMAGES))
     # Each file once, each damage once; on request every file with every damage.
-    few = list(zip(names, series.sample(sorted(DAMAGES), len(DAMAGES)), strict=True))
+    few = list(zip(itertools.cycle(names), series.sample(sorted(DAMAGES), len(DAMAGES))))
     chosen = few if count("DAMAGES", len(few)) <= len(few) else pairs
     for name, damage in chosen:
         shutil.rmtree(run.folder)
@@ -103,10 +104,11 @@ def test_any_one_damaged_file_of_a_killed_run_costs_one_checkpoint_at_most(serie
         run.to_the_end()
         with open_database(run.path, write=False) as database:
             (_, again) = reading.attempts(database, 1)
-        assert again.resumed_step == name_of(Path(before if name == newest else newest)).step, (name, damage)
-        lost = max(lost, name_of(Path(newest)).step - again.resumed_step)
+        expected = {newest: {steps[before]}, before: {steps[newest]}}.get(name, {0, steps[before]})
+        assert again.resumed_step in expected, (name, damage)
+        lost = max(lost, steps[newest] - again.resumed_step)
         assert run.left() == whole.left(), (name, damage)
     figure(
         f"{len(chosen)} times one of {len(names)} files damaged ({', '.join(sorted({one for _, one in chosen}))}): "
-        f"{lost} of {name_of(Path(newest)).step} steps lost at most, {len(chosen)} of {len(chosen)} identical"
+        f"{lost} of {steps[newest]} steps lost at most, {len(chosen)} of {len(chosen)} identical"
     )

@@ -143,7 +143,7 @@ class Run:
         kept = [
             hashlib.sha256(path.read_bytes()).hexdigest()
             for path in sorted(self.files.glob("*.ckpt"))
-            if not path.name.startswith(("step-", "weights-", "copy-"))
+            if not path.name.startswith(("step-", "weights-"))
         ]
         scores = (record.valid_score, record.valid_step, record.test_score)
         return Left(self.rows(), (self.folder / "final").read_text(), tuple(kept), scores)

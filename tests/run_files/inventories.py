@@ -9,7 +9,6 @@ SHA = "ab" * 32
 NAMES = (
     f"step-000000120.{SHA}.ckpt",
     f"weights-000000100.{SHA}.ckpt",
-    f"copy-000000100.{SHA}.ckpt",
     f"best-000000100.{SHA}.ckpt",
     f"average-000000120.{SHA}.ckpt",
     f"step-000000110.{SHA}.corrupt",

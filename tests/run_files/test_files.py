@@ -21,7 +21,7 @@ from kdx.run_files.files import (
 )
 from kdx.training.checkpoint import CheckpointFiles
 
-KINDS = [Kind.CHECKPOINT, Kind.CHECKPOINT, Kind.CHECKPOINT, Kind.WEIGHTS, Kind.WEIGHTS, Kind.SET_ASIDE]
+KINDS = [Kind.CHECKPOINT, Kind.CHECKPOINT, Kind.WEIGHTS, Kind.WEIGHTS, Kind.SET_ASIDE]
 KINDS += [Kind.HALF_WRITTEN, Kind.LOG, Kind.REMOVED, Kind.OTHER]
 
 

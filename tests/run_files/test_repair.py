@@ -50,7 +50,7 @@ def test_a_damaged_file_is_set_aside_and_a_half_written_one_removed():
     folder = folder_of(one)
     assert found == [
         (f"{folder}/{NAMES[0]}", "does not match its checksum", Repair.SET_ASIDE),
-        (f"{folder}/{NAMES[6]}", "left half-written by a killed process", Repair.REMOVE),
+        (f"{folder}/{NAMES[5]}", "left half-written by a killed process", Repair.REMOVE),
     ]
 
 

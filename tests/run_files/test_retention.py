@@ -76,12 +76,10 @@ def test_with_keep_selected_the_selected_weights_stay(case):
 @pytest.mark.parametrize("state", sorted(FINAL))
 def test_each_file_of_a_finished_run_has_its_rule(state):
     one, other = run(1, state), run(2, state)
-    found = removable(inventory(one, other), {1}, files(one) + files(other, (NAMES[3],)))
+    found = removable(inventory(one, other), {1}, files(one) + files(other, (NAMES[2],)))
     assert {rule: [file.name for file in files] for rule, files in found.items()} == {
-        RetentionRule.CHECKPOINTS: [
-            f"{kind}.{SHA}.ckpt" for kind in ("step-000000120", "weights-000000100", "copy-000000100")
-        ],
-        RetentionRule.LEFTOVERS: list(NAMES[5:7]),
+        RetentionRule.CHECKPOINTS: [f"{kind}.{SHA}.ckpt" for kind in ("step-000000120", "weights-000000100")],
+        RetentionRule.LEFTOVERS: list(NAMES[4:6]),
         RetentionRule.SELECTED: [f"best-000000100.{SHA}.ckpt", f"average-000000120.{SHA}.ckpt"],
         RetentionRule.NOT_SELECTED: [f"best-000000100.{SHA}.ckpt"],
         RetentionRule.UNPLANNED: [],

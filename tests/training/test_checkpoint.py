@@ -68,56 +68,17 @@ def test_two_resume_checkpoints_are_kept(files):
     assert [path.name[:14] for path in files.newest_first("step")] == ["step-000000003", "step-000000002"]
 
 
-def test_weights_are_read_by_name_and_never_damaged_ones(files):
+def test_a_file_that_a_run_relies_on_is_whole_or_ends_its_attempt(files):
     path = files.write("weights", 5, STATE)
-    assert files.is_whole(path.name) and torch.equal(files.weights(path.name)["weights"], STATE["weights"])
+    assert files.is_whole(path.name) and torch.equal(files.load(path)["weights"], STATE["weights"])
     path.write_bytes(b"")
     assert not files.is_whole(path.name) and path.with_suffix(".corrupt").exists()
     assert not files.is_whole(path.name)
     with pytest.raises(StorageError, match="damaged or removed"):
-        files.weights(path.name)
+        files.load(path)
     files.write("weights", 5, STATE).write_bytes(b"half")
     with pytest.raises(StorageError, match="damaged or removed"):
-        files.weights(path.name)
-
-
-def copied(files) -> list[Path]:
-    """Weights and their copy."""
-    path = files.write("weights", 5, STATE)
-    files.copy_weights([path.name])
-    return [path, path.with_name(path.name.replace("weights-", "copy-"))]
-
-
-@pytest.mark.parametrize("damaged", [0, 1], ids=["weights", "copy"])
-@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"half")], ids=["removed", "damaged"])
-def test_weights_whose_copy_is_whole_are_whole_and_are_two_again_before_a_checkpoint_lists_them(files, damaged, damage):
-    both = copied(files)
-    content = both[0].read_bytes()
-    assert [path.read_bytes() for path in both] == [content] * 2 and both[0].stat().st_ino != both[1].stat().st_ino
-    damage(both[damaged])
-    assert files.is_whole(both[0].name) and not both[damaged].exists()
-    assert torch.equal(files.weights(both[0].name)["weights"], STATE["weights"])
-    files.copy_weights([both[0].name])
-    assert [path.read_bytes() for path in both] == [content] * 2
-
-
-def test_weights_of_which_neither_is_whole_are_never_listed(files):
-    both = copied(files)
-    both[0].unlink()
-    both[1].write_bytes(b"half")
-    with pytest.raises(StorageError, match="damaged or removed"):
-        files.copy_weights([both[0].name])
-    assert not files.is_whole(both[0].name)
-
-
-def test_copies_stay_and_go_with_their_weights(files):
-    first = copied(files)
-    second = files.write("weights", 6, STATE)
-    files.copy_weights([second.name])
-    files.keep_weights([first[0].name])
-    assert sorted(files.folder.iterdir()) == sorted(first)
-    files.keep_weights()
-    assert not list(files.folder.iterdir())
+        files.load(path)
 
 
 def test_weights_are_looked_for_in_the_folder_of_the_run_alone(files, tmp_path):
@@ -201,21 +162,6 @@ def test_a_damaged_file_that_cannot_be_set_aside_is_told_with_its_remedy(files, 
     assert told.value.problem == "this checkpoint was damaged, and cannot be set aside: Read-only file system"
     assert "can be written" in told.value.hint
     figure(told.value.problem)
-
-
-@pytest.mark.parametrize("kind", ["step", "weights", "copy", "best"])
-def test_a_folder_that_has_the_name_of_a_checkpoint_is_in_nobodys_way(files, kind):
-    path = files.write("step", 7, STATE)
-    name = path.name.replace("step", kind)
-    path.unlink()
-    (files.folder / name).mkdir()
-    (files.folder / f".kdx-{'7' * 16}").mkdir()
-    files.sweep()
-    assert files.write(kind, 7, STATE).is_file()
-    (files.folder / name).unlink()
-    (files.folder / name).mkdir()
-    files.keep(kind)
-    assert not (files.folder / name).exists()
 
 
 def test_a_failed_write_leaves_nothing(files, monkeypatch):
