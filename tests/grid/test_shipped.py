@@ -21,7 +21,7 @@ from kdx.grid.source import read
 from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import Labelled, LayoutBuilder
 from kdx.models.transformer import Stack
-from kdx.tasks.corpora import BUILT_IN, FAMILIES
+from kdx.tasks.corpora import BUILT_IN
 from kdx.vocabulary import Attention
 
 
@@ -53,9 +53,8 @@ def head_of(name: str) -> str:
 
 @each("name", shipped.names())
 def test_a_shipped_grid_opens_with_how_its_text_is_prepared(name):
-    together = {part: family for family, parts in FAMILIES.items() for part in parts}
     named = {cell.spec.data.corpus for cell in load_grid(name).cells}
-    texts = {together.get(corpus, corpus) for corpus in named if isinstance(BUILT_IN[corpus], KnownText)}
+    texts = {corpus for corpus in named if isinstance(BUILT_IN[corpus], KnownText)}
     told = re.findall(r"kdx data prepare [^,;]+", head_of(name))
     assert set(told) == {how_to_prepare(text) for text in texts}
 
