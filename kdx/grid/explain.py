@@ -227,7 +227,6 @@ EXAMPLES = {
     "description": "description: Which kernel compares best",
     "extends": "extends: quickstart",
     "seeds": "seeds: [0, 1, 2]",
-    "first": "axes: {kernel: [exponential, rbf, linear]}\nfirst:\n  - {kernel: rbf}\n  - {kernel: linear}",
     "tune": "tune:\n  parameters:\n    training.learning_rate: {low: 1e-4, high: 1e-2, log: true}\n"
     "    model.dropout: [0.0, 0.1, 0.3]\n  sampler: random\n  trials: 10",
     "tables": "tables:\n  - {name: kernels, rows: [kernel], columns: [symmetry]}",
@@ -241,7 +240,6 @@ EXAMPLES = {
     "ablate": "ablate:\n  - {kernel: rbf}\n  - {symmetry: symmetric}",
     "exclude": "axes: {kernel: [linear, rbf], symmetry: [asymmetric, symmetric]}\n"
     "exclude:\n  - {kernel: linear, symmetry: symmetric}",
-    "include": "axes: {kernel: [exponential, rbf]}\ninclude:\n  - {kernel: linear, training.steps: 500}",
     "overrides": "axes: {kernel: [exponential, rbf]}\n"
     "overrides:\n  - {when: {kernel: rbf}, set: {training: {warmup: 400}}}",
     "preset": "preset: prediction-mini",

@@ -10,7 +10,7 @@ from kdx.grid.cell_selector import factors
 from kdx.grid.components import find_components
 from kdx.grid.dimensions import sub_grids
 from kdx.grid.effects import short_of_peak, without_effect
-from kdx.grid.expand import SubGrid, cells_of, paths, prioritised
+from kdx.grid.expand import SubGrid, cells_of, paths
 from kdx.grid.extends import extended
 from kdx.grid.messages import checked
 from kdx.grid.model import GRID, SUB_GRID, GridFile
@@ -61,10 +61,9 @@ def load_grid(
     axes = tuple(dict.fromkeys(name for part in parts for name in part.axes))
     if not faults:
         named = [axis for axis in axes if axis not in factors()]
-        settled = paths(on_top.plain()) if on_top is not None else frozenset()
-        cells = prioritised(cells, root.value.get("first"), named, settled, faults)
         if file.tune is not None:
-            decided = {name for part in parts for one in part.dimensions for name in one.decides} | {*settled}
+            decided = {name for part in parts for dimension in part.dimensions for name in dimension.decides}
+            decided |= paths(on_top.plain()) if on_top is not None else set()
             tune = root.value["tune"]
             cells = with_searches(cells, file.tune, tune, seeds=chosen, axes=named, varied=decided, faults=faults)
     tasks = dict.fromkeys(cell.spec.task for cell in cells)

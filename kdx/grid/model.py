@@ -87,9 +87,7 @@ def _kind_of_values(value: Any) -> str:
 
 
 def _kind_of_axis(value: Any) -> str:
-    if not isinstance(value, dict) or is_range(value):
-        return "<values>"
-    return "<ConditionalAxis>" if "when" in value else "<named>"
+    return "<values>" if not isinstance(value, dict) or is_range(value) else "<named>"
 
 
 def _choices(value: Any) -> Any:
@@ -114,11 +112,6 @@ FactorName = Annotated[str, AfterValidator(In(factors, "axis"))]
 Factors = Annotated[dict[FactorName, Values], Field(min_length=1)]
 Settings = Annotated[dict[str, Any], Field(min_length=1), WithJsonSchema({"$later": "Settings"})]
 """Settings of a cell, nested by section or by factor."""
-Included = Annotated[dict[str, Any], Field(min_length=1), WithJsonSchema({"$later": "Included"})]
-"""The same, and the choice on each named axis."""
-
-
-_SEVERAL = (BeforeValidator(as_list), Field(min_length=1, max_length=MOST_CONDITIONS))
 
 
 class WithSettings(BaseModel):
@@ -132,25 +125,10 @@ class Choice(WithSettings):
 
     preset: SkipValidation[str] = ""
     """A shipped set of settings that lies under all that the choice and the grid set."""
-    axes: dict[FactorName, Values] = {}
-    """What varies within this choice."""
-
-
-class ConditionalAxis(Section):
-    """An axis that varies in some combinations only."""
-
-    values: Annotated[
-        Annotated[Values, Tag("<values>")] | Annotated[dict[str, Choice], Tag("<named>")], Discriminator(_kind_of_axis)
-    ]
-    """A list, a range, or named choices."""
-    when: Written
-    """Where the axis varies; elsewhere the factor is what it is without it."""
 
 
 Axis = Annotated[
-    Annotated[Values, Tag("<values>")]
-    | Annotated[ConditionalAxis, Tag("<ConditionalAxis>")]
-    | Annotated[dict[str, Choice], Tag("<named>")],
+    Annotated[Values, Tag("<values>")] | Annotated[dict[str, Choice], Field(min_length=1), Tag("<named>")],
     Discriminator(_kind_of_axis),
 ]
 
@@ -173,7 +151,7 @@ class SubGrid(WithSettings):
     zip: Annotated[list[Factors], BeforeValidator(as_list), Field(min_length=1, max_length=MOST_AXES)] = []
     """Factors that vary together: the first value of each, then the second, and so on."""
     approaches: dict[str, Choice] = {}
-    """Named bundles of settings, which make one axis; a bundle may have axes of its own."""
+    """Named bundles of settings, which make one axis."""
     ablate: Annotated[
         Annotated[dict[ChangeName, Annotated[Choice, BeforeValidator(_change)]], Field(min_length=1), Tag("<named>")]
         | Annotated[list[Settings], Field(min_length=1, max_length=MOST_AXES), Tag("<list>")],
@@ -183,9 +161,7 @@ class SubGrid(WithSettings):
     exclude: SeveralWritten = []
     """Combinations to leave out, each by a condition: factors with words, all of which must agree; a list is any of its
     words, and what stands under `not` must not hold."""
-    include: Annotated[list[Included], *_SEVERAL] = []
-    """Combinations beside the product: the choice on each named axis, and whatever else they set."""
-    overrides: Annotated[list[Override], *_SEVERAL] = []
+    overrides: Annotated[list[Override], BeforeValidator(as_list), Field(min_length=1, max_length=MOST_CONDITIONS)] = []
     """What is set in every combination that fulfils a condition."""
     preset: SkipValidation[str] = ""
     """A shipped set of settings that lies under all that the grid sets."""
@@ -209,9 +185,6 @@ class GridFile(SubGrid):
     the comparison with the baseline is open, {min: 3, max: 12, until: {bleu: 0.3}} while the interval of a mean is
     wider. {initialisation: 3, order: 3, dropout: 3} crosses seeds of the sources of randomness; one that is left out
     has seed 0."""
-    first: SeveralWritten = []
-    """Which cells run first, by conditions as `exclude` has them: cells that fulfil the first condition run before
-    those of the second, and these before all others; within one, a seed of every cell before the next seed."""
     tune: Tune | None = None
     """Parameters that are searched in each cell, on validation alone and with the same budget; the best trial's cell is
     then trained with fresh seeds."""

@@ -69,8 +69,6 @@ class PlannedCell:
     spec: CellSpec
     settings: tuple[Node, ...] = field(default=(), compare=False, repr=False)
     """What its grid sets, each over the ones before; none where the plan does not come from a file."""
-    priority: int = 0
-    """Cells of a lower number run before those of a higher one; it is no part of the cell's identity."""
     search: Search | None = None
     """That finds the cell to stand here; None: nothing of the cell is tuned."""
     won: bool = False
@@ -135,19 +133,14 @@ class Plan:
 
     @property
     def runs(self) -> tuple[PlannedRun, ...]:
-        """The runs in their order: by priority, and within one a seed of every cell first, then the next seed.
+        """The runs in their order: a seed of every cell first, then the next seed; equal cells share their runs.
 
-        So an interrupted night still gives a whole, thin table. Choices that come to the same cell share their runs,
-        and the earliest of their priorities.
+        So an interrupted night still gives a whole, thin table.
         """
         distinct = {cell.id: cell for cell in reversed(self.trained)}
         cells = sorted(distinct.values(), key=lambda cell: cell.ordinal)
-        due: dict[str, int] = {}
-        for cell in self.trained:
-            due[cell.id] = min(cell.priority, due.get(cell.id, cell.priority))
         runs = (PlannedRun(cell, seed) for seed in self.seeds for cell in cells)
-        wanted = (run for run in runs if self.only is None or run.key in self.only)
-        return tuple(sorted(wanted, key=lambda run: due[run.cell.id]))
+        return tuple(run for run in runs if self.only is None or run.key in self.only)
 
     def evaluations_of(self, cell_id: str) -> tuple[ResolvedEvaluation, ...]:
         """The evaluations that the runs of a cell can have, in the order of the grid."""
@@ -183,7 +176,6 @@ class Plan:
             "seeds": list(self.seeds),
             "tables": [table.model_dump(mode="json") for table in self.tables],
             "evaluations": [{"name": one.name, "settings": one.settings.asked} for one in self.evaluations],
-            **({"priorities": [cell.priority for cell in self.cells]} if any(c.priority for c in self.cells) else {}),
             **({"seed_rule": self.seed_rule.model_dump(mode="json")} if self.seed_rule else {}),
             **recorded_facts(cell.spec for cell in self.cells),
         }

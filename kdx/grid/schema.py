@@ -50,7 +50,6 @@ def grid_schema() -> Schema:
     definitions |= {
         "Values": _object({factor: _values(factor, definitions) for factor in factors()}),
         "Settings": _object(by_factor),
-        "Included": _object(by_factor, additionalProperties=_WORD),
         "Parameters": _object({key: {"$later": "Drawn"} for key in parameters()}, maxProperties=MOST_PARAMETERS),
         "Condition": _object(
             {factor: _term(factor, definitions) for factor in factors()} | {"not": {"$later": "Condition"}},
@@ -195,13 +194,10 @@ class _Generator(GenerateJsonSchema):
             entry = made["additionalProperties"] = {"anyOf": [entry, _NULL]}
         match _validator(schema.get("keys_schema", {})):
             case model.axis_name:
-                others = entry["anyOf"][0]["anyOf"][1:]
-                conditional = {"$later": "ConditionalAxis"}
                 made["properties"] = {
-                    name: {"$about": name, "anyOf": [{"$later": f"Values/properties/{name}"}, conditional]}
-                    for name in factors()
+                    name: {"$about": name, "$later": f"Values/properties/{name}"} for name in factors()
                 }
-                made["additionalProperties"] = {"anyOf": [*others, _NULL]}
+                made["additionalProperties"] = {"anyOf": [*entry["anyOf"][0]["anyOf"][1:], _NULL]}
                 made["propertyNames"] = {"not": {"enum": [*model.reserved_names()]}}
             case model.change_name:
                 made["propertyNames"] = {"not": {"const": model.BASELINE}}

@@ -12,8 +12,7 @@ from kdx.grid.words import known_options
 from kdx.words.family import cached_over_words
 
 ENTRIES = frozenset(
-    {"tasks", "grids", "axes", "zip", "approaches", "ablate"}
-    | {"exclude", "include", "overrides", "first", "evaluations", "tune"}
+    {"tasks", "grids", "axes", "zip", "approaches", "ablate"} | {"exclude", "overrides", "evaluations", "tune"}
 )
 """Keys of a grid that null takes out of one that it extends, and so it does their entries."""
 

@@ -97,11 +97,8 @@ def _template(record: SearchRecord, search: Search) -> PlannedCell:
 def _planned(sweep: SweepRecord, specs: Mapping[str, CellSpec | None]) -> Plan:
     if lacking := [part for part in ("tables", "seeds", "axes", "description") if part not in sweep.grid]:
         raise _written_by_another(sweep, f"its plan has no {', '.join(lacking)}")
-    priorities = _priorities(sweep)
     cells = tuple(
-        PlannedCell(cell.id, cell.ordinal, cell.labels, spec, priority=priorities.get(cell.ordinal, 0))
-        for cell in sweep.cells
-        if (spec := specs[cell.id])
+        PlannedCell(cell.id, cell.ordinal, cell.labels, spec) for cell in sweep.cells if (spec := specs[cell.id])
     )
     try:
         tables = tuple(TableSpec.model_validate(table) for table in sweep.grid["tables"])
@@ -127,14 +124,6 @@ def _planned(sweep: SweepRecord, specs: Mapping[str, CellSpec | None]) -> Plan:
         evaluations=evaluations,
         seed_rule=seed_rule,
     )
-
-
-def _priorities(sweep: SweepRecord) -> dict[int, int]:
-    """Ordinal → priority; empty where all cells have the same."""
-    recorded = sweep.grid.get("priorities", [])
-    if not isinstance(recorded, list) or not all(type(one) is int for one in recorded):
-        raise _written_by_another(sweep, "this kdx cannot read the priorities of its cells")
-    return dict(enumerate(recorded))
 
 
 def _written_by_another(sweep: SweepRecord, problem: str) -> KdxError:

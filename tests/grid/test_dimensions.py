@@ -1,5 +1,6 @@
 """The grid language: what varies together, under conditions, one by one, or not at all; each fault with its place."""
 
+import itertools
 import json
 import re
 import textwrap
@@ -54,59 +55,6 @@ def test_a_zip_of_unequal_lengths_is_refused(tmp_path):
     assert fault.startswith("grid.yaml:4:6: a zip of unequal lengths: model.width has 2, model.heads has 1")
 
 
-def test_an_approach_may_have_axes_of_its_own(tmp_path):
-    plan = plan_of(
-        tmp_path,
-        """
-        approaches:
-          none: {position: none}
-          table: {position: lookup, axes: {clip: [2, 4]}}
-        """,
-    )
-    assert [(cell.labels["approach"], cell.spec.option("clip")) for cell in plan.cells] == [
-        ("none", None),
-        ("table", 2),
-        ("table", 4),
-    ]
-    assert plan.axes == ("approach", "clip")
-
-
-def test_an_axis_may_depend_on_a_condition(tmp_path):
-    plan = plan_of(
-        tmp_path,
-        """
-        axes:
-          kernel: [exponential, linear]
-          training.warmup: {values: [10, 20], when: {kernel: exponential}}
-        """,
-    )
-    assert [(cell.spec.kernel, cell.spec.training.warmup) for cell in plan.cells] == [
-        ("exponential", 10),
-        ("exponential", 20),
-        ("linear", 200),
-    ]
-    assert plan.cells[2].labels == {"kernel": "linear", "training.warmup": "200"}
-
-
-def test_two_conditional_axes_do_not_repeat_a_cell(tmp_path):
-    plan = plan_of(
-        tmp_path,
-        """
-        axes:
-          kernel: [exponential, linear]
-          training.warmup: {values: [10, 20], when: {kernel: exponential}}
-          training.steps: {values: {from: 100, to: 300, step: 100}, when: {kernel: exponential, training.warmup: 10}}
-        """,
-    )
-    assert labels(plan) == [
-        ("exponential", "10", "100"),
-        ("exponential", "10", "200"),
-        ("exponential", "10", "300"),
-        ("exponential", "20", "1000"),
-        ("linear", "200", "1000"),
-    ]
-
-
 def test_an_illegal_combination_may_be_excluded_before_it_is_judged(tmp_path):
     axes = "axes: {model.width: [64, 96], model.heads: [4, 5]}\n"
     assert "does not divide" in faults_of(tmp_path, axes)[0]
@@ -155,25 +103,6 @@ def test_overrides_set_what_some_cells_need(tmp_path):
         (3e-3, 200),
         (1e-4, 3),
     ]
-
-
-def test_what_is_included_stands_beside_the_product(tmp_path):
-    plan = plan_of(
-        tmp_path,
-        """
-        approaches: {a: {position: none}, b: {position: product}}
-        axes: {kernel: [rbf, linear]}
-        exclude: {kernel: linear}
-        include:
-        - {approach: b, kernel: cosine, training.steps: 7}
-        """,
-    )
-    assert labels(plan) == [("a", "rbf"), ("b", "rbf"), ("b", "cosine")]
-    assert plan.cells[2].spec.training.steps == 7
-    (fault,) = faults_of(tmp_path, "approaches: {a: {}}\ninclude: [{approach: c}]\n")
-    assert "unknown approach `c`" in fault
-    (fault,) = faults_of(tmp_path, "approaches: {a: {}}\ninclude: [{kernel: rbf}]\n")
-    assert "without a choice of `approach`" in fault
 
 
 def test_several_grids_in_one_file(tmp_path):
@@ -236,42 +165,9 @@ def test_a_baseline_may_be_a_word(tmp_path):
     assert "`full` is a word of filter.encoder-self and of filter.encoder-decoder" in fault
 
 
-def test_a_named_axis_may_depend_on_a_condition(tmp_path):
-    axes = "axes: {style: {values: {a: {norm: pre}, b: {norm: post}}, when: {kernel: rbf}}, kernel: [rbf, linear]}\n"
-    plan = plan_of(tmp_path, axes)
-    assert [(cell.labels.get("style"), cell.spec.kernel, cell.spec.norm) for cell in plan.cells] == [
-        ("a", "rbf", "pre"),
-        (None, "linear", "post"),
-        ("b", "rbf", "post"),
-    ]
-
-
-def test_a_condition_on_an_axis_that_does_not_vary_sees_what_the_cell_has(tmp_path):
-    plan = plan_of(
-        tmp_path,
-        """
-        axes:
-          training.warmup: {values: [1, 2], when: {norm: pre}}
-          norm: {values: [pre, post], when: {kernel: rbf}}
-          kernel: [rbf, linear]
-        """,
-    )
-    assert sorted((c.spec.kernel, str(c.spec.norm), c.spec.training.warmup) for c in plan.cells) == [
-        ("linear", "post", 200),
-        ("rbf", "post", 200),
-        ("rbf", "pre", 1),
-        ("rbf", "pre", 2),
-    ]
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("axes: {norm: {values: [pre, post], when: {not: {norm: pre}}}}", "axis `norm` depends on itself"),
-        (
-            "axes: {kernel: {values: [rbf], when: {norm: pre}}, norm: {values: [pre], when: {kernel: rbf}}}",
-            "the axes `kernel`, `norm` depend on each other",
-        ),
         ("axes: {kernel: [rbf]}\noverrides: {when: {kernel: rbf}, set: {kernel: linear}}", "an override of `kernel`"),
         ("overrides: {when: {kernel: exponential}, set: {training.steps: 5, training: {steps: 6}}}", "is set twice"),
         ("axes: {'': {a: {norm: pre}}}", "`` as the name of an axis"),
@@ -280,9 +176,8 @@ def test_a_condition_on_an_axis_that_does_not_vary_sees_what_the_cell_has(tmp_pa
         ("axes:", "`null` as axes"),
         ("ablate: {}", "`{}` as ablate"),
         ("ablate: {kernel: rbf}", "hint: without names, write a list, such as [kernel: rbf]"),
-        ("ablate: {x: {axes: {training.steps: [1, 2]}}}", "axes in the change `x`"),
         ("ablate: {x: {norm: pre}}\nexclude: {ablation: baseline}", "no cell has the baseline's ablation"),
-        ("axes: {norm: {when: {kernel: rbf}}}", "`axes.norm.values` is missing"),
+        ("axes: {norm: {early: {norm: pre}}}", "a mapping as axes.norm\n  allowed: a list"),
         ("tables: [{name: a, rows: 3, baseline: x}]", "`3` as rows"),
     ],
 )
@@ -311,28 +206,6 @@ def test_a_condition_matters_if_it_does_in_one_of_several_grids(tmp_path):
     assert "no combination has norm = prre\n  allowed: post, pre\n" in fault
     (fault,) = faults_of(tmp_path, GRIDS + "exclude: {grid: b}\n")
     assert "`exclude` leaves no combination of grid `b`" in fault
-
-
-def test_what_is_included_may_be_for_one_of_several_grids(tmp_path):
-    plan = plan_of(tmp_path, GRIDS + "include: {grid: b, kernel: cosine}\n")
-    assert [cell.spec.kernel for cell in plan.cells if cell.labels["grid"] == "b"] == [
-        "exponential",
-        "exponential",
-        "cosine",
-    ]
-    (fault,) = {*faults_of(tmp_path, GRIDS + "include: {grid: c, kernel: cosine}\n")}
-    assert "unknown grid `c`" in fault
-
-
-def test_what_is_included_has_the_labels_of_what_it_sets(tmp_path):
-    approaches = "approaches: {table: {position: lookup, axes: {clip: [2, 4]}}}\n"
-    plan = plan_of(tmp_path, approaches + "include: [{approach: table, clip: 8}, {approach: table}]\n")
-    assert [(cell.labels["clip"], cell.spec.option("clip")) for cell in plan.cells] == [
-        ("2", 2),
-        ("4", 4),
-        ("8", 8),
-        ("16", 16),
-    ]
 
 
 def test_changes_lie_over_all_that_they_are_changes_of(tmp_path):
@@ -364,14 +237,9 @@ CHOICES = {"kernel": ["exponential", "rbf", "linear"], "norm": ["post", "pre"], 
 
 @st.composite
 def grids(draw):
-    """Axes, some of which vary under a condition on an earlier one, and exclusions."""
+    """Axes and exclusions."""
     names = draw(st.permutations(list(CHOICES)))[: draw(st.integers(1, 3))]
-    axes, conditions = {}, {}
-    for index, name in enumerate(names):
-        axes[name] = draw(st.permutations(CHOICES[name]))[: draw(st.integers(1, 3))]
-        if index and draw(st.booleans()):
-            other = draw(st.sampled_from(names[:index]))
-            conditions[name] = {other: draw(st.sampled_from(CHOICES[other]))}
+    axes = {name: draw(st.permutations(CHOICES[name]))[: draw(st.integers(1, 3))] for name in names}
     exclude = draw(
         st.lists(
             st.sets(st.sampled_from(list(CHOICES)), min_size=1).flatmap(
@@ -380,49 +248,37 @@ def grids(draw):
             max_size=2,
         )
     )
-    return axes, conditions, exclude
-
-
-def expected(axes, conditions, exclude):
-    """What a grid gives: axis by axis, each combination so far with each choice or, out of its condition, as it is.
-
-    None: some condition never holds, or nothing is left.
-    """
-    found, idle = [{name: choices[0] for name, choices in CHOICES.items()}], False
-    for name, choices in axes.items():
-        idle |= not any(conditions.get(name, {}).items() <= one.items() for one in found)
-        found = [
-            {**one, name: choice}
-            for one in found
-            for choice in (choices if conditions.get(name, {}).items() <= one.items() else [CHOICES[name][0]])
-        ]
-    idle |= not all(any(condition.items() <= one.items() for one in found) for condition in exclude)
-    found = [one for one in found if not any(condition.items() <= one.items() for condition in exclude)]
-    return None if idle or not found else found
+    return axes, exclude
 
 
 @settings(deadline=None, max_examples=50)
 @given(grids())
 def test_a_grid_gives_what_its_loops_would(tmp_path_factory, grid):
-    axes, conditions, exclude = grid
-    written = {
-        name: {"values": choices, "when": conditions[name]} if name in conditions else choices
-        for name, choices in axes.items()
-    }
-    tmp_path, text = tmp_path_factory.mktemp("any"), {"axes": written, **({"exclude": exclude} if exclude else {})}
-    cells = expected(axes, conditions, exclude)
+    axes, exclude = grid
+    tmp_path, text = tmp_path_factory.mktemp("any"), {"axes": axes, **({"exclude": exclude} if exclude else {})}
     text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in text.items())
-    if cells is None:
+    defaults = {name: choices[0] for name, choices in CHOICES.items()}
+    combinations = [defaults | dict(zip(axes, chosen, strict=True)) for chosen in itertools.product(*axes.values())]
+    kept = [
+        combination
+        for combination in combinations
+        if not any(condition.items() <= combination.items() for condition in exclude)
+    ]
+    idle = [
+        condition
+        for condition in exclude
+        if not any(condition.items() <= combination.items() for combination in combinations)
+    ]
+    if idle or not kept:
         assert all(re.search("no combination", fault) for fault in faults_of(tmp_path, text))
         return
     plan = plan_of(tmp_path, text)
-    found = [
-        {"kernel": c.spec.kernel, "norm": str(c.spec.norm), "training.warmup": c.spec.training.warmup}
-        for c in plan.cells
-    ]
-    assert sorted(found, key=str) == sorted(cells, key=str)
-    for cell, one in zip(plan.cells, found, strict=True):
-        assert cell.labels == {name: str(one[name]) for name in axes}
+    assert [
+        {"kernel": cell.spec.kernel, "norm": str(cell.spec.norm), "training.warmup": cell.spec.training.warmup}
+        for cell in plan.cells
+    ] == kept
+    for cell, combination in zip(plan.cells, kept, strict=True):
+        assert cell.labels == {name: str(combination[name]) for name in axes}
 
 
 def test_a_faulty_sub_grid_beside_an_exclusion_is_told_for_what_it_is(tmp_path):

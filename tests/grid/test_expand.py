@@ -20,7 +20,7 @@ def node(value: Any) -> Node:
 
 
 def dimension(name: str, **bundles: Any) -> Dimension:
-    return Dimension(name, tuple(Bundle(label, node(settings)) for label, settings in bundles.items()))
+    return Dimension(name, tuple(Bundle({name: label}, node(settings)) for label, settings in bundles.items()))
 
 
 KERNELS = dimension("kernel", e={"kernel": "exponential"}, r={"kernel": "rbf"})
@@ -48,8 +48,8 @@ def test_a_bundle_sets_several_factors_and_reaches_into_sections():
 
 def test_a_preset_lies_under_the_grid_and_that_of_a_bundle_takes_its_place():
     preset = node({"training": {"steps": 1, "warmup": 1}, "norm": "pre"})
-    own = Bundle("own", node({"kernel": "rbf"}))
-    other = Bundle("other", node({}), node({"training": {"steps": 2, "warmup": 2}, "kernel": "rbf"}))
+    own = Bundle({"size": "own"}, node({"kernel": "rbf"}))
+    other = Bundle({"size": "other"}, node({}), node({"training": {"steps": 2, "warmup": 2}, "kernel": "rbf"}))
     base = node({**BASE, "training": {"warmup": 3}})
     (one, two), _ = cells(SubGrid(base, (Dimension("size", (own, other)),), preset))
     assert (one.spec.training.steps, one.spec.training.warmup, one.spec.norm) == (1, 3, "pre")
@@ -75,7 +75,7 @@ def test_a_wrong_choice_is_told_once_and_the_right_ones_are_still_checked():
 
 @given(st.lists(st.integers(1, 10**6), max_size=30))
 def test_a_product_is_counted_without_being_built(sizes):
-    one = Bundle("one", node({}))
+    one = Bundle({"d": "one"}, node({}))
 
     class Many(tuple):
         """So many bundles, without them."""
@@ -93,27 +93,26 @@ def test_a_product_is_counted_without_being_built(sizes):
     assert SubGrid(node(BASE), tuple(dimensions)).size == expected
 
 
-def test_a_choice_without_effect_is_no_label():
+def test_a_choice_without_effect_is_no_label_and_makes_no_second_cell():
     """linear has no temperature, and product no clip."""
     kernels = dimension("kernel", linear={"kernel": "linear"}, rbf={"kernel": "rbf"})
     heats = Dimension(
-        "temperature", (Bundle("0.5", node({"temperature": 0.5})), Bundle("2.0", node({"temperature": 2.0})))
+        "temperature", tuple(Bundle({"temperature": str(heat)}, node({"temperature": heat})) for heat in (0.5, 2.0))
     )
-    clips = Dimension("clip", (Bundle("4", node({"clip": 4})),))
+    clips = Dimension("clip", (Bundle({"clip": "4"}, node({"clip": 4})),))
     found, faults = cells(SubGrid(node({**BASE, "position": "product"}), (kernels, heats, clips)))
     assert not faults
     assert [tuple(cell.labels.values()) for cell in found] == [
         ("linear", "none", "none"),
-        ("linear", "none", "none"),
         ("rbf", "0.5", "none"),
         ("rbf", "2.0", "none"),
     ]
-    assert found[0].id == found[1].id
+    assert [cell.ordinal for cell in found] == [0, 1, 2]
 
 
 def test_nor_is_one_of_an_option_that_another_corpus_has():
     corpora = dimension("data.corpus", copy={"data": {"corpus": "copy"}}, recall={"data": {"corpus": "recall"}})
-    pairs = Dimension("data.pairs", (Bundle("2", node({"data": {"pairs": 2}})),))
+    pairs = Dimension("data.pairs", (Bundle({"data.pairs": "2"}, node({"data": {"pairs": 2}})),))
     found, faults = cells(SubGrid(node({"task": "answer"}), (corpora, pairs)))
     assert not faults
     assert [tuple(cell.labels.values()) for cell in found] == [("copy", "none"), ("recall", "2")]

@@ -255,7 +255,7 @@ def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path, figur
         ),
         ("axes: {size: {A: rbf}}", "grid.yaml:5:18: `rbf` as axes.size.A"),
         ("axes: {size: {A: {kernl: rbf}}}", "grid.yaml:5:19: unknown key `kernl`"),
-        ("axes: {size: {}}", "grid.yaml:5:8: axis `size` has no choices"),
+        ("axes: {size: {}}", "grid.yaml:5:14: `{}` as axes.size"),
         ("axes: {size: {A: null}}", "grid.yaml:5:15: `axes.size.A` is empty"),
         ("axes: {kernle: null}", "`axes.kernle` is empty"),
         ("axes: {model: {width: [64, 128]}}", "grid.yaml:5:8: `model` as the name of an axis"),
@@ -350,7 +350,7 @@ def test_difficulty_is_refused_where_it_stands(tmp_path):
     assert told == ["grid.yaml:2:31: `0` as pairs\n  allowed: a whole number from 1 on"]
     told = faults_of(tmp_path, "task: answer\ndata: {corpus: copy}\naxes: {data.pairs: [2, 4]}\n")
     problem = "`data.pairs` has no effect: no cell has a word that takes it\n  allowed: with recall\n  hint: remove it"
-    assert told == [f"grid.yaml:3:24: {problem}"]
+    assert told == [f"grid.yaml:3:21: {problem}"]
 
 
 def test_difficulty_has_an_effect_on_the_corpora_of_an_axis_that_have_it(tmp_path):

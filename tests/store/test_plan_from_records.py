@@ -61,32 +61,6 @@ def test_the_newest_plan_of_a_name_comes_back(database, tmp_path):
         again(database, load_grid(grid))
 
 
-def test_the_order_of_runs_comes_back(database, tmp_path):
-    grid = tmp_path / "grid.yaml"
-    grid.write_text(f"{SHARING}first: {{position: product, placement: decoder-self}}\n")
-    plan = load_grid(grid)
-    again(database, plan)
-    assert plan.runs[0].cell.labels["position"] == "product" and plan.runs != load_plain(grid).runs
-
-
-def load_plain(grid):
-    grid.write_text(SHARING)
-    return load_grid(grid)
-
-
-def test_an_older_sweep_has_no_order_and_a_made_up_one_is_refused(database, tmp_path):
-    grid = tmp_path / "grid.yaml"
-    plan = load_plain(grid)
-    for priorities, refused in ((None, False), ([], False), (["high"], True), ("high", True), ([True], True)):
-        kept = plan.grid if priorities is None else {**plan.grid, "priorities": priorities}
-        recording.register(database, plan, kept)
-        if refused:
-            with pytest.raises(KdxError, match="cannot read the priorities"):
-                plan_of(load_sweep(database, plan.name))
-        else:
-            assert plan_of(load_sweep(database, plan.name)).runs == plan.runs
-
-
 def test_a_sweep_with_words_that_this_kdx_does_not_know_is_not_run(database, reword):
     plan = load_grid("quickstart")
     recording.register(database, plan, plan.grid)
