@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError, create_model
+from pydantic.fields import FieldInfo
 
 from kdx.errors import KdxError, shortened
 from kdx.grid.reading import reading_of
@@ -48,6 +49,30 @@ class EvaluationSettings(Section):
     def asked(self) -> dict[str, Any]:
         """The settings that are not None, as JSON values."""
         return self.model_dump(mode="json", exclude_none=True)
+
+
+def one_or_several(value: Any) -> Any:
+    """A value that stands alone, as a list of one."""
+    return value if isinstance(value, list) else [value]
+
+
+def one_or_several_pairs(value: Any) -> Any:
+    """The same where each value is itself a pair."""
+    return value if isinstance(value, list) and any(isinstance(item, list) for item in value) else [value]
+
+
+def _choices(name: str, field: FieldInfo) -> Any:
+    several = one_or_several_pairs if name == "longest" else one_or_several
+    value = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+    return Annotated[list[value], BeforeValidator(several), Field(min_length=1)], []  # type: ignore[valid-type]
+
+
+EvaluationChoices: Any = create_model(
+    "EvaluationChoices",
+    __base__=Section,
+    **{name: _choices(name, field) for name, field in EvaluationSettings.model_fields.items()},
+)
+"""`EvaluationSettings` as a grid has them: each combination of the values of its lists is one evaluation."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from kdx.grid.expand import SubGrid, cells_of, paths
 from kdx.grid.extends import extended
 from kdx.grid.messages import checked
 from kdx.grid.model import GRID, SUB_GRID, GridFile
-from kdx.grid.plan import Plan
+from kdx.grid.plan import Plan, TableSpec
 from kdx.grid.read_evaluations import check_evaluations, read_evaluations
 from kdx.grid.read_tables import check_tables, labelled_cells, layouts_of, read_tables, table_of_ablation
 from kdx.grid.seed_rule import SeedRule
@@ -25,7 +25,6 @@ from kdx.grid.shipped import find
 from kdx.grid.source import Node
 from kdx.grid.sweep_name import ALLOWED, is_sweep_name
 from kdx.grid.tune import with_searches
-from kdx.tasks import TASKS
 
 MOST_RUNS = 10_000
 MOST_VALUES = 1000
@@ -66,10 +65,9 @@ def load_grid(
             decided |= paths(on_top.plain()) if on_top is not None else set()
             tune = root.value["tune"]
             cells = with_searches(cells, file.tune, tune, seeds=chosen, axes=named, varied=decided, faults=faults)
-    tasks = dict.fromkeys(cell.spec.task for cell in cells)
-    evaluations = read_evaluations(root.value.get("evaluations"), tasks or TASKS, faults)
+    evaluations = read_evaluations(root.value.get("evaluations"), faults)
     if not faults:
-        check_evaluations(evaluations, cells, faults)
+        faults.extend(check_evaluations(evaluations, cells))
     faults.extend(without_effect(cells, path))
     plan = Plan(
         file.name or path.stem,
@@ -84,7 +82,7 @@ def load_grid(
         notes=tuple(short_of_peak(cells)),
         sources={os.path.relpath(source, path.parent): text for source, text in texts.items()},
     )
-    plan = _with_tables(plan, root, parts, faults)
+    plan = _with_tables(plan, file.tables, root, parts, faults)
     if not faults:
         check_seed_rule(plan, root, faults)
     if not faults and seeds is None:
@@ -159,9 +157,11 @@ def _overruled(given: Node, parts: Sequence[SubGrid]) -> Iterator[KdxError]:
             yield KdxError(f"`{name}` varies on an axis", place=node.place, hint=hint)
 
 
-def _with_tables(plan: Plan, root: Node, parts: Sequence[SubGrid], faults: list[KdxError]) -> Plan:
+def _with_tables(
+    plan: Plan, asked: Sequence[TableSpec], root: Node, parts: Sequence[SubGrid], faults: list[KdxError]
+) -> Plan:
     """The plan with the tables that the grid asks for; of an ablation, one by default."""
-    tables = read_tables(root, lambda: labelled_cells(plan), faults)
+    tables = read_tables(asked, root.value.get("tables"), lambda: labelled_cells(plan), faults)
     baselines = {one.name: one.baseline for part in parts for one in part.dimensions if one.baseline is not None}
     if "tables" not in root.value and baselines:
         varied = [name for name in plan.axes if len({cell.labels.get(name) for cell in plan.cells}) > 1]

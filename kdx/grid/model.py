@@ -20,10 +20,9 @@ from pydantic import (
 
 from kdx.grid.cell_selector import factors
 from kdx.grid.conditions import MOST_CONDITIONS, SeveralWritten, Written
-from kdx.grid.evaluations import EvaluationSettings
-from kdx.grid.plan import TableSpec
+from kdx.grid.evaluations import EvaluationChoices
 from kdx.grid.ranges import Range, is_range
-from kdx.grid.read_tables import MOST_TABLES
+from kdx.grid.read_tables import Tables
 from kdx.grid.sections import Section, as_list, not_allowed, refuse
 from kdx.grid.seeds import Seeds
 from kdx.grid.settings import In, settings
@@ -188,9 +187,9 @@ class GridFile(SubGrid):
     tune: Tune | None = None
     """Parameters that are searched in each cell, on validation alone and with the same budget; the best trial's cell is
     then trained with fresh seeds."""
-    tables: Annotated[list[SkipValidation[TableSpec]], Field(min_length=1, max_length=MOST_TABLES)] = []
+    tables: Tables = []
     """The tables of the report; default: one over all axes."""
-    evaluations: dict[str, SkipValidation[EvaluationSettings]] = {}
+    evaluations: dict[str, EvaluationChoices] = {}
     """Further readings of each run that completes, by name; a list of values makes one for each."""
     tasks: Annotated[
         dict[Annotated[str, AfterValidator(In(lambda: TASKS, "task"))], SkipValidation[SubGrid]], Field(min_length=1)

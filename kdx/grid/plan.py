@@ -31,6 +31,14 @@ class Shown(StrEnum):
     """The mean of the test scores over seeds."""
 
 
+NAMED_ALONE = ""
+"""The factor of a baseline that is a word alone, until it is found among the table's factors."""
+
+
+def _named_alone(baseline: Any) -> Any:
+    return baseline if isinstance(baseline, Mapping | list | None) else {NAMED_ALONE: baseline}
+
+
 class TableSpec(Section):
     """One table of the report: which factors make its rows and its columns."""
 
@@ -49,8 +57,9 @@ class TableSpec(Section):
     `valid/bleu`; None: that metric on the test split."""
     cell: Shown = Shown.BEST_SEED
     """What each place holds."""
-    baseline: CellSelector = Field(default_factory=dict)
-    """Row or column factor → word. A cell is compared with the one that has these words and else its own."""
+    baseline: Annotated[CellSelector, BeforeValidator(_named_alone)] = Field(default_factory=dict)
+    """Row or column factor → word, or the word alone. A cell is compared with the one that has these words and else its
+    own."""
     margin: dict[str, Margin] = Field(default_factory=dict)
     """Metric → the difference below which two cells count as equal: in its units, or as a share such as 1%."""
 

@@ -1,88 +1,62 @@
 """The tables that a grid asks for, and whether its cells fit into them."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated
 
-from pydantic import ValidationError
+from pydantic import Field
 
 from kdx.errors import KdxError, did_you_mean, shortened
-from kdx.grid.cell_selector import word as as_text
-from kdx.grid.messages import located
-from kdx.grid.plan import MOST_FACTORS, Plan, Shown, TableSpec
+from kdx.grid.plan import MOST_FACTORS, NAMED_ALONE, Plan, Shown, TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
-from kdx.grid.sections import as_list
 from kdx.grid.source import Node
 from kdx.grid.table_layout import Labelled, LayoutBuilder, TableLayout, evaluated, factor_value, reads_evaluations
 
 MOST_TABLES = 100
+Tables = Annotated[list[TableSpec], Field(min_length=1, max_length=MOST_TABLES)]
 
 
 def read_tables(
-    root: Node, cells: Callable[[], Sequence[Labelled]], faults: list[KdxError]
+    tables: Sequence[TableSpec], node: Node | None, cells: Callable[[], Sequence[Labelled]], faults: list[KdxError]
 ) -> list[tuple[TableSpec, Node]]:
-    """Each table with the node that asks for it.
+    """Each table, with its baseline's factor, and the node that asks for it.
 
     Args:
+        node: the list under `tables`, checked by a model.
         cells: returns those of which the tables are; it is called only for a baseline that is a word.
     """
-    node = root.value.get("tables")
-    if node is None:
-        return []
-    if not isinstance(node.value, list) or not node.value:
-        faults.append(KdxError(f"`{node}` under `tables`", place=node.place, allowed="a list of tables"))
-        return []
-    if len(node.value) > MOST_TABLES:
-        problem = f"{len(node.value):,} tables"
-        faults.append(KdxError(problem, place=node.place, allowed=f"at most {MOST_TABLES}"))
-        return []
-    tables: list[tuple[TableSpec, Node]] = []
+    found: list[tuple[TableSpec, Node]] = []
     seen: set[str] = set()
-    for inner in node.value:
-        try:
-            plain = inner.plain()
-            if isinstance(plain, dict):
-                _name_baseline(plain, inner, cells)
-            table = TableSpec.model_validate(plain)
-        except ValidationError as error:
-            faults.extend(located(error, inner, TableSpec))
-            continue
-        except KdxError as error:
-            faults.append(error)
-            continue
+    for table, inner in zip(tables, node.value if node is not None else (), strict=True):
         if table.name in seen:
             faults.append(KdxError(f"two tables named `{shortened(table.name)}`", place=inner.at(("name",))))
         seen.add(table.name)
-        tables.append((table, inner))
-    return tables
+        try:
+            found.append((_with_factor(table, inner, cells), inner))
+        except KdxError as error:
+            faults.append(error)
+    return found
 
 
-def _name_baseline(plain: dict[str, Any], node: Node, cells: Callable[[], Sequence[Labelled]]) -> None:
-    """A baseline that is a word becomes a factor and its word, where one factor of the table alone has it.
+def _with_factor(table: TableSpec, node: Node, cells: Callable[[], Sequence[Labelled]]) -> TableSpec:
+    """The table with a factor for a baseline that is a word, where one factor of the table alone has it.
 
     Raises:
         KdxError: none has it, or several.
     """
-    word = plain.get("baseline")
-    if word is None or isinstance(word, dict | list):
-        return
-    word = as_text("baseline", word)
-    sides = [side for key in ("rows", "columns") if isinstance(side := as_list(plain.get(key)), list)]
-    names = [name for side in sides for name in side if isinstance(name, str)]
-    if not names:  # which is told of the rows
-        del plain["baseline"]
-        return
+    if (word := table.baseline.get(NAMED_ALONE)) is None:
+        return table
     labelled = cells()
-    known = {name: {factor_value(labels, spec, name) for labels, spec in labelled} for name in dict.fromkeys(names)}
+    known = {name: {factor_value(*cell, name) for cell in labelled} for name in (*table.rows, *table.columns)}
     owners = [name for name, words in known.items() if word in words]
     place = node.at(("baseline",))
     if len(owners) > 1:
         choices = " or ".join(f"{{{name}: {word}}}" for name in owners)
         raise KdxError(f"`{shortened(word)}` is a word of {' and of '.join(owners)}", place=place, allowed=choices)
     if not owners and labelled:
-        words = sorted({one for found in known.values() for one in found if one is not None})
+        words = sorted({word for words in known.values() for word in words if word is not None})
         problem = f"no row or column of the table is `{shortened(word)}`"
         raise KdxError(problem, place=place, allowed=words, hint=did_you_mean(word, words))
-    plain["baseline"] = dict.fromkeys(owners, word)
+    return table.model_copy(update={"baseline": dict.fromkeys(owners, word)})
 
 
 def table_of_ablation(axis: str, baseline: str, axes: Sequence[str]) -> TableSpec:

@@ -14,7 +14,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from kdx.grid import model
 from kdx.grid.cell_selector import factors
 from kdx.grid.descriptions import descriptions
-from kdx.grid.evaluations import EvaluationSettings
+from kdx.grid.evaluations import EvaluationChoices, EvaluationSettings, one_or_several, one_or_several_pairs
 from kdx.grid.extends import presets
 from kdx.grid.fields import CellFields, one_or_many
 from kdx.grid.plan import TableSpec
@@ -161,15 +161,14 @@ class _Generator(GenerateJsonSchema):
 
     def model_schema(self, schema: Any) -> Schema:
         made, kind = super().model_schema(schema), schema["cls"]
-        of_grid, texts = issubclass(kind, model.WithSettings), descriptions(kind)
+        of_grid = issubclass(kind, model.WithSettings)
+        texts = descriptions(EvaluationSettings if kind is EvaluationChoices else kind)
         for name, info in kind.model_fields.items():
             key = info.alias or name
             inner = {"enum": [*presets()]} if name == "preset" else made["properties"][key]
             if of_grid:
                 inner.pop("default", None)
                 inner = {"anyOf": [inner, _NULL]} if name in ENTRIES else inner
-            if kind is EvaluationSettings:
-                inner = _any_of(inner)  # a list makes an evaluation of each value
             if kind is TableSpec and name == "baseline":
                 inner = {"anyOf": [inner, _WORD]}
             made["properties"][key] = {"description": texts.get(name, ""), **inner}
@@ -221,7 +220,7 @@ class _Generator(GenerateJsonSchema):
         if isinstance(validator, OneOf):
             own = [IN_A_FILE] if isinstance(validator.family, Family) else []
             return {"anyOf": [*(word_schema(facts_of(validator.family, word)) for word in validator.words), *own]}
-        if validator is as_list:
+        if validator in (as_list, one_or_several, one_or_several_pairs):
             several = self.generate_inner(schema["schema"])
             return {"anyOf": [several["items"], several]}
         if validator is one_or_many:

@@ -178,7 +178,7 @@ def test_a_baseline_may_be_a_word(tmp_path):
         ("ablate: {kernel: rbf}", "hint: without names, write a list, such as [kernel: rbf]"),
         ("ablate: {x: {norm: pre}}\nexclude: {ablation: baseline}", "no cell has the baseline's ablation"),
         ("axes: {norm: {early: {norm: pre}}}", "a mapping as axes.norm\n  allowed: a list"),
-        ("tables: [{name: a, rows: 3, baseline: x}]", "`3` as rows"),
+        ("tables: [{name: a, rows: 3, baseline: x}]", "`3` as tables.rows"),
     ],
 )
 def test_what_contradicts_itself_is_refused(tmp_path, text, message):

@@ -57,15 +57,15 @@ SETTINGS = "streams, length, memory, corpus, split"
         ("evaluations: [1]\n", ["4:14: a list as evaluations\n  allowed: a mapping"]),
         (
             "evaluations:\n  a: {beam: 4}\n",
-            [f"5:7: an evaluation of prediction has no setting `beam`\n  allowed: {SETTINGS}"],
+            [f"5:13: evaluation `a`: an evaluation of prediction has no `beam`\n  allowed: {SETTINGS}"],
         ),
         (
             "evaluations:\n  a: {lenght: 4}\n  b: {length: [x, 0]}\n",
             [
-                f"5:7: an evaluation of prediction has no setting `lenght`\n  allowed: {SETTINGS}\n"
-                "  hint: did you mean `length`?",
-                "6:16: `x` as length\n  allowed: a valid integer",
-                "6:19: `0` as length\n  allowed: greater than or equal to 1",
+                "5:7: unknown key `evaluations.a.lenght`\n  allowed: beam, length_penalty, penalty, longest, "
+                f"{SETTINGS}\n  hint: did you mean `length`?",
+                "6:16: `x` as evaluations.b.length\n  allowed: a valid integer",
+                "6:19: `0` as evaluations.b.length\n  allowed: greater than or equal to 1",
             ],
         ),
         (
@@ -74,12 +74,12 @@ SETTINGS = "streams, length, memory, corpus, split"
         ),
         (
             "evaluations:\n  a: {split: train}\n",
-            ["5:14: unknown split `train`\n  allowed: valid, test"],
+            ["5:14: unknown evaluations.a.split `train`\n  allowed: valid, test"],
         ),
-        ("evaluations:\n  a: {length: []}\n", ["5:15: `length` has no values\n  allowed: at least one"]),
+        ("evaluations:\n  a: {length: []}\n", ["5:15: `[]` as evaluations.a.length\n  allowed: at least one"]),
         (
             "evaluations:\n  a:\n",
-            ["5:5: `null` as evaluation `a`\n  allowed: a mapping of settings, such as {length: [128, 256]}"],
+            ["5:3: `evaluations.a` is empty\n  allowed: a mapping\n  hint: write what it is, or remove the line"],
         ),
         (
             f"evaluations: {{a: {{length: {list(range(1, 200))}}}}}\n",

@@ -32,7 +32,7 @@ def faults_of(tmp_path: Path, tables: str) -> list[str]:
         ("- {name: t, rows: [kernl]}\n", "grid.yaml:6:3: table `t`: unknown factor `kernl`"),
         ("- {name: t, rows: [kernel, norm]}\n- {name: t, rows: [norm, kernel]}\n", "grid.yaml:7:10: two tables named"),
         ("- {name: t, rows: [kernel, norm], baseline: rbff}\n", "grid.yaml:6:45: no row or column of the table is"),
-        ("- {name: t, rows: [kernel, norm], cel: mean}\n", "grid.yaml:6:35: unknown key `cel`"),
+        ("- {name: t, rows: [kernel, norm], cel: mean}\n", "grid.yaml:6:35: unknown key `tables.cel`"),
         ("  3\n", "grid.yaml:6:3: `3` as tables"),
     ],
 )

@@ -3,15 +3,22 @@
 from dataclasses import replace
 from pathlib import Path
 
+from pydantic import Field
+
 from kdx.errors import KdxError, by_place
-from kdx.grid.read_tables import check_tables, read_tables
-from kdx.grid.settings import check_keys
+from kdx.grid.messages import checked
+from kdx.grid.read_tables import Tables, check_tables, read_tables
+from kdx.grid.sections import Section
 from kdx.grid.source import read
 from kdx.grid.table_layout import Labelled
 from kdx.report.selection.evaluated import evaluated_cells
 from kdx.report.selection.joined import apart
 from kdx.report.table.layout import headers_of
 from kdx.store.records import SweepRecord
+
+
+class _TablesFile(Section):
+    tables: Tables = Field(default_factory=list)
 
 
 def with_tables_of(path: Path, sweep: SweepRecord) -> SweepRecord:
@@ -31,11 +38,11 @@ def with_tables_of(path: Path, sweep: SweepRecord) -> SweepRecord:
 
     faults: list[KdxError] = []
     root = read(path, faults, what="file of tables")
-    check_keys(root, ("tables",), faults)
-    if "tables" not in root.value:
+    file, root = checked(_TablesFile, root, faults)
+    if not file.tables and not faults:
         allowed = "tables: a list of tables, as a grid has them"
         faults.append(KdxError("the file asks for no tables", place=root.place, allowed=allowed))
-    tables = read_tables(root, cells, faults)
+    tables = read_tables(file.tables, root.value.get("tables"), cells, faults)
     if not faults:
         check_tables(tables, headers_of(sweep), faults)
     if faults:
