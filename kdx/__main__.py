@@ -22,6 +22,7 @@ def main() -> NoReturn:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is to be ignored
         signal.signal(signal.SIGINT, end)
     try:
+        # late: a signal may come while the rest is imported
         from kdx.cli.app import main as run
 
         run()

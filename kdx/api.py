@@ -102,6 +102,7 @@ class Records(tuple[T, ...]):
         Raises:
             ImportError: pandas is not installed; kdx does without it.
         """
+        # late: pandas is optional
         from pandas import DataFrame
 
         return DataFrame([row for record in self for row in record.rows()])

@@ -4,6 +4,7 @@ import ast
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -241,6 +242,29 @@ def test_torch_is_imported_only_where_runs_are_trained():
             offenders += [place(path)] * (package(path) not in HEAVY and place(path) not in HEAVY_FILES)
         if any(name.startswith("kdx.training") for name in used) and package(path) != "training":
             offenders += [place(path)] * (place(path) not in LEADS_TO_TRAINING)
+    assert offenders == []
+
+
+def late_imports(path: Path) -> Iterator[tuple[str, int]]:
+    """Top-level package and line of each import inside a function; `__getattr__` of a module is for nothing else."""
+    for function in ast.walk(ast.parse(path.read_text())):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and function.name != "__getattr__":
+            for node in ast.walk(function):
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    name = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
+                    yield str(name).partition(".")[0], node.lineno
+
+
+def test_an_import_inside_a_function_has_its_reason_beside_it():
+    """Once for each package and file."""
+    offenders = []
+    for path in sources():
+        lines = path.read_text().splitlines()
+        bare: dict[str, bool] = {}
+        for name, line in late_imports(path):
+            reason = "#" in lines[line - 1] or lines[line - 2].strip().startswith("#")
+            bare[name] = bare.get(name, True) and not reason
+        offenders += [f"{place(path)}: {name}" for name, without in bare.items() if without]
     assert offenders == []
 
 

@@ -168,6 +168,7 @@ class BytePairVocabulary(Vocabulary):
     @classmethod
     def learn(cls, counts: Counts, size: int) -> Self:
         """Merges until there are `size` tokens, or until no pair occurs twice."""
+        # late: few corpora have subwords
         from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
         letters = {MARK}.union(*counts)

@@ -5,6 +5,7 @@ the driver's errors, SQL that differs between databases, copies, checks and user
 backend imports SQLAlchemy before a transaction begins, so that `kdx query` answers at once.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -221,8 +222,6 @@ class Backend(Protocol):
 
 def without_password(address: str | Path) -> str:
     """An address without its password, so that it may be shown."""
-    import re
-
     # Not by a URL parser, since text that is no URL may have a password too.
     hidden = re.sub(r"(://[^:/@]*:).*(?=@)", r"\1***", str(address))
     return re.sub(r"([?&]\w*password=)[^&]*", r"\1***", hidden, flags=re.IGNORECASE)

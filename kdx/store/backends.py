@@ -9,6 +9,7 @@ from kdx.store.backend import ADDRESSES, Backend, without_password
 
 
 def _sqlite(address: str | Path, write: bool) -> Backend:
+    # late: each backend has its own drivers; most commands need one of them
     from kdx.store.sqlite.backend import Sqlite
 
     return Sqlite(address, write=write)

@@ -202,6 +202,7 @@ def results(database: Database, plan: "Plan") -> SweepRecord:
 
 def no_results(plan: "Plan") -> SweepRecord:
     """The same of a plan of which nothing has run yet."""
+    # late: the grid's models take 0.1 s to import, and a list of sweeps or runs needs none
     from kdx.grid.resolved_spec import ResolvedSpec
 
     cells = tuple(CellRecord(one.id, one.ordinal, one.labels, ResolvedSpec.of(one.spec)) for one in plan.cells)

@@ -171,6 +171,7 @@ def _trials(connection: Connection, search_ids: Iterable[str]) -> dict[str, list
 
 def add(database: Database, drawn: "Sequence[tuple[Search, Sequence[NewTrial]]]") -> None:
     """Records trials, and their runs as pending where there are none. A trial that is there stays as it is."""
+    # late: the grid's models take 0.1 s to import, and who only reads trials needs none
     from kdx.components.registry import components_of
     from kdx.grid.identity import cell_id
     from kdx.store.parts import keep

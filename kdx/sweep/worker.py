@@ -93,6 +93,7 @@ def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, st
         _log_to(folder / "log.txt")
         spec = CellSpec.model_validate(json.loads(claimed.spec))
         if claimed.rivals is not None:
+            # late: Optuna takes 0.1 s to import, and few runs are trials
             from kdx.tune.pruning import Judge
 
             curve = dict(reading.curve(database, claimed.run_id, spec.selection[0]))

@@ -177,6 +177,7 @@ class Searching:
         return _Runs(self._database, cells, {_metric(cell) for cell in self._cells.values()})
 
     def _draw(self, recorded: Mapping[str, Sequence[TrialRecord]]) -> list[tuple[Search, list[NewTrial]]]:
+        # late: Optuna takes 0.1 s to import, and a search that only waits draws nothing
         from kdx.tune.sampling import draw
 
         new: list[tuple[Search, list[NewTrial]]] = []

@@ -178,6 +178,7 @@ def _agreement(metric: Metric, task: str, corpus: str, cells: Sequence[tuple[Cel
     ranked = [rank for one in cells if (rank := _rank(*one))]
     tau = p = None
     if len({theirs for theirs, _ in ranked}) > 1 and len({ours for _, ours in ranked}) > 1:
+        # late: scipy takes 0.1 to 0.5 s to import, and few tables need it
         from scipy.stats import kendalltau
 
         tested = kendalltau(*zip(*ranked, strict=True))

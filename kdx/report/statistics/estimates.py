@@ -294,6 +294,7 @@ def paired(scores: Mapping[int, float], other: Mapping[int, float]) -> Estimate 
 
 
 def _quantile(df: float, p: float) -> float:
+    # late: scipy takes 0.1 to 0.5 s to import, and few tables need it
     from scipy.special import stdtrit
 
     return float(stdtrit(df, p))

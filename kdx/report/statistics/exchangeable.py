@@ -37,6 +37,7 @@ def exchangeable_error(parts: Sequence[tuple[float, Summary]], others: Sequence[
     Returns:
         None where no cell spreads.
     """
+    # late: numpy takes 0.07 s to import, and few tables need it
     import numpy as np
 
     cells = [one for _, one in parts] + [one for one in others if one.sd is not None]
@@ -90,6 +91,7 @@ def _as_t(errors: Any) -> tuple[float, float]:
     Args:
         errors: standard deviations of the mixed distributions.
     """
+    # late: scipy takes 0.1 to 0.5 s to import, and few tables need it
     from scipy.optimize import brentq
     from scipy.special import ndtr, stdtrit
 

@@ -22,6 +22,7 @@ def expected_best(scores: Sequence[float], most: int = MOST_DRAWS) -> list[float
     Returns:
         The expected score for each m up to `most` or the number of scores.
     """
+    # late: numpy takes 0.07 s to import, and few tables need it
     import numpy as np
 
     n = len(scores)

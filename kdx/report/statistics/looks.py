@@ -59,6 +59,7 @@ class Look:
             p: of the test by itself.
             sides: 2, or 1 for a one-sided p-value.
         """
+        # late: numpy takes 0.07 s to import, and few tables need it
         import numpy as np
 
         if self.first == self.last or not 0 < p < 1:
@@ -104,6 +105,8 @@ def _any_look(first: int, last: int, level: float, sides: int) -> float:
         level: of the last look.
     """
     import numpy as np
+
+    # late: scipy takes 0.1 to 0.5 s to import, and few tables need it
     from scipy.special import stdtrit
 
     crossed, within = 0.0, np.empty(0)

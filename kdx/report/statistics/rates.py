@@ -10,6 +10,7 @@ def wilson(hits: int, n: int, level: float = LEVEL) -> tuple[float, float]:
     """Wilson's (1927) interval of a rate from `hits` of `n`; from 0 to 1 if n is 0."""
     if not n:
         return 0.0, 1.0
+    # late: scipy takes 0.1 to 0.5 s to import, and few tables need it
     from scipy.special import ndtri
 
     z2 = float(ndtri((1 + level) / 2)) ** 2
@@ -36,6 +37,7 @@ def p_rates(hits: tuple[int, int], n: tuple[int, int]) -> float:
     It sums over the tables that are at least as far from equal as this one by the score statistic, under the common
     rate for which they are most likely.
     """
+    # late: numpy takes 0.07 s to import, and few tables need it
     import numpy as np
     from scipy.special import gammaln
 

@@ -23,6 +23,7 @@ def seed_effect(scores: Sequence[Mapping[int, float]]) -> float | None:
         None where fewer than two cells spread over their common seeds, where even the most extreme arrangement of so
         few seeds and cells has a p-value of 0.05 or more, or where the numbers are too large for a double.
     """
+    # late: numpy takes 0.07 s to import, and few tables need it
     import numpy as np
 
     seeds = sorted(set.intersection(*map(set, scores))) if scores else []

@@ -83,6 +83,7 @@ def variance_components(scores: Sequence[float], levels: Mapping[str, Sequence[i
         NotEstimable: a source has fewer levels than `LEAST_LEVELS`, sources vary together, or no score is left for the
             rest.
     """
+    # late: numpy takes 0.07 s to import, and few tables need it
     import numpy as np
 
     y = np.array(scores, dtype=float)
@@ -165,6 +166,8 @@ class _Likelihood:
     def fitted(self) -> list[float]:
         """The variances at the maximum; the last is that of the rest."""
         import numpy as np
+
+        # late: scipy takes 0.1 to 0.5 s to import, and few tables need it
         from scipy.optimize import minimize
 
         count = len(self._blocks)

@@ -63,6 +63,7 @@ class Postgresql:
 
     @cached_property
     def _engines(self) -> "Engines":
+        # late: `kdx query` talks to the driver, and SQLAlchemy takes 0.13 s to import
         from kdx.store.postgresql.engines import Engines
 
         return Engines(self._connect, self._begin)
@@ -137,6 +138,7 @@ class Postgresql:
         return None
 
     def insert(self, table: "Table") -> Any:
+        # late: `kdx query` talks to the driver, and SQLAlchemy takes 0.13 s to import
         from sqlalchemy.dialects.postgresql import insert
 
         return insert(table)

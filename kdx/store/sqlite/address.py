@@ -18,6 +18,7 @@ def file_of(address: str | Path) -> Path:
         raise _nameless(address)
     if isinstance(address, Path) or "://" not in address:
         return Path(address)
+    # late: SQLAlchemy takes 0.13 s to import, and a path needs no parser of addresses
     from sqlalchemy import make_url
 
     place = without_password(address)

@@ -66,6 +66,7 @@ class Sqlite:
 
     @cached_property
     def _engines(self) -> "tuple[Engine, Engine]":
+        # late: `kdx query` talks to the driver, and SQLAlchemy takes 0.13 s to import
         from kdx.store.sqlite.engines import engines
 
         return engines(self._connect, self._begin, self._commit)
@@ -109,6 +110,7 @@ class Sqlite:
         return copy
 
     def insert(self, table: "Table") -> Any:
+        # late: `kdx query` talks to the driver, and SQLAlchemy takes 0.13 s to import
         from sqlalchemy.dialects.sqlite import insert
 
         return insert(table)
