@@ -318,8 +318,7 @@ COMMANDS = (
     "gc --help",
     "db --help",
     "db backup --help",
-    "db copy --help",
-    "db merge --help",
+    "db import --help",
 )
 
 

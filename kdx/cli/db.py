@@ -1,13 +1,13 @@
-"""`kdx db`: checks, copies and upgrades the results database."""
+"""`kdx db`: checks, copies, imports and upgrades results databases."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kdx.cli import copy, merge
 from kdx.cli.amounts import size
 from kdx.cli.console import out, out_json, say
+from kdx.cli.db_import import import_
 from kdx.cli.group import CommandGroup
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
 from kdx.sanitize import sanitize_lines
@@ -24,7 +24,7 @@ FOUND = 5
 
 app = typer.Typer(
     cls=CommandGroup,
-    help="Check, copy, join and upgrade results databases.",
+    help="Check, copy, import and upgrade results databases.",
     epilog="For the files of runs too: kdx doctor, kdx gc.",
     no_args_is_help=True,
     add_completion=False,
@@ -95,8 +95,7 @@ def upgrade(db: Db = DATABASE, files_in: Files = None) -> None:
     say(f"{db} has schema {REVISION} now; the file above is a copy of it as it was")
 
 
-app.command("copy")(copy.copy)
-app.command("merge")(merge.merge)
+app.command("import")(import_)
 
 
 def look_through(db: str) -> Checked:

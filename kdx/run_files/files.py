@@ -26,7 +26,7 @@ _FOR_RESUMING = frozenset({CheckpointKind.STEP, CheckpointKind.WEIGHTS})
 _LOG = "log.txt"
 _REMOVED = "weights-removed.txt"
 ELSEWHERE = "weights-elsewhere.txt"
-"""The note of a run that was merged from another database, beside which its weights lie."""
+"""The note of a run that was imported from another database, beside which its weights lie."""
 
 
 class Kind(StrEnum):
@@ -43,7 +43,7 @@ class Kind(StrEnum):
     REMOVED = "removed"
     """A note that the weights were removed on purpose."""
     ELSEWHERE = "elsewhere"
-    """A note that the run was merged from another database, beside which its weights lie."""
+    """A note that the run was imported from another database, beside which its weights lie."""
     OTHER = "other"
     """A file that is not of kdx."""
 

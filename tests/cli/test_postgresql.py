@@ -177,13 +177,13 @@ def test_a_search_an_evaluation_a_copy_and_a_union_are_the_same_on_a_server(
     assert rows(postgresql_server, made) == first
 
     report = terminal.type("kdx report --notes full").stdout
-    assert "every row is equal" in says('kdx db copy "$KDX_DB" copy.db')
+    assert "1 sweep came" in says('kdx db import "$KDX_DB" --db copy.db')
     assert terminal.type("kdx report --notes full --db copy.db").stdout == report
-    assert "nothing was changed" in says('kdx db merge copy.db "$KDX_DB"')
+    assert "0 runs and 0 sweeps came" in says("kdx db import copy.db")
     postgresql_server.execute("CREATE DATABASE study2 OWNER scholar TEMPLATE template0")
     try:
-        assert "every row is equal" in says('kdx db copy copy.db "${KDX_DB}2"')
-        assert "nothing was changed" in says('kdx db merge "${KDX_DB}2" "$KDX_DB"')
+        assert "1 sweep came" in says('kdx db import copy.db --db "${KDX_DB}2"')
+        assert "0 runs and 0 sweeps came" in says('kdx db import "${KDX_DB}2"')
         assert terminal.type('kdx report --notes full --db "${KDX_DB}2"').stdout == report
     finally:
         postgresql_server.execute("DROP DATABASE study2 WITH (FORCE)")

@@ -22,7 +22,6 @@ from kdx.store.columns import (
     Whole,
 )
 from kdx.store.schema import now
-from kdx.store.verbatim import FromUtf8, KeysGoOn, Utf8
 
 
 @compiles(now, "postgresql")
@@ -61,24 +60,3 @@ def condition_of(kind: Strict, name: str) -> str:
             return f"length({name}::text) <= {most} AND json_typeof({name}) = 'object'"
         case _:
             raise TypeError(f"there is no condition for {kind!r}")
-
-
-@compiles(Utf8, "postgresql")
-def _utf8(element: Utf8, compiler: Any, **options: Any) -> str:
-    return f"convert_to(CAST({compiler.process(element.clauses, **options)} AS TEXT), 'UTF8')"
-
-
-@compiles(FromUtf8, "postgresql")
-def _from_utf8(element: FromUtf8, compiler: Any, **options: Any) -> str:
-    text = f"convert_from({compiler.process(element.bytes, **options)}, 'UTF8')"
-    return f"CAST({text} AS JSON)" if isinstance(element.type, Json) else text
-
-
-@compiles(KeysGoOn, "postgresql")
-def _keys_go_on(element: KeysGoOn, compiler: Any, **options: Any) -> str:
-    table, key = (compiler.preparer.quote(one) for one in (element.key.table.name, element.key.name))
-    # A sequence does not notice keys that it did not give.
-    return (
-        f"SELECT setval(pg_get_serial_sequence('{table}', '{element.key.name}'), "
-        f"(SELECT coalesce(max({key}), 0) + 1 FROM {table}), false)"
-    )

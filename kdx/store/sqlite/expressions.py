@@ -22,7 +22,6 @@ from kdx.store.columns import (
     Whole,
 )
 from kdx.store.schema import now
-from kdx.store.verbatim import FromUtf8, KeysGoOn, Utf8
 
 
 @compiles(now, "sqlite")
@@ -65,19 +64,3 @@ def condition_of(kind: Strict, name: str) -> str:
             )
         case _:
             raise TypeError(f"there is no condition for {kind!r}")
-
-
-@compiles(Utf8, "sqlite")
-def _utf8(element: Utf8, compiler: Any, **options: Any) -> str:
-    return f"CAST({compiler.process(element.clauses, **options)} AS BLOB)"
-
-
-@compiles(FromUtf8, "sqlite")
-def _from_utf8(element: FromUtf8, compiler: Any, **options: Any) -> str:
-    return f"CAST({compiler.process(element.bytes, **options)} AS TEXT)"
-
-
-@compiles(KeysGoOn, "sqlite")
-def _keys_go_on(element: KeysGoOn, compiler: Any, **options: Any) -> str:
-    # SQLite gives each new row the largest key and one.
-    return "SELECT NULL"

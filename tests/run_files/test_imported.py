@@ -1,4 +1,4 @@
-"""Files of merged runs are copied, or word is left where they lie."""
+"""Files of imported runs are copied, or word is left where they lie."""
 
 import json
 from pathlib import Path
@@ -7,13 +7,13 @@ import pytest
 
 from kdx.errors import DatabaseError, StorageError
 from kdx.run_files.files import ELSEWHERE, Kind, files_beside, listing_of
-from kdx.run_files.merged import bring
+from kdx.run_files.imported import bring
 from kdx.store.database import Database, open_database
-from kdx.store.merging import Folders
+from kdx.store.importing import Folder
 from kdx.store.records import RunState
 from kdx.training.checkpoint import CheckpointFiles
 
-FORMER, NEW = f"{'a' * 32}-0-0", f"{'a' * 32}-0-1"
+NAME = f"{'a' * 32}-0-0"
 
 
 @pytest.fixture
@@ -24,31 +24,31 @@ def database(tmp_path):
 
 def wrote(tmp_path: Path, kind: str) -> str:
     """A file of the run beside the source; its hash."""
-    CheckpointFiles(tmp_path / "a.files" / FORMER).write(kind, 5, {"anything": 1})
-    found = listing_of(tmp_path / "a.files", FORMER)
+    CheckpointFiles(tmp_path / "a.files" / NAME).write(kind, 5, {"anything": 1})
+    found = listing_of(tmp_path / "a.files", NAME)
     return next(each.sha256 for each in found if each.name.startswith(kind) and each.sha256)
 
 
-def run(tmp_path: Path, state: RunState = RunState.COMPLETED, weights: str | None = None, came: bool = True) -> Folders:
-    return Folders(tmp_path / "a.db", FORMER, NEW, state, weights, came)
+def run(tmp_path: Path, state: RunState = RunState.COMPLETED, weights: str | None = None) -> Folder:
+    return Folder(tmp_path / "a.db", NAME, state, weights)
 
 
 def kinds(database: Database) -> list[Kind]:
-    return [each.kind for each in listing_of(files_beside(database.location), NEW)]
+    return [each.kind for each in listing_of(files_beside(database.location), NAME)]
 
 
-def test_weights_and_log_come_under_the_name_of_the_run_here(database, tmp_path):
+def test_weights_and_log_come(database, tmp_path):
     weights = wrote(tmp_path, "best")
     wrote(tmp_path, "step")
-    (tmp_path / "a.files" / FORMER / "log.txt").write_text("a log")
-    (tmp_path / "a.files" / FORMER / "mine.txt").write_text("not of kdx")
-    one = run(tmp_path, weights=weights)
-    brought = bring(database, [one], copy=True)
-    assert (brought.files, brought.elsewhere, brought.checkpoints) == (2, (), ())
+    (tmp_path / "a.files" / NAME / "log.txt").write_text("a log")
+    (tmp_path / "a.files" / NAME / "mine.txt").write_text("not of kdx")
+    folder = run(tmp_path, weights=weights)
+    brought = bring(database, [folder], copy=True)
+    assert (brought.files, brought.elsewhere) == (2, ())
     assert sorted(kinds(database)) == [Kind.LOG, Kind.WEIGHTS]
-    assert (tmp_path / "all.files" / NEW / "log.txt").read_text() == "a log"
+    assert (tmp_path / "all.files" / NAME / "log.txt").read_text() == "a log"
     assert json.loads((tmp_path / "all.files" / "database.json").read_text())["id"] == database.id
-    assert bring(database, [one], copy=True).files == 0
+    assert bring(database, [folder], copy=True).files == 0
 
 
 def test_other_weights_of_that_name_do_not_come(database, tmp_path):
@@ -59,38 +59,23 @@ def test_other_weights_of_that_name_do_not_come(database, tmp_path):
 
 def test_without_copying_word_is_left_once(database, tmp_path):
     weights = wrote(tmp_path, "best")
-    one = run(tmp_path, weights=weights)
+    folder = run(tmp_path, weights=weights)
     for _ in range(2):
-        assert bring(database, [one], copy=False).elsewhere == (one,)
-    note = tmp_path / "all.files" / NEW / ELSEWHERE
-    assert note.read_text() == f"This run was merged from {one.source}, beside which its weights lay: {FORMER}\n"
+        assert bring(database, [folder], copy=False).elsewhere == (folder,)
+    note = tmp_path / "all.files" / NAME / ELSEWHERE
+    assert note.read_text() == f"This run was imported from {folder.source}, beside which its weights lay: {NAME}\n"
     assert kinds(database) == [Kind.ELSEWHERE]
 
 
 def test_what_nobody_needs_leaves_no_folder(database, tmp_path):
-    brought = bring(database, [run(tmp_path, RunState.DIVERGED), run(tmp_path, RunState.PENDING)], copy=False)
+    brought = bring(database, [run(tmp_path, RunState.DIVERGED)], copy=False)
     assert (brought.files, brought.elsewhere) == (0, ())
     assert not (tmp_path / "all.files").exists()
 
 
-@pytest.mark.parametrize("came", [True, False])
-def test_checkpoints_come_with_a_run_that_came_and_not_to_one_that_was_further_here(database, tmp_path, came):
-    wrote(tmp_path, "step")
-    one = run(tmp_path, RunState.INTERRUPTED, came=came)
-    assert bring(database, [one], copy=False).checkpoints == ((one,) if came else ())
-    assert bring(database, [one], copy=True).files == int(came)
-
-
-def test_the_source_of_the_weights_may_be_any_of_several(database, tmp_path):
-    weights = wrote(tmp_path, "best")
-    absent = run(tmp_path, weights=weights)._replace(source=tmp_path / "absent.db")
-    brought = bring(database, [absent, run(tmp_path, weights=weights)], copy=True)
-    assert (brought.files, brought.elsewhere) == (1, ())
-
-
 def test_a_link_is_not_followed(database, tmp_path):
     weights = wrote(tmp_path, "best")
-    folder = tmp_path / "a.files" / FORMER
+    folder = tmp_path / "a.files" / NAME
     (file,) = folder.iterdir()
     file.rename(tmp_path / "secret")
     file.symlink_to(tmp_path / "secret")
@@ -99,7 +84,7 @@ def test_a_link_is_not_followed(database, tmp_path):
 
 def test_a_damaged_file_is_refused(database, tmp_path):
     weights = wrote(tmp_path, "best")
-    (file,) = (tmp_path / "a.files" / FORMER).iterdir()
+    (file,) = (tmp_path / "a.files" / NAME).iterdir()
     file.write_bytes(b"other")
     with pytest.raises(StorageError, match="does not match its checksum"):
         bring(database, [run(tmp_path, weights=weights)], copy=True)

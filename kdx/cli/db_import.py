@@ -1,0 +1,111 @@
+"""`kdx db import`: puts into the results database what others have and it lacks."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn
+
+from kdx.cli.amounts import count_of, size
+from kdx.cli.console import out, out_json, say
+from kdx.cli.options import DATABASE, Db, Files, Json, in_database
+from kdx.run_files.folder_ownership import refuse_stranger
+from kdx.run_files.imported import Brought, bring
+from kdx.sanitize import sanitize_lines
+from kdx.store.database import open_database
+from kdx.store.importing import Imported, import_database
+
+FOUND = 5
+"""Exit code of an import that met a conflict."""
+
+
+def import_(
+    sources: Annotated[
+        list[str], typer.Argument(metavar="SRC…", help="Databases, files or addresses; they stay as they are.")
+    ],
+    db: Db = DATABASE,
+    with_files: Annotated[
+        bool, typer.Option("--with-files", help="Copy weights and logs too, from beside each SRC.")
+    ] = False,
+    files_in: Files = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would come, and change nothing.")] = False,
+    json: Json = False,
+) -> None:
+    """Import finished runs, sweeps and notes of other databases, such as that of a cluster.
+
+    A run that is finished in both with the same results is one run. One
+    that is finished there takes the place of one that waits here. A
+    result that is here is never changed: with other results there it is
+    a conflict, which is listed, with exit code 5. A second import of the
+    same database changes nothing. To copy a database, to a server for
+    example, import it into a new one.
+
+    Example: kdx db import cluster-a.db cluster-b.db --db all.db
+    """
+    imports: list[tuple[Imported, Brought | None]] = []
+    with _progress() as progress:
+        for source in sources:
+            imported = import_database(source, db, dry_run=dry_run, progress=progress)
+            imports.append((imported, None if dry_run else _bring(source, db, imported, with_files)))
+    if json:
+        out_json([_as_json(imported, brought, dry_run) for imported, brought in imports])
+    for imported, brought in imports:
+        for conflict in imported.conflicts if not json else ():
+            out(sanitize_lines(f"{imported.source}: {conflict.what}: {', '.join(conflict.differences)}"))
+        for line in _lines(imported, brought, dry_run, with_files):
+            say(f"{imported.source}: {line}")
+    if any(imported.conflicts for imported, _ in imports):
+        raise typer.Exit(FOUND)
+    if not dry_run:
+        say(f"read {db} with: kdx report{in_database(db)}")
+
+
+def _bring(source: str, target: str, imported: Imported, copy: bool) -> Brought:
+    if copy:
+        with open_database(source, write=False) as opened:
+            refuse_stranger(opened)
+    with open_database(target, write=True) as database:
+        return bring(database, imported.folders, copy=copy)
+
+
+def _lines(imported: Imported, brought: Brought | None, dry_run: bool, files: bool) -> Iterator[str]:
+    came = "would come" if dry_run else "came"
+    runs, sweeps = count_of(imported.runs, "run"), count_of(imported.sweeps, "sweep")
+    yield f"{runs} and {sweeps} {came}, {imported.same:,} were the same in both"
+    if imported.running:
+        yield f"{count_of(imported.running, 'run')} that is still running did not come; import again later"
+    if imported.conflicts:
+        yield f"{count_of(len(imported.conflicts), 'conflict')}: what was here stands, and nothing of them came"
+        if any(conflict.what.startswith("sweep ") for conflict in imported.conflicts):
+            where = in_database(imported.source)
+            yield f"to import a sweep under another name, rename it there: kdx rename SWEEP NEW{where}"
+    if brought is None:
+        return
+    if files:
+        yield f"copied {count_of(brought.files, 'file')}, {size(brought.bytes)}"
+    if brought.elsewhere:
+        more = "" if files else "; the same command copies them with --with-files"
+        yield f"the weights of {count_of(len(brought.elsewhere), 'run')} are beside it{more}"
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int], None]]:
+    """The rows that were written, on a terminal."""
+    columns = SpinnerColumn(), TextColumn("{task.completed:,.0f} rows")
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bars:
+        task = bars.add_task("importing", total=None)
+        yield lambda rows: bars.advance(task, rows)
+
+
+def _as_json(imported: Imported, brought: Brought | None, dry_run: bool) -> dict[str, object]:
+    folders = {"folders": [{"name": each.name, "state": each.state} for each in imported.folders]}
+    files = brought and {
+        "copied": brought.files,
+        "bytes": brought.bytes,
+        "weights_elsewhere": [each.name for each in brought.elsewhere],
+    }
+    return {**asdict(imported), **folders, "done": not dry_run, "files": files}

@@ -1,0 +1,92 @@
+"""Files of finished runs that came from another database, beside which they lie."""
+
+import os
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from kdx.files import filling, fsync_directory, give_name, open_file, write_whole
+from kdx.run_files import files
+from kdx.run_files.files import ELSEWHERE, Kind, RunFile, files_beside, translate_errors
+from kdx.run_files.folder_ownership import take
+from kdx.store.database import Database
+from kdx.store.importing import Folder
+from kdx.store.records import RunState
+
+
+@dataclass(frozen=True)
+class Brought:
+    """What is there of the files of imported runs."""
+
+    files: int
+    """How many were copied."""
+    bytes: int
+    elsewhere: tuple[Folder, ...]
+    """Completed runs whose weights are not here; a note says where the run came from."""
+
+
+def bring(database: Database, folders: Sequence[Folder], *, copy: bool) -> Brought:
+    """Copy weights and logs of finished runs, or leave word where they are, so that none is missed.
+
+    What is there already stays as it is; a second time, it copies what is missing.
+
+    Args:
+        copy: whether files are copied.
+
+    Raises:
+        DatabaseError: another database uses the folder of files.
+        StorageError: a file cannot be read, does not match its checksum, or cannot be written.
+    """
+    target = files_beside(database.location)
+    count, size, taken = 0, 0, False
+    elsewhere: list[Folder] = []
+    for folder in folders:
+        source = files_beside(folder.source)
+        here = files.listing_of(target, folder.name)
+        names = {file.name for file in here}
+        theirs = [file for file in files.listing_of(source, folder.name) if copy and file.name not in names]
+        missing = [file for file in theirs if file.kind is Kind.LOG or _is_weights(file, folder)]
+        noted = any(file.kind in (Kind.REMOVED, Kind.ELSEWHERE) for file in here)
+        lost = folder.state is RunState.COMPLETED and not any(_is_weights(file, folder) for file in (*here, *missing))
+        if (missing or (lost and not noted)) and not taken:
+            take(database)
+            taken = True
+        for file in missing:
+            _copy(source / folder.name / file.name, target / folder.name / file.name, file, source)
+            count, size = count + 1, size + file.size
+        if lost:
+            elsewhere.append(folder)
+            if not noted:
+                _leave_word(target / folder.name, folder)
+    return Brought(count, size, tuple(elsewhere))
+
+
+def _is_weights(file: RunFile, run: Folder) -> bool:
+    return file.kind is Kind.WEIGHTS and run.weights in (None, file.sha256)
+
+
+def _copy(source: Path, target: Path, file: RunFile, folder: Path) -> None:
+    with translate_errors(target):
+        target.parent.mkdir(exist_ok=True)
+        with filling(target.parent) as unfinished:
+            with unfinished.open("wb") as writer:
+                if file.sha256 is None:
+                    with open_file(source, follow=False) as reader:
+                        shutil.copyfileobj(reader, writer)
+                else:
+                    for part in files.content(folder, file):
+                        writer.write(part)
+                writer.flush()
+                os.fsync(writer.fileno())
+            with suppress(FileExistsError):
+                give_name(unfinished, target)
+        fsync_directory(target.parent)
+
+
+def _leave_word(folder: Path, run: Folder) -> None:
+    text = f"This run was imported from {run.source}, beside which its weights lay: {run.name}\n"
+    with translate_errors(folder):
+        folder.mkdir(exist_ok=True)
+        write_whole(folder / ELSEWHERE, text.encode(errors="surrogateescape"))
