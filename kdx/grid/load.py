@@ -24,7 +24,7 @@ from kdx.grid.settings import check_keys, settings, without_removed
 from kdx.grid.shipped import find
 from kdx.grid.source import Node
 from kdx.grid.sweep_name import ALLOWED, is_sweep_name
-from kdx.grid.tune import with_searches
+from kdx.grid.tune import Tune, with_searches
 
 MOST_RUNS = 10_000
 MOST_VALUES = 1000
@@ -50,38 +50,27 @@ def load_grid(
     texts: dict[Path, str] = {}
     root, on_top = _read(path, given, texts, faults)
     file, root = _validated(root, path, faults)
-    seed_rule = file.seeds if isinstance(file.seeds, SeedRule) and seeds is None else None
-    chosen = tuple(seeds) if seeds is not None else seeds_of(file.seeds)
+    planned_seeds = tuple(seeds) if seeds is not None else seeds_of(file.seeds)
     parts = [replace(part, on_top=on_top) for part in sub_grids(root, faults)]
-    _refuse_too_many(root, parts, len(chosen), most_runs, faults)
-    if on_top is not None:
-        faults.extend(_overruled(on_top, parts))
+    _refuse_too_many(root, parts, len(planned_seeds), most_runs, faults)
+    faults.extend(_overruled(parts))
     cells = cells_of(parts, faults)
-    axes = tuple(dict.fromkeys(name for part in parts for name in part.axes))
-    if not faults:
-        named = [axis for axis in axes if axis not in factors()]
-        if file.tune is not None:
-            decided = {name for part in parts for dimension in part.dimensions for name in dimension.decides}
-            decided |= paths(on_top.plain()) if on_top is not None else set()
-            tune = root.value["tune"]
-            cells = with_searches(cells, file.tune, tune, seeds=chosen, axes=named, varied=decided, faults=faults)
-    evaluations = read_evaluations(root.value.get("evaluations"), faults)
-    if not faults:
-        faults.extend(check_evaluations(evaluations, cells))
-    faults.extend(without_effect(cells, path))
     plan = Plan(
         file.name or path.stem,
         tuple(cells),
-        chosen,
-        (),
-        axes,
-        file.description,
+        planned_seeds,
+        axes=tuple(dict.fromkeys(name for part in parts for name in part.axes)),
+        description=file.description,
         file=str(path.resolve()),
-        evaluations=tuple(evaluations),
-        seed_rule=seed_rule,
+        seed_rule=file.seeds if isinstance(file.seeds, SeedRule) and seeds is None else None,
+        evaluations=tuple(read_evaluations(root.value.get("evaluations"), faults)),
         notes=tuple(short_of_peak(cells)),
         sources={os.path.relpath(source, path.parent): text for source, text in texts.items()},
     )
+    plan = _with_searches(plan, file.tune, root, parts, faults)
+    if not faults:
+        faults.extend(check_evaluations(plan.evaluations, plan.cells))
+    faults.extend(without_effect(plan.cells, path))
     plan = _with_tables(plan, file.tables, root, parts, faults)
     if not faults:
         check_seed_rule(plan, root, faults)
@@ -96,9 +85,9 @@ def _read(path: Path, given: Sequence[str], texts: dict[Path, str], faults: list
     """The file over what it extends, under what the command line sets: in the grid itself, and in every cell."""
     of_grid, of_cells = set_values(given, [])
     root = without_removed(extended(path, faults, texts).overlaid(of_grid))
-    if faults_of_parts := find_components(root if of_cells is None else root.overlaid(of_cells), GRID):
+    if faults_of_components := find_components(root if of_cells is None else root.overlaid(of_cells), GRID):
         # What depends on them would be unknown.
-        raise by_place([*faults, *faults_of_parts])
+        raise by_place([*faults, *faults_of_components])
     # Now that the options of custom components are known.
     _, of_cells = set_values(given, faults)
     return root, of_cells
@@ -149,12 +138,24 @@ def _refuse_too_many(root: Node, parts: Sequence[SubGrid], seeds: int, most_runs
         raise by_place(faults)
 
 
-def _overruled(given: Node, parts: Sequence[SubGrid]) -> Iterator[KdxError]:
+def _overruled(parts: Sequence[SubGrid]) -> Iterator[KdxError]:
     """What is set in every cell, and varies on an axis: the axis would be without effect."""
-    for name in dict.fromkeys(name for part in parts for name in part.axes):
-        if (node := given.inner(name.split("."))) is not None:
+    for name, on_top in {name: part.on_top for part in parts for name in part.axes}.items():
+        if on_top is not None and (node := on_top.inner(name.split("."))) is not None:
             hint = f"--set axes.{name}=[{shortened(node)}] takes one choice"
             yield KdxError(f"`{name}` varies on an axis", place=node.place, hint=hint)
+
+
+def _with_searches(plan: Plan, tune: Tune | None, root: Node, parts: Sequence[SubGrid], faults: list[KdxError]) -> Plan:
+    """The plan with a search for each cell where the grid tunes parameters, and there is no fault yet."""
+    if tune is None or faults:
+        return plan
+    varied = {name for part in parts for dimension in part.dimensions for name in dimension.decides}
+    varied |= {name for part in parts if part.on_top is not None for name in paths(part.on_top.plain())}
+    named = [axis for axis in plan.axes if axis not in factors()]
+    node = root.value["tune"]
+    cells = with_searches(plan.cells, tune, node, seeds=plan.seeds, axes=named, varied=varied, faults=faults)
+    return replace(plan, cells=tuple(cells))
 
 
 def _with_tables(
