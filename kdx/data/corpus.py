@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from kdx.fingerprint import fingerprint
 from kdx.grid.sections import Data
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import BUILT_IN, DIFFICULTIES
-from kdx.tasks.definition import Task
 from kdx.vocabulary import Split
 
 Tokens = NDArray[np.int32]
@@ -42,23 +41,19 @@ class Corpus:
     """Remarks for users: what was left out."""
 
 
-class ReadCorpus(Protocol):
-    """Reads a corpus of one kind."""
-
-    def __call__(self, data: Data, home: Path | None, task: Task) -> Corpus:
-        """Reads the corpus that `data` names for `task`; None as data home is that of the user.
-
-        Raises:
-            KdxError: there is no such corpus of this kind, or a setting does not fit it.
-            StorageError: the cache cannot be written.
-        """
-
-
 def load_corpus(task: str, data: Data, home: Path | None = None) -> Corpus:
-    """Loads the corpus that `data` names in the form that the task needs; raises what `ReadCorpus` does."""
+    """Load the corpus that `data` names, by the reader of the task's kind of data.
+
+    Args:
+        home: the data home; None for that of the user.
+
+    Raises:
+        KdxError: there is no such corpus of this kind, or a setting does not fit it.
+        StorageError: the cache cannot be written.
+    """
     known = TASKS.definition(task)
-    read: ReadCorpus = known.data.read()
-    return read(data, home, known)
+    corpus: Corpus = known.data.read()(data, home, known)
+    return corpus
 
 
 @dataclass(frozen=True)

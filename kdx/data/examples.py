@@ -119,7 +119,7 @@ class ExamplesOneByOne(ABC):
         """Draws an example; all have arrays of the same shapes."""
 
     def generate(self, name: str, seed: int, split: Split, count: int) -> Examples:
-        """The first `count` examples of a split; a pure function of its arguments and of the options.
+        """The first `count` examples of a split, one at least; a pure function of its arguments and of the options.
 
         With each seed, no example is in two splits.
 
@@ -138,11 +138,10 @@ class ExamplesOneByOne(ABC):
             elif tries - last > _PATIENCE:
                 problem = f"{name} has too few different examples for a {split} split that shares none with the others"
                 raise KdxError(problem, place="data.corpus", hint="let its examples be longer")
-        first = self.draw(Random(0)) if not drawn else drawn[0]
         return Examples(
-            {key: _stacked([example.inputs[key] for example in drawn], array) for key, array in first.inputs.items()},
-            _stacked([example.targets for example in drawn], first.targets),
-            {key: _stacked([example.slices[key] for example in drawn], array) for key, array in first.slices.items()},
+            {key: np.stack([example.inputs[key] for example in drawn]) for key in drawn[0].inputs},
+            np.stack([example.targets for example in drawn]),
+            {key: np.stack([example.slices[key] for example in drawn]) for key in drawn[0].slices},
         )
 
 
@@ -183,10 +182,6 @@ def _split_of(example: Example, seed: int) -> Split:
     content.update(str(seed).encode())
     place = content.digest()[0] % sum(_SHARES.values())
     return next(split for split, upto in zip(_SHARES, np.cumsum(list(_SHARES.values())), strict=True) if place < upto)
-
-
-def _stacked(arrays: list[NDArray[Any]], like: NDArray[Any]) -> NDArray[Any]:
-    return np.stack(arrays) if arrays else np.zeros((0, *like.shape), like.dtype)
 
 
 def random_bits(key: list[Any], count: int) -> NDArray[np.uint64]:

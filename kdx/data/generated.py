@@ -95,21 +95,14 @@ def examples_of(data: Data, task: Task) -> GeneratedExamples:
         ]
         problem = f"`{data.corpus}` is no corpus of generated examples for task {task.word}"
         raise KdxError(problem, place="data.corpus", allowed=allowed)
-    return _with_options(generator, data)
-
-
-def _with_options(generator: GeneratedExamples, data: Data) -> GeneratedExamples:
-    """The corpus at the difficulty that `data` asks for."""
-    if not isinstance(generator, ExamplesOneByOne):
-        return generator
-    chosen = replace(generator, **data.options)
-    if fault := chosen.fault():
-        raise fault
-    if chosen.tokens > MAX_POSITIONS:
-        raise KdxError(
-            f"examples of {chosen.tokens:,} tokens", place="data.corpus", allowed=f"at most {MAX_POSITIONS:,}"
-        )
-    return chosen
+    if isinstance(generator, ExamplesOneByOne):
+        generator = replace(generator, **data.options)
+        if fault := generator.fault():
+            raise fault
+        if generator.tokens > MAX_POSITIONS:
+            problem, allowed = f"examples of {generator.tokens:,} tokens", f"at most {MAX_POSITIONS:,}"
+            raise KdxError(problem, place="data.corpus", allowed=allowed)
+    return generator
 
 
 def _counts(targets: NDArray[Any], classes: int) -> Counts:

@@ -4,46 +4,25 @@ As in newer versions of Moses, and in the published test text of IWSLT'14, the f
 separated, since it is unlikely to belong to an abbreviation there.
 """
 
-import os
-import signal
 from collections.abc import Sequence
-from functools import lru_cache, partial
-from multiprocessing import get_context
 
 from sacremoses import MosesTokenizer
 
 from kdx.data.text import Progress, no_progress
 
 _BATCH = 4000
-"""Number of lines that a process takes at a time; a shorter text is not worth a second process."""
+"""Number of lines from one report of progress to the next."""
 
 
 def tokenised(lines: Sequence[str], language: str, progress: Progress = no_progress) -> list[str]:
-    """Tokenises lines: one space between words and signs, with `&` and the like escaped as Moses does.
-
-    Longer texts take as many processes as there are cores.
-    """
-    if len(lines) <= _BATCH:
-        return _tokenise(language, lines)
-    batches = [lines[start : start + _BATCH] for start in range(0, len(lines), _BATCH)]
+    """Tokenise lines: one space between words and signs, with `&` and the like escaped as Moses does."""
+    tokeniser = _Tokeniser(language)
     done: list[str] = []
-    # A process that is forked while a display's thread runs could hang, and only the parent should handle Ctrl-C.
-    context = get_context("spawn")
-    with context.Pool(len(os.sched_getaffinity(0)), signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
-        for batch in pool.imap(partial(_tokenise, language), batches):
-            done += batch
+    for line in lines:
+        done.append(tokeniser.tokenize(line, return_str=True))
+        if len(done) % _BATCH == 0:
             progress(f"tokenising {language}", len(done), len(lines))
     return done
-
-
-def _tokenise(language: str, lines: Sequence[str]) -> list[str]:
-    tokeniser = _tokeniser(language)
-    return [tokeniser.tokenize(line, return_str=True) for line in lines]
-
-
-@lru_cache
-def _tokeniser(language: str) -> "_Tokeniser":
-    return _Tokeniser(language)
 
 
 class _Tokeniser(MosesTokenizer):  # type: ignore[misc]  # it has no types

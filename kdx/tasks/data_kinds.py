@@ -15,7 +15,8 @@ class DataKind:
     items: str
     """What an example is called, in the plural."""
     reader: str
-    """`module:function` that reads a corpus of this kind, a `kdx.data.corpus.ReadCorpus`; imported when it is used."""
+    """`module:function` that reads a corpus of this kind, from its `Data`, the data home and the task; imported when it
+    is used."""
     other_reader: str | None = None
     """`module:function` that reads one split of another text with the vocabulary of a corpus of this kind; None if
     there is no such text."""
@@ -29,7 +30,7 @@ class DataKind:
     """Whether each of its languages may have its own vocabulary."""
 
     def read(self) -> Any:
-        """Return the `kdx.data.corpus.ReadCorpus` of this kind."""
+        """Return the function behind `reader`, such as `kdx.data.stream.load_stream`."""
         return imported(self.reader)
 
     def read_other(self) -> Any:

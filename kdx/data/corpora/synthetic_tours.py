@@ -18,7 +18,7 @@ def make(numbers: Numbers) -> Examples:
     """Makes `cities` (N, 10, 2), their coordinates; targets (N, 10), the next city of each."""
     cities = numbers.astype(np.float32).reshape(len(numbers), -1, 2)
     parts = [shortest(cities[start : start + _AT_ONCE]) for start in range(0, len(cities), _AT_ONCE)]
-    return Examples({"cities": cities}, np.concatenate(parts) if parts else np.zeros((0, CITIES), np.int64))
+    return Examples({"cities": cities}, np.concatenate(parts))
 
 
 def shortest(cities: NDArray[np.floating]) -> NDArray[np.int64]:
