@@ -48,11 +48,11 @@ def _with_one_split(corpus: Any, split: Split) -> Corpus:
         for name, value in known.items()
         if isinstance(value, Mapping) and split in value
     }
-    facts = {_of_test(name, split): fact for name, fact in corpus.facts.items() if split in name.split("/")}
+    of_split = f"{split}/"
+    facts = {
+        f"{Split.TEST}/{name.removeprefix(of_split)}": fact
+        for name, fact in corpus.facts.items()
+        if name.startswith(of_split)
+    }
     changed: Corpus = replace(corpus, facts={**corpus.facts, **facts}, **changes)
     return changed
-
-
-def _of_test(fact: str, split: Split) -> str:
-    """The name of a fact of a split, such as `source/valid/unknown_rate`, as that of the test."""
-    return "/".join(Split.TEST if part == split else part for part in fact.split("/"))

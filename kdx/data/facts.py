@@ -59,7 +59,7 @@ def text_facts(lines: Iterable[str], vocabulary: Vocabulary, counts: Counts, spe
         "text": _hash(text.encode()),
         "bytes": len(text.encode()),
         "tokens": int(counts.sum()),
-        "unknown_rate": unknown_rate(counts),
+        "unknown_rate": float(counts[UNKNOWN] / counts.sum()),
         "spelling_nats": math.fsum(spelled),
     }
 
@@ -67,11 +67,6 @@ def text_facts(lines: Iterable[str], vocabulary: Vocabulary, counts: Counts, spe
 def text_hash(lines: Iterable[str]) -> str:
     """The fact `text` of `text_facts`."""
     return _hash(_plain(lines).encode())
-
-
-def unknown_rate(counts: Counts) -> float:
-    """The share of unknown tokens, from how often each token occurs, end marks included."""
-    return float(counts[UNKNOWN] / counts.sum())
 
 
 def example_facts(examples: Examples) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from kdx.data.arrays import Counts, map_lists, write_lists
 from kdx.data.cache import cached
 from kdx.data.corpus import HELD_OUT, Corpus, TokenLists, unigram_loss
-from kdx.data.facts import text_hash, unknown_rate, vocabulary_facts
+from kdx.data.facts import text_hash
 from kdx.data.find_text import FoundText, find_text
 from kdx.data.storage import data_home
 from kdx.data.text_corpus import (
@@ -47,8 +47,7 @@ class ParallelText:
 class ParallelCorpus(Corpus):
     """A corpus for translation.
 
-    Facts: `vocabulary_size`, `test/unknown_rate`, … on the target text, `source/vocabulary_size`,
-    `source/test/unknown_rate`, `test/source_text`, … on the source text.
+    Facts: `vocabulary_size`, `test/unknown_rate`, … on the target text, and `test/source_text`, the source's hash.
     """
 
     source_vocabulary: Vocabulary
@@ -84,9 +83,8 @@ def load_parallel(data: Data, home: Path | None = None, task: Task | None = None
             problem = f"no training pair has at most {data.max_tokens} tokens on either side"
             raise KdxError(problem, place="data.max_tokens")
         facts = predicted_facts(text, data, words[1], counts, train[1])
-        facts |= {f"source/{name}": fact for name, fact in vocabulary_facts(words[0]).items()}
         for split in HELD_OUT:
-            facts |= _source_facts(text, split, written[split].sources)
+            facts |= _source_text(text, split)
         return {"unigram_loss": unigram_loss(counts), "left_out": written[Split.TRAIN].left_out, "facts": facts}
 
     cache = cached(home, text_key(__name__, text, data, data.max_tokens), make)
@@ -127,7 +125,7 @@ def load_other_parallel(
     def make(folder: Path) -> dict[str, Any]:
         written = _write_pairs(text, data, split, words, folder)
         facts = split_facts(text, split, corpus.target_vocabulary, written.targets, spelling_of(trained, home))
-        return {"facts": facts | _source_facts(text, split, written.sources)}
+        return {"facts": facts | _source_text(text, split)}
 
     cache = cached(home, other_text_key(__name__, text, trained, words, split), make)
     return replace(
@@ -139,18 +137,14 @@ def load_other_parallel(
     )
 
 
-def _source_facts(text: FoundText, split: Split, counts: Counts) -> dict[str, Any]:
-    """Facts on the source text of a split, in which each token occurs `counts` times."""
-    return {
-        f"{split}/source_text": text_hash(text.lines(split, text.suffixes[0])),
-        f"source/{split}/unknown_rate": unknown_rate(counts),
-    }
+def _source_text(text: FoundText, split: Split) -> dict[str, Any]:
+    """The fact on the source text of a split."""
+    return {f"{split}/source_text": text_hash(text.lines(split, text.suffixes[0]))}
 
 
 class _Pairs(NamedTuple):
-    sources: Counts
-    """How often each source token occurs."""
     targets: Counts
+    """How often each target token occurs."""
     left_out: int
     """Number of pairs that were left out."""
 
@@ -176,7 +170,7 @@ def _write_pairs(text: FoundText, data: Data, split: Split, words: list[Vocabula
             sources.append(pair[0])
             targets.append(pair[1])
     (folder / f"{split}.references").write_text("\n".join(references), encoding="utf-8")
-    return _Pairs(sources.counts, targets.counts, left_out)
+    return _Pairs(targets.counts, left_out)
 
 
 def _check_length(text: FoundText, data: Data, split: Split, number: int, pair: tuple[list[int], list[int]]) -> None:
