@@ -100,8 +100,9 @@ def examples_of(data: Data, task: Task) -> GeneratedExamples:
         if fault := generator.fault():
             raise fault
         if generator.tokens > MAX_POSITIONS:
-            problem, allowed = f"examples of {generator.tokens:,} tokens", f"at most {MAX_POSITIONS:,}"
-            raise KdxError(problem, place="data.corpus", allowed=allowed)
+            raise KdxError(
+                f"examples of {generator.tokens:,} tokens", place="data.corpus", allowed=f"at most {MAX_POSITIONS:,}"
+            )
     return generator
 
 
