@@ -433,7 +433,7 @@ def load_run(
     run: int,
     *,
     home: str | Path | None = None,
-    parts: str | Path | None = None,
+    components: str | Path | None = None,
 ) -> "LoadedRun":
     """Return the model of a finished run with the weights that were tested; it can `translate`, `classify`, give the
     `perplexity` of text and show `attention`, see `kdx.training.trained.Trained`.
@@ -442,11 +442,11 @@ def load_run(
         database: default: KDX_DB, or else `runs.db`.
         run: its id, as in `runs` and `kdx trace`.
         home: folder of prepared corpora; default: the user's.
-        parts: the folder with the files of the cell's custom components, whose code is run; default: the current one.
+        components: the folder with the files of the cell's custom components, whose code is run; default: this one.
 
     Raises:
         KdxError: there is no such run, it has no weights, or its cell has words that this kdx does not know; or a
-            custom component is not in `parts`, or has another source than the one that was trained.
+            custom component is not in `components`, or has another source than the one that was trained.
         DatabaseError: see `sweeps`; or the files beside it are another database's.
         StorageError: the weights cannot be read or are damaged.
     """
@@ -458,4 +458,4 @@ def load_run(
     # Imports torch, which nothing else here needs.
     from kdx.run_files import load_run as loading
 
-    return loading.load_run(_place(database), number, home=home, parts=parts)
+    return loading.load_run(_place(database), number, home=home, components=components)

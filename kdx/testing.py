@@ -11,8 +11,8 @@ In a test file, inherit from the case and name the class:
         options = {"bandwidth": 2.0}
 
 pytest then runs a test for each property that an attention with the component must have, see
-`kdx.attention.verification.properties`. `kdx verify --part` checks the same properties, and `kdx sweep` rehearses those
-that would make a table wrong before it starts a run.
+`kdx.attention.verification.properties`. `kdx verify --component` checks the same properties, and `kdx sweep` rehearses
+those that would make a table wrong before it starts a run.
 """
 
 from collections.abc import Callable, Mapping

@@ -222,10 +222,16 @@ kernel: my_kernels.py:Cauchy
 def components():
     """Takes the words from outside out again, which belong to a process and not to a test."""
     yield
-    from kdx.components.registry import FAMILY_OF
+    forget_components()
+
+
+def forget_components() -> None:
+    """Bring this process to where it knows no custom component, as a new one does."""
+    from kdx.components import registry
     from kdx.words.family import _OVER_WORDS
 
-    for family in FAMILY_OF.values():
+    registry._VERSIONS.clear()
+    for family in registry.FAMILY_OF.values():
         for word in list(family.outside):
             del family._outside[word], family._known[word]
     for forget in _OVER_WORDS:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from kdx.components.component import Component
+from kdx.components.registry import know
 from kdx.errors import Faults
 from kdx.grid.load import load_grid
 
@@ -72,3 +74,28 @@ def faults_of(folder: Path, text: str, **options) -> list[str]:
     with pytest.raises(Faults) as refusal:
         load_grid(written(folder, text), **options)
     return [str(fault).replace(f"{folder}/", "") for fault in refusal.value.faults]
+
+
+def recorded(axis: str, word: str, source: str) -> str:
+    """Make a component known as a database does that has it; return the hash of its source.
+
+    Args:
+        word: FILE.py:Class; or the name of a package's class, which is the name with a capital.
+    """
+    path, _, name = word.rpartition(":")
+    component = Component(axis, word, name.capitalize(), path or "a.py", {path or "a.py": source}, recorded=True)
+    know([component])
+    return component.sha256
+
+
+TSALLIS = """
+from kdx.attention.interfaces import KernelFunction
+from kdx.words import option
+
+
+class Tsallis(KernelFunction):
+    formula = "k"
+    gives = "weight"
+    power: float = option(0.5, above=0, %s)
+"""
+"""A kernel whose option has further bounds."""

@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "testing": {"attention"},
     "grid": {"attention", "tasks", "components"},
     "store": {"grid", "components"},
-    "report": {"store", "grid", "tasks"},
+    "report": {"store", "grid", "components", "tasks"},
     "attention": set(),
     "data": {"grid", "tasks", "fingerprint"},
     "cell_code": {"attention", "data", "grid", "tasks", "fingerprint"},

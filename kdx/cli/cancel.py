@@ -10,7 +10,7 @@ from kdx.cli.amounts import count_of
 from kdx.cli.console import out_json, say
 from kdx.cli.named_runs import named_runs
 from kdx.cli.opening import open_to_write
-from kdx.cli.options import DATABASE, Db, Files, Json, in_database, in_database_with_parts, retry_cancelled
+from kdx.cli.options import DATABASE, Db, Files, Json, in_database, in_database_with_components, retry_cancelled
 from kdx.cli.slurm_jobs import submitted
 from kdx.errors import KdxError
 from kdx.slurm import cluster
@@ -52,7 +52,7 @@ def cancel(
             raise KdxError(f"{states} already", place=db, allowed="runs that are pending, interrupted or running")
         cancelled = leases.cancel(database, [run.id for run in named.runs])
         others = planned_too(database, cancelled, named.sweep) if named.sweep else {}
-        where = in_database_with_parts(db, database, named.sweep) if named.sweep else in_database(db)
+        where = in_database_with_components(db, database, named.sweep) if named.sweep else in_database(db)
         whole = named.sweep is not None and len(words) == 1
         jobs = _jobs_of(database, sweep_named(database, named.sweep)) if named.sweep and whole else []
     refused = _end(jobs)

@@ -11,7 +11,7 @@ from kdx.cli.amounts import count_of
 from kdx.cli.console import say
 from kdx.cli.custom_code import announce
 from kdx.cli.opening import open_to_write
-from kdx.cli.options import DATABASE, Db, Files, Parts, at_a_time_options, with_options
+from kdx.cli.options import DATABASE, Components, Db, Files, at_a_time_options, with_options
 from kdx.cli.running import run_plan
 from kdx.cli.sweep_argument import load_named, plan_in_file
 from kdx.data.plan_corpora import prepare_data
@@ -39,7 +39,7 @@ def evaluate(
     db: Db = DATABASE,
     files_in: Files = None,
     at_a_time: AtATime = AtATime(),
-    parts: Parts = None,
+    components: Components = None,
     failed: Annotated[bool, typer.Option("--failed", help="Try evaluations that failed again, too.")] = False,
 ) -> None:
     """Make the evaluations that completed runs do not have yet, from the weights that they kept.
@@ -53,7 +53,7 @@ def evaluate(
     wanted = plan_in_file(sweep, "evaluate")
     with open_to_write(db) as database:
         record = load_named(database, sweep, wanted, db)
-        plan = plan_of(record, parts)
+        plan = plan_of(record, components)
         if wanted is not None:
             # With the places in the file, and of the seeds that the sweep has.
             plan = replace(plan, evaluations=wanted.evaluations)
@@ -71,7 +71,7 @@ def evaluate(
             evaluations.ask_for(database, record.id, plan.grid["evaluations"])
         if failed:
             evaluations.forget_failed(database, [each.id for each in record.runs])
-        raise typer.Exit(run_plan(plan, database, db, at_a_time, RunOptions(), trains=False, parts=parts))
+        raise typer.Exit(run_plan(plan, database, db, at_a_time, RunOptions(), trains=False, components=components))
 
 
 def _say_stale(database: Database, plan: Plan, sweep: SweepRecord) -> None:

@@ -20,8 +20,8 @@ from kdx.report.selection.best_seed import selected_runs
 from kdx.run_files.files import content, files_beside, final_weights
 from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.sanitize import spelled_out
+from kdx.store.components import hashes_of, load_components
 from kdx.store.database import Database, open_database
-from kdx.store.parts import load_parts
 from kdx.store.query import query_within
 from kdx.store.reading import outputs_of
 from kdx.store.records import RunRecord, SweepRecord
@@ -63,10 +63,12 @@ def export(
             help="Only of this cell; its first digits will do.",
         ),
     ] = None,
-    parts: Annotated[
+    components: Annotated[
         Path | None,
         typer.Option(
-            "--parts", metavar="FOLDER", help="Only the recorded sources of the sweep's own parts, to this new folder."
+            "--components",
+            metavar="FOLDER",
+            help="Only the recorded sources of the sweep's own components, to this new folder.",
         ),
     ] = None,
     json: Json = False,
@@ -77,15 +79,15 @@ def export(
     those of the run with the best validation score in each cell; files
     have the id of the run: weights/run-7.ckpt, outputs/run-7.txt.
 
-    With --parts the sources of its own kernels and other parts are
-    written instead. Read them before kdx resume --parts runs them.
+    With --components the sources of its own kernels and other components are
+    written instead. Read them before kdx resume --components runs them.
 
     Example: kdx export quickstart --to quickstart-results --weights
     """
-    if parts is not None:
+    if components is not None:
         if to is not None:
-            raise KdxError("--to and --parts exclude each other", hint="write them one after the other")
-        _write_parts(db, sweep, parts.expanduser(), json)
+            raise KdxError("--to and --components exclude each other", hint="write them one after the other")
+        _write_components(db, sweep, components.expanduser(), json)
         return
     if to is None:
         raise KdxError("there is no folder to write to", hint="name one: --to FOLDER")
@@ -116,25 +118,25 @@ def export(
     say(f"exported {counts} of {record.name}, {len(selected)} of them selected")
 
 
-def _write_parts(db: str, sweep: str | None, folder: Path, json: bool) -> None:
+def _write_components(db: str, sweep: str | None, folder: Path, json: bool) -> None:
     refuse_existing(folder)
     with open_database(db, write=False) as database:
         record = load_named(database, sweep, plan_in_file(sweep, "export"), db)
-        used = dict.fromkeys((word, sha256) for cell in record.cells for word, sha256 in cell.spec.parts.items())
-        found = load_parts(database, {sha256 for _, sha256 in used})
+        used = hashes_of(database, record.id)
+        with database.read() as connection:
+            found = load_components(connection, used)
     if not used:
         raise KdxError(f"sweep `{record.name}` has no custom components", place=db)
-    if lost := [word for word, sha256 in used if sha256 not in found]:
-        raise KdxError(f"the database has no source of {', '.join(lost)}", place=db)
-    files = laid_out((word, sha256, found[sha256].sources) for word, sha256 in used)
+    if lost := used.keys() - {component.word for component in found}:
+        raise KdxError(f"the database has no source of {', '.join(sorted(lost))} with the hash of its cells", place=db)
+    files = laid_out(found)
     written = write_folder(folder, [(path, [text.encode()]) for path, text in files.items()])
     if json:
         names = [str(path.relative_to(folder)) for path in written]
         out_json({"sweep": record.name, "folder": str(folder), "files": names})
     else:
         out("\n".join(map(str, written)))
-    words = ", ".join(dict.fromkeys(word for word, _ in used))
-    say(f"exported the sources of {words}; nothing of them was run")
+    say(f"exported the sources of {', '.join(used)}; nothing of them was run")
 
 
 def _cells(sweep: SweepRecord, asked: list[str]) -> list[str]:

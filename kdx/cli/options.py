@@ -151,10 +151,10 @@ Replace = Annotated[
     bool,
     typer.Option("--replace", help="Take the place of another grid's sweep of the same name; nothing is deleted."),
 ]
-Parts = Annotated[
+Components = Annotated[
     Path | None,
     typer.Option(
-        "--parts",
+        "--components",
         metavar="FOLDER",
         help="The folder with the files of the sweep's custom components, whose code is run.",
     ),
@@ -295,16 +295,16 @@ def in_database(db: str) -> str:
     return ("" if known else f" --db {shell_word(db)}") + ("" if named else f" --files {shell_word(str(files))}")
 
 
-def in_database_with_parts(db: str, database: "Database", sweep: str, parts: Path | None = None) -> str:
+def in_database_with_components(db: str, database: "Database", sweep: str, components: Path | None = None) -> str:
     """The same options of a command that computes: with the folder of the sweep's custom components, if it needs one.
 
     Args:
-        parts: where the user said that they are; None if they were found.
+        components: where the user said that they are; None if they were found.
     """
     # SQLAlchemy: every command imports this module, and kdx query and kdx explain are quick without.
     from kdx.components.find import is_in_file
     from kdx.components.recorded import folders_of, is_found
-    from kdx.store.parts import hashes_of
+    from kdx.store.components import hashes_of
     from kdx.store.reading import grids, names
 
     # Somebody may have removed the sweep meanwhile.
@@ -312,19 +312,19 @@ def in_database_with_parts(db: str, database: "Database", sweep: str, parts: Pat
     hashes = hashes_of(database, sweep_id) if sweep_id is not None else {}
     files = [one for one in hashes.items() if is_in_file(one[0])]
     grid = grids(database).get(sweep, {}).get("file", "")
-    if not files or (parts is None and all(is_found(*one, folders_of(grid)) for one in files)):
+    if not files or (components is None and all(is_found(*one, folders_of(grid)) for one in files)):
         return in_database(db)
-    folder, here = (parts or Path(grid).parent).absolute(), Path.cwd()
+    folder, here = (components or Path(grid).parent).absolute(), Path.cwd()
     shown = str(folder.relative_to(here) if folder.is_relative_to(here) else folder)
     known = all(is_found(*one, (folder,)) for one in files)
-    return f" --parts {shell_word(shown) if known else 'FOLDER'}{in_database(db)}"
+    return f" --components {shell_word(shown) if known else 'FOLDER'}{in_database(db)}"
 
 
 def resume(sweep: str, where: str) -> str:
     """Return the command that resumes a sweep.
 
     Args:
-        where: of `in_database_with_parts`.
+        where: of `in_database_with_components`.
     """
     return kdx_command("resume", sweep, options=where)
 
@@ -338,7 +338,7 @@ def retry_cancelled(sweep: str, where: str) -> str:
     """The command that takes up the cancelled runs of a sweep again, which kdx resume leaves as they are.
 
     Args:
-        where: of `in_database_with_parts`.
+        where: of `in_database_with_components`.
     """
     return kdx_command("retry", sweep, "state=cancelled", options=where)
 

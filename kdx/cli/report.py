@@ -20,7 +20,7 @@ from kdx.cli.options import (
     PairedAr,
     TableFormat,
     Tables,
-    in_database_with_parts,
+    in_database_with_components,
     resume,
     retry_cancelled,
     retry_failed,
@@ -97,7 +97,7 @@ def report(
     # Everything is read from one state of the database.
     with open_database(db, write=False) as database, database.read():
         record = load_together(database, named, plans, db, join=tables is not None)
-        where = {name: in_database_with_parts(db, database, name) for name in names(record)}
+        where = {name: in_database_with_components(db, database, name) for name in names(record)}
         if format is Format.HTML and not json:
             # NumPy, which no other format needs for a sweep without statistics.
             from kdx.report.render.html.learning import curves_wanted

@@ -12,13 +12,13 @@ from kdx.cli.named_runs import known_sweep
 from kdx.cli.opening import open_to_write
 from kdx.cli.options import (
     DATABASE,
+    Components,
     Db,
     Files,
-    Parts,
     WithinBudget,
     at_a_time_options,
     in_database,
-    in_database_with_parts,
+    in_database_with_components,
     retry_cancelled,
     retry_failed,
     run_options,
@@ -53,7 +53,7 @@ def resume(
     db: Db = DATABASE,
     files_in: Files = None,
     at_a_time: AtATime = AtATime(),
-    parts: Parts = None,
+    components: Components = None,
     failed: Annotated[bool, typer.Option("--failed", help="Try failed runs again, too.")] = False,
     budget: WithinBudget = None,
     options: RunOptions = RunOptions(),
@@ -73,8 +73,8 @@ def resume(
     refuse_budget(slurm, budget)
     limit = budget_from_now(budget)
     codes = []
-    with_parts = f" --parts {shell_word(str(parts))}" if parts else ""
-    again = f"kdx resume --failed{with_parts}{in_database(db)}"
+    with_components = f" --components {shell_word(str(components))}" if components else ""
+    again = f"kdx resume --failed{with_components}{in_database(db)}"
     failures: set[int] = set()  # failed runs of sweeps with nothing else to do
     cancelled: dict[str, set[int]] = {}  # command → the cancelled runs that it takes up, of such sweeps
     with open_to_write(db) as database:
@@ -95,21 +95,21 @@ def resume(
             asked = record.grid.get("evaluations")
             if over and not (asked and lacks_evaluations(database, plan_to_decide_with(record))):
                 failures |= {each.id for each in record.runs if each.state is RunState.FAILED}
-                where = in_database_with_parts(db, database, name, parts)
+                where = in_database_with_components(db, database, name, components)
                 if stopped := {each.id for each in needed if each.state is RunState.CANCELLED}:
                     cancelled[retry_cancelled(name, where)] = stopped
                 if sweep:
                     again = retry_failed(name, where)
                 continue
-            plan = plan_of(record, parts)
-            plan = with_searches(plan, asked_for, parts) if searching else plan
+            plan = plan_of(record, components)
+            plan = with_searches(plan, asked_for, components) if searching else plan
             announce(plan)
             prepare_data(plan)
             if slurm is not None:
                 submit_workers(plan, database, db, at_a_time, options, slurm)
                 codes.append(0)
                 continue
-            codes.append(search_and_run(plan, database, db, at_a_time, options, budget=limit, parts=parts)[1])
+            codes.append(search_and_run(plan, database, db, at_a_time, options, budget=limit, components=components)[1])
             if codes[-1] not in (0, FAILED):
                 raise typer.Exit(codes[-1])
     named = (sweep,) if sweep else ()

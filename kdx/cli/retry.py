@@ -13,7 +13,7 @@ from kdx.cli.console import say
 from kdx.cli.custom_code import announce
 from kdx.cli.named_runs import NamedRuns, named_runs
 from kdx.cli.opening import open_to_write
-from kdx.cli.options import DATABASE, Db, Files, Parts, with_run_options
+from kdx.cli.options import DATABASE, Components, Db, Files, with_run_options
 from kdx.cli.running import FAILED, run_plan
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError
@@ -41,7 +41,7 @@ def retry(
     db: Db = DATABASE,
     files_in: Files = None,
     at_a_time: AtATime = AtATime(),
-    parts: Parts = None,
+    components: Components = None,
     failed: Annotated[bool, typer.Option("--failed", help="Only runs that failed.")] = False,
     diverged: Annotated[
         bool, typer.Option("--diverged", help="Only runs that diverged, but none that was taken out of tables.")
@@ -80,7 +80,7 @@ def retry(
         plans: list[tuple[Plan, list[RunRecord]]] = []
         for name, runs in by_sweep.items():
             sweep = reading.load_sweep(database, name)
-            whole = plan_of(sweep, parts)
+            whole = plan_of(sweep, components)
             if states or stale:
                 runs = [run for run in runs if run.invalidated is None]
                 changed = _changed(whole, sweep, runs) if stale else {}
@@ -104,7 +104,7 @@ def retry(
             say(f"note: {', '.join(done)}")
         codes = []
         for plan, _ in plans:
-            codes.append(run_plan(plan, database, db, at_a_time, options, parts=parts))
+            codes.append(run_plan(plan, database, db, at_a_time, options, components=components))
             if codes[-1] not in (0, FAILED):
                 break
         raise typer.Exit(codes[-1] if codes[-1] not in (0, FAILED) else max(codes))

@@ -12,7 +12,7 @@ from types import FrameType
 
 from kdx.cli.amounts import count_of
 from kdx.cli.console import never_wait_for_readers, say
-from kdx.cli.options import in_database, in_database_with_parts, retry_cancelled, retry_failed
+from kdx.cli.options import in_database, in_database_with_components, retry_cancelled, retry_failed
 from kdx.cli.progress import progress
 from kdx.cli.wording import what_is_left_out
 from kdx.errors import KdxError
@@ -67,7 +67,7 @@ def run_plan(
     search: Searching | None = None,
     again: str | None = None,
     sweep_id: int | None = None,
-    parts: Path | None = None,
+    components: Path | None = None,
 ) -> int:
     """Runs a registered plan, or a part of one, to its end, shows its progress, and returns the exit code.
 
@@ -125,7 +125,7 @@ def run_plan(
     elif budget and supervisor.nothing_fits:
         why = f"no other run fits into the budget of {budget.text}; "
     name = name_of(database, sweep_id) or plan.name  # it may have been renamed meanwhile
-    where = in_database_with_parts(db, database, name, parts)
+    where = in_database_with_components(db, database, name, components)
     again = again or kdx_command(verb, name, options=where)
     if search is None:
         failed = max((run for run, state in listener.ended_here.items() if state is RunState.FAILED), default=None)
@@ -170,7 +170,7 @@ def search_and_run(
     *,
     budget: Budget | None = None,
     searches_only: bool = False,
-    parts: Path | None = None,
+    components: Path | None = None,
 ) -> tuple[Plan, int]:
     """Searches what a plan tunes, registers it with the winners, and runs it; the plan then, and the exit code.
 
@@ -178,10 +178,10 @@ def search_and_run(
 
     Args:
         searches_only: the winners are registered, and not trained.
-        parts: as of `run_plan`.
+        components: as of `run_plan`.
     """
     if not plan.searched:
-        return plan, run_plan(plan, database, db, at_a_time, options, budget=budget, parts=parts)
+        return plan, run_plan(plan, database, db, at_a_time, options, budget=budget, components=components)
     search = Searching(database, plan)
     search.look()
     # Winners of a search that is done stay planned; the others have no cell yet.
@@ -202,7 +202,7 @@ def search_and_run(
             search=search,
             again=again,
             sweep_id=sweep_id,
-            parts=parts,
+            components=components,
         )
         trials = search.advance() if not code else trials
         copy_to_dashboard(search, plan, database)
@@ -221,7 +221,9 @@ def search_and_run(
         say(f"{lost} cells have no completed trial, and are left out: see kdx status{in_database(db)}")
     if searches_only or not with_winners.trained:
         return with_winners, FAILED if lost else 0
-    code = run_plan(with_winners, database, db, at_a_time, options, budget=budget, sweep_id=sweep_id, parts=parts)
+    code = run_plan(
+        with_winners, database, db, at_a_time, options, budget=budget, sweep_id=sweep_id, components=components
+    )
     return with_winners, code or (FAILED if lost else 0)
 
 

@@ -21,7 +21,7 @@ def schema(
         typer.Argument(
             autocompletion=completion.grids,
             metavar="[GRID]...",
-            help="Grids whose parts of one's own are words as well.",
+            help="Grids whose custom components are words as well.",
         ),
     ] = None,
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from kdx.cli.choosing import chosen as chosen_runs
 from kdx.cli.console import out, out_json, out_lines, say
-from kdx.cli.options import in_database, in_database_with_parts, resume, retry_cancelled, retry_failed
+from kdx.cli.options import in_database, in_database_with_components, resume, retry_cancelled, retry_failed
 from kdx.cli.slurm_jobs import job_lines, submitted
 from kdx.cli.spared import NOT_NEEDED, PAUSED, spared_of
 from kdx.cli.status_words import (
@@ -84,7 +84,7 @@ def show_runs(database: Database, name: str, chosen: Sequence[str], db: str, jso
         }
         out_json({"sweep": name, **own, **held_up.as_json(), **of_searches, "slurm": of_slurm, "runs": rows})
         return
-    where = in_database_with_parts(db, database, name)
+    where = in_database_with_components(db, database, name)
     if searches:
         _write_searches(searches, trials)
     axes = list(dict.fromkeys(axis for choices in labels.values() for axis in choices))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kdx.cli.console import out, out_json, out_lines, say
-from kdx.cli.options import in_database_with_parts
+from kdx.cli.options import in_database_with_components
 from kdx.cli.slurm_jobs import submitted, summary_lines
 from kdx.cli.spared import spared_of
 from kdx.cli.status_words import (
@@ -94,7 +94,7 @@ def show_sweeps(database: Database, db: str, json: bool) -> None:
         out("")
         out_lines(to_text(("sweep", "run", "step", "for", "worker"), claims))
     lines_of = {
-        each.name: held_up[each.id].lines(each.name, in_database_with_parts(db, database, each.name))
+        each.name: held_up[each.id].lines(each.name, in_database_with_components(db, database, each.name))
         for each in summaries
         if each.id in held_up and held_up[each.id].lines(each.name, "")
     }

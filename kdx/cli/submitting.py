@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kdx.cli.amounts import count_of
 from kdx.cli.console import say
-from kdx.cli.options import in_database, in_database_with_parts
+from kdx.cli.options import in_database, in_database_with_components
 from kdx.components.recorded import laid_out
 from kdx.components.registry import components_of
 from kdx.errors import KdxError
@@ -53,24 +53,26 @@ def submit_workers(
         say(f"nothing is left to do; next: {kdx_command('report', plan.name, options=where)}")
         return
     jobs = asked.jobs or (MOST_JOBS if plan.searched else min(left, MOST_JOBS))
-    hashes = {word: sha256 for cell in plan.cells for word, sha256 in cell.spec.parts.items()}
-    hashes |= {word: sha256 for cell in plan.cells if cell.search for (_, word), sha256 in cell.search.parts.items()}
-    parts = laid_out((one.word, one.sha256, one.sources) for one in components_of(hashes))
+    hashes = {word: sha256 for cell in plan.cells for word, sha256 in cell.spec.components.items()}
+    hashes |= {
+        word: sha256 for cell in plan.cells if cell.search for (_, word), sha256 in cell.search.components.items()
+    }
+    components = laid_out(components_of(hashes))
 
     def words(folder: Path) -> list[str]:
         found = ["worker", "--if-changed", options.if_changed.value]
         found += ["--hang-after", f"{options.hang_after:g}"]
         found += ["--workers", str(at_a_time.workers)] if at_a_time.workers else []
         found += ["--per-gpu", str(at_a_time.per_gpu)] if at_a_time.per_gpu else []
-        found += ["--parts", str(folder)] if parts else []
+        found += ["--components", str(folder)] if components else []
         return [*found, "--", plan.name]
 
     sweep = (sweep_named(database, plan.name), plan.name)
     environment = {**os.environ, "KDX_DB": _from_anywhere(db)}
     for of_this_machine in ("KDX_WORKERS", "KDX_PER_GPU", "KDX_DEVICES", "CUDA_VISIBLE_DEVICES"):
         environment.pop(of_this_machine, None)
-    again = kdx_command("resume", plan.name, options=" --slurm" + in_database_with_parts(db, database, plan.name))
-    done, lacking = submit(files, sweep, replace(asked, jobs=jobs), jobs, words, environment, again, parts)
+    again = kdx_command("resume", plan.name, options=" --slurm" + in_database_with_components(db, database, plan.name))
+    done, lacking = submit(files, sweep, replace(asked, jobs=jobs), jobs, words, environment, again, components)
     if lacking:
         say(f"note: {lacking}")
     arrays = ", ".join(map(str, done.arrays))

@@ -32,10 +32,10 @@ def verify(
         typer.Option("--vectors", metavar="FILE.npz", help="Golden vectors, FILE.json beside."),
     ] = None,
     device: Annotated[Device, typer.Option("--device", help="Where to run.")] = Device.CPU,
-    part: Annotated[
+    component: Annotated[
         str | None,
         typer.Option(
-            "--part",
+            "--component",
             metavar="FILE.py:Class",
             help="Only this custom component, of a file or of a package; its code is run.",
         ),
@@ -50,7 +50,7 @@ def verify(
     Each component gives what its class says, and leaves torch's settings and random numbers alone; in several variants
     of an attention with it, both paths and their gradients agree, masks, memories, caches and other rows change
     nothing, gradients are right, and half precision is as near as it can be. For the components of kdx comes what
-    theory says of them; with --part, only a custom component is checked.
+    theory says of them; with --component, only a custom component is checked.
 
     Example: kdx verify --vectors attention.npz
     """
@@ -58,10 +58,10 @@ def verify(
     from kdx.attention.verification.golden import agreements
     from kdx.attention.verification.propositions import findings
 
-    if part is not None and vectors is not None:
-        raise KdxError("--part and --vectors exclude each other", hint="give one of them")
+    if component is not None and vectors is not None:
+        raise KdxError("--component and --vectors exclude each other", hint="give one of them")
     compared = list(agreements(Path(vectors), device.value)) if vectors is not None else []
-    own = None if part is None else _custom(part)
+    own = None if component is None else _custom(component)
     found = list(findings(device.value) if own is None else _findings_of(own, device.value))
     missed = [finding for finding in (*compared, *found) if not finding.holds]
     if json:

@@ -13,7 +13,7 @@ from kdx.cli.amounts import count_of
 from kdx.cli.console import never_wait_for_readers, say
 from kdx.cli.custom_code import announce
 from kdx.cli.named_runs import known_sweep
-from kdx.cli.options import DATABASE, Db, Files, Parts, in_database, with_run_options
+from kdx.cli.options import DATABASE, Components, Db, Files, in_database, with_run_options
 from kdx.cli.progress import progress
 from kdx.cli.running import FAILED, copy_to_dashboard, heeded_signals, winner_lines
 from kdx.errors import KdxError
@@ -49,7 +49,7 @@ def worker(
     db: Db = DATABASE,
     files_in: Files = None,
     at_a_time: AtATime = AtATime(),
-    parts: Parts = None,
+    components: Components = None,
     max_time: Annotated[
         str | None,
         typer.Option(
@@ -87,7 +87,7 @@ def worker(
     # Other workers may still be of the kdx that wrote it.
     with open_database(db, write=True, upgrade=False) as database:
         names = [known_sweep(database, sweep, db).name for sweep in sweeps or ()]
-        raise typer.Exit(_work(database, names, db, at_a_time, parts, max_time, wait, leave_unlike, options))
+        raise typer.Exit(_work(database, names, db, at_a_time, components, max_time, wait, leave_unlike, options))
 
 
 def _work(
@@ -95,7 +95,7 @@ def _work(
     names: list[str],
     db: str,
     at_a_time: AtATime,
-    parts: Path | None,
+    components: Path | None,
     max_time: str | None,
     wait: str,
     leave_unlike: str,
@@ -107,7 +107,7 @@ def _work(
     shared = Shared(left, read_wall_time("--wait", wait))
     never_wait_for_readers()
     gpus = gpus_for(at_a_time, visible_gpus())
-    open_sweeps = OpenSweeps(database, names, parts, _Said(database), lambda: supervisor.works)
+    open_sweeps = OpenSweeps(database, names, components, _Said(database), lambda: supervisor.works)
     if moved := take(database):
         say(f"note: {moved}")
     workers = at_a_time.runs(len(gpus.names))
@@ -132,10 +132,10 @@ def _work(
             listener.killed()
     ended = list(listener.ended_here.values())
     summary, where = _summary(ended), in_database(db)
-    with_parts = f" --parts {shell_word(str(parts))}" if parts else ""
+    with_components = f" --components {shell_word(str(components))}" if components else ""
     if stopped is not None:
         why = f"--max-time {max_time} is over; " if supervisor.out_of_time else ""
-        say(f"{summary}; {why}others continue, or: {kdx_command('worker', *names, options=with_parts + where)}")
+        say(f"{summary}; {why}others continue, or: {kdx_command('worker', *names, options=with_components + where)}")
         return 128 + stopped
     if supervisor.gave_up:
         *_, last = supervisor.failed_in_a_row.values()

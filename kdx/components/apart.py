@@ -65,7 +65,7 @@ def answer(work: Callable[[Mapping[str, Any], Callable[[str], None]], Any]) -> N
             has the seconds of a step from then on; returns plain values.
     """
     request = json.load(sys.stdin)
-    # What a component prints, or writes to the descriptor, is no part of the answer.
+    # What a component prints, or writes to the descriptor, is not in the answer.
     out = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     components = [Component.read(text) for text in request["components"]]

@@ -4,14 +4,13 @@ import ast
 import hashlib
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
 from kdx.components.importing import import_module
 from kdx.components.source import content_of, module_of, tree_of
-from kdx.errors import Place
+from kdx.errors import KdxError, Place
 from kdx.fingerprint import imports_of
 
 LARGEST = 1_000_000
@@ -36,6 +35,8 @@ class Component:
     """Name and version of the package that brings it; empty for a file."""
     folder: str = field(default="", compare=False)
     """Where it was read, for messages."""
+    recorded: bool = field(default=False, compare=False)
+    """Whether a database has it, so that it is known and never run."""
 
     @classmethod
     def read(cls, text: str) -> "Component":
@@ -95,9 +96,12 @@ class Component:
         """Run the source, once in a process, and return the class.
 
         Raises:
+            KdxError: it is a record of a database.
             AttributeError: there is no such class after all.
             Exception: whatever the source raises.
         """
+        if self.recorded:
+            raise KdxError(f"`{self.word}` is known from a database, from which no code is run")
         files = {module: self.file(module) for module in self.paths}
         return getattr(import_module(self.sha256, self.module, self.sources, files), self.name)
 
@@ -115,10 +119,3 @@ def hash_of(sources: Mapping[str, str], path: str) -> str:
     """
     texts = {"" if one == path else one: content_of(text, one) for one, text in sources.items()}
     return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()
-
-
-def path_in(sources: Mapping[str, str], sha256: str) -> str | None:
-    """The path of the module with the class, by the hash of a component; None if no component has these sources."""
-    with suppress(SyntaxError):
-        return next((path for path in sources if hash_of(sources, path) == sha256), None)
-    return None

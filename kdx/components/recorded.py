@@ -7,22 +7,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from kdx.components.component import Component, path_in
+from kdx.components.component import Component
 from kdx.components.find import IN_FILE, SOURCE, find, is_in_file
 from kdx.components.registry import add
 from kdx.errors import KdxError
 
 
-def folders_of(grid: str, parts: Path | None = None) -> tuple[Path, ...]:
+def folders_of(grid: str, components: Path | None = None) -> tuple[Path, ...]:
     """The folders where the files of a sweep's components are looked for.
 
     Args:
         grid: the file of the grid, as the database has it. Somebody may have made the database, so that its folder
             counts only if it lies below the current one.
-        parts: the folder that the user named; no other one counts then.
+        components: the folder that the user named; no other one counts then.
     """
-    if parts is not None:
-        return (parts,)
+    if components is not None:
+        return (components,)
     here, beside = Path.cwd(), Path(grid).parent
     return (beside, here) if grid and beside.resolve().is_relative_to(here.resolve()) else (here,)
 
@@ -48,7 +48,7 @@ def bring(missing: Mapping[tuple[str, str], str], folders: Iterable[Path], place
             raise KdxError(
                 f"the source of `{word}` is not the one that its cells were made with",
                 place=str(Path(found[0].folder, found[0].path)),
-                hint="kdx export --parts FOLDER writes that one out;"
+                hint="kdx export --components FOLDER writes that one out;"
                 " with the new source, kdx sweep GRID makes new cells",
             )
         elif is_in_file(word):
@@ -56,14 +56,14 @@ def bring(missing: Mapping[tuple[str, str], str], folders: Iterable[Path], place
             raise KdxError(
                 f"its cells use `{word}`, which is not in {where}",
                 place=place,
-                hint="name the folder where the file lies: --parts FOLDER, or parts='FOLDER' in Python;"
-                " kdx export --parts FOLDER writes out the source that was recorded, to be read first",
+                hint="name the folder where the file lies: --components FOLDER, or components='FOLDER' in Python;"
+                " kdx export --components FOLDER writes out the source that was recorded, to be read first",
             )
         else:
             raise KdxError(
                 f"its cells use {axis} `{word}`, which no installed package brings",
                 place=place,
-                hint="install the package; kdx export --parts FOLDER writes out the source that was recorded",
+                hint="install the package; kdx export --components FOLDER writes out the source that was recorded",
             )
 
 
@@ -89,26 +89,23 @@ def _found(axis: str, word: str, folders: Iterable[Path]) -> Iterator[Component]
                     yield replace(base, word=word)
 
 
-def laid_out(components: Iterable[tuple[str, str, Mapping[str, str]]]) -> dict[str, str]:
-    """Path below a folder → text, so that `--parts FOLDER` finds the components there.
+def laid_out(components: Iterable[Component]) -> dict[str, str]:
+    """Return path below a folder → text, so that `--components FOLDER` finds the components there.
 
     If two components have different files of one name, the later one goes into a folder named after its hash.
 
-    Args:
-        components: word, hash and sources of each, as a database has them.
-
     Raises:
-        KdxError: a path leads out of the folder, or a source has another hash; a database may be anybody's.
+        KdxError: a path leads out of the folder, since somebody edited the database.
     """
     files: dict[str, str] = {}
-    for word, sha256, sources in components:
-        match, path = IN_FILE.fullmatch(word), path_in(sources, sha256)
-        paths_hold = all(SOURCE.fullmatch(one) and ".py/" not in one for one in sources)
-        if path is None or not paths_hold or (is_in_file(word) and not match):
-            raise KdxError(f"what was recorded of `{word}` is not the source that its cells were made with")
-        folder, file = match.groups() if match else ("", path)
-        own = {f"{folder}{file if one == path else one}": text for one, text in sources.items()}
-        if any(files.get(one, text) != text for one, text in own.items()):
-            own = {f"{sha256[:12]}/{one}": text for one, text in own.items()}
+    for component in components:
+        match = IN_FILE.fullmatch(component.word)
+        paths_hold = all(SOURCE.fullmatch(path) and ".py/" not in path for path in component.sources)
+        if not paths_hold or (is_in_file(component.word) and not match):
+            raise KdxError(f"what was recorded of `{component.word}` is not the source that its cells were made with")
+        folder, file = match.groups() if match else ("", component.path)
+        own = {f"{folder}{file if path == component.path else path}": text for path, text in component.sources.items()}
+        if any(files.get(path, text) != text for path, text in own.items()):
+            own = {f"{component.sha256[:12]}/{path}": text for path, text in own.items()}
         files |= own
     return files

@@ -1,7 +1,13 @@
-"""The custom components that this process knows as words."""
+"""The custom components that this process knows as words.
+
+Those that it may run come from files, packages or another process. Those that a database has recorded are known as
+well, so that a report treats them as words of kdx; they are never run. A word may stand for several sources, of sweeps
+that were planned with them: `meant_by` has it stand for that of a cell.
+"""
 
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 from kdx.attention.families import FAMILIES
 from kdx.components.component import Component
@@ -14,6 +20,8 @@ from kdx.words.option import Option
 
 FAMILY_OF: dict[str, Family] = {family.axis: family for family in (*FAMILIES, DIFFICULTIES, TASKS)}  # type: ignore[type-arg]
 """Axis → its words."""
+_VERSIONS: dict[tuple[str, str, str], Component] = {}
+"""(axis, word, hash of the source) → the component, to be run if it can be."""
 
 
 def add(component: Component, taken: Collection[str] = (), beside: Iterable[Component] = ()) -> None:
@@ -32,6 +40,7 @@ def add(component: Component, taken: Collection[str] = (), beside: Iterable[Comp
         _refuse_words_of_kdx(component)
         _refuse_other_meanings(component, family.define(component).options, taken, beside)
         family.add(component)
+        _VERSIONS[component.axis, component.word, component.sha256] = component
     except SyntaxError as error:
         place = Place(error.filename or component.word, error.lineno or 1, error.offset or 1)
         raise KdxError(f"no Python: {error.msg}", place=place) from error
@@ -56,17 +65,61 @@ def take(texts: Iterable[str]) -> None:
         add(Component.read(text))
 
 
+def know(recorded: Iterable[Component]) -> None:
+    """Make components that a database has recorded known; a word that stands for something else keeps its meaning.
+
+    One that is not what it should be, since somebody edited the database, stays unknown.
+    """
+    for component in recorded:
+        family = FAMILY_OF.get(component.axis)
+        with suppress(SyntaxError, DefinitionError):
+            key = component.axis, component.word, component.sha256
+            if family is None or key in _VERSIONS:
+                continue
+            if component.word not in family.outside:
+                family.add(component)
+            else:
+                family.define(component)
+            _VERSIONS[key] = component
+
+
+@contextmanager
+def meant_by(hashes: Mapping[str, str]) -> Iterator[None]:
+    """Have words stand for these sources, as far as they are known, within the block.
+
+    Args:
+        hashes: word → hash of its source, as a cell has them.
+    """
+    replaced = []
+    for component in _versions(hashes):
+        family = FAMILY_OF[component.axis]
+        stands = family.outside[component.word]
+        if stands.sha256 != component.sha256:
+            family.add(component)
+            replaced.append((family, stands))
+    try:
+        yield
+    finally:
+        for family, stands in replaced:
+            family.add(stands)
+
+
 def at_hand() -> Iterator[Component]:
-    """Every component that was added."""
+    """Return every component that words stand for and that may be run."""
     for family in FAMILY_OF.values():
         for component in family.outside.values():
             assert isinstance(component, Component)
-            yield component
+            if not component.recorded:
+                yield component
 
 
 def components_of(hashes: Mapping[str, str]) -> tuple[Component, ...]:
-    """The components at hand that a cell has, from its words and the hashes of their sources."""
-    return tuple(component for component in at_hand() if hashes.get(component.word) == component.sha256)
+    """Return the components of a cell that may be run, from its words and the hashes of their sources."""
+    return tuple(component for component in _versions(hashes) if not component.recorded)
+
+
+def _versions(hashes: Mapping[str, str]) -> list[Component]:
+    return [known for (_, word, sha256), known in _VERSIONS.items() if hashes.get(word) == sha256] if hashes else []
 
 
 def texts_of(hashes: Mapping[str, str]) -> tuple[str, ...]:

@@ -154,7 +154,7 @@ def _annotations() -> dict[str, Any]:
         section = info.annotation
         if isinstance(section, type) and issubclass(section, BaseModel):
             found |= {f"{field}.{inner.alias or key}": _whole(inner) for key, inner in section.model_fields.items()}
-        elif field not in ("select", "parts"):
+        elif field not in ("select", "components"):
             found[field] = _whole(info)
     for name, declared in _options().items():
         words = dict.fromkeys(word for one in declared for word in one.words)

@@ -13,19 +13,19 @@ from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import leaves
 from kdx.grid.words import known_options
 
-PARTS = "parts."
-"""Begins the fields with the hashes of parts of one's own."""
+COMPONENTS = "components."
+"""Begins the fields with the hashes of custom components."""
 _MOST_VALUES = 3
 """Largest number of values of a field that a message shows on each side."""
 _MOST_FIELDS = 4
 """Largest number of changed fields that a message shows."""
 _DIGITS = 8
-"""Of the hash of a part's source."""
+"""Of the hash of a component's source."""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """The parts of a plan that are compared, and its file."""
+    """What is compared of a plan, and its file."""
 
     cells: Mapping[str, CellSpec | str]
     """Cell id → the cell, or its JSON (`CellSpec.text`)."""
@@ -134,7 +134,7 @@ def _values(cells: Iterable[CellSpec | str]) -> dict[str, dict[str, None]]:
         spec: dict[str, Any] = json.loads(cell if isinstance(cell, str) else cell.text)
         # An option that no word of a cell has is no difference to one at its default.
         for field, value in leaves(spec | {name: default for name, default in defaults.items() if name not in spec}):
-            shown = word(field, value)[:_DIGITS] if field.startswith(PARTS) else word(field, value)
+            shown = word(field, value)[:_DIGITS] if field.startswith(COMPONENTS) else word(field, value)
             found.setdefault(field, {})[shown] = None
     return found
 

@@ -88,8 +88,8 @@ class CellFields(WithOptions):
     """What the heads' output is multiplied by before W_o."""
     memory: Annotated[Natural, Follows("position")] = 0
     """Tokens of the segment before that stay visible (Dai et al. 2019); prediction only."""
-    parts: Annotated[dict[str, str], AfterValidator(Hashes)] = Field(default_factory=lambda: Hashes())
-    """Word → SHA-256 of its source, of every part of one's own; kdx itself fills it in."""
+    components: Annotated[dict[str, str], AfterValidator(Hashes)] = Field(default_factory=lambda: Hashes())
+    """Word → SHA-256 of its source, of every custom component; kdx itself fills it in."""
     data: Data
     """Which corpus, and how it becomes tokens."""
     model: Model = Field(default_factory=Model)

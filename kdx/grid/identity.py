@@ -38,8 +38,8 @@ def id_of(plain: Mapping[str, Any], later_fields: Mapping[str, Any] = LATER_FIEL
     """
     for field, neutral in later_fields.items():
         plain = _without(plain, field.split("."), neutral)
-    if isinstance(parts := plain.get("parts"), dict) and parts:
-        plain = by_content({key: value for key, value in plain.items() if key != "parts"}, parts)
+    if isinstance(components := plain.get("components"), dict) and components:
+        plain = by_content({key: value for key, value in plain.items() if key != "components"}, components)
     return hashlib.sha256(_canonical(plain).encode()).hexdigest()[:32]
 
 

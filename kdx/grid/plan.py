@@ -15,7 +15,6 @@ from kdx.grid.sections import Margin, Section, as_list
 from kdx.grid.seed_rule import SeedRule
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
-from kdx.grid.task_facts import recorded_facts
 from kdx.grid.tuning import Search
 
 MOST_FACTORS = 20
@@ -186,5 +185,4 @@ class Plan:
             "tables": [table.model_dump(mode="json") for table in self.tables],
             "evaluations": [{"name": one.name, "settings": one.settings.asked} for one in self.evaluations],
             **({"seed_rule": self.seed_rule.model_dump(mode="json")} if self.seed_rule else {}),
-            **recorded_facts(cell.spec for cell in self.cells),
         }

@@ -6,7 +6,7 @@ validations.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,12 +14,12 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from kdx.components.registry import at_hand
+from kdx.components.registry import components_of, meant_by
 from kdx.grid.cell_selector import choice, factors, is_option, same_word
-from kdx.grid.sections import Data
 from kdx.grid.spec import CellSpec
-from kdx.grid.task_facts import TaskFacts, metrics_of
 from kdx.grid.words import chosen_in, known_options
+from kdx.tasks import TASKS
+from kdx.tasks.difficulty import slice_names, slices_of
 from kdx.vocabulary import Direction
 
 _SECTIONS = ("data", "model", "training", "evaluation")
@@ -31,8 +31,6 @@ class ResolvedSpec:
 
     plain: Mapping[str, Any]
     """As its JSON has them."""
-    facts: TaskFacts | None = None
-    """What its sweep recorded of its task and corpus; None where both are of kdx."""
 
     @classmethod
     def of(cls, spec: CellSpec) -> "ResolvedSpec":
@@ -74,8 +72,20 @@ class ResolvedSpec:
 
     @property
     def test_metrics(self) -> Mapping[str, Direction]:
-        """The metrics of its task on the test split, and their good ends, see `kdx.grid.task_facts`."""
-        return {**metrics_of(self.task, self.corpus), **(self.facts.metrics if self.facts else {})}
+        """The metrics of its task on the test split, and their good ends; none are known of an unknown task.
+
+        Some are also measured by slice, such as `accuracy/pairs=5-8`: accuracy by the slices of a generated corpus,
+        others by those of the task.
+        """
+        with meant_by(self.components):
+            if self.task not in TASKS:
+                return {}
+            task = TASKS.definition(self.task)
+            metrics = task.test_metrics
+            sliced = [(metric, slicing.respect) for slicing in task.slicings for metric in slicing.metrics]
+            sliced += [("accuracy", respect) for respect in slices_of(self.corpus) if "accuracy" in metrics]
+        by_slice = {f"{metric}/{name}": metrics[metric] for metric, respect in sliced for name in slice_names(respect)}
+        return {**metrics, **by_slice}
 
     def value(self, field: str) -> Any:
         """What a field such as `training.length`, or a whole section, holds; None where it holds nothing."""
@@ -95,8 +105,8 @@ class ResolvedSpec:
 
     @property
     def own_options(self) -> tuple[str, ...]:
-        """The options of its custom components, as far as their source is not at hand to declare them."""
-        if not self.parts:
+        """The options of its custom components, as far as no known source declares them."""
+        if not self.components:
             return ()
         keys = (*self.plain, *(f"data.{name}" for name in self.plain["data"]))
         return tuple(key for key in keys if key not in factors() and not isinstance(self.value(key), Mapping))
@@ -111,8 +121,12 @@ class ResolvedSpec:
 
     @property
     def known(self) -> CellSpec | None:
-        """The cell itself; None where this kdx does not know all of it."""
-        return _valid(self.plain)
+        """The cell itself; None where this kdx does not know all of it.
+
+        What depends on its words is asked of it within `kdx.components.registry.meant_by` of its components.
+        """
+        with meant_by(self.components):
+            return _valid(self.plain)
 
     @cached_property
     def unknown(self) -> tuple[str, ...]:
@@ -120,63 +134,36 @@ class ResolvedSpec:
 
         For a cell of known words that this kdx nevertheless refuses, it is the reason.
         """
-        # Validation reports an unknown key only if all known fields are valid, so keys are compared here.
-        keys = [key for key in self.plain if key not in CellSpec.model_fields and key not in known_options()]
-        try:
-            CellSpec.model_validate(self.plain)
-        except ValidationError as error:
-            errors = [one for one in error.errors(include_url=False) if one["input"] not in list(self.parts)]
-            keys_of_parts = _UNKNOWN_KEY if self.missing_parts else ()
-            faults = [_fault(one) for one in errors if one["type"] not in keys_of_parts]
-            faults += [f"key `{key}`" for key in keys if not self.missing_parts]
-            return tuple(dict.fromkeys(faults))
+        with meant_by(self.components):
+            # Validation reports an unknown key only if all known fields are valid, so keys are compared here.
+            keys = [key for key in self.plain if key not in CellSpec.model_fields and key not in known_options()]
+            try:
+                CellSpec.model_validate(self.plain)
+            except ValidationError as error:
+                faults = [_fault(one) for one in error.errors(include_url=False)]
+                return tuple(dict.fromkeys([*faults, *(f"key `{key}`" for key in keys)]))
         return ()
 
     @property
-    def parts(self) -> Mapping[str, str]:
-        """Word → SHA-256 of the source of each of its parts that came from outside kdx."""
-        parts = self.plain.get("parts")
-        return {word: one for word, one in parts.items() if isinstance(one, str)} if isinstance(parts, dict) else {}
+    def components(self) -> Mapping[str, str]:
+        """Word → SHA-256 of the source of each of its custom components."""
+        hashes = self.plain.get("components")
+        if not isinstance(hashes, dict):
+            return {}
+        return {word: sha256 for word, sha256 in hashes.items() if isinstance(sha256, str)}
 
     @property
-    def missing_parts(self) -> Mapping[tuple[str, str], str]:
-        """(axis, word) → hash of those whose source is not at hand. Keys that nobody knows are their options."""
-        if not self.parts:  # as nearly every cell
+    def missing_components(self) -> Mapping[tuple[str, str], str]:
+        """(axis, word) → hash of those whose code cannot be run here."""
+        if not self.components:  # as nearly every cell
             return {}
-        known = {part.word: part.sha256 for part in at_hand()}
+        here = {(component.axis, component.word) for component in components_of(self.components)}
         chosen = [(family.axis, word) for family, word in chosen_in(self.plain)] + [("corpus", self.corpus)]
         return {
-            (axis, word): self.parts[word]
+            (axis, word): self.components[word]
             for axis, word in chosen
-            if word in self.parts and known.get(word) != self.parts[word]
+            if word in self.components and (axis, word) not in here
         }
-
-    @property
-    def without_parts(self) -> CellSpec | None:
-        """The cell with common words in the place of parts whose source is not at hand: enough to know how it is read.
-
-        None where this kdx does not know the rest of it either.
-        """
-        if not (missing := {word for _, word in self.missing_parts}):
-            return self.known
-        return cell_without(self.plain, missing, self.facts.read_like if self.facts else ())
-
-
-def cell_without(plain: Mapping[str, Any], words: Collection[str], tasks: Iterable[str]) -> CellSpec | None:
-    """A cell with common words in the place of these, without options of words; None where there is no such cell.
-
-    Args:
-        tasks: those that may take the place of its task.
-    """
-    fields = {key: value for key, value in plain.items() if key in CellSpec.model_fields and key != "parts"}
-    common = _without(fields, words)
-    if "corpus" not in common["data"]:
-        data = {key: value for key, value in common["data"].items() if key in Data.model_fields}
-        common["data"] = {**data, "corpus": "unknown"}
-    if "task" in common:
-        return _valid(common)
-    common.pop("select", None)  # by a metric that perhaps no other task has
-    return next(filter(None, (_valid({**common, "task": task}) for task in tasks)), None)
 
 
 def _valid(plain: Mapping[str, Any]) -> CellSpec | None:
@@ -184,19 +171,6 @@ def _valid(plain: Mapping[str, Any]) -> CellSpec | None:
         return CellSpec.model_validate(plain)
     except ValidationError:
         return None
-
-
-def _without(plain: Mapping[str, Any], words: Collection[str]) -> dict[str, Any]:
-    """What holds one of these words is left out, and so is the word in a list."""
-    found: dict[str, Any] = {}
-    for key, value in plain.items():
-        if isinstance(value, dict):
-            found[key] = _without(value, words)
-        elif isinstance(value, list):
-            found[key] = [one for one in value if not isinstance(one, str) or one not in words]
-        elif not isinstance(value, str) or value not in words:
-            found[key] = value
-    return found
 
 
 def _is_cell(plain: Any) -> bool:
@@ -211,9 +185,6 @@ def _is_cell(plain: Any) -> bool:
         and select.get("direction") in ("max", "min")
         and all(isinstance(plain.get(section), dict) for section in _SECTIONS)
     )
-
-
-_UNKNOWN_KEY = ("extra_forbidden", "unknown_key")
 
 
 def _fault(detail: ErrorDetails) -> str:

@@ -140,12 +140,12 @@ _WITHOUT = {
 
 
 def draws_nothing(spec: CellSpec, source: Source) -> bool:
-    """Whether a run of the cell draws nothing from a source. What parts of one's own draw is not known."""
+    """Whether a run of the cell draws nothing from a source. What custom components draw is not known."""
     if source is Source.ORDER:
         return TASKS.definition(spec.task).data.streams
     if source is Source.DROPOUT:
         model, options = spec.model, [value for name, value in spec.options.items() if name.endswith("dropout")]
-        return not spec.parts and not any([model.dropout, model.inner_dropout, model.output_dropout, *options])
+        return not spec.components and not any([model.dropout, model.inner_dropout, model.output_dropout, *options])
     return False
 
 

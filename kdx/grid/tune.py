@@ -286,9 +286,11 @@ def _search(cell: PlannedCell, drawn: _Space, tuning: Tuning, node: Node, faults
     if found:
         return None
     words = {value for one in space.values() if isinstance(one, Choice) for value in one.values if type(value) is str}
-    words |= set(cell.spec.parts)
-    parts = {(part.axis, part.word): part.sha256 for part in at_hand() if part.word in words}
-    return Search(cell.id, json.dumps(settings.plain(), sort_keys=True), dict(space), tuning, parts)
+    words |= set(cell.spec.components)
+    components = {
+        (component.axis, component.word): component.sha256 for component in at_hand() if component.word in words
+    }
+    return Search(cell.id, json.dumps(settings.plain(), sort_keys=True), dict(space), tuning, components)
 
 
 def _without_grid(space: dict[str, Distribution], tuning: Tuning, node: Node, drawn: _Space) -> list[KdxError]:

@@ -170,8 +170,8 @@ class Search:
     what a cell derives from other settings then follows them."""
     space: Space
     tuning: Tuning
-    parts: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """(axis, word) → hash of the source of each part from outside kdx that the cell or a distribution names."""
+    components: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """(axis, word) → hash of the source of each component from outside kdx that the cell or a distribution names."""
 
     @cached_property
     def id(self) -> str:
@@ -180,7 +180,7 @@ class Search:
         if self.tuning.at_once:
             del how["round"]
         space = {name: self.space[name].plain for name in sorted(self.space)}
-        components = {word: sha256 for (_, word), sha256 in self.parts.items()}
+        components = {word: sha256 for (_, word), sha256 in self.components.items()}
         whole = by_content([self.cell_id, json.loads(self.settings), space, how], components)
         text = json.dumps(whole, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -212,7 +212,11 @@ class Search:
             "settings": json.loads(self.settings),
             "space": {name: one.plain for name, one in self.space.items()},
             "tuning": self.tuning.plain,
-            **({"parts": [[*part, sha256] for part, sha256 in self.parts.items()]} if self.parts else {}),
+            **(
+                {"components": [[*component, sha256] for component, sha256 in self.components.items()]}
+                if self.components
+                else {}
+            ),
         }
 
     @classmethod
@@ -220,5 +224,5 @@ class Search:
         """From its JSON, which was checked before it was recorded."""
         space = {name: distribution_of(one) for name, one in plain["space"].items()}
         settings = json.dumps(plain["settings"], sort_keys=True)
-        parts = {(axis, word): sha256 for axis, word, sha256 in plain.get("parts", ())}
-        return cls(plain["cell"], settings, space, Tuning.of(plain["tuning"]), parts)
+        components = {(axis, word): sha256 for axis, word, sha256 in plain.get("components", ())}
+        return cls(plain["cell"], settings, space, Tuning.of(plain["tuning"]), components)

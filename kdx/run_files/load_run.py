@@ -27,22 +27,22 @@ class LoadedRun(Trained):
 
 
 def load_run(
-    database: str | Path, run: int, *, home: str | Path | None = None, parts: str | Path | None = None
+    database: str | Path, run: int, *, home: str | Path | None = None, components: str | Path | None = None
 ) -> LoadedRun:
     """The model of a finished run with its tested weights.
 
     Args:
         run: the id of the run, which `kdx trace` and `kdx query` show.
         home: folder of prepared corpora; None for that of the user.
-        parts: the folder with the files of the cell's custom components, whose code is run; None for the current one.
+        components: the folder with the files of the cell's custom components, whose code is run; None for this one.
 
     Raises:
         KdxError: there is no such run, it has no weights, they are of another model, or its cell has words that this
-            kdx does not know; or a custom component is not in `parts`, or has another source.
+            kdx does not know; or a custom component is not in `components`, or has another source.
         DatabaseError: see `kdx.store.database.open_database`; or the files beside it belong to another database.
         StorageError: the weights cannot be read or are damaged.
     """
-    home, parts = (None if folder is None else Path(folder) for folder in (home, parts))
+    home, components = (None if folder is None else Path(folder) for folder in (home, components))
     with open_database(database, write=False) as opened:
         record, text, origin = load_one(opened, run)
         refuse_stranger(opened)
@@ -55,7 +55,7 @@ def load_run(
             hint=f"a completed run has them until kdx gc is asked to remove them; kdx retry {run} makes them anew",
         )
     cell = ResolvedSpec.read(text)
-    bring(cell.missing_parts, folders_of("", parts), f"run {run}")
+    bring(cell.missing_components, folders_of("", components), f"run {run}")
     if (spec := cell.known) is None:
         raise KdxError(
             f"the cell of run {run} has what this kdx does not know: {', '.join(cell.unknown)}",

@@ -22,7 +22,7 @@ MOST_JOBS = 10
 """Workers that are submitted where nobody says how many."""
 FOLDER = "slurm"
 """In the folder of the runs' files."""
-_SOURCE, _PARTS = "source", "parts"
+_SOURCE, _COMPONENTS = "source", "components"
 _OF_A_LIMIT = "MaxSubmit"
 """In the names of all of Slurm's limits on how many jobs somebody may have queued."""
 _NOTE = "submission.json"
@@ -61,7 +61,7 @@ def submit(
     words: Callable[[Path], list[str]],
     environment: Mapping[str, str],
     again: str,
-    parts: Mapping[str, str],
+    components: Mapping[str, str],
 ) -> tuple[Submission, str | None]:
     """Submits so many workers; what was submitted, and why that is not all of it, where it is not.
 
@@ -71,10 +71,10 @@ def submit(
         run_files: the folder of the runs' files.
         sweep: its id and name.
         jobs: how many workers.
-        words: folder of the parts' sources → the command line after `kdx`.
+        words: folder of the components' sources → the command line after `kdx`.
         environment: of the jobs; it has the address of the database, which is in no list of processes.
         again: the command that submits workers anew.
-        parts: path → text of each source that is not of kdx.
+        components: path → text of each source that is not of kdx.
 
     Raises:
         KdxError: Slurm refuses the first of them; nothing is queued.
@@ -90,8 +90,8 @@ def submit(
     try:
         with translate_errors(folder):
             _copy_source(source)
-            for path, text in parts.items():
-                target = folder / _PARTS / path
+            for path, text in components.items():
+                target = folder / _COMPONENTS / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(text)
         while (queued := done.jobs if done else 0) < jobs:
@@ -102,7 +102,7 @@ def submit(
                 folder=folder,
                 source=source,
                 array=f"0-{count - 1}",
-                words=words(folder / _PARTS),
+                words=words(folder / _COMPONENTS),
             )
             try:
                 array = cluster.submit(command, environment)

@@ -24,16 +24,18 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import NullType
 
-from kdx.components.component import path_in
+from kdx.components.registry import know, meant_by
 from kdx.grid.evaluations import settings_id
 from kdx.grid.spec import CellSpec
 from kdx.store.backend import DamagedDatabaseError
 from kdx.store.columns import Holds, Json, Strict, UnexpectedValueError, checked
+from kdx.store.components import component_id, recorded
 from kdx.store.database import Database
 from kdx.store.reading import texts_of, whole_cell
 from kdx.store.recording import environment_id
 from kdx.store.schema import (
     cell,
+    component,
     environment,
     evaluation,
     evaluation_document,
@@ -41,7 +43,6 @@ from kdx.store.schema import (
     metadata,
     metric,
     output,
-    part,
     run,
     test_document,
     value_of,
@@ -92,7 +93,7 @@ def check(database: Database) -> Checked:
                 faults += [
                     *forms,
                     *_cells(connection),
-                    *_parts(connection),
+                    *_components(connection),
                     *_texts(connection),
                     *_doubles(connection),
                 ]
@@ -172,6 +173,7 @@ def _hashed(connection: Connection) -> Iterator[str]:
         if environment_id(row.environment) != row.id:
             yield f"the environment {row.id} is not what its id is the hash of"
     of_cells = select(evaluation, cell.c.spec, cell.c.id.label("cell_id")).join(run, run.c.id == evaluation.c.run_id)
+    know(filter(None, (recorded(row._mapping) for row in connection.execute(select(component)))))
     known: dict[str, CellSpec | None] = {}
     for row in connection.execute(of_cells.join(cell, cell.c.id == run.c.cell_id)):
         if row.cell_id not in known:
@@ -179,7 +181,9 @@ def _hashed(connection: Connection) -> Iterator[str]:
             with suppress(UnexpectedValueError):  # such a cell is a fault of its own
                 known[row.cell_id] = whole_cell(row.cell_id, row.spec).known
         spec = known[row.cell_id]
-        if spec is not None and settings_id(spec, row.settings) not in (row.settings_id, None):
+        with meant_by({} if spec is None else spec.components):
+            matches = spec is None or settings_id(spec, row.settings) in (row.settings_id, None)
+        if not matches:
             yield f"the settings of evaluation {row.id} of run {row.run_id} are not what their id is the hash of"
 
 
@@ -205,9 +209,9 @@ def _sums(connection: Connection) -> Iterator[str]:
                 yield f"the sums by document of {what} {key} do not add up to its {score}"
 
 
-def _parts(connection: Connection) -> Iterator[str]:
-    for row in connection.execute(select(part.c.sha256, part.c.sources)):
-        if path_in(row.sources, row.sha256) is None:
+def _components(connection: Connection) -> Iterator[str]:
+    for row in connection.execute(select(component)):
+        if recorded(row._mapping) is None or component_id(row.axis, row.word, row.sha256) != row.id:
             yield f"the source {row.sha256} of a component is not what that is the hash of"
 
 

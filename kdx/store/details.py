@@ -10,6 +10,7 @@ from sqlalchemy import Connection, select
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.varying import varying
 from kdx.store import evaluations, reading
+from kdx.store.components import know_recorded
 from kdx.store.database import Database
 from kdx.store.records import AttemptRecord, EvaluationRecord, Provenance, RunRecord
 from kdx.store.schema import cell, metric, sweep, sweep_cell, value_of
@@ -116,9 +117,11 @@ def cell_details(database: Database, cell_id: str) -> CellDetails:
         # Of two choices of a sweep that come to this cell the first stays.
         planners = {row.name: Planner(row.name, row.labels) for row in rows}
         others = _texts(connection, rows[0].id) if rows else {}
+        spec = reading.whole_cell(cell_id, text)
+        know_recorded(connection, spec.components)
         return CellDetails(
             id=cell_id,
-            spec=reading.whole_cell(cell_id, text),
+            spec=spec,
             planners=tuple(planners.values()),
             varies=tuple(varying(map(json.loads, others.values()))),
             runs=tuple(sorted(reading.generations_of(database, cell_id), key=lambda one: (one.seed, one.generation))),

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from kdx.components.recorded import bring, folders_of
-from kdx.components.registry import at_hand
+from kdx.components.registry import components_of
 from kdx.errors import KdxError
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings
 from kdx.grid.plan import Plan, PlannedCell, TableSpec
@@ -17,37 +17,37 @@ from kdx.grid.tuning import Search
 from kdx.store.records import SearchRecord, SweepRecord
 
 
-def plan_of(sweep: SweepRecord, parts: Path | None = None) -> Plan:
+def plan_of(sweep: SweepRecord, components: Path | None = None) -> Plan:
     """The plan that was registered, without its grid file.
 
     Args:
-        parts: where the files of parts of one's own lie, which its cells may need.
+        components: where the files of custom components lie, which its cells may need.
 
     Raises:
-        KdxError: a cell or a table has something that this kdx does not know and so cannot run; or a part that a cell
-            needs is not there, or has another source.
+        KdxError: a cell or a table has something that this kdx does not know and so cannot run; or a component that a
+            cell needs is not there, or has another source.
     """
-    missing = {word: sha256 for cell in sweep.cells for word, sha256 in cell.spec.missing_parts.items()}
-    bring(missing, folders_of(sweep.grid.get("file", ""), parts), f"sweep {sweep.name}")
+    missing = {word: sha256 for cell in sweep.cells for word, sha256 in cell.spec.missing_components.items()}
+    bring(missing, folders_of(sweep.grid.get("file", ""), components), f"sweep {sweep.name}")
     if unknown := list(dict.fromkeys(word for cell in sweep.cells for word in cell.spec.unknown)):
         raise _written_by_another(sweep, f"it has what this kdx does not know: {', '.join(unknown)}")
     return _planned(sweep, {cell.id: cell.spec.known for cell in sweep.cells})
 
 
-def plan_at_hand(sweep: SweepRecord, parts: Path | None = None) -> tuple[Plan, dict[str, KdxError]]:
+def plan_at_hand(sweep: SweepRecord, components: Path | None = None) -> tuple[Plan, dict[str, KdxError]]:
     """The plan without the cells that cannot be run here, and cell id → why, for those.
 
     Args:
-        parts: as in `plan_of`.
+        components: as in `plan_of`.
 
     Raises:
         KdxError: the plan has a table or an evaluation that this kdx does not know.
     """
     lacking: dict[str, KdxError] = {}
-    folders = folders_of(sweep.grid.get("file", ""), parts)
+    folders = folders_of(sweep.grid.get("file", ""), components)
     for cell in sweep.cells:
         try:
-            bring(cell.spec.missing_parts, folders, f"sweep {sweep.name}")
+            bring(cell.spec.missing_components, folders, f"sweep {sweep.name}")
         except KdxError as error:
             lacking[cell.id] = error
             continue
@@ -60,30 +60,30 @@ def plan_at_hand(sweep: SweepRecord, parts: Path | None = None) -> tuple[Plan, d
 
 
 def plan_to_decide_with(sweep: SweepRecord) -> Plan:
-    """The same plan without the code of parts, whose cells have common words in their place: nothing is run by it.
+    """Return the same plan whether or not the code of custom components is here: nothing of it is run.
 
     Cells that this kdx does not know are left out.
 
     Raises:
         KdxError: the plan has a table or an evaluation that this kdx does not know.
     """
-    return _planned(sweep, {cell.id: cell.spec.without_parts for cell in sweep.cells})
+    return _planned(sweep, {cell.id: cell.spec.known for cell in sweep.cells})
 
 
-def with_searches(plan: Plan, searches: Sequence[SearchRecord], parts: Path | None = None) -> Plan:
+def with_searches(plan: Plan, searches: Sequence[SearchRecord], components: Path | None = None) -> Plan:
     """A plan that was rebuilt, with a template for each of its searches, which finds its winner again from records.
 
     Args:
-        parts: as of `plan_of`.
+        components: as of `plan_of`.
 
     Raises:
-        KdxError: a part that a search needs is not there, or has another source.
+        KdxError: a component that a search needs is not there, or has another source.
     """
-    known = {(part.axis, part.word): part.sha256 for part in at_hand()}
     found = {one.ordinal: Search.of(one.search) for one in searches}
-    needed = {part: sha256 for one in found.values() for part, sha256 in one.parts.items()}
-    missing = {part: sha256 for part, sha256 in needed.items() if known.get(part) != sha256}
-    bring(missing, folders_of(plan.file, parts), f"sweep {plan.name}")
+    needed = {key: sha256 for one in found.values() for key, sha256 in one.components.items()}
+    here = {(one.axis, one.word) for one in components_of({word: sha256 for (_, word), sha256 in needed.items()})}
+    missing = {key: sha256 for key, sha256 in needed.items() if key not in here}
+    bring(missing, folders_of(plan.file, components), f"sweep {plan.name}")
     tuned = {one.ordinal: _template(one, found[one.ordinal]) for one in searches}
     others = [cell for cell in plan.cells if cell.ordinal not in tuned]
     cells = sorted([*others, *tuned.values()], key=lambda cell: cell.ordinal)

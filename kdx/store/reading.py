@@ -73,7 +73,6 @@ if TYPE_CHECKING:
     from kdx.grid.difference import Contents
     from kdx.grid.plan import Plan
     from kdx.grid.resolved_spec import ResolvedSpec
-    from kdx.grid.task_facts import TaskFacts
 
 MOST_TEXT = 1 << 30
 """Largest size of the texts of a run in bytes, unpacked."""
@@ -216,8 +215,8 @@ def load_sweeps(database: Database) -> tuple[SweepRecord, ...]:
 
 
 def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
-    from kdx.grid.task_facts import read_facts
     from kdx.store import searches
+    from kdx.store.components import know_recorded
 
     cells = connection.execute(
         select(cell.c.id, cell.c.spec, sweep_cell.c.ordinal, sweep_cell.c.labels)
@@ -225,14 +224,10 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
         .where(sweep_cell.c.sweep_id == row.id, sweep_cell.c.planned)
         .order_by(sweep_cell.c.ordinal)
     ).all()
-    facts = read_facts(row.grid)
-    planned = tuple(
-        CellRecord(each.id, each.ordinal, each.labels, _with_facts(whole_cell(each.id, each.spec), facts))
-        for each in cells
-    )
-    of = SweepRecord(
-        row.id, row.name, row.created, row.grid, planned, (), searches=searches.with_trials(connection, row.id)
-    )
+    planned = tuple(CellRecord(each.id, each.ordinal, each.labels, whole_cell(each.id, each.spec)) for each in cells)
+    asked = searches.with_trials(connection, row.id)
+    know_recorded(connection, {word: sha256 for one in planned for word, sha256 in one.spec.components.items()})
+    of = SweepRecord(row.id, row.name, row.created, row.grid, planned, (), searches=asked)
     which = _planned_in(row.id)
     return replace(_of_runs(connection, which, of), seeds_raised=_seeds_raised(connection, row.id, which))
 
@@ -279,10 +274,6 @@ def _of_runs(connection: Connection, which: ColumnElement[bool], of: SweepRecord
         evaluations=evaluations.which(connection, evaluation.c.run_id.in_(its)),
         documents={each.run_id: DocumentRecord(each.unit, each.sums) for each in documents},
     )
-
-
-def _with_facts(spec: "ResolvedSpec", facts: "Mapping[tuple[str, str], TaskFacts]") -> "ResolvedSpec":
-    return replace(spec, facts=facts.get((spec.task, spec.corpus))) if facts else spec
 
 
 def contents(database: Database, name: str, known: Collection[str] = ()) -> "Contents | None":

@@ -18,9 +18,9 @@ from kdx.components.registry import components_of
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan
 from kdx.store import plans, searches
+from kdx.store.components import keep
 from kdx.store.database import Database
 from kdx.store.leases import Fenced, held, progress_of, stalls_after
-from kdx.store.parts import keep
 from kdx.store.records import FINAL, RunState
 from kdx.store.schema import (
     LINE,
@@ -63,7 +63,7 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
     keep their rows and are marked as no longer planned. The number of statements does not depend on the plan's size.
 
     Args:
-        grid: the parts of the grid that concern no single cell, such as the tables; any JSON.
+        grid: what the grid says that concerns no single cell, such as the tables; any JSON.
     """
     cells = [{"id": one.id, "spec": one.spec.text} for one in plan.trained]
     runs = [{"cell_id": one.cell.id, "seed": one.seed} for one in plan.runs]
@@ -87,7 +87,7 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
         if not cells:
             return sweep_id
 
-        hashes = {word: sha256 for one in plan.trained for word, sha256 in one.spec.parts.items()}
+        hashes = {word: sha256 for one in plan.trained for word, sha256 in one.spec.components.items()}
         keep(connection, database, components_of(hashes))
         has_cell = insert_into(sweep_cell)
         has_cell = has_cell.on_conflict_do_update(

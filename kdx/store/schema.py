@@ -395,14 +395,19 @@ evaluation_document = Table(
     comment="the same of an evaluation",
 )
 
-part = Table(
-    "part",
+component = Table(
+    "component",
     metadata,
-    Column("sha256", Hash(64), primary_key=True, comment="hash of the syntax trees, which cells name"),
+    Column("id", Hash(64), primary_key=True, comment="hash of its axis, word and sha256"),
+    Column("sha256", Hash(64), nullable=False, comment="hash of the syntax trees, which cells name"),
+    Column("axis", ShortText(NAME), nullable=False, comment="what it is, such as kernel"),
+    Column("word", ShortText(LINE), nullable=False, comment="as cells name it: FILE.py:Class, or a package's name"),
+    Column("name", ShortText(NAME), nullable=False, comment="the name of its class"),
+    Column("path", ShortText(LINE), nullable=False, comment="the module with the class, one of the sources"),
     Column("sources", _texts(), nullable=False, comment="path → text of each module; JSON"),
     Column("package", ShortText(NAME), nullable=False, comment="name and version of its package, empty for a file"),
     Column("created", Time(), nullable=False, comment="when it was recorded, seconds since 1970"),
-    comment="sources of custom components; kept to be read, never run from here",
+    comment="custom components with their sources; kept to be read, never run from here",
 )
 
 plan = Table(

@@ -174,7 +174,7 @@ def add(database: Database, drawn: "Sequence[tuple[Search, Sequence[NewTrial]]]"
     # late: the grid's models take 0.1 s to import, and who only reads trials needs none
     from kdx.components.registry import components_of
     from kdx.grid.identity import cell_id
-    from kdx.store.parts import keep
+    from kdx.store.components import keep
 
     specs = {cell_id(one.spec): one.spec for _, many in drawn for one in many if one.spec}
     cells = [{"id": key, "spec": spec.text} for key, spec in specs.items()]
@@ -202,7 +202,7 @@ def add(database: Database, drawn: "Sequence[tuple[Search, Sequence[NewTrial]]]"
     with database.write() as connection:
         if cells:
             connection.execute(insert(cell).on_conflict_do_nothing(), cells)
-            hashes = {word: sha256 for spec in specs.values() for word, sha256 in spec.parts.items()}
+            hashes = {word: sha256 for spec in specs.values() for word, sha256 in spec.components.items()}
             keep(connection, database, components_of(hashes))
             connection.execute(insert(run).on_conflict_do_nothing(), [*runs.values()])
         if rows:

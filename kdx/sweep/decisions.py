@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from kdx.components.registry import meant_by
 from kdx.grid.plan import Plan
 from kdx.run_files.files import files_beside, final_weights, resume_step
 from kdx.store import evaluations, reading
@@ -64,4 +65,5 @@ def lacks_evaluations(database: Database, plan: Plan) -> bool:
     """Whether evaluations that the plan asks for can be made of runs that are completed."""
     # Of these it does not matter which other seeds are needed.
     plan = replace(plan, seed_rule=None)
-    return any(decision.action is Action.EVALUATE for decision in decisions_in(database, plan))
+    with meant_by({word: sha256 for cell in plan.cells for word, sha256 in cell.spec.components.items()}):
+        return any(decision.action is Action.EVALUATE for decision in decisions_in(database, plan))

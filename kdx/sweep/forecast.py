@@ -114,7 +114,7 @@ def cost_keys(cell: Mapping[str, Any]) -> tuple[str, str]:
         if isinstance(cell.get(section), dict)
     }
     sizes |= {name: cell.get(name) for name in ("task", "evaluation")}
-    choices = {name: value for name, value in cell.items() if name not in (*sizes, "select", "parts")}
+    choices = {name: value for name, value in cell.items() if name not in (*sizes, "select", "components")}
     return json.dumps([sizes, choices], sort_keys=True), json.dumps(sizes, sort_keys=True)
 
 

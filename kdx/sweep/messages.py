@@ -66,8 +66,8 @@ class ClaimedRun:
     """Whether other runs may be on that GPU, so that it may lack memory which it would have alone."""
     evaluations: tuple[str, ...] = ()
     """Those to be made once the run is completed, each as the JSON of its settings, see `kdx.grid.evaluations`."""
-    parts: tuple[str, ...] = ()
-    """The parts of one's own that the cell has, each as text, see `kdx.components.registry`."""
+    components: tuple[str, ...] = ()
+    """The custom components that the cell has, each as text, see `kdx.components.registry`."""
     tests: bool = True
     """Whether the run ends with its test; that of a trial does not."""
     rivals: str | None = None
@@ -89,7 +89,7 @@ class FinishedRun:
     folder: str
     evaluations: tuple[str, ...]
     gpu: str | None = None
-    parts: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
 
 
 Work = ClaimedRun | FinishedRun

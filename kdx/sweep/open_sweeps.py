@@ -59,12 +59,12 @@ class OpenSweeps:
         self,
         database: Database,
         names: Sequence[str],
-        parts: Path | None,
+        components: Path | None,
         watcher: Watcher,
         works: Callable[[], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Takes the sweeps' names, none for every sweep, and where the files of parts of one's own lie.
+        """Takes the sweeps' names, none for every sweep, and where the files of custom components lie.
 
         Args:
             works: whether runs are computed. Then corpora are prepared beside that, which may take longer than a lease.
@@ -72,7 +72,7 @@ class OpenSweeps:
         """
         self._database = database
         self._names = names
-        self._parts = parts
+        self._components = components
         self._watcher = watcher
         self._works = works
         self._clock = clock
@@ -128,8 +128,8 @@ class OpenSweeps:
                 and not (evaluates and lacks_evaluations(self._database, plan_to_decide_with(record)))
             ):
                 return None
-            plan, lacking = plan_at_hand(record, self._parts)
-            plan = with_searches(plan, asked, self._parts) if searching else plan
+            plan, lacking = plan_at_hand(record, self._components)
+            plan = with_searches(plan, asked, self._components) if searching else plan
         except KdxError as error:
             if error.exit_code != KdxError.exit_code:
                 raise

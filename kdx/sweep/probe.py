@@ -20,7 +20,7 @@ def probe(cells: Sequence[PlannedCell]) -> Iterator[tuple[PlannedCell, Forecast 
     Raises:
         KdxError: the process that measures was ended, as when memory ran out.
     """
-    hashes = {word: sha256 for cell in cells for word, sha256 in cell.spec.parts.items()}
+    hashes = {word: sha256 for cell in cells for word, sha256 in cell.spec.components.items()}
     asked = {
         "components": [one.text for one in components_of(hashes)],
         "cells": [cell.spec.text for cell in cells],

@@ -19,9 +19,9 @@ IMPORTING = 120  # seconds, for torch
 
 def components_in(plan: Plan) -> tuple[Component, ...]:
     """The custom components of a plan's cells and searches."""
-    hashes = {word: sha256 for cell in plan.cells for word, sha256 in cell.spec.parts.items()}
+    hashes = {word: sha256 for cell in plan.cells for word, sha256 in cell.spec.components.items()}
     searches = (cell.search for cell in plan.cells if cell.search)
-    hashes |= {word: sha256 for search in searches for (_, word), sha256 in search.parts.items()}
+    hashes |= {word: sha256 for search in searches for (_, word), sha256 in search.components.items()}
     return components_of(hashes)
 
 
@@ -39,7 +39,7 @@ def rehearse(plan: Plan, within: int = WITHIN) -> None:
     if not components:
         return
     # One cell for each way to compute with the components: other settings are no matter of theirs.
-    cells = {_way(spec): spec.text for spec in _cells(plan) if spec.parts}
+    cells = {_way(spec): spec.text for spec in _cells(plan) if spec.components}
     limit = IMPORTING + len(cells) * within
     try:
         ask_apart("kdx.training.rehearsal", components, {"cells": [*cells.values()]}, within=within, limit=limit)
@@ -61,7 +61,7 @@ def _cells(plan: Plan) -> Iterator[CellSpec]:
 
 
 def _way(spec: CellSpec) -> tuple[object, ...]:
-    components = components_of(spec.parts)
+    components = components_of(spec.components)
     options = [name for one in components for name in FAMILY_OF[one.axis].definition(one.word).option_names]
     values = ((spec.option(name), spec.data.option(name)) for name in options)
-    return (*spec.parts, spec.symmetry, spec.task, *values)
+    return (*spec.components, spec.symmetry, spec.task, *values)

@@ -388,7 +388,7 @@ class Supervisor:
                 gpu=placed.gpu if placed else None,
                 beside=placed is not None and not placed.alone,
                 evaluations=_settings(plan.evaluations_of(run.cell.id)),
-                parts=texts_of(run.cell.spec.parts),
+                components=texts_of(run.cell.spec.components),
                 tests=not isinstance(plan, TrialPlan),
                 rivals=rivals.text() if (rivals := _rivals(plan, run)) else None,
             )
@@ -427,7 +427,7 @@ class Supervisor:
             folder=str(self.files / folder_of(record)),
             evaluations=_settings(decision.missing),
             gpu=placed.gpu if placed else None,
-            parts=texts_of(run.cell.spec.parts),
+            components=texts_of(run.cell.spec.components),
         )
         self._active[record.id] = _Running(plan, run, None, placed, heard=self.clock())
         self.listener.evaluating(run, len(decision.missing))

@@ -64,7 +64,7 @@ def work(work: Work, channel: socket.socket) -> int:
     faulthandler.register(signal.SIGUSR1, file=2)
     # They were blocked since before the fork, so that an early signal waited for its handler.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    take(work.parts)
+    take(work.components)
     try:
         with open_database(work.database, write=True, patient=True, upgrade=False) as database:
             code = _attempt(work, channel, database, stop) if isinstance(work, ClaimedRun) else DONE

@@ -44,7 +44,7 @@ class ProbeRecorder(Recorder):
 def main() -> None:
     """Measures what standard input asks for."""
     asked = json.load(sys.stdin)
-    # What a library or a part prints, or writes to the descriptor, is none of the answer.
+    # What a library or a component prints, or writes to the descriptor, is none of the answer.
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     take(asked["components"])

@@ -1,7 +1,7 @@
 """Runs custom components in a child process: `python -m kdx.training.rehearsal`, see `kdx.components.apart`.
 
 `kdx.sweep.rehearsal` asks for {"cells": […]}: each cell's task, corpus and attentions are tried on a few tokens, under
-the arithmetic that a run of it has. `kdx verify --part` asks for {"device": …}, and gets the findings of one component.
+the arithmetic that a run of it has. `kdx verify --component` asks for {"device": …}, and gets the findings of one.
 """
 
 import json
@@ -59,11 +59,11 @@ def _findings(component: Component, device: str, step: Step) -> list[Any]:
 def _try(spec: CellSpec, step: Step) -> None:
     fix_arithmetic(spec.training)
     classes = []
-    for component in components_of(spec.parts):
+    for component in components_of(spec.components):
         step(component.word)
         with torch_left_alone("when it is imported"):
             classes.append(component.load())
-    step(", ".join(spec.parts))
+    step(", ".join(spec.components))
     with torch_left_alone("when it computes", may_draw=True):
         if spec.task in TASKS.outside:
             _rehearse(spec)

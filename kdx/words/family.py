@@ -30,7 +30,7 @@ class Definition:
 
 
 @dataclass(frozen=True)
-class PartDefinition(Definition):
+class ComponentDefinition(Definition):
     """What is known of every component of an attention."""
 
     formula: str

@@ -68,19 +68,19 @@ def test_a_database_is_read_without_the_file(elsewhere):
 
 @pytest.mark.slow
 def test_the_source_is_written_out_and_not_run(elsewhere, trained):
-    _, said = kdx("export", "--parts", "sources", folder=elsewhere)
+    _, said = kdx("export", "--components", "sources", folder=elsewhere)
     assert "nothing of them was run" in said
     for name in ("my_kernels.py", "helpers.py"):
         assert (elsewhere / "sources" / name).read_text() == (trained / name).read_text()
-    _, said = kdx("export", "--parts", "sources", folder=elsewhere, code=2)
+    _, said = kdx("export", "--components", "sources", folder=elsewhere, code=2)
     assert "there is something of this name" in said
 
 
 @pytest.mark.slow
 def test_who_goes_on_names_where_the_source_is(elsewhere, trained):
     _, said = kdx("retry", "1", folder=elsewhere, code=2)
-    assert f"which is not in {elsewhere}" in said and "--parts FOLDER" in said
-    _, said = kdx("retry", "1", "--parts", str(trained), "--workers", "1", folder=elsewhere)
+    assert f"which is not in {elsewhere}" in said and "--components FOLDER" in said
+    _, said = kdx("retry", "1", "--components", str(trained), "--workers", "1", folder=elsewhere)
     assert "runs the code of kernel" in said and "1 completed" in said
 
 
@@ -122,7 +122,7 @@ def test_a_file_that_was_moved_keeps_its_runs_and_is_shown_where_it_is(trained, 
     out, _ = kdx("query", "SELECT kernel FROM cells", folder=trained)
     assert f"parts/{WORD}" in out
     kdx("db", "check", folder=trained)
-    kdx("export", "--parts", "sources", folder=trained)
+    kdx("export", "--components", "sources", folder=trained)
     assert (trained / "sources" / "parts" / "my_kernels.py").is_file()
     kdx("retry", "1", "--workers", "1", folder=trained)
     with sqlite3.connect(trained / "runs.db") as connection:
@@ -151,7 +151,7 @@ def test_a_finished_sweep_asks_for_no_code(own_kernel, data_home):
         connection.execute("DELETE FROM evaluation")
     (own_kernel / "my_kernels.py").rename(own_kernel / "gone.py")
     _, said = kdx("resume", folder=own_kernel, code=2)
-    assert f"its cells use `{WORD}`, which is not in {own_kernel}" in said and "--parts FOLDER" in said
+    assert f"its cells use `{WORD}`, which is not in {own_kernel}" in said and "--components FOLDER" in said
     (own_kernel / "gone.py").rename(own_kernel / "my_kernels.py")
     _, said = kdx("resume", folder=own_kernel)
     assert "runs the code of kernel" in said and "1 evaluation: 1 made" in said
@@ -194,7 +194,7 @@ def test_a_package_brings_a_task_from_the_grid_to_the_table(own_task, data_home,
     assert "It is surer." in out and "unknown" not in said
     out, _ = kdx("trace", "sure", "exponential", folder=own_task)
     assert "confidence of evaluation again of run 1" in out
-    kdx("export", "--parts", "sources", folder=own_task)
+    kdx("export", "--components", "sources", folder=own_task)
     for name in ("tasks.py", "shares.py", "coins.py"):
         assert (own_task / "sources" / "tails" / name).read_text() == (package / name).read_text()
 

@@ -13,7 +13,7 @@ from verbs import all_commands
 
 from kdx.cli import options
 from kdx.cli.app import app
-from kdx.cli.options import DATABASE, MOST_SEEDS, in_database, in_database_with_parts, name_folder, seeds_of
+from kdx.cli.options import DATABASE, MOST_SEEDS, in_database, in_database_with_components, name_folder, seeds_of
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
 from kdx.store import recording
@@ -151,16 +151,19 @@ def test_a_suggested_command_names_the_folder_of_custom_components(own_kernel, m
     plan = load_grid("grid.yaml")
     with open_database("runs.db", write=True, create=True) as database:
         recording.register(database, plan, plan.grid)
-        assert in_database_with_parts("runs.db", database, plan.name) == ""
-        assert in_database_with_parts("runs.db", database, plan.name, Path()) == " --parts ."
+        assert in_database_with_components("runs.db", database, plan.name) == ""
+        assert in_database_with_components("runs.db", database, plan.name, Path()) == " --components ."
         monkeypatch.chdir(own_kernel.parent)
-        assert in_database_with_parts("runs.db", database, plan.name) == ""
+        assert in_database_with_components("runs.db", database, plan.name) == ""
         Path("elsewhere").mkdir()
         monkeypatch.chdir("elsewhere")
-        assert in_database_with_parts("../runs.db", database, plan.name) == f" --parts {own_kernel} --db ../runs.db"
+        assert (
+            in_database_with_components("../runs.db", database, plan.name)
+            == f" --components {own_kernel} --db ../runs.db"
+        )
         (own_kernel / "my_kernels.py").unlink()
-        assert in_database_with_parts("../runs.db", database, plan.name) == " --parts FOLDER --db ../runs.db"
+        assert in_database_with_components("../runs.db", database, plan.name) == " --components FOLDER --db ../runs.db"
         Path("plain.yaml").write_text(TINY % {"steps": 5, "seeds": 1})
         plain = load_grid("plain.yaml")
         recording.register(database, plain, plain.grid)
-        assert in_database_with_parts("runs.db", database, plain.name) == ""
+        assert in_database_with_components("runs.db", database, plain.name) == ""

@@ -63,7 +63,7 @@ HONEST = "return 1 / (1 + squared_distance(query, key) / self.bandwidth**2)"
 
 
 def verified(folder) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kdx", "verify", "--part", "my_kernels.py:Cauchy"]
+    command = [sys.executable, "-m", "kdx", "verify", "--component", "my_kernels.py:Cauchy"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 

@@ -249,7 +249,7 @@ def test_a_cell_whose_runs_fail_alike_is_paused_and_the_rest_ends(folder, compon
     planned(folder, f"{GRID}axes: {{kernel: [exponential, 'faulty.py:Faulty']}}\n", steps=10, seeds=4)
     (folder / "faulty.py").rename(folder / "moved.py")
     code, said = ends(worker(folder))
-    assert code == 4 and "1 cell of shared left to other workers: " in said and "--parts FOLDER" in said
+    assert code == 4 and "1 cell of shared left to other workers: " in said and "--components FOLDER" in said
     assert [run.state for run in runs(folder)].count(RunState.COMPLETED) == 4
     (folder / "moved.py").rename(folder / "faulty.py")
     code, said = ends(worker(folder))
@@ -280,7 +280,7 @@ def test_a_worker_on_a_machine_whose_last_runs_failed_ends_with_the_next_failure
         for run in reading.load_sweep(opened).runs[:failed]:
             attempt = leases.claim(opened, run.id, f"{machine()}/-/-/{run.id}/1/x", 60)
             recording.RunWriter(opened, run.id, f"{machine()}/-/-/{run.id}/1/x", attempt).fail(f"no {run.id}", "", 0)
-    code, said = ends(worker(folder, "--parts", "."))
+    code, said = ends(worker(folder, "--components", "."))
     assert code == 4 and f"{begun} run{'s' * (begun > 1)} ended here: {begun} failed" in said
     assert ("note: the last 5 runs on this machine failed one after another; one more ends it" in said) == (begun == 1)
 

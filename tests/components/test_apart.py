@@ -1,4 +1,4 @@
-"""A process that runs parts answers once, whatever they do; what ends it is one message."""
+"""A process that runs components answers once, whatever they do; what ends it is one message."""
 
 import pytest
 from waiting import GIVE_UP
@@ -18,9 +18,9 @@ from kdx.components import apart
 from kdx.components.registry import at_hand
 
 def work(asked, step):
-    for part in at_hand():
-        step(part.word)
-        part.load()
+    for component in at_hand():
+        step(component.word)
+        component.load()
     return asked["number"] + 1
 
 apart.answer(work)
@@ -34,10 +34,10 @@ def ask(own_kernel, monkeypatch):
     def ask(helpers: str, limit: float = GIVE_UP) -> int:
         (own_kernel / "helpers.py").write_text(f"squared_distance = None\n{helpers}\n")
         (own_kernel / "program.py").write_text(PROGRAM)
-        part = find("kernel", "my_kernels.py:Cauchy", own_kernel)
-        add(part)
+        component = find("kernel", "my_kernels.py:Cauchy", own_kernel)
+        add(component)
         monkeypatch.setenv("PYTHONPATH", str(own_kernel))
-        return ask_apart("program", [part], {"number": 7}, within=120, limit=limit)
+        return ask_apart("program", [component], {"number": 7}, within=120, limit=limit)
 
     return ask
 
@@ -99,10 +99,10 @@ def test_a_process_whose_alarm_was_switched_off_ends_with_the_limit(ask):
     ],
 )
 def test_an_error_is_told_at_the_last_line_of_the_part_that_it_went_through(source, place, problem):
-    part = Component("kernel", "a.py:A", "A", "a.py", {"a.py": source})
+    component = Component("kernel", "a.py:A", "A", "a.py", {"a.py": source})
     with pytest.raises(Exception) as caught:
-        part.load()
-    fault = fault_of(caught.value, part.word, [part])
+        component.load()
+    fault = fault_of(caught.value, component.word, [component])
     assert str(fault.place) == place and problem in fault.problem and "`a.py:A` fails" in fault.problem
 
 

@@ -1,4 +1,4 @@
-"""A part becomes a word like any other, unless it is none."""
+"""A component becomes a word like any other, unless it is none."""
 
 import pytest
 
@@ -18,12 +18,12 @@ KERNEL = "from kdx.attention.interfaces import KernelFunction\nfrom kdx.words.fa
 
 
 def test_a_part_is_a_word_with_its_options(own_kernel):
-    part = find("kernel", "my_kernels.py:Cauchy", own_kernel)
-    assert "bandwidth" not in known_options() and part.word not in KERNELS
-    add(part)
+    component = find("kernel", "my_kernels.py:Cauchy", own_kernel)
+    assert "bandwidth" not in known_options() and component.word not in KERNELS
+    add(component)
     assert known_options()["bandwidth"].title == "b, in units of a feature."
-    assert KERNELS[part.word].__name__ == "Cauchy" and list(KERNELS)[-1] == part.word
-    assert KERNELS.modules(part.word) == part.kdx_modules
+    assert KERNELS[component.word].__name__ == "Cauchy" and list(KERNELS)[-1] == component.word
+    assert KERNELS.modules(component.word) == component.kdx_modules
 
 
 def test_a_later_source_of_the_same_word_takes_the_place_of_the_earlier(own_kernel):
@@ -35,12 +35,12 @@ def test_a_later_source_of_the_same_word_takes_the_place_of_the_earlier(own_kern
 
 
 def test_it_goes_to_another_process_as_text(own_kernel):
-    part = find("kernel", "my_kernels.py:Cauchy", own_kernel)
-    add(part)
-    hashes = {part.word: part.sha256, "other.py:A": "0" * 64}
-    assert components_of(hashes) == (part,) and components_of({part.word: "0" * 64}) == ()
+    component = find("kernel", "my_kernels.py:Cauchy", own_kernel)
+    add(component)
+    hashes = {component.word: component.sha256, "other.py:A": "0" * 64}
+    assert components_of(hashes) == (component,) and components_of({component.word: "0" * 64}) == ()
     take(texts_of(hashes))
-    assert components_of(hashes)[0].sha256 == part.sha256
+    assert components_of(hashes)[0].sha256 == component.sha256
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
-"""A grid names parts of one's own as it names any word; what is wrong with one is told before anything starts."""
+"""A grid names custom components as it names any word; what is wrong with one is told before anything starts."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kdx.attention.kernels import KERNELS
-from kdx.components.registry import at_hand
+from kdx.components.registry import at_hand, know
 from kdx.errors import Faults
 from kdx.grid.components import add_installed, find_components
 from kdx.grid.explain import explain
@@ -14,6 +15,7 @@ from kdx.grid.identity import cell_id
 from kdx.grid.load import load_grid
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.source import read
+from tests.conftest import forget_components
 
 WORD = "my_kernels.py:Cauchy"
 
@@ -32,7 +34,7 @@ def test_a_cell_has_the_part_its_options_and_the_hash_of_its_source(own_kernel):
     (cell,) = load_grid(own_kernel / "grid.yaml").cells
     (part,) = at_hand()
     assert (cell.spec.kernel, cell.spec.option("bandwidth")) == (WORD, 2.0)
-    assert cell.spec.parts == {WORD: part.sha256} and part.sha256 in cell.spec.text
+    assert cell.spec.components == {WORD: part.sha256} and part.sha256 in cell.spec.text
 
 
 def test_a_comment_leaves_the_cell_and_a_statement_makes_another(own_kernel):
@@ -87,7 +89,7 @@ def test_a_cell_without_such_a_part_is_the_one_that_it_was(own_kernel):
     grid = (own_kernel / "grid.yaml").read_text().replace(f"kernel: {WORD}", f'axes: {{kernel: ["{WORD}", rbf]}}')
     (own_kernel / "grid.yaml").write_text(grid)
     _, common = load_grid(own_kernel / "grid.yaml").cells
-    assert common.spec.parts == {} and '"parts":{}' in common.spec.text
+    assert common.spec.components == {} and '"components":{}' in common.spec.text
 
 
 def test_parts_stand_wherever_a_word_does(own_kernel):
@@ -108,8 +110,8 @@ def test_parts_stand_wherever_a_word_does(own_kernel):
     )
     own, common = load_grid(own_kernel / "grid.yaml").cells
     assert own.spec.position == ("t5", "others.py:Turned")
-    assert set(own.spec.parts) == {"others.py:Mine", "others.py:Turned", "others.py:Twice"}
-    assert set(common.spec.parts) == {"others.py:Mine", "others.py:Turned"}
+    assert set(own.spec.components) == {"others.py:Mine", "others.py:Turned", "others.py:Twice"}
+    assert set(common.spec.components) == {"others.py:Mine", "others.py:Turned"}
     assert own.spec.data.option("length") == 4
 
 
@@ -224,28 +226,25 @@ def test_a_word_of_kdx_is_never_looked_for_elsewhere(own_kernel, monkeypatch):
     assert find_components(read(own_kernel / "grid.yaml", []), ()) == []
 
 
-def test_a_recorded_cell_is_known_as_it_was_recorded(own_kernel, request):
+def test_a_recorded_cell_is_known_by_its_recorded_source(own_kernel):
     (cell,) = load_grid(own_kernel / "grid.yaml").cells
-    text, sha256 = cell.spec.text, cell.spec.parts[WORD]
-    assert ResolvedSpec.read(text).missing_parts == {}
-    from kdx.attention.kernels import KERNELS
-
-    part = KERNELS._outside.pop(WORD)
-    try:
-        elsewhere = ResolvedSpec.read(text)
-        assert elsewhere.missing_parts == {("kernel", WORD): sha256}
-        assert elsewhere.known is None and elsewhere.unknown == ()
-        assert elsewhere.without_parts.kernel == "exponential"
-        assert elsewhere.word("kernel") == WORD
-    finally:
-        KERNELS._outside[WORD] = part
+    (component,) = at_hand()
+    text, sha256 = cell.spec.text, cell.spec.components[WORD]
+    assert ResolvedSpec.read(text).missing_components == {}
+    forget_components()
+    alone = ResolvedSpec.read(text)
+    assert alone.known is None and f"kernel `{WORD}`" in alone.unknown and alone.word("kernel") == WORD
+    know([replace(component, recorded=True)])
+    elsewhere = ResolvedSpec.read(text)
+    assert elsewhere.missing_components == {("kernel", WORD): sha256} and elsewhere.unknown == ()
+    assert elsewhere.known == cell.spec and elsewhere.own_options == ()
 
 
-@pytest.mark.parametrize("parts", [{WORD: ["a"]}, {WORD: 5}, {WORD: {"a": "b"}}, [WORD], WORD, None])
-def test_what_is_no_hash_of_a_recorded_cell_is_none(own_kernel, parts):
+@pytest.mark.parametrize("components", [{WORD: ["a"]}, {WORD: 5}, {WORD: {"a": "b"}}, [WORD], WORD, None])
+def test_what_is_no_hash_of_a_recorded_cell_is_none(own_kernel, components):
     (cell,) = load_grid(own_kernel / "grid.yaml").cells
-    plain = json.loads(cell.spec.text) | {"parts": parts}
-    assert ResolvedSpec.read(json.dumps(plain)).parts == {}
+    plain = json.loads(cell.spec.text) | {"components": components}
+    assert ResolvedSpec.read(json.dumps(plain)).components == {}
 
 
 @pytest.fixture

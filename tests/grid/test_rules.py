@@ -492,7 +492,7 @@ def test_a_recorded_cell_is_made_again_only_with_the_source_that_it_had(own_kern
     (cell,) = load_grid(own_kernel / "grid.yaml").cells
     plain = json.loads(cell.spec.text)
     assert CellSpec.model_validate(plain) == cell.spec
-    plain["parts"]["my_kernels.py:Cauchy"] = "0" * 64
+    plain["components"]["my_kernels.py:Cauchy"] = "0" * 64
     with pytest.raises(ValidationError, match="is not the one that the cell was made with"):
         CellSpec.model_validate(plain)
 
@@ -500,8 +500,8 @@ def test_a_recorded_cell_is_made_again_only_with_the_source_that_it_had(own_kern
 def test_a_part_that_comes_to_nothing_is_none_of_the_cell(own_kernel):
     load_grid(own_kernel / "grid.yaml")
     cell = {"task": "image", "data": {"corpus": "synthetic-images"}, "mixer": "convolution"}
-    assert CellSpec.model_validate({**cell, "kernel": "my_kernels.py:Cauchy"}).parts == {}
-    assert CellSpec.model_validate({**cell, "kernel": "rbf", "parts": {"x": "0" * 64}}).parts == {}
+    assert CellSpec.model_validate({**cell, "kernel": "my_kernels.py:Cauchy"}).components == {}
+    assert CellSpec.model_validate({**cell, "kernel": "rbf", "components": {"x": "0" * 64}}).components == {}
 
 
 @pytest.mark.parametrize(

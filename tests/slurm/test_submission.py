@@ -21,7 +21,7 @@ def submitted(folder: Path, jobs: int, parts: dict[str, str] | None = None) -> t
         (3, "swept"),
         JobOptions(),
         jobs,
-        lambda parts: ["worker", "swept", "--parts", str(parts)],
+        lambda parts: ["worker", "swept", "--components", str(parts)],
         os.environ,
         "kdx resume swept --slurm",
         parts or {},
@@ -63,7 +63,7 @@ def test_where_slurm_refuses_the_first_nothing_is_left(tmp_path, played):
 def test_jobs_use_the_source_and_the_script_as_they_were(tmp_path, played):
     played(scontrol=SETTINGS, sbatch="printenv KDX_JOB_SOURCE > $(dirname $0)/source; echo 7")
     done, _ = submitted(tmp_path / "files", 1, {"deep/my_kernels.py": "class Cauchy: ..."})
-    assert (done.folder / "parts" / "deep" / "my_kernels.py").read_text() == "class Cauchy: ..."
+    assert (done.folder / "components" / "deep" / "my_kernels.py").read_text() == "class Cauchy: ..."
     where = "import kdx; print(kdx.__file__)"
     found = subprocess.run(
         [sys.executable, "-P", "-c", where],

@@ -16,7 +16,10 @@ HASH = "0123456789abcdef" * 4
 
 ROWS: dict[str, list[dict[str, Any]]] = {
     "environment": [{"id": "e" * 32, "environment": {"torch": "2", "anything": [1e300, None]}}],
-    "part": [{"sha256": HASH, "sources": {"a.py": "x = '\\x00 ü'\n"}, "package": "", "created": 1.5}],
+    "component": [
+        {"id": HASH, "sha256": HASH, "axis": "kernel", "word": "a.py:A", "name": "A", "path": "a.py"}
+        | {"sources": {"a.py": "x = '\\x00 ü'\n"}, "package": "", "created": 1.5}
+    ],
     "attempt": [
         {"run_id": 1, "number": 1, "owner": "b/1", "started": 1.25, "ended": 2.5, "outcome": "lost", "first_step": 0},
         {"run_id": 1, "number": 2, "owner": "b/2", "started": 3.0, "first_step": 7, "environment_id": "e" * 32},

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 from each import each
 
-from kdx.components.registry import FAMILY_OF
 from kdx.errors import KdxError
 from kdx.grid import shipped
 from kdx.grid.load import load_grid
@@ -13,7 +12,7 @@ from kdx.store import recording, searches
 from kdx.store.database import Database, open_database
 from kdx.store.plan_from_records import plan_at_hand, plan_of, with_searches
 from kdx.store.reading import load_sweep
-from kdx.words.family import _OVER_WORDS
+from tests.conftest import forget_components
 
 SHARING = """
 name: sharing
@@ -106,15 +105,6 @@ def test_a_plan_that_lacks_a_part_is_told(database):
         plan_of(load_sweep(database))
 
 
-def forget_parts() -> None:
-    """As another process, which has read no grid."""
-    for family in FAMILY_OF.values():
-        for word in list(family.outside):
-            del family._outside[word], family._known[word]
-    for forget in _OVER_WORDS:
-        forget()
-
-
 TUNED = """\
 name: tuned
 task: translation
@@ -137,7 +127,7 @@ def test_a_search_over_a_part_of_ones_own_needs_its_source_to_go_on(database, ow
     grid.write_text(TUNED.replace("KERNEL", kernel).replace("PARAMETERS", parameters))
     planned = load_grid(grid)
     recording.register(database, planned, planned.grid)
-    forget_parts()
+    forget_components()
     record = load_sweep(database)
     found = searches.of_sweep(database, record.id)
     with pytest.raises(KdxError, match=r"`my_kernels\.py:Cauchy`, which is not in"):

@@ -19,6 +19,7 @@ from kdx.store.records import RunState
 from kdx.sweep import open_sweeps as module
 from kdx.sweep.open_sweeps import OpenSweeps
 from kdx.tune.trial_plan import TrialPlan
+from tests.conftest import forget_components
 
 TUNED = """
 name: tuned
@@ -70,8 +71,8 @@ def complete(database: Database, name: str) -> None:
             writer.complete(1.0, 10, 1.0, {}, 10)
 
 
-def watched(database: Database, *names: str, parts=None, works=lambda: False, clock=time.monotonic) -> OpenSweeps:
-    found = OpenSweeps(database, names, parts, Watched(), works, clock)
+def watched(database: Database, *names: str, components=None, works=lambda: False, clock=time.monotonic) -> OpenSweeps:
+    found = OpenSweeps(database, names, components, Watched(), works, clock)
     found.heard = found._watcher
     return found
 
@@ -200,18 +201,14 @@ def test_where_seeds_depend_on_all_cells_the_whole_sweep_is_left(database, data_
 
 def test_cells_whose_code_is_not_named_are_left_to_others(database, own_kernel, data_home):
     plan = load_grid(own_kernel / "grid.yaml")
-    assert components_of(plan.cells[0].spec.parts)
+    assert components_of(plan.cells[0].spec.components)
     recording.register(database, plan, plan.grid)
-    from kdx.components.registry import FAMILY_OF
-
-    for family in FAMILY_OF.values():
-        for word in list(family.outside):
-            del family._outside[word], family._known[word]
+    forget_components()
     every = watched(database)
     assert every() == ()
     ((_, cells, why),) = every.heard.left
     assert cells == 1 and "which is not in" in why
-    assert names(watched(database, parts=own_kernel)()) == [plan.name]
+    assert names(watched(database, components=own_kernel)()) == [plan.name]
 
 
 def test_a_sweep_that_tunes_is_searched_and_then_its_winners_are_planned(database, data_home):

@@ -10,7 +10,7 @@ from kdx.grid.load import load_grid
 from kdx.sweep.rehearsal import components_in, rehearse
 
 
-def test_a_plan_without_parts_starts_no_process(monkeypatch):
+def test_a_plan_without_components_starts_no_process(monkeypatch):
     monkeypatch.setattr(subprocess, "run", pytest.fail)
     plan = load_grid("quickstart")
     assert components_in(plan) == ()

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kdx.words.family import Family, PartDefinition
+from kdx.words.family import ComponentDefinition, Family
 
 if TYPE_CHECKING:
     from kdx.attention.interfaces import AbsoluteEncoding
 
 
 @dataclass(frozen=True)
-class EncodingDefinition(PartDefinition):
+class EncodingDefinition(ComponentDefinition):
     """See `kdx.attention.interfaces.AbsoluteEncoding`."""
 
     even: str

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kdx.words.family import Family, PartDefinition
+from kdx.words.family import ComponentDefinition, Family
 
 if TYPE_CHECKING:
     from kdx.attention.interfaces import FilterFunction
 
 
 @dataclass(frozen=True)
-class FilterDefinition(PartDefinition):
+class FilterDefinition(ComponentDefinition):
     """See `kdx.attention.interfaces.FilterFunction`."""
 
     spaces: tuple[str, ...]

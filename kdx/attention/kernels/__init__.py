@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kdx.words.family import Family, PartDefinition
+from kdx.words.family import ComponentDefinition, Family
 
 if TYPE_CHECKING:
     from kdx.attention.interfaces import KernelFunction
 
 
 @dataclass(frozen=True)
-class KernelDefinition(PartDefinition):
+class KernelDefinition(ComponentDefinition):
     """See `kdx.attention.interfaces.KernelFunction`."""
 
     normaliser: str

@@ -6,14 +6,14 @@ Attention weighs the others by their features; the two simpler ones weigh them a
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kdx.words.family import Family, PartDefinition
+from kdx.words.family import ComponentDefinition, Family
 
 if TYPE_CHECKING:
     from kdx.attention.interfaces import ContextMixer
 
 
 @dataclass(frozen=True)
-class MixerDefinition(PartDefinition):
+class MixerDefinition(ComponentDefinition):
     """See `kdx.attention.interfaces.ContextMixer`."""
 
     spaces: tuple[str, ...]

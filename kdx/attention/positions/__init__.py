@@ -6,14 +6,14 @@ Several schemes may act together. `none` is the absence of a scheme and needs no
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kdx.words.family import Family, PartDefinition
+from kdx.words.family import ComponentDefinition, Family
 
 if TYPE_CHECKING:
     from kdx.attention.interfaces import PositionScheme
 
 
 @dataclass(frozen=True)
-class PositionDefinition(PartDefinition):
+class PositionDefinition(ComponentDefinition):
     """See `kdx.attention.interfaces.PositionScheme`."""
 
     spaces: tuple[str, ...]

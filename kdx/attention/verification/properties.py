@@ -1,8 +1,8 @@
 """The properties that an attention must have, whoever wrote its components: kdx's own and others are held to one list.
 
-`kdx verify` checks every component of kdx, `kdx verify --part` and `kdx.testing` a custom one. What must be equal may
-differ by rounding, in the unit of `rounding`; all is computed on random features of a fixed seed, in float64 unless a
-property says otherwise.
+`kdx verify` checks every component of kdx, `kdx verify --component` and `kdx.testing` a custom one. What must be equal
+may differ by rounding, in the unit of `rounding`; all is computed on random features of a fixed seed, in float64 unless
+a property says otherwise.
 """
 
 import copy

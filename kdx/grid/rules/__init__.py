@@ -4,8 +4,8 @@ Each rule reads the cell as the rules before it left it, so their order counts.
 """
 
 from kdx.grid.fields import CellFields
+from kdx.grid.rules.components import resolve_components
 from kdx.grid.rules.options import resolve_options
-from kdx.grid.rules.parts import resolve_parts
 from kdx.grid.rules.position import resolve_position
 from kdx.grid.rules.select import resolve_select
 from kdx.grid.rules.space import resolve_space
@@ -23,4 +23,4 @@ def resolve(cell: CellFields) -> None:
     resolve_options(cell)
     resolve_task(cell)
     resolve_select(cell)
-    resolve_parts(cell)
+    resolve_components(cell)

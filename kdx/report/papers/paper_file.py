@@ -20,7 +20,7 @@
         grids: [tsai2019/table1-mini]
 
 Cells are named by the words of their factors, as in a grid (`kdx.grid.cell_selector`), so they meet those of any grid.
-Tasks, metrics and words that only some sweep has, of parts of one's own, are known where that sweep is at hand.
+Tasks, metrics and words that only some sweep has, of custom components, are known where that sweep is at hand.
 """
 
 import contextlib
@@ -56,8 +56,8 @@ class _Known:
 
     @classmethod
     def of(cls, sweeps: Iterable[SweepRecord]) -> "_Known":
-        specs = [cell.spec for sweep in sweeps for cell in sweep.cells if cell.spec.parts]
-        measured = {name for spec in specs if spec.facts for name in spec.facts.metrics if "/" not in name}
+        specs = [cell.spec for sweep in sweeps for cell in sweep.cells if cell.spec.components]
+        measured = {name for spec in specs for name in spec.test_metrics if "/" not in name}
         words: dict[str, set[str]] = {}
         for spec in specs:
             for factor, word in spec.words.items():
@@ -240,7 +240,7 @@ def load_paper(paper: str, sweeps: Iterable[SweepRecord] = ()) -> Paper:
 
     Args:
         paper: the name of a shipped one, such as `tsai2019`, or a path.
-        sweeps: whose cells it may name by parts of one's own, with the metrics of their tasks.
+        sweeps: whose cells it may name by custom components, with the metrics of their tasks.
 
     Raises:
         Faults: there is no such file, or everything that is wrong with it.

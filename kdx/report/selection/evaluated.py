@@ -6,6 +6,7 @@ Which seed stands for a cell is decided by the validation within its own trainin
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from kdx.components.registry import meant_by
 from kdx.errors import KdxError
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
 from kdx.grid.table_layout import evaluated
@@ -58,19 +59,21 @@ def evaluated_cells(sweep: SweepRecord) -> tuple[tuple[EvaluatedCell, ...], tupl
     found, impossible = [], []
     for cell in sweep.cells if own or any(of_sweeps.values()) else ():
         asked = dict.fromkeys(each for name in cell.sweeps for each in of_sweeps[name]) if sweep.joins else own
-        known = cell.spec.without_parts
-        for each in asked if known else ():
-            assert known is not None
-            try:
-                one = resolve_evaluation(known, each)
-            except KdxError as error:
-                if each.is_of(known.task):
-                    impossible.append(ImpossibleEvaluation(cell, each, error.problem))
-                continue
-            labels, spec = evaluated(cell.labels, cell.spec, one)
-            made = {run: there[one.id] for run, there in sweep.evaluations.items() if one.id in there}
-            record = replace(cell, id=f"{cell.id}-{one.id[:8]}", labels=labels, spec=spec)
-            found.append(EvaluatedCell(record, cell.id, one, made))
+        known = cell.spec.known
+        if known is None:
+            continue
+        with meant_by(known.components):
+            for each in asked:
+                try:
+                    one = resolve_evaluation(known, each)
+                except KdxError as error:
+                    if each.is_of(known.task):
+                        impossible.append(ImpossibleEvaluation(cell, each, error.problem))
+                    continue
+                labels, spec = evaluated(cell.labels, cell.spec, one)
+                made = {run: there[one.id] for run, there in sweep.evaluations.items() if one.id in there}
+                record = replace(cell, id=f"{cell.id}-{one.id[:8]}", labels=labels, spec=spec)
+                found.append(EvaluatedCell(record, cell.id, one, made))
     return tuple(found), tuple(impossible)
 
 

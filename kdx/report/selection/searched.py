@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from kdx.grid.resolved_spec import cell_without
+from kdx.components.registry import meant_by
 from kdx.grid.seed_sources import SourceSeeds
 from kdx.grid.tuning import Choice, Distribution, Range, Sampler, Search
 from kdx.report.selection.joined import planned_id
@@ -18,7 +18,6 @@ from kdx.report.statistics.expected_best import BestOf, best_of_draws
 from kdx.report.statistics.metric import Metric
 from kdx.store.records import CellRecord, SearchRecord, SweepRecord, TrialRecord, TrialState
 from kdx.store.searches import best_trial
-from kdx.tasks import TASKS
 from kdx.vocabulary import Direction
 
 OUTER = 0.1
@@ -134,13 +133,11 @@ class SearchedCell:
         return None
 
     def _is_cell(self, parameters: Mapping[str, Any]) -> bool:
-        """Whether there is such a cell. A report lacks the source of custom components, so their own limits are not
-        known to it."""
-        try:
-            self.search.cell(parameters)
-        except ValidationError:
-            parts = {word for _, word in self.search.parts}
-            return bool(parts) and cell_without(self.search.settings_with(parameters), parts, TASKS) is not None
+        with meant_by({word: sha256 for (_, word), sha256 in self.search.components.items()}):
+            try:
+                self.search.cell(parameters)
+            except ValidationError:
+                return False
         return True
 
 

@@ -15,8 +15,8 @@ from kdx.store.sqlite.views import TRIGGER, VIEW_STATEMENTS
 from kdx.store.version import REVISION, VERSION_TABLE
 
 TABLES = frozenset({
-    "attempt", "cell", "environment", "evaluation", "evaluation_document", "evaluation_metric",
-    "identity", "invalidation", "metric", "note", "output", "part", "plan", "plan_cell", "run", "search", "sweep",
+    "attempt", "cell", "component", "environment", "evaluation", "evaluation_document", "evaluation_metric",
+    "identity", "invalidation", "metric", "note", "output", "plan", "plan_cell", "run", "search", "sweep",
     "sweep_cell", "sweep_run", "sweep_search", "tag", "test_document", "trial",
 })  # fmt: skip
 

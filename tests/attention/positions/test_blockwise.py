@@ -20,6 +20,6 @@ def test_the_whole_is_the_part_of_all_queries_and_all_keys():
     assert whole.tolist() == [[float(i - j) for j in range(5)] for i in range(3)]
 
 
-def test_one_without_parts_is_no_scheme():
+def test_one_without_components_is_no_scheme():
     with pytest.raises(NotImplementedError):
         Blockwise(Settings(4, 1, 4)).log_weight(torch.zeros(1, 1, 1, 4), *[TokenPositions(torch.arange(1), None)] * 2)

@@ -41,6 +41,8 @@ from kdx.report.statistics.estimates import contrast as contrast_of
 from kdx.report.statistics.estimates import summarise
 from kdx.report.statistics.looks import Look
 from kdx.store.records import CellRecord, EvaluationRecord, RunState, SweepRecord
+from tests.grids import TSALLIS as SOURCE
+from tests.grids import recorded
 
 TSALLIS = "mine.py:Tsallis"
 
@@ -161,7 +163,7 @@ def test_cells_at_different_temperatures_alone_are_not_compared_by_their_kernels
     assert outcome.reason == "no such cells: the closest cells of both sides also differ in temperature"
 
 
-def test_an_option_of_a_custom_component_is_averaged_and_named_like_any_other() -> None:
+def test_an_option_of_a_custom_component_is_averaged_and_named_like_any_other(components: None) -> None:
     cells = [custom(power) for power in ("1.0", "2.0")] + [cell("exponential", kernel="exponential")]
     runs = [one for each in cells for one in seeded(each.id, *(RBF if each.id == "2.0" else EXP))]
     (outcome,) = finding(claim(contrast(a=TSALLIS)), cells, runs).outcomes
@@ -174,7 +176,11 @@ def test_an_option_of_a_custom_component_is_averaged_and_named_like_any_other() 
 def custom(power: str, **choices: Any) -> CellRecord:
     """A cell with a kernel from a file, as a database has it."""
     plain = cell(power, **choices).spec.plain
-    own = {"kernel": TSALLIS, "power": float(power), "parts": {TSALLIS: "0" * 64}}
+    own = {
+        "kernel": TSALLIS,
+        "power": float(power),
+        "components": {TSALLIS: recorded("kernel", TSALLIS, SOURCE % "below=9")},
+    }
     return replace(cell(power, **choices), spec=ResolvedSpec({**plain, **own}))
 
 

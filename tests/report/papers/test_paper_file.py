@@ -9,11 +9,11 @@ from sweeps import cell, seeded, sweep
 from kdx.errors import Faults
 from kdx.grid.cell_selector import unknown
 from kdx.grid.resolved_spec import ResolvedSpec
-from kdx.grid.task_facts import TaskFacts
 from kdx.report.papers.decisions import Verdict
 from kdx.report.papers.paper_file import Contrast, ErrorModel, Expect, Paper, Rule, load_paper, shipped
 from kdx.report.papers.verdicts import answers
-from kdx.vocabulary import Direction
+from tests.conftest import MAJORITY
+from tests.grids import TSALLIS, recorded
 
 HIGH, LOW = [90.1, 91.4, 89.8, 90.9], [49.5, 50.2, 49.9, 50.0]
 
@@ -213,16 +213,19 @@ claims:
 """
 
 
-def with_parts(spec: ResolvedSpec, kernel: str) -> ResolvedSpec:
-    """A cell of a task from a package, with a kernel of one's own or of kdx, as a database has it."""
-    parts = {"majority": "0" * 64, **({kernel: "1" * 64} if ".py:" in kernel else {})}
-    metrics = {"accuracy": Direction.MAX, "loss": Direction.MIN, "confidence": Direction.MAX}
+def custom(spec: ResolvedSpec, kernel: str) -> ResolvedSpec:
+    """A cell of a task from a package, with a custom kernel or one of kdx, as a database has it."""
+    components = {"majority": recorded("task", "majority", MAJORITY)}
+    if ".py:" in kernel:
+        components[kernel] = recorded("kernel", kernel, (TSALLIS % "below=9").replace("Tsallis", "Cauchy"))
     select = {"metric": "valid/accuracy", "direction": "max"}
-    plain = {**spec.plain, "task": "majority", "kernel": kernel, "parts": parts, "select": select, "power": 2.0}
-    return ResolvedSpec(plain, TaskFacts(metrics, ("answer",)))
+    plain = {**spec.plain, "task": "majority", "kernel": kernel, "components": components, "select": select}
+    return ResolvedSpec({**plain, "power": 2.0})
 
 
-def test_words_and_metrics_of_ones_own_are_known_where_a_sweep_has_them(tmp_path: Path) -> None:
+def test_words_and_metrics_of_custom_components_are_known_where_a_sweep_has_them(
+    tmp_path: Path, components: None
+) -> None:
     path = tmp_path / "ours.yaml"
     path.write_text(OF_ONES_OWN)
     with pytest.raises(Faults) as caught:
@@ -235,7 +238,7 @@ def test_words_and_metrics_of_ones_own_are_known_where_a_sweep_has_them(tmp_path
     path.write_text(OF_ONES_OWN)
     kernels = ("my.py:Cauchy", "exponential")
     cells = [cell(kernel, "translation", kernel="exponential") for kernel in kernels]
-    cells = [replace(one, spec=with_parts(one.spec, one.id)) for one in cells]
+    cells = [replace(one, spec=custom(one.spec, one.id)) for one in cells]
     runs = [one for kernel, scores in zip(kernels, (HIGH, LOW), strict=True) for one in seeded(kernel, *scores)]
     metrics = {one.id: {"test/confidence": one.test_score} for one in runs}
     ours = sweep(cells, runs, metrics=metrics)

@@ -6,10 +6,11 @@ import pytest
 import sweeps
 
 from kdx.grid.tuning import Choice, Pruner, Range, Sampler, Search, Tuning
-from kdx.report.selection.searched import searched, searched_cells, searches_without_winner
+from kdx.report.selection.searched import Edge, searched, searched_cells, searches_without_winner
 from kdx.report.statistics.metric import Metric
 from kdx.store.records import SearchRecord, TrialRecord, TrialState
 from kdx.vocabulary import Direction
+from tests.grids import TSALLIS, recorded
 
 RATE = "training.learning_rate"
 BLEU = Metric("valid/bleu", Direction.MAX)
@@ -77,12 +78,20 @@ def test_a_range_goes_only_as_far_as_a_cell_allows():
     assert edge_of([(0.01, 3.0), (0.6, 1.0)], Range(0.0, 0.6), parameter="model.dropout") is None
 
 
-def test_a_custom_component_whose_source_is_not_at_hand_has_edges_as_far_as_the_rest_of_its_cell_shows():
-    parts = {"parts": [["kernel", "mine.py:Tsallis", "0" * 64]]}
-    found = record([(0.1, 1.0), (0.6, 3.0)], Range(0.0, 0.6), parameter="model.dropout")
-    settings = {**found.search["settings"], "kernel": "mine.py:Tsallis", "power": 2.0}
-    one = searched(found._replace(search={**found.search, "settings": settings, **parts}), BLEU)
-    assert one.edges["model.dropout"].beyond == pytest.approx(0.9)
+def test_an_option_of_a_custom_component_has_edges_within_its_recorded_bounds(components):
+    """Of two versions, each search has the bounds of its own, whichever was read last."""
+    word = "mine.py:Tsallis"
+    versions = {limit: recorded("kernel", word, TSALLIS % f"below={limit}") for limit in (1, 9)}
+
+    def edge(limit: int, component: str) -> Edge | None:
+        found = record([(0.1, 1.0), (0.8, 3.0)], Range(0.0, 0.8), parameter="power")
+        settings = {**found.search["settings"], "kernel": word}
+        search = {**found.search, "settings": settings, "components": [["kernel", word, component]]}
+        return searched(found._replace(search=search), BLEU).edges.get("power")
+
+    assert edge(9, versions[9]).beyond == pytest.approx(1.6)
+    assert edge(1, versions[1]) is None, "1 and more is not allowed, and 0.8 + 0.2 is 1"
+    assert edge(1, "0" * 64) is None, "nothing is known of a source that the database lacks"
 
 
 def test_words_have_no_edge():

@@ -27,6 +27,7 @@ from kdx.report.table.audit import (
 )
 from kdx.report.table.build import tables
 from kdx.store.records import CellRecord, EvaluationRecord, Provenance, RunRecord, RunState
+from tests.grids import TSALLIS, recorded
 
 KERNELS = ("rbf", "exponential", "polynomial")
 RBF, EXP, POLY = (0, 0), (1, 0), (2, 0)
@@ -192,8 +193,11 @@ def foreign(cell: CellRecord, **fields: object) -> CellRecord:
     return replace(cell, spec=ResolvedSpec({**cell.spec.plain, **fields}))
 
 
-def test_an_option_of_a_custom_component_is_told_like_any_other() -> None:
-    own = {"kernel": "mine.py:Tsallis", "parts": {"mine.py:Tsallis": "0" * 64}}
+def test_an_option_of_a_custom_component_is_told_like_any_other(components: None) -> None:
+    own = {
+        "kernel": "mine.py:Tsallis",
+        "components": {"mine.py:Tsallis": recorded("kernel", "mine.py:Tsallis", TSALLIS % "below=9")},
+    }
     plain = [cell(name, labels={"approach": name}) for name in "xyz"]
     cells = [foreign(plain[0], **own, power=1.0), foreign(plain[1], **own, power=2.0), plain[2]]
     runs = [one for its in cells for one in seeded(its.id, 1.0, 2.0)]

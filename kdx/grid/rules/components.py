@@ -1,4 +1,4 @@
-"""The sources of a cell's own parts, by their hashes: they belong to what the cell is."""
+"""The sources of a cell's own components, by their hashes: they belong to what the cell is."""
 
 from kdx.attention.families import FAMILIES
 from kdx.grid.fields import CellFields, Hashes
@@ -10,8 +10,8 @@ from kdx.tasks.corpora import DIFFICULTIES
 from kdx.words.family import CustomComponent
 
 
-def resolve_parts(cell: CellFields) -> None:
-    """Settles `parts`; a hash that was given must be that of the source at hand."""
+def resolve_components(cell: CellFields) -> None:
+    """Settles `components`; a hash that was given must be that of the source at hand."""
     used: dict[str, CustomComponent] = {}
     # Few grids have any, and those that have none may have ten thousand cells.
     if any(family.outside for family in (*FAMILIES, TASKS)):
@@ -19,8 +19,8 @@ def resolve_parts(cell: CellFields) -> None:
         used = {word: family.outside[word] for family, word in words if word in family.outside}
     if cell.data.corpus in DIFFICULTIES.outside:
         used[cell.data.corpus] = DIFFICULTIES.outside[cell.data.corpus]
-    for word, part in used.items():
-        if cell.parts.get(word, part.sha256) != part.sha256:
+    for word, component in used.items():
+        if cell.components.get(word, component.sha256) != component.sha256:
             problem = f"the source of `{word}` at hand is not the one that the cell was made with"
-            raise refuse("parts", problem, hint="kdx export --parts FOLDER writes that one out")
-    cell.settle(parts=Hashes({word: part.sha256 for word, part in sorted(used.items())}))
+            raise refuse("components", problem, hint="kdx export --components FOLDER writes that one out")
+    cell.settle(components=Hashes({word: component.sha256 for word, component in sorted(used.items())}))

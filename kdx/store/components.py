@@ -1,0 +1,73 @@
+"""Custom components with their sources, kept as text beside the runs that used them; nothing here is ever run."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+
+from sqlalchemy import Connection, RowMapping, select
+
+from kdx.components.component import Component
+from kdx.components.registry import know
+from kdx.store.database import Database
+from kdx.store.schema import cell, component, now, search, sweep_cell, sweep_search
+
+_COLUMNS = ("axis", "word", "name", "path", "sources", "package")
+
+
+def keep(connection: Connection, database: Database, components: Iterable[Component]) -> None:
+    """Record these components; those that are there stay as they were."""
+    rows = {
+        component_id(one.axis, one.word, one.sha256): {"sha256": one.sha256}
+        | {name: getattr(one, name) for name in _COLUMNS}
+        | {"sources": dict(one.sources)}
+        for one in components
+    }
+    if rows:
+        insert = database.backend.insert(component).values(created=now())
+        connection.execute(insert.on_conflict_do_nothing(), [{"id": key} | row for key, row in rows.items()])
+
+
+def component_id(axis: str, word: str, sha256: str) -> str:
+    """Return the key under which a component is recorded: a hash of what cells know it by."""
+    return hashlib.sha256(json.dumps([axis, word, sha256]).encode()).hexdigest()
+
+
+def load_components(connection: Connection, hashes: Mapping[str, str]) -> tuple[Component, ...]:
+    """Return the recorded components with these words and hashes, unless their source has another hash."""
+    if not hashes:
+        return ()
+    rows = connection.execute(select(component).where(component.c.sha256.in_(set(hashes.values()))))
+    wanted = [row for row in rows.all() if hashes.get(row.word) == row.sha256]
+    return tuple(one for row in wanted if (one := recorded(row._mapping)) is not None)
+
+
+def recorded(row: RowMapping) -> Component | None:
+    """Return the component of a row; None if its source is not what its hash is of, as somebody edited the database."""
+    found = Component(**{name: row[name] for name in _COLUMNS}, recorded=True)
+    try:
+        return found if found.path in found.sources and found.sha256 == row["sha256"] else None
+    except SyntaxError:
+        return None
+
+
+def know_recorded(connection: Connection, hashes: Mapping[str, str]) -> None:
+    """Make the components of recorded cells known to this process, which runs nothing of them.
+
+    Args:
+        hashes: word → hash of its source.
+    """
+    know(load_components(connection, hashes))
+
+
+def hashes_of(database: Database, sweep_id: int) -> dict[str, str]:
+    """Return word → hash of the custom components that the planned cells of a sweep use, and its searches."""
+    planned = sweep_cell.c.planned & (sweep_cell.c.sweep_id == sweep_id)
+    custom = select(cell.c.spec).join(sweep_cell).where(planned, cell.c.spec.like('%"components":{"%')).distinct()
+    with_searches = select(search.c.search).join(sweep_search).where(sweep_search.c.sweep_id == sweep_id)
+    found: dict[str, str] = {}
+    with database.read() as connection:
+        for spec in connection.scalars(custom):
+            found |= json.loads(spec)["components"]
+        for plain in connection.scalars(with_searches):
+            found |= {word: sha256 for _, word, sha256 in plain.get("components", ())}
+    return found
