@@ -92,9 +92,9 @@ def test_a_model_is_loaded_with_its_source_alone(trained, components):
     right = file.read_text()
     file.write_text(right.replace("1 +", "2 +"))
     with pytest.raises(KdxError, match="not the one that its cells were made with"):
-        load_run(trained / "runs.db", 1, parts=trained)
+        load_run(trained / "runs.db", 1, components=trained)
     file.write_text(right)
-    assert load_run(trained / "runs.db", 1, parts=trained).spec.kernel == WORD
+    assert load_run(trained / "runs.db", 1, components=trained).spec.kernel == WORD
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ def ran(monkeypatch):
 
     ran = Ran()
 
-    def run(plan, database, db, workers, options, *, budget=None, parts=None):
+    def run(plan, database, db, workers, options, *, budget=None, components=None):
         ran.append((plan, db, workers))
         return ran.codes.get(plan.name, 0)
 

@@ -114,7 +114,7 @@ def test_a_loop_comes_to_an_end(own_kernel, monkeypatch, capsys):
     monkeypatch.setattr("kdx.cli.verify.WITHIN", 20)
     monkeypatch.chdir(own_kernel)
     with pytest.raises(KdxError, match="does not come to an end") as caught:
-        verify(part="my_kernels.py:Cauchy")
+        verify(component="my_kernels.py:Cauchy")
     assert caught.value.place.file == "my_kernels.py"
 
 
