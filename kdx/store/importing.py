@@ -28,6 +28,7 @@ from kdx.store.records import FINAL, RunState
 from kdx.store.schema import (
     attempt,
     cell,
+    component,
     environment,
     evaluation,
     evaluation_document,
@@ -37,7 +38,6 @@ from kdx.store.schema import (
     note,
     now,
     output,
-    part,
     plan,
     plan_cell,
     run,
@@ -192,7 +192,7 @@ class _Import:
         self._running = self._same = self._new_sweeps = 0
 
     def imported(self) -> Imported:
-        for table in (environment, part, cell, search):
+        for table in (environment, component, cell, search):
             (key,) = table.primary_key
             known = set(self._writing.scalars(select(key)))
             self._add(table, (row for row in self._read(table) if row[key.name] not in known))
