@@ -18,7 +18,7 @@ from kdx.data.corpus import TokenLists, Tokens
 from kdx.data.examples import Examples, random_bits
 from kdx.data.labelled import LabelledText
 from kdx.data.parallel import ParallelText
-from kdx.data.reading import check_examples, check_streams, stream_length
+from kdx.data.reading import stream_length
 from kdx.data.vocabulary import BEGIN, END, PADDING
 
 
@@ -142,12 +142,7 @@ class StreamBatches:
         return self._each // self._length
 
     def batch(self, step: int) -> StreamBatch:
-        """The batch of this step. Within an epoch each row continues where it ended in the batch before.
-
-        Raises:
-            KdxError: the text is too short for one batch.
-        """
-        check_streams(len(self._stream), self._streams, self._length)
+        """The batch of this step. Within an epoch each row continues where it ended in the batch before."""
         start = step % len(self) * self._length
         return _stretch(self._stream, self._streams, self._each, start, start + self._length)
 
@@ -183,12 +178,7 @@ class ExampleBatches:
         return len(self._examples) // self._size
 
     def batch(self, step: int) -> ExampleBatch:
-        """The batch of this step; an example occurs at most once in an epoch.
-
-        Raises:
-            KdxError: there are fewer examples than a batch has.
-        """
-        check_examples(len(self._examples), self._size)
+        """The batch of this step; an example occurs at most once in an epoch."""
         epoch, place = divmod(step, len(self))
         order = shuffled(len(self._examples), self._seed, epoch)
         return self._collate(order[place * self._size : (place + 1) * self._size])

@@ -67,32 +67,23 @@ def check_batch(spec: CellSpec, corpus: Corpus) -> None:
     Raises:
         KdxError: `training.batch_tokens` is too large.
     """
-    training = spec.training
+    training, place = spec.training, "training.batch_tokens"
     if isinstance(corpus, StreamCorpus):
         assert training.length is not None
-        check_streams(len(corpus.splits[Split.TRAIN]), training.batch_tokens // training.length, training.length)
+        tokens, streams = len(corpus.splits[Split.TRAIN]), training.batch_tokens // training.length
+        if tokens < streams * training.length:
+            problem = f"{tokens} tokens of training text do not fill {streams} streams of {training.length}"
+            raise KdxError(problem, place=place, hint="lower batch_tokens or length, or take more text")
     elif isinstance(corpus, ExampleCorpus):
-        check_examples(len(corpus.splits[Split.TRAIN]), examples_of_a_batch(training, corpus))
+        examples, size = len(corpus.splits[Split.TRAIN]), examples_of_a_batch(training, corpus)
+        if examples < size:
+            problem = f"{examples} training examples do not fill a batch of {size}"
+            raise KdxError(problem, place=place, hint="lower batch_tokens, or take more examples")
 
 
 def examples_of_a_batch(training: Training, corpus: ExampleCorpus) -> int:
     """The number of examples in a batch of training."""
     return max(1, training.batch_tokens // corpus.tokens)
-
-
-def check_streams(tokens: int, streams: int, length: int) -> None:
-    """Refuse a training text of so many tokens that does not fill one batch; see `check_batch`."""
-    if tokens < streams * length:
-        problem = f"{tokens} tokens of training text do not fill {streams} streams of {length}"
-        hint = "lower batch_tokens or length, or take more text"
-        raise KdxError(problem, place="training.batch_tokens", hint=hint)
-
-
-def check_examples(examples: int, size: int) -> None:
-    """Refuse so many training examples that do not fill one batch; see `check_batch`."""
-    if examples < size:
-        problem = f"{examples} training examples do not fill a batch of {size}"
-        raise KdxError(problem, place="training.batch_tokens", hint="lower batch_tokens, or take more examples")
 
 
 def check_reading(

@@ -6,14 +6,11 @@ read without unpacking it, so its paths cannot lead to a write elsewhere.
 """
 
 import io
-import lzma
 import os
 import re
 import stat
-import struct
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -33,22 +30,7 @@ MOST_FILES = 100_000
 
 LANGUAGE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,30}")
 """A suffix of parallel text."""
-_BROKEN = (
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    lzma.LZMAError,
-    zlib.error,
-    struct.error,
-    EOFError,
-    OSError,
-    NotImplementedError,  # a compression that zipfile does not know
-    RuntimeError,  # an encrypted zip
-    ValueError,  # numbers and names that make no sense
-    OverflowError,
-    LookupError,
-)
 _SOURCES = "a folder, .tar, .tar.gz, .tar.xz, .tar.bz2 or .zip"
-_DEEPEST = 5  # levels of a folder that are searched
 
 Opener = Callable[[], IO[bytes]]
 
@@ -66,10 +48,8 @@ def open_source(source: Path) -> Iterator[Files]:
         KdxError: the source does not exist, a path in it leads out of it, or it is too large for a corpus.
     """
     with ExitStack() as opened:
-        try:
+        with _damage_located(str(source)):
             files = _files(source, opened)
-        except _BROKEN as error:
-            raise _unreadable(str(source), error) from error
         yield files
 
 
@@ -216,14 +196,12 @@ def _in_folder(source: Path) -> Files:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Paths that may be text files, down to five levels. Links to folders are not followed."""
+    """Paths that may be text files. Links to folders are not followed."""
     met = 0
     for place, folders, names in os.walk(folder):
         met += len(folders) + len(names)
         if met > MOST_FILES:
             raise KdxError(f"a folder of more than {MOST_FILES:,} files is no corpus", place=str(folder))
-        if len(Path(place).relative_to(folder).parts) == _DEEPEST - 1:
-            folders.clear()
         yield from (Path(place) / name for name in names if "." in name)
 
 
@@ -262,21 +240,25 @@ def _file(place: str, opener: Opener, size: int) -> TextFile:
 
 def _lines(place: str, opener: Opener) -> Iterator[bytes]:
     number = 0
+    # Files of zipfile read single lines slowly.
+    with _damage_located(place), io.BufferedReader(cast(io.RawIOBase, opener()), 1 << 20) as stream:
+        while line := stream.readline(LONGEST_LINE + 1):
+            number += 1
+            if len(line) > LONGEST_LINE:
+                raise KdxError(
+                    f"a line of more than {LONGEST_LINE:,} bytes",
+                    place=Place(place, number, 1),
+                    hint="text has a sentence or a paragraph a line",
+                )
+            yield line
+
+
+@contextmanager
+def _damage_located(place: str) -> Iterator[None]:
+    """Raises what reading fails with as an UnreadableError; with damaged archives that may be almost anything."""
     try:
-        # Files of zipfile read single lines slowly.
-        with io.BufferedReader(cast(io.RawIOBase, opener()), 1 << 20) as stream:
-            while line := stream.readline(LONGEST_LINE + 1):
-                number += 1
-                if len(line) > LONGEST_LINE:
-                    raise KdxError(
-                        f"a line of more than {LONGEST_LINE:,} bytes",
-                        place=Place(place, number, 1),
-                        hint="text has a sentence or a paragraph a line",
-                    )
-                yield line
-    except _BROKEN as error:
-        raise _unreadable(place, error) from error
-
-
-def _unreadable(place: str, error: Exception) -> KdxError:
-    return UnreadableError(f"cannot be read: {error}", place=place)
+        yield
+    except (KdxError, MemoryError):
+        raise
+    except Exception as error:
+        raise UnreadableError(f"cannot be read: {error}", place=place) from error

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 from kdx.cell_code import code_of
 from kdx.checkpoint_names import CheckpointKind
 from kdx.data.corpus import load_corpus
-from kdx.data.reading import data_facts
+from kdx.data.reading import check_batch, data_facts
 from kdx.grid.identity import cell_id
 from kdx.grid.seed_sources import SourceSeeds
 from kdx.grid.spec import CellSpec
@@ -95,6 +95,7 @@ def train(
         tests: whether it ends with the test; else it ends after its last validation, and nothing scores the test split.
 
     Raises:
+        KdxError: the corpus does not fill one batch.
         Stopped: the run was asked to stop and can go on later.
         StorageError: weights that are to be tested were damaged meanwhile, so that the next attempt makes them
             anew; or a damaged checkpoint cannot be set aside.
@@ -107,6 +108,7 @@ def train(
     seeds = SourceSeeds.of(seed)
     reseed(seeds.initialisation, "weights")
     corpus = load_corpus(spec.task, spec.data, home)
+    check_batch(spec, corpus)
     task: type[TaskModule] = TASKS[spec.task]
     batches = task.batches(spec, corpus, seeds.order)
     module = task.of(spec, corpus)

@@ -1,7 +1,6 @@
 from itertools import pairwise
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -11,7 +10,6 @@ from kdx.data.corpus import TokenLists
 from kdx.data.examples import Examples
 from kdx.data.parallel import ParallelText
 from kdx.data.vocabulary import BEGIN, END, PADDING
-from kdx.errors import KdxError
 
 
 def token_lists(lists) -> TokenLists:
@@ -172,17 +170,6 @@ def test_evaluation_counts_every_token_once(stream, streams, length):
     assert all(batch.targets.shape[1] <= length for batch in batches)
 
 
-def test_a_text_too_short_for_a_batch():
-    batches = StreamBatches(np.arange(4, 14, dtype=np.int32), 4, 3)
-    assert len(batches) == 0
-    with pytest.raises(KdxError) as caught:
-        batches.batch(0)
-    assert str(caught.value) == (
-        "training.batch_tokens: 10 tokens of training text do not fill 4 streams of 3\n"
-        "  hint: lower batch_tokens or length, or take more text"
-    )
-
-
 def examples(count: int) -> Examples:
     """Examples that are told from each other by their number."""
     number = np.arange(count)
@@ -223,12 +210,3 @@ def test_epochs_and_seeds_shuffle_the_examples():
 def test_evaluation_sees_every_example_once(count, size):
     batches = ExampleBatches(examples(count), size).in_order()
     assert [number for batch in batches for number in batch.targets[:, 0].tolist()] == list(range(count))
-
-
-def test_too_few_examples_for_a_batch():
-    with pytest.raises(KdxError) as caught:
-        ExampleBatches(examples(3), 4).batch(0)
-    assert str(caught.value) == (
-        "training.batch_tokens: 3 training examples do not fill a batch of 4\n"
-        "  hint: lower batch_tokens, or take more examples"
-    )

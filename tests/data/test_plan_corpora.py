@@ -143,9 +143,14 @@ def test_training_pairs_that_are_left_out_are_counted_once_for_all_cells(plan):
             "prediction",
             "{corpus: synthetic-language, train_lines: 9}",
             "batch_tokens: 512, length: 16",
-            "do not fill 32",
+            "tokens of training text do not fill 32 streams of 16",
         ),
-        ("set", "{corpus: synthetic-sets, train_examples: 9}", "batch_tokens: 512", "9 training examples do not fill"),
+        (
+            "set",
+            "{corpus: synthetic-sets, train_examples: 9}",
+            "batch_tokens: 512",
+            "9 training examples do not fill a batch",
+        ),
     ],
 )
 def test_what_does_not_fill_one_batch_is_refused_before_anything_starts(plan, task, data, training, fault):
