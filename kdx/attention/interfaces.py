@@ -166,8 +166,6 @@ class KernelFunction(Word):
     """Unless another is asked for."""
     gives: ClassVar[str] = "logarithm"
     """What there is of it: its `logarithm`; a `weight`, which is never negative; or a `signed weight`."""
-    leaves_factors: ClassVar[bool] = False
-    """Whether `feature_map` leaves out a factor of a whole query, or of all keys."""
     sees_positions: ClassVar[bool] = False
     """Whether it depends on where tokens stand, by `placed`; then it is one of sequences alone."""
     positive_semi_definite: ClassVar[bool] = False
@@ -194,17 +192,9 @@ class KernelFunction(Word):
         """φ of queries or of keys, (B, H, T, D) to (B, H, T, C), where k(q, k) = ⟨φ(q), φ(k)⟩ and C is not large.
 
         Then the sum over the keys can be made before it meets the query, without any pair. A factor of a whole query,
-        or of all keys, may be left out where the class says so: it cancels in the row sum. None: there is none such.
+        or of all keys, may be left out: it cancels in the row sum. None: there is none such.
         """
         return None
-
-    def of_keys(self, key: Tensor) -> Tensor:
-        """What `weight_of` takes of keys, made once where it is used many times: (B, H, Tk, D) to (B, H, Tk, C)."""
-        return key
-
-    def weight_of(self, query: Tensor, of_key: Tensor) -> Tensor | None:
-        """`weight`, from queries and what `of_keys` made of keys."""
-        return self.weight(query, of_key)
 
     def dot_product(self, query: Tensor, key: Tensor) -> DotProduct | None:
         """A query (B, H, Tq, C) and a key (B, H, Tk, C) whose dot product over √D is the log-weight.
@@ -361,6 +351,11 @@ class NormaliserFunction(Word):
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(**options)
+
+    @property
+    def is_row_sum(self) -> bool:
+        """Whether a row is divided by its own sum alone, in which any factor of the whole row cancels."""
+        return self.divides and self.cancels and self.sink() is None
 
     def total(self, weight: Tensor, visible: Tensor | None) -> Tensor:
         """The divisor (…, Tq or 1, 1), never 0, of weights (B, H, Tq, Tk) that are 0 where not visible."""

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from functools import partial
 from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, Unpack, cast
 
 import torch
@@ -18,7 +17,6 @@ from kdx.attention.filters import FILTERS
 from kdx.attention.interfaces import (
     AbsoluteEncoding,
     ContextMixer,
-    DotProduct,
     FilterFunction,
     KernelFunction,
     NormaliserFunction,
@@ -37,7 +35,6 @@ from kdx.attention.linear_attention import linear_attention
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.qk_norm import norms_of
-from kdx.attention.slices import slices_of
 from kdx.attention.values import VALUES
 from kdx.vocabulary import Maps, OutputGate, QKNorm, Reach, Symmetry
 from kdx.words.family import Family
@@ -48,8 +45,6 @@ W = TypeVar("W", bound=Word)
 
 # Pairs (Tq × Tk) up to which a bias or a mask is made whole; above, weights are computed block by block.
 LARGEST_WHOLE = 256 * 256
-# Pairs up to which this holds of a bias that neither learns nor depends on the row: 4 MiB a head.
-LARGEST_CONSTANT = 1024 * 1024
 # Tokens from which on sums over the keys are quicker than a kernel of each pair, forward and backward: so many, and so
 # many for each feature where a kernel has many more than a head has, as Taylor's has.
 FEWEST_TOKENS = 128
@@ -59,8 +54,6 @@ CAUSAL = 1.75
 # Weights (B × H × queries × Tk) in a block: some 4 MiB, which an outer cache holds.
 BLOCK = 2**20
 SMALLEST_BLOCK = 128  # queries
-# Queries in one call where a mask of all pairs would be too large: of 64 to 512 the quickest for a window of 256 keys.
-CALL = 128
 # Pairs up to which what blocks need for the gradient is kept, 4 MiB a head for each number of a pair at this size:
 # computing it again costs a fifth to a third more time.
 LARGEST_KEPT = 1024 * 1024
@@ -397,100 +390,44 @@ class KernelAttention(ContextMixer):
             dropout=self._dropout,
         )
 
-    def _dot_product(self, projected: _Projected) -> DotProduct | None:
-        """The kernel's; None: it has none, or the rest is not what scaled-dot-product attention does."""
-        kernel = self.kernel.dot_product(projected.query, projected.key)
-        divides = self.normaliser.divides and self.normaliser.cancels
-        return None if not divides or self.filter.reads_content or self.value_function.uses_weights else kernel
-
-    def _sink(self, query: Tensor) -> Tensor | None:
-        """The normaliser's, beside log-weights without what the kernel's dot product leaves out."""
-        sink = self.normaliser.sink()
-        if sink is None or (constant_term := self.kernel.constant_term(query)) is None:
-            return sink
-        return sink - constant_term
-
     def _smooth_in_one_call(self, projected: _Projected) -> Tensor | None:
         """By scaled-dot-product attention; None: it cannot, or would need a bias or mask too large to be made whole."""
-        raw, query, key, value, at_query, at_key, (_, padding, mask) = projected
-        kernel = self._dot_product(projected)
-        if kernel is None:
+        raw, query, key, value, at_query, at_key, (own, padding, mask) = projected
+        if not self.normaliser.is_row_sum or self.filter.reads_content or self.value_function.uses_weights:
+            return None
+        if (kernel := self.kernel.dot_product(query, key)) is None:
             return None
         large = query.size(2) * key.size(2) > LARGEST_WHOLE
-        sink = self._sink(query)
-        # With a sink nothing of a row cancels.
-        past = self.filter.triangular and projected.masks.own and sink is None
-        # A constant of the pairs, the same for all rows, may be larger than what is made for each row anew.
-        unlimited = not self.filter.limits and padding is None and mask is None
-        unlimited = unlimited and query.size(2) * key.size(2) <= LARGEST_CONSTANT
+        # No kernel on a CPU gives the gradient of a bias; torch's way without one takes more passes than a block.
+        fixed = value.device.type != "cpu" or not torch.is_grad_enabled()
         dot_products, bias = [kernel], None
         for scheme in self._schemes:
-            columns = scheme.dot_product(raw, at_query, at_key, past)
+            columns = scheme.dot_product(raw, at_query, at_key, self.filter.triangular and own)
             if columns is not None:
                 dot_products.append(columns)
-                continue
-            if large and scheme.weighs and (not unlimited or any(True for _ in scheme.parameters())):
-                return None
-            factor = scheme.log_weight(raw, at_query, at_key)
-            if factor is not None:
-                if large and (factor.dim() > 3 or factor.requires_grad):
+            elif scheme.weighs:
+                if large or not (fixed or next(scheme.parameters(), None) is None):
                     return None
-                bias = factor if bias is None else bias + factor
+                bias = _sum(bias, scheme.log_weight(raw, at_query, at_key))
         causal = self._triangular(projected) and padding is None and mask is None and bias is None
         if large and not causal and (self.filter.limits or mask is not None):
-            return self._smooth_in_calls(projected, smoother.side_by_side(dot_products, value), sink)
-        visible = None if causal else self._visible(*projected[4:])
-        if bias is not None and bias.requires_grad and sink is None and value.device.type == "cpu":
-            # No kernel on a CPU gives the gradient of a bias; torch's way without one takes more passes than ours.
-            query, key = smoother.side_by_side(dot_products, value)
-            log_weight = (query / math.sqrt(self.shape[1])) @ key.transpose(-2, -1)
-            return smoother.quick(
-                log_weight.add_(bias), None, self.normaliser, value, visible=visible, dropout=self._dropout
-            )
+            return None
         return smoother.fused(
             dot_products,
             value,
             bias=bias,
-            visible=visible,
+            visible=None if causal else self._visible(*projected[4:]),
             causal=causal,
-            sink=sink,
             width=self.shape[1],
             dropout=self._dropout,
         )
-
-    def _smooth_in_calls(self, projected: _Projected, dot_product: DotProduct, sink: Tensor | None) -> Tensor:
-        """By a call for some queries at a time, with those keys only that the filter may leave them."""
-        query, key = dot_product
-        value, at_query, at_key, masks = projected[3:]
-        asking = torch.split(query.contiguous(), CALL, 2)
-        keys, values = slices_of(key.contiguous()), slices_of(value.contiguous())
-        sinks = None if sink is None or sink.dim() < 4 else torch.split(sink, CALL, 2)
-
-        def call(asked: slice) -> Tensor:
-            here, seen = asked.start // CALL, self._seen(projected, asked)
-            visible = self._visible(at_query.part(asked), at_key.part(seen), masks.part(asked, seen))
-            return smoother.fused(
-                [(asking[here], keys(seen))],
-                values(seen),
-                visible=visible,
-                sink=sink if sinks is None else sinks[here],
-                width=self.shape[1],
-                dropout=self._dropout,
-            )
-
-        # Nothing of the pairs is kept for the gradient, so that no block need be computed again.
-        return smoother.in_blocks(call, query.size(2), CALL, again=False)
 
     def _smooth_by_linear_attention(self, projected: _Projected) -> Tensor | None:
         """By sums over the keys; None: a pair has more to it than features of its own, or there are too few pairs."""
         query, key, (_, padding, mask) = projected.query, projected.key, projected.masks
         causal = self._triangular(projected)
         weighed = any(scheme.weighs for scheme in self._schemes) or self.value_function.uses_weights or self._dropout
-        divides = self.normaliser.divides and self.normaliser.cancels
-        if weighed or mask is not None or (self.filter.limits and not causal) or not divides:
-            return None
-        sink = self.normaliser.sink()
-        if sink is not None and self.kernel.leaves_factors:
+        if weighed or mask is not None or (self.filter.limits and not causal) or not self.normaliser.is_row_sum:
             return None
         pairs, more = query.size(2) * key.size(2), CAUSAL if causal else 1
         if pairs < (FEWEST_TOKENS * more) ** 2 or (none := self.kernel.feature_map(key[:, :, :0], Side.KEY)) is None:
@@ -503,55 +440,42 @@ class KernelAttention(ContextMixer):
             of_key = of_key.masked_fill(padding[:, None, :, None], 0.0)
         of_query = self.kernel.feature_map(query, Side.QUERY)
         assert of_query is not None
-        return linear_attention(of_query, of_key, projected.value, causal=causal, sink=sink)
+        return linear_attention(of_query, of_key, projected.value, causal=causal)
 
     def _smooth_in_blocks(self, projected: _Projected) -> Tensor:
         """Some queries at a time, with those keys only that the filter may leave them."""
         raw, query, key, value, at_query, at_key, masks = projected
         rows, heads, queries, width = query.shape
         size = max(BLOCK // (rows * heads * key.size(2)), SMALLEST_BLOCK)
-        several = size < queries
-
-        def in_parts(rows: Tensor) -> Sequence[Tensor]:
-            # Of queries, once, because the gradient of a slice is as long as what it is of.
-            return torch.split(rows.contiguous(), size, 2) if several else (rows,)
-
-        def selector_of(rows: Tensor) -> Callable[[Part], Tensor]:
-            # Of keys: each head's rows together, once, where each product of each block would do it again.
-            return slices_of(rows.contiguous()) if several else partial(index_select, rows)
-
-        dot_product = self.kernel.dot_product(query, key)
-        whole = not self.normaliser.cancels or self.normaliser.sink() is not None
-        constant_term = self.kernel.constant_term(query) if whole and dot_product is not None else None
-        terms = None if constant_term is None else in_parts(constant_term)
-        features = selector_of(self.kernel.of_keys(key))
-        compared = query
+        if size < queries:
+            # Each head's rows together, once, where each product of each block would do it again.
+            raw, query, key, value = (tokens.contiguous() for tokens in (raw, query, key, value))
+        dot_product, term = self.kernel.dot_product(query, key), None
         if dot_product is not None:
-            compared, key = dot_product[0] / math.sqrt(width), dot_product[1]
-        asking, weighed = in_parts(compared), in_parts(raw)
-        keys, values = selector_of(key), selector_of(value)
+            term = None if self.normaliser.is_row_sum else self.kernel.constant_term(query)
+            query, key = dot_product[0] / math.sqrt(width), dot_product[1]
         factors = [scheme.blockwise(raw, at_query, at_key) for scheme in self._schemes if scheme.weighs]
 
         def block(asked: slice) -> Tensor:
-            here, seen = asked.start // size, self._seen(projected, asked)
+            seen = self._seen(projected, asked)
             at_asked, at_seen = at_query.part(asked), at_key.part(seen)
-            weight = None
+            query_here, key_here, weight = index_select(query, asked), index_select(key, seen), None
             if dot_product is not None:
-                log_weight: Tensor | None = asking[here] @ keys(seen).transpose(-2, -1)
-                log_weight = log_weight if terms is None else _sum(log_weight, terms[here])
+                log_weight: Tensor | None = query_here @ key_here.transpose(-2, -1)
+                log_weight = log_weight if term is None else _sum(log_weight, index_select(term, asked))
             else:
-                log_weight = self.kernel.log_weight(asking[here], keys(seen))
-                weight = self.kernel.weight_of(asking[here], features(seen))
+                log_weight = self.kernel.log_weight(query_here, key_here)
+                weight = self.kernel.weight(query_here, key_here)
             for factor in factors:
                 # In place where no gradient needs the product itself: new memory costs more than the sum.
-                added = factor(weighed[here], asked, seen)
+                added = factor(index_select(raw, asked), asked, seen)
                 log_weight = _sum(log_weight, added, in_place=dot_product is not None)
             visible = self._visible(at_asked, at_seen, masks.part(asked, seen))
             return smoother.quick(
                 log_weight,
                 weight,
                 self.normaliser,
-                values(seen),
+                index_select(value, seen),
                 visible=self._chosen(log_weight, weight, visible),
                 pair_values=self._pair_values(at_asked, at_seen),
                 dropout=self._dropout,

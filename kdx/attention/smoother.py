@@ -4,7 +4,6 @@ A query that sees no key at all (a row that is padding from end to end), or only
 output of zero, on all paths. No epsilon anywhere. Rows are summed in at least 32 bits.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
@@ -79,7 +78,7 @@ def quick(
     total = unseeing = None
     if not normaliser.divides:
         kept = normaliser.weights(log_weight, weight, visible)
-    elif weight is None and normaliser.cancels and normaliser.sink() is None:
+    elif weight is None and normaliser.is_row_sum:
         assert log_weight is not None
         log_weight = upcast(log_weight)
         if visible is not None:
@@ -111,7 +110,6 @@ def fused(
     bias: Tensor | None = None,
     visible: Tensor | None = None,
     causal: bool = False,
-    sink: Tensor | None = None,
     width: int | None = None,
     dropout: float = 0.0,
 ) -> Tensor:
@@ -125,7 +123,6 @@ def fused(
         bias: additive log-weight, (H, Tq, Tk) or (B, H, Tq, Tk).
         visible: as in `weights`.
         causal: the keys seen are the lower triangle; excludes `bias` and `visible`.
-        sink: log-weight of one more key, whose value is 0; broadcasts to (B, H, Tq, 1).
         width: D of the √D; that of the values unless given.
         dropout: probability of dropping a weight.
 
@@ -134,7 +131,7 @@ def fused(
     """
     values = value.size(-1)
     width = values if width is None else width
-    query, key = side_by_side(dot_products, value)
+    query, key = _side_by_side(dot_products, value)
     mask = visible
     if bias is not None:
         mask = bias.unsqueeze(0) if bias.dim() == 3 else bias
@@ -142,11 +139,6 @@ def fused(
             # Added, not filled in: the gradient of a fill is as large as the batch (1.1 to 1.4 times the time).
             hidden = torch.zeros_like(visible, dtype=bias.dtype).masked_fill(~visible, -torch.inf)
             mask = mask + hidden
-    if sink is not None:
-        # The sink is the first key. Under a causal mask a query before the first keeps each row's own key in it.
-        query, key = _with_sink(query, key, sink * math.sqrt(width), causal)
-        value = F.pad(value, (0, 0, 1, 0))
-        mask = mask if mask is None else F.pad(mask, (1, 0), value=float(mask.dtype == torch.bool))
     extra = query.size(-1) - values
     # With values of another width torch leaves its flash kernel (1.1 to 1.5 times the time, and T × T memory).
     if extra > 0:
@@ -158,7 +150,7 @@ def fused(
         output = F.scaled_dot_product_attention(
             query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=width**-0.5
         )
-    return output[..., 1 if sink is not None and causal else 0 :, :values]
+    return output[..., :values]
 
 
 def _all_but_cudnn() -> list[SDPBackend]:
@@ -177,26 +169,13 @@ def _all_but_cudnn() -> list[SDPBackend]:
     return [*(backend for backend, may in allowed.items() if compiling or may()), SDPBackend.OVERRIDEABLE]
 
 
-def side_by_side(dot_products: Sequence[DotProduct], value: Tensor) -> DotProduct:
-    """One dot product that is the sum of all, as `fused` takes it: (B, H, Tq, C) and (B, H, Tk, C)."""
+def _side_by_side(dot_products: Sequence[DotProduct], value: Tensor) -> DotProduct:
+    """One dot product that is the sum of all: (B, H, Tq, C) and (B, H, Tk, C)."""
     if len(dot_products) == 1:
         return dot_products[0]
     batch = value.shape[:2]
     query = torch.cat([q.expand(*batch, -1, -1) for q, _ in dot_products], -1)
     return query, torch.cat([k.expand(*batch, -1, -1) for _, k in dot_products], -1)
-
-
-def _with_sink(query: Tensor, key: Tensor, product: Tensor, row: bool) -> DotProduct:
-    """With one key before all others, whose product with a query is (…, Tq, 1); with a query before all others, too."""
-    columns = [product.to(query.dtype)]
-    if torch.finfo(product.dtype).bits > torch.finfo(query.dtype).bits:
-        # As the squared norm of rbf's keys: the remainder brings 8 bits to 16.
-        columns.append((product - columns[0]).to(query.dtype))
-    query = torch.cat([query, *(column.expand(*query.shape[:-1], 1) for column in columns)], -1)
-    at_sink = F.pad(key.new_ones(1, len(columns)), (0, 0, 0, key.size(-2)))
-    key = F.pad(key, (0, 0, 1, 0))
-    key = torch.cat([key, at_sink.expand(*key.shape[:-1], -1)], -1)
-    return F.pad(query, (0, 0, 1, 0)) if row else query, key
 
 
 def in_blocks(

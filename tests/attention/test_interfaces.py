@@ -114,11 +114,9 @@ def paths_agree(module: KernelAttention, *inputs: Tensor, **where) -> None:
 def in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fused path as it is at great lengths."""
     monkeypatch.setattr(module_file, "LARGEST_WHOLE", 0)
-    monkeypatch.setattr(module_file, "LARGEST_CONSTANT", 0)
     monkeypatch.setattr(module_file, "LARGEST_KEPT", 0)
     monkeypatch.setattr(module_file, "BLOCK", 0)
     monkeypatch.setattr(module_file, "SMALLEST_BLOCK", 2)
-    monkeypatch.setattr(module_file, "CALL", 2)
 
 
 @pytest.fixture(params=["whole", "columns", "blocks"])

@@ -19,13 +19,7 @@ class ELU(KernelFunction):
     positive_semi_definite = True
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
-        return self.weight_of(query, self.of_keys(key))
+        return self.feature_map(query, Side.QUERY) @ self.feature_map(key, Side.KEY).transpose(-2, -1)
 
     def feature_map(self, features: Tensor, side: Side) -> Tensor:
         return F.elu(features) + 1
-
-    def of_keys(self, key: Tensor) -> Tensor:
-        return self.feature_map(key, Side.KEY)
-
-    def weight_of(self, query: Tensor, of_key: Tensor) -> Tensor:
-        return self.feature_map(query, Side.QUERY) @ of_key.transpose(-2, -1)

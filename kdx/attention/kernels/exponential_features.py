@@ -14,7 +14,6 @@ class ExponentialFeatures(KernelFunction):
     """⟨exp(e(q)), exp(e(k))⟩ for exponents e."""
 
     gives = "weight"
-    leaves_factors = True
 
     def exponents(self, features: Tensor) -> Tensor:
         """e, (B, H, T, D) to (B, H, T, C), in at least 32 bits."""
@@ -24,14 +23,7 @@ class ExponentialFeatures(KernelFunction):
         return _largest(self._exact(query)) + _largest(self._exact(key)).transpose(-2, -1)
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
-        return self.weight_of(query, self.of_keys(key))
-
-    def of_keys(self, key: Tensor) -> Tensor:
-        exponents = self._exact(key)
-        return (exponents - _largest(exponents)).exp()
-
-    def weight_of(self, query: Tensor, of_key: Tensor) -> Tensor:
-        return self.of_keys(query) @ of_key.transpose(-2, -1)
+        return self._scaled(query) @ self._scaled(key).transpose(-2, -1)
 
     def feature_map(self, features: Tensor, side: Side) -> Tensor:
         exponents = self._exact(features)
@@ -40,6 +32,11 @@ class ExponentialFeatures(KernelFunction):
             # Only a factor of all keys cancels. Keys whose exponents are some 80 smaller than the largest are lost.
             largest = largest.amax(-2, keepdim=True)
         return (exponents - largest).exp()
+
+    def _scaled(self, features: Tensor) -> Tensor:
+        """The features of each vector over their largest."""
+        exponents = self._exact(features)
+        return (exponents - _largest(exponents)).exp()
 
     def _exact(self, features: Tensor) -> Tensor:
         # An exponent in half precision would be off by several per cent of the feature.

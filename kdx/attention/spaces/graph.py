@@ -110,9 +110,7 @@ class GraphAttention(nn.Module):
         query, key, visible, labels, factor = self._pairs(nodes, labels, key_padding, literal)
         value, to_values = attention.for_all_heads(attention.values_of(nodes)), self.vectors.get(Relation.VALUE)
         dropout = attention.dropout if self.training else 0.0
-        normaliser = attention.normaliser
-        divides = normaliser.divides and normaliser.cancels and normaliser.sink() is None
-        fusible = not literal and to_values is None and divides
+        fusible = not literal and to_values is None and attention.normaliser.is_row_sum
         kernel = attention.kernel.dot_product(query, key) if fusible else None
         if kernel is not None:
             return smoother.fused([kernel], value, bias=factor, visible=visible, dropout=dropout)

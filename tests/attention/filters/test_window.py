@@ -80,7 +80,8 @@ def test_keys_of_a_block_are_those_that_its_queries_see_and_few_others(options, 
 def test_it_is_the_definition_token_by_token(blocks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if blocks:
         monkeypatch.setattr(module_file, "LARGEST_WHOLE", 0)
-        monkeypatch.setattr(module_file, "CALL", 3)
+        monkeypatch.setattr(module_file, "BLOCK", 0)
+        monkeypatch.setattr(module_file, "SMALLEST_BLOCK", 3)
     torch.manual_seed(0)
     module = KernelAttention(8, 2, filter="window", left=2, right=1, dilation=2, sinks=1, reach="both").double()
     x = by_hand.draw(11, 8)

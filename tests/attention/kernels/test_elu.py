@@ -14,7 +14,3 @@ def test_weight_is_the_dot_product_of_positive_features() -> None:
     expected = 2 * 4 + 3 * 1.5 + 1 * math.exp(-7) + 2 * 1
     assert KERNEL.weight(Q, K).item() == pytest.approx(expected)
     assert (KERNEL.weight(-9 * Q, K) > 0).all()
-
-
-def test_features_of_keys_may_be_made_before() -> None:
-    torch.testing.assert_close(KERNEL.weight_of(Q, KERNEL.of_keys(K)), KERNEL.weight(Q, K))

@@ -25,7 +25,7 @@ def with_sink(scores: np.ndarray, head: int, query: int) -> np.ndarray:
 
 @pytest.mark.parametrize("filter", ["full", "causal"])
 @pytest.mark.parametrize("positions", [(), ("alibi",)])
-@pytest.mark.parametrize("tokens", [9, 300], ids=["one call", "several"])
+@pytest.mark.parametrize("tokens", [9, 300], ids=["one block", "several"])
 def test_it_is_the_definition_token_by_token(filter: str, positions: tuple[str, ...], tokens: int) -> None:
     module, x = attention(filter=filter, positions=positions), by_hand.draw(tokens, 8)
     slopes = [2**-4, 2**-8] if positions else [0, 0]
@@ -75,8 +75,8 @@ def test_a_sink_far_above_its_row_has_a_gradient_that_is_a_number() -> None:
 
 
 def test_half_precision_keeps_what_a_large_sink_is() -> None:
-    """Half of 200.6 in 8 bits is 100.5, which would leave 0.38 of the value."""
-    query, key = torch.zeros(1, 1, 1, 4, dtype=torch.bfloat16), torch.zeros(1, 1, 1, 4, dtype=torch.bfloat16)
-    query[..., 0], key[..., 0] = 20, 10
-    output = smoother.fused([(query, key)], torch.ones_like(key), sink=torch.tensor([[[100.3]]]))
+    """100.3 in 8 bits is 100.5, which would leave 0.38 of the value."""
+    sink, log_weight = LearnedSink(Settings(4, 1, 4)), torch.full((1, 1, 1, 1), 100.0, dtype=torch.bfloat16)
+    torch.nn.init.constant_(sink.log_weight, 100.3)
+    output = smoother.quick(log_weight, None, sink, torch.ones(1, 1, 1, 4, dtype=torch.bfloat16))
     torch.testing.assert_close(output.float(), torch.full((1, 1, 1, 4), 0.4256), rtol=0.01, atol=0)

@@ -39,20 +39,6 @@ def test_every_path_gives_what_a_loop_over_pairs_gives(filter: str) -> None:
     )
 
 
-@pytest.mark.parametrize("scheme", ["alibi", "sandwich", "t5"])
-@pytest.mark.parametrize("hidden", [False, True])
-def test_a_constant_may_be_a_whole_bias_of_a_long_row(
-    scheme: str, hidden: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kdx.attention.module.LARGEST_WHOLE", 0)
-    module, x = KernelAttention(8, 2, positions=[scheme]).double(), torch.randn(2, 9, 8, dtype=torch.float64)
-    padding = torch.zeros(2, 9, dtype=torch.bool)
-    padding[0, 5:] = hidden
-    found = module(x, key_padding=padding if hidden else None)
-    module.path = "literal"
-    torch.testing.assert_close(found, module(x, key_padding=padding if hidden else None), rtol=1e-10, atol=1e-10)
-
-
 def test_the_column_is_the_bias_but_for_a_term_of_the_query() -> None:
     scheme, query = ALiBi(Settings(12, 3, 4)).double(), torch.zeros(1, 3, 300, 4, dtype=torch.float64)
     place = TokenPositions(torch.arange(5, 305), None, 5)
