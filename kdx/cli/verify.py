@@ -49,14 +49,14 @@ def verify(
 
     Each component gives what its class says, and leaves torch's settings and random numbers alone; in several variants
     of an attention with it, both paths and their gradients agree, masks, memories, caches and other rows change
-    nothing, gradients are right, and half precision is as near as it can be. For the components of kdx comes what
-    theory says of them; with --component, only a custom component is checked.
+    nothing, gradients are right, and half precision is as near as it can be; without positions the order of tokens
+    changes nothing; and what a class says of itself holds, such as that its kernel is positive semi-definite.
 
     Example: kdx verify --vectors attention.npz
     """
     # torch: the help of this command does not wait for it, nor does a message on its options.
     from kdx.attention.verification.golden import agreements
-    from kdx.attention.verification.propositions import findings
+    from kdx.attention.verification.properties import findings
 
     if component is not None and vectors is not None:
         raise KdxError("--component and --vectors exclude each other", hint="give one of them")
@@ -70,7 +70,7 @@ def verify(
         if compared:
             out(_by_variant(compared))
         out(_by_check(found))
-    counts = f"{len(compared)} comparisons with vectors, {len(found)} checks of propositions"
+    counts = f"{len(compared)} comparisons with vectors, {len(found)} checks of properties"
     say(f"{counts}: {len(missed)} missed" if missed else f"{counts}: all hold")
     for line in _meanings(own, missed) if own else ():
         say(line)
@@ -137,8 +137,8 @@ def _by_check(found: "list[Finding]") -> str:
     groups: dict[str, list[Finding]] = {}
     for finding in found:
         groups.setdefault(finding.check, []).append(finding)
-    width = max(map(len, ["proposition", *groups]))
-    lines = [f"{'proposition':{width}} variants  largest error in roundings"]
+    width = max(map(len, ["property", *groups]))
+    lines = [f"{'property':{width}} variants  largest error in roundings"]
     for check, members in groups.items():
         lines.append(f"{check:{width}} {len(members):8}  {max(members, key=_error).error:.2g}")
         lines += [f"  MISSED by {one.variant}: {one.error:.2g}" for one in members if not one.holds]

@@ -7,7 +7,7 @@ import sys
 import pytest
 import typer
 
-from kdx.attention.verification import propositions
+from kdx.attention.verification import properties
 from kdx.attention.verification.properties import Finding
 from kdx.cli.verify import Device, verify
 from kdx.errors import KdxError
@@ -21,7 +21,7 @@ def two_checks(monkeypatch):
         Finding("a square is no root", "rbf", 50.0),
         Finding("one is one", "exponential", 0.0),
     ]
-    monkeypatch.setattr(propositions, "findings", lambda device: iter(found))
+    monkeypatch.setattr(properties, "findings", lambda device: iter(found))
 
 
 def test_a_miss_is_named_and_gives_exit_code_5(two_checks, capsys):
@@ -30,12 +30,12 @@ def test_a_miss_is_named_and_gives_exit_code_5(two_checks, capsys):
     assert end.value.exit_code == 5
     captured = capsys.readouterr()
     assert captured.out.splitlines() == [
-        "proposition         variants  largest error in roundings",
+        "property            variants  largest error in roundings",
         "a square is no root        2  50",
         "  MISSED by rbf: 50",
         "one is one                 1  0",
     ]
-    assert captured.err == "0 comparisons with vectors, 3 checks of propositions: 1 missed\n"
+    assert captured.err == "0 comparisons with vectors, 3 checks of properties: 1 missed\n"
 
 
 def test_programs_get_every_check(two_checks, capsys):
@@ -50,10 +50,10 @@ def test_programs_get_every_check(two_checks, capsys):
 
 
 def test_vectors_are_summed_up_a_line_a_variant(monkeypatch, shared, capsys):
-    monkeypatch.setattr(propositions, "findings", lambda device: iter(()))
+    monkeypatch.setattr(properties, "findings", lambda device: iter(()))
     verify(str(shared / "golden" / "attention.npz"), Device.CPU)
     captured = capsys.readouterr()
-    header, *rows = captured.out.partition("\nproposition")[0].strip().splitlines()
+    header, *rows = captured.out.partition("\nproperty")[0].strip().splitlines()
     assert header.split()[-8:] == ["literal", "float64", "fused", "float64", "literal", "float32", "fused", "float32"]
     assert any(row.startswith("linear, symmetric, relative, with-position ") for row in rows)
     assert "MISSED" not in captured.out and captured.err.startswith("728 comparisons with vectors, 0 checks")
@@ -81,7 +81,7 @@ def edit(folder, body: str) -> None:
 def test_what_a_part_does_beside_leaves_the_findings_alone(own_kernel, before):
     edit(own_kernel, f"{before}\n        {HONEST}")
     done = verified(own_kernel)
-    assert (done.returncode, "44 checks of propositions: all hold" in done.stderr) == (0, True)
+    assert (done.returncode, "44 checks of properties: all hold" in done.stderr) == (0, True)
     assert len(done.stdout) < 1000
 
 

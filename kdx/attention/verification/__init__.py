@@ -1,2 +1,3 @@
-"""Does this build, on this device, compute what the papers say? `golden` compares with vectors from elsewhere,
-`propositions` checks what the theory demands of every variant."""
+"""Does this build, on this device, compute what the papers say? `properties` checks what every attention must be, and
+`golden` compares with vectors from elsewhere.
+"""

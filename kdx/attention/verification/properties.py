@@ -1,8 +1,9 @@
 """The properties that an attention must have, whoever wrote its components: kdx's own and others are held to one list.
 
-`kdx verify` checks every component of kdx, `kdx verify --component` and `kdx.testing` a custom one. What must be equal
-may differ by rounding, in the unit of `rounding`; all is computed on random features of a fixed seed, in float64 unless
-a property says otherwise.
+`kdx verify` checks every component of kdx, `kdx verify --component` and `kdx.testing` a custom one. Some properties are
+propositions of theory, on attention without positions, or on what the class of a component says of itself. What must be
+equal may differ by rounding, in the unit of `rounding`; all is computed on random features of a fixed seed, in float64
+unless a property says otherwise.
 """
 
 import copy
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor
 
 from kdx.attention.cache import Cache
+from kdx.attention.families import FAMILIES
 from kdx.attention.interfaces import (
     AbsoluteEncoding,
     FilterFunction,
@@ -31,7 +33,7 @@ from kdx.attention.verification.interface import check_components, check_reads
 from kdx.attention.verification.rounding import ROUNDINGS, condition, largest, roundings
 from kdx.attention.verification.torch_state import torch_left_alone
 from kdx.errors import ComponentError, KdxError
-from kdx.vocabulary import Symmetry
+from kdx.vocabulary import Maps, OutputGate, QKNorm, Symmetry
 
 AXES: Mapping[str, type[Word]] = {
     "kernel": KernelFunction,
@@ -61,10 +63,10 @@ class Finding(NamedTuple):
     """How far one variant of an attention is from what it is checked for."""
 
     check: str
-    """The name of the property or proposition, or the path and number format that are compared with vectors."""
+    """The name of the property, or the path and number format that are compared with vectors."""
     variant: str
     error: float
-    """Largest difference from what is demanded, in roundings; for what must differ, how far it falls short."""
+    """Largest difference from what is demanded, in roundings."""
     tolerance: float = ROUNDINGS
     case: str | None = None
     """The case of a file of vectors (`golden`); None if it is none of those."""
@@ -77,7 +79,7 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Property:
-    """What two ways of computing the same thing, or what an error, must fulfil."""
+    """How far an attention may be from what it must be."""
 
     name: str
     missed: str
@@ -89,6 +91,41 @@ class Property:
     tolerance: float = ROUNDINGS
     long: bool = False
     """Whether it is checked on long rows, which take long, in one variant alone."""
+
+
+# What concerns the whole attention and is no component of an axis.
+_WHOLE: tuple[dict[str, Any], ...] = (
+    {"qk_norm": QKNorm.L2},
+    {"qk_norm": QKNorm.RMS},
+    {"kv_heads": 1},
+    {"maps": Maps.DIFFERENTIAL},
+    {"output_gate": OutputGate.SIGMOID},
+)
+_TOLERANCES_ON_LONG_ROWS = {
+    # A dot product adds the sums over the whole row to the rest and takes them away again, and is rounded at their size
+    # in between. Counted from the middle they are at most 252 here; 180 roundings were found.
+    "forgetting": 16 * ROUNDINGS,
+    # The gradient of its network is a sum over all pairs of the rows; in float32 58 were found.
+    "fire": 4 * ROUNDINGS,
+}
+
+
+def findings(device: str) -> Iterator[Finding]:
+    """Check every component of kdx, and what concerns the whole attention.
+
+    Raises:
+        KdxError: there is no such device.
+    """
+    check_device(device)
+    for family in FAMILIES:
+        for word in family if family.axis in AXES else ():
+            for finding in findings_of(family[word], device):
+                tolerance = _TOLERANCES_ON_LONG_ROWS.get(word, 0.0) if finding.check.endswith("long rows") else 0.0
+                yield finding._replace(tolerance=max(finding.tolerance, tolerance))
+    for choices in _WHOLE:
+        name = ", ".join(f"{name} {choice}" for name, choice in choices.items())
+        module = made(device, {"positions": ("rotary",), "filter": "causal", **choices})
+        yield from held(name, module, draw(device, 2, TOKENS, WIDTH), causal=True)
 
 
 def findings_of(kind: type[Word], device: str, options: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Finding]:
@@ -323,6 +360,72 @@ def _on_long_rows(module: KernelAttention, x: Tensor) -> float:
     return largest(errors)
 
 
+def _blind_to_order(module: KernelAttention) -> bool:
+    """Whether nothing in it looks at where a token stands, but for the filter."""
+    value = module.value_function
+    return not (module.positions or module.kernel.sees_positions or value.uses_vector or value.uses_weights)
+
+
+def _permuted(module: KernelAttention, x: Tensor) -> float | None:
+    """Permuting the tokens permutes the output (Tsai et al. 2019, Prop. 1)."""
+    if module.filter.limits or not _blind_to_order(module):
+        return None
+    order = torch.randperm(x.size(1), generator=torch.Generator().manual_seed(2))
+    return difference(module, lambda module, x: module(x[:, order]), lambda module, x: module(x)[:, order], x)
+
+
+def _permuted_before(module: KernelAttention, x: Tensor) -> float | None:
+    """The last output does not change when the tokens before it are permuted."""
+    if not module.filter.triangular or not _blind_to_order(module):
+        return None
+    order = torch.tensor([*reversed(range(x.size(1) - 1)), x.size(1) - 1], device=x.device)
+    last = (lambda module, x: module(x[:, order])[:, -1:], lambda module, x: module(x)[:, -1:])
+    return difference(module, *last, x)
+
+
+def _gram(module: KernelAttention, x: Tensor) -> Tensor:
+    """k(q_i, k_j) of every pair, (B, H, T, T), from tokens (B, T, M)."""
+    projected = module._project(x, None)
+    log_weight = module.kernel.log_weight(projected.query, projected.key)
+    weight = module.kernel.weight(projected.query, projected.key)
+    if log_weight is None:
+        assert weight is not None
+        return weight
+    return log_weight.exp() if weight is None else log_weight.exp() * weight
+
+
+def _eigenvalues(module: KernelAttention, x: Tensor) -> Tensor:
+    gram = _gram(module, x)
+    return torch.linalg.eigvalsh((gram + gram.transpose(-2, -1)) / 2)
+
+
+@torch.no_grad()
+def _semi_definite(module: KernelAttention, x: Tensor) -> float | None:
+    if not module.kernel.positive_semi_definite or module.key is not None or module.positions:
+        return None
+    gram, eigenvalues = _gram(module, x), _eigenvalues(module, x)
+    asymmetry = roundings(gram, gram.transpose(-2, -1), condition(_gram, module, x))
+    return largest([asymmetry, roundings(eigenvalues, eigenvalues.clamp(min=0), condition(_eigenvalues, module, x))])
+
+
+def _shifted(module: KernelAttention, x: Tensor) -> float | None:
+    schemes = list(module._schemes)
+    if not schemes or any(scheme.absolute for scheme in schemes) or module.value_function.uses_vector:
+        return None
+    if module.filter.limits and not module.filter.triangular:
+        return None  # it may look at absolute positions
+    positions = torch.arange(x.size(1), device=x.device)
+    here, there = (lambda module, x, shift=shift: module(x, query_positions=positions + shift) for shift in (0, 5))
+    return difference(module, here, there, x)
+
+
+def _longer_query(module: KernelAttention, x: Tensor) -> float | None:
+    if not module.kernel.blind_to_query_norm or module.positions or not module.normaliser.is_row_sum:
+        return None
+    y = draw(str(x.device), *x.shape, seed=5)
+    return difference(module, lambda module, x, y: module.smooth(3 * x, y), KernelAttention.smooth, x, y)
+
+
 def _same(found: Compute, expected: Compute = KernelAttention.__call__) -> Callable[[KernelAttention, Tensor], float]:
     return lambda module, x: difference(module, found, expected, x)
 
@@ -377,5 +480,30 @@ PROPERTIES = (
         _on_long_rows,
         long=True,
     ),
+    Property(
+        "permutation equivariance without a mask",
+        "without positions, and with a filter that hides nothing, what it gives depends on the order of the tokens",
+        _permuted,
+    ),
+    Property(
+        "one causal layer is blind to the order of its prefix",
+        "without positions, what it gives for the last token depends on the order of those before it",
+        _permuted_before,
+    ),
+    Property(
+        "symmetric Gram matrices are positive semi-definite",
+        "its class says positive_semi_definite = True, and the Gram matrix of some features is not",
+        _semi_definite,
+    ),
+    Property(
+        "relative schemes are shift-invariant",
+        "its class does not say absolute = True, and it gives something else when all positions move by one number",
+        _shifted,
+    ),
+    Property(
+        "the norm of the query is not seen",
+        "its class says blind_to_query_norm = True, and a query of three times the length gives something else",
+        _longer_query,
+    ),
 )
-"""What each attention is held to; `propositions` has what theory says of some words alone."""
+"""What each attention is held to."""

@@ -2,25 +2,143 @@
 
 import pytest
 import torch
+from torch import Tensor
 
+from kdx.attention import smoother
 from kdx.attention.filters import FILTERS
+from kdx.attention.interfaces import KernelFunction
+from kdx.attention.kernels import KERNELS
+from kdx.attention.kernels.exponential import Exponential
 from kdx.attention.normalisers import NORMALISERS
-from kdx.attention.verification.properties import PROPERTIES, Finding, check_device, findings_of
+from kdx.attention.positions import POSITIONS
+from kdx.attention.positions.lookup import Lookup
+from kdx.attention.verification.properties import (
+    AXES,
+    PROPERTIES,
+    Finding,
+    check_device,
+    draw,
+    findings,
+    findings_of,
+    held,
+    made,
+)
 from kdx.components.find import find
 from kdx.errors import ComponentError, KdxError
 
 RIGHT = "1 / (1 + squared_distance(query, key) / self.bandwidth**2)"
 
 
-def missed(folder, kernel: str) -> set[str]:
+def missed(kind: type) -> set[str]:
+    return {one.check for one in findings_of(kind, "cpu") if not one.holds}
+
+
+def missed_with(folder, kernel: str) -> set[str]:
     file = folder / "my_kernels.py"
     file.write_text(file.read_text().replace(RIGHT, kernel))
-    component = find("kernel", "my_kernels.py:Cauchy", folder)
-    return {one.check for one in findings_of(component.load(), "cpu") if not one.holds}
+    return missed(find("kernel", "my_kernels.py:Cauchy", folder).load())
+
+
+@pytest.mark.slow
+def test_every_word_of_kdx_has_every_property():
+    found = list(findings("cpu"))
+    assert [one for one in found if not one.holds] == []
+    assert {one.check for one in found} == {known.name for known in PROPERTIES}
+    variants = ", ".join(one.variant for one in found)
+    for name in ("qk_norm l2", "kv_heads 1", "maps differential", "output_gate sigmoid"):
+        assert name in variants
+    assert set(AXES) == {"kernel", "position", "value", "filter", "normaliser", "encoding"}
+
+
+def test_a_fast_path_that_is_off_is_found(monkeypatch):
+    right = Exponential.dot_product
+    monkeypatch.setattr(
+        Exponential, "dot_product", lambda self, q, k: (1.001 * right(self, q, k)[0], right(self, q, k)[1])
+    )
+    assert "both paths agree" in missed(KERNELS["exponential"])
+    assert missed(KERNELS["rbf"]) == set()
+
+
+def test_a_block_that_is_off_is_found(monkeypatch):
+    right = Lookup.blockwise
+
+    def off_by(error):
+        def blockwise(self, *places):
+            part = right(self, *places)
+            return lambda query, asked, seen: error(part(query, asked, seen), query, asked)
+
+        monkeypatch.setattr(Lookup, "blockwise", blockwise)
+        return missed(POSITIONS["lookup"])
+
+    assert off_by(lambda factor, query, asked: factor + 1e-3 * (asked.start > 0) * query[..., :1]) == set()
+    assert "both paths agree on long rows" in off_by(lambda factor, query, asked: factor * (1.01 if asked.start else 1))
+
+
+def test_a_fast_path_that_gives_no_number_is_found(monkeypatch):
+    right = smoother.fused
+    monkeypatch.setattr(smoother, "fused", lambda *given, **more: right(*given, **more) * float("nan"))
+    x, checks = draw("cpu", 2, 9, 16), set()
+    for choices in ({"filter": "full"}, {"filter": "causal"}, {"filter": "causal", "positions": ("alibi",)}):
+        checks |= {one.check for one in held("x", made("cpu", choices), x, causal=True) if not one.holds}
+    assert {
+        "memory equals one long pass",
+        "cached decoding equals teacher forcing",
+        "padding changes nothing",
+        "both paths agree",
+        "permutation equivariance without a mask",
+        "one causal layer is blind to the order of its prefix",
+        "relative schemes are shift-invariant",
+    } <= checks
+
+
+@pytest.mark.parametrize(
+    ("fact", "name"),
+    [
+        ("positive_semi_definite", "symmetric Gram matrices are positive semi-definite"),
+        ("blind_to_query_norm", "the norm of the query is not seen"),
+    ],
+)
+def test_what_a_class_says_of_its_kernel_and_is_not_so_is_found(fact, name):
+    class Distance(KernelFunction):
+        gives = "weight"
+
+        def weight(self, query, key):
+            return 1 + (query.sum(-1, keepdim=True) - key.sum(-1).unsqueeze(-2)).square()
+
+    assert name not in missed(Distance)
+    assert name in missed(type("Wrong", (Distance,), {fact: True}))
+
+
+def test_a_scheme_that_sees_where_it_is_is_found(monkeypatch):
+    right = Lookup.log_weight
+
+    def missed_with(term) -> set[str]:
+        def log_weight(self, query: Tensor, at_query, at_key) -> Tensor:
+            added = term(at_query.positions, at_key.positions).to(query.dtype)
+            return right(self, query, at_query, at_key) + 0.01 * added
+
+        monkeypatch.setattr(Lookup, "log_weight", log_weight)
+        module = made("cpu", {"positions": ("lookup",), "filter": "causal"})
+        return {one.check for one in held("x", module, draw("cpu", 2, 9, 16), causal=True) if not one.holds}
+
+    assert missed_with(lambda query, key: key) == set()  # a shift adds a term of the row alone, which cancels
+    assert missed_with(lambda query, key: query[:, None] * key) == {"relative schemes are shift-invariant"}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_mask_breaks_permutation_equivariance_and_a_second_causal_layer_sees_the_order(kernel):
+    """A second layer reads, at each place of the prefix, what had come before that place."""
+    x = draw("cpu", 2, 9, 16)
+    first, second = (made("cpu", {"kernel": kernel, "filter": "causal"}) for _ in range(2))
+    order, prefix = torch.arange(8, -1, -1), torch.tensor([*reversed(range(8)), 8])
+    assert float((first(x[:, order]) - first(x)[:, order]).abs().max()) > 1e-3
+    stacked = [second(y + first(y))[:, -1] for y in (x, x[:, prefix])]
+    assert float((stacked[0] - stacked[1]).abs().max()) > 1e-6
 
 
 def test_a_right_kernel_holds(own_kernel):
-    assert missed(own_kernel, RIGHT) == set()
+    assert missed_with(own_kernel, RIGHT) == set()
 
 
 @pytest.mark.slow
@@ -39,7 +157,7 @@ def test_a_right_kernel_holds(own_kernel):
 def test_a_wrong_kernel_misses(own_kernel, kernel, proposition):
     file = own_kernel / "my_kernels.py"
     file.write_text("import torch\n" + file.read_text())
-    assert proposition in missed(own_kernel, kernel)
+    assert proposition in missed_with(own_kernel, kernel)
 
 
 BEGIN = """import math
@@ -103,8 +221,7 @@ ONLY_PAST = """class Mine(PositionScheme):
 
 def missed_by(folder, axis: str, source: str) -> set[str]:
     (folder / "mine.py").write_text(BEGIN + source)
-    component = find(axis, "mine.py:Mine", folder)
-    return {one.check for one in findings_of(component.load(), "cpu") if not one.holds}
+    return missed(find(axis, "mine.py:Mine", folder).load())
 
 
 @pytest.mark.slow
