@@ -98,6 +98,10 @@ def test_what_a_part_does_beside_leaves_the_findings_alone(own_kernel, before):
         ),
         ("return squared_distance(query, key).long()", "allowed: torch.float64 (2, 2, 8, 9)"),
         ("query.new_empty(()).uniform_(); " + HONEST, "it draws from torch's random numbers when it computes"),
+        (
+            f"{HONEST} * (1 + key.new_ones(key.size(-2)).cumsum(0).flip(0))",
+            "gives at position 1 depends on tokens after",
+        ),
         ("import torch; torch.manual_seed(0); " + HONEST, "it seeds torch's random numbers when it computes"),
     ],
 )
@@ -120,8 +124,8 @@ def test_a_loop_comes_to_an_end(own_kernel, monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_a_miss_says_what_is_wrong(own_kernel):
-    edit(own_kernel, f"{HONEST} * (1 + key.new_ones(key.size(-2)).cumsum(0).flip(0))")
+    edit(own_kernel, "square = squared_distance(query, key); return 1 + 1e4 * square - 1e4 * square")
     done = verified(own_kernel)
     assert done.returncode == 5
-    missed = "my_kernels.py:10:1: `my_kernels.py:Cauchy` misses `cached decoding equals teacher forcing`: what it gives"
+    missed = "my_kernels.py:10:1: `my_kernels.py:Cauchy` misses `half precision`: in bf16 it loses more digits"
     assert missed in done.stderr

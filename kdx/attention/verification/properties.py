@@ -55,6 +55,9 @@ _MEMORY, _PADDING = TOKENS // 2, 3
 # over a longer one they may choose another key.
 _STEPS, _QUOTIENT = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8), 1e-6
 
+# What a scheme makes of integers it may make in torch's own dtype.
+_SINGLE = ROUNDINGS * torch.finfo(torch.float32).eps / torch.finfo(torch.float64).eps
+
 Compute = Callable[..., Tensor]
 """A result (…, T, D) of an attention and tokens (B, T, M)."""
 
@@ -499,6 +502,7 @@ PROPERTIES = (
         "relative schemes are shift-invariant",
         "its class does not say absolute = True, and it gives something else when all positions move by one number",
         _shifted,
+        tolerance=_SINGLE,
     ),
     Property(
         "the norm of the query is not seen",

@@ -1,5 +1,7 @@
 """Every component of an attention is held to one list of properties; one that is wrong misses them."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor
@@ -31,6 +33,15 @@ RIGHT = "1 / (1 + squared_distance(query, key) / self.bandwidth**2)"
 
 def missed(kind: type) -> set[str]:
     return {one.check for one in findings_of(kind, "cpu") if not one.holds}
+
+
+def assert_found(problem: str, missing: Callable[[], set[str]]) -> None:
+    """A problem is a property that is missed, or what a component is refused for before any is checked."""
+    try:
+        problems = missing()
+    except ComponentError as fault:
+        problems = {fault.problem}
+    assert any(problem in text for text in problems), problems
 
 
 def missed_with(folder, kernel: str) -> set[str]:
@@ -148,7 +159,7 @@ def test_a_right_kernel_holds(own_kernel):
         # It looks at where tokens stand in the call, not at the tokens.
         (
             "torch.arange(key.size(-2)).to(key.dtype).flip(0).expand(*query.shape[:-1], -1) + 1",
-            "cached decoding equals teacher forcing",
+            "gives at position 1 depends on tokens after it, or on their number",
         ),
         # Too small for half precision to tell apart.
         ("1 + 1e4 * squared_distance(query, key) - 1e4 * squared_distance(query, key)", "half precision"),
@@ -157,7 +168,7 @@ def test_a_right_kernel_holds(own_kernel):
 def test_a_wrong_kernel_misses(own_kernel, kernel, proposition):
     file = own_kernel / "my_kernels.py"
     file.write_text("import torch\n" + file.read_text())
-    assert proposition in missed_with(own_kernel, kernel)
+    assert_found(proposition, lambda: missed_with(own_kernel, kernel))
 
 
 BEGIN = """import math
@@ -244,21 +255,22 @@ def test_a_right_scheme_or_filter_holds(tmp_path, components, axis, source):
     ("source", "proposition"),
     [
         (LEARNED.format("return Twice.apply(self.rate) * distance"), "gradients are those of differences"),
-        (LEARNED.format("return self.rate * distance / distance.size(-1)"), "cached decoding equals teacher forcing"),
+        (LEARNED.format("return self.rate * distance / distance.size(-1)"), "depends on tokens after it, or on their"),
         (LEARNED.format("return 0.1 * query.size(0) * distance"), "rows of a batch are independent"),
         (LEARNED.format("return self.rate * distance") + BY_PART.format(2), "both paths agree on long rows"),
         (LEARNED.format("return (300.0 - distance.abs()).sqrt()"), "both paths agree on long rows"),
         (LEARNED.format("return (query[..., :1] * 0 + 1000.3) * distance - 1000.1 * distance"), "half precision"),
-        (ROTATED.format("torch.arange(len(place.positions))"), "memory equals one long pass"),
-        (ROTATED.format("(place.positions - place.positions[0] // 2)"), "padding changes nothing"),
+        (ROTATED.format("torch.arange(len(place.positions))"), "depends on how many tokens are computed with it"),
+        (ROTATED.format("(place.positions - place.positions[0] // 2)"), "how many tokens are computed with it"),
     ],
 )
 def test_a_wrong_scheme_misses(tmp_path, components, source, proposition):
-    assert proposition in missed_by(tmp_path, "position", source) <= {one.name for one in PROPERTIES}
+    assert_found(proposition, lambda: missed_by(tmp_path, "position", source))
 
 
 def test_what_a_scheme_keeps_of_one_pass_for_the_next_has_no_gradient(tmp_path, components):
-    kept = "self.kept = self.rate * distance if self.kept is None else self.kept\n        return self.kept"
+    new = "self.kept is None or self.kept.shape[1:] != distance.shape"
+    kept = f"self.kept = self.rate * distance if {new} else self.kept\n        return self.kept"
     with pytest.raises(RuntimeError, match="backward through the graph a second time"):
         missed_by(tmp_path, "position", LEARNED.format(kept))
 
