@@ -4,40 +4,22 @@ Where both stand at consecutive known positions, a row of distances is the row a
 computed once for each distance is laid out over the pairs by a view. Elsewhere each pair is looked up.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kdx.attention.interfaces import Settings, TokenPositions
+from kdx.attention.interfaces import Settings, TokenPositions, extremes
 from kdx.words import option
 
 
-@dataclass(frozen=True)
-class Distances:
-    """From `first` to `last`, one by one. No range: torch.compile would compile anew for each length of one."""
-
-    first: int
-    last: int
-
-    @property
-    def number(self) -> int:
-        """How many there are."""
-        return self.last - self.first + 1
-
-    def on(self, device: torch.device) -> Tensor:
-        """Integers (n,)."""
-        return torch.arange(self.first, self.last + 1, device=device)
-
-
-def relative_positions(at_query: TokenPositions, at_key: TokenPositions) -> Distances | None:
+def relative_positions(at_query: TokenPositions, at_key: TokenPositions) -> range | None:
     """All distances from the last query to the first key up to the first to the last; None: positions not known."""
     if at_query.start is None or at_key.start is None:
         return None
     shift = at_key.start - at_query.start
-    return Distances(shift - at_query.positions.size(-1) + 1, shift + at_key.positions.size(-1) - 1)
+    return range(shift - at_query.positions.size(-1) + 1, shift + at_key.positions.size(-1))
 
 
 def pair_distances(at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
@@ -134,35 +116,31 @@ class DistanceTable(nn.Module):
             index = self._rows(at_query, at_key).expand_as(weights)
             return totals.scatter_add(-1, index, weights).to(self.weight.dtype) @ self.weight
         before, rows, after = self._span(distances)
-        inside = distances.number - before - after
+        inside = len(distances) - before - after
         first, totals, last = torch.split(unskew(weights), [before, inside, after], -1)
         totals = totals + F.pad(first.sum(-1, keepdim=True), (0, inside - 1))
         totals = totals + F.pad(last.sum(-1, keepdim=True), (inside - 1, 0))
         return totals.to(self.weight.dtype) @ self.weight[:, rows]
 
-    def _span(self, distances: Distances) -> tuple[int, slice, int]:
+    def _span(self, distances: range) -> tuple[int, slice, int]:
         """How many distances have the first row beside its own, the rows, and how many have the last."""
-        self._check(distances)
-        first, last = (min(max(end, -self.clip), self.clip) for end in (distances.first, distances.last))
-        before = min(max(first - distances.first, 0), distances.number - 1)
+        ends = distances.start, distances.stop - 1
+        self._check(*ends)
+        first, last = (min(max(end, -self.clip), self.clip) for end in ends)
+        before = min(max(first - distances.start, 0), len(distances) - 1)
         rows = slice(first + self.clip, last + self.clip + 1)
-        return before, rows, distances.number - before - (last - first + 1)
-
-    def _check(self, distances: Distances) -> None:
-        farthest = max(-distances.first, distances.last)
-        if self.bounded and farthest > self.clip:
-            self._refuse(farthest)
+        return before, rows, len(distances) - before - (last - first + 1)
 
     def _rows(self, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
         distances = pair_distances(at_query, at_key)
-        if self.bounded and distances.device.type == "cpu" and distances.numel() and not torch.compiler.is_compiling():
-            farthest = int(distances.abs().max())
-            if farthest > self.clip:
-                self._refuse(farthest)
+        if self.bounded:
+            self._check(*extremes(distances) or ())
         rows = distances.clamp(-self.clip, self.clip) + self.clip
         return rows if rows.dim() == 2 else rows.unsqueeze(1)  # (…, 1, Tq, Tk)
 
-    def _refuse(self, farthest: int) -> None:
-        raise ValueError(
-            f"distance: {farthest} is not in the table; allowed: up to {self.clip} (`max_positions`), or a clip"
-        )
+    def _check(self, *distances: int) -> None:
+        farthest = max(map(abs, distances), default=0)
+        if self.bounded and farthest > self.clip:
+            raise ValueError(
+                f"distance: {farthest} is not in the table; allowed: up to {self.clip} (`max_positions`), or a clip"
+            )

@@ -5,6 +5,7 @@ Parts are modules, so that those which learn something keep it like any other pa
 
 from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -29,6 +30,14 @@ def index_select(rows: Tensor, part: Part) -> Tensor:
     if isinstance(part, slice):
         return rows if part == slice(0, rows.size(-2)) else rows[..., part, :]
     return rows.index_select(-2, part)
+
+
+def extremes(numbers: Tensor) -> tuple[int, int] | None:
+    """The smallest and the largest of integers; None if there are none, or on a GPU, where asking would wait for it."""
+    if numbers.device.type != "cpu" or not numbers.numel():
+        return None
+    smallest, largest = numbers.aminmax()
+    return int(smallest), int(largest)
 
 
 class Side(Enum):
@@ -87,7 +96,6 @@ class TokenPositions:
         self.start = start
         """Where positions are known to be start, start + 1, …; None: not known, so each pair must be looked at."""
         self._encoding = encoding
-        self._vector: Tensor | None = None
         self._tokens = tokens
 
     @property
@@ -100,14 +108,11 @@ class TokenPositions:
         """The same place, with what stands there."""
         return TokenPositions(self.positions, self._encoding, self.start, tokens)
 
-    @property
+    @cached_property
     def vector(self) -> Tensor:
-        """t, (T, M) or (B, T, M); made when first asked for."""
-        # Not functools.cached_property: its lock is beyond torch.compile before Python 3.12.
-        if self._vector is None:
-            assert self._encoding is not None, "t is asked for by a part that does not say uses_vector = True"
-            self._vector = self._encoding(self.positions)
-        return self._vector
+        """t, (T, M) or (B, T, M)."""
+        assert self._encoding is not None, "t is asked for by a part that does not say uses_vector = True"
+        return self._encoding(self.positions)
 
     def part(self, part: Part) -> "TokenPositions":
         """The place of some of the tokens."""

@@ -164,9 +164,8 @@ def _all_but_cudnn() -> list[SDPBackend]:
         SDPBackend.EFFICIENT_ATTENTION: torch.backends.cuda.mem_efficient_sdp_enabled,
         SDPBackend.MATH: torch.backends.cuda.math_sdp_enabled,
     }
-    # The last is that of devices which bring a kernel of their own. A compiler cannot ask what is allowed.
-    compiling = torch.compiler.is_compiling()
-    return [*(backend for backend, may in allowed.items() if compiling or may()), SDPBackend.OVERRIDEABLE]
+    # The last is that of devices which bring a kernel of their own.
+    return [*(backend for backend, is_allowed in allowed.items() if is_allowed()), SDPBackend.OVERRIDEABLE]
 
 
 def _side_by_side(dot_products: Sequence[DotProduct], value: Tensor) -> DotProduct:

@@ -138,7 +138,7 @@ class AdaptiveSoftmax(nn.Module):
 def _fits_chunks(hidden: Tensor) -> bool:
     """Whether the loss is quicker some rows at a time: on a CPU, where a cache holds the logits of so many."""
     narrow = torch.is_autocast_enabled(hidden.device.type) or torch.finfo(hidden.dtype).bits < 32
-    return hidden.device.type == "cpu" and torch.is_grad_enabled() and not narrow and not torch.compiler.is_compiling()
+    return hidden.device.type == "cpu" and torch.is_grad_enabled() and not narrow
 
 
 def _nats(logits: Tensor, targets: Tensor) -> Tensor:

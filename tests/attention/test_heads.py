@@ -1,7 +1,5 @@
 """Heads of queries may share keys and values, and what they give may be gated."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import torch
@@ -122,29 +120,3 @@ def test_the_other_spaces_have_both() -> None:
     for joint.path in ("literal", "fused"):
         outputs.append(joint(nodes))
     torch.testing.assert_close(outputs[2], outputs[3], rtol=0, atol=1e-10)
-
-
-@pytest.fixture
-def compiled_anew() -> Iterator[None]:
-    """Torch refuses to compile one function for more than a few modules, those of other tests among them."""
-    torch.compiler.reset()
-    yield
-    torch.compiler.reset()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "choices",
-    [
-        {"normaliser": "learned-sink", "kv_heads": 2},
-        {"normaliser": "entmax", "qk_norm": "l2"},
-        {"normaliser": "sigmoid", "qk_norm": "rms"},
-        {"filter": "window", "sinks": 1, "output_gate": "sigmoid"},
-        {"filter": "top-k", "maps": "differential"},
-    ],
-    ids=lambda choices: "+".join(choices),
-)
-@pytest.mark.usefixtures("compiled_anew")
-def test_todays_words_compile_into_one_graph(choices: dict) -> None:
-    module, x = attention(**choices), by_hand.draw(2, 5, 16)
-    torch.testing.assert_close(torch.compile(module, fullgraph=True, backend="eager")(x), module(x))

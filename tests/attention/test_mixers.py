@@ -101,13 +101,6 @@ def test_bf16_autocast_stays_near_float32(mixer: str, filter: str) -> None:
     torch.testing.assert_close(output.float(), layer(x), rtol=0.1, atol=0.1)
 
 
-@every_mixer
-@either_filter
-def test_it_compiles_into_one_graph(mixer: str, filter: str) -> None:
-    layer, x = mixer_of(mixer, filter), draw(2, 5, WIDTH)
-    close(torch.compile(layer, fullgraph=True, backend="eager")(x), layer(x))
-
-
 @pytest.mark.parametrize("mixer", ["equivariant", "convolution"])
 def test_a_cache_without_a_causal_filter_is_refused(mixer: str) -> None:
     with pytest.raises(ValueError, match="cache: given to a layer that also looks ahead; allowed: with filter causal"):

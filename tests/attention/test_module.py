@@ -1,8 +1,6 @@
 import gc
 import math
-import os
 import pickle
-import shutil
 
 import pytest
 import torch
@@ -331,47 +329,6 @@ def test_dropout_falls_on_weights_where_no_pairs_are_needed() -> None:
     dropped, other = module(x), module(x)
     assert not torch.allclose(dropped, other)
     torch.testing.assert_close(module.eval()(x), module(x))
-
-
-@pytest.mark.slow
-def test_it_compiles_to_machine_code_with_its_gradient() -> None:
-    if shutil.which("g++") is None and not os.environ.get("CI"):
-        pytest.skip("torch compiles with a C++ compiler, and there is none here")
-    module = KernelAttention(8, 2, kernel="rbf", positions=["relative"], filter="causal").double()
-    torch._dynamo.reset()
-    gradients = []
-    for run in (torch.compile(module, fullgraph=True), module):
-        x = draw(2, 5, 8).requires_grad_()
-        run(x).square().sum().backward()
-        gradients.append(x.grad)
-    torch.testing.assert_close(*gradients)
-
-
-COMPILED = [
-    {"positions": ["direct-sum", "product"], "encoding": "learned"},
-    {"positions": ["lookup"], "value": "table"},
-    {"positions": ["relative"], "kernel": "rbf"},
-    {"kernel": "linear", "positions": ["alibi", "rotary"]},
-    {"kernel": "polynomial", "filter": "fixed"},
-    {"kernel": "elu"},
-    {"kernel": "favor"},
-    {"kernel": "cosformer"},
-    {"kernel": "taylor", "positions": ["xpos"]},
-    {"kernel": "hedgehog", "positions": ["fire", "sandwich"]},
-    {"positions": ["forgetting"]},
-    {"positions": ["cope"]},
-    {"kernel": "relu-squared", "positions": ["t5"], "filter": "strided"},
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("variant", COMPILED, ids=lambda variant: "-".join(map(str, variant.values())))
-def test_it_compiles_into_one_graph(variant: dict) -> None:
-    module = KernelAttention(8, 2, **{"filter": "causal"} | variant).double()
-    torch._dynamo.reset()
-    compiled = torch.compile(module, fullgraph=True, backend="eager")
-    for x in (draw(2, 5, 8), draw(1, 600, 8)):  # whole, and in blocks
-        torch.testing.assert_close(compiled(x), module(x))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

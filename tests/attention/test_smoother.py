@@ -195,10 +195,3 @@ def test_a_kernel_that_somebody_switched_off_stays_off(asked: list[dict[str, boo
     with sdpa_kernel(SDPBackend.MATH):
         attend("meta", **MASKS["bias"])
     assert asked == [dict.fromkeys(BACKENDS, False) | {"math": True}]
-
-
-@pytest.mark.parametrize("device", ["cpu", "meta"])
-def test_the_choice_of_a_kernel_breaks_no_graph(device: str) -> None:
-    torch.compiler.reset()
-    torch.compile(attend, fullgraph=True, backend="eager")(device, **MASKS["visible"])
-    torch.compiler.reset()

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kdx.attention.interfaces import AbsoluteEncoding
+from kdx.attention.interfaces import AbsoluteEncoding, extremes
 
 
 class Learned(AbsoluteEncoding):
@@ -32,12 +32,10 @@ class Learned(AbsoluteEncoding):
         Raises:
             ValueError: if a position is not in the table. On a GPU, where asking would wait for it, the look-up fails.
         """
-        if positions.device.type == "cpu" and positions.numel() and not torch.compiler.is_compiling():
-            lowest, highest = (int(bound) for bound in positions.aminmax())
-            last = len(self.weight) - 1
-            if lowest < 0 or highest > last:
-                outside = lowest if lowest < 0 else highest
+        last = len(self.weight) - 1
+        for position in extremes(positions) or ():
+            if not 0 <= position <= last:
                 raise ValueError(
-                    f"positions: {outside} is not in the learned table; allowed: 0 to {last} (`max_positions`)"
+                    f"positions: {position} is not in the learned table; allowed: 0 to {last} (`max_positions`)"
                 )
         return self.weight[positions]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from kdx.attention.encodings.sinusoidal import Sinusoidal
-from kdx.attention.interfaces import KernelFunction, Settings, Side, TokenPositions
+from kdx.attention.interfaces import KernelFunction, Settings, Side, TokenPositions, extremes
 from kdx.words import option
 
 
@@ -34,12 +34,10 @@ class CosFormer(KernelFunction):
         self.angle = Angle(self.horizon)
 
     def placed(self, projected: Tensor, place: TokenPositions) -> Tensor:
-        positions = place.positions
-        if positions.device.type == "cpu" and positions.numel() and not torch.compiler.is_compiling():
-            farthest = int(positions.abs().max())
-            if farthest > self.horizon:
-                raise ValueError(f"positions: {farthest} is beyond the horizon; allowed: 0 to {self.horizon}")
-        sine, cosine = self.angle(positions).unsqueeze(-3).split(1, -1)  # (…, 1, T, 1)
+        farthest = max(map(abs, extremes(place.positions) or (0,)))
+        if farthest > self.horizon:
+            raise ValueError(f"positions: {farthest} is beyond the horizon; allowed: 0 to {self.horizon}")
+        sine, cosine = self.angle(place.positions).unsqueeze(-3).split(1, -1)  # (…, 1, T, 1)
         features = projected.relu()
         return torch.cat([features * cosine, features * sine], -1).to(projected.dtype)
 

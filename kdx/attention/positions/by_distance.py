@@ -1,5 +1,6 @@
 """What the schemes share that weigh a pair by its distance alone: a bias for each head, free of the batch."""
 
+import torch
 from torch import Tensor
 
 from kdx.attention.distances import pair_distances, relative_positions, skew
@@ -18,5 +19,5 @@ class ByDistance(PositionScheme):
         if distances is None:
             bias = self.bias(pair_distances(at_query, at_key))
             return bias if bias.dim() == 3 else bias.transpose(0, 1)
-        each = self.bias(distances.on(query.device))
+        each = self.bias(torch.arange(distances.start, distances.stop, device=query.device))
         return skew(each.unsqueeze(-2).expand(-1, at_query.positions.size(-1), -1))

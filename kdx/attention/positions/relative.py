@@ -4,10 +4,9 @@ R_(i-j) is the sinusoid of the distance, M wide, and W_R is M × D for each head
 frequencies, are those of Dai et al.'s code; without u and v it is Eq. 5 as printed. u and v belong to each layer,
 unless a stack of layers makes them one pair.
 
-The factor has two exact forms: computed for each distance and laid out over the pairs, or, since sines and cosines of
-a difference expand, as M more columns of one dot product. Where positions are known the first is taken: forward and
-backward on one thread the second took 1.3 to 3.1 times its time at 128, 512 and 1024 tokens with 4 and 8 heads, and
-was quicker (0.85 to 0.96) only with a single head from 512 tokens on.
+The factor is computed for each distance and laid out over the pairs. Since sines and cosines of a difference expand, it
+is also a dot product of M more columns: forward and backward on one thread that took 1.3 to 3.1 times the time at 128,
+512 and 1024 tokens with 4 and 8 heads, and less (0.85 to 0.96) only with a single head from 512 tokens on.
 """
 
 import math
@@ -18,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kdx.attention.distances import Distances, pair_distances, relative_positions, skew
+from kdx.attention.distances import pair_distances, relative_positions, skew
 from kdx.attention.encodings.sinusoidal import Sinusoidal
 from kdx.attention.interfaces import Part, PositionScheme, Settings, TokenPositions, index_select
 from kdx.attention.positions.blockwise import Blockwise
@@ -60,27 +59,18 @@ class Relative(Blockwise):
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions
     ) -> Callable[[Tensor, slice, Part], Tensor]:
         distances = relative_positions(at_query, at_key)
-        if distances is None and self.position_dropout and self.training:
-            # A dropped feature of R is dropped for all pairs at that distance, so distances must be gone through.
-            pairs = pair_distances(at_query, at_key)
-            distances = Distances(int(pairs.min()), int(pairs.max()))
         if distances is None:
-            sinusoid = self.sinusoid(at_key.positions).unsqueeze(-3)
-
-            def by_columns(query: Tensor, asked: slice, seen: Part) -> Tensor:
-                columns = self._columns(self._asked(query), at_query.part(asked))
-                return columns @ index_select(sinusoid, seen).transpose(-2, -1).to(columns.dtype)
-
-            return by_columns
+            pairs = pair_distances(at_query, at_key)
+            distances = range(int(pairs.min()), int(pairs.max()) + 1)
         # For each row of the batch, once, where each product of each part would do it again.
-        first, projected = distances.first, self._projected(distances, at_key.positions.device)
+        first, projected = distances.start, self._projected(distances, at_key.positions.device)
         table = projected.expand(query.size(0), -1, -1, -1).contiguous()
 
         def by_distance(query: Tensor, asked: slice, seen: Part) -> Tensor:
             query, at_asked, at_seen = self._asked(query), at_query.part(asked), at_key.part(seen)
             some = relative_positions(at_asked, at_seen)
             if some is not None:
-                near = index_select(table, slice(some.first - first, some.last - first + 1))
+                near = index_select(table, slice(some.start - first, some.stop - first))
                 return skew(query @ near.transpose(-2, -1))
             scores = query @ table.transpose(-2, -1)
             index = pair_distances(at_asked, at_seen) - first
@@ -94,19 +84,9 @@ class Relative(Blockwise):
         query = query if self.v is None else query + self.v.unsqueeze(1).to(query.dtype)
         return query / math.sqrt(self.shape[1])
 
-    def _projected(self, distances: Distances, device: torch.device) -> Tensor:
+    def _projected(self, distances: range, device: torch.device) -> Tensor:
         """R W_R at distances from query to key, (H, n, D)."""
         # R is of i - j, the other way round.
-        sinusoid = self.sinusoid(-distances.on(device))
+        sinusoid = self.sinusoid(-torch.arange(distances.start, distances.stop, device=device))
         projected: Tensor = self.projection(F.dropout(sinusoid, self.position_dropout, self.training))
-        return projected.view(distances.number, *self.shape).transpose(0, 1)
-
-    def _columns(self, query: Tensor, at_query: TokenPositions) -> Tensor:
-        """What gives ⟨q, R_(i-j) W_R⟩ as a dot product with the sinusoid of j, (B, H, Tq, M)."""
-        coefficients = query @ self.projection.weight.view(*self.shape, -1).to(query.dtype)  # (B, H, Tq, M)
-        of_sine, of_cosine = coefficients[..., 0::2], coefficients[..., 1::2]
-        place = self.sinusoid(at_query.positions).unsqueeze(-3)
-        sine, cosine = place[..., 0::2], place[..., 1::2]
-        # sin(a - b) = sin a cos b - cos a sin b, and cos(a - b) = cos a cos b + sin a sin b.
-        turned = torch.stack([of_cosine * sine - of_sine * cosine, of_sine * sine + of_cosine * cosine], -1)
-        return turned.flatten(-2).to(query.dtype)
+        return projected.view(len(distances), *self.shape).transpose(0, 1)

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from kdx.attention import smoother
+from kdx.attention.interfaces import extremes
 from kdx.attention.spaces.parts import FEATURES, check
 from kdx.attention.spaces.set import SetAttention
 
@@ -151,11 +152,9 @@ class GraphAttention(nn.Module):
         return _Pairs(query, key, visible.unsqueeze(-3), labels, factor)
 
     def _check(self, labels: Tensor) -> None:
-        if labels.device.type == "cpu" and labels.numel() and not torch.compiler.is_compiling():
-            lowest, highest = (int(bound) for bound in labels.aminmax())
-            if lowest < -1 or highest >= self.labels:
-                outside = lowest if lowest < -1 else highest
-                raise ValueError(f"labels: {outside} is no label; allowed: 0 to {self.labels - 1}, and -1 for no edge")
+        for label in extremes(labels) or ():
+            if not -1 <= label < self.labels:
+                raise ValueError(f"labels: {label} is no label; allowed: 0 to {self.labels - 1}, and -1 for no edge")
 
 
 def _sum(log_weight: Tensor | None, factor: Tensor | None) -> Tensor | None:

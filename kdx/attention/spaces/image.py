@@ -28,11 +28,10 @@ MakeEncoding = Callable[[int, int], AbsoluteEncoding]
 class ImageAttention(KernelAttention):
     """`KernelAttention` over the pixels of an image, row by row.
 
-    Its `forward` is that of `KernelAttention`. By default the tokens are whole rows from the top left corner on;
-    other pixels are named by `query_positions=attention.at(rows, columns)`.
+    Its `forward` is that of `KernelAttention`. By default the tokens are whole rows from the top left corner on.
 
     Args:
-        columns: W, pixels in a row; an image may be narrower when its positions are given by `at`.
+        columns: W, pixels in a row.
         positions: of `none`, `direct-sum` and `product`; they may act together.
         width, heads, parts: as in `KernelAttention`; `max_positions` is H, rows of a learned encoding.
 
@@ -69,19 +68,6 @@ class ImageAttention(KernelAttention):
             self.positions["columns"] = ColumnFactor(settings, encoding, columns)
         uses_vector = self.value_function.uses_vector or "direct-sum" in self.positions
         self.encoding = RowAndColumn(encoding, width, max_positions, columns) if uses_vector else None
-
-    def at(self, rows: Tensor, columns: Tensor) -> Tensor:
-        """The positions of the pixels there, (T,) or (B, T), from integers of that shape that count from 0.
-
-        Raises:
-            ValueError: if there is no such column. On a GPU asking would wait for it, and is left out.
-        """
-        if columns.device.type == "cpu" and columns.numel() and not torch.compiler.is_compiling():
-            lowest, highest = (int(bound) for bound in columns.aminmax())
-            if lowest < 0 or highest >= self.columns:
-                outside = lowest if lowest < 0 else highest
-                raise ValueError(f"columns: {outside} is outside the image; allowed: 0 to {self.columns - 1}")
-        return rows * self.columns + columns
 
 
 class RowAndColumn(nn.Module):

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from itertools import permutations
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -200,20 +200,6 @@ class CrossmodalAttention(nn.Module):
                 for target, source in permutations(modalities, 2)
             }
         )
-
-    @property
-    def path(self) -> str:
-        """`fused` or `literal`, of all pairs."""
-        return self._pairs[0].path
-
-    @path.setter
-    def path(self, path: Literal["fused", "literal"]) -> None:
-        for attention in self._pairs:
-            attention.path = path
-
-    @property
-    def _pairs(self) -> list[KernelAttention]:
-        return cast(list[KernelAttention], list(self.pairs.values()))
 
     def forward(
         self,

@@ -288,13 +288,6 @@ def test_dropout_acts_in_training_only() -> None:
     assert torch.equal(module(x, labels), module(x, labels))
 
 
-@pytest.mark.slow
-@every_relation
-def test_it_compiles_into_one_graph(relations: tuple[Relation, ...]) -> None:
-    module, x, labels = attention(relations), draw(2, 5, WIDTH), edges(2, 5)
-    close(torch.compile(module, fullgraph=True, backend="eager")(x, labels), module(x, labels))
-
-
 def test_state_holds_parameters_only() -> None:
     module = attention()
     module(draw(1, 3, WIDTH), edges(1, 3))

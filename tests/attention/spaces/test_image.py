@@ -28,6 +28,11 @@ def attention(**arguments) -> ImageAttention:
     return ImageAttention(WIDTH, HEADS, columns=COLUMNS, **arguments).double()
 
 
+def at(rows: Tensor, columns: Tensor) -> Tensor:
+    """The positions of the pixels there."""
+    return rows * COLUMNS + columns
+
+
 @pytest.fixture(params=["bias", "columns"])
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both exact forms of the product factors, whatever the size."""
@@ -96,12 +101,12 @@ def test_pixels_are_told_apart_by_row_and_by_column(positions: tuple[str, ...]) 
     x = draw(1, 9, WIDTH)
     grid = torch.arange(3)
     rows, columns = grid.repeat_interleave(3), grid.repeat(3)
-    here = module(x, query_positions=module.at(rows, columns))
-    for moved in (module.at(columns, rows), module.at(rows + 1, columns), module.at(rows, columns + 1)):
+    here = module(x, query_positions=at(rows, columns))
+    for moved in (at(columns, rows), at(rows + 1, columns), at(rows, columns + 1)):
         assert not torch.allclose(module(x, query_positions=moved), here, atol=1e-6)
     order = torch.tensor([4, 2, 0, 7, 8, 1, 3, 6, 5])
-    assert not torch.allclose(module(x[:, order], query_positions=module.at(rows, columns)), here[:, order], atol=1e-6)
-    close(module(x[:, order], query_positions=module.at(rows[order], columns[order])), here[:, order])
+    assert not torch.allclose(module(x[:, order], query_positions=at(rows, columns)), here[:, order], atol=1e-6)
+    close(module(x[:, order], query_positions=at(rows[order], columns[order])), here[:, order])
 
 
 def test_without_positions_it_is_a_set() -> None:
@@ -132,8 +137,7 @@ def test_one_row_with_the_product_is_the_sequence() -> None:
 def test_default_positions_are_raster_order() -> None:
     module, x = attention(positions=("direct-sum", "product")), draw(2, 6, WIDTH)
     rows, columns = torch.tensor([0, 0, 0, 0, 1, 1]), torch.tensor([0, 1, 2, 3, 0, 1])
-    assert module.at(rows, columns).tolist() == [0, 1, 2, 3, 4, 5]
-    close(module(x, query_positions=module.at(rows, columns)), module(x))
+    close(module(x, query_positions=at(rows, columns)), module(x))
 
 
 @pytest.mark.parametrize("positions", LISTS, ids=str)
@@ -172,11 +176,6 @@ def test_learned_tables_are_as_long_as_their_axis() -> None:
     }
 
 
-def test_it_compiles_into_one_graph() -> None:
-    module, x = attention(positions=("direct-sum", "product"), filter="causal"), draw(2, 5, WIDTH)
-    close(torch.compile(module, fullgraph=True, backend="eager")(x), module(x))
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -199,9 +198,3 @@ def test_what_does_not_fit_is_refused_by_name(arguments: dict, message: str) -> 
     with pytest.raises(ValueError) as refusal:
         ImageAttention(**{"width": 8, "heads": 2, "columns": 4} | arguments)
     assert str(refusal.value).startswith(message)
-
-
-@pytest.mark.parametrize("column", [-1, COLUMNS])
-def test_a_column_outside_the_image_is_refused(column: int) -> None:
-    with pytest.raises(ValueError, match=f"columns: {column} is outside the image; allowed: 0 to {COLUMNS - 1}"):
-        attention().at(torch.tensor([0, 0]), torch.tensor([1, column]))

@@ -158,11 +158,6 @@ def test_state_holds_parameters_only(module: nn.Module) -> None:
     pickle.loads(pickle.dumps(module))
 
 
-def test_it_compiles_into_one_graph() -> None:
-    module, x = joint(filter="causal"), draw(2, 5, sum(WIDTHS))
-    close(torch.compile(module, fullgraph=True, backend="eager")(x), module(x))
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -205,8 +200,7 @@ def streams() -> dict[str, Tensor]:
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("combine", Combine)
 def test_each_ordered_pair_has_its_kernel(combine: Combine, path: str) -> None:
-    module, given = pairs(combine=combine), streams()
-    module.path = path
+    module, given = pairs(combine=combine, path=path), streams()
     assert len(module.pairs) == 6
     output = module(given)
     for target in NAMES:

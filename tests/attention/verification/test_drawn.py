@@ -142,13 +142,13 @@ def test_of_twenty_thousand_drawn_vectors_none_is_missed(series) -> None:
 
 
 def a_wrong_sign_of_one_term(patch: pytest.MonkeyPatch) -> None:
-    right = Relative._columns
+    right = Relative._projected
 
     def off(self, *given) -> Tensor:
-        columns = right(self, *given)
-        return torch.cat([-columns[..., :1], columns[..., 1:]], -1)
+        projected = right(self, *given)
+        return torch.cat([-projected[..., :1], projected[..., 1:]], -1)
 
-    patch.setattr(Relative, "_columns", off)
+    patch.setattr(Relative, "_projected", off)
 
 
 def no_division_by_the_root_of_the_width(patch: pytest.MonkeyPatch) -> None:
