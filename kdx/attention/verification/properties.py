@@ -415,6 +415,8 @@ def _shifted(module: KernelAttention, x: Tensor) -> float | None:
     schemes = list(module._schemes)
     if not schemes or any(scheme.absolute for scheme in schemes) or module.value_function.uses_vector:
         return None
+    if module.kernel.name != "exponential":
+        return None  # what a scheme does to queries and keys, such as xpos, may cancel in their dot product alone
     if module.filter.limits and not module.filter.triangular:
         return None  # it may look at absolute positions
     positions = torch.arange(x.size(1), device=x.device)

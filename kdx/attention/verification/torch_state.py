@@ -15,21 +15,12 @@ from kdx.errors import ComponentError
 _SETTINGS: dict[str, Callable[[], Any]] = {
     "default dtype": torch.get_default_dtype,
     "default device": torch.get_default_device,
-    "inference mode": torch.is_inference_mode_enabled,  # before the grad mode, which it changes as well
     "grad mode": torch.is_grad_enabled,
-    "autocast on a CPU": lambda: torch.is_autocast_enabled("cpu"),
-    "autocast on a GPU": lambda: torch.is_autocast_enabled("cuda"),
-    "dtype of autocast on a CPU": lambda: torch.get_autocast_dtype("cpu"),
-    "dtype of autocast on a GPU": lambda: torch.get_autocast_dtype("cuda"),
     "number of threads": torch.get_num_threads,
     "deterministic algorithms": torch.are_deterministic_algorithms_enabled,
-    "warnings alone of algorithms that are not deterministic": torch.is_deterministic_algorithms_warn_only_enabled,
     "precision of products in float32": torch.get_float32_matmul_precision,
     "TF32 in cuDNN": lambda: torch.backends.cudnn.allow_tf32,
     "choice of cuDNN's algorithms by their time": lambda: torch.backends.cudnn.benchmark,
-    "reduced precision of products in bf16": (
-        lambda: torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction
-    ),
     "flash attention": torch.backends.cuda.flash_sdp_enabled,
     "memory-efficient attention": torch.backends.cuda.mem_efficient_sdp_enabled,
     "attention by plain products": torch.backends.cuda.math_sdp_enabled,

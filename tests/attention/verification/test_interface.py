@@ -96,10 +96,6 @@ BROKEN_FILTERS = {
     "state": ({"visible": every_other_call}, "visible gives other numbers for the same tokens when it is asked again"),
     "in place": ({"visible": in_place}, "it changes the tensors that it is given"),
     "limits": ({"visible": causal, "limits": False}, "its class says limits = False, and visible hides keys"),
-    "triangular": (
-        {"visible": lambda self, query, key: (key <= query) & (query - key < 3), "triangular": True},
-        "its class says triangular = True, and visible is not the lower triangle",
-    ),
     "seen too few": (
         {"visible": causal, "seen": lambda self, queries, keys: slice(0, max(len(keys) - 1, 1))},
         "seen leaves out the key at 9",
@@ -109,10 +105,6 @@ BROKEN_FILTERS = {
         "allowed: a slice, or indices from 0 to 3",
     ),
     "seen in kind": ({"visible": causal, "seen": lambda self, queries, keys: keys}, "seen gives range(-3, 10)"),
-    "content in secret": (
-        {"visible": causal, "chosen": best},
-        "chosen hides keys by their weights, and its class does",
-    ),
     "content of all": (
         {
             "visible": causal,
@@ -188,7 +180,7 @@ FILTERS_OF_MORE_THAN_PAIRS = {
                 | (score >= score.amax(-2, keepdim=True))
             ),
         },
-        "depends on tokens after it",
+        "is not what its formula gives",
     ),
     "content of hidden keys": (
         {
@@ -291,10 +283,6 @@ BROKEN_POSITIONS = {
     "a counter": (
         {"log_weight": counting},
         "log_weight gives other numbers for the same tokens when it is asked again",
-    ),
-    "no factor": (
-        {"log_weight": linear, "weighs": False},
-        "its class says weighs = False, and log_weight gives numbers",
     ),
     "features": (
         {"weighs": False, "features": lambda self, features, place: features[..., :8]},
@@ -529,6 +517,32 @@ def test_a_part_that_reads_what_it_may_not_is_refused(name):
         check_reads(attention, x, past=True, classes=[part])
     assert caught.value.component is part
     check_reads(attention, x, past=True, classes=[])
+
+
+def window(self, query, key):
+    return (key <= query) & (query - key < 3)
+
+
+def twice(self, query, key):
+    return 2 * query, key
+
+
+NOT_ITS_FORMULA = {
+    "a dot product": ("kernel", made(KERNELS["exponential"], dot_product=twice)),
+    "triangular": ("filter", made(FilterFunction, visible=window, triangular=True)),
+    "content in secret": ("filter", made(FilterFunction, visible=causal, chosen=best)),
+    "no factor": ("positions", made(PositionScheme, log_weight=linear, weighs=False)),
+}
+
+
+@pytest.mark.parametrize("name", NOT_ITS_FORMULA)
+def test_a_part_whose_fast_path_is_not_its_formula_is_refused(name):
+    axis, part = NOT_ITS_FORMULA[name]
+    choices = {"filter": "causal"} | {axis: [part] if axis == "positions" else part}
+    x = torch.randn(2, TOKENS, WIDTH, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(ComponentError, match="is not what its formula gives") as caught:
+        check_reads(KernelAttention(WIDTH, HEADS, **choices).eval(), x, past=True, classes=[part])
+    assert caught.value.component is part
 
 
 def test_an_encoder_may_read_later_tokens_and_a_decoder_earlier_ones():

@@ -8,7 +8,6 @@ from kdx.attention.verification.torch_state import set_otherwise_than_a_componen
 from kdx.errors import ComponentError
 
 cuda = torch.backends.cuda
-ENTERED: list[torch.inference_mode] = []
 
 
 @pytest.fixture(autouse=True)
@@ -17,19 +16,13 @@ def _as_it_was(monkeypatch):
     threads, state = torch.get_num_threads(), torch.get_rng_state()
     set_otherwise_than_a_component_would()
     yield
-    while ENTERED:
-        ENTERED.pop().__exit__(None, None, None)
     torch.set_default_dtype(torch.float32)
     torch.set_default_device("cpu")
     torch.set_grad_enabled(True)
-    for device in ("cpu", "cuda"):
-        torch.set_autocast_enabled(device, False)
-    torch.set_autocast_dtype("cpu", torch.bfloat16)
-    torch.set_autocast_dtype("cuda", torch.float16)
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(False)
     torch.set_float32_matmul_precision("highest")
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = True
+    torch.backends.cudnn.allow_tf32 = True
     torch.backends.cudnn.benchmark = False
     for enable in (cuda.enable_flash_sdp, cuda.enable_mem_efficient_sdp, cuda.enable_math_sdp):
         enable(True)
@@ -37,33 +30,17 @@ def _as_it_was(monkeypatch):
     torch.set_rng_state(state)
 
 
-def stay_in_inference_mode() -> None:
-    ENTERED.append(torch.inference_mode())
-    ENTERED[-1].__enter__()
-
-
 CHANGES = {
-    "inference mode": stay_in_inference_mode,
-    "dtype of autocast on a GPU": lambda: torch.set_autocast_dtype("cuda", torch.float32),
     "memory-efficient attention": lambda: cuda.enable_mem_efficient_sdp(False),
     "attention by plain products": lambda: cuda.enable_math_sdp(False),
     "default dtype": lambda: torch.set_default_dtype(torch.float64),
     "default device": lambda: torch.set_default_device("meta"),
     "grad mode": lambda: torch.set_grad_enabled(False),
-    "autocast on a CPU": lambda: torch.autocast("cpu").__enter__(),
-    "autocast on a GPU": lambda: torch.set_autocast_enabled("cuda", True),
-    "dtype of autocast on a CPU": lambda: torch.set_autocast_dtype("cpu", torch.float16),
     "number of threads": lambda: torch.set_num_threads(1),
     "deterministic algorithms": lambda: torch.use_deterministic_algorithms(False),
-    "warnings alone of algorithms that are not deterministic": lambda: torch.use_deterministic_algorithms(
-        True, warn_only=True
-    ),
     "precision of products in float32": lambda: torch.set_float32_matmul_precision("medium"),
     "TF32 in cuDNN": lambda: setattr(torch.backends.cudnn, "allow_tf32", False),
     "choice of cuDNN's algorithms by their time": lambda: setattr(torch.backends.cudnn, "benchmark", True),
-    "reduced precision of products in bf16": lambda: setattr(
-        torch.backends.cuda.matmul, "allow_bf16_reduced_precision_reduction", False
-    ),
     "flash attention": lambda: cuda.enable_flash_sdp(False),
     "denormal numbers": lambda: torch.set_flush_denormal(True),
 }
