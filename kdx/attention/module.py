@@ -481,8 +481,11 @@ class KernelAttention(ContextMixer):
                 dropout=self._dropout,
             )
 
-        again = queries * key.size(2) > LARGEST_KEPT
-        return smoother.in_blocks(block, queries, size, again=again, random=self._dropout > 0)
+        blocks = [slice(first, min(first + size, queries)) for first in range(0, max(queries, 1), size)]
+        seen = [self._seen(projected, asked) for asked in blocks]
+        keys = range(key.size(2))
+        pairs = size * sum(len(keys[part] if isinstance(part, slice) else part) for part in seen)
+        return smoother.in_blocks(block, blocks, again=pairs > LARGEST_KEPT, random=self._dropout > 0)
 
     def _triangular(self, projected: _Projected) -> bool:
         """Whether the filter leaves each query its own key and those before it, and all stand in order."""

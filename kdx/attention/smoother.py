@@ -178,20 +178,18 @@ def _side_by_side(dot_products: Sequence[DotProduct], value: Tensor) -> DotProdu
 
 
 def in_blocks(
-    block: Callable[[slice], Tensor], queries: int, size: int, *, again: bool = True, random: bool = False
+    block: Callable[[slice], Tensor], slices: Sequence[slice], *, again: bool = True, random: bool = False
 ) -> Tensor:
     """(B, H, Tq, D) from (B, H, size, D) at a time.
 
     Args:
         block: the output for a slice of the queries.
-        queries: Tq.
-        size: queries in a block.
+        slices: all queries, in order.
         again: whether backward computes each block again, so that what it needs of the pairs is never kept.
         random: whether a block draws random numbers, which are then to be drawn again.
     """
-    if queries <= size:
-        return block(slice(0, queries))
-    slices = [slice(first, min(first + size, queries)) for first in range(0, queries, size)]
+    if len(slices) == 1:
+        return block(slices[0])
     if not again or not torch.is_grad_enabled():
         return torch.cat([block(some) for some in slices], 2)
     # The last first: under a causal filter it is the largest, and leaves holes in the heap into which all others fit.
