@@ -4,8 +4,6 @@ Where both stand at consecutive known positions, a row of distances is the row a
 computed once for each distance is laid out over the pairs by a view. Elsewhere each pair is looked up.
 """
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -29,38 +27,15 @@ def pair_distances(at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
 
 def skew(scores: Tensor) -> Tensor:
     """Scores of each query at all `relative_positions`, (…, Tq, Tq + Tk - 1), at its pairs: (…, Tq, Tk)."""
-    skewed: Tensor = _Skew.apply(scores)  # type: ignore[no-untyped-call]
-    return skewed
+    return _pairs(scores.contiguous())
 
 
 def unskew(weights: Tensor) -> Tensor:
     """The reverse of `skew`: weights (…, Tq, Tk) by distance, (…, Tq, Tq + Tk - 1), 0 elsewhere."""
-    by_distance: Tensor = _Unskew.apply(weights)  # type: ignore[no-untyped-call]
+    queries, keys = weights.shape[-2:]
+    by_distance = weights.new_zeros(*weights.shape[:-1], queries + keys - 1)
+    _pairs(by_distance).copy_(weights)
     return by_distance
-
-
-class _Skew(torch.autograd.Function):
-    # Autograd would fill a tensor with zeros for each of the two slices.
-    @staticmethod
-    def forward(ctx: Any, scores: Tensor) -> Tensor:
-        return _pairs(scores.contiguous())
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        return unskew(gradient)
-
-
-class _Unskew(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, weights: Tensor) -> Tensor:
-        queries, keys = weights.shape[-2:]
-        by_distance = weights.new_zeros(*weights.shape[:-1], queries + keys - 1)
-        _pairs(by_distance).copy_(weights)
-        return by_distance
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        return skew(gradient)
 
 
 def _pairs(by_distance: Tensor) -> Tensor:

@@ -13,24 +13,7 @@ from kdx.vocabulary import Split
 ROWS, LENGTH = 2, 8
 """Lines or streams of a batch, and tokens of each."""
 _NAME = "few-lines"
-_WORDS = [
-    "a",
-    "text",
-    "of",
-    "few",
-    "lines",
-    "has",
-    "words",
-    "that",
-    "stand",
-    "in",
-    "each",
-    "line",
-    "and",
-    "some",
-    "do",
-    "not",
-]
+_TEXT = "a text of few lines has words that stand in each line and some do not"
 _LINES = {Split.TRAIN: 8, Split.VALID: 4, Split.TEST: 4}
 _WORDS_OF_A_LINE = 5
 _LEAST_VOCABULARY = 100  # tokens, of which letters are some
@@ -72,4 +55,5 @@ def few_lines(spec: CellSpec) -> tuple[CellSpec, Any]:
 
 
 def _line(number: int) -> str:
-    return " ".join(_WORDS[(3 * number + word) % len(_WORDS)] for word in range(_WORDS_OF_A_LINE))
+    words = _TEXT.split()
+    return " ".join(words[(3 * number + word) % len(words)] for word in range(_WORDS_OF_A_LINE))

@@ -18,8 +18,6 @@ from kdx.attention.interfaces import KernelFunction, PositionScheme
 from kdx.attention.kernels import KERNELS
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
-from kdx.attention.positions import product as product_file
-from kdx.attention.positions import sandwich as sandwich_file
 from kdx.attention.positions.product import Product
 from kdx.attention.values import VALUES
 from kdx.attention.verification.rounding import ROUNDINGS, condition, roundings
@@ -123,8 +121,7 @@ def in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every exact form of the fused path, whatever the size."""
     if request.param == "columns":
-        for file in (product_file, columns_file, sandwich_file):
-            monkeypatch.setattr(file, "LARGEST_BIAS", 0)
+        monkeypatch.setattr(columns_file, "LARGEST_BIAS", 0)
     if request.param == "blocks":
         in_blocks(monkeypatch)
 

@@ -9,12 +9,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from kdx.attention import columns
 from kdx.attention.interfaces import DotProduct, Part, Settings, TokenPositions, index_select
 from kdx.attention.positions.blockwise import Blockwise
-
-# Forward and backward on one CPU core, the bias takes 0.75 of the columns' time at 32 × 32 and 128 × 128 positions and
-# 0.9 at 512 × 512, but 1.2 to 1.6 times theirs at 1024 × 1024, and memory of Tq × Tk for every row of the batch.
-LARGEST_BIAS = 256 * 256
 
 
 class Product(Blockwise):
@@ -44,7 +41,7 @@ class Product(Blockwise):
     def dot_product(
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions, past: bool
     ) -> DotProduct | None:
-        small = at_query.positions.size(-1) * at_key.positions.size(-1) <= LARGEST_BIAS
+        small = at_query.positions.size(-1) * at_key.positions.size(-1) <= columns.LARGEST_BIAS
         return None if small else self._columns(at_query, at_key)
 
     def _columns(self, at_query: TokenPositions, at_key: TokenPositions) -> DotProduct:

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from kdx.attention import Cache, KernelAttention
+from kdx.attention import columns as columns_file
 from kdx.attention.encodings import ENCODINGS
-from kdx.attention.positions import product as product_file
 from kdx.attention.spaces.image import ImageAttention
 
 ROWS, COLUMNS, WIDTH, HEADS, D = 3, 4, 8, 2, 4
@@ -37,7 +37,7 @@ def at(rows: Tensor, columns: Tensor) -> Tensor:
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both exact forms of the product factors, whatever the size."""
     if request.param == "columns":
-        monkeypatch.setattr(product_file, "LARGEST_BIAS", 0)
+        monkeypatch.setattr(columns_file, "LARGEST_BIAS", 0)
 
 
 def sinusoid(position: int, width: int) -> Tensor:
