@@ -466,10 +466,11 @@ class KernelAttention(ContextMixer):
             else:
                 log_weight = self.kernel.log_weight(query_here, key_here)
                 weight = self.kernel.weight(query_here, key_here)
+            bias = None
             for factor in factors:
-                # In place where no gradient needs the product itself: new memory costs more than the sum.
-                added = factor(index_select(raw, asked), asked, seen)
-                log_weight = _sum(log_weight, added, in_place=dot_product is not None)
+                bias = _sum(bias, factor(index_select(raw, asked), asked, seen))
+            # In place where no gradient needs the product itself: new memory costs more than the sum.
+            log_weight = _sum(log_weight, bias, in_place=dot_product is not None)
             visible = self._visible(at_asked, at_seen, masks.part(asked, seen))
             return smoother.quick(
                 log_weight,
