@@ -69,7 +69,7 @@ class Cache:
         if self.keys is not None:
             key, value, positions, padding, read = self.keys
             padding = padding if padding is None else picked(padding)
-            read = {name: picked(one) for name, one in read.items()}
+            read = {name: picked(features) for name, features in read.items()}
             self.keys = Keys(picked(key), picked(value), picked(positions), padding, read)
 
 

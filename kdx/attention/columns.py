@@ -37,8 +37,10 @@ def of_difference(of_query: Tensor, of_key: Tensor, query: Tensor) -> DotProduct
     Returns:
         (B, H, Tq, C) and (B, H, Tk, C)
     """
-    asked, seen = _parts(of_query, query), _parts(-of_key, query)
-    return torch.cat([asked, torch.ones_like(asked)], -1), torch.cat([torch.ones_like(seen), seen], -1)
+    query_columns, key_columns = _parts(of_query, query), _parts(-of_key, query)
+    return torch.cat([query_columns, torch.ones_like(query_columns)], -1), torch.cat(
+        [torch.ones_like(key_columns), key_columns], -1
+    )
 
 
 def _parts(log_weight: Tensor, query: Tensor) -> Tensor:

@@ -43,8 +43,8 @@ class Differential(nn.Module):
 
     def difference(self, maps: Tensor) -> Tensor:
         """Of what both maps of each head give, (B, 2H, …) to (B, H, …); the two of a head stand side by side."""
-        one, other = maps.unflatten(1, (-1, MAPS)).unbind(2)  # type: ignore[no-untyped-call]
-        return one - self.factor.to(maps.dtype) * other
+        first, second = maps.unflatten(1, (-1, MAPS)).unbind(2)  # type: ignore[no-untyped-call]
+        return first - self.factor.to(maps.dtype) * second
 
     def normalised(self, smoothed: Tensor) -> Tensor:
         """The heads' output, (B, H, Tq, D) to (B, H, Tq, D)."""

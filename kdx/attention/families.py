@@ -18,4 +18,4 @@ FAMILIES: tuple[Family[Any, Any], ...] = (KERNELS, POSITIONS, VALUES, FILTERS, N
 @cached_over_words
 def options_of_words() -> dict[str, Option]:
     """Return the options of all names, by name."""
-    return {one.name: one for family in FAMILIES for known in family.definitions() for one in known.options}
+    return {option.name: option for family in FAMILIES for known in family.definitions() for option in known.options}

@@ -76,7 +76,7 @@ class TokenFeatures(NamedTuple):
 
     def part(self, part: Part) -> "TokenFeatures":
         """Those of some of the tokens."""
-        read = {name: index_select(one, part) for name, one in self.read.items()}
+        read = {name: index_select(features, part) for name, features in self.read.items()}
         padding = self.padding if self.padding is None else self.padding[:, part]
         return TokenFeatures(index_select(self.compared, part), read, self.rank[:, part], padding)
 
@@ -151,8 +151,8 @@ class Word(nn.Module):
         for name in options:
             if name not in known:
                 raise TypeError(f"{type(self).__name__} has no option {name!r}; allowed: {', '.join(known) or 'none'}")
-        for name, one in known.items():
-            setattr(self, name, one.value(options.get(name, one.default)))
+        for name, option in known.items():
+            setattr(self, name, option.value(options.get(name, option.default)))
 
     @property
     def own_options(self) -> dict[str, Any]:
@@ -272,7 +272,9 @@ class PositionScheme(Word):
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions
     ) -> Callable[[Tensor, slice, Part], Tensor | None]:
         """`log_weight` of some queries, the tokens that they are, and the keys; overridden where parts share work."""
-        return lambda query, asked, seen: self.log_weight(query, at_query.part(asked), at_key.part(seen))
+        return lambda query, query_part, key_part: self.log_weight(
+            query, at_query.part(query_part), at_key.part(key_part)
+        )
 
     def dot_product(
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions, past: bool

@@ -85,10 +85,10 @@ class _Masks(NamedTuple):
     padding: Tensor | None  # (B, Tk)
     mask: Tensor | None  # broadcasts to (B, H, Tq, Tk)
 
-    def part(self, asked: slice, seen: Part) -> "_Masks":
+    def part(self, query_part: slice, key_part: Part) -> "_Masks":
         """Of some queries and some keys."""
-        padding = self.padding if self.padding is None else self.padding[:, seen]
-        mask = self.mask if self.mask is None else self.mask[..., asked, :][..., seen]
+        padding = self.padding if self.padding is None else self.padding[:, key_part]
+        mask = self.mask if self.mask is None else self.mask[..., query_part, :][..., key_part]
         return _Masks(self.own, padding, mask)
 
 
@@ -229,9 +229,9 @@ class KernelAttention(ContextMixer):
         if symmetric and any("xl_bias" in options_of(scheme) for scheme in schemes.values()):
             if options.get("xl_bias", "none") != "none":
                 raise ValueError("xl_bias: u would make a symmetric kernel asymmetric; allowed with symmetric: none")
-            own = {
-                part: {**its, "xl_bias": "none"} if "xl_bias" in options_of(part) else its for part, its in own.items()
-            }
+            for scheme in schemes.values():
+                if "xl_bias" in options_of(scheme):
+                    own[scheme]["xl_bias"] = "none"
         self.kernel = kernel_class(settings, **own[kernel_class])
         self.normaliser = normaliser_class(settings, **own[normaliser_class])
         self.positions = nn.ModuleDict({name: scheme(settings, **own[scheme]) for name, scheme in schemes.items()})
@@ -456,36 +456,36 @@ class KernelAttention(ContextMixer):
             query, key = dot_product[0] / math.sqrt(width), dot_product[1]
         factors = [scheme.blockwise(raw, at_query, at_key) for scheme in self._schemes if scheme.weighs]
 
-        def block(asked: slice) -> Tensor:
-            seen = self._seen(projected, asked)
-            at_asked, at_seen = at_query.part(asked), at_key.part(seen)
-            query_here, key_here, weight = index_select(query, asked), index_select(key, seen), None
+        def block(query_part: slice) -> Tensor:
+            key_part = self._seen(projected, query_part)
+            at_query_part, at_key_part = at_query.part(query_part), at_key.part(key_part)
+            query_here, key_here, weight = index_select(query, query_part), index_select(key, key_part), None
             if dot_product is not None:
                 log_weight: Tensor | None = query_here @ key_here.transpose(-2, -1)
-                log_weight = log_weight if term is None else _sum(log_weight, index_select(term, asked))
+                log_weight = log_weight if term is None else _sum(log_weight, index_select(term, query_part))
             else:
                 log_weight = self.kernel.log_weight(query_here, key_here)
                 weight = self.kernel.weight(query_here, key_here)
             bias = None
             for factor in factors:
-                bias = _sum(bias, factor(index_select(raw, asked), asked, seen))
+                bias = _sum(bias, factor(index_select(raw, query_part), query_part, key_part))
             # In place where no gradient needs the product itself: new memory costs more than the sum.
             log_weight = _sum(log_weight, bias, in_place=dot_product is not None)
-            visible = self._visible(at_asked, at_seen, masks.part(asked, seen))
+            visible = self._visible(at_query_part, at_key_part, masks.part(query_part, key_part))
             return smoother.quick(
                 log_weight,
                 weight,
                 self.normaliser,
-                index_select(value, seen),
+                index_select(value, key_part),
                 visible=self._chosen(log_weight, weight, visible),
-                pair_values=self._pair_values(at_asked, at_seen),
+                pair_values=self._pair_values(at_query_part, at_key_part),
                 dropout=self._dropout,
             )
 
         blocks = [slice(first, min(first + size, queries)) for first in range(0, max(queries, 1), size)]
-        seen = [self._seen(projected, asked) for asked in blocks]
+        key_parts = [self._seen(projected, query_part) for query_part in blocks]
         keys = range(key.size(2))
-        pairs = size * sum(len(keys[part] if isinstance(part, slice) else part) for part in seen)
+        pairs = size * sum(len(keys[part] if isinstance(part, slice) else part) for part in key_parts)
         return smoother.in_blocks(block, blocks, again=pairs > LARGEST_KEPT, random=self._dropout > 0)
 
     def _triangular(self, projected: _Projected) -> bool:
@@ -494,14 +494,16 @@ class KernelAttention(ContextMixer):
         aligned = first is not None and first == start and projected.query.size(2) == projected.key.size(2)
         return self.filter.triangular and aligned
 
-    def _seen(self, projected: _Projected, asked: slice) -> Part:
+    def _seen(self, projected: _Projected, query_part: slice) -> Part:
         """The keys that some of the queries may see."""
         first, start, keys = projected.at_query.start, projected.at_key.start, projected.key.size(2)
         # Keys from elsewhere may all have to be seen.
         if first is None or start is None or not projected.masks.own:
             return slice(0, keys)
-        seen = self.filter.seen(range(first + asked.start, first + asked.stop), range(start, start + keys))
-        return seen if isinstance(seen, slice) else torch.tensor(seen, device=projected.key.device)
+        key_part = self.filter.seen(
+            range(first + query_part.start, first + query_part.stop), range(start, start + keys)
+        )
+        return key_part if isinstance(key_part, slice) else torch.tensor(key_part, device=projected.key.device)
 
     def _project(
         self,
@@ -609,7 +611,7 @@ class KernelAttention(ContextMixer):
 
         def pair_values(weights: Tensor) -> Tensor:
             # Both maps of a head weight what is one value.
-            sums = [self.value_function.pair_values(weights[:, one::maps], at_query, at_key) for one in range(maps)]
+            sums = [self.value_function.pair_values(weights[:, index::maps], at_query, at_key) for index in range(maps)]
             return sums[0] if maps == 1 else torch.stack(sums, 2).flatten(1, 2)
 
         return pair_values
@@ -636,11 +638,11 @@ def _with_tokens(
 ) -> tuple[TokenPositions, TokenPositions]:
     queries, keys = query.size(2), known.key.size(2)
     rank = torch.arange(1, keys + 1, device=query.device).unsqueeze(0)
-    asked = slice(keys - queries, keys)  # a query's own token is among the last keys
+    last = slice(keys - queries, keys)  # a query's own token is among the last keys
     if own:
-        read = {name: index_select(one, asked) for name, one in known.read.items()}
-        padding = known.padding if known.padding is None else known.padding[:, asked]
-        of_query = TokenFeatures(query, read, rank[:, asked], padding)
+        read = {name: index_select(features, last) for name, features in known.read.items()}
+        padding = known.padding if known.padding is None else known.padding[:, last]
+        of_query = TokenFeatures(query, read, rank[:, last], padding)
     else:
         places = at_key.positions.expand(query.size(0), -1).contiguous()
         asking = at_query.positions.expand(query.size(0), -1).contiguous()
@@ -648,16 +650,16 @@ def _with_tokens(
     return at_query.of(of_query), at_key.of(TokenFeatures(known.key, known.read, rank, known.padding))
 
 
-def _and(one: Tensor | None, other: Tensor | None) -> Tensor | None:
-    if one is None or other is None:
-        return one if other is None else other
-    return one & other
+def _and(first: Tensor | None, second: Tensor | None) -> Tensor | None:
+    if first is None or second is None:
+        return first if second is None else second
+    return first & second
 
 
-def _sum(one: Tensor | None, other: Tensor | None, *, in_place: bool = False) -> Tensor | None:
-    if one is None or other is None:
-        return one if other is None else other
-    return one.add_(other) if in_place else one + other
+def _sum(first: Tensor | None, second: Tensor | None, *, in_place: bool = False) -> Tensor | None:
+    if first is None or second is None:
+        return first if second is None else second
+    return first.add_(second) if in_place else first + second
 
 
 def _word(argument: str, word: str, enum: type[Choice]) -> Choice:

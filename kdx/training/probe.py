@@ -43,13 +43,13 @@ class ProbeRecorder(Recorder):
 
 def main() -> None:
     """Measures what standard input asks for."""
-    asked = json.load(sys.stdin)
+    request = json.load(sys.stdin)
     # What a library or a component prints, or writes to the descriptor, is none of the answer.
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    take(asked["components"])
+    take(request["components"])
     with answer:
-        for text in asked["cells"]:
+        for text in request["cells"]:
             # Each in a process of its own, so that none has the memory of another.
             child = os.fork()
             if not child:
@@ -62,10 +62,10 @@ def main() -> None:
 
 def _measure_and_exit(text: str, answer: TextIO) -> NoReturn:
     try:
-        found = measure(CellSpec.model_validate(json.loads(text)))
+        result = measure(CellSpec.model_validate(json.loads(text)))
     except Exception as error:
-        found = {"problem": f"{type(error).__name__}: {error}"}
-    print(json.dumps(found), file=answer, flush=True)
+        result = {"problem": f"{type(error).__name__}: {error}"}
+    print(json.dumps(result), file=answer, flush=True)
     os._exit(0)
 
 

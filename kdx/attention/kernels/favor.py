@@ -48,6 +48,6 @@ def _directions(count: int, width: int) -> Tensor:
 
 def _rotation(width: int) -> Tensor:
     """A matrix D × D of orthogonal unit vectors, each direction as likely as any other."""
-    found = torch.linalg.qr(torch.randn(width, width))
+    factors = torch.linalg.qr(torch.randn(width, width))
     # A factorisation has signs of its own; with those of R the draw is uniform (Mezzadri 2007).
-    return (found.Q * found.R.diagonal().sign()).T
+    return (factors.Q * factors.R.diagonal().sign()).T

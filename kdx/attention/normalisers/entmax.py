@@ -31,9 +31,9 @@ class Entmax(NormaliserFunction):
         log_weight = upcast(log_weight)
         if visible is not None:
             log_weight = log_weight.masked_fill(~visible, -torch.inf)
-        found: Tensor = _Entmax.apply(log_weight, self.alpha)  # type: ignore[no-untyped-call]
+        result: Tensor = _Entmax.apply(log_weight, self.alpha)  # type: ignore[no-untyped-call]
         # Of a row without any key all weights are alike until here.
-        return found if visible is None else found.masked_fill(~visible, 0.0)
+        return result if visible is None else result.masked_fill(~visible, 0.0)
 
 
 class _Entmax(torch.autograd.Function):

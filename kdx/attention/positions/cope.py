@@ -42,16 +42,16 @@ class CoPE(Blockwise):
     ) -> Callable[[Tensor, slice, Part], Tensor]:
         asking, keys = at_query.tokens, at_key.tokens
 
-        def part(query: Tensor, asked: slice, seen: Part) -> Tensor:
+        def part(query: Tensor, query_part: slice, key_part: Part) -> Tensor:
             # Of a slice the last key stands no earlier than the last query; between keys of a list others count, too.
-            here, there = asking.part(asked), keys.part(seen) if isinstance(seen, slice) else keys
+            here, there = asking.part(query_part), keys.part(key_part) if isinstance(key_part, slice) else keys
             gates = upcast(here.compared @ there.compared.transpose(-2, -1) / math.sqrt(query.size(-1))).sigmoid()
             gates = gates.masked_fill(there.rank[:, None, None, :] > here.rank[:, None, :, None], 0.0)
             if there.padding is not None:
                 gates = gates.masked_fill(there.padding[:, None, None, :], 0.0)
             positions = running_sum(gates.flip(-1), -1).flip(-1).clamp(max=self.counted - 1)
-            if not isinstance(seen, slice):
-                positions = positions.index_select(-1, seen)
+            if not isinstance(key_part, slice):
+                positions = positions.index_select(-1, key_part)
             scores = upcast(query @ self.weight.T / math.sqrt(query.size(-1)))
             below = positions.floor()
             lower, upper = (scores.gather(-1, whole.long()) for whole in (below, positions.ceil()))

@@ -51,9 +51,9 @@ class Forgetting(Blockwise):
     ) -> Callable[[Tensor, slice, Part], Tensor]:
         of_query, of_key = self._sums(at_query.tokens, at_key.tokens)
 
-        def log_weight(query: Tensor, asked: slice, seen: Part) -> Tensor:
+        def log_weight(query: Tensor, query_part: slice, key_part: Part) -> Tensor:
             # The difference of two long sums: in 64 bits, for it is small where the weight is large.
-            difference = index_select(of_query, asked) - index_select(of_key, seen).transpose(-2, -1)
+            difference = index_select(of_query, query_part) - index_select(of_key, key_part).transpose(-2, -1)
             return -difference.abs().to(upcast(query).dtype)
 
         return log_weight
@@ -65,9 +65,9 @@ class Forgetting(Blockwise):
         if not past or at_query.start is None or query.size(-2) * at_key.positions.size(-1) <= columns.LARGEST_BIAS:
             return None
         # From the middle, which halves the largest number and so its rounding.
-        sums = [one.squeeze(-1) for one in self._sums(at_query.tokens, at_key.tokens)]
+        sums = [c.squeeze(-1) for c in self._sums(at_query.tokens, at_key.tokens)]
         middle = sums[1][..., sums[1].size(-1) // 2, None]
-        of_query, of_key = ((one - middle).to(upcast(query).dtype) for one in sums)
+        of_query, of_key = ((c - middle).to(upcast(query).dtype) for c in sums)
         # c_i cancels in the row sum, but not in the gradient of a gate: there each row's rounding must meet its own.
         return columns.of_difference(of_query, of_key, query)
 

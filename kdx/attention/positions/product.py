@@ -34,9 +34,11 @@ class Product(Blockwise):
     def blockwise(
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions
     ) -> Callable[[Tensor, slice, Part], Tensor]:
-        asked, seen = self._columns(at_query, at_key)
-        asked = asked / math.sqrt(self.shape[1])
-        return lambda _, some, others: index_select(asked, some) @ index_select(seen, others).transpose(-2, -1)
+        of_query, of_key = self._columns(at_query, at_key)
+        of_query = of_query / math.sqrt(self.shape[1])
+        return lambda _, query_part, key_part: (
+            index_select(of_query, query_part) @ index_select(of_key, key_part).transpose(-2, -1)
+        )
 
     def dot_product(
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions, past: bool

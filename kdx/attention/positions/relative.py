@@ -66,20 +66,20 @@ class Relative(Blockwise):
         first, projected = distances.start, self._projected(distances, at_key.positions.device)
         table = projected.expand(query.size(0), -1, -1, -1).contiguous()
 
-        def by_distance(query: Tensor, asked: slice, seen: Part) -> Tensor:
-            query, at_asked, at_seen = self._asked(query), at_query.part(asked), at_key.part(seen)
-            some = relative_positions(at_asked, at_seen)
-            if some is not None:
-                near = index_select(table, slice(some.start - first, some.stop - first))
+        def by_distance(query: Tensor, query_part: slice, key_part: Part) -> Tensor:
+            query, at_query_part, at_key_part = self._with_v(query), at_query.part(query_part), at_key.part(key_part)
+            part_distances = relative_positions(at_query_part, at_key_part)
+            if part_distances is not None:
+                near = index_select(table, slice(part_distances.start - first, part_distances.stop - first))
                 return skew(query @ near.transpose(-2, -1))
             scores = query @ table.transpose(-2, -1)
-            index = pair_distances(at_asked, at_seen) - first
+            index = pair_distances(at_query_part, at_key_part) - first
             index = index if index.dim() == 2 else index.unsqueeze(1)
             return scores.gather(-1, index.expand(*scores.shape[:-1], -1))
 
         return by_distance
 
-    def _asked(self, query: Tensor) -> Tensor:
+    def _with_v(self, query: Tensor) -> Tensor:
         """(q + v) / √D."""
         query = query if self.v is None else query + self.v.unsqueeze(1).to(query.dtype)
         return query / math.sqrt(self.shape[1])

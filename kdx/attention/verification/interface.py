@@ -162,8 +162,8 @@ def check_filter(filter: FilterFunction, *, past: bool) -> None:
         _refuse(filter, problem, hint=hint)
     if not filter.limits and not bool(visible.all()):
         _refuse(filter, "its class says limits = False, and visible hides keys", hint="leave out limits")
-    for asked, among in product(_BLOCKS, _BLOCKS):
-        _check_seen(filter, _PLACES[asked], _PLACES[among], visible[asked, among])
+    for queries, keys in product(_BLOCKS, _BLOCKS):
+        _check_seen(filter, _PLACES[queries], _PLACES[keys], visible[queries, keys])
     score = torch.randn(2, 2, *visible.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     for name, arguments in {"log_weight": (score, None), "weight": (None, score.exp())}.items():
         chosen = _call(filter, "chosen", *arguments, visible, expected=score.shape, dtypes=(torch.bool,))
@@ -209,12 +209,12 @@ def check_encoding(encoding: AbsoluteEncoding, width: int) -> None:
     _call(encoding, "forward", torch.arange(12), expected=(12, width), dtypes=dtypes, exactly=True)
 
 
-def _differs(found: Tensor, expected: Tensor) -> Tensor:
+def _differs(computed: Tensor, expected: Tensor) -> Tensor:
     """Return whether outputs (B, T, M) differ at each position by more than a hundredth, or are NaN, (T,).
 
     Rounding in float32 is far below it, and a token that is read changes an output by about its own size.
     """
-    return ~((found - expected).abs().amax(-1) <= 1e-2 * expected.abs().amax(-1)).all(0)
+    return ~((computed - expected).abs().amax(-1) <= 1e-2 * expected.abs().amax(-1)).all(0)
 
 
 def _visible(filter: FilterFunction, query: Tensor, key: Tensor) -> Tensor:

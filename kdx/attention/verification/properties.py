@@ -127,7 +127,7 @@ def findings(device: str) -> Iterator[Finding]:
                 yield finding._replace(tolerance=max(finding.tolerance, tolerance))
     for choices in _WHOLE:
         name = ", ".join(f"{name} {choice}" for name, choice in choices.items())
-        module = made(device, {"positions": ("rotary",), "filter": "causal", **choices})
+        module = build(device, {"positions": ("rotary",), "filter": "causal", **choices})
         yield from held(name, module, draw(device, 2, TOKENS, WIDTH), causal=True)
 
 
@@ -151,10 +151,10 @@ def findings_of(kind: type[Word], device: str, options: Mapping[str, Any] = Mapp
     _check_interface(kind, choices)
     x = draw(device, 2, TOKENS, WIDTH)
     for name, choices in variants:
-        module = made(device, choices)
+        module = build(device, choices)
         _check_passes(module, x)
         yield from held(name, module, x, causal=_is_causal(choices))
-    yield from held(name, made(device, choices), draw(device, LONG_BATCH, LONG, WIDTH), long=True)
+    yield from held(name, build(device, choices), draw(device, LONG_BATCH, LONG, WIDTH), long=True)
 
 
 def held(
@@ -186,7 +186,7 @@ def draw(device: str, *shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=generator, dtype=torch.float64).to(device)
 
 
-def made(device: str, choices: Mapping[str, Any]) -> KernelAttention:
+def build(device: str, choices: Mapping[str, Any]) -> KernelAttention:
     """Return an attention with these choices, in float64; its positions start after a memory."""
     with torch_left_alone("when it is made", may_draw=True):
         module = KernelAttention(WIDTH, HEADS, **{"memory_length": _MEMORY, **choices})
@@ -194,13 +194,13 @@ def made(device: str, choices: Mapping[str, Any]) -> KernelAttention:
 
 
 @torch.no_grad()
-def difference(module: KernelAttention, found: Compute, expected: Compute, *inputs: Tensor) -> float:
+def difference(module: KernelAttention, computed: Compute, expected: Compute, *inputs: Tensor) -> float:
     """Return the larger error of the two paths of a result, (…, T, D), of the module and inputs in float64."""
     module.path = "literal"
     unit = condition(expected, module, *inputs, draws=DRAWS)
     errors = []
     for module.path in ("literal", "fused"):
-        errors.append(roundings(found(module, *inputs), expected(module, *inputs), unit))
+        errors.append(roundings(computed(module, *inputs), expected(module, *inputs), unit))
     return largest(errors)
 
 
@@ -223,7 +223,7 @@ def _variants(kind: type[Word]) -> Iterator[tuple[str, dict[str, Any]]]:
             kernels = tuple(known.word for known in KERNELS.definitions() if known.gives in kind.kernels)
             positions = ((),)
     for kernel, schemes, filter in product(kernels, positions, filters):
-        name = ", ".join(_name(one) for one in (*own.values(), kernel, *schemes, filter))
+        name = ", ".join(_name(component) for component in (*own.values(), kernel, *schemes, filter))
         yield name, {"kernel": kernel, "positions": schemes, "filter": filter, **own}
     if axis == "kernel":
         yield f"{_name(kind)}, symmetric", {"kernel": kind, "filter": "causal", "symmetry": Symmetry.SYMMETRIC}
@@ -240,7 +240,7 @@ def _is_causal(choices: Mapping[str, Any]) -> bool:
 
 
 def _check_interface(kind: type[Word], choices: Mapping[str, Any]) -> None:
-    module, x = made("cpu", choices), draw("cpu", 2, TOKENS, WIDTH)
+    module, x = build("cpu", choices), draw("cpu", 2, TOKENS, WIDTH)
     with torch_left_alone("when it computes"):
         for dtype in (torch.float64, torch.float32, torch.bfloat16):
             check_components(copy.deepcopy(module).to(dtype), x.to(dtype), past=True, classes=[kind])
@@ -303,10 +303,10 @@ def _there_and_ahead(module: KernelAttention, x: Tensor) -> Tensor:
 @torch.no_grad()
 def _half(module: KernelAttention, x: Tensor) -> float | None:
     """How far half precision is off; None: its filter may choose another key, so that no distance says anything."""
-    found = copy.deepcopy(module).to(torch.bfloat16).smooth(x.to(torch.bfloat16))
+    computed = copy.deepcopy(module).to(torch.bfloat16).smooth(x.to(torch.bfloat16))
     if module.filter.reads_content:
-        return None if bool(found.isfinite().all()) else torch.nan
-    return roundings(found, module.smooth(x), condition(KernelAttention.smooth, module, x, draws=DRAWS))
+        return None if bool(computed.isfinite().all()) else torch.nan
+    return roundings(computed, module.smooth(x), condition(KernelAttention.smooth, module, x, draws=DRAWS))
 
 
 def _gradient(module: KernelAttention, x: Tensor) -> float:
@@ -431,8 +431,10 @@ def _longer_query(module: KernelAttention, x: Tensor) -> float | None:
     return difference(module, lambda module, x, y: module.smooth(3 * x, y), KernelAttention.smooth, x, y)
 
 
-def _same(found: Compute, expected: Compute = KernelAttention.__call__) -> Callable[[KernelAttention, Tensor], float]:
-    return lambda module, x: difference(module, found, expected, x)
+def _same(
+    computed: Compute, expected: Compute = KernelAttention.__call__
+) -> Callable[[KernelAttention, Tensor], float]:
+    return lambda module, x: difference(module, computed, expected, x)
 
 
 _BY_INDEX = "a token has to be found by its position, not by its index"

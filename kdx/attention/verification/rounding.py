@@ -63,18 +63,17 @@ def condition(compute: Callable[..., Tensor], module: nn.Module, *inputs: Tensor
     return (squares / draws).sqrt().amax(-1, keepdim=True) + exact.abs().amax(-1, keepdim=True)
 
 
-def roundings(found: Tensor, expected: Tensor, condition: Tensor) -> float:
-    """The largest difference, in roundings of the number format of `found`; NaN if one of them is.
+def roundings(computed: Tensor, expected: Tensor, condition: Tensor) -> float:
+    """The largest difference, in roundings of the number format of what is computed; NaN if one of them is.
 
     Args:
-        found: (…, T, D)
+        computed: (…, T, D)
         expected: in float64, (…, T, D).
         condition: of `expected`, (…, T, 1). Where it is 0 nothing was computed, and all must be 0.
     """
-    difference = (found.detach().double() - expected.detach().double()).abs()
-    return (
-        float((difference / condition.clamp(min=torch.finfo(torch.float64).tiny)).max()) / torch.finfo(found.dtype).eps
-    )
+    difference = (computed.detach().double() - expected.detach().double()).abs()
+    in_conditions = float((difference / condition.clamp(min=torch.finfo(torch.float64).tiny)).max())
+    return in_conditions / torch.finfo(computed.dtype).eps
 
 
 def largest(errors: Sequence[float]) -> float:

@@ -18,12 +18,12 @@ from kdx.attention.verification.properties import (
     AXES,
     PROPERTIES,
     Finding,
+    build,
     check_device,
     draw,
     findings,
     findings_of,
     held,
-    made,
 )
 from kdx.components.find import find
 from kdx.errors import ComponentError, KdxError
@@ -90,7 +90,7 @@ def test_a_fast_path_that_gives_no_number_is_found(monkeypatch):
     monkeypatch.setattr(smoother, "fused", lambda *given, **more: right(*given, **more) * float("nan"))
     x, checks = draw("cpu", 2, 9, 16), set()
     for choices in ({"filter": "full"}, {"filter": "causal"}, {"filter": "causal", "positions": ("alibi",)}):
-        checks |= {one.check for one in held("x", made("cpu", choices), x, causal=True) if not one.holds}
+        checks |= {one.check for one in held("x", build("cpu", choices), x, causal=True) if not one.holds}
     assert {
         "memory equals one long pass",
         "cached decoding equals teacher forcing",
@@ -129,7 +129,7 @@ def test_a_scheme_that_sees_where_it_is_is_found(monkeypatch):
             return right(self, query, at_query, at_key) + 0.01 * added
 
         monkeypatch.setattr(Lookup, "log_weight", log_weight)
-        module = made("cpu", {"positions": ("lookup",), "filter": "causal"})
+        module = build("cpu", {"positions": ("lookup",), "filter": "causal"})
         return {one.check for one in held("x", module, draw("cpu", 2, 9, 16), causal=True) if not one.holds}
 
     assert missed_with(lambda query, key: key) == set()  # a shift adds a term of the row alone, which cancels
@@ -141,7 +141,7 @@ def test_a_scheme_that_sees_where_it_is_is_found(monkeypatch):
 def test_a_mask_breaks_permutation_equivariance_and_a_second_causal_layer_sees_the_order(kernel):
     """A second layer reads, at each place of the prefix, what had come before that place."""
     x = draw("cpu", 2, 9, 16)
-    first, second = (made("cpu", {"kernel": kernel, "filter": "causal"}) for _ in range(2))
+    first, second = (build("cpu", {"kernel": kernel, "filter": "causal"}) for _ in range(2))
     order, prefix = torch.arange(8, -1, -1), torch.tensor([*reversed(range(8)), 8])
     assert float((first(x[:, order]) - first(x)[:, order]).abs().max()) > 1e-3
     stacked = [second(y + first(y))[:, -1] for y in (x, x[:, prefix])]
