@@ -10,7 +10,7 @@ from kdx.cli.amounts import count_of
 from kdx.cli.console import out_json, say
 from kdx.cli.named_runs import named_runs
 from kdx.cli.opening import open_to_write
-from kdx.cli.options import DATABASE, Db, Files, Json, in_database, in_database_with_components, retry_cancelled
+from kdx.cli.options import DATABASE, Db, Files, Json, in_database_with_components, retry_cancelled, retry_runs
 from kdx.cli.slurm_jobs import submitted
 from kdx.errors import KdxError
 from kdx.slurm import cluster
@@ -52,7 +52,10 @@ def cancel(
             raise KdxError(f"{states} already", place=db, allowed="runs that are pending, interrupted or running")
         cancelled = leases.cancel(database, [run.id for run in named.runs])
         others = planned_too(database, cancelled, named.sweep) if named.sweep else {}
-        where = in_database_with_components(db, database, named.sweep) if named.sweep else in_database(db)
+        if named.sweep:
+            again = retry_cancelled(named.sweep, in_database_with_components(db, database, named.sweep))
+        else:
+            again = retry_runs(db, database, list(cancelled))
         whole = named.sweep is not None and len(words) == 1
         jobs = _jobs_of(database, sweep_named(database, named.sweep)) if named.sweep and whole else []
     refused = _end(jobs)
@@ -64,7 +67,7 @@ def cancel(
         out_json({**plain, "jobs_left": left})
     if ended:
         say(f"took {count_of(ended, 'job')} out of Slurm's queue")
-    _say_cancelled(cancelled, others, named.sweep, where)
+    _say_cancelled(cancelled, others, again)
     if refused:
         # Their workers find nothing to do any more, but may wait in the queue for long.
         by_hand = f"scancel {' '.join(sorted({str(job.array) for job in jobs}))}"
@@ -72,14 +75,12 @@ def cancel(
         raise KdxError(f"{which} still in Slurm's queue: {refused.problem}", hint=f"try it by hand: {by_hand}")
 
 
-def _say_cancelled(cancelled: dict[int, bool], others: dict[str, int], sweep: str | None, where: str) -> None:
+def _say_cancelled(cancelled: dict[int, bool], others: dict[str, int], again: str) -> None:
     if not cancelled:
         say("nothing was cancelled: every one of these runs is over")
         return
     running = sum(cancelled.values())
     at_work = f", {running} of them at work" if running else ""
-    by_number = f"kdx retry {' '.join(map(str, cancelled))}{where}"
-    again = retry_cancelled(sweep, where) if sweep else by_number
     count = f"{len(cancelled):,} run{'' if len(cancelled) == 1 else 's'}"
     say(f"cancelled {count}{at_work}; take up again with: {again}")
     for other, shared in others.items():

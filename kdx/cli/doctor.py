@@ -3,6 +3,7 @@
 import platform
 import shutil
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -14,17 +15,17 @@ from kdx.cli.amounts import size
 from kdx.cli.console import out, out_json, say
 from kdx.cli.db import FOUND, look_through
 from kdx.cli.opening import open_to_write
-from kdx.cli.options import DATABASE, Db, Files, Json, in_database
+from kdx.cli.options import DATABASE, Db, Files, Json, in_database, retry_runs
 from kdx.run_files import files as run_files
 from kdx.run_files.files import Kind, RunFile, damaged, files_beside, folder_of, listing
 from kdx.run_files.folder_ownership import settled_here, stranger
-from kdx.run_files.repair import Finding, Repair, diagnose
+from kdx.run_files.repair import LOST_WEIGHTS, Finding, Repair, diagnose
 from kdx.sanitize import sanitize_lines
 from kdx.store import leases, reading
 from kdx.store.backend import Software
 from kdx.store.backends import backend_of
 from kdx.store.check import Checked
-from kdx.store.database import open_database
+from kdx.store.database import Database, open_database
 from kdx.store.filesystem import filesystem
 from kdx.store.reading import inventory
 from kdx.store.records import Inventory
@@ -72,7 +73,9 @@ def doctor(
         # Files are listed after the records are read, so that those of a run that just ended are included.
         listed = listing(files) if other is None else ()
         existing = listed if listed or not settled else None
-        found += diagnose(runs, existing, damaged(files, listed), partial(why_lost, liveness=liveness))
+        diagnosed = diagnose(runs, existing, damaged(files, listed), partial(why_lost, liveness=liveness))
+        with open_database(db, write=False) as database:
+            found += [_with_command(one, db, database) for one in diagnosed]
     found += _disk(files, listed)
     mended = _mend(db, found) if fix and any(one.repair for one in found) else set()
     software = backend.software()
@@ -202,6 +205,13 @@ def _text(facts: dict[str, Any], software: Software) -> str:
     leftovers = {"set aside as damaged": files["set_aside"], "of runs not in this database": files["of_unknown_runs"]}
     texts["files"] += "".join(f"; {count} {what}, see kdx gc" for what, count in leftovers.items() if count)
     return "\n".join(f"{name:9} {sanitize_lines(text)}" for name, text in texts.items())
+
+
+def _with_command(finding: Finding, db: str, database: Database) -> Finding:
+    """Return a finding of lost weights with the command that makes them anew; any other as it is."""
+    if finding.problem != LOST_WEIGHTS or finding.run is None:
+        return finding
+    return replace(finding, hint=f"{retry_runs(db, database, [finding.run.id])} makes them anew")
 
 
 def _line(one: Finding, mended: bool) -> str:

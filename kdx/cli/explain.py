@@ -9,7 +9,8 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
-from kdx.cli.options import Json
+from kdx.cli.options import DATABASE, Db, Files, Json
+from kdx.errors import KdxError
 from kdx.grid.explain import ExplainedKey, ExplainedWord, key_list
 from kdx.grid.explain import explain as explained
 
@@ -26,9 +27,14 @@ def explain(
             help="Such as training.steps, rbf, or FILE.py:Class.",
         ),
     ] = None,
+    db: Db = DATABASE,
+    files_in: Files = None,
     json: Json = False,
 ) -> None:
     """Explain a key or a value of a grid: formula, source, options, an example. Alone, list the keys.
+
+    A custom component whose file or package is not here is explained by
+    its source in the results database.
 
     Example: kdx explain rbf
     """
@@ -40,11 +46,29 @@ def explain(
             out("\n".join(_listed(listed)))
             say("next: kdx explain KEY, or a word such as kdx explain rbf")
         return
-    found = explained(name)
+    try:
+        found = explained(name)
+    except KdxError:
+        if not _know_recorded(name, db):
+            raise
+        found = explained(name)
     if json:
         out_json([{"kind": "key" if isinstance(one, ExplainedKey) else "word", **vars(one)} for one in found])
         return
     out("\n\n".join("\n".join(_key(one) if isinstance(one, ExplainedKey) else _word(one)) for one in found))
+
+
+def _know_recorded(word: str, db: str) -> bool:
+    """Make the component that a database has recorded last under a word known; return whether it has one."""
+    # SQLAlchemy, which keys and words of kdx are explained without.
+    from kdx.store.backends import backend_of
+    from kdx.store.components import know_word
+    from kdx.store.database import open_database
+
+    if not backend_of(db).exists():
+        return False
+    with open_database(db, write=False) as database:
+        return know_word(database, word)
 
 
 def _width() -> int:

@@ -10,7 +10,7 @@ import typer
 from kdx.cli import completion
 from kdx.cli.amounts import count_of
 from kdx.cli.console import out, out_json, say
-from kdx.cli.options import DATABASE, Db, Files, Json
+from kdx.cli.options import DATABASE, Db, Files, Json, retry_runs
 from kdx.cli.sweep_argument import load_named, plan_in_file
 from kdx.components.recorded import laid_out
 from kdx.errors import KdxError
@@ -106,7 +106,7 @@ def export(
     lines = {ExportFormat.CSV: to_csv, ExportFormat.JSON: to_json}[format]
     files = [(f"{name}.{format}", encoded(lines(rows.columns, rows))) for name, rows in tables.items()]
     if weights:
-        files += _weights(database, selected)
+        files += _weights(db, database, selected)
     if outputs:
         files += _outputs(db, record.name, texts)
     written = write_folder(to, files)
@@ -167,14 +167,15 @@ def _tables(database: Database, sweep: str, asked: list[str]) -> dict[str, Rows]
     }
 
 
-def _weights(database: Database, runs: list[RunRecord]) -> Iterator[tuple[str, Iterator[bytes]]]:
+def _weights(db: str, database: Database, runs: list[RunRecord]) -> Iterator[tuple[str, Iterator[bytes]]]:
     files = files_beside(database.location)
     found = {run.id: final_weights(files, run) for run in runs}
-    if missing := [str(run) for run, file in found.items() if file is None]:
+    if missing := [run for run, file in found.items() if file is None]:
         raise KdxError(
-            f"runs without weights: {', '.join(missing)}",
+            f"runs without weights: {', '.join(map(str, missing))}",
             place=str(files),
-            hint=f"kdx retry {missing[0]} makes them anew; or leave --weights out, or name other cells with --cell",
+            hint=f"{retry_runs(db, database, missing)} makes them anew; or leave --weights out, or name other cells"
+            " with --cell",
         )
     return ((f"weights/run-{run}.ckpt", content(files, file)) for run, file in found.items() if file)
 

@@ -334,8 +334,18 @@ def retry_failed(sweep: str, where: str) -> str:
     return kdx_command("resume", sweep, options=f" --failed{where}")
 
 
+def retry_runs(db: str, database: "Database", run_ids: Sequence[int]) -> str:
+    """Return the command that repeats runs of one sweep by their numbers, with the folder of its custom components."""
+    # SQLAlchemy, as in `in_database_with_components`.
+    from kdx.store.reading import sweep_of
+
+    sweep = sweep_of(database, run_ids[0]) if run_ids else None
+    where = in_database_with_components(db, database, sweep) if sweep else in_database(db)
+    return kdx_command("retry", *map(str, run_ids), options=where)
+
+
 def retry_cancelled(sweep: str, where: str) -> str:
-    """The command that takes up the cancelled runs of a sweep again, which kdx resume leaves as they are.
+    """Return the command that takes up the cancelled runs of a sweep again, which kdx resume leaves as they are.
 
     Args:
         where: of `in_database_with_components`.

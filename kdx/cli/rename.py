@@ -12,7 +12,7 @@ from kdx.cli.amounts import count_of
 from kdx.cli.console import out_json, say
 from kdx.cli.named_runs import known_sweep
 from kdx.cli.opening import open_to_write
-from kdx.cli.options import DATABASE, Db, Files, Json, in_database
+from kdx.cli.options import DATABASE, Db, Files, Json, in_database, in_database_with_components
 from kdx.cli.slurm_jobs import submitted
 from kdx.errors import KdxError
 from kdx.grid.sweep_name import ALLOWED, is_sweep_name
@@ -60,13 +60,13 @@ def rename(
             hint = f"take another name, or remove that one: {kdx_command('rm', new, options=where)}"
             raise KdxError(f"there is a sweep `{new}` already", place=db, hint=hint) from None
         jobs = sum(len(one.queued or ()) for one in submitted(database).get(found.id, ()))
+        resume = kdx_command("resume", new, options=f" --slurm{in_database_with_components(db, database, new)}")
     if json:
         out_json({"sweep": new, "formerly": sweep, "grid": file})
     say(f"sweep `{sweep}` is `{new}` now; write `name: {_in_yaml(new)}` into {file or 'its grid'} too,")
     say(f"or kdx sweep plans a sweep `{sweep}` again, which shares these runs")
     if jobs:
         cancel = kdx_command("cancel", new, options=where)
-        resume = kdx_command("resume", new, options=f" --slurm{where}")
         looked = f"{count_of(jobs, 'job')} in Slurm looked for `{sweep}` and will not find it on a new start"
         say(f"note: {looked}: {cancel} and {resume}")
 

@@ -13,7 +13,7 @@ from kdx.cli.console import say
 from kdx.cli.custom_code import announce
 from kdx.cli.named_runs import NamedRuns, named_runs
 from kdx.cli.opening import open_to_write
-from kdx.cli.options import DATABASE, Components, Db, Files, with_run_options
+from kdx.cli.options import DATABASE, Components, Db, Files, retry_runs, with_run_options
 from kdx.cli.running import FAILED, run_plan
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError
@@ -160,7 +160,8 @@ def _refuse_older(database: Database, runs: Sequence[RunRecord], db: str) -> Non
     newest = reading.recorded(database, {run.cell_id for run in runs})
     for run in runs:
         if newest[run.cell_id, run.seed].id != run.id:
-            hint = f"kdx retry {newest[run.cell_id, run.seed].id}, or kdx resume if it is not finished"
+            again = retry_runs(db, database, [newest[run.cell_id, run.seed].id])
+            hint = f"{again}, or kdx resume if it is not finished"
             raise KdxError(f"run {run.id} has a newer generation already", place=db, hint=hint)
 
 

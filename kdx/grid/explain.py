@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kdx.components.find import find_any, installed, is_in_file
-from kdx.components.registry import add
+from kdx.components.registry import FAMILY_OF, add
 from kdx.errors import KdxError, shortened
 from kdx.grid.descriptions import descriptions
 from kdx.grid.fields import CellFields
@@ -77,7 +77,8 @@ def explain(name: str, folder: Path = Path()) -> list[ExplainedKey | ExplainedWo
         KdxError: it is no key and no word; or the file has no such part.
     """
     if is_in_file(name):
-        add(find_any(name, folder))
+        if not any(name in family.outside for family in FAMILY_OF.values()):
+            add(find_any(name, folder))
     elif next(installed(), None):
         from kdx.grid.components import add_installed  # late: it needs YAML, and few have such packages
 

@@ -81,7 +81,7 @@ def diagnose(
         problem = f"is gone, with the weights of {len(lost)} runs and the checkpoints of {len(stopped)}"
         findings.append(Finding("the folder of run files", problem, hint=GONE))
     elif files:
-        findings += [Finding(_name(run), LOST_WEIGHTS, hint=f"kdx retry {run.id} makes them anew") for run in lost]
+        findings += [Finding(_name(run), LOST_WEIGHTS, run=run) for run in lost]
         findings += [
             Finding(_name(run), f"{run.state} at step {run.progress_step}, but it has no checkpoint left", hint=ANEW)
             for run in stopped

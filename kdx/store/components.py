@@ -59,6 +59,15 @@ def know_recorded(connection: Connection, hashes: Mapping[str, str]) -> None:
     know(load_components(connection, hashes))
 
 
+def know_word(database: Database, word: str) -> bool:
+    """Make the components of a word known, of several sources the one that was recorded last; return whether any is."""
+    with database.read() as connection:
+        rows = connection.execute(select(component).where(component.c.word == word).order_by(component.c.created)).all()
+    found = [one for row in reversed(rows) if (one := recorded(row._mapping)) is not None]
+    know(found)
+    return bool(found)
+
+
 def hashes_of(database: Database, sweep_id: int) -> dict[str, str]:
     """Return word → hash of the custom components that the planned cells of a sweep use, and its searches."""
     planned = sweep_cell.c.planned & (sweep_cell.c.sweep_id == sweep_id)

@@ -67,6 +67,23 @@ def test_a_database_is_read_without_the_file(elsewhere):
 
 
 @pytest.mark.slow
+def test_a_component_is_explained_and_claims_name_its_options_without_the_file(elsewhere):
+    out, _ = kdx("explain", WORD, folder=elsewhere)
+    assert "A heavy tail" in out and "bandwidth" in out and "above 0" in out
+    _, said = kdx("explain", "their_kernels.py:Other", folder=elsewhere, code=2)
+    assert "their_kernels.py" in said
+    sides = f"a: {{kernel: '{WORD}', bandwidth: 1.0}}, b: {{kernel: rbf}}"
+    lines = ["claims:", "  - id: heavy", "    statement: A heavy tail is better."]
+    lines.append(f"    holds: {{all: [{{{sides}, expect: better}}]}}")
+    (elsewhere / "claims.yaml").write_text("\n".join([*lines, ""]))
+    out, _ = kdx("claims", "claims.yaml", folder=elsewhere)
+    assert "A heavy tail is better." in out
+    (elsewhere / "claims.yaml").write_text((elsewhere / "claims.yaml").read_text().replace("bandwidth", "bandwith"))
+    _, said = kdx("claims", "claims.yaml", folder=elsewhere, code=2)
+    assert "unknown factor `bandwith`" in said and "did you mean `bandwidth`?" in said
+
+
+@pytest.mark.slow
 def test_the_source_is_written_out_and_not_run(elsewhere, trained):
     _, said = kdx("export", "--components", "sources", folder=elsewhere)
     assert "nothing of them was run" in said

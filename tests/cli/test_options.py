@@ -13,7 +13,15 @@ from verbs import all_commands
 
 from kdx.cli import options
 from kdx.cli.app import app
-from kdx.cli.options import DATABASE, MOST_SEEDS, in_database, in_database_with_components, name_folder, seeds_of
+from kdx.cli.options import (
+    DATABASE,
+    MOST_SEEDS,
+    in_database,
+    in_database_with_components,
+    name_folder,
+    retry_runs,
+    seeds_of,
+)
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
 from kdx.store import recording
@@ -163,6 +171,7 @@ def test_a_suggested_command_names_the_folder_of_custom_components(own_kernel, m
         )
         (own_kernel / "my_kernels.py").unlink()
         assert in_database_with_components("../runs.db", database, plan.name) == " --components FOLDER --db ../runs.db"
+        assert retry_runs("../runs.db", database, [1]) == "kdx retry 1 --components FOLDER --db ../runs.db"
         Path("plain.yaml").write_text(TINY % {"steps": 5, "seeds": 1})
         plain = load_grid("plain.yaml")
         recording.register(database, plain, plain.grid)

@@ -70,7 +70,7 @@ def test_the_largest_source_fits_into_a_database(database, own_kernel):
 @pytest.mark.parametrize(
     "sources", [{"my_kernels.py": "import os"}, {"my_kernels.py": "("}, {"my_kernels.py": "\\ud800"}, {}]
 )
-def test_a_source_that_was_edited_is_found_and_says_nothing(database, own_kernel, sources):
+def test_a_source_that_somebody_put_in_the_place_of_another_is_found_and_not_given_out(database, own_kernel, sources):
     plan = load_grid(own_kernel / "grid.yaml")
     register(database, plan, plan.grid)
     hashes = plan.cells[0].spec.components
