@@ -4,7 +4,6 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 from urllib.error import HTTPError, URLError
@@ -14,7 +13,7 @@ from urllib.request import Request, urlopen
 from kdx.data.storage import translate_disk_errors
 from kdx.data.text import Progress, no_progress
 from kdx.errors import KdxError
-from kdx.files import filling, give_name
+from kdx.files import filling
 
 _PIECE = 1 << 18  # bytes
 # WikiText's host refuses Python's default name.
@@ -74,8 +73,7 @@ def download(
             if sha256 and digest.hexdigest() != sha256:
                 problem = f"not the known file: sha256 {digest.hexdigest()[:12]}… instead of {sha256[:12]}…"
                 raise KdxError(f"{problem}; it was removed", place=address, hint=otherwise)
-            with suppress(FileExistsError):  # another process has fetched it meanwhile
-                give_name(unfinished, path)
+            unfinished.rename(path)
     return path
 
 
