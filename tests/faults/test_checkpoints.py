@@ -47,11 +47,6 @@ def pipe(path) -> None:
     os.mkfifo(path)
 
 
-def folder(path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
 def unreadable(path) -> None:
     """A link to what gives EIO at its beginning."""
     path.unlink()
@@ -62,7 +57,6 @@ DAMAGES = {
     "removed": lambda path: path.unlink(),
     "flipped": flip,
     "empty": lambda path: path.write_bytes(b""),
-    "a folder": folder,
     "a pipe": pipe,
     "a link": unreadable,
 }
