@@ -95,7 +95,7 @@ class Kdx(LazyGroup):
         "rm": Verb("kdx.cli.rm:rm", "Remove a sweep: its plan, the history of its plans, its notes.", KEEP),
         "doctor": Verb("kdx.cli.doctor:doctor", "Check the database, the runs and all their files.", KEEP),
         "gc": Verb("kdx.cli.gc:gc", "List the files of runs that can be removed, by rule, and by which command.", KEEP),
-        "db": Verb("kdx.cli.db:app", "Check, copy, join and upgrade results databases.", KEEP),
+        "db": Verb("kdx.cli.db:app", "Check, copy, import and upgrade results databases.", KEEP),
         "verify": Verb(
             "kdx.cli.verify:verify",
             "Check both paths of every attention against theory, and against vectors from elsewhere.",
