@@ -1,7 +1,5 @@
 """Evaluates a trained model: reads a text as its own test did, or with other settings, and returns the metrics."""
 
-import logging
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,8 +63,6 @@ class Evaluator:
             alive: called before each batch.
             home: folder of prepared corpora; None: the user's.
         """
-        logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
-        warnings.filterwarnings("ignore", module=r"pytorch_lightning|lightning_fabric")
         fix_arithmetic(spec.training)
         self._spec, self._seed, self._corpus, self._home = spec, seed, corpus, home
         self._weights = weights

@@ -1,7 +1,5 @@
 """Trains one run from its newest checkpoint to its test scores."""
 
-import logging
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,8 +99,6 @@ def train(
             anew; or a damaged checkpoint cannot be set aside.
         ChangedError: it began under other conditions, and that is to be refused.
     """
-    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
-    warnings.filterwarnings("ignore", module=r"pytorch_lightning|lightning_fabric")
     fix_arithmetic(spec.training)
     training = spec.training
     seeds = SourceSeeds.of(seed)

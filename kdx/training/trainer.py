@@ -1,5 +1,7 @@
 """How Lightning is set up: what it does, what it leaves to kdx, and in which order it reads batches."""
 
+import logging
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -81,7 +83,8 @@ def trainer_of(
     training: Training, validate_every: int, lifecycle: Lifecycle, during_test: DuringTest, files: CheckpointFiles
 ) -> lightning.Trainer:
     """A trainer of one run on one device; `validate_every` counts optimiser steps."""
-    return lightning.Trainer(
+    return _quiet_trainer(
+        training,
         max_epochs=1,
         max_steps=training.steps,
         accumulate_grad_batches=training.accumulate,
@@ -91,25 +94,28 @@ def trainer_of(
         # Named explicitly: inside a Slurm job Lightning would otherwise take over its signals.
         plugins=[files, LightningEnvironment()],
         default_root_dir=files.folder,
-        **_on_one_device(training),
     )
 
 
 def evaluator_of(training: Training, during_test: DuringTest) -> lightning.Trainer:
     """What tests a trained model as `trainer_of` does, with the same arithmetic."""
-    return lightning.Trainer(callbacks=[during_test], plugins=[LightningEnvironment()], **_on_one_device(training))
+    return _quiet_trainer(training, callbacks=[during_test], plugins=[LightningEnvironment()])
 
 
-def _on_one_device(training: Training) -> dict[str, Any]:
-    return {
-        "precision": _PRECISION[training.precision],
+def _quiet_trainer(training: Training, **settings: Any) -> lightning.Trainer:
+    """A trainer on one device, without Lightning's own logs, bars and warnings."""
+    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module=r"pytorch_lightning|lightning_fabric")
+    return lightning.Trainer(
+        precision=_PRECISION[training.precision],
         # Named, so that what `environment` records is what was used.
-        "accelerator": "cuda" if torch.cuda.is_available() else "cpu",
-        "devices": 1,
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-        "num_sanity_val_steps": 0,
-        "use_distributed_sampler": False,
-    }
+        accelerator="cuda" if torch.cuda.is_available() else "cpu",
+        devices=1,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        **settings,
+    )
