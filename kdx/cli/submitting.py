@@ -53,11 +53,7 @@ def submit_workers(
         say(f"nothing is left to do; next: {kdx_command('report', plan.name, options=where)}")
         return
     jobs = asked.jobs or (MOST_JOBS if plan.searched else min(left, MOST_JOBS))
-    hashes = {word: sha256 for cell in plan.cells for word, sha256 in cell.spec.components.items()}
-    hashes |= {
-        word: sha256 for cell in plan.cells if cell.search for (_, word), sha256 in cell.search.components.items()
-    }
-    components = laid_out(components_of(hashes))
+    components = laid_out(components_of(plan.components))
 
     def words(folder: Path) -> list[str]:
         found = ["worker", "--if-changed", options.if_changed.value]

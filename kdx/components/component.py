@@ -69,8 +69,15 @@ class Component:
 
     @cached_property
     def sha256(self) -> str:
-        """The hash of its sources, see `hash_of`."""
-        return hash_of(self.sources, self.path)
+        """SHA-256 of the syntax trees of its modules; comments, docstrings and layout do not count.
+
+        Nor does the path of the module with the class: a file that was moved or renamed is the same component.
+
+        Raises:
+            SyntaxError: a source is no Python.
+        """
+        texts = {"" if path == self.path else path: content_of(text, path) for path, text in self.sources.items()}
+        return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()
 
     @cached_property
     def kdx_modules(self) -> tuple[str, ...]:
@@ -104,18 +111,3 @@ class Component:
             raise KdxError(f"`{self.word}` is known from a database, from which no code is run")
         files = {module: self.file(module) for module in self.paths}
         return getattr(import_module(self.sha256, self.module, self.sources, files), self.name)
-
-
-def hash_of(sources: Mapping[str, str], path: str) -> str:
-    """SHA-256 of the syntax trees of a component's modules; comments, docstrings and layout do not count.
-
-    Nor does the path of the module with the class: a file that was moved or renamed is the same component.
-
-    Args:
-        path: that of the module with the class.
-
-    Raises:
-        SyntaxError: a source is no Python.
-    """
-    texts = {"" if one == path else one: content_of(text, one) for one, text in sources.items()}
-    return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()

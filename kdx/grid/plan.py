@@ -174,6 +174,13 @@ class Plan:
         return tuple(able), tuple(impossible)
 
     @property
+    def components(self) -> dict[str, str]:
+        """Word → hash of the source, of every custom component of its cells and searches."""
+        searches = (cell.search for cell in self.cells if cell.search)
+        hashes = {word: sha256 for search in searches for (_, word), sha256 in search.components.items()}
+        return hashes | {word: sha256 for cell in self.cells for word, sha256 in cell.spec.components.items()}
+
+    @property
     def grid(self) -> dict[str, Any]:
         """The parts of the grid that concern no single cell, as JSON; the sweep keeps them to make the plan again."""
         return {

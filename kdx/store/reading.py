@@ -226,7 +226,9 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
     ).all()
     planned = tuple(CellRecord(each.id, each.ordinal, each.labels, whole_cell(each.id, each.spec)) for each in cells)
     asked = searches.with_trials(connection, row.id)
-    know_recorded(connection, {word: sha256 for one in planned for word, sha256 in one.spec.components.items()})
+    hashes = {word: sha256 for one in asked for _, word, sha256 in one.search.get("components", ())}
+    hashes |= {word: sha256 for one in planned for word, sha256 in one.spec.components.items()}
+    know_recorded(connection, hashes)
     of = SweepRecord(row.id, row.name, row.created, row.grid, planned, (), searches=asked)
     which = _planned_in(row.id)
     return replace(_of_runs(connection, which, of), seeds_raised=_seeds_raised(connection, row.id, which))

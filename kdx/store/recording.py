@@ -84,11 +84,10 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
             connection.execute(has, cells)
         plans.keep(connection, sweep_id, grid, plan)
         searches.ask_for(connection, database, sweep_id, plan)
+        keep(connection, database, components_of(plan.components))
         if not cells:
             return sweep_id
 
-        hashes = {word: sha256 for one in plan.trained for word, sha256 in one.spec.components.items()}
-        keep(connection, database, components_of(hashes))
         has_cell = insert_into(sweep_cell)
         has_cell = has_cell.on_conflict_do_update(
             index_elements=["sweep_id", "cell_id", "ordinal"],

@@ -65,5 +65,5 @@ def lacks_evaluations(database: Database, plan: Plan) -> bool:
     """Whether evaluations that the plan asks for can be made of runs that are completed."""
     # Of these it does not matter which other seeds are needed.
     plan = replace(plan, seed_rule=None)
-    with meant_by({word: sha256 for cell in plan.cells for word, sha256 in cell.spec.components.items()}):
+    with meant_by(plan.components):
         return any(decision.action is Action.EVALUATE for decision in decisions_in(database, plan))

@@ -6,7 +6,6 @@ from contextlib import suppress
 from pydantic import ValidationError
 
 from kdx.components.apart import ask_apart
-from kdx.components.component import Component
 from kdx.components.registry import FAMILY_OF, components_of
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan
@@ -15,14 +14,6 @@ from kdx.grid.tuning import Choice
 
 WITHIN = 20  # seconds, for each cell that is tried
 IMPORTING = 120  # seconds, for torch
-
-
-def components_in(plan: Plan) -> tuple[Component, ...]:
-    """The custom components of a plan's cells and searches."""
-    hashes = {word: sha256 for cell in plan.cells for word, sha256 in cell.spec.components.items()}
-    searches = (cell.search for cell in plan.cells if cell.search)
-    hashes |= {word: sha256 for search in searches for (_, word), sha256 in search.components.items()}
-    return components_of(hashes)
 
 
 def rehearse(plan: Plan, within: int = WITHIN) -> None:
@@ -35,7 +26,7 @@ def rehearse(plan: Plan, within: int = WITHIN) -> None:
         KdxError: a component raises, does not end, ends the process, or makes a table wrong (`kdx.testing`); at the
             line in its source if that is known.
     """
-    components = components_in(plan)
+    components = components_of(plan.components)
     if not components:
         return
     # One cell for each way to compute with the components: other settings are no matter of theirs.

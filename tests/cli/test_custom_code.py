@@ -115,7 +115,7 @@ def test_a_model_is_loaded_with_its_source_alone(trained, components):
 
 
 @pytest.mark.slow
-def test_an_edited_part_makes_new_cells_and_leaves_the_old_runs(own_kernel, data_home):
+def test_an_edited_component_makes_new_cells_and_leaves_the_old_runs(own_kernel, data_home):
     kdx("sweep", "grid.yaml", "--workers", "1", folder=own_kernel)
     trained, file = own_kernel, own_kernel / "my_kernels.py"
     file.write_text("# a comment\n" + file.read_text())
@@ -148,7 +148,7 @@ def test_a_file_that_was_moved_keeps_its_runs_and_is_shown_where_it_is(trained, 
 
 
 @pytest.mark.slow
-def test_a_part_that_fails_starts_nothing(own_kernel, data_home):
+def test_a_component_that_fails_starts_nothing(own_kernel, data_home):
     (own_kernel / "helpers.py").write_text("import absent\nsquared_distance = None\n")
     _, said = kdx("sweep", "grid.yaml", folder=own_kernel, code=2)
     assert "error: helpers.py:1:1: `my_kernels.py:Cauchy` fails: ModuleNotFoundError: No module named 'absent'" in said

@@ -52,7 +52,7 @@ def ask(own_kernel, monkeypatch):
         "import threading, time\nthreading.Thread(target=time.sleep, args=(9e9,)).start()",
     ],
 )
-def test_what_a_part_does_beside_is_no_answer(ask, helpers):
+def test_what_a_component_does_beside_is_no_answer(ask, helpers):
     assert ask(helpers) == 8
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdx.components.component import Component, hash_of
+from kdx.components.component import Component
 
 SOURCE = "class A:\n    x = 1\n"
 
@@ -27,7 +27,7 @@ def test_a_statement_changes_the_hash_and_so_does_one_of_a_module_beside_it(othe
 
 def test_a_file_that_is_renamed_has_the_same_hash_and_a_module_that_it_imports_has_not():
     def hashed(file: str, helper: str) -> str | None:
-        return hash_of({file: SOURCE, helper: "y = 1\n"}, file)
+        return Component("kernel", f"{file}:A", "A", file, {file: SOURCE, helper: "y = 1\n"}).sha256
 
     assert hashed("a.py", "h.py") == hashed("b.py", "h.py") != hashed("a.py", "i.py")
 

@@ -189,7 +189,7 @@ def test_what_is_no_source_is_one_message(tmp_path, make, problem):
     assert str(caught.value).startswith(problem)
 
 
-def test_a_name_of_a_module_that_is_longer_than_any_path_is_none_of_the_part(tmp_path):
+def test_a_name_of_a_module_that_is_longer_than_any_path_is_none_of_the_component(tmp_path):
     (tmp_path / "a.py").write_text(f"import {'.'.join(['b'] * 5_000)}\nimport kdx.{'.'.join(['b'] * 5_000)}\n")
     component = find("kernel", "a.py:A", tmp_path)
     assert list(component.sources) == ["a.py"] and component.kdx_modules == ()

@@ -17,7 +17,7 @@ def made(source: str, axis: str = "kernel", word: str = "a.py:A") -> Component:
 KERNEL = "from kdx.attention.interfaces import KernelFunction\nfrom kdx.words.family import option\n"
 
 
-def test_a_part_is_a_word_with_its_options(own_kernel):
+def test_a_component_is_a_word_with_its_options(own_kernel):
     component = find("kernel", "my_kernels.py:Cauchy", own_kernel)
     assert "bandwidth" not in known_options() and component.word not in KERNELS
     add(component)

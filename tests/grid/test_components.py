@@ -28,7 +28,7 @@ def faults_of(folder: Path, grid: str | None = None) -> list[str]:
     return [str(one).replace(f"{folder}/", "") for one in caught.value.faults]
 
 
-def test_a_cell_has_the_part_its_options_and_the_hash_of_its_source(own_kernel):
+def test_a_cell_has_the_component_its_options_and_the_hash_of_its_source(own_kernel):
     grid = (own_kernel / "grid.yaml").read_text() + "bandwidth: 2\n"
     (own_kernel / "grid.yaml").write_text(grid)
     (cell,) = load_grid(own_kernel / "grid.yaml").cells
@@ -143,7 +143,7 @@ def test_one_word_for_a_kernel_here_and_a_position_there_is_refused(own_kernel, 
     assert f"`{WORD}` is another file here than" in fault
 
 
-def test_a_part_is_read_once_however_often_a_grid_names_it(own_kernel, monkeypatch):
+def test_a_component_is_read_once_however_often_a_grid_names_it(own_kernel, monkeypatch):
     read_files = []
     monkeypatch.setattr(
         "kdx.components.find.read_file", lambda path, most: read_files.append(path) or path.read_bytes()
@@ -160,7 +160,7 @@ def test_what_is_wrong_with_a_part_is_told_once_however_often_a_grid_names_it(ow
     assert fault.startswith("my_kernels.py:1:7: no Python")
 
 
-def test_options_of_parts_of_another_grid_are_no_matter(own_kernel):
+def test_options_of_components_of_another_grid_are_no_matter(own_kernel):
     load_grid(own_kernel / "grid.yaml")
     text = (own_kernel / "my_kernels.py").read_text().replace("option(1.0", "option(2.0")
     (own_kernel / "others.py").write_text(text)
@@ -186,7 +186,7 @@ def test_options_of_parts_of_another_grid_are_no_matter(own_kernel):
         ("helpers.py:squared_distance", "helpers.py:1:1: no class `squared_distance`"),
     ],
 )
-def test_a_part_that_is_none_is_told_with_its_place(own_kernel, word, told):
+def test_a_component_that_is_none_is_told_with_its_place(own_kernel, word, told):
     (fault,) = faults_of(own_kernel, (own_kernel / "grid.yaml").read_text().replace(WORD, word))
     assert fault.startswith(told)
 
@@ -258,7 +258,7 @@ def package(tmp_path, monkeypatch, own_kernel):
     monkeypatch.syspath_prepend(tmp_path / "site")
 
 
-def test_every_installed_part_becomes_a_word_and_a_faulty_one_is_told(package):
+def test_every_installed_component_becomes_a_word_and_a_faulty_one_is_told(package):
     (fault,) = add_installed(())
     assert str(fault).startswith("the package of kernel `lorentz` is gone: no module `gone`")
     assert "cauchy" in KERNELS and KERNELS.definition("cauchy").option_names == ("bandwidth",)

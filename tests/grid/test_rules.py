@@ -283,7 +283,7 @@ def test_what_has_no_end_may_see_any_number_of_positions():
         ),
     ],
 )
-def test_a_part_that_cannot_be_is_refused_when_the_grid_is_read(task, settings, field, problem):
+def test_a_component_that_cannot_be_is_refused_when_the_grid_is_read(task, settings, field, problem):
     detail = refusal(task, **settings)
     assert detail["ctx"]["field"] == field
     assert detail["ctx"]["problem"] == problem
@@ -497,7 +497,7 @@ def test_a_recorded_cell_is_made_again_only_with_the_source_that_it_had(own_kern
         CellSpec.model_validate(plain)
 
 
-def test_a_part_that_comes_to_nothing_is_none_of_the_cell(own_kernel):
+def test_a_component_that_comes_to_nothing_is_none_of_the_cell(own_kernel):
     load_grid(own_kernel / "grid.yaml")
     cell = {"task": "image", "data": {"corpus": "synthetic-images"}, "mixer": "convolution"}
     assert CellSpec.model_validate({**cell, "kernel": "my_kernels.py:Cauchy"}).components == {}

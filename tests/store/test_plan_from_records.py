@@ -122,7 +122,7 @@ tune: {parameters: {PARAMETERS}, trials: 3}
         ("kernel: rbf", "kernel: [rbf, 'my_kernels.py:Cauchy']"),
     ],
 )
-def test_a_search_over_a_part_of_ones_own_needs_its_source_to_go_on(database, own_kernel, kernel, parameters):
+def test_a_search_over_a_custom_component_needs_its_source_to_go_on(database, own_kernel, kernel, parameters):
     grid = own_kernel / "tuned.yaml"
     grid.write_text(TUNED.replace("KERNEL", kernel).replace("PARAMETERS", parameters))
     planned = load_grid(grid)

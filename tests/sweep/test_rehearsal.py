@@ -5,27 +5,28 @@ import sys
 
 import pytest
 
+from kdx.components.registry import components_of
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
-from kdx.sweep.rehearsal import components_in, rehearse
+from kdx.sweep.rehearsal import rehearse
 
 
 def test_a_plan_without_components_starts_no_process(monkeypatch):
     monkeypatch.setattr(subprocess, "run", pytest.fail)
     plan = load_grid("quickstart")
-    assert components_in(plan) == ()
+    assert components_of(plan.components) == ()
     rehearse(plan)
 
 
 @pytest.mark.slow
-def test_a_part_that_works_is_let_through(own_kernel):
+def test_a_component_that_works_is_let_through(own_kernel):
     plan = load_grid(own_kernel / "grid.yaml")
-    assert [part.word for part in components_in(plan)] == ["my_kernels.py:Cauchy"]
+    assert [part.word for part in components_of(plan.components)] == ["my_kernels.py:Cauchy"]
     rehearse(plan)
 
 
 @pytest.mark.slow
-def test_what_a_part_writes_is_no_answer_and_what_lies_where_the_user_is_does_not_run(own_kernel, monkeypatch):
+def test_what_a_component_writes_is_no_answer_and_what_lies_where_the_user_is_does_not_run(own_kernel, monkeypatch):
     helpers = own_kernel / "helpers.py"
     helpers.write_text("import os\nprint('{')\nos.write(1, b'{')\n" + helpers.read_text())
     (own_kernel / "json.py").write_text("raise SystemExit('not asked for')")
@@ -43,7 +44,7 @@ def test_what_fails_in_the_trial_is_one_message(own_kernel):
 
 
 @pytest.mark.slow
-def test_a_part_that_ends_the_process_is_told(own_kernel):
+def test_a_component_that_ends_the_process_is_told(own_kernel):
     (own_kernel / "helpers.py").write_text("import os\nos._exit(7)\nsquared_distance = None\n")
     with pytest.raises(KdxError, match="ended the process that tried it, with code 7"):
         rehearse(load_grid(own_kernel / "grid.yaml"))
