@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from kdx.errors import KdxError, shortened
 from kdx.grid.reading import reading_of
-from kdx.grid.sections import Count, Natural, OneOf, Section
+from kdx.grid.sections import Count, Natural, NotNegative, OneOf, Section
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
@@ -28,11 +28,11 @@ class EvaluationSettings(Section):
 
     beam: Count | None = None
     """Hypotheses kept at each word of a translation; 1 is greedy."""
-    length_penalty: Annotated[float, Field(ge=0, strict=True)] | None = None
+    length_penalty: NotNegative | None = None
     """a of the penalty below."""
     penalty: LengthPenalty | None = None
     """What the log-probability of a hypothesis of n tokens is divided by."""
-    longest: tuple[Annotated[float, Field(ge=0, strict=True)], Natural] | None = None
+    longest: tuple[NotNegative, Natural] | None = None
     """Tokens of a translation at most: so many for each source token, and so many more."""
     streams: Count | None = None
     """Streams read side by side (prediction only)."""

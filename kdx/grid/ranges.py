@@ -10,12 +10,12 @@ from typing import Annotated, Any, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from kdx.grid.sections import Number, PositiveNumber, Section, refuse
+from kdx.grid.sections import Bounded, Number, PositiveNumber, Section, refuse
 
 MOST_NUMBERS = 1000
 SPACINGS = ("linear", "log", "step")
 _EXAMPLE = "such as {from: 1e-4, to: 1e-2, log: 5}"
-HowMany = Annotated[int, Field(ge=2, le=MOST_NUMBERS, strict=True)]
+HowMany = Annotated[int, Bounded(ge=2, le=MOST_NUMBERS)]
 
 
 class Range(Section):

@@ -38,7 +38,7 @@ from kdx.vocabulary import (
     Schedule,
     VocabularyKind,
 )
-from kdx.words.option import Option
+from kdx.words.option import Option, in_words
 
 
 def refuse(field: str, problem: str, *, allowed: str | None = None, hint: str | None = None) -> PydanticCustomError:
@@ -57,22 +57,49 @@ def as_list(value: Any) -> Any:
     return [value] if isinstance(value, dict | str) else value
 
 
+class Bounded:
+    """Annotates a strict number (`yes` is not 1, and "3" is not 3); its message has the kind and all the limits."""
+
+    def __init__(self, **limits: int) -> None:
+        """Takes any of ge, gt, le and lt."""
+        self._limits = limits
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        limits: dict[str, Any] = dict(self._limits)
+        # No more than fits into 64 bits, as databases and programs that read JSON have them.
+        if source is int and limits.keys().isdisjoint(("le", "lt")):
+            limits["lt"] = 2**63
+        schema = core_schema.int_schema if source is int else core_schema.float_schema
+        allowed = f"{'a whole number' if source is int else 'a number'} {in_words(**self._limits)}"
+        return core_schema.custom_error_schema(
+            schema(strict=True, **limits),
+            "number",
+            custom_error_message="{allowed}",
+            custom_error_context={"allowed": allowed},
+        )
+
+
 def _number(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise not_allowed("a number")
     return value
 
 
-# Strict numbers: `yes` is not 1, and "3" is not 3.
-# No more than fits into 64 bits, as databases and programs that read JSON have them.
-Count = Annotated[int, Field(ge=1, lt=2**63, strict=True)]
-Natural = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
-Fraction = Annotated[float, Field(ge=0, lt=1, strict=True)]
-Positive = Annotated[float, Field(gt=0, strict=True)]
+def _positive_number(value: Any) -> Any:
+    if _number(value) <= 0:
+        raise not_allowed("a number above 0")
+    return value
+
+
+Count = Annotated[int, Bounded(ge=1)]
+Natural = Annotated[int, Bounded(ge=0)]
+Fraction = Annotated[float, Bounded(ge=0, lt=1)]
+Positive = Annotated[float, Bounded(gt=0)]
+NotNegative = Annotated[float, Bounded(ge=0)]
 # A whole number stays whole, since a range of whole numbers has whole numbers alone.
 Number = Annotated[int | float, BeforeValidator(_number), WithJsonSchema({"type": "number"})]
 PositiveNumber = Annotated[
-    int | float, BeforeValidator(_number), Field(gt=0), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})
+    int | float, BeforeValidator(_positive_number), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})
 ]
 
 
@@ -372,7 +399,7 @@ class Training(Section):
     """AdamW's epsilon."""
     momentum: Annotated[Fraction, NO_COST, Follows("training.optimiser")] = 0.95
     """Of Muon."""
-    weight_decay: Annotated[float, Field(ge=0, strict=True), NO_COST] = 0.0
+    weight_decay: Annotated[NotNegative, NO_COST] = 0.0
     """Decoupled from the gradient."""
     label_smoothing: Annotated[Fraction, NO_COST] = 0.0
     """The share of a target that is spread over all tokens, or all classes."""
@@ -415,11 +442,11 @@ class Evaluation(Section):
     """Hypotheses kept at each word of a test translation; 1 is greedy."""
     valid_beam: Count = 1
     """The same for validation, which comes often."""
-    length_penalty: Annotated[float, Field(ge=0, strict=True)] = 1.0
+    length_penalty: NotNegative = 1.0
     """a of the penalty below; 0 compares plain log-probabilities."""
     penalty: LengthPenalty = LengthPenalty.LENGTH
     """Of a hypothesis of n tokens, the end mark among them."""
-    longest: tuple[Annotated[float, Field(ge=0, strict=True)], Natural] = (2.0, 10)
+    longest: tuple[NotNegative, Natural] = (2.0, 10)
     """Tokens of a translation at most: so many for each source token, end mark included, and so many more.
 
     Never more than 1023, which is where learned tables end."""

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from math import inf
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, WithJsonSchema, model_validator
 
-from kdx.grid.sections import Section, refuse
+from kdx.grid.sections import Bounded, Section, refuse
 
 DECIDED = "decided"
 """Until the comparison of a cell with its baseline is decided."""
@@ -38,9 +38,9 @@ _UNTIL = {"anyOf": [{"const": DECIDED}, _WIDTHS]}
 class SeedRule(Section):
     """Seeds 0, 1, … of a cell, as many as it takes."""
 
-    min: Annotated[int, Field(ge=FEWEST, le=MOST, strict=True)]
+    min: Annotated[int, Bounded(ge=FEWEST, le=MOST)]
     """Seeds that every cell has."""
-    max: Annotated[int, Field(ge=FEWEST, le=MOST, strict=True)]
+    max: Annotated[int, Bounded(ge=FEWEST, le=MOST)]
     """Seeds that a cell has at most."""
     until: Annotated[str | dict[str, float], BeforeValidator(_until), WithJsonSchema(_UNTIL)]
     """`decided`: until the comparison with the baseline is decided. Or metric → half-width, in its units: until the

@@ -25,7 +25,7 @@ from kdx.grid.conditions import MOST_CONDITIONS, Combination, Condition, Conditi
 from kdx.grid.identity import cell_id
 from kdx.grid.messages import located
 from kdx.grid.plan import PlannedCell
-from kdx.grid.sections import Number, Section, as_list, distinct_list, not_allowed, refuse
+from kdx.grid.sections import Bounded, Number, Section, as_list, distinct_list, not_allowed, refuse
 from kdx.grid.seed_sources import SourceSeeds
 from kdx.grid.settings import In, at_path
 from kdx.grid.source import Node
@@ -151,13 +151,13 @@ class Tune(Section):
     """How trials are drawn: grid, random, tpe, gp or cma-es."""
     pruner: Pruner = Pruner.NONE
     """How trials are ended early: none, median, hyperband or wilcoxon."""
-    trials: Annotated[int, Field(ge=1, le=MOST_TRIALS, strict=True)]
+    trials: Annotated[int, Bounded(ge=1, le=MOST_TRIALS)]
     """Trials of every cell."""
-    round: Annotated[int, Field(ge=1, le=MOST_TRIALS, strict=True)] = ROUND
+    round: Annotated[int, Bounded(ge=1, le=MOST_TRIALS)] = ROUND
     """Trials that are drawn together, knowing the results of the rounds before."""
     seeds: Annotated[tuple[int, ...], BeforeValidator(_tuning_seeds), WithJsonSchema({"anyOf": _SEEDS})] = (FIRST_SEED,)
     """Tuning seeds, or how many: each trial is trained with all of them, and no winner with any."""
-    seed: Annotated[int, Field(ge=0, lt=2**32, strict=True)] = 0
+    seed: Annotated[int, Bounded(ge=0, lt=2**32)] = 0
     """Seed of the draws."""
     metric: str | None = None
     """The validation metric that trials are compared by: the one that cells are selected by, and no other."""

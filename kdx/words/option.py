@@ -47,12 +47,9 @@ class Option:
         """Its allowed values, for messages."""
         if self.words:
             return ", ".join(self.words)
-        limits = [] if self.minimum is None else [f"from {self.minimum:g} on"]
-        limits += [] if self.maximum is None else [f"up to {self.maximum:g}"]
-        limits += [] if self.above is None else [f"above {self.above:g}"]
-        limits += [] if self.below is None else [f"below {self.below:g}"]
+        limits = in_words(ge=self.minimum, gt=self.above, le=self.maximum, lt=self.below)
         kind = "a whole number" if isinstance(self.default, int) else "a number"
-        return f"{kind} {', '.join(limits)}".rstrip() + (", or none" if self.none else "")
+        return f"{kind} {limits}".rstrip() + (", or none" if self.none else "")
 
     def value(self, given: Any) -> Any:
         """Return a given value as a cell holds it: 2 becomes 2.0 where the default is 1.0.
@@ -99,6 +96,20 @@ def options_of(kind: type) -> dict[str, Option]:
     """Return the options that a class and its base classes declare, by name."""
     declared = {name: value for base in reversed(kind.__mro__) for name, value in vars(base).items()}
     return {name: replace(value, name=name) for name, value in declared.items() if isinstance(value, Option)}
+
+
+def in_words(
+    *, ge: float | None = None, gt: float | None = None, le: float | None = None, lt: float | None = None
+) -> str:
+    """Return the limits of a number for a message, such as `from 2 to 50`; empty without any."""
+
+    def shown(limit: float) -> str:
+        return f"{limit:,.0f}" if limit == int(limit) else f"{limit:g}"
+
+    if ge is not None and le is not None:
+        return f"from {shown(ge)} to {shown(le)}"
+    texts = {"from {} on": ge, "up to {}": le, "above {}": gt, "below {}": lt}
+    return ", ".join(text.format(shown(limit)) for text, limit in texts.items() if limit is not None)
 
 
 def is_line(text: Any) -> bool:

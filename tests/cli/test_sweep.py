@@ -204,7 +204,7 @@ def test_a_grid_with_three_faults_tells_them_all_and_leaves_nothing_behind(termi
     assert done.stderr == (
         f"grid.yaml:4:9: unknown kernel `rfb`\n  allowed: {', '.join(KERNELS)}\n  hint: did you mean `rbf`?\n"
         "grid.yaml:5:16: width 65 does not divide by 4 heads\n  hint: take 64 or 68\n"
-        "grid.yaml:6:19: `no` as training.steps\n  allowed: a valid integer\n"
+        "grid.yaml:6:19: `no` as training.steps\n  allowed: a whole number from 1 on\n"
     )
     assert terminal.files() == {"grid.yaml"}
 

@@ -127,7 +127,7 @@ def faults_of(tmp_path: Path, text: str) -> list[str]:
         ),
         (
             "training: {steps: [1, 2]}",
-            "3:19: a list as training.steps\n  allowed: a valid integer\n"
+            "3:19: a list as training.steps\n  allowed: a whole number from 1 on\n"
             "  hint: for a cell with each of them: axes: {training.steps: [1, 2]}",
         ),
         (
@@ -139,12 +139,12 @@ def faults_of(tmp_path: Path, text: str) -> list[str]:
         ("tables: [{name: t, rows: 5}]", "3:26: `5` as tables.rows\n  allowed: a list"),
         ("tables: [{rows: kernel}]", "3:10: `tables.name` is missing"),
         ("training: {betas: [0.9]}", "3:19: `training.betas` has only 1 of its values"),
-        ("training: {steps: 0}", "3:19: `0` as training.steps\n  allowed: greater than or equal to 1"),
+        ("training: {steps: 0}", "3:19: `0` as training.steps\n  allowed: a whole number from 1 on"),
         ("filter: {encoder-self: none}", "3:24: unknown filter.encoder-self `none`\n  allowed: full, causal"),
         ("select: {metric: loss, on: x}", "3:24: unknown key `select.on`\n  allowed: metric, direction"),
         ("approaches: {A: {training: {step: 5}}}", "3:29: unknown key `training.step`"),
         ("axes: {training: [{step: 5}]}", "3:8: `training` as the name of an axis"),
-        ("training: {clip: -1}", "3:18: `-1` as training.clip\n  allowed: greater than 0"),
+        ("training: {clip: -1}", "3:18: `-1` as training.clip\n  allowed: a number above 0"),
         ("value: " + "x" * 2000, f"3:8: unknown value `{'x' * 80}…`"),
         ('value: "two\\nlines"', "3:8: unknown value `two lines`"),
     ],

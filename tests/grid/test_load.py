@@ -220,8 +220,8 @@ def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path, figur
         "  hint: did you mean `vocabulary`?",
         f"grid.yaml:4:9: unknown kernel `rfb`\n  allowed: {', '.join(KERNELS)}\n  hint: did you mean `rbf`?",
         "grid.yaml:5:16: width 65 does not divide by 4 heads\n  hint: take 64 or 68",
-        "grid.yaml:6:19: `no` as training.steps\n  allowed: a valid integer",
-        "grid.yaml:6:38: `12:30` as training.learning_rate\n  allowed: a valid number",
+        "grid.yaml:6:19: `no` as training.steps\n  allowed: a whole number from 1 on",
+        "grid.yaml:6:38: `12:30` as training.learning_rate\n  allowed: a number above 0",
         "grid.yaml:7:8: `[]` as seeds\n  allowed: a number of seeds, a list of different whole numbers from 0,"
         " {min: 3, max: 12, until: decided}, or {initialisation: 3, order: 3, dropout: 3}",
         told[6],

@@ -64,8 +64,8 @@ SETTINGS = "streams, length, memory, corpus, split"
             [
                 "5:7: unknown key `evaluations.a.lenght`\n  allowed: beam, length_penalty, penalty, longest, "
                 f"{SETTINGS}\n  hint: did you mean `length`?",
-                "6:16: `x` as evaluations.b.length\n  allowed: a valid integer",
-                "6:19: `0` as evaluations.b.length\n  allowed: greater than or equal to 1",
+                "6:16: `x` as evaluations.b.length\n  allowed: a whole number from 1 on",
+                "6:19: `0` as evaluations.b.length\n  allowed: a whole number from 1 on",
             ],
         ),
         (
