@@ -21,9 +21,11 @@ from kdx.grid.model import ABLATION, BASELINE, SUB_GRID
 from kdx.grid.model import SubGrid as SubGridModel
 from kdx.grid.ranges import Range, is_range
 from kdx.grid.settings import at_path, check_keys, settings, settings_by_factor, settings_of, without_removed
-from kdx.grid.source import LONGEST_KEY, Node
+from kdx.grid.source import LONGEST_KEY, Node, no_value
 from kdx.grid.synonyms import did_you_mean
 from kdx.grid.table_layout import leaves
+
+_SETTINGS = "a mapping of settings"
 
 
 def sub_grids(root: Node, faults: list[KdxError]) -> list[SubGrid]:
@@ -49,8 +51,9 @@ def _nodes(root: Node, faults: list[KdxError]) -> Iterator[tuple[Node, Dimension
     axis = key.removesuffix("s")
     for name, part in root.value[key].value.items():
         if not isinstance(part.value, dict):
-            problem = f"`{part}` under {axis} `{shortened(name)}`"
-            faults.append(KdxError(problem, place=part.place, allowed="a mapping"))
+            problem = KdxError(f"`{part}` as {key}.{shortened(name)}", place=part.place, allowed=_SETTINGS)
+            place = root.value[key].key((name,))
+            faults.append(problem if part.value is not None else no_value(f"{key}.{shortened(name)}", place, _SETTINGS))
             continue
         whole = without_removed(shared.overlaid(part))
         check_keys(whole, (*settings(), *SUB_GRID), faults)

@@ -141,16 +141,16 @@ def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> list[Plann
     cells: list[PlannedCell] = []
     made: set[tuple[object, ...]] = set()
     seen = {str(fault) for fault in faults}
-    found = 0
+    found, may_be_misspelt = 0, bool(faults)
     for sub_grid in sub_grids:
-        before, sound = (len(cells), len(faults)), not faults
+        before, sound = (len(cells), found), not faults
         for chosen, settings in sub_grid.combinations():
             node = reduce(Node.overlaid, settings)
             try:
                 spec = CellSpec.model_validate(node.plain())
             except ValidationError as error:
                 found += error.error_count()
-                for fault in located(error, node, CellSpec):
+                for fault in located(error, node, CellSpec, may_be_misspelt=may_be_misspelt):
                     if str(fault) not in seen:
                         seen.add(str(fault))
                         faults.append(fault)
@@ -163,7 +163,7 @@ def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> list[Plann
             if (key := (cell.id, *labels.items())) not in made:
                 made.add(key)
                 cells.append(cell)
-        if sub_grid.exclude and sub_grid.size and before == (len(cells), len(faults)):
+        if sub_grid.exclude and sub_grid.size and before == (len(cells), found):
             first = sub_grid.dimensions[0] if sub_grid.dimensions else None
             of = f" of {first.name} `{first.bundles[0].labels[first.name]}`" if first and len(sub_grids) > 1 else ""
             problem, place = f"`exclude` leaves no combination{of}", sub_grid.exclude[0].node.place

@@ -6,7 +6,7 @@ from pathlib import Path
 from kdx.errors import Faults, KdxError, did_you_mean
 from kdx.grid.settings import settings_of, without_removed
 from kdx.grid.shipped import find, names
-from kdx.grid.source import LARGEST_FILE, Node, read
+from kdx.grid.source import LARGEST_FILE, Node, no_value, read
 
 MOST_FILES = 20
 """Grids that extend each other."""
@@ -47,6 +47,8 @@ def preset_of(node: Node, task: Node | None) -> Node | None:
     if name is None:
         return None
     known = presets()
+    if name.value is None:
+        raise no_value("preset", name.place, known)
     if name.value not in known:
         hint = did_you_mean(str(name.value), known)
         raise KdxError(f"unknown preset `{name}`", place=name.place, allowed=known, hint=hint)
@@ -76,7 +78,9 @@ def _parent(parent: Node, child: Path, seen: set[Path]) -> Path:
         Faults: there is none, it was seen before, or it is one too many.
     """
     if not isinstance(parent.value, str):
-        raise Faults([KdxError(f"`{parent}` is no path of a grid", place=parent.place)])
+        allowed = "the path of a grid, or the name of a shipped one"
+        problem = KdxError(f"`{parent}` as extends", place=parent.place, allowed=allowed)
+        raise Faults([problem if parent.value is not None else no_value("extends", parent.place, allowed)])
     try:
         found = find(parent.value, child.parent)
     except Faults as error:

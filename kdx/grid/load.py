@@ -12,7 +12,7 @@ from kdx.grid.dimensions import sub_grids
 from kdx.grid.effects import short_of_peak, without_effect
 from kdx.grid.expand import SubGrid, cells_of, paths
 from kdx.grid.extends import extended
-from kdx.grid.messages import checked
+from kdx.grid.messages import checked, mapping_of
 from kdx.grid.model import GRID, SUB_GRID, GridFile
 from kdx.grid.plan import Plan, TableSpec
 from kdx.grid.read_evaluations import check_evaluations, read_evaluations
@@ -22,7 +22,8 @@ from kdx.grid.seeds import check_seed_rule, check_sources, seeds_of
 from kdx.grid.set_values import set_values
 from kdx.grid.settings import check_keys, settings, without_removed
 from kdx.grid.shipped import find
-from kdx.grid.source import Node
+from kdx.grid.source import Node, no_value
+from kdx.grid.spec import CellSpec
 from kdx.grid.sweep_name import ALLOWED, is_sweep_name
 from kdx.grid.tune import Tune, with_searches
 
@@ -70,7 +71,8 @@ def load_grid(
     plan = _with_searches(plan, file.tune, root, parts, faults)
     if not faults:
         faults.extend(check_evaluations(plan.evaluations, plan.cells))
-    faults.extend(without_effect(plan.cells, path))
+    if not faults:  # else a cell that is faulty, or a key that is misspelt, may be what makes use of it
+        faults.extend(without_effect(plan.cells, path))
     plan = _with_tables(plan, file.tables, root, parts, faults)
     if not faults:
         check_seed_rule(plan, root, faults)
@@ -100,7 +102,7 @@ def _validated(root: Node, path: Path, faults: list[KdxError]) -> tuple[GridFile
         node = root.value.get(key)
         # Also where each task or choice has its own: the schema refuses it there, too.
         if node is not None and node.value is None and not node.replaces:
-            faults.append(KdxError(f"`null` as {key}", place=node.place, allowed="a mapping"))
+            faults.append(no_value(key, root.key((key,)), mapping_of(CellSpec, (key,))))
     if "tasks" in root.value and "grids" in root.value:
         problem, place = "`tasks` and `grids` exclude each other", root.key(("grids",))
         faults.append(KdxError(problem, place=place, hint="write `task:` into each of the grids"))

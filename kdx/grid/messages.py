@@ -9,7 +9,8 @@ from pydantic_core import ErrorDetails
 
 from kdx.errors import KdxError, shortened
 from kdx.grid.plan import PlannedCell
-from kdx.grid.source import Node
+from kdx.grid.sections import Section
+from kdx.grid.source import Node, no_value, written
 from kdx.grid.spec import CellSpec
 from kdx.grid.synonyms import did_you_mean
 from kdx.grid.table_layout import leaves
@@ -22,18 +23,28 @@ _ALLOWED = {
     "bool_type": "true or false",
     "dict_type": "a mapping",
     "list_type": "a list",
-    "model_type": "a mapping",
     "string_pattern_mismatch": "letters, digits, and . _ - after the first",
     "string_type": "text",
     "tuple_type": "a list",
 }
+_NUMBER = re.compile(r"[-+]?[0-9.][0-9.eE+-]*")
 _TAG = re.compile(r"<\w+>|\[key\]")
 """A step of pydantic's that is no key of the file: which of several kinds a value is, or that a key itself is wrong."""
 
 
-def located(error: ValidationError, node: Node, model: type[BaseModel]) -> list[KdxError]:
-    """One fault for each detail of `error`, raised when `node` was validated as `model`."""
-    details = error.errors(include_url=False)
+def located(
+    error: ValidationError, node: Node, model: type[BaseModel], *, may_be_misspelt: bool = False
+) -> list[KdxError]:
+    """One fault for each detail of `error`, raised when `node` was validated as `model`.
+
+    Args:
+        may_be_misspelt: whether a key that is missing may be one of those that are wrong, and so is no further fault.
+    """
+    details = [
+        detail
+        for detail in error.errors(include_url=False)
+        if not (may_be_misspelt and detail["type"] == "missing" and len(detail["loc"]) == 1)
+    ]
     # What lies under a key that is wrong is not judged.
     wrong_keys = {detail["loc"][:-1] for detail in details if detail["loc"][-1:] == ("[key]",)}
     return [
@@ -81,7 +92,7 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
     name = shortened(".".join(step for step in path if isinstance(step, str)))
     context: dict[str, Any] = detail.get("ctx", {})
     given = detail["input"]
-    value = shortened(given)
+    value = written(given)
     hint = context.get("hint")
     match detail["type"]:
         case "unfit":
@@ -96,34 +107,69 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
             problem = f"unknown {context['what']} `{shortened(path[-1])}`"
             return KdxError(problem, place=node.key(path), allowed=context["allowed"], hint=hint)
         case "extra_forbidden":
-            known = _keys(model, detail["loc"][:-1])
+            known = _keys(_model_at(model, detail["loc"][:-1]))
             hint = did_you_mean(str(path[-1]), known)
             return KdxError(f"unknown key `{name}`", place=node.key(path), allowed=known, hint=hint)
         case "missing":
-            lacks = "is missing" if isinstance(path[-1], str) else f"has only {path[-1]} of its values"
-            return KdxError(f"`{name}` {lacks}", place=node.at(path))
+            problem = f"`{name}`" if isinstance(path[-1], str) else f"value {path[-1] + 1} of `{name}`"
+            return KdxError(f"{problem} is missing", place=node.at(path), allowed=_allowed_at(path, node, model))
         case "too_short":
-            return KdxError(f"`{value}` as {name}", place=node.at(path), allowed="at least one")
-        case "dict_type" | "model_type" | "not_allowed" if given is None and len(path) > 1:
-            hint = "write what it is, or remove the line"
-            return KdxError(f"`{name}` is empty", place=node.key(path), allowed=_ALLOWED["dict_type"], hint=hint)
+            first = _allowed_at((*path, "" if isinstance(given, dict) else 0), node, model)
+            allowed = f"at least one: {first}" if first else "at least one"
+            return KdxError(f"`{value}` as {name}", place=node.at(path), allowed=allowed)
         case "too_long":
             problem = f"{len(given):,} items as {name}"
             return KdxError(problem, place=node.at(path), allowed=f"at most {context['max_length']}")
+    allowed = context.get("allowed") or _allowed(detail, model)
+    if given is None and path and isinstance(path[-1], str):
+        return no_value(name, node.key(path), allowed)
+    # A mapping or a list of settings is not repeated, a value that stands for one is.
+    nested = isinstance(given, dict | list) and detail["type"] != "not_allowed" and bool(given)
+    problem = f"`{value}`" if not nested else "a list" if isinstance(given, list) else "a mapping"
+    problem, hint = f"{problem} as {name}" if name else problem, hint or _as_axis(detail, model, name)
+    match detail["type"]:
+        case "enum" if not nested:
+            problem, hint = f"unknown {name} `{value}`", did_you_mean(str(given), allowed)
+        case "number" if isinstance(given, str) and _NUMBER.fullmatch(given):
+            hint = "remove the quotes"
+        case "list_type" if isinstance(given, dict):
+            hint = f"for a list of one: {path[-1]}: [{value}]"
+    return KdxError(problem, place=node.at(path), allowed=allowed, hint=hint)
+
+
+def _allowed(detail: ErrorDetails, model: type[BaseModel]) -> list[str] | str:
+    """What pydantic expects in the place of a value."""
+    match detail["type"]:
         case "enum":
-            known = re.findall(r"'([^']*)'", context["expected"])
-            problem = f"a list as {name}" if isinstance(given, list) else f"unknown {name} `{value}`"
-            hint = _as_axis(detail, model, name) or did_you_mean(value, known)
-            return KdxError(problem, place=node.at(path), allowed=known, hint=hint)
+            return re.findall(r"'([^']*)'", detail["ctx"]["expected"])
+        case "model_type":
+            return mapping_of(model, detail["loc"])
         case kind:
-            # A mapping or a list of settings is not repeated, a value that stands for one is.
-            nested = isinstance(given, dict | list) and kind != "not_allowed" and bool(given)
-            problem = f"a {type(given).__name__}" if nested else f"`{value}`"
-            allowed = context.get("allowed") or _ALLOWED.get(kind) or re.sub(r"^\w+ should (be )?", "", detail["msg"])
-            hint = hint or _as_axis(detail, model, name)
-            return KdxError(
-                f"{problem} as {name}" if name else problem, place=node.at(path), allowed=allowed, hint=hint
-            )
+            return _ALLOWED.get(kind) or re.sub(r"^\w+ should (be )?", "", detail["msg"])
+
+
+def mapping_of(model: type[BaseModel], path: Path) -> str:
+    """Return what is allowed where `path` leads to a mapping of a model."""
+    kind = _model_at(model, path)
+    return f"a mapping of {', '.join(_keys(kind))}" if issubclass(kind, Section) else "a mapping of settings, or {}"
+
+
+def _allowed_at(path: Path, node: Node, model: type[BaseModel]) -> str | None:
+    """What is allowed at a path where nothing stands, by the fault of null there."""
+    plain = inner = node.plain()
+    for step in path[:-1]:
+        # A mapping that stands alone is a list of one.
+        inner = inner[step] if not (isinstance(inner, dict) and step == 0) else inner
+    if isinstance(inner, list):
+        inner.append(None)
+    else:
+        inner[path[-1]] = None
+    try:
+        model.model_validate(plain)
+    except ValidationError as error:
+        details = [detail for detail in error.errors(include_url=False) if _in_file(detail["loc"]) == path]
+        return next((_fault(detail, node, model).allowed for detail in details), None)
+    return None
 
 
 def _as_axis(detail: ErrorDetails, model: type[BaseModel], name: str) -> str | None:
@@ -132,11 +178,15 @@ def _as_axis(detail: ErrorDetails, model: type[BaseModel], name: str) -> str | N
     is_field = model is CellSpec and detail["type"] != "model_type" and all(isinstance(step, str) for step in path)
     if not isinstance(given, list) or not is_field:
         return None
-    return f"for a cell with each of them: axes: {{{name}: [{shortened(', '.join(map(str, given)))}]}}"
+    return f"for a cell with each of them: axes: {{{name}: {written(given)}}}"
 
 
-def _keys(model: type[BaseModel], path: Path) -> list[str]:
-    """The keys of the mapping that `path` leads to from a model, through lists, mappings and kinds of values."""
+def _keys(model: type[BaseModel]) -> list[str]:
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
+def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel]:
+    """The model of the mapping that `path` leads to from a model, through lists, mappings and kinds of values."""
     inner: list[type[BaseModel]] = []
     for step in path:
         fields = {info.alias or name: info.annotation for name, info in model.model_fields.items()}
@@ -146,7 +196,7 @@ def _keys(model: type[BaseModel], path: Path) -> list[str]:
         else:
             # The tag of the kind that the value is of, of several that the field may have.
             model = next((kind for kind in inner if step == f"<{kind.__name__}>"), model)
-    return [info.alias or name for name, info in model.model_fields.items()]
+    return model
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -86,7 +86,7 @@ def _kind_of_values(value: Any) -> str:
 
 
 def _kind_of_axis(value: Any) -> str:
-    return "<values>" if not isinstance(value, dict) or is_range(value) else "<named>"
+    return "<values>" if not isinstance(value, dict) or is_range(value) else "<Choice>"
 
 
 def _choices(value: Any) -> Any:
@@ -96,7 +96,7 @@ def _choices(value: Any) -> Any:
 
 
 def _kind_of_changes(value: Any) -> str:
-    return "<list>" if isinstance(value, list) else "<named>"
+    return "<list>" if isinstance(value, list) else "<Choice>"
 
 
 Values = Annotated[
@@ -127,7 +127,7 @@ class Choice(WithSettings):
 
 
 Axis = Annotated[
-    Annotated[Values, Tag("<values>")] | Annotated[dict[str, Choice], Field(min_length=1), Tag("<named>")],
+    Annotated[Values, Tag("<values>")] | Annotated[dict[str, Choice], Field(min_length=1), Tag("<Choice>")],
     Discriminator(_kind_of_axis),
 ]
 
@@ -152,7 +152,7 @@ class SubGrid(WithSettings):
     approaches: dict[str, Choice] = {}
     """Named bundles of settings, which make one axis."""
     ablate: Annotated[
-        Annotated[dict[ChangeName, Annotated[Choice, BeforeValidator(_change)]], Field(min_length=1), Tag("<named>")]
+        Annotated[dict[ChangeName, Annotated[Choice, BeforeValidator(_change)]], Field(min_length=1), Tag("<Choice>")]
         | Annotated[list[Settings], Field(min_length=1, max_length=MOST_AXES), Tag("<list>")],
         Discriminator(_kind_of_changes),
     ] = []

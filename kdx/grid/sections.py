@@ -21,6 +21,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from kdx.attention.filters import FILTERS
+from kdx.grid.source import written
 from kdx.grid.synonyms import did_you_mean
 from kdx.tasks.corpora import DIFFICULTIES, options_of_corpora
 from kdx.vocabulary import (
@@ -114,7 +115,7 @@ def margin(value: Any) -> float | str:
     if isinstance(value, str) and _SHARE.fullmatch(value) and float(value[:-1]) > 0:
         return value
     allowed = "a number above 0, in units of the metric, or a share of the other score such as 1%"
-    raise refuse("", f"`{value}` as margin", allowed=allowed)
+    raise refuse("", f"`{written(value)}` as margin", allowed=allowed)
 
 
 _SHARE = re.compile(r"\d+(\.\d+)?%", re.ASCII)
@@ -245,9 +246,9 @@ def _option_value(option: Option, given: Any) -> Any:
         return option.value(given)
     except ValueError:
         if option.words:
-            problem, hint = f"unknown {option.name} `{given}`", did_you_mean(str(given), option.words)
+            problem, hint = f"unknown {option.name} `{written(given)}`", did_you_mean(str(given), option.words)
         else:
-            problem, hint = f"`{given}` as {option.name}", None
+            problem, hint = f"`{written(given)}` as {option.name}", None
         raise refuse(option.name, problem, allowed=option.allowed, hint=hint) from None
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, WithJsonSchema, model_validator
 
 from kdx.grid.sections import Bounded, Section, refuse
+from kdx.grid.source import written
 
 DECIDED = "decided"
 """Until the comparison of a cell with its baseline is decided."""
@@ -24,10 +25,12 @@ def _until(value: Any) -> str | dict[str, float]:
     if value == DECIDED:
         return DECIDED
     if not isinstance(value, dict) or not value:
-        raise refuse("", f"`{value}` as until", allowed=allowed)
+        raise refuse("", f"`{written(value)}` as until", allowed=allowed)
     for metric, width in value.items():
         if not isinstance(width, int | float) or isinstance(width, bool) or not 0 < width < inf:
-            raise refuse(metric, f"`{width}` as half-width of {metric}", allowed="a number above 0, in its units")
+            raise refuse(
+                metric, f"`{written(width)}` as half-width of {metric}", allowed="a number above 0, in its units"
+            )
     return {metric: float(width) for metric, width in value.items()}
 
 

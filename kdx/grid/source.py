@@ -10,7 +10,7 @@ values, which this reads in 0.07 s.
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ class Node:
     """Whether it was laid on another value, see `overlaid`."""
 
     def __str__(self) -> str:
-        return shortened(self.plain())
+        return written(self.plain())
 
     def plain(self) -> Any:
         """The value without its places."""
@@ -112,6 +112,27 @@ class Node:
         for key, node in over.value.items():
             values[key] = values[key].overlaid(node) if key in values else node
         return Node(self.place, values, self.keys | over.keys)
+
+
+def written(value: Any) -> str:
+    """Return a value as a file has it, shortened; a text that would be read as another value stands in quotes."""
+    return shortened(_in_flow_style(value))
+
+
+def _in_flow_style(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {_in_flow_style(inner)}' for key, inner in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_in_flow_style, value))}]"
+    if not isinstance(value, str):
+        return shortened(value)
+    is_other = value in _WORDS or _INTEGER.fullmatch(value) or _FLOAT.fullmatch(value)
+    return f"'{value}'" if is_other or value != value.strip() else value
+
+
+def no_value(key: str, place: Place, allowed: Iterable[str] | str | None) -> KdxError:
+    """Return the fault of a key that has nothing after its colon, or null."""
+    return KdxError(f"`{key}` has no value", place=place, allowed=allowed, hint="write one, or remove the key")
 
 
 def read(
@@ -191,7 +212,8 @@ class _Reader:
             if isinstance(next(self.events), yaml.StreamEndEvent):
                 hint = "`kdx init` copies examples to start from" if self.what == "grid" else None
                 raise KdxError(f"the {self.what} is empty", place=self.name, hint=hint)
-            root = self._node(self._next(), 0)
+            if (root := self._node(self._next(), 0)) is None:
+                raise Faults(self.faults)
             self._take(yaml.DocumentEndEvent)
             if not isinstance(event := next(self.events), yaml.StreamEndEvent):
                 raise KdxError("a second document", place=self._place(event), allowed=f"one {self.what} a file")
@@ -219,7 +241,8 @@ class _Reader:
         assert mark is not None
         return Place(self.name, mark.line + 1, mark.column + 1)
 
-    def _node(self, event: yaml.Event, depth: int) -> Node:
+    def _node(self, event: yaml.Event, depth: int) -> Node | None:
+        """The value that begins with an event; None if it cannot be read, so that it has no further fault."""
         place = self._place(event)
         if depth > DEEPEST_NESTING:
             raise KdxError("nested too deep", place=place, allowed=f"at most {DEEPEST_NESTING} levels")
@@ -239,16 +262,18 @@ class _Reader:
             items = []
             while not isinstance(inner := self._next(), yaml.SequenceEndEvent):
                 items.append(self._node(inner, depth + 1))
-            return Node(place, items)
+            return None if None in items else Node(place, items)
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(place, depth)
         assert isinstance(event, yaml.ScalarEvent), event
         if self._is_too_long(event.value, place, LONGEST_TEXT):
-            return Node(place, None)
+            return None
+        before = len(self.faults)
         plain = event.implicit[0] and event.style in (None, "")
         if plain and event.end_mark is not None and event.end_mark.line + 1 > place.line:
             self._refuse_items_in(event, place)
-        return Node(place, self._scalar(event.value, place) if plain else self._text(event.value, place))
+        value = self._scalar(event.value, place) if plain else self._text(event.value, place)
+        return Node(place, value) if len(self.faults) == before else None
 
     def _refuse_items_in(self, event: yaml.ScalarEvent, place: Place) -> None:
         """A list under a key that has a value already: YAML takes its items for further lines of the value."""
@@ -272,11 +297,13 @@ class _Reader:
             value = self._node(self._next(), depth + 1)
             if key is None:
                 continue
-            if key in values:
+            if key in keys:
                 problem = f"`{shortened(key)}` stands twice; first at line {keys[key].line}"
                 self.faults.append(KdxError(problem, place=here, hint="keep one of them"))
-                continue
-            keys[key], values[key] = here, value
+            keys.setdefault(key, here)
+            # A key that is written again below an empty one is meant to have that value.
+            if value is not None and (key not in values or values[key].value is None):
+                values[key] = value
         return Node(place, values, keys)
 
     def _is_too_long(self, text: str, place: Place, most: int) -> bool:
