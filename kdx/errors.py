@@ -173,7 +173,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """Return a hint that names the known word nearest to `word`, or None when nothing is near."""
     if len(word) > _LONGEST_WORD:
         return None
-    near = get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
+    near = get_close_matches(word.lower(), list(known), n=1, cutoff=0.65)
     return f"did you mean `{near[0]}`?" if near else None
 
 

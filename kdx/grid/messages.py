@@ -40,11 +40,14 @@ def located(
     Args:
         may_be_misspelt: whether a key that is missing may be one of those that are wrong, and so is no further fault.
     """
-    details = [
-        detail
-        for detail in error.errors(include_url=False)
-        if not (may_be_misspelt and detail["type"] == "missing" and len(detail["loc"]) == 1)
-    ]
+    details = error.errors(include_url=False)
+    unknown = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
+    meant = {(loc[:-1], did_you_mean(str(loc[-1]), _keys(_model_at(model, loc[:-1])))) for loc in unknown}
+
+    def is_misspelt(loc: Path) -> bool:
+        return (may_be_misspelt and len(loc) == 1) or (loc[:-1], f"did you mean `{loc[-1]}`?") in meant
+
+    details = [detail for detail in details if not (detail["type"] == "missing" and is_misspelt(detail["loc"]))]
     # What lies under a key that is wrong is not judged.
     wrong_keys = {detail["loc"][:-1] for detail in details if detail["loc"][-1:] == ("[key]",)}
     return [
@@ -94,6 +97,7 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
     given = detail["input"]
     value = written(given)
     hint = context.get("hint")
+    top = _keys(model) if model is CellSpec else ()
     match detail["type"]:
         case "unfit":
             field = (*path, *filter(None, context["field"].split(".")))
@@ -101,35 +105,36 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
             return KdxError(context["problem"], place=place, allowed=context["allowed"], hint=hint)
         case "unknown_key":
             whole = shortened(".".join((*filter(None, [name]), context["key"])))
-            place = node.key((*path, context["key"]))
+            place, hint = node.key((*path, context["key"])), did_you_mean(context["key"], context["allowed"], top)
             return KdxError(f"unknown key `{whole}`", place=place, allowed=context["allowed"], hint=hint)
         case "unknown_name":
             problem = f"unknown {context['what']} `{shortened(path[-1])}`"
             return KdxError(problem, place=node.key(path), allowed=context["allowed"], hint=hint)
         case "extra_forbidden":
             known = _keys(_model_at(model, detail["loc"][:-1]))
-            hint = did_you_mean(str(path[-1]), known)
+            hint = did_you_mean(str(path[-1]), known, top)
             return KdxError(f"unknown key `{name}`", place=node.key(path), allowed=known, hint=hint)
         case "missing":
             problem = f"`{name}`" if isinstance(path[-1], str) else f"value {path[-1] + 1} of `{name}`"
             return KdxError(f"{problem} is missing", place=node.at(path), allowed=_allowed_at(path, node, model))
         case "too_short":
             first = _allowed_at((*path, "" if isinstance(given, dict) else 0), node, model)
-            allowed = f"at least one: {first}" if first else "at least one"
-            return KdxError(f"`{value}` as {name}", place=node.at(path), allowed=allowed)
+            several = f"at least one: {first}" if first else "at least one"
+            return KdxError(f"`{value}` as {name}", place=node.at(path), allowed=several)
         case "too_long":
             problem = f"{len(given):,} items as {name}"
             return KdxError(problem, place=node.at(path), allowed=f"at most {context['max_length']}")
     allowed = context.get("allowed") or _allowed(detail, model)
-    if given is None and path and isinstance(path[-1], str):
-        return no_value(name, node.key(path), allowed)
+    key = path[:-1] if path and isinstance(path[-1], int) else path
+    if given is None and key and (inner := node.inner(key)) is not None and inner.value is None:
+        return no_value(name, node.key(key), allowed)
     # A mapping or a list of settings is not repeated, a value that stands for one is.
     nested = isinstance(given, dict | list) and detail["type"] != "not_allowed" and bool(given)
     problem = f"`{value}`" if not nested else "a list" if isinstance(given, list) else "a mapping"
     problem, hint = f"{problem} as {name}" if name else problem, hint or _as_axis(detail, model, name)
     match detail["type"]:
         case "enum" if not nested:
-            problem, hint = f"unknown {name} `{value}`", did_you_mean(str(given), allowed)
+            problem, hint = f"unknown {name} `{value}`", did_you_mean(str(given), allowed, top)
         case "number" if isinstance(given, str) and _NUMBER.fullmatch(given):
             hint = "remove the quotes"
         case "list_type" if isinstance(given, dict):
@@ -158,17 +163,19 @@ def _allowed_at(path: Path, node: Node, model: type[BaseModel]) -> str | None:
     """What is allowed at a path where nothing stands, by the fault of null there."""
     plain = inner = node.plain()
     for step in path[:-1]:
-        # A mapping that stands alone is a list of one.
-        inner = inner[step] if not (isinstance(inner, dict) and step == 0) else inner
+        # A value that stands alone is a list of one.
+        inner = inner[step] if step != 0 or isinstance(inner, list) else inner
     if isinstance(inner, list):
         inner.append(None)
-    else:
+    elif isinstance(inner, dict):
         inner[path[-1]] = None
     try:
         model.model_validate(plain)
     except ValidationError as error:
         details = [detail for detail in error.errors(include_url=False) if _in_file(detail["loc"]) == path]
-        return next((_fault(detail, node, model).allowed for detail in details), None)
+        # As is a list that a validator makes of a value that stands alone: null was put elsewhere.
+        judged = (detail for detail in details if detail["type"] not in ("missing", "too_short"))
+        return next((_fault(detail, node, model).allowed for detail in judged), None)
     return None
 
 

@@ -51,6 +51,13 @@ def _place_in(name: str, raw: bytes, at: int) -> Place:
     return Place(name, raw[:at].count(b"\n") + 1, at - (raw.rfind(b"\n", 0, at) + 1) + 1)
 
 
+def forbidden_character(name: str, text: str, error: yaml.reader.ReaderError) -> KdxError:
+    """The fault of a text with a character that no file may have, where it stands."""
+    lines = text.partition(chr(error.character))[0].split("\n")
+    place = Place(name, len(lines), len(lines[-1]) + 1)
+    return KdxError(f"control character U+{error.character:04X}", place=place, hint="remove it")
+
+
 def not_yaml(name: str, text: str, error: yaml.MarkedYAMLError) -> KdxError:
     """The fault of a text that the parser refuses, where it does so."""
     mark = error.problem_mark or error.context_mark
@@ -80,7 +87,7 @@ def _in_words(
         return f"the quotation mark of line {began.line + 1} is not closed", f"write the closing {opened}"
     if "cannot start any token" in problem:
         return f"`{sign}` cannot begin a value", f"write the value in quotes, such as '{sign}…'"
-    above = next((number for number in range(at - 1, -1, -1) if lines[number].strip()), None)
+    above = next((number for number in range(at - 1, -1, -1) if _has_text(lines[number])), None)
     if "mapping values are not allowed" in problem:
         if ": " in line[:column].lstrip():
             return "a second `: ` on one line", "write a text that has a colon in quotes"
@@ -88,16 +95,43 @@ def _in_words(
             return f"line {above + 1} is no key with a value", "write a colon and a space after the key"
         if above is not None and _indent(lines[above]) < _indent(line):
             problem = f"the line is indented deeper than line {above + 1}, which has its value already"
-            return problem, f"begin it in column {_indent(lines[above]) + 1}, as line {above + 1}"
-    if "did not find expected key" in problem and began is not None:
+            return problem, f"begin it in column {_indent(_item(lines[above])) + 1}, as line {above + 1}"
+    if "<document start>" in problem and above is not None:
+        first = next(number for number, text in enumerate(lines) if _has_text(text))
+        if _indent(lines[first]) > _indent(line):
+            column, other = _indent(line) + 1, _indent(lines[first]) + 1
+            problem = f"the line begins in column {column}, line {first + 1} in column {other}"
+            return problem, f"begin line {first + 1} in column {column}"
+    if ("expected key" in problem or "expected '-'" in problem) and began is not None:
         if line.lstrip().startswith("- "):
             return "an item of a list among keys", "indent the list below its key, or remove it"
-        known = sorted({_indent(one) for one in lines[:at] if one.strip() and _indent(one) >= began.column})
-        if above is not None and _indent(line) not in known:
-            levels = " or ".join(str(one + 1) for one in known)
-            problem = f"the line begins in column {_indent(line) + 1}, where no line above does"
+        known = _levels(lines[:at], _indent(line))
+        if _indent(line) not in known:
+            levels = " or ".join(str(level + 1) for level in known)
+            problem = f"the line begins in column {_indent(line) + 1}, where no mapping around it does"
             return problem, f"begin it in column {levels}"
     return None
+
+
+def _levels(lines: list[str], indent: int) -> list[int]:
+    """The columns, from 0, in which a key below these lines may begin: of the mappings that are not closed by it."""
+    levels: list[int] = []
+    for line in reversed([line for line in lines if _has_text(line)]):
+        level = _indent(_item(line))
+        if not levels or level < levels[-1]:
+            levels.append(level)
+        if level < indent:
+            break
+    return levels[::-1]
+
+
+def _has_text(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("#")
+
+
+def _item(line: str) -> str:
+    """The line with a blank for the dash of a list."""
+    return line.replace("- ", "  ", 1) if line.lstrip().startswith("- ") else line
 
 
 def _indent(line: str) -> int:

@@ -219,8 +219,7 @@ class WithOptions(Section):
         if others and (unknown := others - all_options().keys()):
             name = min(unknown)
             names = (*(info.alias or field for field, info in type(self).model_fields.items()), *own)
-            context = {"key": name, "allowed": names, "hint": did_you_mean(name, names)}
-            raise PydanticCustomError("unknown_key", "unknown key", context)
+            raise PydanticCustomError("unknown_key", "unknown key", {"key": name, "allowed": names})
         for name, value in given.items():
             declared = own[name] if name in own else all_options()[name]
             _judge(declared if isinstance(declared, tuple) else (declared,), value)

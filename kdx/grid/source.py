@@ -19,7 +19,7 @@ import yaml
 
 from kdx.errors import Faults, KdxError, Place, shortened
 from kdx.files import TooLargeError, read_file
-from kdx.grid.not_yaml import not_utf8, not_yaml
+from kdx.grid.not_yaml import forbidden_character, not_utf8, not_yaml
 
 LARGEST_FILE = 1_000_000  # bytes
 MOST_VALUES = 200_000  # lists and mappings among them
@@ -132,7 +132,7 @@ def _in_flow_style(value: Any) -> str:
 
 def no_value(key: str, place: Place, allowed: Iterable[str] | str | None) -> KdxError:
     """Return the fault of a key that has nothing after its colon, or null."""
-    return KdxError(f"`{key}` has no value", place=place, allowed=allowed, hint="write one, or remove the key")
+    return KdxError(f"`{key}` has no value", place=place, allowed=allowed, hint="write one, or remove it")
 
 
 def read(
@@ -219,8 +219,8 @@ class _Reader:
                 raise KdxError("a second document", place=self._place(event), allowed=f"one {self.what} a file")
         except yaml.MarkedYAMLError as error:
             raise Faults([*self.faults, not_yaml(self.name, self.text, error)]) from error
-        except yaml.YAMLError as error:
-            raise Faults([*self.faults, KdxError(f"not YAML: {error}".replace("\n", " "), place=self.name)]) from error
+        except yaml.reader.ReaderError as error:
+            raise Faults([*self.faults, forbidden_character(self.name, self.text, error)]) from error
         except Faults:
             raise
         except KdxError as error:

@@ -1,5 +1,6 @@
 """Synonyms: the names that other programs and papers have for keys and values of kdx."""
 
+import re
 from collections.abc import Iterable
 
 from kdx.errors import did_you_mean as nearest_word
@@ -139,19 +140,22 @@ _SAME = {
 }
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+def did_you_mean(word: str, known: Iterable[str], elsewhere: Iterable[str] = ()) -> str | None:
     """A hint at the name that kdx has for `word`, else at the nearest of the known words, or None.
 
     Args:
         known: what is allowed in its place; of several names, those among them are shown.
+        elsewhere: top keys of a cell, where `word` may be meant for another place in it.
     """
     known = list(known)
+    top = {*known, *elsewhere}
     name = word.lower().replace("-", "_").replace(" ", "_").rpartition(".")[2]
-    if sentence := EXPLAINED.get(_SAME.get(name, name)):
-        return sentence
-    if meant := SYNONYMS.get(name):
-        here = [short for short in (_in(known, whole) for whole in meant) if short]
-        return f"did you mean {' or '.join(f'`{each}`' for each in here or meant)}?"
+    sentence = EXPLAINED.get(_SAME.get(name, name))
+    meant = re.findall("`(.*?)`", sentence) if sentence else SYNONYMS.get(name, ())
+    here = [short for short in (_in(known, whole) for whole in meant) if short]
+    here = here or [whole for whole in meant if re.split("[.:]", whole)[0] in top]
+    if here:
+        return sentence or f"did you mean {' or '.join(f'`{each}`' for each in here)}?"
     return nearest_word(word, known)
 
 

@@ -173,7 +173,7 @@ def test_a_baseline_may_be_a_word(tmp_path):
         ("axes: {'': {a: {norm: pre}}}", "`` as the name of an axis"),
         ("axes: {not: {a: {norm: pre}}}", "`not` as the name of an axis"),
         ("axes: {training.clip: [1, 1.0]}", "`1.0` stands twice"),
-        ("axes:", "`null` as axes"),
+        ("axes:", "`axes` has no value"),
         ("ablate: {}", "`{}` as ablate"),
         ("ablate: {kernel: rbf}", "hint: without names, write a list, such as [kernel: rbf]"),
         ("ablate: {x: {norm: pre}}\nexclude: {ablation: baseline}", "no cell has the baseline's ablation"),

@@ -24,7 +24,7 @@ def test_mappings_merge_key_by_key_over_a_chain_and_each_value_keeps_its_place(t
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("extends: [a]\n", "is no path of a grid"),
+        ("extends: [a]\n", r"`\[a\]` as extends"),
         ("extends: nowhere.yaml\n", "cannot extend `nowhere.yaml`"),
         ("extends: grid.yaml\n", "a grid that extends itself"),
     ],

@@ -138,7 +138,10 @@ def faults_of(tmp_path: Path, text: str) -> list[str]:
         ("tables: [{name: 3, rows: kernel}]", "3:17: `3` as tables.name\n  allowed: text"),
         ("tables: [{name: t, rows: 5}]", "3:26: `5` as tables.rows\n  allowed: a list"),
         ("tables: [{rows: kernel}]", "3:10: `tables.name` is missing"),
-        ("training: {betas: [0.9]}", "3:19: `training.betas` has only 1 of its values"),
+        (
+            "training: {betas: [0.9]}",
+            "3:19: value 2 of `training.betas` is missing\n  allowed: a number",
+        ),
         ("training: {steps: 0}", "3:19: `0` as training.steps\n  allowed: a whole number from 1 on"),
         ("filter: {encoder-self: none}", "3:24: unknown filter.encoder-self `none`\n  allowed: full, causal"),
         ("select: {metric: loss, on: x}", "3:24: unknown key `select.on`\n  allowed: metric, direction"),

@@ -38,8 +38,32 @@ def refusal(tmp_path: Path, content: str | bytes) -> str:
         (
             "data:\n    corpus: x\n  seed: 5\n",
             "3:3",
-            "the line begins in column 3, where no line above does",
+            "the line begins in column 3, where no mapping around it does",
             "begin it in column 1 or 5",
+        ),
+        (
+            "tables:\n  - name: t\n     caption: c\n",
+            "3:13",
+            "the line is indented deeper than line 2, which has its value already",
+            "begin it in column 5, as line 2",
+        ),
+        (
+            "a:\n  b: 1\nc:\n   d: 1\n  e: 1\n",
+            "5:3",
+            "the line begins in column 3, where no mapping around it does",
+            "begin it in column 1 or 4",
+        ),
+        (
+            "tables:\n   - name: t\n    caption: c\n",
+            "3:5",
+            "the line begins in column 5, where no mapping around it does",
+            "begin it in column 1 or 6",
+        ),
+        (
+            "# text\n task: x\nseeds: 3\n",
+            "3:1",
+            "the line begins in column 1, line 2 in column 2",
+            "begin line 2 in column 1",
         ),
         ("task: x\n- a\n", "2:1", "an item of a list among keys", "indent the list below its key"),
         ("task x\nseeds: 3\n", "2:6", "line 1 is no key with a value", "a colon and a space"),
@@ -55,6 +79,10 @@ def test_a_slip_is_told_in_plain_words_at_its_place(tmp_path, text, place, probl
         first, *rest = refusal(tmp_path, text.replace("\n", line_end)).splitlines()
         assert first.startswith(f"grid.yaml:{place}: not YAML: ") and problem in first
         assert len(rest) == 1 and hint in rest[0]
+
+
+def test_a_control_character_is_refused_where_it_stands(tmp_path):
+    assert refusal(tmp_path, "task: x\nname: é\x7f\n") == "grid.yaml:2:8: control character U+007F\n  hint: remove it"
 
 
 def test_a_list_under_a_key_that_has_a_value_is_refused(tmp_path):

@@ -79,7 +79,10 @@ SETTINGS = "streams, length, memory, corpus, split"
         ("evaluations:\n  a: {length: []}\n", ["5:15: `[]` as evaluations.a.length\n  allowed: at least one"]),
         (
             "evaluations:\n  a:\n",
-            ["5:3: `evaluations.a` is empty\n  allowed: a mapping\n  hint: write what it is, or remove the line"],
+            [
+                "5:3: `evaluations.a` has no value\n  allowed: a mapping of beam, length_penalty, penalty, longest, "
+                f"{SETTINGS}\n  hint: write one, or remove it"
+            ],
         ),
         (
             f"evaluations: {{a: {{length: {list(range(1, 200))}}}}}\n",

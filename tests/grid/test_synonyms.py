@@ -26,7 +26,10 @@ def test_every_synonym_names_a_key_or_a_word_that_exists():
     [
         ("rope", ["cope", "rotary"], "did you mean `rotary`?"),
         ("d-model", ["width", "heads"], "did you mean `width`?"),
-        ("layers", ["axes", "task"], "did you mean `model.encoder_layers` or `model.decoder_layers`?"),
+        ("layers", ["axes", "model"], "did you mean `model.encoder_layers` or `model.decoder_layers`?"),
+        ("lr", ["beam", "length"], None),
+        ("steps", ["from", "to", "step"], "did you mean `step`?"),
+        ("epochs", ["beam", "length"], None),
         ("model.n_layers", ["model.decoder_layers"], "did you mean `model.decoder_layers`?"),
         ("num-epochs", ["steps"], "kdx counts optimiser steps, not epochs: `training.steps`"),
         ("rotery", ["cope", "rotary"], "did you mean `rotary`?"),
