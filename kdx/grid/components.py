@@ -77,7 +77,7 @@ def _two_sources(component: Component, other: Component) -> KdxError:
         return KdxError(f"`{component.word}` is another file here than in the grid that this one extends")
     return KdxError(
         f"`{component.word}` is a {other.axis} of {other.package} as well, with another source",
-        hint="rename one of them: a cell keeps one source under a word",
+        hint="rename one of them: a cell keeps one source under a name",
     )
 
 

@@ -22,7 +22,7 @@ MOST_CONDITIONS = 100
 
 def _some_factors(value: Any) -> Any:
     if not isinstance(value, dict) or not value:
-        raise not_allowed("{factor: word, …}")
+        raise not_allowed("{factor: value, …}")
     return value
 
 
@@ -128,7 +128,7 @@ class ConditionReader:
     def _condition(self, node: Node) -> Condition | None:
         before = len(self._faults)
         if not isinstance(node.value, dict) or not node.value:
-            self._faults.append(KdxError(f"`{node}` as a condition", place=node.place, allowed="{factor: word, …}"))
+            self._faults.append(KdxError(f"`{node}` as a condition", place=node.place, allowed="{factor: value, …}"))
             return None
         terms, unless = {}, None
         known = (*self._axes, *factors())
@@ -140,8 +140,8 @@ class ConditionReader:
                 hint = did_you_mean(key, known)
                 self._faults.append(KdxError(problem, place=place, allowed=(*known, "not"), hint=hint))
             elif isinstance(value.value, dict) or value.value == []:
-                problem = f"`{value}` as words of `{key}`"
-                self._faults.append(KdxError(problem, place=value.place, allowed="a word, or a list"))
+                problem = f"`{value}` as values of `{key}`"
+                self._faults.append(KdxError(problem, place=value.place, allowed="a value, or a list of them"))
             else:
                 words = value.value if isinstance(value.value, list) else [value]
                 terms[key] = frozenset(plain_number(as_word(key, word.plain())) for word in words)

@@ -143,7 +143,8 @@ def _factor(name: str, choices: Node, key: Place, faults: list[KdxError]) -> Ite
             hint = "give it a name: an axis may be a mapping of named choices"
             faults.append(KdxError(problem, place=choice.place, allowed=allowed, hint=hint))
         if plain_number(label) in seen:
-            faults.append(KdxError(f"`{shortened(label)}` stands twice on axis `{name}`", place=choice.place))
+            problem = f"`{shortened(label)}` stands twice on axis `{name}`"
+            faults.append(KdxError(problem, place=choice.place, hint="keep one of them"))
         seen.add(plain_number(label))
         bundles.append(Bundle({name: label}, at_path(name.split("."), choice)))
     yield Dimension(name, tuple(bundles))
@@ -156,8 +157,8 @@ def _zipped(item: Node, faults: list[KdxError]) -> Iterator[Dimension]:
     ]
     lengths = {column.name: len(column.bundles) for column in columns}
     if len(set(lengths.values())) > 1:
-        counts = ", ".join(f"{name} has {count}" for name, count in lengths.items())
-        faults.append(KdxError(f"a zip of unequal lengths: {counts}", place=item.place, allowed="as many of each"))
+        problem = f"a zip of unequal lengths: {', '.join(f'{name} has {count}' for name, count in lengths.items())}"
+        faults.append(KdxError(problem, place=item.place, allowed="the same number of each"))
         return
     yield Dimension(
         columns[0].name,
@@ -193,7 +194,8 @@ def _refuse_twice(dimensions: Sequence[Dimension], node: Node, faults: list[KdxE
     for dimension in dimensions:
         for name in dimension.names:
             if name in owners:
-                problem = f"`{name}` varies twice, in {owners[name].name} and in {dimension.name}"
+                others = sorted({owners[name].name, dimension.name} - {name})
+                problem = f"`{name}` varies twice" + (f", in {' and in '.join(others)}" if others else "")
                 faults.append(KdxError(problem, place=_place_of(dimension, node), hint="keep one of them"))
             owners[name] = dimension
     for name in factors():

@@ -48,7 +48,7 @@ def _options_of_no_word(cells: Sequence[PlannedCell], path: Path) -> Iterator[Kd
             written |= {f"data.{name}": data.key((name,)) for name in data.value if name in options_of_corpora()}
     for name, place in written.items():
         if name not in used and (place.file == str(path) or not place.line):
-            problem = f"`{name}` has no effect: no cell has a word that takes it"
+            problem = f"`{name}` has no effect: no cell uses it"
             yield KdxError(problem, place=place, allowed=f"with {', '.join(owners(name))}", hint="remove it")
 
 

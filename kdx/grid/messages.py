@@ -150,7 +150,7 @@ def _allowed(detail: ErrorDetails, model: type[BaseModel]) -> list[str] | str:
         case "model_type":
             return mapping_of(model, detail["loc"])
         case kind:
-            return _ALLOWED.get(kind) or re.sub(r"^\w+ should (be )?", "", detail["msg"])
+            return _ALLOWED.get(kind) or re.sub(r"^\w+ should (be |have )?", "", detail["msg"])
 
 
 def mapping_of(model: type[BaseModel], path: Path) -> str:

@@ -60,7 +60,8 @@ def axis_name(name: str) -> str:
     """
     if not name.strip() or name in reserved_names():
         hint = "an axis over a factor has a list, such as training.steps: [100, 200]"
-        raise refuse("", f"`{name}` as the name of an axis", allowed="a word of its own", hint=hint)
+        allowed = "a name that means nothing else in a grid"
+        raise refuse("", f"`{name}` as the name of an axis", allowed=allowed, hint=hint)
     return name
 
 

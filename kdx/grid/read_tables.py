@@ -9,7 +9,15 @@ from kdx.errors import KdxError, did_you_mean, shortened
 from kdx.grid.plan import MOST_FACTORS, NAMED_ALONE, Plan, Shown, TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.source import Node
-from kdx.grid.table_layout import Labelled, LayoutBuilder, TableLayout, evaluated, factor_value, reads_evaluations
+from kdx.grid.table_layout import (
+    Labelled,
+    LayoutBuilder,
+    LayoutError,
+    TableLayout,
+    evaluated,
+    factor_value,
+    reads_evaluations,
+)
 
 MOST_TABLES = 100
 Tables = Annotated[list[TableSpec], Field(min_length=1, max_length=MOST_TABLES)]
@@ -51,7 +59,7 @@ def _with_factor(table: TableSpec, node: Node, cells: Callable[[], Sequence[Labe
     place = node.at(("baseline",))
     if len(owners) > 1:
         choices = " or ".join(f"{{{name}: {word}}}" for name in owners)
-        raise KdxError(f"`{shortened(word)}` is a word of {' and of '.join(owners)}", place=place, allowed=choices)
+        raise KdxError(f"`{shortened(word)}` is a value of {' and of '.join(owners)}", place=place, allowed=choices)
     if not owners and labelled:
         words = sorted({word for words in known.values() for word in words if word is not None})
         problem = f"no row or column of the table is `{shortened(word)}`"
@@ -99,13 +107,14 @@ def layouts_of(plan: Plan) -> Callable[[TableSpec], TableLayout]:
 def check_tables(
     tables: Sequence[tuple[TableSpec, Node]], lay_out: Callable[[TableSpec], object], faults: list[KdxError]
 ) -> None:
-    """Lays the cells out as each table asks; what is wrong goes to `faults`, with the place of the table.
+    """Lays the cells out as each table asks; what is wrong goes to `faults`, with its place.
 
     Args:
-        lay_out: raises KdxError if a table does not fit the cells.
+        lay_out: raises LayoutError if a table does not fit the cells.
     """
     for table, node in tables:
         try:
             lay_out(table)
-        except KdxError as error:
-            faults.append(KdxError(error.problem, place=node.place, allowed=error.allowed, hint=error.hint))
+        except LayoutError as error:
+            place = node.at(error.key)
+            faults.append(KdxError(error.problem, place=place, allowed=error.allowed, hint=error.hint))

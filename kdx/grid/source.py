@@ -291,7 +291,7 @@ class _Reader:
             key = None
             if not isinstance(event, yaml.ScalarEvent):
                 self._node(event, depth + 1)
-                self.faults.append(KdxError("a key is one word or text", place=here))
+                self.faults.append(KdxError("a list or a mapping as a key", place=here))
             elif not self._is_too_long(event.value, here, LONGEST_KEY):
                 key = self._text(event.value, here)
             value = self._node(self._next(), depth + 1)

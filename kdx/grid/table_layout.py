@@ -33,6 +33,15 @@ NO_CHOICE = "–"
 """Header of a cell that lacks an axis which other cells have."""
 
 
+class LayoutError(KdxError):
+    """A table does not fit the cells."""
+
+    def __init__(self, problem: str, *, key: tuple[str | int, ...] = (), **shown: Any) -> None:
+        """Takes what leads to the value at fault in the table, such as ("rows", 0); and what `KdxError` takes."""
+        super().__init__(problem, **shown)
+        self.key = key
+
+
 @dataclass(frozen=True)
 class TableLayout:
     """Headers in the order of the plan, factor by factor, and the cell at each place."""
@@ -91,8 +100,8 @@ class LayoutBuilder:
         """Lay the cells out as `table` asks.
 
         Raises:
-            KdxError: a factor, metric or baseline that no cell has, a word that leaves no cell, or two different cells
-                in one place.
+            LayoutError: a factor, metric or baseline that no cell has, a value that leaves no cell, or two different
+                cells in one place.
         """
         chosen = self._chosen(table)
         self._check_metric(chosen, table)
@@ -133,7 +142,8 @@ class LayoutBuilder:
             if before and not chosen:
                 known = list(dict.fromkeys(found for index in before if (found := words[index]) is not None))
                 problem = f"table `{shortened(table.name)}`: no cell where {factor} = {shortened(word)}"
-                raise KdxError(problem, allowed=known, hint=did_you_mean(word, known))
+                hint = did_you_mean(word, known)
+                raise LayoutError(problem, key=("where", factor), allowed=known, hint=hint)
         return chosen
 
     def _headers(
@@ -159,17 +169,18 @@ class LayoutBuilder:
         known = [name for metrics in of_tasks for name in metrics]
         known += dict.fromkeys(spec.selection_metric for spec in specs)
         known = list(dict.fromkeys(known))
-        named = {"metric": [table.metric] if table.metric is not None else [], "metric in margin": table.margin}
-        for what, names in named.items():
-            for name in names:
-                if known and name not in known:
-                    raise KdxError(
-                        f"table `{shortened(table.name)}`: unknown {what} `{shortened(name)}`",
-                        allowed=_shown(known, name),
-                        hint=did_you_mean(name.rpartition("/")[2], known),
-                    )
+        named = [("metric", table.metric)] if table.metric is not None else []
+        for key in (*named, *(("margin", name) for name in table.margin)):
+            what, name = "metric" if key in named else "metric in margin", key[1]
+            if known and name not in known:
+                raise LayoutError(
+                    f"table `{shortened(table.name)}`: unknown {what} `{shortened(name)}`",
+                    key=key,
+                    allowed=_shown(known, name),
+                    hint=did_you_mean(name.rpartition("/")[2], known),
+                )
 
-    def _unknown(self, factor: str, chosen: Sequence[int], table: TableSpec) -> KdxError:
+    def _unknown(self, factor: str, chosen: Sequence[int], table: TableSpec) -> LayoutError:
         axes = dict.fromkeys(axis for index in chosen for axis in self._cells[index][0])
         paths = self._paths
         fields = dict.fromkeys(
@@ -178,10 +189,12 @@ class LayoutBuilder:
         known = list({**axes, **fields})
         name = shortened(table.name)
         inside = [path for path in known if path.startswith(f"{factor}.")]
+        sides = {"rows": table.rows, "columns": table.columns}
+        key = next(((side, words.index(factor)) for side, words in sides.items() if factor in words), ("where", factor))
         if inside:
-            return KdxError(f"table `{name}`: `{factor}` is a section, not a factor", allowed=inside)
+            return LayoutError(f"table `{name}`: `{factor}` is a section, not a factor", key=key, allowed=inside)
         problem = f"table `{name}`: unknown factor `{shortened(factor)}`"
-        return KdxError(problem, allowed=known, hint=did_you_mean(factor, known))
+        return LayoutError(problem, key=key, allowed=known, hint=did_you_mean(factor, known))
 
     @cached_property
     def _paths(self) -> list[tuple[str, ...]]:
@@ -190,7 +203,7 @@ class LayoutBuilder:
         found = (tuple(path for path, _ in leaves(spec.plain)) for _, spec in self._cells)
         return [same.setdefault(paths, paths) for paths in found]
 
-    def _collision(self, here: Sequence[int], header: Mapping[str, str], table: TableSpec) -> KdxError:
+    def _collision(self, here: Sequence[int], header: Mapping[str, str], table: TableSpec) -> LayoutError:
         place = ", ".join(f"{factor} = {word}" for factor, word in header.items())
         sweeps = dict.fromkeys(self._cells[index][0][SWEEP] for index in here) if self._of_sweeps else {}
         axes = dict.fromkeys(axis for index in here for axis in self._cells[index][0])
@@ -198,7 +211,7 @@ class LayoutBuilder:
         differ = [axis for axis in differ if axis not in header and not (sweeps and axis == SWEEP)]
         differ = differ or _differing([list(leaves(self._cells[index][1].plain)) for index in here], header)
         of = f" of the sweeps {' and '.join(map(shortened, sweeps))}" if len(sweeps) > 1 else ""
-        return KdxError(
+        return LayoutError(
             f"table `{shortened(table.name)}`: {len(here)} cells{of} fall into one place, {place};"
             f" they differ in {', '.join(differ)}",
             hint=f"add {', '.join(differ)}{f', or {SWEEP},' if of and SWEEP not in header else ''} to rows or columns",
@@ -218,16 +231,18 @@ def _check_baseline(rows: Sequence[tuple[str, ...]], columns: Sequence[tuple[str
     factors = (*table.rows, *table.columns)
     for factor, word in table.baseline.items():
         if factor not in factors:
-            raise KdxError(
+            raise LayoutError(
                 f"table `{shortened(table.name)}`: baseline `{factor}` is neither among its rows nor its columns",
+                key=("baseline", factor),
                 allowed=factors,
                 hint=did_you_mean(factor, factors),
             )
         side, level = (rows, table.rows) if factor in table.rows else (columns, table.columns)
         known = list(dict.fromkeys(header[level.index(factor)] for header in side))
         if known and not any(same_word(one, word) for one in known):
-            raise KdxError(
+            raise LayoutError(
                 f"table `{shortened(table.name)}`: no cell has the baseline's {factor} `{word}`",
+                key=("baseline", factor),
                 allowed=known,
                 hint=did_you_mean(word, known),
             )

@@ -74,7 +74,7 @@ def _different(value: Any) -> Any:
         raise not_allowed("a list of values, or {low: …, high: …} with `log: true` or `step: …`")
     texts = {json.dumps(each, sort_keys=True) for each in value}
     if len(value) < 2 or len(texts) < len(value):
-        raise not_allowed("two or more different ones")
+        raise not_allowed("two or more different values")
     return value
 
 

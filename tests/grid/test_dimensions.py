@@ -162,7 +162,7 @@ def test_a_baseline_may_be_a_word(tmp_path):
     filters = "axes: {filter.encoder-self: [full, strided], filter.encoder-decoder: [full, strided]}\n"
     twice = "tables: [{name: t, rows: filter.encoder-self, columns: filter.encoder-decoder, baseline: full}]\n"
     (fault,) = faults_of(tmp_path, filters + twice)
-    assert "`full` is a word of filter.encoder-self and of filter.encoder-decoder" in fault
+    assert "`full` is a value of filter.encoder-self and of filter.encoder-decoder" in fault
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ data: {corpus: synthetic-translation}
 
 def test_an_option_that_no_cell_takes_is_refused_where_it_is_written(tmp_path):
     (fault,) = faults_of(tmp_path, SMALL + "kernel: linear\ntemperature: 2\n")
-    assert fault.startswith("grid.yaml:6:1: `temperature` has no effect: no cell has a word that takes it")
+    assert fault.startswith("grid.yaml:6:1: `temperature` has no effect: no cell uses it")
     assert "allowed: with exponential, rbf" in fault
     (fault,) = faults_of(tmp_path, SMALL + "axes: {kernel: [linear, cosine], temperature: [1, 2]}\n")
     assert "`temperature` has no effect" in fault

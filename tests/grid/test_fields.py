@@ -3,6 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
+from kdx.grid.source import written
 from kdx.grid.spec import CellSpec
 
 
@@ -50,4 +51,4 @@ def test_a_clip_is_a_distance_or_none(clip):
 @pytest.mark.parametrize("clip", [-1, 1.5, True, "far", [1]])
 def test_a_clip_that_is_no_distance_is_told_once(clip: object) -> None:
     told = refusal(position="lookup", clip=clip)["ctx"]
-    assert told["problem"] == f"`{clip}` as clip" and told["allowed"] == "a whole number from 0 on, or none"
+    assert told["problem"] == f"`{written(clip)}` as clip" and told["allowed"] == "a whole number from 0 on, or none"

@@ -264,11 +264,11 @@ def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path, figur
         ("seeds: [1, 1]", "grid.yaml:5:8: `[1, 1]` as seeds"),
         ("seeds: true", "grid.yaml:5:8: `true` as seeds"),
         ("tables: {rows: [kernel]}", "grid.yaml:5:9: a mapping as tables"),
-        ("tables: [{name: t, rows: [kernl]}]", "grid.yaml:5:10: table `t`: unknown factor `kernl`"),
+        ("tables: [{name: t, rows: [kernl]}]", "grid.yaml:5:27: table `t`: unknown factor `kernl`"),
         ("tables: [{name: t, rows: []}]", "grid.yaml:5:26: `[]` as tables.rows"),
         (
             "tables: [{name: t, rows: kernel, where: {norm: pre}}]",
-            "grid.yaml:5:10: table `t`: no cell where norm = pre",
+            "grid.yaml:5:48: table `t`: no cell where norm = pre",
         ),
         ("tables: [{name: t, rows: kernel, where: {clip: [4]}}]", "no cell where clip = 4"),
         ("tables: [{name: t, rows: kernel, where: {clip: {at: 4}}}]", "where.clip"),
@@ -353,7 +353,7 @@ def test_difficulty_is_refused_where_it_stands(tmp_path):
     told = faults_of(tmp_path, "task: answer\ndata: {corpus: recall, pairs: 0}\n")
     assert told == ["grid.yaml:2:31: `0` as pairs\n  allowed: a whole number from 1 on"]
     told = faults_of(tmp_path, "task: answer\ndata: {corpus: copy}\naxes: {data.pairs: [2, 4]}\n")
-    problem = "`data.pairs` has no effect: no cell has a word that takes it\n  allowed: with recall\n  hint: remove it"
+    problem = "`data.pairs` has no effect: no cell uses it\n  allowed: with recall\n  hint: remove it"
     assert told == [f"grid.yaml:3:21: {problem}"]
 
 

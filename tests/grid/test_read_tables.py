@@ -29,7 +29,7 @@ def faults_of(tmp_path: Path, tables: str) -> list[str]:
     ("tables", "fault"),
     [
         ("- {name: t, rows: [kernel]}\n", "grid.yaml:6:3: table `t`: 2 cells fall into one place, kernel = rbf; they"),
-        ("- {name: t, rows: [kernl]}\n", "grid.yaml:6:3: table `t`: unknown factor `kernl`"),
+        ("- {name: t, rows: [kernl]}\n", "grid.yaml:6:20: table `t`: unknown factor `kernl`"),
         ("- {name: t, rows: [kernel, norm]}\n- {name: t, rows: [norm, kernel]}\n", "grid.yaml:7:10: two tables named"),
         ("- {name: t, rows: [kernel, norm], baseline: rbff}\n", "grid.yaml:6:45: no row or column of the table is"),
         ("- {name: t, rows: [kernel, norm], cel: mean}\n", "grid.yaml:6:35: unknown key `tables.cel`"),

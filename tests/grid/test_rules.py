@@ -507,8 +507,8 @@ def test_a_component_that_comes_to_nothing_is_none_of_the_cell(own_kernel):
 @pytest.mark.parametrize(
     ("settings", "field", "problem"),
     [
-        ({"rotary_factor": [False]}, "rotary_factor", "`[False]` as rotary_factor"),
-        ({"position": "rotary", "rotary_factor": False}, "rotary_factor", "`False` as rotary_factor"),
+        ({"rotary_factor": [False]}, "rotary_factor", "`[false]` as rotary_factor"),
+        ({"position": "rotary", "rotary_factor": False}, "rotary_factor", "`false` as rotary_factor"),
         ({"rotary_scaling": "yran"}, "rotary_scaling", "unknown rotary_scaling `yran`"),
     ],
 )

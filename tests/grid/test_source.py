@@ -65,7 +65,7 @@ def test_scalars_are_those_of_yaml_1_2(tmp_path, text, read_as):
         ("key: !!python/object/apply:os.system [x]", "1:6: tag `tag:yaml.org,2002:python/object/apply:os.system`"),
         ("key: !local 3", "1:6: tag `!local`"),
         ("a: 1\nb: 2\na: 3", "3:1: `a` stands twice; first at line 1"),
-        ("? [a]\n: 1", "1:3: a key is one word or text"),
+        ("? [a]\n: 1", "1:3: a list or a mapping as a key"),
         ('key: "a\\x1b[2Jb"', "1:6: a control character in 'a\\x1b[2Jb'"),
         ('key: "\\ud800"', None),
     ],

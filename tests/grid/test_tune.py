@@ -87,7 +87,7 @@ def test_settings_that_follow_others_follow_a_tuned_one(tmp_path):
         (of("training.learning_rate: {low: 0, high: 0.1, log: true}"), "a logarithmic range from 0"),
         (of("training.learning_rate: {low: 0.1, high: 1, log: true, step: 0.1}"), "both `log` and `step`"),
         (of("training.learning_rate: {low: 0.1, high: 1, step: 2}"), "a step of 2"),
-        (of("training.learning_rate: [1e-3]"), "two or more different ones"),
+        (of("training.learning_rate: [1e-3]"), "two or more different values"),
         (of("training.learning_rate: {low: 1e-3}"), "`tune.parameters.training.learning_rate.high` is missing"),
         (of("model.dropout: [0.1, 1.5]"), "model.dropout"),
         (of(RATE, "trials: 0"), "`0` as tune.trials"),
