@@ -65,10 +65,10 @@ def load_grid(
         file=str(path.resolve()),
         seed_rule=file.seeds if isinstance(file.seeds, SeedRule) and seeds is None else None,
         evaluations=tuple(read_evaluations(root.value.get("evaluations"), faults)),
-        notes=tuple(short_of_peak(cells)),
         sources={os.path.relpath(source, path.parent): text for source, text in texts.items()},
     )
     plan = _with_searches(plan, file.tune, root, parts, faults)
+    plan = replace(plan, notes=tuple(short_of_peak(plan.cells)))
     if not faults:
         faults.extend(check_evaluations(plan.evaluations, plan.cells))
     if not faults:  # else a cell that is faulty, or a key that is misspelt, may be what makes use of it

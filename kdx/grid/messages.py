@@ -91,9 +91,12 @@ def _in_file(path: Path) -> Path:
 
 
 def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError:
+    context: dict[str, Any] = detail.get("ctx", {})
+    if "given" in context:  # an option, which is judged with the section that it stands in
+        loc = (*detail["loc"], context["field"])
+        detail = {**detail, "type": "option", "loc": loc, "input": context["given"]}
     path = _in_file(detail["loc"])
     name = shortened(".".join(step for step in path if isinstance(step, str)))
-    context: dict[str, Any] = detail.get("ctx", {})
     given = detail["input"]
     value = written(given)
     hint = context.get("hint")
@@ -133,9 +136,9 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
     problem = f"`{value}`" if not nested else "a list" if isinstance(given, list) else "a mapping"
     problem, hint = f"{problem} as {name}" if name else problem, hint or _as_axis(detail, model, name)
     match detail["type"]:
-        case "enum" if not nested:
+        case "enum" | "option" if not nested and not isinstance(allowed, str):
             problem, hint = f"unknown {name} `{value}`", did_you_mean(str(given), allowed, top)
-        case "number" if isinstance(given, str) and _NUMBER.fullmatch(given):
+        case "number" | "option" if isinstance(given, str) and _NUMBER.fullmatch(given):
             hint = "remove the quotes"
         case "list_type" if isinstance(given, dict):
             hint = f"for a list of one: {path[-1]}: [{value}]"

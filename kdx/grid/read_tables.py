@@ -36,7 +36,8 @@ def read_tables(
     seen: set[str] = set()
     for table, inner in zip(tables, node.value if node is not None else (), strict=True):
         if table.name in seen:
-            faults.append(KdxError(f"two tables named `{shortened(table.name)}`", place=inner.at(("name",))))
+            problem, place = f"two tables named `{shortened(table.name)}`", inner.at(("name",))
+            faults.append(KdxError(problem, place=place, hint="give one of them another name"))
         seen.add(table.name)
         try:
             found.append((_with_factor(table, inner, cells), inner))

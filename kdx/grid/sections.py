@@ -22,7 +22,6 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from kdx.attention.filters import FILTERS
 from kdx.grid.source import written
-from kdx.grid.synonyms import did_you_mean
 from kdx.tasks.corpora import DIFFICULTIES, options_of_corpora
 from kdx.vocabulary import (
     Arithmetic,
@@ -244,11 +243,10 @@ def _option_value(option: Option, given: Any) -> Any:
     try:
         return option.value(given)
     except ValueError:
-        if option.words:
-            problem, hint = f"unknown {option.name} `{written(given)}`", did_you_mean(str(given), option.words)
-        else:
-            problem, hint = f"`{written(given)}` as {option.name}", None
-        raise refuse(option.name, problem, allowed=option.allowed, hint=hint) from None
+        shown = f"`{written(given)}`"
+        problem = f"unknown {option.name} {shown}" if option.words else f"{shown} as {option.name}"
+        context = {"field": option.name, "problem": problem, "allowed": option.words or option.allowed, "hint": None}
+        raise PydanticCustomError("unfit", "{problem}", {**context, "given": given}) from None
 
 
 class Filters(Section):

@@ -184,7 +184,7 @@ TOO_MUCH = {
         CELLS + "tables:\n" + "".join(f"- {{name: t{number}, rows: [kernel]}}\n" for number in range(100)),
         "10000 cells fall into one place",
     ),
-    "3,000 row factors": (f"{CELLS}tables: [{{name: t, rows: [{'kernel, ' * 3_000}]}}]", "3,000 items as rows"),
+    "3,000 row factors": (f"{CELLS}tables: [{{name: t, rows: [{'kernel, ' * 3_000}]}}]", "3,000 items as tables.rows"),
     "a list of 210,000 values": (f"x: [{'1,' * 210_000}]", "at most 200,000 values"),
     "5,000 levels": (f"x: {'[' * 5_000}", "nested too deep"),
     "2 MB": ("#" * 2_000_000, "at most 1000000 bytes"),

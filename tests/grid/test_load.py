@@ -351,7 +351,7 @@ def test_a_table_may_have_a_slice_that_its_corpus_tells_and_no_other(tmp_path):
 
 def test_difficulty_is_refused_where_it_stands(tmp_path):
     told = faults_of(tmp_path, "task: answer\ndata: {corpus: recall, pairs: 0}\n")
-    assert told == ["grid.yaml:2:31: `0` as pairs\n  allowed: a whole number from 1 on"]
+    assert told == ["grid.yaml:2:31: `0` as data.pairs\n  allowed: a whole number from 1 on"]
     told = faults_of(tmp_path, "task: answer\ndata: {corpus: copy}\naxes: {data.pairs: [2, 4]}\n")
     problem = "`data.pairs` has no effect: no cell uses it\n  allowed: with recall\n  hint: remove it"
     assert told == [f"grid.yaml:3:21: {problem}"]

@@ -22,4 +22,4 @@ def test_pooling_is_the_mean_unless_said_otherwise_and_no_other_task_has_it():
     assert translation.option("pooling") is None
     with pytest.raises(ValidationError) as unknown:
         cell(pooling="last")
-    assert unknown.value.errors()[0]["ctx"]["allowed"] == "mean, first"
+    assert unknown.value.errors()[0]["ctx"]["allowed"] == ("mean", "first")

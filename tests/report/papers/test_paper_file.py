@@ -81,11 +81,11 @@ def test_a_file_becomes_tables_and_claims(tmp_path: Path) -> None:
         ("metric: bleu}", "metric: bleeu}", ":17:105: unknown metric `bleeu`"),
         *(
             ("margin: 0.3", f"margin: {bad}", f":17:92: `{told}` as margin\n  allowed: a number above 0, in units of")
-            for bad, told in [("-1", "-1"), ("0%", "0%"), ("-1%", "-1%"), ("1 %", "1 %"), ("true", "True"), ("x", "x")]
+            for bad, told in [("-1", "-1"), ("0%", "0%"), ("-1%", "-1%"), ("1 %", "1 %"), ("true", "true"), ("x", "x")]
         ),
         ("        - any:\n", "        - some:\n", ":16:11: "),
         ("      all:\n", "      most:\n", ":14:7: "),
-        ("    holds:\n", "    hold:\n", ":10:5: `holds` is missing"),
+        ("    holds:\n", "    hold:\n", ":13:5: unknown key `hold`"),
         ("    statement: It works.\n", "", ":10:5: `statement` is missing"),
     ],
 )

@@ -53,7 +53,7 @@ def test_its_tables_take_the_place_of_the_grids(write) -> None:
         ("tables:\n- {name: t, rows: [kernl]}\n", "tables.yaml:2:20: table `t`: unknown factor `kernl`"),
         ("tables:\n- {name: t, rows: [norm]}\n", "tables.yaml:2:3: table `t`: 2 cells fall into one place, norm = pre"),
         ("tables:\n- {name: t, rows: [kernel], cel: mean}\n", "tables.yaml:2:29: unknown key `tables.cel`"),
-        ("tables:\n- {name: t, rows: [kernel], where: {kernel: rfb}}\n", "tables.yaml:2:44: table `t`: no cell where"),
+        ("tables:\n- {name: t, rows: [kernel], where: {kernel: rfb}}\n", "tables.yaml:2:45: table `t`: no cell where"),
         ("tables:\n- {name: t, rows: [kernel], metric: beu}\n", "tables.yaml:2:37: table `t`: unknown metric `beu`"),
         ("tables:\n- {name: t, rows: [kernel], baseline: rfb}\n", "tables.yaml:2:39: no row or column of the table is"),
         ("tables: []\n", "tables.yaml:1:9: `[]` as tables"),
