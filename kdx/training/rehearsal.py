@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 from kdx.attention import KernelAttention
-from kdx.attention.verification.interface import check_components, check_reads
+from kdx.attention.interfaces import AbsoluteEncoding
+from kdx.attention.verification.interface import check_components, check_encoding, check_reads
 from kdx.attention.verification.properties import findings_of
 from kdx.attention.verification.torch_state import set_otherwise_than_a_component_would, torch_left_alone
 from kdx.components.apart import answer
@@ -21,7 +22,7 @@ from kdx.components.registry import at_hand, components_of
 from kdx.data.generated import ExampleCorpus, examples_of
 from kdx.errors import ComponentError
 from kdx.grid.spec import CellSpec
-from kdx.models.transformer import attention_of, mixer_of
+from kdx.models.transformer import Input, attention_of, mixer_of
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import DIFFICULTIES
 from kdx.training.determinism import fix_arithmetic
@@ -29,7 +30,7 @@ from kdx.training.few_lines import few_lines
 from kdx.training.module import Batches, TaskModule
 from kdx.vocabulary import Attention, Space, Split
 
-ROWS, TOKENS = 2, 6
+ROWS, TOKENS = 2, 9  # no width of a head, with which a shape would be confused
 
 Step = Callable[[str], None]
 """Called with the words of components before each step of the work, see `kdx.components.apart.answer`."""
@@ -71,6 +72,9 @@ def _try(spec: CellSpec, step: Step) -> None:
             corpus = DIFFICULTIES[spec.data.corpus](**spec.data.options)
             corpus.generate(spec.data.corpus, spec.data.seed, Split.TRAIN, ROWS)
         if spec.space in (None, Space.SEQUENCE):
+            encoding = Input(spec, nn.Embedding(1, spec.model.width)).encoding
+            if isinstance(encoding, AbsoluteEncoding) and type(encoding) in classes:
+                check_encoding(encoding, spec.model.width)
             for which in TASKS.definition(spec.task).attentions:
                 _attend(spec, which, classes)
 

@@ -191,3 +191,29 @@ def test_a_filter_and_a_scheme_are_held_to_their_interfaces(own_kernel):
         (own_kernel / "grid.yaml").write_text(f"{grid}{axis}\n")
         fault = tried(own_kernel)
         assert problem in fault["problem"] and fault["place"] == ["mine.py", line, 1]
+
+
+@pytest.mark.slow
+def test_what_depends_on_the_length_of_a_row_or_on_an_index_is_refused(own_kernel):
+    (own_kernel / "mine.py").write_text(
+        "import torch\nfrom kdx.attention.interfaces import AbsoluteEncoding, FilterFunction\n\n\n"
+        "class Half(FilterFunction):\n    def visible(self, query, key):\n"
+        "        return (key <= query) & (query - key < key.size(-1) / 2 + 1)\n\n\n"
+        "class Index(AbsoluteEncoding):\n    def __init__(self, width, max_positions, **options):\n"
+        "        super().__init__(width, max_positions, **options)\n"
+        "        self.table = torch.nn.Embedding(max_positions, width)\n\n"
+        "    def forward(self, positions):\n        return self.table(torch.arange(positions.size(-1)))\n"
+    )
+    model = "model: {width: 16, heads: 2, decoder_layers: 1}"
+    grid = f"task: answer\ndata: {{corpus: copy}}\n{model}\nposition: direct-sum\n"
+    for axis, line, problem in (
+        (
+            "filter: {decoder-self: mine.py:Half}",
+            5,
+            "at position 3 depends on tokens after it, or on their number",
+        ),
+        ("encoding: mine.py:Index", 10, "another vector for a position that stands at another index"),
+    ):
+        (own_kernel / "grid.yaml").write_text(f"{grid}{axis}\n")
+        fault = tried(own_kernel)
+        assert problem in fault["problem"] and fault["place"] == ["mine.py", line, 1]

@@ -200,13 +200,16 @@ def check_position(scheme: PositionScheme, attention: KernelAttention, x: Tensor
 
 
 def check_encoding(encoding: AbsoluteEncoding, width: int) -> None:
-    """Check that an encoding gives a vector for each position.
+    """Check that an encoding gives a vector for each position, whatever others stand before it in a call.
 
     Raises:
         ComponentError: it does not.
     """
     dtypes = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-    _call(encoding, "forward", torch.arange(12), expected=(12, width), dtypes=dtypes, exactly=True)
+    vectors = _call(encoding, "forward", torch.arange(12), expected=(12, width), dtypes=dtypes, exactly=True)
+    if bool(_differs(encoding(torch.arange(4, 12)).unsqueeze(0), vectors[4:].unsqueeze(0)).any()):
+        problem = "forward gives another vector for a position that stands at another index"
+        _refuse(encoding, problem, hint="compute it from `positions` alone, which do not begin at 0 in cached decoding")
 
 
 def _differs(computed: Tensor, expected: Tensor) -> Tensor:

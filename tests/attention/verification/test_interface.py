@@ -356,7 +356,7 @@ def test_a_broken_encoding_is_named(forward, problem):
     assert problem in str(caught.value)
 
 
-def test_an_encoding_by_index_is_found_by_what_comes_of_it():
+def test_an_encoding_by_index_is_refused():
     class ByIndex(AbsoluteEncoding):
         def __init__(self, width, max_positions, **options):
             super().__init__(width, max_positions, **options)
@@ -365,8 +365,8 @@ def test_an_encoding_by_index_is_found_by_what_comes_of_it():
         def forward(self, positions):
             return self.table(torch.arange(positions.size(-1)))
 
-    with pytest.raises(ComponentError, match="gives at position 4 depends on how many tokens are computed with it"):
-        list(findings_of(ByIndex, "cpu"))
+    with pytest.raises(ComponentError, match="another vector for a position that stands at another index"):
+        check_encoding(ByIndex(WIDTH, 1024), WIDTH)
 
 
 def near_by(self, query, key):
