@@ -21,10 +21,10 @@ def test_a_name_says_what_it_was_made_of(name):
     assert is_set_aside(set_aside_name(str(name))) and CheckpointName.parse(set_aside_name(str(name))) is None
 
 
-def test_names_stay_as_runs_of_an_older_kdx_have_them():
+def test_names_stay_as_files_of_runs_have_them():
     assert str(CheckpointName(CheckpointKind.STEP, 120, SHA)) == f"step-000000120.{SHA}.ckpt"
     assert set_aside_name(f"step-000000120.{SHA}.ckpt") == f"step-000000120.{SHA}.corrupt"
-    assert [*CheckpointKind] == ["step", "weights", "copy", "best", "average"]
+    assert [*CheckpointKind] == ["step", "weights", "best", "average"]
 
 
 @pytest.mark.parametrize(
