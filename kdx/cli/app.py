@@ -22,98 +22,37 @@ class Kdx(LazyGroup):
 
     verbs: ClassVar = {
         "init": Verb("kdx.cli.init:init", "Copy the shipped experiments into a folder.", RUN),
-        "plan": Verb("kdx.cli.plan:plan", "Say what `kdx sweep` would do, with the reasons and the cost.", RUN),
-        "sweep": Verb("kdx.cli.sweep:sweep", "Train what a grid asks for and the database does not have yet.", RUN),
-        "tune": Verb("kdx.cli.tune:tune", "Search the parameters under `tune:` of a grid, and train no winner.", RUN),
+        "plan": Verb("kdx.cli.plan:plan", "Show what a sweep would run, why, and at what cost.", RUN),
+        "sweep": Verb("kdx.cli.sweep:sweep", "Train the runs of a grid that the database lacks.", RUN),
+        "tune": Verb("kdx.cli.tune:tune", "Search the parameters that a grid tunes, and train no winner.", RUN),
         "resume": Verb("kdx.cli.resume:resume", "Resume unfinished runs, each from its last checkpoint.", RUN),
-        "worker": Verb("kdx.cli.worker:worker", "Do the work of a database, beside any number of other workers.", RUN),
+        "worker": Verb("kdx.cli.worker:worker", "Run what a database has pending, beside other workers.", RUN),
         "evaluate": Verb(
-            "kdx.cli.evaluate:evaluate",
-            "Make the evaluations that completed runs do not have yet, from the weights that they kept.",
-            RUN,
+            "kdx.cli.evaluate:evaluate", "Evaluate completed runs again, from the weights they kept.", RUN
         ),
-        "retry": Verb(
-            "kdx.cli.retry:retry",
-            "Do runs again that failed, that lost their weights, or whose code has changed.",
-            RUN,
-        ),
+        "retry": Verb("kdx.cli.retry:retry", "Repeat runs that failed, lost their weights or are stale.", RUN),
         "cancel": Verb("kdx.cli.cancel:cancel", "Cancel runs that are not over, on any machine.", RUN),
-        "status": Verb(
-            "kdx.cli.status:status",
-            "Show how far sweeps are, which processes work on them, and how long they will take.",
-            LOOK,
-        ),
-        "show": Verb(
-            "kdx.cli.show:show",
-            "Show what a run, a cell or a sweep is: settings, attempts, scores, seeds, files, log, and where it ran.",
-            LOOK,
-        ),
-        "logs": Verb(
-            "kdx.cli.logs:logs",
-            "Write a run's log: its progress, warnings of libraries, and how attempts ended.",
-            LOOK,
-        ),
-        "diff": Verb(
-            "kdx.cli.diff:diff",
-            "Show how two runs, two cells or two sweeps differ, or a grid file and a sweep.",
-            LOOK,
-        ),
-        "report": Verb(
-            "kdx.cli.report:report",
-            "Show a sweep's tables: per cell, the test score of the best-validation seed, and the spread over seeds.",
-            LOOK,
-        ),
-        "claims": Verb(
-            "kdx.cli.claims:claims",
-            "Show what the runs say about a paper's claims: whether each of them holds, in each setting.",
-            LOOK,
-        ),
-        "check": Verb(
-            "kdx.cli.check:check",
-            "Compare the numbers, captions and notes in a file that kdx report wrote, or in a paper, with the "
-            "database.",
-            LOOK,
-        ),
-        "trace": Verb(
-            "kdx.cli.trace:trace",
-            "Show what is behind a number of a table: runs, seeds, settings, data, code, machine, and every attempt.",
-            LOOK,
-        ),
+        "status": Verb("kdx.cli.status:status", "Show the progress of sweeps, their workers and a forecast.", LOOK),
+        "show": Verb("kdx.cli.show:show", "Show a run, a cell or a sweep in full.", LOOK),
+        "logs": Verb("kdx.cli.logs:logs", "Print the log of a run.", LOOK),
+        "diff": Verb("kdx.cli.diff:diff", "Compare two runs, cells or sweeps, or a grid and a sweep.", LOOK),
+        "report": Verb("kdx.cli.report:report", "Print the tables of a sweep, also as LaTeX, HTML or CSV.", LOOK),
+        "claims": Verb("kdx.cli.claims:claims", "Test a paper's claims against the recorded runs.", LOOK),
+        "check": Verb("kdx.cli.check:check", "Check the numbers of a table or a paper against the database.", LOOK),
+        "trace": Verb("kdx.cli.trace:trace", "Trace a number of a table to its runs, data and code.", LOOK),
         "query": Verb("kdx.cli.query:query", "Query the results database in SQL, read-only.", LOOK),
-        "export": Verb(
-            "kdx.cli.export:export",
-            "Write a sweep's cells, runs and curves to a new folder, on request with weights and translations.",
-            LOOK,
-        ),
-        "note": Verb("kdx.cli.note:note", "Write a note or tags on a sweep or a run; kdx status shows them.", KEEP),
-        "invalidate": Verb(
-            "kdx.cli.invalidate:invalidate", "Exclude finished runs from tables; the database keeps them.", KEEP
-        ),
-        "rename": Verb(
-            "kdx.cli.rename:rename", "Rename a sweep; its runs, plans, notes and files stay as they are.", KEEP
-        ),
-        "rm": Verb("kdx.cli.rm:rm", "Remove a sweep: its plan, the history of its plans, its notes.", KEEP),
+        "export": Verb("kdx.cli.export:export", "Export the cells, runs and curves of a sweep to a folder.", LOOK),
+        "note": Verb("kdx.cli.note:note", "Attach a note or tags to a sweep or a run.", KEEP),
+        "invalidate": Verb("kdx.cli.invalidate:invalidate", "Exclude finished runs from reports.", KEEP),
+        "rename": Verb("kdx.cli.rename:rename", "Rename a sweep.", KEEP),
+        "rm": Verb("kdx.cli.rm:rm", "Remove a sweep and, on request, its runs.", KEEP),
         "doctor": Verb("kdx.cli.doctor:doctor", "Check the database, the runs and all their files.", KEEP),
-        "gc": Verb("kdx.cli.gc:gc", "List the files of runs that can be removed, by rule, and by which command.", KEEP),
-        "db": Verb("kdx.cli.db:app", "Check, copy, import and upgrade results databases.", KEEP),
-        "verify": Verb(
-            "kdx.cli.verify:verify",
-            "Check both paths of every attention against theory, and against vectors from elsewhere.",
-            EXTEND,
-        ),
-        "explain": Verb(
-            "kdx.cli.explain:explain",
-            "Explain a key or a value of a grid: formula, source, options, an example.",
-            EXTEND,
-        ),
-        "schema": Verb(
-            "kdx.cli.schema:schema",
-            "Write the JSON Schema of a grid to stdout, with which an editor completes and checks one.",
-            EXTEND,
-        ),
-        "data": Verb(
-            "kdx.cli.data:app", "Prepare real text, list the corpora that a grid can name, and show one.", EXTEND
-        ),
+        "gc": Verb("kdx.cli.gc:gc", "List and remove files of runs that are no longer needed.", KEEP),
+        "db": Verb("kdx.cli.db:app", "Check, back up, import and upgrade results databases.", KEEP),
+        "verify": Verb("kdx.cli.verify:verify", "Verify every attention against theory and test vectors.", EXTEND),
+        "explain": Verb("kdx.cli.explain:explain", "Explain a key or a value of a grid.", EXTEND),
+        "schema": Verb("kdx.cli.schema:schema", "Print the JSON Schema of grids, for editors.", EXTEND),
+        "data": Verb("kdx.cli.data:app", "Prepare real text, and list or show corpora.", EXTEND),
     }
 
 

@@ -39,8 +39,8 @@ def cancel(
     """Cancel runs that are not over, on any machine.
 
     The process of a run stops within moments and writes nothing more of
-    it; the sweep goes on with its other runs. Checkpoints stay: kdx retry
-    goes on from the last one. Of a whole sweep the jobs in Slurm go too.
+    it; the sweep continues with its other runs. Checkpoints stay: kdx retry
+    resumes from the last one. The Slurm jobs of a whole sweep end too.
 
     Example: kdx cancel quickstart kernel=rbf
     """

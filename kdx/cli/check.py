@@ -51,12 +51,13 @@ def check(
     against: Against = None,
     paired_ar: PairedAr = False,
 ) -> None:
-    """Compare the numbers, captions and notes in a file that kdx report wrote, or in a paper, with the database.
+    """Check the numbers of a table or a paper against the database.
 
-    Each table is compared with the sweep that has a table of its name, which stands
-    in its label (tab:NAME), its title (**NAME**) or its JSON. A paper in LaTeX is
-    read with what it inputs from its folder.
-    Exit code 5 when one of them no longer is what the database says, or was not compared.
+    Each table is compared with the sweep that has a table of its name,
+    which stands in its label (tab:NAME), its title (**NAME**) or its
+    JSON; captions and notes as well. A paper in LaTeX is read with what
+    it inputs from its folder. Exit code 5 if a number differs from the
+    database, or was not compared.
 
     Example: kdx check paper.tex
 

@@ -45,7 +45,7 @@ def claims(
     format: TableFormat = Format.TEXT,
     json: Json = False,
 ) -> None:
-    """Show what the runs say about a paper's claims: whether each of them holds, in each setting.
+    """Test a paper's claims against the recorded runs.
 
     Example: kdx claims tsai2019 --sweep tsai2019/table1-mini
     """

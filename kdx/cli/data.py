@@ -31,7 +31,7 @@ LONGEST_PATH = 1_000
 
 app = typer.Typer(
     cls=CommandGroup,
-    help="Prepare real text, list the corpora that a grid can name, and show one.",
+    help="Prepare real text, and list or show corpora.",
     epilog="Data lies in KDX_DATA, by default ~/.local/share/kdx.",
     no_args_is_help=True,
     add_completion=False,

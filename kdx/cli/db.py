@@ -24,7 +24,7 @@ FOUND = 5
 
 app = typer.Typer(
     cls=CommandGroup,
-    help="Check, copy, import and upgrade results databases.",
+    help="Check, back up, import and upgrade results databases.",
     epilog="For the files of runs too: kdx doctor, kdx gc.",
     no_args_is_help=True,
     add_completion=False,

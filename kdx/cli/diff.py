@@ -56,7 +56,7 @@ def diff(
     files_in: Files = None,
     json: Json = False,
 ) -> None:
-    """Show how two runs, two cells or two sweeps differ, or a grid file and a sweep.
+    """Compare two runs, cells or sweeps, or a grid and a sweep.
 
     Settings, conditions (libraries, machine, data, code), scores seed by
     seed, and curves: the first step at which they are not the same bits.

@@ -42,7 +42,7 @@ def evaluate(
     components: Components = None,
     failed: Annotated[bool, typer.Option("--failed", help="Try evaluations that failed again, too.")] = False,
 ) -> None:
-    """Make the evaluations that completed runs do not have yet, from the weights that they kept.
+    """Evaluate completed runs again, from the weights they kept.
 
     Nothing is trained. The evaluations are those under `evaluations:`
     of the grid: of its file where one is named, whose evaluations the

@@ -31,7 +31,7 @@ def explain(
     files_in: Files = None,
     json: Json = False,
 ) -> None:
-    """Explain a key or a value of a grid: formula, source, options, an example. Alone, list the keys.
+    """Explain a key or a value of a grid. Alone, list the keys.
 
     A custom component whose file or package is not here is explained by
     its source in the results database.

@@ -73,7 +73,7 @@ def export(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write a sweep's cells, runs and curves to a new folder, on request with weights and translations.
+    """Export the cells, runs and curves of a sweep to a folder.
 
     Columns are those of kdx query --schema. Weights and translations are
     those of the run with the best validation score in each cell; files

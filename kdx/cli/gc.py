@@ -37,9 +37,9 @@ def gc(
     apply: Annotated[bool, typer.Option("--apply", help="Remove the files, instead of only listing them.")] = False,
     json: Json = False,
 ) -> None:
-    """List the files of runs that can be removed, by rule, and by which command. Without --apply nothing is removed.
+    """List and remove files of runs that are no longer needed.
 
-    A finished run keeps the weights that were tested, and its log; an
+    Without --apply nothing is removed. A finished run keeps the weights that were tested, and its log; an
     unfinished one keeps everything. Nothing in the database is removed.
     Folders of jobs in Slurm go once the jobs have left its queue and
     nothing of their sweep is left to do.

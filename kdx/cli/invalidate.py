@@ -30,11 +30,11 @@ def invalidate(
     undo: Annotated[bool, typer.Option("--undo", help="Put the runs back into tables.")] = False,
     json: Json = False,
 ) -> None:
-    """Exclude finished runs from tables; the database keeps them.
+    """Exclude finished runs from reports.
 
-    An older generation of the same cell and seed stands in the place of
-    such a run; without one the seed is missing, and tables say so with
-    the reason. A sweep does not train it again; kdx retry does.
+    The database keeps them. An older generation of the same cell and
+    seed takes the place of such a run; without one the seed is missing,
+    and tables say so with the reason. A sweep does not train it again; kdx retry does.
 
     Example: kdx invalidate 7 --why "its corpus was cut"
 

@@ -46,7 +46,7 @@ def logs(
     db: Db = DATABASE,
     files_in: Files = None,
 ) -> None:
-    """Write a run's log: its progress, warnings of libraries, and how attempts ended.
+    """Print the log of a run.
 
     Control characters are spelled out. With -f it goes on across attempts
     until the run is over; a run that is interrupted may go on.

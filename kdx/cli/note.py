@@ -40,7 +40,7 @@ def note(
     files_in: Files = None,
     json: Json = False,
 ) -> None:
-    """Write a note or tags on a sweep or a run; kdx status shows them.
+    """Attach a note or tags to a sweep or a run.
 
     Example: kdx note quickstart "before the corpus was cut" --tag baseline
 

@@ -79,7 +79,7 @@ def plan(
     budget: WithinBudget = None,
     json: Json = False,
 ) -> None:
-    """Say what `kdx sweep` would do, with the reasons and the cost. Starts nothing and writes no database.
+    """Show what a sweep would run, why, and at what cost. Starts nothing and writes no database.
 
     Example: kdx plan quickstart --seeds 5
 

@@ -37,7 +37,7 @@ def rename(
     files_in: Files = None,
     json: Json = False,
 ) -> None:
-    """Rename a sweep; its runs, plans, notes and files stay as they are.
+    """Rename a sweep.
 
     The grid keeps its `name:`, which is to be changed too: else kdx
     sweep plans a sweep of the old name again.

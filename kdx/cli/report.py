@@ -82,7 +82,10 @@ def report(
     ] = False,
     notes: Annotated[Notes, typer.Option("--notes", help="The notes below a table.")] = Notes.SHORT,
 ) -> None:
-    """Show a sweep's tables: per cell, the test score of the best-validation seed, and the spread over seeds.
+    """Print the tables of a sweep, also as LaTeX, HTML or CSV.
+
+    Each cell has the test score of its best-validation seed, and the
+    spread over seeds.
 
     Example: kdx report quickstart --format latex > table.tex
 

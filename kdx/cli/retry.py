@@ -56,14 +56,14 @@ def retry(
     ] = False,
     options: RunOptions = RunOptions(),
 ) -> None:
-    """Do runs again that failed, that lost their weights, or whose code has changed.
+    """Repeat runs that failed, lost their weights or are stale.
 
     A finished run gets a new generation: the same cell and seed,
     computed anew. Tables show its numbers once it has ended; the earlier
     generation stays in the database. A run that failed, was cancelled or
-    was stopped goes on from its last checkpoint. Of several options a
-    run has to fulfil one. A run that kdx invalidate took out of tables
-    is done again where its number or state=invalidated names it.
+    was stopped resumes from its last checkpoint. Of several options a
+    run has to fulfil one. A run that kdx invalidate excluded is repeated
+    if its number or state=invalidated names it.
 
     Example: kdx retry 7
 

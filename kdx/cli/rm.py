@@ -35,10 +35,11 @@ def rm(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     json: Json = False,
 ) -> None:
-    """Remove a sweep: its plan, the history of its plans, its notes. Results stay unless --runs is given.
+    """Remove a sweep and, on request, its runs.
 
-    With --runs go numbers, attempts, texts, evaluations and files of its
-    runs, in every generation, and its searches with their trials. It says first how much that is, and asks.
+    Results stay unless --runs is given. With it go numbers, attempts,
+    texts, evaluations and files of its runs, in every generation, and its
+    searches with their trials. It shows first how much that is, and asks.
 
     Example: kdx rm quickstart
     """

@@ -25,7 +25,7 @@ def schema(
         ),
     ] = None,
 ) -> None:
-    """Write the JSON Schema of a grid to stdout, with which an editor completes and checks one.
+    """Print the JSON Schema of grids, for editors.
 
     It has the words of installed packages, and those from files that the named grids use.
 

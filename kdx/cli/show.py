@@ -61,7 +61,7 @@ def show(
     files_in: Files = None,
     json: Json = False,
 ) -> None:
-    """Show what a run, a cell or a sweep is: settings, attempts, scores, seeds, files, log, and where it ran.
+    """Show a run, a cell or a sweep in full.
 
     Curves of a sweep are those of its cells' selected runs, or of each
     cell's first run while none of its runs is completed. A cell that a

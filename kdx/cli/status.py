@@ -34,7 +34,7 @@ def status(
     files_in: Files = None,
     json: Json = False,
 ) -> None:
-    """Show how far sweeps are, which processes work on them, and how long they will take.
+    """Show the progress of sweeps, their workers and a forecast.
 
     Example: kdx status
 

@@ -60,9 +60,9 @@ def sweep(
     replace: Replace = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="As `kdx plan`: say what would be done.")] = False,
 ) -> None:
-    """Train what a grid asks for and the database does not have yet.
+    """Train the runs of a grid that the database lacks.
 
-    Ctrl-C once stops at the next safe point, twice at once; `kdx resume` goes on.
+    Ctrl-C once stops at the next safe point, twice at once; `kdx resume` continues.
 
     Example: kdx sweep quickstart --workers 2
 

@@ -41,9 +41,10 @@ def trace(
     grid: Annotated[bool, typer.Option("--grid", help="Only a grid of this one cell, to compute it again.")] = False,
     json: Json = False,
 ) -> None:
-    """Show what is behind a number of a table: runs, seeds, settings, data, code, machine, and every attempt.
+    """Trace a number of a table to its runs, data and code.
 
-    Words of a nested header are joined by " / ".
+    It lists seeds, settings, machines and every attempt. Names of a
+    nested header are joined by " / ".
 
     Example: kdx trace positions "No position / rbf" translation
     """

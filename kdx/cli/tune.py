@@ -58,7 +58,7 @@ def tune(
         Path | None, typer.Option("--write", metavar="FILE", help="Write the winners as a grid that tunes nothing.")
     ] = None,
 ) -> None:
-    """Search the parameters under `tune:` of a grid, and train no winner. `kdx sweep` does both.
+    """Search the parameters that a grid tunes, and train no winner. `kdx sweep` does both.
 
     Example: kdx tune grid.yaml --workers 2
 

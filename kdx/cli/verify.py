@@ -42,7 +42,7 @@ def verify(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Check both paths of every attention against theory, and against vectors from elsewhere.
+    """Verify every attention against theory and test vectors.
 
     Prints the largest error of each property and of each variant, in roundings: how far a float64 or float32 result
     can be off because its inputs are rounded. Exit code 5 when one is above its tolerance.

@@ -73,7 +73,7 @@ def worker(
     ] = "10m",
     options: RunOptions = RunOptions(),
 ) -> None:
-    """Do the work of a database, beside any number of other workers.
+    """Run what a database has pending, beside other workers.
 
     It takes its work from the database alone, the last planned sweep
     first, and sees sweeps that are added while it works. It ends when

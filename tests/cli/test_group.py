@@ -25,6 +25,10 @@ def test_the_help_of_each_command_begins_with_the_line_that_its_group_shows():
     assert {name: text for name, text in helps.items() if not text.startswith(Kdx.verbs[name].help)} == {}
 
 
+def test_each_command_is_explained_in_one_line_of_80_columns():
+    assert {name: verb.help for name, verb in Kdx.verbs.items() if len(verb.help) > 64 or verb.help[-1] != "."} == {}
+
+
 def test_calling_a_command_imports_no_other():
     script = (
         "import sys; sys.argv = ['kdx', 'query', '--help']\n"
