@@ -161,5 +161,5 @@ def test_a_table_may_be_asked_for_by_a_file_and_be_of_several_sweeps(tmp_path):
     assert [column[0] for column in found.table.layout.columns] == ["quickstart", "quickstart"]
     assert len(found.table.layout.cells) == 6
     (tmp_path / "mine.yaml").write_text("tables:\n- {name: mine, rows: aproach}\n")
-    with pytest.raises(Faults, match=r"mine\.yaml:2:3: table `mine`: unknown factor `aproach`"):
+    with pytest.raises(Faults, match=r"mine\.yaml:2:22: table `mine`: unknown factor `aproach`"):
         kdx.table(database=EXAMPLE, tables=tmp_path / "mine.yaml")

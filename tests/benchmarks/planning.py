@@ -22,7 +22,11 @@ task: prediction
 data: {corpus: synthetic-language}
 model: {heads: 2}
 training: {batch_tokens: 256, length: 32}
-approaches: {No position: {position: none}, Rotary: {position: rotary}, Table: {position: lookup, axes: {clip: [2, 4]}}}
+approaches:
+  No position: {position: none}
+  Rotary: {position: rotary}
+  Table 2: {position: lookup, clip: 2}
+  Table 4: {position: lookup, clip: 4}
 axes: {kernel: [exponential, rbf], model.width: [16, 32], training.steps: {from: 10, to: 6250, step: 10}}
 overrides: [{when: {kernel: rbf}, set: {training.warmup: 3}}]
 """

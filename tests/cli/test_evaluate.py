@@ -62,7 +62,7 @@ def test_a_sweep_that_asks_for_none_is_told_how_to(ran):
 def test_what_does_not_fit_is_refused_and_nothing_is_kept(ran):
     planned(1)
     grid("evaluations: {far: {length: 128}}\n")
-    assert "an evaluation of translation has no setting `length`" in str(refused("evaluate", "grid.yaml"))
+    assert "an evaluation of translation has no `length`" in str(refused("evaluate", "grid.yaml"))
     grid("evaluations: {other: {corpus: nowhere}}\n")
     fault = refused("evaluate", "grid.yaml")
     assert "grid.yaml:9:31: evaluation `other`: unknown corpus `nowhere`" in str(fault)

@@ -276,7 +276,7 @@ def test_a_fault_of_a_file_of_tables_is_told_at_its_place(days: Path) -> None:
     (days / "days.yaml").write_text("tables:\n- {name: t, rows: [krenel]}\n")
     with pytest.raises(Faults) as caught:
         ran("nightly", "tuesday", "--tables", "days.yaml")
-    assert str(caught.value).startswith("days.yaml:2:3: table `t`: unknown factor `krenel`\n  allowed: ")
+    assert str(caught.value).startswith("days.yaml:2:20: table `t`: unknown factor `krenel`\n  allowed: ")
     assert "hint: did you mean `kernel`?" in str(caught.value)
 
 

@@ -163,7 +163,7 @@ TOO_MUCH = {
     ),
     "3,000 keys that stand twice": ("a: 1\n" * 3_000, "`a` stands twice"),
     "5,000 tags": (f"x: [{'!t 1, ' * 5_000}]", "and 4,981 more"),
-    "5,000 octal numbers": (f"x: [{'010, ' * 5_000}]", "and 4,981 more"),
+    "5,000 octal numbers": (f"x: [{'010, ' * 5_000}]", "and 4,980 more"),
     "3,000 keys that are lists": ("? [a]\n: 1\n" * 3_000, "and 2,980 more"),
     "2,000 unknown axes": (f"axes: {{{keys(2_000, '[1]')}}}", "2,000 items as axes"),
     "1,000 axes of one choice": (f"axes: {{{keys(1_000, '{a: {}}')}}}", "1,000 items as axes\n  allowed: at most 100"),
