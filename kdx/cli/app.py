@@ -59,9 +59,8 @@ class Kdx(LazyGroup):
 app = typer.Typer(
     name="kdx",
     cls=Kdx,
-    help="Dissect attention: a grid in YAML becomes runs, runs become rows, rows become the paper's table.",
+    help="Dissect attention: grids become runs, runs become rows, rows become tables.",
     epilog="First steps: kdx sweep quickstart, then kdx report.",
-    no_args_is_help=True,
     # pydantic would read the completion options before every command, although they are only used alone.
     add_completion=len(sys.argv) < 2 or sys.argv[1].startswith("-"),
     pretty_exceptions_enable=False,

@@ -43,7 +43,22 @@ class LazyGroup(CommandGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         for name, verb in self.verbs.items():
-            self.add_command(TyperCommand(name, help=verb.help, rich_help_panel=verb.panel))
+            self.add_command(TyperCommand(name, help=verb.help))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args or ["--help"])
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write a line for each command, in panels: without frames all of them fit on one screen."""
+        formatter.write(f"Usage: {ctx.command_path} [OPTIONS] COMMAND [ARGS]...\n\n{self.help}\n")
+        width = max(map(len, self.verbs)) + 2
+        for panel in dict.fromkeys(verb.panel for verb in self.verbs.values()):
+            formatter.write(f"\n{panel}:\n")
+            for name, verb in self.verbs.items():
+                if verb.panel == panel:
+                    formatter.write(f"  {name:{width}}{verb.help}\n")
+        options = ", ".join(option.opts[0] for option in self.get_params(ctx) if option.opts[0].startswith("-"))
+        formatter.write(f"\nOptions: {options}\n{self.epilog}\n")
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
