@@ -1,9 +1,8 @@
-"""What varies in a grid: its axes, approaches, ablation, zipped factors and sub-grids, as dimensions of a product.
+"""What varies in a grid: its axes, approaches, zipped factors and sub-grids, as dimensions of a product.
 
 An axis is a factor with a list or a range of values, or a name of its own with a mapping of named choices, each of
 which sets several factors, as an approach does. A preset lies under all that the grid sets; that of a task, an approach
-or a named choice takes the place of the grid's. A zip is an axis whose choices set several factors, and an ablation one
-with a baseline.
+or a named choice takes the place of the grid's. A zip is an axis whose choices set several factors.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,13 +16,12 @@ from kdx.grid.conditions import ConditionReader
 from kdx.grid.expand import Bundle, Dimension, Override, SubGrid, paths
 from kdx.grid.extends import preset_of
 from kdx.grid.messages import checked
-from kdx.grid.model import ABLATION, BASELINE, SUB_GRID
+from kdx.grid.model import SUB_GRID
 from kdx.grid.model import SubGrid as SubGridModel
 from kdx.grid.ranges import Range, is_range
 from kdx.grid.settings import at_path, check_keys, settings, settings_by_factor, settings_of, without_removed
 from kdx.grid.source import LONGEST_KEY, Node, no_value
 from kdx.grid.synonyms import did_you_mean
-from kdx.grid.table_layout import leaves
 
 _SETTINGS = "a mapping of settings"
 
@@ -96,9 +94,6 @@ def _dimensions(node: Node, task: Node | None, faults: list[KdxError]) -> Iterat
             yield _named(name, choices, task, faults)
     for item in _items(node.value.get("zip")):
         yield from _zipped(item, faults)
-    # The changes come last, and so lie over all that they are changes of.
-    if "ablate" in node.value:
-        yield _ablation(node.value["ablate"], task, faults)
 
 
 def _entries(node: Node | None) -> list[tuple[str, Node]]:
@@ -170,22 +165,6 @@ def _zipped(item: Node, faults: list[KdxError]) -> Iterator[Dimension]:
             for together in zip(*(column.bundles for column in columns), strict=True)
         ),
     )
-
-
-def _ablation(node: Node, task: Node | None, faults: list[KdxError]) -> Dimension:
-    """The baseline, and each single change of it: a mapping of names to settings, or a list of settings."""
-    changes: list[Bundle] = []
-    if isinstance(node.value, dict):
-        changes += _named(ABLATION, node, task, faults).bundles
-    for item in node.value if isinstance(node.value, list) else ():
-        if (changed := _by_factor(item, faults)) is None:
-            continue
-        label = ", ".join(f"{name} = {_label(value)}" for name, value in leaves(changed.plain()))
-        if any(label == change.labels[ABLATION] for change in changes):
-            faults.append(KdxError(f"`{shortened(label)}` stands twice under `ablate`", place=item.place))
-        changes.append(Bundle({ABLATION: label}, changed))
-    baseline = Bundle({ABLATION: BASELINE}, Node(node.place, {}))
-    return Dimension(ABLATION, (baseline, *changes), baseline=BASELINE)
 
 
 def _refuse_twice(dimensions: Sequence[Dimension], node: Node, faults: list[KdxError]) -> None:

@@ -47,8 +47,6 @@ class Dimension:
 
     name: str
     bundles: tuple[Bundle, ...]
-    baseline: str | None = None
-    """The choice that all others are to be compared with."""
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -143,7 +141,7 @@ def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> list[Plann
     seen = {str(fault) for fault in faults}
     found, may_be_misspelt = 0, bool(faults)
     for sub_grid in sub_grids:
-        before, sound = (len(cells), found), not faults
+        before = len(cells), found
         for chosen, settings in sub_grid.combinations():
             node = reduce(Node.overlaid, settings)
             try:
@@ -168,8 +166,6 @@ def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> list[Plann
             of = f" of {first.name} `{first.bundles[0].labels[first.name]}`" if first and len(sub_grids) > 1 else ""
             problem, place = f"`exclude` leaves no combination{of}", sub_grid.exclude[0].node.place
             faults.append(KdxError(problem, place=place, hint="exclude less"))
-        if sound:
-            _check_baselines(sub_grid, cells[before[0] :], faults)
     if all(sub_grid.size for sub_grid in sub_grids):  # else words may be missing because a sub-grid is faulty
         _check_conditions(sub_grids, faults)
     return cells
@@ -180,28 +176,6 @@ def _check_conditions(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> N
     settled = {path for one in sub_grids if one.on_top is not None for path in paths(one.on_top.plain())}
     for condition in {id(one): one for sub_grid in sub_grids for one in sub_grid.conditions}.values():
         faults.extend(condition.faults(settled))
-
-
-def _check_baselines(sub_grid: SubGrid, cells: Sequence[PlannedCell], faults: list[KdxError]) -> None:
-    """A change that leaves the baseline's cell as it is would be compared with itself."""
-    for dimension in sub_grid.dimensions:
-        if dimension.baseline is None:
-            continue
-        axis = dimension.name
-        baselines: dict[tuple[tuple[str, str], ...], str] = {}
-        changed: dict[str | None, list[tuple[tuple[tuple[str, str], ...], str]]] = {}
-        for cell in cells:
-            label = cell.labels.get(axis)
-            others = tuple((name, word) for name, word in cell.labels.items() if name != axis)
-            if label == dimension.baseline:
-                baselines[others] = cell.id
-            else:
-                changed.setdefault(label, []).append((others, cell.id))
-        for bundle in dimension.bundles:
-            pairs = changed.get(bundle.labels[axis], [])
-            if pairs and all(baselines.get(others) == one for others, one in pairs):
-                problem = f"the change `{bundle.labels[axis]}` gives the baseline itself"
-                faults.append(KdxError(problem, place=bundle.settings.place, hint="remove it"))
 
 
 def _values(bundle: Bundle) -> int:

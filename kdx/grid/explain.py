@@ -238,7 +238,6 @@ EXAMPLES = {
     "axes": "axes:\n  kernel: [exponential, rbf]\n  training.learning_rate: {from: 1e-4, to: 1e-2, log: 5}",
     "zip": "zip:\n  - {model.width: [64, 128], model.inner: [128, 256]}",
     "approaches": "approaches:\n  No position: {position: none}\n  Eq. 9: {position: product, symmetry: symmetric}",
-    "ablate": "ablate:\n  - {kernel: rbf}\n  - {symmetry: symmetric}",
     "exclude": "axes: {kernel: [linear, rbf], symmetry: [asymmetric, symmetric]}\n"
     "exclude:\n  - {kernel: linear, symmetry: symmetric}",
     "overrides": "axes: {kernel: [exponential, rbf]}\n"

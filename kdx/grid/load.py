@@ -16,7 +16,7 @@ from kdx.grid.messages import checked, mapping_of
 from kdx.grid.model import GRID, SUB_GRID, GridFile
 from kdx.grid.plan import Plan, TableSpec
 from kdx.grid.read_evaluations import check_evaluations, read_evaluations
-from kdx.grid.read_tables import check_tables, labelled_cells, layouts_of, read_tables, table_of_ablation
+from kdx.grid.read_tables import check_tables, labelled_cells, layouts_of, read_tables
 from kdx.grid.seed_rule import SeedRule
 from kdx.grid.seeds import check_seed_rule, check_sources, seeds_of
 from kdx.grid.set_values import set_values
@@ -73,7 +73,7 @@ def load_grid(
         faults.extend(check_evaluations(plan.evaluations, plan.cells))
     if not faults:  # else a cell that is faulty, or a key that is misspelt, may be what makes use of it
         faults.extend(without_effect(plan.cells, path))
-    plan = _with_tables(plan, file.tables, root, parts, faults)
+    plan = _with_tables(plan, file.tables, root, faults)
     if not faults:
         check_seed_rule(plan, root, faults)
     if not faults and seeds is None:
@@ -160,18 +160,9 @@ def _with_searches(plan: Plan, tune: Tune | None, root: Node, parts: Sequence[Su
     return replace(plan, cells=tuple(cells))
 
 
-def _with_tables(
-    plan: Plan, asked: Sequence[TableSpec], root: Node, parts: Sequence[SubGrid], faults: list[KdxError]
-) -> Plan:
-    """The plan with the tables that the grid asks for; of an ablation, one by default."""
-    tables = read_tables(asked, root.value.get("tables"), lambda: labelled_cells(plan), faults)
-    baselines = {one.name: one.baseline for part in parts for one in part.dimensions if one.baseline is not None}
-    if "tables" not in root.value and baselines:
-        varied = [name for name in plan.axes if len({cell.labels.get(name) for cell in plan.cells}) > 1]
-        try:
-            tables = [(table_of_ablation(axis, word, varied), root) for axis, word in baselines.items()]
-        except KdxError as error:
-            faults.append(KdxError(error.problem, place=root.key(("ablate",)), hint=error.hint))
+def _with_tables(plan: Plan, specs: Sequence[TableSpec], root: Node, faults: list[KdxError]) -> Plan:
+    """The plan with the tables that the grid asks for."""
+    tables = read_tables(specs, root.value.get("tables"), lambda: labelled_cells(plan), faults)
     plan = replace(plan, tables=tuple(table for table, _ in tables))
     if tables and not faults:
         check_tables(tables, layouts_of(plan), faults)

@@ -31,8 +31,6 @@ from kdx.grid.tune import Tune
 from kdx.tasks import TASKS
 
 MOST_AXES = 100
-ABLATION, BASELINE = "ablation", "baseline"
-"""The axis that `ablate` makes, and the choice on it that changes nothing."""
 
 
 def _name(name: Any) -> Any:
@@ -49,7 +47,7 @@ def _text(text: Any) -> str:
 
 def reserved_names() -> list[str]:
     """Names that no axis may have, but for the factors."""
-    return [name for name in (*GRID, *settings(), "approach", "grid", "not", ABLATION) if name not in factors()]
+    return [name for name in (*GRID, *settings(), "approach", "grid", "not") if name not in factors()]
 
 
 def axis_name(name: str) -> str:
@@ -63,23 +61,6 @@ def axis_name(name: str) -> str:
         allowed = "a name that means nothing else in a grid"
         raise refuse("", f"`{name}` as the name of an axis", allowed=allowed, hint=hint)
     return name
-
-
-def change_name(name: str) -> str:
-    """The name of a change under `ablate`.
-
-    Raises:
-        PydanticCustomError: it is that of the baseline.
-    """
-    if name == BASELINE:
-        raise refuse("", f"`{BASELINE}` as a change", hint="it is what the grid sets anyway; remove it")
-    return name
-
-
-def _change(value: Any) -> Any:
-    if value is not None and not isinstance(value, dict):
-        raise not_allowed("a mapping of settings", "without names, write a list, such as [kernel: rbf]")
-    return value
 
 
 def _kind_of_values(value: Any) -> str:
@@ -96,10 +77,6 @@ def _choices(value: Any) -> Any:
     return value
 
 
-def _kind_of_changes(value: Any) -> str:
-    return "<list>" if isinstance(value, list) else "<Choice>"
-
-
 Values = Annotated[
     Annotated[list[Any], BeforeValidator(_choices), WithJsonSchema({"type": "array", "minItems": 1}), Tag("<list>")]
     | Annotated[Range, Tag("<Range>")],
@@ -107,7 +84,6 @@ Values = Annotated[
 ]
 """The values of a factor: a list or a range."""
 AxisName = Annotated[str, AfterValidator(axis_name)]
-ChangeName = Annotated[str, AfterValidator(change_name)]
 FactorName = Annotated[str, AfterValidator(In(factors, "axis"))]
 Factors = Annotated[dict[FactorName, Values], Field(min_length=1)]
 Settings = Annotated[dict[str, Any], Field(min_length=1), WithJsonSchema({"$later": "Settings"})]
@@ -152,12 +128,6 @@ class SubGrid(WithSettings):
     """Factors that vary together: the first value of each, then the second, and so on."""
     approaches: dict[str, Choice] = {}
     """Named bundles of settings, which make one axis."""
-    ablate: Annotated[
-        Annotated[dict[ChangeName, Annotated[Choice, BeforeValidator(_change)]], Field(min_length=1), Tag("<Choice>")]
-        | Annotated[list[Settings], Field(min_length=1, max_length=MOST_AXES), Tag("<list>")],
-        Discriminator(_kind_of_changes),
-    ] = []
-    """Single changes of what the grid sets: each makes a cell beside the unchanged baseline."""
     exclude: SeveralWritten = []
     """Combinations to leave out, each by a condition: factors with words, all of which must agree; a list is any of its
     words, and what stands under `not` must not hold."""

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from kdx.errors import KdxError, did_you_mean, shortened
-from kdx.grid.plan import MOST_FACTORS, NAMED_ALONE, Plan, Shown, TableSpec
+from kdx.grid.plan import NAMED_ALONE, Plan, TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.source import Node
 from kdx.grid.table_layout import (
@@ -66,26 +66,6 @@ def _with_factor(table: TableSpec, node: Node, cells: Callable[[], Sequence[Labe
         problem = f"no row or column of the table is `{shortened(word)}`"
         raise KdxError(problem, place=place, allowed=words, hint=did_you_mean(word, words))
     return table.model_copy(update={"baseline": dict.fromkeys(owners, word)})
-
-
-def table_of_ablation(axis: str, baseline: str, axes: Sequence[str]) -> TableSpec:
-    """What is reported of an ablation unless the grid asks for tables: each change with its difference.
-
-    Raises:
-        KdxError: more axes vary beside it than a table may have columns.
-    """
-    columns = tuple(name for name in axes if name != axis)
-    if len(columns) > MOST_FACTORS:
-        problem = f"{len(columns)} axes beside the changes, where a table has at most {MOST_FACTORS}"
-        raise KdxError(problem, hint="write `tables:`")
-    return TableSpec(
-        name="ablation",
-        caption="A baseline, and each single change of it",
-        rows=(axis,),
-        columns=columns,
-        cell=Shown.MEAN,
-        baseline={axis: baseline},
-    )
 
 
 def labelled_cells(plan: Plan) -> list[Labelled]:

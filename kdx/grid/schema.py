@@ -198,8 +198,6 @@ class _Generator(GenerateJsonSchema):
                 }
                 made["additionalProperties"] = {"anyOf": [*entry["anyOf"][0]["anyOf"][1:], _NULL]}
                 made["propertyNames"] = {"not": {"enum": [*model.reserved_names()]}}
-            case model.change_name:
-                made["propertyNames"] = {"not": {"const": model.BASELINE}}
             case In(what="axis"):
                 return {"$later": "Values"}
             case In(what="parameter"):

@@ -161,7 +161,7 @@ def check_seed_rule(plan: Plan, root: Node, faults: list[KdxError]) -> None:
                 KdxError(
                     f"until: {DECIDED} needs a baseline to compare with, and no table of test scores declares one",
                     place=node.at(("until",)),
-                    hint="write `baseline:` into a table, or `ablate:`; or a half-width, such as until: {bleu: 0.3}",
+                    hint="write `baseline:` into a table; or a half-width, such as until: {bleu: 0.3}",
                 )
             )
         return

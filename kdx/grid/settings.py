@@ -11,9 +11,7 @@ from kdx.grid.synonyms import did_you_mean
 from kdx.grid.words import known_options
 from kdx.words.family import cached_over_words
 
-ENTRIES = frozenset(
-    {"tasks", "grids", "axes", "zip", "approaches", "ablate"} | {"exclude", "overrides", "evaluations", "tune"}
-)
+ENTRIES = frozenset({"tasks", "grids", "axes", "zip", "approaches", "exclude", "overrides", "evaluations", "tune"})
 """Keys of a grid that null takes out of one that it extends, and so it does their entries."""
 
 

@@ -126,33 +126,6 @@ def test_several_grids_in_one_file(tmp_path):
     assert "exclude each other" in fault
 
 
-def test_n_changes_are_n_and_one_cells_with_a_table_of_differences(tmp_path):
-    text = "ablate: [kernel: rbf, symmetry: symmetric, {position: none, training.steps: 7}]\n"
-    plan = plan_of(tmp_path, text + "position: product\n")
-    assert [cell.labels["ablation"] for cell in plan.cells] == [
-        "baseline",
-        "kernel = rbf",
-        "symmetry = symmetric",
-        "position = none, training.steps = 7",
-    ]
-    (table,) = plan.tables
-    assert (table.rows, table.columns, table.baseline) == (("ablation",), (), {"ablation": "baseline"})
-    named = plan_of(tmp_path, "ablate: {no warm-up: {training: {warmup: 1}}}\n")
-    assert [cell.labels["ablation"] for cell in named.cells] == ["baseline", "no warm-up"]
-
-
-def test_a_change_that_changes_nothing_is_refused(tmp_path):
-    (fault,) = faults_of(tmp_path, "ablate: [kernel: exponential, kernel: rbf]\n")
-    assert "the change `kernel = exponential` gives the baseline itself" in fault
-    (fault,) = faults_of(tmp_path, "ablate: [kernl: rbf]\n")
-    assert "unknown key `kernl`" in fault
-
-
-def test_a_factor_varies_once(tmp_path):
-    (fault,) = faults_of(tmp_path, "axes: {kernel: [rbf]}\nzip: {kernel: [rbf, linear], norm: [pre, post]}\n")
-    assert "`kernel` varies twice" in fault
-
-
 def test_a_baseline_may_be_a_word(tmp_path):
     axes = "axes: {kernel: [rbf, linear], position: [none, product]}\n"
     table = "tables: [{name: t, rows: kernel, columns: position, baseline: %s}]\n"
@@ -174,9 +147,6 @@ def test_a_baseline_may_be_a_word(tmp_path):
         ("axes: {not: {a: {norm: pre}}}", "`not` as the name of an axis"),
         ("axes: {training.clip: [1, 1.0]}", "`1.0` stands twice"),
         ("axes:", "`axes` has no value"),
-        ("ablate: {}", "`{}` as ablate"),
-        ("ablate: {kernel: rbf}", "hint: without names, write a list, such as [kernel: rbf]"),
-        ("ablate: {x: {norm: pre}}\nexclude: {ablation: baseline}", "no cell has the baseline's ablation"),
         ("axes: {norm: {early: {norm: pre}}}", "a mapping as axes.norm\n  allowed: a list"),
         ("tables: [{name: a, rows: 3, baseline: x}]", "`3` as tables.rows"),
     ],
@@ -208,25 +178,11 @@ def test_a_condition_matters_if_it_does_in_one_of_several_grids(tmp_path):
     assert "`exclude` leaves no combination of grid `b`" in fault
 
 
-def test_changes_lie_over_all_that_they_are_changes_of(tmp_path):
-    text = "ablate: [{norm: pre}, {training: {warmup: 3}}]\naxes: {style: {p: {norm: pre}, q: {norm: post}}}\n"
-    plan = plan_of(tmp_path, text)
-    assert [(cell.labels["style"], cell.labels["ablation"], str(cell.spec.norm)) for cell in plan.cells] == [
-        ("p", "baseline", "pre"),
-        ("p", "norm = pre", "pre"),
-        ("p", "training.warmup = 3", "pre"),
-        ("q", "baseline", "post"),
-        ("q", "norm = pre", "pre"),
-        ("q", "training.warmup = 3", "post"),
-    ]
-    assert plan.tables[0].columns == ("style",)
-
-
 def test_an_extending_grid_takes_out_what_varies(tmp_path):
     (tmp_path / "base.yaml").write_text(
-        SMALL + "ablate: [kernel: rbf]\naxes: {norm: [pre, post]}\nexclude: {norm: pre}\n"
+        SMALL + "approaches: {Eq. 9: {kernel: rbf}}\naxes: {norm: [pre, post]}\nexclude: {norm: pre}\n"
     )
-    (tmp_path / "grid.yaml").write_text("extends: base.yaml\nablate: null\naxes: null\nexclude: null\n")
+    (tmp_path / "grid.yaml").write_text("extends: base.yaml\napproaches: null\naxes: null\nexclude: null\n")
     (cell,) = load_grid(tmp_path / "grid.yaml").cells
     assert cell.labels == {}
 

@@ -21,7 +21,7 @@ def test_every_key_is_described():
 
 
 def test_a_name_with_another_meaning_is_no_axis_and_a_factor_may_be_one():
-    assert {"seeds", "model", "approach", "ablation"} <= set(reserved_names())
+    assert {"seeds", "model", "approach"} <= set(reserved_names())
     assert not set(reserved_names()) & set(factors())
     SubGrid.model_validate({"axes": {"kernel": ["rbf"], "size": {"small": {}}}})
     with pytest.raises(ValidationError, match="`seeds` as the name of an axis"):

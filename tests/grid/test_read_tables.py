@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kdx.errors import Faults, KdxError
+from kdx.errors import Faults
 from kdx.grid.load import load_grid
-from kdx.grid.plan import MOST_FACTORS
-from kdx.grid.read_tables import table_of_ablation
 
 GRID = """
 task: translation
@@ -47,11 +45,3 @@ def test_a_word_of_no_table_and_of_the_mapping_form_are_the_same_baseline(tmp_pa
     file.write_text(GRID + table % ("a", "pre") + table % ("b", "{norm: pre}") + table % ("c", "{}"))
     one, other, none = load_grid(file).tables
     assert one.baseline == other.baseline == {"norm": "pre"} and none.baseline == {}
-
-
-def test_an_ablation_beside_more_axes_than_a_table_may_have_columns_needs_tables_of_its_own() -> None:
-    axes = [f"axis {index}" for index in range(MOST_FACTORS)]
-    assert table_of_ablation("ablation", "baseline", ["ablation", *axes]).columns == tuple(axes)
-    with pytest.raises(KdxError, match="21 axes beside the changes") as refusal:
-        table_of_ablation("ablation", "baseline", ["ablation", *axes, "one more"])
-    assert refusal.value.hint == "write `tables:`"

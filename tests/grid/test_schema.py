@@ -168,8 +168,6 @@ FAULTY = {
     "approaches: {One: {kernl: rbf}}": "approaches.One.kernl",
     "approaches: {One: rbf}": "approaches.One",
     "approaches: {One: null}": "approaches.One",
-    "ablate: [{kernl: rbf}]": "ablate.0.kernl",
-    "ablate: {baseline: {kernel: rbf}}": "ablate.baseline",
     "axes: {kernel: [rbf, linear]}\nexclude: {kernel: rfb}": "exclude.kernel",
     "axes: {kernel: [rbf, linear]}\nexclude: [{kernel: {}}]": "exclude.0.kernel",
     "axes: {kernel: [rbf, linear]}\noverrides: {when: {kernel: rbf}, set: {modle: {}}}": "overrides.set.modle",
@@ -224,10 +222,7 @@ LANGUAGE = [
     "axes: {position: [none, product, [product, lookup]]}\nexclude: {position: lookup+product}",
     "axes: {size: {small: {model: {width: 32}}, large: {}}}",
     "zip: {model.width: [32, 64], model.inner: [64, 128]}",
-    "ablate: [{kernel: rbf}, {training.steps: 50, training.warmup: 5}]",
-    "ablate: [{kernel: rbf}]\nseeds: {min: 3, max: 12, until: decided}",
     "seeds: {min: 2, max: 4, until: {bleu: 0.5, loss: 1}}",
-    "ablate: {hotter: {temperature: 2.0}}",
     "axes: {kernel: [linear, rbf]}\noverrides: {when: {not: {kernel: rbf}}, set: {training.warmup: 4, norm: pre}}",
     "axes: {training.clip: [null, 1]}\nexclude: {training.clip: none, kernel: exponential}",
     "evaluations: {wide: {beam: [2, 4], longest: [[1.5, 5], [2, 10]]}}",
@@ -274,15 +269,13 @@ def changed(draw) -> dict[str, Any]:
             value = draw(st.sampled_from(WORDS[key])) if WORDS[key] and draw(st.booleans()) else draw(values)
             value = copy.deepcopy(value)
             section, _, name = key.rpartition(".")
-            how = draw(st.sampled_from(["set", "axis", "ablate", "exclude"]))
+            how = draw(st.sampled_from(["set", "axis", "exclude"]))
             if how == "set":
                 inner = grid.setdefault(section, {}) if section else grid
                 if isinstance(inner, dict):
                     inner[name] = value
             elif how == "axis" and isinstance(axes := grid.setdefault("axes", {}), dict):
                 axes[key] = draw(st.sampled_from([[value], value]))
-            elif how == "ablate":
-                grid["ablate"] = [{key: value}]
             else:
                 # A word that no cell can have would be accepted on an axis where it is excluded.
                 grid["exclude"] = [{key: draw(st.sampled_from(WORDS[key] or [1, 100]))}]

@@ -28,9 +28,8 @@ def told(tmp_path, text):
     return str(fault).replace(f"{tmp_path}/", "")
 
 
-@pytest.mark.parametrize("baseline", [BASELINE, "ablate: [{kernel: rbf}]\n"], ids=["of a table", "of an ablation"])
-def test_seeds_go_on_until_the_comparison_with_a_declared_baseline_is_decided(tmp_path, baseline):
-    plan = read(tmp_path, RULE + baseline)
+def test_seeds_are_added_until_the_comparison_with_a_declared_baseline_is_decided(tmp_path):
+    plan = read(tmp_path, RULE + BASELINE)
     assert plan.seeds == tuple(range(12)) and str(plan.seed_rule) == "3 to 12 seeds a cell, until decided"
     assert plan.grid["seed_rule"] == {"min": 3, "max": 12, "until": "decided"}
 
