@@ -17,8 +17,6 @@ from kdx.grid.sections import as_list, not_allowed
 from kdx.grid.source import Node
 from kdx.grid.synonyms import did_you_mean
 
-MOST_CONDITIONS = 100
-
 
 def _some_factors(value: Any) -> Any:
     if not isinstance(value, dict) or not value:
@@ -28,7 +26,7 @@ def _some_factors(value: Any) -> Any:
 
 Written = Annotated[dict[str, Any], BeforeValidator(_some_factors), WithJsonSchema({"$later": "Condition"})]
 """A condition as a file has it: factor or axis → word or list of words; `not` → another condition."""
-SeveralWritten = Annotated[list[Written], BeforeValidator(as_list), Field(min_length=1, max_length=MOST_CONDITIONS)]
+SeveralWritten = Annotated[list[Written], BeforeValidator(as_list), Field(min_length=1)]
 
 
 @dataclass(frozen=True)

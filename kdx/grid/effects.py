@@ -2,23 +2,57 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kdx.errors import KdxError, Place, shortened
-from kdx.grid.cell_selector import factors
+from kdx.grid.cell_selector import factors, is_option
 from kdx.grid.plan import PlannedCell
 from kdx.grid.shipped import folder
 from kdx.grid.source import Node
 from kdx.grid.table_layout import leaves
-from kdx.grid.words import known_options, owners
-from kdx.tasks.corpora import options_of_corpora
+from kdx.grid.words import owners
 
 
 def without_effect(cells: Sequence[PlannedCell], path: Path) -> Iterator[KdxError]:
-    """The settings that the file at `path` writes and no cell uses; what it extends, and a preset, may have more."""
-    if path.parent != folder() / "presets":
-        yield from _options_of_no_word(cells, path)
-    yield from _resolved_otherwise(cells, path)
+    """Settings that the file at `path` or the command line writes and no cell uses.
+
+    They are options that no value of any cell has, and settings of a section that every cell resolves to another value.
+    A file that is extended, and a preset, may have more; so may a preset that is itself the grid.
+    """
+    written: dict[int, list[_Setting]] = {}
+    used: set[tuple[Place | None, str]] = set()
+    faults: dict[tuple[Place | None, str], KdxError] = {}
+    in_preset = path.parent == folder() / "presets"
+    for cell in cells:
+        for node in cell.settings:
+            if id(node) not in written:
+                written[id(node)] = list(_settings_in(node))
+        # A setting that another one replaces is no fault.
+        last = {setting.key: setting for node in cell.settings for setting in written[id(node)]}
+        unsettled = [setting for setting in last.values() if setting.identity not in used]
+        resolved = dict(leaves(cell.spec.model_dump(mode="json", by_alias=True))) if unsettled else {}
+        for setting in unsettled:
+            option = is_option(setting.key)
+            # The trials of a search may use a setting that the template does not.
+            if cell.search or (setting.key in resolved if option else resolved.get(setting.key) == setting.value):
+                used.add(setting.identity)
+            elif (setting.place.file == str(path) or not setting.place.line) and not (option and in_preset):
+                faults.setdefault(setting.identity, _fault(setting, resolved))
+    yield from (fault for identity, fault in faults.items() if identity not in used)
+
+
+class _Setting(NamedTuple):
+    """A setting that a grid writes."""
+
+    key: str
+    """Dotted."""
+    place: Place
+    value: Any
+
+    @property
+    def identity(self) -> tuple[Place | None, str]:
+        """An option is reported once, however many values it has on an axis."""
+        return None if is_option(self.key) else self.place, self.key
 
 
 def short_of_peak(cells: Sequence[PlannedCell]) -> Iterator[str]:
@@ -35,54 +69,20 @@ def short_of_peak(cells: Sequence[PlannedCell]) -> Iterator[str]:
         )
 
 
-def _options_of_no_word(cells: Sequence[PlannedCell], path: Path) -> Iterator[KdxError]:
-    """Options that no word of any cell has."""
-    nodes = {id(node): node for cell in cells for node in cell.settings}
-    used = {name for cell in cells for name in cell.spec.options}
-    used |= {f"data.{name}" for cell in cells for name in cell.spec.data.options}
-    written: dict[str, Place] = {}
-    for node in nodes.values():
-        written |= {name: node.key((name,)) for name in node.value if name in known_options()}
-        data = node.value.get("data")
-        if data is not None and isinstance(data.value, dict):
-            written |= {f"data.{name}": data.key((name,)) for name in data.value if name in options_of_corpora()}
-    for name, place in written.items():
-        if name not in used and (place.file == str(path) or not place.line):
-            problem = f"`{name}` has no effect: no cell uses it"
-            yield KdxError(problem, place=place, allowed=f"with {', '.join(owners(name))}", hint="remove it")
-
-
-def _resolved_otherwise(cells: Sequence[PlannedCell], path: Path) -> Iterator[KdxError]:
-    """Settings of a section to which every cell, when it is resolved, gives another value."""
-    nodes: dict[int, dict[str, tuple[Place, Any]]] = {}
-    taken: set[tuple[Place, str]] = set()
-    faults: dict[tuple[Place, str], KdxError] = {}
-    for cell in cells:
-        last: dict[str, tuple[Place, Any]] = {}  # what another setting replaces is no fault
-        for node in cell.settings:
-            if id(node) not in nodes:
-                nodes[id(node)] = dict(_in_sections(node))
-            last |= nodes[id(node)]
-        unsettled = [(key, *written) for key, written in last.items() if (written[0], key) not in taken]
-        resolved = dict(leaves(cell.spec.model_dump(mode="json", by_alias=True))) if unsettled else {}
-        for key, place, value in unsettled:
-            # What a search chooses may use a setting that the template does not.
-            if cell.search is not None or resolved.get(key) == value:
-                taken.add((place, key))
-            elif place.file == str(path) or not place.line:
-                problem = f"`{key}: {shortened(value)}` has no effect: every cell has {shortened(resolved.get(key))}"
-                faults[place, key] = KdxError(problem, place=place, hint=_instead(key, value, resolved))
-    yield from (fault for at, fault in faults.items() if at not in taken)
-
-
-def _in_sections(node: Node) -> Iterator[tuple[str, tuple[Place, Any]]]:
+def _settings_in(node: Node) -> Iterator[_Setting]:
     for key, value in leaves(node.plain()):
-        of_a_word = key.removeprefix("data.") in options_of_corpora()
         # `shared` stands for `tied` where there are only two embeddings.
-        if "." in key and key in factors() and value is not None and not of_a_word and key != "model.embeddings":
-            yield key, (node.key(tuple(key.split("."))), value)
+        in_section = "." in key and key in factors() and key != "model.embeddings"
+        if is_option(key) or (in_section and value is not None):
+            yield _Setting(key, node.key(tuple(key.split("."))), value)
 
 
-def _instead(key: str, value: Any, resolved: Mapping[str, Any]) -> str:
+def _fault(setting: _Setting, resolved: Mapping[str, Any]) -> KdxError:
+    key, value = setting.key, shortened(setting.value)
+    if is_option(key):
+        problem, allowed = f"`{key}` has no effect: no cell uses it", f"with {', '.join(owners(key))}"
+        return KdxError(problem, place=setting.place, allowed=allowed, hint="remove it")
     other = {"model.encoder_layers": "decoder_layers", "model.decoder_layers": "encoder_layers"}.get(key)
-    return f"write {other}: {shortened(value)}" if other and resolved[f"model.{other}"] else "remove it"
+    hint = f"write {other}: {value}" if other and resolved[f"model.{other}"] else "remove it"
+    problem = f"`{key}: {value}` has no effect: every cell has {shortened(resolved.get(key))}"
+    return KdxError(problem, place=setting.place, hint=hint)

@@ -6,9 +6,11 @@ two grids that ask for the same reading share it, whatever they call it and howe
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
+from math import prod
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationError, create_model
@@ -21,6 +23,8 @@ from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
 from kdx.vocabulary import LengthPenalty, Split
+
+MOST_EVALUATIONS = 100
 
 
 class EvaluationSettings(Section):
@@ -139,6 +143,41 @@ class ResolvedEvaluation:
         }
 
 
+def read_evaluations(node: Node | None, faults: list[KdxError]) -> list[AskedEvaluation]:
+    """Return one for each combination of the values that lists give its settings.
+
+    Args:
+        node: what is under `evaluations`, checked by the model of a grid file.
+    """
+    asked: list[AskedEvaluation] = []
+    for name, settings in node.value.items() if node is not None else ():
+        choices = [_values(key, value) for key, value in settings.value.items()]
+        if len(asked) + prod(map(len, choices)) > MOST_EVALUATIONS:
+            assert node is not None
+            faults.append(KdxError("too many evaluations", place=node.place, allowed=f"at most {MOST_EVALUATIONS}"))
+            break
+        for chosen in product(*choices):
+            read = Node(settings.place, dict(zip(settings.value, chosen, strict=True)), settings.keys)
+            asked.append(AskedEvaluation(name, EvaluationSettings.model_validate(read.plain()), read))
+    return asked
+
+
+def check_evaluations(asked: Sequence[AskedEvaluation], specs: Collection[CellSpec]) -> Iterator[KdxError]:
+    """Refuse an evaluation that no cell can have. One that some cells can have is made for these alone."""
+    faults: dict[str, KdxError] = {}
+    for evaluation in asked:
+        reasons: list[KdxError] = []
+        for spec in specs:
+            try:
+                resolve_evaluation(spec, evaluation)
+                break
+            except KdxError as error:
+                reasons.append(evaluation.in_file(error))
+        else:
+            faults |= {str(reason): reason for reason in reasons[:1]}
+    yield from faults.values()
+
+
 def resolve_evaluation(spec: CellSpec, asked: AskedEvaluation) -> ResolvedEvaluation:
     """The evaluation of the runs of this cell.
 
@@ -201,3 +240,11 @@ def _settings_of(spec: CellSpec) -> dict[str, Any]:
     read = reading_of(spec)._asdict() if TASKS.definition(spec.task).data.streams else {}
     section = spec.evaluation.model_dump(mode="json") | read | {"corpus": spec.data.corpus, "split": Split.TEST.value}
     return {key: section[key] for key in TASKS.definition(spec.task).evaluation_settings}
+
+
+def _values(key: str, node: Node) -> list[Node]:
+    """The values that a setting takes in turn."""
+    alone = not isinstance(node.value, list) or (
+        key == "longest" and one_or_several_pairs(node.plain()) == [node.plain()]
+    )
+    return [node] if alone else list(node.value)

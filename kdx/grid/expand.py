@@ -96,12 +96,6 @@ class SubGrid:
         return prod(len(dimension.bundles) for dimension in self.dimensions)
 
     @property
-    def values(self) -> int:
-        """The most values that the grid can set in all cells together: each cell counts with the largest bundles."""
-        largest = (max(map(_values, dimension.bundles), default=0) for dimension in self.dimensions)
-        return self.size * (_count(self.base) + sum(largest))
-
-    @property
     def conditions(self) -> Iterator[Condition]:
         """All that combinations are asked."""
         yield from self.exclude
@@ -176,13 +170,3 @@ def _check_conditions(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> N
     settled = {path for one in sub_grids if one.on_top is not None for path in paths(one.on_top.plain())}
     for condition in {id(one): one for sub_grid in sub_grids for one in sub_grid.conditions}.values():
         faults.extend(condition.faults(settled))
-
-
-def _values(bundle: Bundle) -> int:
-    return _count(bundle.settings) + (_count(bundle.preset) if bundle.preset else 0)
-
-
-def _count(node: Node) -> int:
-    """The number of values in it, itself included."""
-    inner = node.value.values() if isinstance(node.value, dict) else node.value if isinstance(node.value, list) else ()
-    return 1 + sum(map(_count, inner))

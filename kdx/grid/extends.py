@@ -8,9 +8,6 @@ from kdx.grid.settings import settings_of, without_removed
 from kdx.grid.shipped import find, names
 from kdx.grid.source import LARGEST_FILE, Node, no_value, read
 
-MOST_FILES = 20
-"""Grids that extend each other."""
-
 
 def extended(path: Path, faults: list[KdxError], texts: dict[Path, str] | None = None) -> Node:
     """The file over those that it extends: mappings merge key by key, anything else replaces.
@@ -75,7 +72,7 @@ def _parent(parent: Node, child: Path, seen: set[Path]) -> Path:
     """The file that `extends:` names.
 
     Raises:
-        Faults: there is none, it was seen before, or it is one too many.
+        Faults: there is none, or it was seen before.
     """
     if not isinstance(parent.value, str):
         allowed = "the path of a grid, or the name of a shipped one"
@@ -88,7 +85,4 @@ def _parent(parent: Node, child: Path, seen: set[Path]) -> Path:
         raise Faults([KdxError(f"cannot extend `{parent}`: no such grid", place=parent.place, hint=hint)]) from error
     if found.resolve() in seen:
         raise Faults([KdxError("a grid that extends itself", place=parent.place, hint="remove `extends:`")])
-    if len(seen) == MOST_FILES:
-        allowed = f"at most {MOST_FILES} of them"
-        raise Faults([KdxError("too many grids that extend each other", place=parent.place, allowed=allowed)])
     return found

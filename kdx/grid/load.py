@@ -10,13 +10,14 @@ from kdx.grid.cell_selector import factors
 from kdx.grid.components import find_components
 from kdx.grid.dimensions import sub_grids
 from kdx.grid.effects import short_of_peak, without_effect
+from kdx.grid.evaluations import check_evaluations, read_evaluations
 from kdx.grid.expand import SubGrid, cells_of, paths
 from kdx.grid.extends import extended
 from kdx.grid.messages import checked, mapping_of
 from kdx.grid.model import GRID, SUB_GRID, GridFile
 from kdx.grid.plan import Plan, TableSpec
-from kdx.grid.read_evaluations import check_evaluations, read_evaluations
 from kdx.grid.read_tables import check_tables, labelled_cells, layouts_of, read_tables
+from kdx.grid.searches import with_searches
 from kdx.grid.seed_rule import SeedRule
 from kdx.grid.seeds import check_seed_rule, check_sources, seeds_of
 from kdx.grid.set_values import set_values
@@ -25,11 +26,9 @@ from kdx.grid.shipped import find
 from kdx.grid.source import Node, no_value
 from kdx.grid.spec import CellSpec
 from kdx.grid.sweep_name import ALLOWED, is_sweep_name
-from kdx.grid.tune import Tune, with_searches
+from kdx.grid.tuning import Tune
 
 MOST_RUNS = 10_000
-MOST_VALUES = 1000
-"""Values that a grid may set in a cell, on average, before it has more cells than it may have runs."""
 
 
 def load_grid(
@@ -70,7 +69,7 @@ def load_grid(
     plan = _with_searches(plan, file.tune, root, parts, faults)
     plan = replace(plan, notes=tuple(short_of_peak(plan.cells)))
     if not faults:
-        faults.extend(check_evaluations(plan.evaluations, plan.cells))
+        faults.extend(check_evaluations(plan.evaluations, {cell.id: cell.spec for cell in plan.cells}.values()))
     if not faults:  # else a cell that is faulty, or a key that is misspelt, may be what makes use of it
         faults.extend(without_effect(plan.cells, path))
     plan = _with_tables(plan, file.tables, root, faults)
@@ -124,7 +123,7 @@ def _refuse_too_many(root: Node, parts: Sequence[SubGrid], seeds: int, most_runs
     """Refuse a product that is too large, before anything is built.
 
     Raises:
-        Faults: there are too many runs, or too many values in them.
+        Faults: there are too many runs.
     """
     runs = sum(part.size for part in parts) * seeds
     if runs > most_runs:
@@ -132,11 +131,6 @@ def _refuse_too_many(root: Node, parts: Sequence[SubGrid], seeds: int, most_runs
         taken = ", those that conditions take out among them" if any(list(part.conditions) for part in parts) else ""
         allowed, hint = f"at most {most_runs:,}", "see --max-runs"
         faults.append(KdxError(f"{runs:,} runs{taken}", place=place, allowed=allowed, hint=hint))
-        raise by_place(faults)
-    values = sum(part.values for part in parts)
-    if values > MOST_VALUES * most_runs:
-        problem = f"{values:,} values, those of each cell counted anew"
-        faults.append(KdxError(problem, place=root.place, allowed=f"at most {MOST_VALUES * most_runs:,}"))
         raise by_place(faults)
 
 

@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from kdx.grid.cell_selector import factors
-from kdx.grid.conditions import MOST_CONDITIONS, SeveralWritten, Written
+from kdx.grid.conditions import SeveralWritten, Written
 from kdx.grid.evaluations import EvaluationChoices
 from kdx.grid.ranges import Range, is_range
 from kdx.grid.read_tables import Tables
@@ -27,7 +27,7 @@ from kdx.grid.sections import Section, as_list, not_allowed, refuse
 from kdx.grid.seeds import Seeds
 from kdx.grid.settings import In, settings
 from kdx.grid.sweep_name import ALLOWED, LONGEST_NAME, PATTERN, is_sweep_name
-from kdx.grid.tune import Tune
+from kdx.grid.tuning import Tune
 from kdx.tasks import TASKS
 
 MOST_AXES = 100
@@ -131,7 +131,7 @@ class SubGrid(WithSettings):
     exclude: SeveralWritten = []
     """Combinations to leave out, each by a condition: factors with words, all of which must agree; a list is any of its
     words, and what stands under `not` must not hold."""
-    overrides: Annotated[list[Override], BeforeValidator(as_list), Field(min_length=1, max_length=MOST_CONDITIONS)] = []
+    overrides: Annotated[list[Override], BeforeValidator(as_list), Field(min_length=1)] = []
     """What is set in every combination that fulfils a condition."""
     preset: SkipValidation[str] = ""
     """A shipped set of settings that lies under all that the grid sets."""

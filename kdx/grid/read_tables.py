@@ -19,8 +19,7 @@ from kdx.grid.table_layout import (
     reads_evaluations,
 )
 
-MOST_TABLES = 100
-Tables = Annotated[list[TableSpec], Field(min_length=1, max_length=MOST_TABLES)]
+Tables = Annotated[list[TableSpec], Field(min_length=1)]
 
 
 def read_tables(

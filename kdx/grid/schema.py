@@ -20,7 +20,7 @@ from kdx.grid.fields import CellFields, one_or_many
 from kdx.grid.plan import TableSpec
 from kdx.grid.sections import Data, OneOf, Select, as_list, corpus_name
 from kdx.grid.settings import ENTRIES, In, settings
-from kdx.grid.tune import MOST_PARAMETERS, parameters
+from kdx.grid.tuning import MOST_PARAMETERS, parameters
 from kdx.grid.word_facts import Facts, facts_of, facts_of_corpus
 from kdx.grid.words import known_options
 from kdx.tasks.corpora import BUILT_IN, DIFFICULTIES, options_of_corpora

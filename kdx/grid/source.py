@@ -22,9 +22,7 @@ from kdx.files import TooLargeError, read_file
 from kdx.grid.not_yaml import forbidden_character, not_utf8, not_yaml
 
 LARGEST_FILE = 1_000_000  # bytes
-MOST_VALUES = 200_000  # lists and mappings among them
 DEEPEST_NESTING = 50
-LONGEST_TEXT = 10_000  # characters
 LONGEST_KEY = 200  # characters; keys become labels, of which every run has one
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -203,7 +201,6 @@ class _Reader:
         self.text = text
         self.what = what
         self.faults = faults
-        self.values = 0
         self.events: Iterator[yaml.Event] = yaml.parse(text, Loader=_LOADER)
 
     def document(self) -> Node:
@@ -246,9 +243,6 @@ class _Reader:
         place = self._place(event)
         if depth > DEEPEST_NESTING:
             raise KdxError("nested too deep", place=place, allowed=f"at most {DEEPEST_NESTING} levels")
-        self.values += 1
-        if self.values > MOST_VALUES:
-            raise KdxError(f"this is no {self.what}", place=place, allowed=f"at most {MOST_VALUES:,} values")
         if isinstance(event, yaml.AliasEvent):
             problem = f"alias `*{shortened(event.anchor)}`"
             raise KdxError(problem, place=place, hint="write the value out, or share it through `extends:`")
@@ -266,8 +260,6 @@ class _Reader:
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(place, depth)
         assert isinstance(event, yaml.ScalarEvent), event
-        if self._is_too_long(event.value, place, LONGEST_TEXT):
-            return None
         before = len(self.faults)
         plain = event.implicit[0] and event.style in (None, "")
         if plain and event.end_mark is not None and event.end_mark.line + 1 > place.line:
@@ -292,7 +284,10 @@ class _Reader:
             if not isinstance(event, yaml.ScalarEvent):
                 self._node(event, depth + 1)
                 self.faults.append(KdxError("a list or a mapping as a key", place=here))
-            elif not self._is_too_long(event.value, here, LONGEST_KEY):
+            elif len(event.value) > LONGEST_KEY:
+                problem = f"a key of {len(event.value):,} characters, `{shortened(event.value)}`"
+                self.faults.append(KdxError(problem, place=here, allowed=f"at most {LONGEST_KEY}"))
+            else:
                 key = self._text(event.value, here)
             value = self._node(self._next(), depth + 1)
             if key is None:
@@ -305,12 +300,6 @@ class _Reader:
             if value is not None and (key not in values or values[key].value is None):
                 values[key] = value
         return Node(place, values, keys)
-
-    def _is_too_long(self, text: str, place: Place, most: int) -> bool:
-        if len(text) > most:
-            problem = f"a text of {len(text):,} characters, `{shortened(text)}`"
-            self.faults.append(KdxError(problem, place=place, allowed=f"at most {most:,}"))
-        return len(text) > most
 
     def _text(self, text: str, place: Place) -> str:
         text = unicodedata.normalize("NFC", text)

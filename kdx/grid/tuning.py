@@ -10,15 +10,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, Self
 
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
+
+from kdx.grid.cell_selector import factors
+from kdx.grid.conditions import Written
 from kdx.grid.identity import by_content
+from kdx.grid.sections import Bounded, Number, Section, as_list, distinct_list, not_allowed, refuse
+from kdx.grid.settings import In
 from kdx.grid.spec import CellSpec
 
 FIRST_SEED = 1_000_000
 """First of the tuning seeds where a grid gives their number: a number of seeds never comes to it."""
-ROUND = 4
-"""Trials of a cell that are drawn together, unless the grid says otherwise."""
+MOST_TRIALS = 10_000
+MOST_PARAMETERS = 20
+MOST_TUNING_SEEDS = 1000
+UNTUNED = ("task", "select", "evaluation")
+"""Keys of a cell that decide what is measured: trials with other values would not compare."""
+LEAST_WILCOXON = 3
+"""Tuning seeds without which the signed-rank test can end nothing early: Optuna's compares two at least."""
 
 
 class Sampler(StrEnum):
@@ -70,16 +81,31 @@ class Choice:
         return self.values
 
 
-@dataclass(frozen=True)
-class Range:
+class DrawnRange(Section):
     """A parameter that is a number between two others, both included."""
 
-    low: float
-    high: float
-    log: bool = False
+    low: Number
+    """The least number."""
+    high: Number
+    """The largest number."""
+    log: Annotated[bool, Field(strict=True)] = False
     """Whether it is drawn evenly in its logarithm."""
-    step: float | None = None
-    """The distance between two neighbouring values, counted from the low end; None: any number, or any whole one."""
+    step: Number | None = None
+    """How far apart two neighbouring values are."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        low, high = self.low, self.high
+        if low >= high:
+            hint = f"swap them: {{low: {high}, high: {low}}}" if low > high else None
+            raise refuse("low", f"a range from {low} to {high}", allowed="from a smaller to a larger", hint=hint)
+        if self.log and low <= 0:
+            raise refuse("low", f"a logarithmic range from {low}", allowed="from a number above 0")
+        if self.step is not None and self.log:
+            raise refuse("step", "a range with both `log` and `step`", hint="keep one of them")
+        if self.step is not None and not 0 < self.step <= high - low:
+            raise refuse("step", f"a step of {self.step}", allowed=f"above 0, at most {high - low}")
+        return self
 
     @property
     def whole(self) -> bool:
@@ -87,13 +113,9 @@ class Range:
         return all(isinstance(end, int) for end in (self.low, self.high, *([] if self.step is None else [self.step])))
 
     @property
-    def plain(self) -> Any:
-        found: dict[str, Any] = {"low": self.low, "high": self.high}
-        if self.log:
-            found["log"] = True
-        if self.step is not None:
-            found["step"] = self.step
-        return found
+    def plain(self) -> dict[str, Any]:
+        """Its JSON value."""
+        return self.model_dump(exclude_defaults=True)
 
     @property
     def ends(self) -> tuple[Any, ...]:
@@ -101,53 +123,108 @@ class Range:
         return (self.low, self.high)
 
 
-Distribution = Choice | Range
+Distribution = Choice | DrawnRange
 Space = Mapping[str, Distribution]
 """Factor, such as `training.learning_rate` → how it is drawn."""
 
 
 def distribution_of(plain: Any) -> Distribution:
-    """A distribution from its JSON, which was checked before it was recorded."""
-    return Choice(tuple(plain)) if isinstance(plain, list) else Range(**plain)
+    """Return a distribution from its JSON value."""
+    return Choice(tuple(plain)) if isinstance(plain, list) else DrawnRange.model_validate(plain)
 
 
-@dataclass(frozen=True)
-class Tuning:
+def _different(value: Any) -> Any:
+    if not isinstance(value, list):
+        raise not_allowed("a list of values, or {low: …, high: …} with `log: true` or `step: …`")
+    texts = {json.dumps(each, sort_keys=True) for each in value}
+    if len(value) < 2 or len(texts) < len(value):
+        raise not_allowed("two or more different values")
+    return value
+
+
+def _parameter(name: str) -> str:
+    if name.partition(".")[0] in UNTUNED:
+        problem = f"`{name}` is no parameter: it decides what is measured"
+        raise refuse("", problem, allowed=", ".join(parameters()), hint="vary it on an axis")
+    return name
+
+
+def parameters() -> tuple[str, ...]:
+    """The factors that may be tuned."""
+    return tuple(name for name in factors() if name.partition(".")[0] not in UNTUNED)
+
+
+def _tuning_seeds(value: Any) -> tuple[int, ...]:
+    if type(value) is int and 1 <= value <= MOST_TUNING_SEEDS:
+        return tuple(range(FIRST_SEED, FIRST_SEED + value))
+    right = isinstance(value, list | tuple) and value and all(type(seed) is int and 0 <= seed < 2**32 for seed in value)
+    if not right or len(set(value)) < len(value):
+        raise not_allowed("a number of seeds up to 1,000, or a list of different whole numbers from 0")
+    return tuple(value)
+
+
+def _kind(value: Any) -> str:
+    return "<none>" if value is None else "<DrawnRange>" if isinstance(value, dict) else "<list>"
+
+
+Parameters = Annotated[
+    dict[
+        Annotated[str, AfterValidator(_parameter), AfterValidator(In(parameters, "parameter"))],
+        Annotated[
+            Annotated[DrawnRange, Tag("<DrawnRange>")]
+            | Annotated[
+                list[Any],
+                BeforeValidator(_different),
+                WithJsonSchema({"type": "array", "minItems": 2, "uniqueItems": True}),
+                Tag("<list>"),
+            ]
+            | Annotated[None, Tag("<none>")],
+            Discriminator(_kind),
+        ],
+    ],
+    Field(max_length=MOST_PARAMETERS),
+]
+"""Factor → how it is drawn; None: it is not tuned."""
+
+
+class TuneOverride(Section):
+    """Other parameters for some cells."""
+
+    when: Written
+    """The condition."""
+    parameters: Parameters
+    """Laid over those of all cells."""
+
+
+_SEEDS = [
+    {"type": "integer", "minimum": 1, "maximum": MOST_TUNING_SEEDS},
+    distinct_list({"type": "integer", "minimum": 0, "exclusiveMaximum": 2**32}),
+]
+
+
+class Tuning(Section):
     """How every cell of a grid is searched: the same budget for all."""
 
-    trials: int
-    """Of each cell."""
     sampler: Sampler = Sampler.TPE
+    """How trials are drawn: grid, random, tpe, gp or cma-es."""
     pruner: Pruner = Pruner.NONE
-    seeds: tuple[int, ...] = (FIRST_SEED,)
-    """Tuning seeds: each trial is trained with every one, and no winner with any."""
-    seed: int = 0
+    """How trials are ended early: none, median, hyperband or wilcoxon."""
+    trials: Annotated[int, Bounded(ge=1, le=MOST_TRIALS)]
+    """Trials of every cell."""
+    round: Annotated[int, Bounded(ge=1, le=MOST_TRIALS)] = 4
+    """Trials that are drawn together, knowing the results of the rounds before."""
+    seeds: Annotated[tuple[int, ...], BeforeValidator(_tuning_seeds), WithJsonSchema({"anyOf": _SEEDS})] = (FIRST_SEED,)
+    """Tuning seeds, or how many: each trial is trained with all of them, and no winner with any."""
+    seed: Annotated[int, Bounded(ge=0, lt=2**32)] = 0
     """Seed of the draws."""
-    round: int = ROUND
-    """Trials that are drawn together; a draw knows the results of the rounds before."""
 
-    @property
-    def plain(self) -> dict[str, Any]:
-        return {
-            "trials": self.trials,
-            "sampler": self.sampler.value,
-            "pruner": self.pruner.value,
-            "seeds": list(self.seeds),
-            "seed": self.seed,
-            "round": self.round,
-        }
-
-    @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> "Tuning":
-        """From its JSON, which was checked before it was recorded."""
-        return cls(
-            plain["trials"],
-            Sampler(plain["sampler"]),
-            Pruner(plain["pruner"]),
-            tuple(plain["seeds"]),
-            plain["seed"],
-            plain["round"],
-        )
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.pruner is Pruner.WILCOXON and len(self.seeds) < LEAST_WILCOXON:
+            problem = f"pruner wilcoxon with {len(self.seeds)} tuning seed{'' if len(self.seeds) == 1 else 's'}"
+            hint = "it compares trials over tuning seeds, and ends a trial before its next one"
+            raise refuse("pruner", problem, allowed=f"at least {LEAST_WILCOXON} seeds", hint=hint)
+        return self
 
     @property
     def at_once(self) -> bool:
@@ -157,6 +234,19 @@ class Tuning:
     def round_of(self, number: int) -> int:
         """The round of a trial, from 0."""
         return 0 if self.at_once else number // self.round
+
+
+class Tune(Tuning):
+    """`tune:` of a grid."""
+
+    parameters: Parameters = Field(default_factory=dict)
+    """Factor → a list of its values, or a range {low: …, high: …} with `log` or `step`; drawn in each trial."""
+    overrides: Annotated[list[TuneOverride], BeforeValidator(as_list), Field(min_length=1)] = Field(
+        default_factory=list
+    )
+    """Other parameters for the cells that fulfil a condition; null takes one out."""
+    metric: str | None = None
+    """The validation metric that trials are compared by: the one that cells are selected by, and no other."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +266,7 @@ class Search:
     @cached_property
     def id(self) -> str:
         """Hash of all that decides its trials, 32 hexadecimal digits. More trials only lengthen a search."""
-        how = {key: value for key, value in self.tuning.plain.items() if key != "trials"}
+        how = {key: value for key, value in self.tuning.model_dump(mode="json").items() if key != "trials"}
         if self.tuning.at_once:
             del how["round"]
         space = {name: self.space[name].plain for name in sorted(self.space)}
@@ -211,7 +301,7 @@ class Search:
             "cell": self.cell_id,
             "settings": json.loads(self.settings),
             "space": {name: one.plain for name, one in self.space.items()},
-            "tuning": self.tuning.plain,
+            "tuning": self.tuning.model_dump(mode="json"),
             **(
                 {"components": [[*component, sha256] for component, sha256 in self.components.items()]}
                 if self.components
@@ -221,8 +311,8 @@ class Search:
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "Search":
-        """From its JSON, which was checked before it was recorded."""
+        """Return the search of its JSON value (`plain`)."""
         space = {name: distribution_of(one) for name, one in plain["space"].items()}
         settings = json.dumps(plain["settings"], sort_keys=True)
         components = {(axis, word): sha256 for axis, word, sha256 in plain.get("components", ())}
-        return cls(plain["cell"], settings, space, Tuning.of(plain["tuning"]), components)
+        return cls(plain["cell"], settings, space, Tuning.model_validate(plain["tuning"]), components)

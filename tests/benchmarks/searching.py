@@ -5,7 +5,7 @@ import statistics
 import time
 from typing import Any
 
-from kdx.grid.tuning import Range, Sampler, Search, Tuning
+from kdx.grid.tuning import DrawnRange, Sampler, Search, Tuning
 from kdx.store.records import TrialState
 from kdx.tune.known_trial import KnownTrial
 from kdx.tune.sampling import draw
@@ -13,9 +13,9 @@ from kdx.vocabulary import Direction
 
 SEARCHES, TRIALS = 20, 30
 SPACE = {
-    "training.learning_rate": Range(1e-5, 1e-1, log=True),
-    "model.dropout": Range(0.0, 0.5),
-    "training.warmup": Range(1, 2000, log=True),
+    "training.learning_rate": DrawnRange(low=1e-5, high=1e-1, log=True),
+    "model.dropout": DrawnRange(low=0.0, high=0.5),
+    "training.warmup": DrawnRange(low=1, high=2000, log=True),
 }
 
 
@@ -31,7 +31,7 @@ def measure() -> dict[str, Any]:
     for sampler in (Sampler.RANDOM, Sampler.TPE, Sampler.CMA_ES):  # a draw of GP takes seconds
         best, took = [], []
         for seed in range(SEARCHES):
-            search = Search("0" * 32, "{}", SPACE, Tuning(TRIALS, sampler, seed=seed))
+            search = Search("0" * 32, "{}", SPACE, Tuning(trials=TRIALS, sampler=sampler, seed=seed))
             known: list[KnownTrial] = []
             while len(known) < TRIALS:
                 begun = time.perf_counter()

@@ -1,7 +1,7 @@
 """The trials of a search, as `kdx show` lists them."""
 
 from kdx.cli.shown_trials import trial_lines
-from kdx.grid.tuning import Pruner, Range, Sampler, Search, Tuning
+from kdx.grid.tuning import DrawnRange, Pruner, Sampler, Search, Tuning
 from kdx.report.selection.searched import searched
 from kdx.report.statistics.metric import Metric
 from kdx.store.records import SearchRecord, TrialRecord, TrialState
@@ -12,7 +12,12 @@ RATE = "training.learning_rate"
 
 def test_the_best_trial_the_cell_itself_and_what_is_not_found_yet_are_marked():
     settings = '{"task": "translation", "data": {"corpus": "synthetic-translation"}}'
-    search = Search("0" * 32, settings, {RATE: Range(1e-4, 1e-2, log=True)}, Tuning(3, Sampler.TPE, Pruner.MEDIAN))
+    search = Search(
+        "0" * 32,
+        settings,
+        {RATE: DrawnRange(low=1e-4, high=1e-2, log=True)},
+        Tuning(trials=3, sampler=Sampler.TPE, pruner=Pruner.MEDIAN),
+    )
     trials = (
         TrialRecord(0, {RATE: 1e-3}, {}, "a" * 32, TrialState.PRUNED, 1.0),
         TrialRecord(1, {RATE: 9.5e-3}, {}, "b" * 32, TrialState.COMPLETED, 12.34567),

@@ -149,58 +149,23 @@ def keys(count: int, value: str) -> str:
     return ", ".join(f"k{number}: {value}" for number in range(count))
 
 
-# What it is → its text, and what it is told.
+# What it is → its text, and the beginning or end of its message.
 TOO_MUCH = {
     "3,000 unknown keys": ("".join(f"k{number}: 1\n" for number in range(3_000)), "and 2,980 more"),
-    "2,000 unknown keys of a section": (f"evaluation: {{{keys(2_000, '1')}}}", "and 1,980 more"),
-    "2,000 unknown keys of a section, 10,000 cells": (
-        f"{CELLS}evaluation: {{{keys(2_000, '1')}}}",
-        "at most 10,000,000",
-    ),
     "900 unknown keys of a section, 9,900 cells": (
         CELLS.replace("[1, ", "[") + f"evaluation: {{{keys(900, '1')}}}",
         "and 880 more",
     ),
-    "3,000 keys that stand twice": ("a: 1\n" * 3_000, "`a` stands twice"),
-    "5,000 tags": (f"x: [{'!t 1, ' * 5_000}]", "and 4,981 more"),
-    "5,000 octal numbers": (f"x: [{'010, ' * 5_000}]", "and 4,980 more"),
-    "3,000 keys that are lists": ("? [a]\n: 1\n" * 3_000, "and 2,980 more"),
-    "2,000 unknown axes": (f"axes: {{{keys(2_000, '[1]')}}}", "2,000 items as axes"),
-    "1,000 axes of one choice": (f"axes: {{{keys(1_000, '{a: {}}')}}}", "1,000 items as axes\n  allowed: at most 100"),
     "1,000 axes of two choices": (f"axes: {{{keys(1_000, '{a: {}, b: {}}')}}}", "1,000 items as axes"),
-    "2,000 approaches that are none": (f"approaches: {{{keys(2_000, '1')}}}", "and 1,980 more"),
-    "1,500 presets that are not there": (f"approaches: {{{keys(1_500, '{preset: x}')}}}", "unknown preset `x`"),
-    "1,500 tasks with 1,500 choices": (
-        f"tasks: {{{keys(1_500, '{}')}}}\naxes: {{training.steps: {list(range(1, 1_500))}}}",
-        "unknown task `k0`",
-    ),
-    "5,000 choices that stand twice": (f"axes: {{kernel: [{'rbf, ' * 5_000}]}}", "`rbf` stands twice on axis"),
-    "1,500 tables": ("tables:\n" + "- {name: t, rows: [a]}\n" * 1_500, "1,500 items as tables\n  allowed: at most 100"),
-    "100 tables of nothing, 10,000 cells": (
-        CELLS + "tables:\n" + "".join(f"- {{name: t{number}, rows: [a]}}\n" for number in range(100)),
-        "unknown factor `a`",
-    ),
     "100 tables of one place, 10,000 cells": (
         CELLS + "tables:\n" + "".join(f"- {{name: t{number}, rows: [kernel]}}\n" for number in range(100)),
         "10000 cells fall into one place",
     ),
-    "3,000 row factors": (f"{CELLS}tables: [{{name: t, rows: [{'kernel, ' * 3_000}]}}]", "3,000 items as tables.rows"),
-    "a list of 210,000 values": (f"x: [{'1,' * 210_000}]", "at most 200,000 values"),
     "5,000 levels": (f"x: {'[' * 5_000}", "nested too deep"),
     "2 MB": ("#" * 2_000_000, "at most 1000000 bytes"),
-    "a key of 900,000 characters": (f"? {'x' * 900_000}\n: 1", "a text of 900,000 characters"),
-    "a word of 900,000 characters": (f"kernel: {'x' * 900_000}", "a text of 900,000 characters"),
-    "a number of 900,000 digits": (f"memory: {'1' * 900_000}", "a text of 900,000 characters"),
-    "a tag of 900,000 characters": (f"memory: !{'x' * 900_000} 1", "tag `!xxx"),
-    "an alias of 900,000 characters": (f"memory: *{'x' * 900_000}", "alias `*xxx"),
-    "a table's name of 9,000 characters": (f"tables: [{{name: {'x' * 9000}, rows: [a]}}]", "unknown factor `a`"),
-    "an approach's name of 300 characters": (f"approaches: {{? {'x' * 300} : {{}}}}", "a text of 300 characters"),
+    "a value of 900,000 characters": (f"kernel: {'x' * 900_000}", "unknown kernel `xxx"),
+    "an approach's name of 300 characters": (f"approaches: {{? {'x' * 300} : {{}}}}", "a key of 300 characters"),
     "a choice of 300 characters": (f"axes: {{placement: [[{'decoder-self, ' * 30}]]}}", "give it a name"),
-    "a metric of 9,000 characters": (f"select: {{metric: {'x' * 9000}}}", "unknown validation metric"),
-    "a clip of 9,000 characters": (f"position: lookup\nclip: {'x' * 9000}", "as clip"),
-    "a grid's name of 300 characters": (f"name: {'x' * 300}", "as name"),
-    "a preset of 9,000 characters": (f"preset: {'x' * 9000}", "unknown preset"),
-    "extends of 9,000 characters": (f"extends: {'x' * 9000}", "no such grid"),
     "extends of a device": ("extends: /dev/zero", "cannot extend"),
     "aliases that unfold to 2 to the 25": (
         "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in pairwise(ascii_lowercase)),
@@ -264,7 +229,6 @@ def test_a_grid_as_large_as_may_be_is_planned(figure, tmp_path):
 @pytest.mark.parametrize(
     ("files", "told"),
     [
-        ({f"g{n}.yaml": f"extends: g{n + 1}.yaml" for n in range(1500)}, "g19.yaml:1:10: too many grids that extend"),
         ({"g0.yaml": "extends: g1.yaml", "g1.yaml": "extends: g0.yaml"}, "g1.yaml:1:10: a grid that extends itself"),
         ({"g0.yaml": "extends: g0.yaml"}, "g0.yaml:1:10: a grid that extends itself"),
         ({"g0.yaml": "extends: ./x/../g0.yaml", "x/y": ""}, "g0.yaml:1:10: a grid that extends itself"),
@@ -273,7 +237,7 @@ def test_a_grid_as_large_as_may_be_is_planned(figure, tmp_path):
             "g1.yaml: 600019 bytes are no grid\n  allowed: at most 1000000 bytes, with all that it extends",
         ),
     ],
-    ids=["1,500 grids", "a loop of two", "a loop of one", "a loop by another name", "1.2 MB together"],
+    ids=["a loop of two", "a loop of one", "a loop by another name", "1.2 MB together"],
 )  # fmt: skip
 def test_grids_that_extend_each_other_have_an_end(files, told, figure, tmp_path, monkeypatch, capsys, request):
     monkeypatch.chdir(tmp_path)
@@ -283,15 +247,6 @@ def test_grids_that_extend_each_other_have_an_end(files, told, figure, tmp_path,
     begun = time.monotonic()
     assert told in refused(capsys, "plan", "g0.yaml")
     figure(f"{request.node.callspec.id}: refused in {time.monotonic() - begun:.2f} s")
-
-
-def test_a_chain_of_twenty_grids_is_read_over_each_other(tmp_path):
-    for number in range(20):
-        last = f"{SMALL}description: the last\n"
-        own = f"description: g{number}\nextends: g{number + 1}.yaml\nname: g{number}\nmemory: {number}\n"
-        (tmp_path / f"g{number}.yaml").write_text(last if number == 19 else own)
-    plan = load_grid(tmp_path / "g0.yaml")
-    assert (plan.name, plan.description, plan.cells[0].spec.memory) == ("g0", "g0", 0)
 
 
 ADDRESSES = ["pipe", "/dev/zero", "/dev/null", "/dev/full", "folder", "socket", "/proc/self/mem", "/proc/kmsg",

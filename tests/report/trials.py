@@ -4,20 +4,22 @@ from dataclasses import replace
 
 import sweeps
 
-from kdx.grid.tuning import Choice, Pruner, Range, Sampler, Search, Tuning
+from kdx.grid.tuning import Choice, DrawnRange, Pruner, Sampler, Search, Tuning
 from kdx.report.table.build import tables
 from kdx.report.table.table import Table
 from kdx.store.records import SearchRecord, TrialRecord, TrialState
 
 RATE, DROPOUT = "training.learning_rate", "model.dropout"
-SPACE = {RATE: Range(1e-4, 1e-2, log=True), DROPOUT: Choice((0.0, 0.1, 0.3))}
+SPACE = {RATE: DrawnRange(low=1e-4, high=1e-2, log=True), DROPOUT: Choice((0.0, 0.1, 0.3))}
 TRIALS = [(1e-3, 0.1, 10.0), (9.5e-3, 0.0, 20.0), (2e-3, 0.3, 15.0)]
 
 
 def search(kernel: str, *, asked: int = 3, seeds: tuple[int, ...] = (1_000_000,), **how) -> SearchRecord:
     """A search whose best trial is its second."""
     settings = f'{{"task": "translation", "kernel": "{kernel}", "data": {{"corpus": "synthetic-translation"}}}}'
-    tuning = Tuning(asked, how.get("sampler", Sampler.RANDOM), how.get("pruner", Pruner.NONE), seeds)
+    tuning = Tuning(
+        trials=asked, sampler=how.get("sampler", Sampler.RANDOM), pruner=how.get("pruner", Pruner.NONE), seeds=seeds
+    )
     of = Search(kernel.ljust(32, "0"), settings, how.get("space", SPACE), tuning)
     trials = tuple(
         TrialRecord(number, {RATE: rate, DROPOUT: dropout}, {}, f"{kernel}{number}", TrialState.COMPLETED, score)

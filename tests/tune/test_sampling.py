@@ -6,19 +6,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdx.grid.tuning import Choice, Range, Sampler, Search, Tuning
+from kdx.grid.tuning import Choice, DrawnRange, Sampler, Search, Tuning
 from kdx.store.records import TrialState
 from kdx.tune.known_trial import KnownTrial
 from kdx.tune.sampling import draw
 from kdx.vocabulary import Direction
 
-SPACE = {"x": Range(0.001, 1.0, log=True), "n": Range(1, 64), "word": Choice(("a", ["b"], {"c": 1}))}
+SPACE = {
+    "x": DrawnRange(low=0.001, high=1.0, log=True),
+    "n": DrawnRange(low=1, high=64),
+    "word": Choice(("a", ["b"], {"c": 1})),
+}
 WORDS = {"x": Choice((1, 2, 3)), "word": Choice(("a", ["b"], {"c": 1}))}
 
 
 def search(sampler: Sampler, trials: int = 12, space=None, seed: int = 0) -> Search:
     space = space or (WORDS if sampler is Sampler.GRID else SPACE)
-    return Search("0" * 32, "{}", space, Tuning(trials, sampler, seed=seed))
+    return Search("0" * 32, "{}", space, Tuning(trials=trials, sampler=sampler, seed=seed))
 
 
 def score(one: KnownTrial) -> float:
@@ -67,7 +71,7 @@ def test_a_grid_comes_to_every_combination_once():
 @settings(max_examples=30, deadline=None)
 @given(st.floats(1e-6, 1.0), st.floats(1.5, 100.0), st.booleans(), st.integers(0, 2**31))
 def test_draws_lie_in_their_ranges(low, times, log, seed):
-    space = {"x": Range(low, low * times, log), "n": Range(3, 40, step=3)}
+    space = {"x": DrawnRange(low=low, high=low * times, log=log), "n": DrawnRange(low=3, high=40, step=3)}
     for one in draw(search(Sampler.RANDOM, 6, space, seed), Direction.MAX, []):
         assert low <= one.parameters["x"] <= low * times
         assert one.parameters["n"] in range(3, 41, 3) and type(one.parameters["n"]) is int

@@ -2,13 +2,17 @@
 
 import pytest
 
-from kdx.grid.tuning import Choice, Range
+from kdx.grid.tuning import Choice, DrawnRange
 from kdx.store.records import TrialState
 from kdx.tune.known_trial import KnownTrial
 from kdx.tune.study import distributions, external, frozen, internal, study_of
 from kdx.vocabulary import Direction
 
-SPACE = {"b": Choice(([1], {"c": 2}, None)), "a": Range(0.1, 1.0, log=True), "n": Range(2, 8, step=2)}
+SPACE = {
+    "b": Choice(([1], {"c": 2}, None)),
+    "a": DrawnRange(low=0.1, high=1.0, log=True),
+    "n": DrawnRange(low=2, high=8, step=2),
+}
 
 
 @pytest.mark.parametrize("value", [[1], {"c": 2}, None])

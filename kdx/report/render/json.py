@@ -116,7 +116,7 @@ def search_to_json(one: SearchedCell) -> dict[str, Any]:
         "search": one.search.id,
         "metric": one.metric.name,
         "direction": one.metric.direction.value,
-        "tuning": one.search.tuning.plain,
+        "tuning": one.search.tuning.model_dump(mode="json"),
         "space": {name: of.plain for name, of in one.search.space.items()},
         "winner": one.winner.number,
         "settings": dict(one.winner.parameters),

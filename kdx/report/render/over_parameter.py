@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import NamedTuple
 
-from kdx.grid.tuning import Choice, Range
+from kdx.grid.tuning import Choice, DrawnRange
 from kdx.report.render.listings.searches import value_in_words
 from kdx.report.selection.searched import SearchedCell
 from kdx.store.records import TrialState
@@ -50,4 +50,4 @@ def over_parameters(one: SearchedCell) -> Iterator[OverParameter]:
             for at, (each, score) in zip(places, scored, strict=True)
         )
         if points:
-            yield OverParameter(name, words, span, isinstance(of, Range) and of.log, points)
+            yield OverParameter(name, words, span, isinstance(of, DrawnRange) and of.log, points)

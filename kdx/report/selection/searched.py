@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from kdx.components.registry import meant_by
 from kdx.grid.seed_sources import SourceSeeds
-from kdx.grid.tuning import Choice, Distribution, Range, Sampler, Search
+from kdx.grid.tuning import Choice, Distribution, DrawnRange, Sampler, Search
 from kdx.report.selection.joined import planned_id
 from kdx.report.statistics.expected_best import BestOf, best_of_draws
 from kdx.report.statistics.metric import Metric
@@ -186,11 +186,11 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
-def _on_scale(value: float, of: Range) -> float:
+def _on_scale(value: float, of: DrawnRange) -> float:
     return log(value) if of.log else value
 
 
-def _beyond_range(of: Range, upper: bool) -> Iterator[float]:
+def _beyond_range(of: DrawnRange, upper: bool) -> Iterator[float]:
     """Ends that a wider range may have: as wide again, or by less, since not every number need be allowed.
 
     A learning rate three decades further out is no advice, so a logarithmic range grows by one at most.

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import sweeps
 
-from kdx.grid.tuning import Choice, Pruner, Range, Sampler, Search, Tuning
+from kdx.grid.tuning import Choice, DrawnRange, Sampler, Search, Tuning
 from kdx.report.selection.searched import Edge, searched, searched_cells, searches_without_winner
 from kdx.report.statistics.metric import Metric
 from kdx.store.records import SearchRecord, TrialRecord, TrialState
@@ -14,13 +14,13 @@ from tests.grids import TSALLIS, recorded
 
 RATE = "training.learning_rate"
 BLEU = Metric("valid/bleu", Direction.MAX)
-WIDE = Range(1e-4, 1e-2, log=True)
+WIDE = DrawnRange(low=1e-4, high=1e-2, log=True)
 SETTINGS = '{"task": "translation", "data": {"corpus": "synthetic-translation"}}'
 
 
 def record(values, space=None, *, sampler=Sampler.RANDOM, states=None, asked=None, parameter=RATE):
     """A search with a trial for each (parameter, score)."""
-    tuning = Tuning(asked or len(values), sampler, Pruner.NONE)
+    tuning = Tuning(trials=asked or len(values), sampler=sampler)
     search = Search("0" * 32, SETTINGS, {parameter: space or WIDE}, tuning)
     trials = tuple(
         TrialRecord(number, {parameter: at}, {}, f"cell{number}", state, None if state is TrialState.FAILED else score)
@@ -40,7 +40,7 @@ def test_an_optimum_within_its_range_is_found():
 
 
 def test_an_optimum_at_the_upper_edge_is_to_be_looked_for_as_many_times_higher():
-    edge = edge_of([(1e-3, 1.0), (9.5e-3, 3.0)], Range(1e-3, 1e-2, log=True))
+    edge = edge_of([(1e-3, 1.0), (9.5e-3, 3.0)], DrawnRange(low=1e-3, high=1e-2, log=True))
     assert edge.upper and edge.end == 1e-2 and edge.beyond == pytest.approx(1e-1)
 
 
@@ -73,9 +73,9 @@ def test_of_a_list_the_side_is_said_where_a_value_beyond_is_allowed():
 
 
 def test_a_range_goes_only_as_far_as_a_cell_allows():
-    edge = edge_of([(0.1, 1.0), (0.6, 3.0)], Range(0.0, 0.6), parameter="model.dropout")
+    edge = edge_of([(0.1, 1.0), (0.6, 3.0)], DrawnRange(low=0.0, high=0.6), parameter="model.dropout")
     assert edge.beyond == pytest.approx(0.9), "a dropout of 1.2 is refused"
-    assert edge_of([(0.01, 3.0), (0.6, 1.0)], Range(0.0, 0.6), parameter="model.dropout") is None
+    assert edge_of([(0.01, 3.0), (0.6, 1.0)], DrawnRange(low=0.0, high=0.6), parameter="model.dropout") is None
 
 
 def test_an_option_of_a_custom_component_has_edges_within_its_recorded_bounds(components):
@@ -84,7 +84,7 @@ def test_an_option_of_a_custom_component_has_edges_within_its_recorded_bounds(co
     versions = {limit: recorded("kernel", word, TSALLIS % f"below={limit}") for limit in (1, 9)}
 
     def edge(limit: int, component: str) -> Edge | None:
-        found = record([(0.1, 1.0), (0.8, 3.0)], Range(0.0, 0.8), parameter="power")
+        found = record([(0.1, 1.0), (0.8, 3.0)], DrawnRange(low=0.0, high=0.8), parameter="power")
         settings = {**found.search["settings"], "kernel": word}
         search = {**found.search, "settings": settings, "components": [["kernel", word, component]]}
         return searched(found._replace(search=search), BLEU).edges.get("power")

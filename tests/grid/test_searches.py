@@ -7,7 +7,7 @@ import pytest
 
 from kdx.errors import Faults
 from kdx.grid.load import load_grid
-from kdx.grid.tuning import FIRST_SEED, Choice, Pruner, Range, Sampler, Search
+from kdx.grid.tuning import FIRST_SEED, Choice, DrawnRange, Pruner, Sampler, Search
 
 GRID = """\
 task: translation
@@ -44,7 +44,7 @@ def test_every_cell_has_a_search_of_its_own(tmp_path):
     for cell, search in zip(plan.cells, searches, strict=True):
         assert search.cell_id == cell.id
         assert search.space == {
-            "training.learning_rate": Range(1e-4, 1e-2, log=True),
+            "training.learning_rate": DrawnRange(low=1e-4, high=1e-2, log=True),
             "model.dropout": Choice((0.0, 0.1)),
         }
         assert (search.tuning.trials, search.tuning.sampler, search.tuning.pruner) == (4, Sampler.RANDOM, Pruner.MEDIAN)

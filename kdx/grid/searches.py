@@ -1,174 +1,26 @@
-"""Reads `tune:` of a grid: the parameters of every cell, and how they are searched."""
+"""Gives each cell of a grid the search that `tune:` asks for, and checks that the search can be made."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from math import prod
-from typing import Annotated, Any, Self
+from typing import Any
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Discriminator,
-    Field,
-    Tag,
-    ValidationError,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import ValidationError
 
 from kdx.components.registry import at_hand
 from kdx.errors import KdxError
-from kdx.grid.cell_selector import factors
-from kdx.grid.conditions import MOST_CONDITIONS, Combination, Condition, ConditionReader, Written
+from kdx.grid.conditions import Combination, Condition, ConditionReader
 from kdx.grid.identity import cell_id
 from kdx.grid.messages import located
 from kdx.grid.plan import PlannedCell
-from kdx.grid.sections import Bounded, Number, Section, as_list, distinct_list, not_allowed, refuse
 from kdx.grid.seed_sources import SourceSeeds
-from kdx.grid.settings import In, at_path
+from kdx.grid.settings import at_path
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
-from kdx.grid.tuning import FIRST_SEED, ROUND, Choice, Distribution, Pruner, Range, Sampler, Search, Tuning
+from kdx.grid.tuning import Choice, Distribution, DrawnRange, Pruner, Sampler, Search, Tune, Tuning
 from kdx.vocabulary import Split
-
-MOST_TRIALS = 10_000
-MOST_PARAMETERS = 20
-MOST_TUNING_SEEDS = 1000
-UNTUNED = ("task", "select", "evaluation")
-"""Keys of a cell that decide what is measured: trials with other values would not compare."""
-LEAST_WILCOXON = 3
-"""Tuning seeds without which the signed-rank test can end nothing early: Optuna's compares two at least."""
-
-
-class DrawnRange(Section):
-    """A range that numbers are drawn from."""
-
-    low: Number
-    """The least number."""
-    high: Number
-    """The largest number."""
-    log: Annotated[bool, Field(strict=True)] = False
-    """Whether it is drawn evenly in its logarithm."""
-    step: Number | None = None
-    """How far apart two neighbouring values are."""
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        low, high = self.low, self.high
-        if low >= high:
-            hint = f"swap them: {{low: {high}, high: {low}}}" if low > high else None
-            raise refuse("low", f"a range from {low} to {high}", allowed="from a smaller to a larger", hint=hint)
-        if self.log and low <= 0:
-            raise refuse("low", f"a logarithmic range from {low}", allowed="from a number above 0")
-        if self.step is not None and self.log:
-            raise refuse("step", "a range with both `log` and `step`", hint="keep one of them")
-        if self.step is not None and not 0 < self.step <= high - low:
-            raise refuse("step", f"a step of {self.step}", allowed=f"above 0, at most {high - low}")
-        return self
-
-
-def _different(value: Any) -> Any:
-    if not isinstance(value, list):
-        raise not_allowed("a list of values, or {low: …, high: …} with `log: true` or `step: …`")
-    texts = {json.dumps(each, sort_keys=True) for each in value}
-    if len(value) < 2 or len(texts) < len(value):
-        raise not_allowed("two or more different values")
-    return value
-
-
-def _parameter(name: str) -> str:
-    if name.partition(".")[0] in UNTUNED:
-        problem = f"`{name}` is no parameter: it decides what is measured"
-        raise refuse("", problem, allowed=", ".join(parameters()), hint="vary it on an axis")
-    return name
-
-
-def parameters() -> tuple[str, ...]:
-    """The factors that may be tuned."""
-    return tuple(name for name in factors() if name.partition(".")[0] not in UNTUNED)
-
-
-def _tuning_seeds(value: Any) -> tuple[int, ...]:
-    if type(value) is int and 1 <= value <= MOST_TUNING_SEEDS:
-        return tuple(range(FIRST_SEED, FIRST_SEED + value))
-    right = isinstance(value, list) and value and all(type(seed) is int and 0 <= seed < 2**32 for seed in value)
-    if not right or len(set(value)) < len(value):
-        raise not_allowed("a number of seeds up to 1,000, or a list of different whole numbers from 0")
-    return tuple(value)
-
-
-def _kind(value: Any) -> str:
-    return "<none>" if value is None else "<DrawnRange>" if isinstance(value, dict) else "<list>"
-
-
-Parameters = Annotated[
-    dict[
-        Annotated[str, AfterValidator(_parameter), AfterValidator(In(parameters, "parameter"))],
-        Annotated[
-            Annotated[DrawnRange, Tag("<DrawnRange>")]
-            | Annotated[
-                list[Any],
-                BeforeValidator(_different),
-                WithJsonSchema({"type": "array", "minItems": 2, "uniqueItems": True}),
-                Tag("<list>"),
-            ]
-            | Annotated[None, Tag("<none>")],
-            Discriminator(_kind),
-        ],
-    ],
-    Field(max_length=MOST_PARAMETERS),
-]
-"""Factor → how it is drawn; None: it is not tuned."""
-
-
-class TuneOverride(Section):
-    """Other parameters for some cells."""
-
-    when: Written
-    """The condition."""
-    parameters: Parameters
-    """Laid over those of all cells."""
-
-
-_SEEDS = [
-    {"type": "integer", "minimum": 1, "maximum": MOST_TUNING_SEEDS},
-    distinct_list({"type": "integer", "minimum": 0, "exclusiveMaximum": 2**32}),
-]
-
-
-class Tune(Section):
-    """`tune:` of a grid."""
-
-    parameters: Parameters = Field(default_factory=dict)
-    """Factor → a list of its values, or a range {low: …, high: …} with `log` or `step`; drawn in each trial."""
-    overrides: Annotated[
-        list[TuneOverride], BeforeValidator(as_list), Field(min_length=1, max_length=MOST_CONDITIONS)
-    ] = Field(default_factory=list)
-    """Other parameters for the cells that fulfil a condition; null takes one out."""
-    sampler: Sampler = Sampler.TPE
-    """How trials are drawn: grid, random, tpe, gp or cma-es."""
-    pruner: Pruner = Pruner.NONE
-    """How trials are ended early: none, median, hyperband or wilcoxon."""
-    trials: Annotated[int, Bounded(ge=1, le=MOST_TRIALS)]
-    """Trials of every cell."""
-    round: Annotated[int, Bounded(ge=1, le=MOST_TRIALS)] = ROUND
-    """Trials that are drawn together, knowing the results of the rounds before."""
-    seeds: Annotated[tuple[int, ...], BeforeValidator(_tuning_seeds), WithJsonSchema({"anyOf": _SEEDS})] = (FIRST_SEED,)
-    """Tuning seeds, or how many: each trial is trained with all of them, and no winner with any."""
-    seed: Annotated[int, Bounded(ge=0, lt=2**32)] = 0
-    """Seed of the draws."""
-    metric: str | None = None
-    """The validation metric that trials are compared by: the one that cells are selected by, and no other."""
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.pruner is Pruner.WILCOXON and len(self.seeds) < LEAST_WILCOXON:
-            problem = f"pruner wilcoxon with {len(self.seeds)} tuning seed{'' if len(self.seeds) == 1 else 's'}"
-            hint = "it compares trials over tuning seeds, and ends a trial before its next one"
-            raise refuse("pruner", problem, allowed=f"at least {LEAST_WILCOXON} seeds", hint=hint)
-        return self
 
 
 def with_searches(
@@ -203,7 +55,7 @@ def with_searches(
             overrides.append((condition, own))
     if len(faults) > before:
         return list(cells)
-    tuning = Tuning(tune.trials, tune.sampler, tune.pruner, tune.seeds, tune.seed, tune.round)
+    tuning = Tuning.model_validate({name: getattr(tune, name) for name in Tuning.model_fields})
     searched = []
     for cell in cells:
         combination = Combination(cell.labels, cell.settings)
@@ -243,11 +95,7 @@ def _distributions(
         if name in varied:
             problem = f"`{name}` is tuned, but an axis or --set decides it"
             faults.append(KdxError(problem, place=node.key((name,)), hint="take it out of one of them"))
-        distribution: Distribution | None = None
-        if isinstance(drawn, DrawnRange):
-            distribution = Range(drawn.low, drawn.high, drawn.log, drawn.step)
-        elif drawn is not None:
-            distribution = Choice(tuple(drawn))
+        distribution = Choice(tuple(drawn)) if isinstance(drawn, list) else drawn
         space[name] = node.value[name], distribution
     return space
 
@@ -276,7 +124,7 @@ def _search(cell: PlannedCell, drawn: _Space, tuning: Tuning, node: Node, faults
         found.append(KdxError(problem, place=node.key(("pruner",)), hint=hint))
     if tuning.sampler is Sampler.GRID:
         found.extend(_without_grid(space, tuning, node, drawn))
-    if tuning.sampler is Sampler.CMA_ES and not any(isinstance(one, Range) for one in space.values()):
+    if tuning.sampler is Sampler.CMA_ES and not any(isinstance(one, DrawnRange) for one in space.values()):
         problem, hint = "sampler cma-es without a range", "it draws numbers alone; take tpe or grid"
         found.append(KdxError(problem, place=node.key(("sampler",)), hint=hint))
     for name, distribution in space.items():
@@ -294,7 +142,7 @@ def _search(cell: PlannedCell, drawn: _Space, tuning: Tuning, node: Node, faults
 
 
 def _without_grid(space: dict[str, Distribution], tuning: Tuning, node: Node, drawn: _Space) -> list[KdxError]:
-    ranges = [name for name, one in space.items() if isinstance(one, Range)]
+    ranges = [name for name, one in space.items() if isinstance(one, DrawnRange)]
     if ranges:
         hint = "write its values as a list, or take another sampler"
         return [KdxError(f"sampler grid with a range of `{ranges[0]}`", place=drawn[ranges[0]][0].place, hint=hint)]
