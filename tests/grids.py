@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kdx.components.component import Component
 from kdx.components.registry import know
 from kdx.errors import Faults
 from kdx.grid.load import load_grid
+from kdx.words.component import Component
 
 TINY = """
 name: tiny

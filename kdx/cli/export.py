@@ -12,7 +12,7 @@ from kdx.cli.amounts import count_of
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Files, Json, retry_runs
 from kdx.cli.sweep_argument import load_named, plan_in_file
-from kdx.components.recorded import laid_out
+from kdx.components.find import laid_out
 from kdx.errors import KdxError
 from kdx.report.folder import encoded, refuse_existing, write_folder
 from kdx.report.render.rows import to_csv, to_json

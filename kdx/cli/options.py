@@ -302,8 +302,7 @@ def in_database_with_components(db: str, database: "Database", sweep: str, compo
         components: where the user said that they are; None if they were found.
     """
     # SQLAlchemy: every command imports this module, and kdx query and kdx explain are quick without.
-    from kdx.components.find import is_in_file
-    from kdx.components.recorded import folders_of, is_found
+    from kdx.components.find import folders_of, is_found, is_in_file
     from kdx.store.components import hashes_of
     from kdx.store.reading import grids, names
 

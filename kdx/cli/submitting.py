@@ -7,7 +7,7 @@ from pathlib import Path
 from kdx.cli.amounts import count_of
 from kdx.cli.console import say
 from kdx.cli.options import in_database, in_database_with_components
-from kdx.components.recorded import laid_out
+from kdx.components.find import laid_out
 from kdx.components.registry import components_of
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan

@@ -10,10 +10,10 @@ import typer
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import Json
 from kdx.components.apart import ask_apart
-from kdx.components.component import Component
 from kdx.components.find import find_any
 from kdx.components.registry import add
 from kdx.errors import KdxError
+from kdx.words.component import Component
 
 if TYPE_CHECKING:
     from kdx.attention.verification.properties import Finding

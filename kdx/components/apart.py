@@ -10,13 +10,13 @@ import re
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any, NoReturn
 
-from kdx.components.component import Component
 from kdx.components.registry import take
 from kdx.errors import ComponentError, KdxError, Place
+from kdx.words.component import Component
 
 _TIMEOUT = "Timeout ("
 """How `faulthandler` begins the traceback of a step that took too long."""
@@ -39,18 +39,23 @@ def ask_apart(
         KdxError: a component raises, does not end, or ends the process; at the line in its source if that is known.
     """
     components = tuple(components)
-    words = ", ".join(f"`{component.word}`" for component in components)
     sent = json.dumps({**request, "components": [component.text for component in components], "within": within})
     # -P: no module is looked for in the folder of the user, where another one may have its name.
     command = [sys.executable, "-P", "-m", module]
     try:
         done = subprocess.run(command, input=sent.encode(), capture_output=True, timeout=limit)
     except subprocess.TimeoutExpired:
-        raise KdxError(f"{words}: what tries them does not come to an end within {limit:g} s") from None
+        raise _ended(components, f"does not come to an end within {limit:g} s") from None
     try:
         answered = json.loads(done.stdout)
     except ValueError:
-        raise _ended(done, components, words, within) from None
+        printed = done.stderr.decode(errors="replace")
+        if _TIMEOUT in printed:
+            raise _ended(components, f"does not come to an end within {within} s", printed) from None
+        lines = printed.strip().splitlines() or ["it printed nothing"]
+        last = next((line for line in lines if line.startswith("Fatal Python error")), lines[-1])
+        problem = f"ended the process that tried it, with code {done.returncode}: {last[-500:]}"
+        raise _ended(components, problem, printed) from None
     if fault := answered.get("fault"):
         place = fault["place"]
         raise KdxError(**{**fault, "place": Place(*place) if isinstance(place, list) else place})
@@ -77,6 +82,7 @@ def answer(work: Callable[[Mapping[str, Any], Callable[[str], None]], Any]) -> N
         # Ends the process even if a component catches what is raised, or never returns from C.
         faulthandler.dump_traceback_later(request["within"], exit=True, file=sys.__stderr__ or 2)
 
+    faulthandler.enable(sys.__stderr__ or 2)  # prints where the process crashes
     try:
         take(request["components"])
         step(trying)
@@ -92,18 +98,15 @@ def answer(work: Callable[[Mapping[str, Any], Callable[[str], None]], Any]) -> N
     os._exit(0)
 
 
-def _ended(
-    done: "subprocess.CompletedProcess[bytes]", components: Iterable[Component], words: str, within: int
-) -> KdxError:
-    """Return the fault of a process that ended without an answer."""
-    printed = done.stderr.decode(errors="replace")
-    if _TIMEOUT in printed:
-        files = _files(components)
-        frames = _FRAME.findall(printed.rpartition(_TIMEOUT)[2])  # the innermost first
-        place = next((Place(file, int(line), 1) for file, line in frames if file in files), None)
-        return KdxError(f"{words} does not come to an end within {within} s", place=place)
-    last = (printed.strip().splitlines() or ["it printed nothing"])[-1]
-    return KdxError(f"{words} ended the process that tried it, with code {done.returncode}: {last[-500:]}")
+def _ended(components: Sequence[Component], problem: str, printed: str = "") -> KdxError:
+    """Return the fault of a process that gave no answer, at the line of a component where `faulthandler` saw it."""
+    files = _files(components)
+    frames = _FRAME.findall(printed.rpartition(_TIMEOUT)[2])  # the innermost first
+    place = next((Place(file, int(line), 1) for file, line in frames if file in files), None)
+    if place is None and len(components) == 1:
+        place = components[0].class_place
+    words = ", ".join(f"`{component.word}`" for component in components)
+    return KdxError(f"{words} {problem}", place=place)
 
 
 def fault_of(error: BaseException, word: str, components: Iterable[Component]) -> KdxError:

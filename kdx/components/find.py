@@ -1,19 +1,23 @@
-"""Finds custom components and reads their sources; nothing of them is run."""
+"""Finds custom components and reads their sources; nothing of them is run.
+
+A grid names them. A recorded cell has the hash of a source and never says where to find it or what to run: its files
+are looked for where the user is or says, and whoever resumes a run has them.
+"""
 
 import ast
 import functools
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdx.components.component import LARGEST, Component
-from kdx.components.registry import FAMILY_OF
-from kdx.components.source import module_of, tree_of
+from kdx.components.registry import FAMILY_OF, add
 from kdx.errors import KdxError, Place
 from kdx.files import TooLargeError, read_file
+from kdx.words.component import Component, module_of, tree_of
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -24,8 +28,10 @@ _STEP = r"\w[\w.-]{0,99}"
 """A folder or file of a path: nothing that leads elsewhere, or that a shell or a terminal takes for something else."""
 IN_FILE = re.compile(rf"((?:{_STEP}/)*)({_STEP})(?<=\.py):[A-Za-z_]\w*", re.ASCII)
 """A word of a file: its folder, with a slash at its end, and its name."""
-SOURCE = re.compile(rf"(?:{_STEP}/)*{_STEP}(?<=\.py)", re.ASCII)
+_SOURCE = re.compile(rf"(?:{_STEP}/)*{_STEP}(?<=\.py)", re.ASCII)
 """The path of a module."""
+LARGEST = 1_000_000
+"""Bytes of all modules of a component; a database keeps them as JSON, in which one may take twelve."""
 
 
 def is_in_file(word: str) -> bool:
@@ -34,7 +40,7 @@ def is_in_file(word: str) -> bool:
 
 
 def find(axis: str, word: str, folder: Path) -> Component | None:
-    """The component that a word names: a class in a file below `folder`, or what a package brings under this name.
+    """Return the component that a word names: a class in a file below `folder`, or what a package brings under it.
 
     Args:
         axis: as a grid names it; `corpus` of `data.corpus`.
@@ -49,29 +55,113 @@ def find(axis: str, word: str, folder: Path) -> Component | None:
 
 
 def find_any(word: str, folder: Path) -> Component:
-    """The component that a word names, of whatever axis its class is; raises what `find` does."""
-    found = [one for axis in FAMILY_OF if (one := find(axis, word, folder)) is not None]
-    if not found:
+    """Return the component that a word names, of whatever axis its class is; raises what `find` does."""
+    components = [component for axis in FAMILY_OF if (component := find(axis, word, folder)) is not None]
+    if not components:
         raise KdxError(f"no installed package brings `{word}`", allowed="FILE.py:Class, or a name of a package")
-    return next((one for one in found if FAMILY_OF[one.axis].fits(one)), found[0])
+    return next((component for component in components if FAMILY_OF[component.axis].fits(component)), components[0])
 
 
 def installed() -> Iterator[tuple[str, str]]:
-    """(axis, word) of every component of an installed package."""
+    """Return (axis, word) of every component of an installed package."""
     for axis, group in GROUPS.items():
         for word in sorted(_entries(group, tuple(sys.path))):
             yield axis, word
 
 
-@functools.cache
-def _entries(group: str, path: tuple[str, ...]) -> "dict[str, EntryPoint]":
-    """Word → what brings it, of packages on this path; once a process, for it reads a file of every package there."""
-    from importlib.metadata import entry_points  # late: it takes as long to import as a small grid takes to plan
+def folders_of(grid: str, components: Path | None = None) -> tuple[Path, ...]:
+    """Return the folders where the files of a recorded sweep's components are looked for.
 
-    found: dict[str, EntryPoint] = {}
-    for entry in entry_points(group=group):
-        found.setdefault(entry.name, entry)
-    return found
+    Args:
+        grid: the file of the grid, as the database has it. Somebody may have made the database, so its folder counts
+            only if it lies below the current one.
+        components: the folder that the user named; no other one counts then.
+    """
+    if components is not None:
+        return (components,)
+    here, beside = Path.cwd(), Path(grid).parent
+    return (beside, here) if grid and beside.resolve().is_relative_to(here.resolve()) else (here,)
+
+
+def bring(missing: Mapping[tuple[str, str], str], folders: Iterable[Path], place: str) -> None:
+    """Make the components that recorded cells have words of this process.
+
+    Args:
+        missing: (axis, word) → the hash of its source.
+        folders: where files are looked for, see `folders_of`.
+        place: of messages.
+
+    Raises:
+        KdxError: a component is not there, or its source is another one.
+    """
+    folders = tuple(folders)
+    for (axis, word), sha256 in missing.items():
+        candidates = list(_candidates(axis, word, folders))
+        same = next((component for component in candidates if component.sha256 == sha256), None)
+        if same is not None:
+            add(same)
+        elif candidates:
+            raise KdxError(
+                f"the source of `{word}` is not the one that its cells were made with",
+                place=str(Path(candidates[0].folder, candidates[0].path)),
+                hint="kdx export --components FOLDER writes that one out;"
+                " with the new source, kdx sweep GRID makes new cells",
+            )
+        elif is_in_file(word):
+            where = " and ".join(map(str, dict.fromkeys(folders)))
+            raise KdxError(
+                f"its cells use `{word}`, which is not in {where}",
+                place=place,
+                hint="name the folder where the file lies: --components FOLDER, or components='FOLDER' in Python;"
+                " kdx export --components FOLDER writes out the source that was recorded, to be read first",
+            )
+        else:
+            raise KdxError(
+                f"its cells use {axis} `{word}`, which no installed package brings",
+                place=place,
+                hint="install the package; kdx export --components FOLDER writes out the source that was recorded",
+            )
+
+
+def is_found(word: str, sha256: str, folders: Iterable[Path]) -> bool:
+    """Whether a class in a file is found in these folders, with this source."""
+    return any(component.sha256 == sha256 for component in _candidates("", word, folders))
+
+
+def laid_out(components: Iterable[Component]) -> dict[str, str]:
+    """Return path below a folder → text, so that `--components FOLDER` finds recorded components there.
+
+    If two components have different files of one name, the later one goes into a folder named after its hash.
+
+    Raises:
+        KdxError: a path leads out of the folder, since somebody edited the database.
+    """
+    files: dict[str, str] = {}
+    for component in components:
+        match = IN_FILE.fullmatch(component.word)
+        if not all(map(_SOURCE.fullmatch, component.sources)) or (is_in_file(component.word) and not match):
+            raise KdxError(f"what was recorded of `{component.word}` is not the source that its cells were made with")
+        folder, file = match.groups() if match else ("", component.path)
+        own = {f"{folder}{file if path == component.path else path}": text for path, text in component.sources.items()}
+        if any(files.get(path, text) != text for path, text in own.items()):
+            own = {f"{component.sha256[:12]}/{path}": text for path, text in own.items()}
+        files |= own
+    return files
+
+
+def _candidates(axis: str, word: str, folders: Iterable[Path]) -> Iterator[Component]:
+    """Return what has this name: in a file where the word says, or beside the grid if the file was moved there."""
+    if not is_in_file(word):
+        if (component := _in_package(axis, word)) is not None:
+            yield component
+        return
+    if not IN_FILE.fullmatch(word):
+        raise KdxError(f"`{word}` names no component", allowed="FILE.py:Class")
+    path, _, name = word.rpartition(":")
+    for folder in folders:
+        for file in dict.fromkeys((folder / path, folder / Path(path).name)):
+            if file.is_file():
+                yield replace(_in_file(axis, f"{file.name}:{name}", file.parent), word=word)
 
 
 def _in_file(axis: str, word: str, folder: Path) -> Component:
@@ -92,46 +182,53 @@ def _in_package(axis: str, word: str) -> Component | None:
         return None
     distribution = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
     top = entry.module.partition(".")[0]
-    spec = find_spec(top)  # of a module that lies in nothing: its file is found, and nothing is run
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    origin = Path(places[0]) if places else Path(spec.origin) if spec and spec.origin else None
-    if origin is None:
-        hint = f"install it again: {distribution}"
-        raise KdxError(f"the package of {axis} `{word}` is gone: no module `{top}`", hint=hint)
-    root = origin.parent
-    path = _file_of(root, entry.module)
-    if path is None:
-        raise KdxError(f"{distribution} names no module for {axis} `{word}`: `{entry.module}`", place=str(root))
-    sources = _sources(root, path, within=top)
-    return Component(axis, word, entry.attr, path, sources, package=distribution, folder=str(root))
+    spec = find_spec(top)  # a module at the top of the path: its file is found, and nothing is run
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    origin = Path(folders[0]) if folders else Path(spec.origin) if spec and spec.origin else None
+    path = None if origin is None else _file_of(origin.parent, entry.module)
+    if origin is None or path is None:
+        problem = f"{distribution} names no module for {axis} `{word}`: `{entry.module}`"
+        raise KdxError(problem, hint=f"install it again: {distribution}")
+    sources = _sources(origin.parent, path, within=top)
+    return Component(axis, word, entry.attr, path, sources, package=distribution, folder=str(origin.parent))
+
+
+@functools.cache
+def _entries(group: str, path: tuple[str, ...]) -> "dict[str, EntryPoint]":
+    """Word → what brings it, of packages on this path; once a process, for it reads a file of every package there."""
+    from importlib.metadata import entry_points  # late: it takes as long to import as a small grid takes to plan
+
+    entries: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=group):
+        entries.setdefault(entry.name, entry)
+    return entries
 
 
 def _sources(root: Path, first: str, folder: str = "", within: str | None = None) -> dict[str, str]:
-    """Path → text of a module and of those below `root` that it imports, at whatever depth.
+    """Return path → text of a module and of those below `root` that it imports, at whatever depth.
 
     Args:
         folder: where `root` lies, for messages.
         within: only modules of this package; None: all that lie there.
     """
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     room = LARGEST
     left = [first]
     while left:
         path = left.pop()
-        if path in found:
+        if path in texts:
             continue
         place = "/".join(filter(None, (folder, path)))
-        if not SOURCE.fullmatch(path):
+        if not _SOURCE.fullmatch(path):
             raise KdxError(f"`{place}` is no name of a module of a component", allowed="up to 100 of A-Z a-z 0-9 _ . -")
         try:
             raw = read_file(root / path, room)
             room -= len(raw)
-            text = raw.decode("utf-8-sig")
-            tree = tree_of(text, path)
+            texts[path] = raw.decode("utf-8-sig")
+            tree = tree_of(texts[path], path)
         except TooLargeError as error:
-            before = f" after {LARGEST - room:,} of other modules" if found else ""
             allowed = f"at most {LARGEST:,}, of all modules together"
-            raise KdxError(f"{error.size:,} bytes{before}", place=place, allowed=allowed) from error
+            raise KdxError(f"{error.size:,} bytes", place=place, allowed=allowed) from error
         except OSError as error:
             raise KdxError(f"cannot read the file: {error.strerror}", place=place) from error
         except UnicodeDecodeError as error:
@@ -139,15 +236,14 @@ def _sources(root: Path, first: str, folder: str = "", within: str | None = None
         except SyntaxError as error:
             at = Place(place, error.lineno or 1, error.offset or 1)
             raise KdxError(f"no Python: {error.msg}", place=at) from error
-        found[path] = text
         names = dict.fromkeys([*_imports(tree), *_with_packages(module_of(path))])
         inner = (name for name in names if within in (None, name.partition(".")[0]))
         left += [file for name in inner if (file := _file_of(root, name)) is not None]
-    return found
+    return texts
 
 
 def _imports(tree: ast.Module) -> Iterator[str]:
-    """Every module that may be meant by an import, and the packages around it."""
+    """Return every module that may be meant by an import, and the packages around it."""
     for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -159,23 +255,16 @@ def _imports(tree: ast.Module) -> Iterator[str]:
 
 
 def _with_packages(module: str) -> Iterator[str]:
-    steps = module.split(".")[:100]  # longer than any path
+    steps = module.split(".")
     return (".".join(steps[:count]) for count in range(1, len(steps) + 1))
 
 
 def _file_of(root: Path, module: str) -> str | None:
-    """The file of a module below `root`; None if there is none, so that it is somebody else's."""
+    """Return the file of a module below `root`; None if there is none, so that it is somebody else's."""
     path = module.replace(".", "/")
     files = (f"{path}.py", f"{path}/__init__.py")
-    return next((file for file in files if not _is_of_kdx(module) and _is_file(root / file)), None)
+    return next((file for file in files if not _is_of_kdx(module) and (root / file).is_file()), None)
 
 
 def _is_of_kdx(module: str) -> bool:
     return module.partition(".")[0] == "kdx"
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a name that no file can have
-        return False

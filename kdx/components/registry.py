@@ -5,17 +5,15 @@ well, so that a report treats them as words of kdx; they are never run. A word m
 that were planned with them: `meant_by` has it stand for that of a cell.
 """
 
-import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from kdx.attention.families import FAMILIES
-from kdx.components.component import Component
-from kdx.errors import KdxError, Place, did_you_mean
+from kdx.errors import KdxError
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import DIFFICULTIES
+from kdx.words.component import Component
 from kdx.words.family import Family
-from kdx.words.literals import DefinitionError
 from kdx.words.option import Option
 
 FAMILY_OF: dict[str, Family] = {family.axis: family for family in (*FAMILIES, DIFFICULTIES, TASKS)}  # type: ignore[type-arg]
@@ -32,26 +30,14 @@ def add(component: Component, taken: Collection[str] = (), beside: Iterable[Comp
         beside: components of the same grid, with which it shares names of options.
 
     Raises:
-        KdxError: kdx has such a word, or the class is not there, of another kind, or not to be read without running it;
+        KdxError: kdx has such a word, or the class is not there, of another kind, or cannot be read without running it;
             or it has an option whose name means something else.
     """
-    try:
-        family = FAMILY_OF[component.axis]
-        _refuse_words_of_kdx(component)
-        _refuse_other_meanings(component, family.define(component).options, taken, beside)
-        family.add(component)
-        _VERSIONS[component.axis, component.word, component.sha256] = component
-    except SyntaxError as error:
-        place = Place(error.filename or component.word, error.lineno or 1, error.offset or 1)
-        raise KdxError(f"no Python: {error.msg}", place=place) from error
-    except DefinitionError as error:
-        in_source = error.module in component.paths
-        at: Place | str = component.place(error.module, error.line) if in_source else component.word
-        names = [node.name for node in component.trees[component.module].body if isinstance(node, ast.ClassDef)]
-        if component.name in names:
-            raise KdxError(error.problem, place=at, hint=error.hint) from error
-        hint = did_you_mean(component.name, names)
-        raise KdxError(error.problem, place=at, allowed=names or None, hint=hint) from error
+    family = FAMILY_OF[component.axis]
+    _refuse_words_of_kdx(component)
+    _refuse_other_meanings(component, family.define(component).options, taken, beside)
+    family.add(component)
+    _VERSIONS[component.axis, component.word, component.sha256] = component
 
 
 def take(texts: Iterable[str]) -> None:
@@ -71,15 +57,15 @@ def know(recorded: Iterable[Component]) -> None:
     One that is not what it should be, since somebody edited the database, stays unknown.
     """
     for component in recorded:
-        family = FAMILY_OF.get(component.axis)
-        with suppress(SyntaxError, DefinitionError):
+        with suppress(SyntaxError, KdxError):
             key = component.axis, component.word, component.sha256
-            if family is None or key in _VERSIONS:
+            if component.axis not in FAMILY_OF or key in _VERSIONS:
                 continue
+            family = FAMILY_OF[component.axis]
+            _refuse_words_of_kdx(component)
+            family.define(component)
             if component.word not in family.outside:
                 family.add(component)
-            else:
-                family.define(component)
             _VERSIONS[key] = component
 
 
@@ -107,10 +93,7 @@ def meant_by(hashes: Mapping[str, str]) -> Iterator[None]:
 def at_hand() -> Iterator[Component]:
     """Return every component that words stand for and that may be run."""
     for family in FAMILY_OF.values():
-        for component in family.outside.values():
-            assert isinstance(component, Component)
-            if not component.recorded:
-                yield component
+        yield from (component for component in family.outside.values() if not component.recorded)
 
 
 def components_of(hashes: Mapping[str, str]) -> tuple[Component, ...]:
@@ -128,9 +111,9 @@ def texts_of(hashes: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _refuse_words_of_kdx(component: Component) -> None:
-    """A cell has one source under a word, so a word of any axis is taken; one of its own axis is refused elsewhere."""
+    """A cell has one source under a word, so a word of any axis is taken."""
     for axis, family in FAMILY_OF.items():
-        if axis != component.axis and component.word in family and component.word not in family.outside:
+        if component.word in family and component.word not in family.outside:
             problem = f"kdx itself has a {axis} `{component.word}`"
             raise KdxError(problem, place=component.word, hint="give it another name")
 
@@ -150,9 +133,9 @@ def _refuse_other_meanings(
     for option in options:
         if option.name in taken:
             problem = f"option `{option.name}` of `{component.word}` has the name of a key that every grid or cell has"
-            raise KdxError(problem, place=component.place(component.module, 1), hint="give it another name")
+            raise KdxError(problem, place=component.class_place, hint="give it another name")
         word, other = others.get(option.name, ("", option))
         if (option.allowed, option.default) != (other.allowed, other.default):
             problem = f"option `{option.name}` of `{component.word}` is another one than that of `{word}`"
             hint = f"give it another name, or declare it like that: {other.default}, {other.allowed}"
-            raise KdxError(problem, place=component.place(component.module, 1), hint=hint)
+            raise KdxError(problem, place=component.class_place, hint=hint)

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from kdx.components.component import Component
 from kdx.components.find import find, installed
 from kdx.components.registry import FAMILY_OF, add
 from kdx.errors import KdxError, Place
@@ -11,6 +10,7 @@ from kdx.grid.fields import CellFields
 from kdx.grid.sections import Data
 from kdx.grid.source import Node
 from kdx.tasks.corpora import BUILT_IN
+from kdx.words.component import Component
 
 _FIELDS = {"corpus": "data.corpus"}
 """Axis → the field that holds its word, where that is called otherwise; filters have a field for each attention."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from kdx.components.recorded import bring, folders_of
+from kdx.components.find import bring, folders_of
 from kdx.data.corpus import Corpus, load_corpus
 from kdx.errors import KdxError
 from kdx.grid.resolved_spec import ResolvedSpec

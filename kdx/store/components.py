@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from sqlalchemy import Connection, RowMapping, select
 
-from kdx.components.component import Component
 from kdx.components.registry import know
 from kdx.store.database import Database
 from kdx.store.schema import cell, component, now, search, sweep_cell, sweep_search
+from kdx.words.component import Component
 
 _COLUMNS = ("axis", "word", "name", "path", "sources", "package")
 

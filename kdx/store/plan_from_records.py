@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from kdx.components.recorded import bring, folders_of
+from kdx.components.find import bring, folders_of
 from kdx.components.registry import components_of
 from kdx.errors import KdxError
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings

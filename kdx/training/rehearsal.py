@@ -17,7 +17,6 @@ from kdx.attention.verification.interface import check_components, check_encodin
 from kdx.attention.verification.properties import findings_of
 from kdx.attention.verification.torch_state import set_otherwise_than_a_component_would, torch_left_alone
 from kdx.components.apart import answer
-from kdx.components.component import Component
 from kdx.components.registry import at_hand, components_of
 from kdx.data.generated import ExampleCorpus, examples_of
 from kdx.errors import ComponentError
@@ -29,6 +28,7 @@ from kdx.training.determinism import fix_arithmetic
 from kdx.training.few_lines import few_lines
 from kdx.training.module import Batches, TaskModule
 from kdx.vocabulary import Attention, Space, Split
+from kdx.words.component import Component
 
 ROWS, TOKENS = 2, 9  # no width of a head, with which a shape would be confused
 

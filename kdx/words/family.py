@@ -1,15 +1,16 @@
 """Families: the names of one axis, and what is known of each without importing its class."""
 
-import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property
 from importlib import import_module
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Generic, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
+from kdx.errors import KdxError, did_you_mean
 from kdx.words import table
-from kdx.words.literals import NOT_LITERAL, DefinitionError, StandIns, not_literal, place_of
+from kdx.words.component import Component
+from kdx.words.literals import NOT_LITERAL, not_literal, place_of, read_source, stand_in
 from kdx.words.option import Option, is_line, options_of
 
 
@@ -51,37 +52,6 @@ def imported(address: str) -> Any:
     return getattr(import_module(module), name)
 
 
-class CustomComponent(Protocol):
-    """A name whose class lies outside kdx, see `kdx.components`."""
-
-    @property
-    def word(self) -> str:
-        """As a cell has it."""
-
-    @property
-    def module(self) -> str:
-        """The module of its class."""
-
-    @property
-    def name(self) -> str:
-        """The name of its class."""
-
-    @property
-    def sha256(self) -> str:
-        """The hash of its source."""
-
-    @property
-    def kdx_modules(self) -> tuple[str, ...]:
-        """The modules of kdx that its source imports."""
-
-    @property
-    def trees(self) -> Mapping[str, ast.Module]:
-        """Module → syntax tree with absolute imports, of its module and of those that come with it."""
-
-    def load(self) -> type:
-        """Run the source, and return the class."""
-
-
 class Family(Mapping[str, type[C]], Generic[C, D]):
     """The names of one axis: name → class, imported when it is first needed.
 
@@ -93,7 +63,7 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
         self.axis = axis
         self.base = base
         self._definition = definition
-        self._outside: dict[str, CustomComponent] = {}
+        self._outside: dict[str, Component] = {}
         self._known: dict[str, D] = {}
 
     @cached_property
@@ -120,7 +90,7 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
         return word in self._addresses or word in self._outside
 
     @property
-    def outside(self) -> Mapping[str, CustomComponent]:
+    def outside(self) -> Mapping[str, Component]:
         """The names whose classes lie outside kdx."""
         return self._outside
 
@@ -128,39 +98,37 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
         """Return the address of a class of kdx: `module:Class`."""
         return self._addresses[word]
 
-    def add(self, component: CustomComponent) -> D:
-        """Add a name from outside, in place of an earlier one of the same name; return its definition.
-
-        Raises:
-            DefinitionError: kdx has such a name; or the source has no such class, or one of another kind, or facts
-                that are no literals.
-        """
-        definition = self.define(component)
+    def add(self, component: Component) -> None:
+        """Add a name from outside, in place of an earlier one of the same name; raises what `define` does."""
+        self._known[component.word] = self.define(component)
         self._outside[component.word] = component
-        self._known[component.word] = definition
         for forget in _OVER_WORDS:
             forget()
-        return definition
 
-    def fits(self, component: CustomComponent) -> bool:
+    def fits(self, component: Component) -> bool:
         """Whether its class is of this axis."""
-        kind = _stand_in(component)
-        return kind is not None and self._is_base_of(kind)
+        kind = stand_in(component)
+        return kind is not None and issubclass(kind, table.stand_in(self.base))
 
-    def define(self, component: CustomComponent) -> D:
-        """Return the definition of a name from outside without adding it; raises what `add` does."""
-        if component.word in self._addresses:
-            raise DefinitionError(f"kdx itself has a {self.axis} `{component.word}`", component.module)
-        kind = _stand_in(component)
+    def define(self, component: Component) -> D:
+        """Return the definition of a component without adding it.
+
+        Raises:
+            KdxError: the source has no such class, or one of another kind, or facts that are no literals.
+        """
+        kind = stand_in(component)
         if kind is None:
-            raise DefinitionError(f"no class `{component.name}`", component.module)
-        if not self._is_base_of(kind):
+            names = list(read_source(component.trees[component.module], component.path).classes)
+            hint = did_you_mean(component.name, names)
+            place = component.class_place
+            raise KdxError(f"no class `{component.name}`", place=place, allowed=names or None, hint=hint)
+        if not issubclass(kind, table.stand_in(self.base)):
             home, _, base = self.base.partition(":")
             problem = f"class `{component.name}` is no {base}, as every {self.axis} is"
             hint = (
                 f"base classes are read by their names: from {home} import {base}, then class {component.name}({base})"
             )
-            raise DefinitionError(problem, *place_of(kind), hint)
+            raise KdxError(problem, place=place_of(kind) or component.word, hint=hint)
         return self._define(component.word, kind)
 
     def modules(self, word: str) -> tuple[str, ...]:
@@ -183,9 +151,6 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
         """Return the definitions of all names, in their order."""
         return map(self.definition, self)
 
-    def _is_base_of(self, kind: type) -> bool:
-        return issubclass(kind, table.stand_in(self.base))
-
     def _define(self, word: str, kind: type) -> D:
         facts: dict[str, Any] = {}
         missing = []
@@ -199,14 +164,14 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
                 problem = f"`{fact}` is something else than {_described(allowed)}"
                 if value is NOT_LITERAL or isinstance(value, Option):
                     problem = not_literal(fact)
-                raise DefinitionError(problem, *place_of(kind, fact)) from None
+                raise KdxError(problem, place=place_of(kind, fact)) from None
         if missing:
-            raise DefinitionError(f"class `{kind.__name__}` lacks {', '.join(missing)}", *place_of(kind))
+            raise KdxError(f"class `{kind.__name__}` lacks {', '.join(missing)}", place=place_of(kind))
         title = (kind.__doc__ or "").partition("\n")[0].removesuffix(".")
         try:
             return self._definition(word=word, title=title, options=tuple(options_of(kind).values()), **facts)
         except ValueError as error:
-            raise DefinitionError(f"class `{kind.__name__}`: {error}", *place_of(kind)) from None
+            raise KdxError(f"class `{kind.__name__}`: {error}", place=place_of(kind)) from None
 
 
 Arguments = ParamSpec("Arguments")
@@ -219,15 +184,6 @@ def cached_over_words(function: Callable[Arguments, R]) -> Callable[Arguments, R
     cached = cache(function)
     _OVER_WORDS.append(cached.cache_clear)
     return cached  # type: ignore[return-value]
-
-
-def _stand_in(component: CustomComponent) -> type | None:
-    try:
-        return StandIns(component.trees.get).find(component.module, component.name)
-    except RecursionError:
-        raise DefinitionError(
-            f"class `{component.name}` has too many base classes, one below the other", component.module
-        ) from None
 
 
 _NO_FACTS = ("word", "title", "options")

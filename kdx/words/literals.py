@@ -1,11 +1,13 @@
 """What a source says of its classes in literals, read from its syntax tree; nothing of it is run."""
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from kdx.errors import KdxError, Place
 from kdx.words import table
+from kdx.words.component import Component
 from kdx.words.option import Option, option
 
 NOT_LITERAL: Any = object()
@@ -16,15 +18,15 @@ class ClassSource(NamedTuple):
     """The statement of a class."""
 
     name: str
-    line: int
+    place: Place
     bases: tuple[str, ...]
     """The base classes that are named by a plain name."""
     title: str
     """The first line of the docstring, without its full stop."""
     assigned: dict[str, Any]
     """Attribute → a literal, an `Option`, or `NOT_LITERAL` for any other expression."""
-    lines: dict[str, int]
-    """Attribute → its line."""
+    places: dict[str, Place]
+    """Attribute → where its value stands."""
 
 
 class Source(NamedTuple):
@@ -36,77 +38,59 @@ class Source(NamedTuple):
     """Name → the module and the name there."""
 
 
-class DefinitionError(ValueError):
-    """The facts of a class cannot be read, or the class is not of the required kind."""
-
-    def __init__(self, problem: str, module: str, line: int = 1, hint: str | None = None) -> None:
-        super().__init__(problem)
-        self.problem, self.module, self.line, self.hint = problem, module, line, hint
-
-
-class StandIns:
-    """The classes of a component, each as a class that has its base classes, facts and options and nothing else.
+def stand_in(component: Component) -> type | None:
+    """Return a class with the base classes, facts and options of a component and nothing else; None if it has no class.
 
     So Python itself settles which of several base classes a fact or an option comes from. Base classes are those of the
     modules beside it and those of kdx, which `kdx.words.table` has; others count for nothing.
-    """
-
-    def __init__(self, tree: Callable[[str], ast.Module | None]) -> None:
-        """Takes a function that returns the tree of a module, with absolute imports; None if it is none of them."""
-        self._tree = tree
-        self._sources: dict[str, Source | None] = {}
-        self._found: dict[tuple[str, str], type | None] = {}
-
-    def find(self, module: str, name: str) -> type | None:
-        """Return the stand-in of a class that a module defines or imports; None if its source is not at hand.
-
-        Raises:
-            DefinitionError: an option or the base classes are declared wrongly.
-        """
-        followed = set()
-        while (module, name) not in followed:
-            followed.add((module, name))
-            if module.startswith("kdx."):
-                address = table.find(module, name)
-                return None if address is None else table.stand_in(address)
-            if module not in self._sources:
-                tree = self._tree(module)
-                self._sources[module] = None if tree is None else read_source(tree, module)
-            source = self._sources[module]
-            if source is not None and name in source.classes:
-                return self._made(module, source.classes[name])
-            if source is None or name not in source.imports:
-                return None
-            module, name = source.imports[name]
-        return None
-
-    def _made(self, module: str, declared: ClassSource) -> type | None:
-        key = (module, declared.name)
-        if key not in self._found:
-            self._found[key] = None  # a class among its own base classes
-            bases = [self.find(module, base) for base in declared.bases]
-            public = {name: value for name, value in declared.assigned.items() if not name.startswith("_")}
-            places = {"__module__": module, "_line": declared.line, "_lines": declared.lines}
-            try:
-                made = type(declared.name, tuple(filter(None, bases)), {**public, **places, "__doc__": declared.title})
-            except TypeError as error:
-                raise DefinitionError(f"class `{declared.name}`: {error}", module, declared.line) from None
-            self._found[key] = made
-        return self._found[key]
-
-
-def place_of(kind: type, fact: str | None = None) -> tuple[str, int]:
-    """Return the module and the line of a stand-in, or of one of its facts."""
-    owner = next((base for base in kind.__mro__ if fact in vars(base)), kind)
-    lines: Mapping[str, int] = vars(owner).get("_lines", {})
-    return owner.__module__, lines.get(fact or "", vars(owner).get("_line", 1))
-
-
-def read_source(tree: ast.Module, module: str) -> Source:
-    """Return what a module says of its classes.
 
     Raises:
-        DefinitionError: an option is declared with something else than literals, or with values that it cannot have.
+        KdxError: an option or the base classes are declared wrongly; at its line.
+    """
+    sources = {module: read_source(tree, component.file(module)) for module, tree in component.trees.items()}
+    known: dict[tuple[str, str], type | None] = {}
+
+    def find(module: str, name: str) -> type | None:
+        if (module, name) in known:
+            return known[module, name]
+        known[module, name] = None  # a class among its own base classes, or a name that imports itself
+        if module.startswith("kdx."):
+            address = table.find(module, name)
+            known[module, name] = None if address is None else table.stand_in(address)
+        elif source := sources.get(module):
+            if name in source.classes:
+                known[module, name] = build(module, source.classes[name])
+            elif name in source.imports:
+                known[module, name] = find(*source.imports[name])
+        return known[module, name]
+
+    def build(module: str, declared: ClassSource) -> type:
+        bases = [base for name in declared.bases if (base := find(module, name)) is not None]
+        public = {name: value for name, value in declared.assigned.items() if not name.startswith("_")}
+        body = {**public, "__doc__": declared.title, "_place": declared.place, "_places": declared.places}
+        try:
+            return type(declared.name, tuple(bases), body)
+        except TypeError as error:
+            raise KdxError(f"class `{declared.name}`: {error}", place=declared.place) from None
+
+    return find(component.module, component.name)
+
+
+def place_of(kind: type, fact: str | None = None) -> Place | None:
+    """Return where a stand-in begins, or where one of its facts stands; None in kdx itself."""
+    owner = next((base for base in kind.__mro__ if fact in vars(base)), kind)
+    places: dict[str, Place] = vars(owner).get("_places", {})
+    return places.get(fact or "", vars(owner).get("_place"))
+
+
+def read_source(tree: ast.Module, file: str) -> Source:
+    """Return what a module says of its classes.
+
+    Args:
+        file: for messages.
+
+    Raises:
+        KdxError: an option is declared with something else than literals, or with values that it cannot have.
     """
     imports = {
         alias.asname or alias.name: (node.module, alias.name)
@@ -114,25 +98,25 @@ def read_source(tree: ast.Module, module: str) -> Source:
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
-    return Source({node.name: _class(node, module) for node in tree.body if isinstance(node, ast.ClassDef)}, imports)
+    return Source({node.name: _class(node, file) for node in tree.body if isinstance(node, ast.ClassDef)}, imports)
 
 
-def _class(node: ast.ClassDef, module: str) -> ClassSource:
+def _class(node: ast.ClassDef, file: str) -> ClassSource:
     bases = tuple(dict.fromkeys(base.id for base in node.bases if isinstance(base, ast.Name)))
     title = (ast.get_docstring(node) or "").partition("\n")[0].removesuffix(".")
     assigned: dict[str, Any] = {}
-    lines: dict[str, int] = {}
+    places: dict[str, Place] = {}
     for statement, below in zip(node.body, (*node.body[1:], None), strict=True):
         for name, value in _assignment(statement):
+            places[name] = Place(file, value.lineno, 1)
             if _is_option(value):
                 try:
                     assigned[name] = replace(_option(name, value), title=_text(below))
                 except (TypeError, ValueError) as error:
-                    raise DefinitionError(str(error), module, value.lineno) from None
+                    raise KdxError(str(error), place=places[name]) from None
             else:
                 assigned[name] = _literal(value)
-            lines[name] = value.lineno
-    return ClassSource(node.name, node.lineno, bases, title, assigned, lines)
+    return ClassSource(node.name, Place(file, node.lineno, 1), bases, title, assigned, places)
 
 
 def _assignment(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:

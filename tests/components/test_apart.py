@@ -4,10 +4,10 @@ import pytest
 from waiting import GIVE_UP
 
 from kdx.components.apart import ask_apart, fault_of
-from kdx.components.component import Component
 from kdx.components.find import find
 from kdx.components.registry import add
 from kdx.errors import ComponentError, KdxError
+from kdx.words.component import Component
 
 OVER_SOON = "import faulthandler, sys; faulthandler.dump_traceback_later(1, exit=True, file=sys.__stderr__)\n"
 """Begins what has no end: of its time, a second is left."""

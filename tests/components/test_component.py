@@ -1,8 +1,13 @@
-"""A component is its source: what changes nothing of it leaves its hash."""
+"""A component is its source: what changes nothing of it leaves its hash, and it is run from the text that was read."""
+
+import pickle
+import sys
+import traceback
+from types import ModuleType
 
 import pytest
 
-from kdx.components.component import Component
+from kdx.words.component import Component, module_of, tree_of
 
 SOURCE = "class A:\n    x = 1\n"
 
@@ -51,7 +56,7 @@ def test_it_knows_the_modules_of_kdx_that_it_imports():
 
 def test_its_files_are_named_as_the_grid_names_them():
     one = Component("kernel", "parts/a.py:A", "A", "a.py", {"a.py": SOURCE, "b.py": ""})
-    assert [one.file("a"), one.file("b"), str(one.place("b", 3))] == ["parts/a.py", "parts/b.py", "parts/b.py:3:1"]
+    assert [one.file("a"), one.file("b"), str(one.class_place)] == ["parts/a.py", "parts/b.py", "parts/a.py:1:1"]
 
 
 def test_the_class_is_made_from_the_text_and_keeps_no_trace_of_a_failure():
@@ -60,3 +65,79 @@ def test_the_class_is_made_from_the_text_and_keeps_no_trace_of_a_failure():
         component("1 / 0\n" + SOURCE).load()
     with pytest.raises(AttributeError):
         component("B = 1\n").load()
+
+
+def imported(**texts: str) -> ModuleType:
+    """The module `a` among these, whose names have `__` for `/`; `p__init` is the package `p`."""
+    paths = {name.replace("__", "/").replace("/init", "/__init__") + ".py": text for name, text in texts.items()}
+    paths["a.py"] = f"{paths['a.py']}\nclass Loaded: pass\n"
+    return sys.modules[Component("kernel", "a.py:Loaded", "Loaded", "a.py", paths).load().__module__]
+
+
+def test_modules_import_each_other_in_every_way():
+    a = imported(
+        a="import b\nfrom b import one\nimport p.c\nimport p.d as d2\nfrom p import c, d as other\n"
+        "from p.c import three\ndef late():\n    import e\n    return e.five\n",
+        b="one = 1",
+        p__init="from .c import three\nfrom . import d",
+        p__c="three = 3",
+        p__d="from .c import three\nfour = three + 1",
+        e="five = 5",
+    )
+    assert (a.one, a.b.one, a.p.c.three, a.c.three, a.other.four, a.three, a.late()) == (1, 1, 3, 3, 4, 3, 5)
+    assert a.d2 is a.other
+
+
+def test_a_folder_without_an_init_is_a_package_too():
+    assert imported(a="import n.m\nfrom n import m\nseen = n.m.x + m.x", n__m="x = 2").seen == 4
+
+
+def test_two_components_have_helpers_of_the_same_name():
+    texts = ("x = 1", "x = 2")
+    assert [imported(a="from helpers import x", helpers=text).x for text in texts] == [1, 2]
+    assert "helpers" not in sys.modules
+
+
+def test_a_file_where_the_user_stands_is_not_taken_for_a_text(tmp_path, monkeypatch):
+    for name in "ab":
+        (tmp_path / f"{name}.py").write_text("raise SystemExit")
+    monkeypatch.chdir(tmp_path)
+    assert imported(a="import b", b="x = 1").b.x == 1
+
+
+def test_what_is_not_among_them_comes_from_the_interpreter():
+    assert imported(a="import math, os.path\nseen = math.pi, os.path.sep").seen[0] > 3
+    with pytest.raises(ModuleNotFoundError, match="No module named 'nothing_of_the_kind'"):
+        imported(a="import nothing_of_the_kind")
+
+
+def test_a_module_that_raises_is_not_kept_and_its_lines_are_shown():
+    for _ in range(2):
+        with pytest.raises(KeyError) as caught:
+            imported(a="import b", b="x = 1\nraise KeyError(x)  # here")
+    last = traceback.extract_tb(caught.value.__traceback__)[-1]
+    assert (last.filename, last.lineno, last.line) == ("b.py", 2, "raise KeyError(x)  # here")
+
+
+def test_dataclasses_and_pickled_names_find_their_module():
+    text = (
+        "from __future__ import annotations\nfrom dataclasses import dataclass\n@dataclass\nclass A:\n    x: int = 1\n"
+    )
+    found = imported(a=text).A
+    assert found().x == 1 and sys.modules[found.__module__].A is found
+    assert pickle.loads(pickle.dumps(found(2))) == found(2)
+
+
+def test_relative_imports_become_absolute():
+    def names(text: str, path: str) -> list[str]:
+        return [node.module for node in tree_of(text, path).body]
+
+    assert names("from .b import c\nfrom . import d\nfrom ..e import f", "p/q/a.py") == ["p.q.b", "p.q", "p.e"]
+    assert names("from .b import c", "p/__init__.py") == ["p.b"]
+    assert [module_of(path) for path in ("a.py", "p/a.py", "p/__init__.py")] == ["a", "p.a", "p"]
+
+
+@pytest.mark.parametrize("text", ["class", "x = (" * 500, "\0"])
+def test_what_is_no_python_is_a_syntax_error(text):
+    with pytest.raises(SyntaxError):
+        tree_of(text, "a.py")

@@ -2,13 +2,15 @@
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
 from kdx.attention.kernels import KERNELS
-from kdx.components.find import find, find_any, installed
+from kdx.components.find import bring, find, find_any, folders_of, installed, is_found, laid_out
 from kdx.errors import KdxError
 from kdx.fingerprint import fingerprint
+from kdx.words.component import Component
 
 
 def test_a_file_is_read_with_the_modules_beside_it_that_it_imports(own_kernel):
@@ -45,22 +47,11 @@ def test_a_word_that_leads_elsewhere_is_refused(own_kernel, word):
     assert "at or below the folder of the grid" in str(caught.value)
 
 
-def test_a_link_to_itself_is_no_file(own_kernel):
-    (own_kernel / "loop.py").symlink_to("loop.py")
-    with pytest.raises(KdxError, match="cannot read the file: Too many levels"):
-        find("kernel", "loop.py:A", own_kernel)
-
-
 @pytest.mark.parametrize("name", ["kdx.py", "kdx.attention.interfaces.py"])
 def test_a_file_does_not_pass_for_a_module_of_kdx(own_kernel, name):
     (own_kernel / name).write_text("class KernelFunction: pass")
     with pytest.raises(KdxError, match="has the name of a module of kdx"):
         find("kernel", f"{name}:KernelFunction", own_kernel)
-
-
-def test_an_import_of_what_no_file_can_be_called_is_of_somebody_else(own_kernel):
-    (own_kernel / "a.py").write_text(f"import {'x' * 300}")
-    assert sorted(find("kernel", "a.py:A", own_kernel).sources) == ["a.py"]
 
 
 @pytest.mark.parametrize("name", ["héllo", "x" * 101])
@@ -106,7 +97,7 @@ def test_modules_that_are_too_large_together_are_refused(own_kernel):
     for name in ("my_kernels.py", "helpers.py"):
         file = own_kernel / name
         file.write_text(file.read_text() + "#" * 600_000)
-    with pytest.raises(KdxError, match=r"bytes after 600,\d+ of other modules") as caught:
+    with pytest.raises(KdxError, match=r"600,\d+ bytes") as caught:
         find("kernel", "my_kernels.py:Cauchy", own_kernel)
     assert caught.value.place == "helpers.py"
 
@@ -178,8 +169,6 @@ def test_the_axis_of_a_part_is_that_of_its_class(own_kernel, package):
         (lambda file: file.write_bytes(b"x = 1\0\n"), "odd.py:1:1: no Python: source code string cannot contain null"),
         (lambda file: file.write_bytes(b"\xff\xfe"), "odd.py: not UTF-8"),
         (lambda file: file.write_text("x = " + "-" * 60_000 + "1\n"), "odd.py:1:1: no Python: "),
-        (lambda file: file.write_text("x = 1" + " + 1" * 60_000 + "\n"), "odd.py:1:1: no Python: "),
-        (lambda file: file.write_text("if 1: pass\n" + "elif 1: pass\n" * 30_000), "odd.py:1:1: no Python: "),
     ],
 )
 def test_what_is_no_source_is_one_message(tmp_path, make, problem):
@@ -189,12 +178,6 @@ def test_what_is_no_source_is_one_message(tmp_path, make, problem):
     assert str(caught.value).startswith(problem)
 
 
-def test_a_name_of_a_module_that_is_longer_than_any_path_is_none_of_the_component(tmp_path):
-    (tmp_path / "a.py").write_text(f"import {'.'.join(['b'] * 5_000)}\nimport kdx.{'.'.join(['b'] * 5_000)}\n")
-    component = find("kernel", "a.py:A", tmp_path)
-    assert list(component.sources) == ["a.py"] and component.kdx_modules == ()
-
-
 def test_a_module_that_kdx_has_not_is_no_code_of_kdx(own_kernel):
     with (own_kernel / "my_kernels.py").open("a") as file:
         file.write("def later():\n    from kdx.absent.things import x\n")
@@ -202,3 +185,113 @@ def test_a_module_that_kdx_has_not_is_no_code_of_kdx(own_kernel):
     assert "kdx.attention.interfaces" in component.kdx_modules
     assert not any("absent" in module for module in component.kdx_modules)
     fingerprint(component.kdx_modules)
+
+
+WORD = "my_kernels.py:Cauchy"
+
+
+def missing(folder: Path) -> dict[tuple[str, str], str]:
+    return {("kernel", WORD): find("kernel", WORD, folder).sha256}
+
+
+def test_the_same_source_is_taken_whatever_its_comments(own_kernel):
+    wanted = missing(own_kernel)
+    file = own_kernel / "my_kernels.py"
+    file.write_text("# later\n" + file.read_text())
+    bring(wanted, [own_kernel], "sweep x")
+    assert WORD in KERNELS
+
+
+def test_another_source_is_refused(own_kernel):
+    wanted = missing(own_kernel)
+    file = own_kernel / "my_kernels.py"
+    file.write_text(file.read_text().replace("1 +", "2 +"))
+    with pytest.raises(KdxError, match="not the one that its cells were made with") as caught:
+        bring(wanted, [own_kernel], "sweep x")
+    assert caught.value.place == str(file) and "kdx export --components" in str(caught.value.hint)
+    assert WORD not in KERNELS
+
+
+def test_it_is_looked_for_where_the_user_stands_and_beside_a_grid_below(own_kernel, monkeypatch):
+    wanted, grid = missing(own_kernel), str(own_kernel / "grid.yaml")
+    for folder in (own_kernel, own_kernel.parent):
+        monkeypatch.chdir(folder)
+        bring(wanted, folders_of(grid), "sweep x")
+        assert is_found(WORD, wanted["kernel", WORD], folders_of(grid))
+
+
+def test_a_folder_that_a_database_names_is_not_where_code_comes_from(own_kernel, monkeypatch, tmp_path):
+    wanted = missing(own_kernel)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for grid in (str(own_kernel / "grid.yaml"), "../own/grid.yaml", ""):
+        with pytest.raises(KdxError, match=f"its cells use `{WORD}`, which is not in {Path.cwd()}") as caught:
+            bring(wanted, folders_of(grid), "sweep x")
+        assert "--components FOLDER" in str(caught.value.hint) and WORD not in KERNELS
+    assert folders_of(str(own_kernel / "grid.yaml"), own_kernel) == (own_kernel,)
+
+
+def test_a_file_that_was_moved_to_the_grid_is_found_under_its_recorded_word(own_kernel, tmp_path):
+    (tmp_path / "own" / "components").mkdir()
+    wanted = missing(own_kernel)
+    for name in ("my_kernels.py", "helpers.py"):
+        (own_kernel / name).rename(own_kernel / "components" / name)
+    bring(wanted, [own_kernel / "components"], "sweep x")
+    assert KERNELS[WORD].__name__ == "Cauchy"
+    moved = {("kernel", "elsewhere/my_kernels.py:Cauchy"): wanted["kernel", WORD]}
+    bring(moved, [own_kernel / "components"], "sweep x")
+    assert "elsewhere/my_kernels.py:Cauchy" in KERNELS
+
+
+@pytest.mark.parametrize("word", ["../own/my_kernels.py:Cauchy", "/etc/x.py:A"])
+def test_a_recorded_word_leads_nowhere_else(own_kernel, word):
+    with pytest.raises(KdxError, match="names no component"):
+        bring({("kernel", word): "0" * 64}, [own_kernel], "sweep x")
+
+
+def test_a_package_that_is_gone_is_told(components):
+    with pytest.raises(KdxError, match="kernel `cauchy`, which no installed package brings"):
+        bring({("kernel", "cauchy"): "0" * 64}, [], "sweep x")
+
+
+def test_nothing_missing_needs_nothing():
+    bring({}, [], "sweep x")
+
+
+def recorded(word: str, path: str, sources: dict[str, str]) -> Component:
+    return Component("kernel", word, "A", path, sources, recorded=True)
+
+
+def test_a_file_lies_where_its_word_says():
+    found = laid_out(
+        [recorded("a.py:A", "a.py", {"a.py": "x", "h.py": "y"}), recorded("p/b.py:B", "b.py", {"b.py": "z"})]
+    )
+    assert found == {"a.py": "x", "h.py": "y", "p/b.py": "z"}
+
+
+def test_a_file_that_was_renamed_lies_where_its_word_says():
+    assert laid_out([recorded("p/new.py:A", "old.py", {"old.py": "x"})]) == {"p/new.py": "x"}
+
+
+def test_a_package_lies_at_the_top():
+    assert laid_out([recorded("word", "pkg/a.py", {"pkg/a.py": "x"})]) == {"pkg/a.py": "x"}
+
+
+def test_two_versions_of_a_file_do_not_overwrite_each_other():
+    one, other = (recorded("a.py:A", "a.py", {"a.py": text}) for text in "xy")
+    assert laid_out([one, other]) == {"a.py": "x", f"{other.sha256[:12]}/a.py": "y"}
+
+
+@pytest.mark.parametrize(
+    ("word", "sources"),
+    [
+        ("../a.py:A", {"a.py": ""}),
+        ("/a.py:A", {"a.py": ""}),
+        ("a.py:A", {"a.py": "", "../b.py": ""}),
+        ("a.py:A", {"a.py": "", "/etc/b.py": ""}),
+        ("word", {"../a.py": ""}),
+    ],
+)
+def test_what_somebody_wrote_into_a_database_leads_nowhere_else(word, sources):
+    with pytest.raises(KdxError, match="is not the source that its cells were made with"):
+        laid_out([recorded(word, next(iter(sources)), sources)])

@@ -3,11 +3,11 @@
 import pytest
 
 from kdx.attention.kernels import KERNELS
-from kdx.components.component import Component
 from kdx.components.find import find
 from kdx.components.registry import add, at_hand, components_of, take, texts_of
 from kdx.errors import KdxError
 from kdx.grid.words import known_options
+from kdx.words.component import Component
 
 
 def made(source: str, axis: str = "kernel", word: str = "a.py:A") -> Component:
@@ -79,7 +79,7 @@ def test_it_goes_to_another_process_as_text(own_kernel):
         ),
         (
             KERNEL + "class A(KernelFunction):\n    temperature = option(9.0)\n",
-            "a.py:1:1",
+            "a.py:3:1",
             "option `temperature` of `a.py:A` is another one than that of `exponential`",
         ),
     ],

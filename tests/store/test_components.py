@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from kdx.attention.kernels import KERNELS
-from kdx.components.component import LARGEST, Component
+from kdx.components.find import LARGEST
 from kdx.components.registry import at_hand, components_of
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
@@ -16,6 +16,7 @@ from kdx.store.database import Database
 from kdx.store.reading import load_sweep
 from kdx.store.recording import register
 from kdx.store.schema import component
+from kdx.words.component import Component
 from tests.conftest import forget_components
 
 

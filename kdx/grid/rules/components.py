@@ -7,12 +7,12 @@ from kdx.grid.sections import refuse
 from kdx.grid.words import words_in
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import DIFFICULTIES
-from kdx.words.family import CustomComponent
+from kdx.words.component import Component
 
 
 def resolve_components(cell: CellFields) -> None:
     """Settles `components`; a hash that was given must be that of the source at hand."""
-    used: dict[str, CustomComponent] = {}
+    used: dict[str, Component] = {}
     # Few grids have any, and those that have none may have ten thousand cells.
     if any(family.outside for family in (*FAMILIES, TASKS)):
         words = words_in(words_of(cell).plain)
