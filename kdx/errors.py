@@ -15,7 +15,6 @@ MOST_SHOWN = 20
 """Faults of one input that are shown."""
 LONGEST_VALUE = 80
 """Characters that are shown of a value."""
-_LONGEST_WORD = 100  # characters; nobody mistypes a longer one
 
 
 @dataclass(frozen=True, order=True)
@@ -171,8 +170,6 @@ def of_the_machine(error: OSError, place: str | None = None) -> KdxError | None:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """Return a hint that names the known word nearest to `word`, or None when nothing is near."""
-    if len(word) > _LONGEST_WORD:
-        return None
     near = get_close_matches(word.lower(), list(known), n=1, cutoff=0.65)
     return f"did you mean `{near[0]}`?" if near else None
 

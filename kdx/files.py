@@ -15,8 +15,6 @@ from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 
-from kdx.errors import KdxError
-
 _UNFINISHED = re.compile(r"\.kdx-[0-9a-f]{16}")
 _ABANDONED = 24 * 60 * 60
 """Age in seconds from which on nobody is filling an unfinished file or folder any more."""
@@ -39,7 +37,7 @@ class TooLargeError(OSError):
 
     def __init__(self, size: int) -> None:
         self.size = size
-        super().__init__(errno.EFBIG, f"it has {size:,} bytes or more")
+        super().__init__(errno.EFBIG, f"it has {size:,} bytes")
 
 
 def not_a_file(mode: int) -> str | None:
@@ -48,7 +46,7 @@ def not_a_file(mode: int) -> str | None:
 
 
 def open_file(path: Path, *, follow: bool = True) -> BufferedReader:
-    """Open a file to read it; opening and reading never wait for somebody to write.
+    """Open a file to read it, and nothing that would wait for somebody to write.
 
     Args:
         follow: whether a link at the end of the path is followed.
@@ -60,18 +58,7 @@ def open_file(path: Path, *, follow: bool = True) -> BufferedReader:
     """
     if what := not_a_file(path.stat(follow_symlinks=follow).st_mode):
         raise NotAFileError(errno.EINVAL, f"this is {what}, not a file", str(path))
-    # A file of /proc may wait, too.
-    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
-
-
-def read_start(path: Path, count: int) -> bytes:
-    """Return the first bytes of a file, at most `count`.
-
-    Raises:
-        NotAFileError, OSError, ValueError: as `open_file`.
-    """
-    with open_file(path) as file:
-        return _read(file, count)
+    return path.open("rb")
 
 
 def read_file(path: Path, most: int, *, follow: bool = True) -> bytes:
@@ -87,36 +74,9 @@ def read_file(path: Path, most: int, *, follow: bool = True) -> bytes:
     """
     with open_file(path, follow=follow) as file:
         size = os.fstat(file.fileno()).st_size
-        # The size of a file of /proc is 0.
-        content = b"" if size > most else _read(file, most + 1)
-    if max(size, len(content)) > most:
-        raise TooLargeError(max(size, len(content)))
-    return content
-
-
-def _read(file: BufferedReader, count: int) -> bytes:
-    content: bytes | None = file.read(count)
-    if content is None:  # some files of /proc make their readers wait
-        raise BlockingIOError(errno.EAGAIN, "there is nothing to read")
-    return content
-
-
-def is_free(name: Path) -> bool:
-    """Whether nothing has this name, not even a link that leads nowhere.
-
-    Raises:
-        KdxError: nothing can have this name.
-        PermissionError: it cannot be looked at.
-    """
-    try:
-        name.lstat()
-    except FileNotFoundError:
-        return True
-    except PermissionError:
-        raise
-    except OSError as error:
-        raise KdxError(f"nothing can have this name: {error.strerror}", place=str(name)) from error
-    return False
+        if size > most:
+            raise TooLargeError(size)
+        return file.read()
 
 
 @contextmanager

@@ -35,8 +35,6 @@ _READ_LATER = (
     "kdx.grid.seed_sources",
     "kdx.tasks.difficulty",
 )
-_DEEPEST = 20
-"""Steps in the name of a module of kdx; a source from outside may import what is none."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +126,7 @@ def imports_of(tree: ast.AST) -> Iterator[str]:
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        for steps in (name.split(".")[: _DEEPEST + 1] for name in names if name.startswith("kdx.")):
+        for steps in (name.split(".") for name in names if name.startswith("kdx.")):
             around = (".".join(steps[:count]) for count in range(2, len(steps) + 1))
             yield from (module for module in around if _file(module) is not None)
 

@@ -1,5 +1,6 @@
 """`kdx init`: copies the shipped experiments into a folder, to change and run them."""
 
+import os
 import shutil
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +10,7 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import out, say
 from kdx.errors import KdxError, did_you_mean, of_the_machine
-from kdx.files import filling, give_name, is_free
+from kdx.files import filling, give_name
 from kdx.grid import shipped
 from kdx.shell import kdx_command
 
@@ -37,7 +38,7 @@ def init(
     for name, target in zip(grids or known, targets, strict=True):
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            if not is_free(target):
+            if os.path.lexists(target):
                 say(f"{target} is there already and stays as it is")
                 continue
             with filling(target.parent) as copy:

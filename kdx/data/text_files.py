@@ -19,7 +19,7 @@ from typing import IO, cast
 
 from kdx.data.text import PLAIN, Files, KnownText, TextFile, file_names
 from kdx.errors import KdxError, Place, shortened
-from kdx.files import NotAFileError, not_a_file, open_file, read_start
+from kdx.files import NotAFileError, not_a_file, open_file
 from kdx.tasks.data_kinds import text_kind
 from kdx.vocabulary import Split
 
@@ -57,7 +57,8 @@ def _files(source: Path, opened: ExitStack) -> Files:
     if source.is_dir():
         return _in_folder(source)
     try:
-        read_start(source, 1)
+        with open_file(source) as file:
+            file.read(1)
     except NotAFileError as error:
         raise KdxError(str(error.strerror), place=str(source), allowed=_SOURCES) from error
     except (FileNotFoundError, ValueError) as error:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kdx.errors import KdxError, StorageError, of_the_machine
-from kdx.files import filling, give_name, is_free
+from kdx.files import filling, give_name
 
 Parts = Iterable[bytes]
 
@@ -65,7 +65,7 @@ def write_new_file(path: Path, content: bytes) -> None:
 
 def refuse_existing(folder: Path) -> None:
     """Raises KdxError if the name is taken."""
-    if not is_free(folder):
+    if os.path.lexists(folder):
         raise _taken(folder)
 
 

@@ -249,7 +249,7 @@ def test_grids_that_extend_each_other_have_an_end(files, told, figure, tmp_path,
     figure(f"{request.node.callspec.id}: refused in {time.monotonic() - begun:.2f} s")
 
 
-ADDRESSES = ["pipe", "/dev/zero", "/dev/null", "/dev/full", "folder", "socket", "/proc/self/mem", "/proc/kmsg",
+ADDRESSES = ["pipe", "/dev/zero", "/dev/null", "/dev/full", "folder", "socket", "/proc/self/mem",
              "x" * 300, "x/" * 2500, "line\nfeed", os.fsdecode(b"\xff\xfe"), "", "\x1b[2J"]  # fmt: skip
 URLS = ["sqlite://", "sqlite:///", "sqlite://host/runs.db", "sqlite://host:port/runs.db", "sqlite://h:99999/runs.db",
         "sqlite:///%00", "sqlite:///:memory:", "sqlite:///runs.db?mode=%zz", "sqlite+odd:///runs.db", "sqlite:///pipe",

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from kdx.errors import KdxError, StorageError
-from kdx.files import filling, fsync_directory, give_name, is_free
+from kdx.files import filling, fsync_directory, give_name
 from kdx.store.sqlite.file import damaged
 
 
@@ -21,7 +21,7 @@ def back_up(begun: Callable[[], AbstractContextManager[sqlite3.Connection]], tar
     """
     taken = KdxError("there is a file of this name", place=str(target), hint="name another; nothing is overwritten")
     try:
-        if not is_free(target):
+        if os.path.lexists(target):
             raise taken
         with filling(target.parent) as copy, begun() as source:
             try:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kdx.files import read_start
+from kdx.files import open_file
 
 APPLICATION_ID = 0x6B647831
 """Application id "kdx1" in the header of a results database."""
@@ -20,7 +20,8 @@ def application_of(path: Path) -> int | None:
         ValueError: the file is no SQLite database.
         OSError: it cannot be read.
     """
-    header = read_start(path, 100)
+    with open_file(path) as file:
+        header = file.read(100)
     if not header:
         return None
     if not header.startswith(_MAGIC) or len(header) < 100:

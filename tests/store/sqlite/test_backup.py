@@ -92,16 +92,6 @@ def test_a_copy_overwrites_nothing(database: Database, path: Path):
         assert digest(target) == before
 
 
-@pytest.mark.parametrize("name", ["x" * 300, "x/" * 2500, "runs.db/copy.db"])
-def test_a_copy_that_no_file_can_be_is_refused_before_it_is_made(
-    database: Database, path: Path, name: str, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(module, "_copy", lambda *_: pytest.fail("it was made"))
-    with pytest.raises(KdxError, match="nothing can have this name") as caught:
-        database.back_up(path.parent / name)
-    assert caught.value.exit_code == 2
-
-
 def test_a_copy_gives_way_to_a_file_that_came_meanwhile(
     database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
 ):
