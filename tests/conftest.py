@@ -233,7 +233,7 @@ def forget_components() -> None:
     registry._VERSIONS.clear()
     for family in registry.FAMILY_OF.values():
         for word in list(family.outside):
-            del family._outside[word], family._known[word]
+            del family.outside[word], family._known[word]
     for forget in _OVER_WORDS:
         forget()
 

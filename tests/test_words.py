@@ -188,7 +188,7 @@ def test_an_option_that_a_class_sets_to_a_value_is_no_option_of_it():
         ("class Mine(RBF):\n    x = option('a')\n", "option `x`: the default is a number, or one of the words", 4),
         ("class Mine(RBF):\n    x = option(1.0, of='a')\n", "option `x`: option() got an unexpected keyword", 4),
         ("class Mine(RBF):\n    x = option('a', words='ab')\n", "option `x`: words are a tuple of texts", 4),
-        ("class Mine(RBF):\n    x = option(1, above='0')\n", "option `x`: minimum, above and below are numbers", 4),
+        ("class Mine(RBF):\n    x = option(1, maximum='2')\n", "option `x`: minimum, maximum, above and below", 4),
         ("class Mine(RBF):\n    x = option(1, none=2)\n", "option `x`: none is True or False", 4),
         ("class Mine(RBF):\n    takes = 'norm'\n", "`takes` is something else than a tuple of texts", 4),
         ("class Mine(RBF):\n    formula = '\\x1b[2J'\n", "`formula` is something else than a text of one line", 4),

@@ -70,7 +70,7 @@ BUILT_IN = _Corpora(
         "synthetic-sets": "kdx.data.corpora.synthetic_sets:EXAMPLES",
         "synthetic-streams": "kdx.data.corpora.synthetic_streams:EXAMPLES",
         "synthetic-tours": "kdx.data.corpora.synthetic_tours:EXAMPLES",
-        **{word: DIFFICULTIES.address(word) for word in DIFFICULTIES},
+        **DIFFICULTIES.addresses,
         "multi30k": "kdx.data.corpora.multi30k:TEXT",
         "iwslt14": "kdx.data.corpora.iwslt14:TEXT",
         "wikitext2": "kdx.data.corpora.wikitext2:TEXT",

@@ -63,11 +63,13 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
         self.axis = axis
         self.base = base
         self._definition = definition
-        self._outside: dict[str, Component] = {}
+        self.outside: dict[str, Component] = {}
+        """The names whose classes lie outside kdx."""
         self._known: dict[str, D] = {}
 
     @cached_property
-    def _addresses(self) -> Mapping[str, str]:
+    def addresses(self) -> Mapping[str, str]:
+        """Name → address of its class, `module:Class`, of the names of kdx."""
         return table.addresses(self.axis)
 
     @cached_property
@@ -76,32 +78,23 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
         return {name: kind for name, kind in get_type_hints(self._definition).items() if name not in _NO_FACTS}
 
     def __getitem__(self, word: str) -> type[C]:
-        kind: type[C] = self._outside[word].load() if word in self._outside else imported(self._addresses[word])
+        kind: type[C] = self.outside[word].load() if word in self.outside else imported(self.addresses[word])
         return kind
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._addresses
-        yield from self._outside
+        yield from self.addresses
+        yield from self.outside
 
     def __len__(self) -> int:
-        return len(self._addresses) + len(self._outside)
+        return len(self.addresses) + len(self.outside)
 
     def __contains__(self, word: object) -> bool:
-        return word in self._addresses or word in self._outside
-
-    @property
-    def outside(self) -> Mapping[str, Component]:
-        """The names whose classes lie outside kdx."""
-        return self._outside
-
-    def address(self, word: str) -> str:
-        """Return the address of a class of kdx: `module:Class`."""
-        return self._addresses[word]
+        return word in self.addresses or word in self.outside
 
     def add(self, component: Component) -> None:
         """Add a name from outside, in place of an earlier one of the same name; raises what `define` does."""
         self._known[component.word] = self.define(component)
-        self._outside[component.word] = component
+        self.outside[component.word] = component
         for forget in _OVER_WORDS:
             forget()
 
@@ -119,9 +112,8 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
         kind = stand_in(component)
         if kind is None:
             names = list(read_source(component.trees[component.module], component.path).classes)
-            hint = did_you_mean(component.name, names)
-            place = component.class_place
-            raise KdxError(f"no class `{component.name}`", place=place, allowed=names or None, hint=hint)
+            problem, hint = f"no class `{component.name}`", did_you_mean(component.name, names)
+            raise KdxError(problem, place=component.class_place, allowed=names or None, hint=hint)
         if not issubclass(kind, table.stand_in(self.base)):
             home, _, base = self.base.partition(":")
             problem = f"class `{component.name}` is no {base}, as every {self.axis} is"
@@ -133,9 +125,9 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
 
     def modules(self, word: str) -> tuple[str, ...]:
         """Return the modules of kdx that compute with a name: that of its class, or those that it imports."""
-        if word in self._outside:
-            return self._outside[word].kdx_modules
-        return (self._addresses[word].partition(":")[0],)
+        if word in self.outside:
+            return self.outside[word].kdx_modules
+        return (self.addresses[word].partition(":")[0],)
 
     def definition(self, word: str) -> D:
         """Return what is known of a name.
@@ -144,7 +136,7 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
             KeyError: this family has no such name.
         """
         if word not in self._known:
-            self._known[word] = self._define(word, table.stand_in(self._addresses[word]))
+            self._known[word] = self._define(word, table.stand_in(self.addresses[word]))
         return self._known[word]
 
     def definitions(self) -> Iterator[D]:

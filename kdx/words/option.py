@@ -31,14 +31,14 @@ class Option:
     """The text below its declaration: what it is, with its unit."""
 
     def __post_init__(self) -> None:
-        limits = [limit for limit in (self.minimum, self.above, self.below) if limit is not None]
+        limits = [limit for limit in (self.minimum, self.maximum, self.above, self.below) if limit is not None]
         for name in ("words", "follows"):
             if not isinstance(texts := getattr(self, name), tuple) or not all(map(is_line, texts)):
                 raise TypeError(f"{name} are a tuple of texts")
         if not self.words and type(self.default) not in (int, float):
             raise TypeError("the default is a number, or one of the words")
         if not all(type(limit) in (int, float) and abs(limit) <= _LARGEST for limit in limits):
-            raise TypeError(f"minimum, above and below are numbers up to {_LARGEST}")
+            raise TypeError(f"minimum, maximum, above and below are numbers up to {_LARGEST}")
         if not isinstance(self.none, bool):
             raise TypeError("none is True or False")
 
