@@ -86,8 +86,8 @@ class _Record:
     def row(self) -> dict[str, Any]:
         """Return a column for each field, and for each key of a mapping."""
         row: dict[str, Any] = {}
-        for each in fields(self):
-            value, column = getattr(self, each.name), self.columns.get(each.name, each.name)
+        for field in fields(self):
+            value, column = getattr(self, field.name), self.columns.get(field.name, field.name)
             if column is not None:
                 row |= value if isinstance(value, Mapping) else {column: value}
         return row
@@ -225,7 +225,7 @@ class TableView:
         return PREAMBLE + to_latex(self.table)
 
     def to_pandas(self) -> "DataFrame":
-        """One row a cell with a place: its factors, `n`, `score` (as the table shows it), `mean` and `sd` over seeds.
+        """Return a row for each cell with a place: its factors, `n`, and `score`, as shown, `mean` and `sd` over seeds.
 
         Raises:
             ImportError: pandas is not installed.
@@ -290,8 +290,14 @@ def sweeps(database: str | Path | None = None) -> Records[Sweep]:
     """
     with open_database(_place(database), write=False) as opened:
         return Records(
-            Sweep(one.id, one.name, one.created, one.updated, {state.value: n for state, n in one.counts.items()})
-            for one in reading.sweeps(opened)
+            Sweep(
+                sweep.id,
+                sweep.name,
+                sweep.created,
+                sweep.updated,
+                {state.value: n for state, n in sweep.counts.items()},
+            )
+            for sweep in reading.sweeps(opened)
         )
 
 
@@ -351,14 +357,14 @@ def evaluations(sweep: str | None = None, database: str | Path | None = None) ->
             run.id,
             cells[run.cell_id].labels,
             run.seed,
-            names.get((run.cell_id, each.settings_id)),
-            each.settings,
-            each.metrics,
-            each.longest_context,
-            each.error,
+            names.get((run.cell_id, evaluation.settings_id)),
+            evaluation.settings,
+            evaluation.metrics,
+            evaluation.longest_context,
+            evaluation.error,
         )
         for run in record.runs
-        for each in record.evaluations.get(run.id, {}).values()
+        for evaluation in record.evaluations.get(run.id, {}).values()
     )
 
 
@@ -392,12 +398,12 @@ def curves(
             # A run that has only begun lacks the usual ones.
             if known and name not in (*known, *USUAL_CURVES):
                 raise KdxError(f"no run has recorded `{name}`", allowed=known, hint=did_you_mean(name, known))
-        found = reading.curves_of(opened, runs_by_id, names)
+        curves_by_run = reading.curves_of(opened, runs_by_id, names)
     cells = _cells(record)
     return Records(
         Curve(run.id, cells[run.cell_id].labels, run.seed, name, curve.steps, curve.values)
         for run in record.runs
-        for name, curve in found.get(run.id, {}).items()
+        for name, curve in curves_by_run.get(run.id, {}).items()
     )
 
 

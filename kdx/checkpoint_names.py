@@ -1,7 +1,6 @@
 """The names of checkpoint files: what each holds, its optimiser step, and the SHA-256 of its content.
 
-Training writes these files and whoever looks after the files of runs reads their names, without torch; neither of the
-two imports the other for this, so the names lie below both.
+Training writes these files; `kdx.run_files` reads their names without torch, so the names lie below both.
 """
 
 import re
@@ -13,7 +12,7 @@ class CheckpointKind(StrEnum):
     """What a checkpoint file holds."""
 
     STEP = "step"
-    """All that a run needs to go on from its step, but the weights that it lists."""
+    """Everything that a run needs to resume at its step, except the weights that it lists."""
     WEIGHTS = "weights"
     """Weights at a validation, which a `STEP` may list."""
     BEST = "best"
@@ -38,7 +37,7 @@ class CheckpointName(NamedTuple):
 
     @classmethod
     def parse(cls, name: str) -> Self | None:
-        """What the name says; None: it is not of a checkpoint file."""
+        """Return what a file name says; None if it is not the name of a checkpoint file."""
         match = _NAME.fullmatch(name)
         return match and cls(CheckpointKind(match["kind"]), int(match["step"]), match["sha256"])
 
@@ -47,7 +46,7 @@ class CheckpointName(NamedTuple):
 
 
 def set_aside_name(name: str) -> str:
-    """The name under which a checkpoint file of this name is kept, but never read again."""
+    """Return the name under which a damaged checkpoint file of this name is kept, never to be read again."""
     return f"{name.removesuffix('.ckpt')}.corrupt"
 
 

@@ -25,7 +25,7 @@ def test_a_grid_is_its_plan():
         kdx.load_grid("no-such-grid")
 
 
-def test_what_a_sweep_would_do_is_told_with_and_without_a_database(tmp_path):
+def test_what_a_sweep_would_do_is_reported_with_and_without_a_database(tmp_path):
     fresh = kdx.plan("quickstart", tmp_path / "absent.db")
     assert {decision.action.value for decision in fresh} == {"start"}
     assert not (tmp_path / "absent.db").exists()
@@ -122,7 +122,7 @@ def test_a_table_is_that_of_the_report():
         kdx.table(name="mine", database=EXAMPLE)
 
 
-def test_what_is_not_there_is_told(tmp_path):
+def test_what_is_not_there_is_reported(tmp_path):
     with pytest.raises(DatabaseError):
         kdx.sweeps(tmp_path / "absent.db")
     with pytest.raises(KdxError, match="no sweep `mine`"):

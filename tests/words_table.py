@@ -81,7 +81,7 @@ def sources() -> dict[str, Source]:
     """Module → what it says of its classes."""
     files = [file for room in ROOMS for file in sorted((ROOT / "kdx" / room).rglob("*.py"))]
     modules = {file: ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for file in files}
-    return {module: read_source(ast.parse(file.read_bytes()), module) for file, module in modules.items()}
+    return {module: read_source(ast.parse(file.read_bytes()), str(file)) for file, module in modules.items()}
 
 
 @cache

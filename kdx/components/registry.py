@@ -122,20 +122,20 @@ def _refuse_other_meanings(
     component: Component, options: Iterable[Option], taken: Collection[str], beside: Iterable[Component]
 ) -> None:
     """An option whose name another word has must be the same option, for a cell has one value under a name."""
-    words = {(one.axis, one.word) for one in beside}
+    words = {(other.axis, other.word) for other in beside}
     others: dict[str, tuple[str, Option]] = {}
     for family in (*FAMILIES, TASKS) if component.axis != "corpus" else ():
         for definition in family.definitions():
             of_kdx = definition.word not in family.outside
             if definition.word != component.word and (of_kdx or (family.axis, definition.word) in words):
-                for one in definition.options:
-                    others.setdefault(one.name, (definition.word, one))
+                for declared in definition.options:
+                    others.setdefault(declared.name, (definition.word, declared))
     for option in options:
         if option.name in taken:
             problem = f"option `{option.name}` of `{component.word}` has the name of a key that every grid or cell has"
             raise KdxError(problem, place=component.class_place, hint="give it another name")
         word, other = others.get(option.name, ("", option))
         if (option.allowed, option.default) != (other.allowed, other.default):
-            problem = f"option `{option.name}` of `{component.word}` is another one than that of `{word}`"
-            hint = f"give it another name, or declare it like that: {other.default}, {other.allowed}"
+            problem = f"option `{option.name}` of `{component.word}` differs from that of `{word}`"
+            hint = f"give it another name, or declare it as that is: default {other.default}, allowed {other.allowed}"
             raise KdxError(problem, place=component.class_place, hint=hint)

@@ -183,7 +183,7 @@ _NAMED = {str: "a text of one line", bool: "True or False", int: "a whole number
 
 
 def _of_kind(value: Any, kind: Any) -> Any:
-    """A literal as the annotation of a fact has it; the name of a member of an enumeration becomes that member.
+    """Return a literal as the type of its fact has it; the name of a member of an enumeration becomes that member.
 
     Raises:
         TypeError: it is of another kind.

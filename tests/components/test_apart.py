@@ -98,7 +98,7 @@ def test_a_process_whose_alarm_was_switched_off_ends_with_the_limit(ask):
         ("import json\njson.loads('{')\nclass A: pass\n", "a.py:2:1", "JSONDecodeError"),
     ],
 )
-def test_an_error_is_told_at_the_last_line_of_the_part_that_it_went_through(source, place, problem):
+def test_an_error_is_reported_at_the_last_line_of_the_part_that_it_went_through(source, place, problem):
     component = Component("kernel", "a.py:A", "A", "a.py", {"a.py": source})
     with pytest.raises(Exception) as caught:
         component.load()
@@ -116,13 +116,13 @@ TWO = [
 ]
 
 
-def test_an_error_that_went_through_no_part_is_told_at_the_class_that_was_tried():
+def test_an_error_that_went_through_no_part_is_reported_at_the_class_that_was_tried():
     fault = fault_of(ValueError("shapes differ"), "b.py:A", TWO)
     assert (str(fault.place), fault.problem) == ("b.py:4:1", "`b.py:A` fails: ValueError: shapes differ")
     assert fault_of(ValueError("shapes differ"), "a.py:A, b.py:A", TWO).place is None
 
 
-def test_what_a_check_finds_is_told_at_the_class_in_which_it_was_found():
+def test_what_a_check_finds_is_reported_at_the_class_in_which_it_was_found():
     error = ComponentError("gives no numbers", component=TWO[1].load(), allowed="numbers", hint="give some")
     fault = fault_of(error, "a.py:A, b.py:A", TWO)
     assert str(fault) == "b.py:4:1: `b.py:A`: gives no numbers\n  allowed: numbers\n  hint: give some"

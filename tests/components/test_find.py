@@ -77,7 +77,7 @@ def test_the_mark_that_some_editors_begin_a_file_with_does_not_count(own_kernel)
         (b"x = '\xff'\n", "absent.py", "not UTF-8"),
     ],
 )
-def test_a_source_that_cannot_be_read_is_told_where_it_is(own_kernel, content, place, problem):
+def test_a_source_that_cannot_be_read_is_reported_where_it_is(own_kernel, content, place, problem):
     if content is not None:
         (own_kernel / "absent.py").write_bytes(content)
     with pytest.raises(KdxError) as caught:
@@ -85,7 +85,7 @@ def test_a_source_that_cannot_be_read_is_told_where_it_is(own_kernel, content, p
     assert str(caught.value.place) == place and problem in str(caught.value)
 
 
-def test_a_fault_in_a_module_beside_it_is_told_there(own_kernel):
+def test_a_fault_in_a_module_beside_it_is_reported_there(own_kernel):
     (own_kernel / "helpers.py").write_text("def f(:\n")
     with pytest.raises(KdxError) as caught:
         find("kernel", "my_kernels.py:Cauchy", own_kernel)
@@ -142,7 +142,7 @@ def test_no_package_has_a_word_that_nobody_brings(package):
         find_any("lorentz", package)
 
 
-def test_a_package_whose_module_is_gone_is_told(package):
+def test_a_package_whose_module_is_gone_is_reported(package):
     (package / "tails" / "kernels" / "heavy.py").unlink()
     with pytest.raises(KdxError, match=r"tails 1\.2 names no module for kernel `cauchy`: `tails\.kernels\.heavy`"):
         find("kernel", "cauchy", package)
@@ -245,7 +245,7 @@ def test_a_recorded_word_leads_nowhere_else(own_kernel, word):
         bring({("kernel", word): "0" * 64}, [own_kernel], "sweep x")
 
 
-def test_a_package_that_is_gone_is_told(components):
+def test_a_package_that_is_gone_is_reported(components):
     with pytest.raises(KdxError, match="kernel `cauchy`, which no installed package brings"):
         bring({("kernel", "cauchy"): "0" * 64}, [], "sweep x")
 

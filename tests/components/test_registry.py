@@ -56,7 +56,7 @@ def test_it_goes_to_another_process_as_text(own_kernel):
         (
             KERNEL + "class A(KernelFunction):\n    temperature = option(9.0)\n",
             "a.py:3:1",
-            "option `temperature` of `a.py:A` is another one than that of `exponential`",
+            "option `temperature` of `a.py:A` differs from that of `exponential`",
         ),
         (
             "from kdx.attention.interfaces import NormaliserFunction\nclass A(NormaliserFunction): pass\n",
@@ -65,7 +65,7 @@ def test_it_goes_to_another_process_as_text(own_kernel):
         ),
     ],
 )
-def test_what_is_no_part_of_its_axis_is_told_at_its_line(components, source, place, problem):
+def test_what_is_no_part_of_its_axis_is_reported_at_its_line(components, source, place, problem):
     with pytest.raises(KdxError) as caught:
         add(made(source))
     assert str(caught.value.place) == place and problem in str(caught.value)

@@ -171,7 +171,7 @@ def test_options_of_components_of_another_grid_are_no_matter(own_kernel):
     (fault,) = faults_of(
         own_kernel, grid.replace(f"kernel: {WORD}", f"axes: {{kernel: ['{WORD}', 'others.py:Cauchy']}}")
     )
-    assert f"option `bandwidth` of `others.py:Cauchy` is another one than that of `{WORD}`" in fault
+    assert f"option `bandwidth` of `others.py:Cauchy` differs from that of `{WORD}`" in fault
 
 
 @pytest.mark.parametrize(
