@@ -131,8 +131,6 @@ def is_found(word: str, sha256: str, folders: Iterable[Path]) -> bool:
 def laid_out(components: Iterable[Component]) -> dict[str, str]:
     """Return path below a folder → text, so that `--components FOLDER` finds recorded components there.
 
-    If two components have different files of one name, the later one goes into a folder named after its hash.
-
     Raises:
         KdxError: a path leads out of the folder, since somebody edited the database.
     """
@@ -142,10 +140,8 @@ def laid_out(components: Iterable[Component]) -> dict[str, str]:
         if not all(map(_SOURCE.fullmatch, component.sources)) or (is_in_file(component.word) and not match):
             raise KdxError(f"what was recorded of `{component.word}` is not the source that its cells were made with")
         folder, file = match.groups() if match else ("", component.path)
-        own = {f"{folder}{file if path == component.path else path}": text for path, text in component.sources.items()}
-        if any(files.get(path, text) != text for path, text in own.items()):
-            own = {f"{component.sha256[:12]}/{path}": text for path, text in own.items()}
-        files |= own
+        for path, text in component.sources.items():
+            files[f"{folder}{file if path == component.path else path}"] = text
     return files
 
 

@@ -269,11 +269,6 @@ def test_a_package_lies_at_the_top():
     assert laid_out([recorded("word", "pkg/a.py", {"pkg/a.py": "x"})]) == {"pkg/a.py": "x"}
 
 
-def test_two_versions_of_a_file_do_not_overwrite_each_other():
-    one, other = (recorded("a.py:A", "a.py", {"a.py": text}) for text in "xy")
-    assert laid_out([one, other]) == {"a.py": "x", f"{other.sha256[:12]}/a.py": "y"}
-
-
 @pytest.mark.parametrize(
     ("word", "sources"),
     [
