@@ -227,7 +227,7 @@ def test_who_goes_on_with_a_task_needs_its_package_with_the_same_source(own_task
     right = shares.read_text()
     shares.write_text(right.replace("max(-1)", "min(-1)"))
     _, said = kdx("resume", folder=own_task, code=2)
-    assert "error: tails/tasks.py: the source of `majority` is not the one that its cells were made with" in said
+    assert "tails/tasks.py: the source of `majority` is not the one that its cells were made with" in said
     shares.write_text(right)
     with monkeypatch.context() as without:
         without.delenv("PYTHONPATH")
