@@ -19,14 +19,13 @@ from kdx.run_options import RunOptions
 from kdx.tasks import TASKS
 from kdx.training import entropy
 from kdx.training.checkpoint import CheckpointFiles, name_of
-from kdx.training.conditions import conditions
 from kdx.training.determinism import fix_arithmetic, reseed
 from kdx.training.divergence import Diverged, ended_worse
 from kdx.training.environment import environment
 from kdx.training.lifecycle import Lifecycle
 from kdx.training.module import TaskModule
 from kdx.training.recorder import Recorder
-from kdx.training.resume import resume
+from kdx.training.resume import conditions, resume
 from kdx.training.stopping import Pruned, StopRequest
 from kdx.training.trainer import DuringTest, trainer_of, training_batches
 from kdx.vocabulary import Split

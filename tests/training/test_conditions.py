@@ -7,8 +7,8 @@ from kdx.errors import ChangedError
 from kdx.grid.sections import Training
 from kdx.run_options import RunOptions
 from kdx.training import run as running
-from kdx.training.conditions import changes, conditions
 from kdx.training.environment import environment
+from kdx.training.resume import changes, conditions
 from kdx.vocabulary import IfChanged
 
 FACTS = {"torch": "2.12.0", "threads": 1, "host": "a", "cores": 8, "kdx": "1"}

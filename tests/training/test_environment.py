@@ -8,8 +8,8 @@ import torch
 
 import kdx
 from kdx.grid.sections import Training
-from kdx.training.conditions import changes, conditions
 from kdx.training.environment import commit, environment, peak_memory
+from kdx.training.resume import changes, conditions
 from kdx.vocabulary import Arithmetic, Optimiser
 
 
