@@ -1,28 +1,29 @@
-"""Records the attention weights of a running model, by Eq. 2 as printed."""
+"""The attention weights of a running model, by Eq. 2 as printed, and how widely they look: their entropy.
 
-from collections.abc import Callable, Iterator, Mapping
+Entropy is worth a look beside every score: under Xavier's initialisation symmetric kernels begin near the identity, so
+two arms of a study may differ by where they start and not by what they are.
+"""
+
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from kdx.attention import KernelAttention
 from kdx.attention.spaces.graph import GraphAttention
+from kdx.vocabulary import Attention
 
-
-class Asked(NamedTuple):
-    """What an attention was called with."""
-
-    arguments: tuple[Tensor, ...]
-    keywords: Mapping[str, Any]
+ENTROPY = "-Σ w ln w of a query's weights, in nats, mean over layers, heads and queries of the first batch"
 
 
 @contextmanager
-def watched(model: nn.Module, see: Callable[[str, Tensor, Asked], None]) -> Iterator[None]:
-    """While the model runs, calls `see` for each attention with its module name and normalised weights (B, H, Tq, Tk).
+def watched(model: nn.Module, see: Callable[[str, Tensor, Tensor | None], None]) -> Iterator[None]:
+    """While the model runs, call `see` for each attention with its module name and normalised weights (B, H, Tq, Tk).
 
-    The call comes before the attention itself, and no gradient flows through it.
+    The third argument is True where a query is padding, (B, Tq); None if none is. The call comes before the attention
+    itself, and no gradient flows through it.
     """
 
     def watching(name: str) -> Any:
@@ -30,7 +31,9 @@ def watched(model: nn.Module, see: Callable[[str, Tensor, Asked], None]) -> Iter
         def watch(
             module: KernelAttention | GraphAttention, arguments: tuple[Tensor, ...], keywords: dict[str, Any]
         ) -> None:
-            see(name, module.weights(*arguments, **keywords), Asked(arguments, keywords))
+            # In self-attention the hidden keys are queries as well.
+            padding = keywords.get("key_padding") if len(arguments) == 1 else None
+            see(name, module.weights(*arguments, **keywords), padding)
 
         return watch
 
@@ -44,3 +47,36 @@ def watched(model: nn.Module, see: Callable[[str, Tensor, Asked], None]) -> Iter
     finally:
         for handle in handles:
             handle.remove()
+
+
+@contextmanager
+def entropies(model: nn.Module) -> Iterator[dict[str, float]]:
+    """While the model runs once, fill a dict: attention → mean entropy in nats over its layers, heads and queries.
+
+    e to that power is how many keys a query effectively sees. Of signed weights the absolute values count.
+    """
+    # Which of the three each attention is, by module name; the layer that holds it says so.
+    attentions = {
+        f"{prefix}.{child}{name and '.'}{name}": attention
+        for prefix, layer in model.named_modules()
+        for child, attention in getattr(layer, "attentions", {}).items()
+        if attention
+        for name, _ in layer.get_submodule(child).named_modules()
+    }
+    values: dict[Attention, list[float]] = {}
+    means: dict[str, float] = {}
+
+    def see(name: str, weights: Tensor, padding: Tensor | None) -> None:
+        values.setdefault(attentions[name], []).append(_mean_entropy(weights, padding))
+
+    with watched(model, see):
+        yield means
+    means.update({attention.value: sum(layers) / len(layers) for attention, layers in values.items()})
+
+
+def _mean_entropy(weights: Tensor, padding: Tensor | None) -> float:
+    weights = weights.abs().float()
+    share = weights / weights.sum(-1, keepdim=True).clamp(min=1e-30)
+    entropy = -(share * share.clamp(min=1e-30).log()).sum(-1)  # (B, H, Tq)
+    # Nobody reads what padding sees.
+    return float(entropy.mean() if padding is None else entropy.transpose(0, 1)[:, ~padding].mean())

@@ -13,8 +13,8 @@ from kdx.data.corpus import HELD_OUT
 from kdx.data.documents import Documents
 from kdx.data.vocabulary import Vocabulary
 from kdx.grid.spec import CellSpec
+from kdx.training.attention_weights import entropies
 from kdx.training.documents import ByDocument, DocumentSums
-from kdx.training.entropy import measured
 from kdx.training.optimiser import optimiser_of
 from kdx.training.schedule import rate_factor
 from kdx.training.slices import Slices
@@ -192,9 +192,9 @@ class TaskModule(lightning.LightningModule):
     def validation_step(self, batch: Any, index: int) -> None:
         if index == 0:
             # One batch is enough, since Eq. 2 as printed is expensive.
-            with measured(self.model) as found:
+            with entropies(self.model) as means:
                 self.loss(batch)
-            self.entropies = {f"entropy/{attention}": value for attention, value in found.items()}
+            self.entropies = {f"entropy/{attention}": mean for attention, mean in means.items()}
         self.evaluate(batch, Split.VALID)
 
     def on_validation_epoch_end(self) -> None:

@@ -1,7 +1,8 @@
 """Runs custom components in a child process: `python -m kdx.training.rehearsal`, see `kdx.components.apart`.
 
-`kdx.sweep.rehearsal` asks for {"cells": […]}: each cell's task, corpus and attentions are tried on a few tokens, under
-the arithmetic that a run of it has. `kdx verify --component` asks for {"device": …}, and gets the findings of one.
+`kdx.sweep.rehearsal` asks for {"cells": […]}: each cell's corpus, attentions, and task, if it reads generated examples,
+are tried on a few tokens, under the arithmetic that a run of it has. `kdx verify --component` asks for {"device": …},
+and gets the findings of one.
 """
 
 import json
@@ -25,7 +26,6 @@ from kdx.models.transformer import Input, attention_of, mixer_of
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import DIFFICULTIES
 from kdx.training.determinism import fix_arithmetic
-from kdx.training.few_lines import few_lines
 from kdx.training.module import Batches, TaskModule
 from kdx.vocabulary import Attention, Space, Split
 from kdx.words.component import Component
@@ -66,7 +66,7 @@ def _try(spec: CellSpec, step: Step) -> None:
             classes.append(component.load())
     step(", ".join(spec.components))
     with torch_left_alone("when it computes", may_draw=True):
-        if spec.task in TASKS.outside:
+        if spec.task in TASKS.outside and not TASKS.definition(spec.task).data.text:
             _rehearse(spec)
         elif spec.data.corpus in DIFFICULTIES.outside:
             corpus = DIFFICULTIES[spec.data.corpus](**spec.data.options)
@@ -80,13 +80,15 @@ def _try(spec: CellSpec, step: Step) -> None:
 
 
 def _rehearse(spec: CellSpec) -> None:
-    """A task from its batches to its metrics and back from its weights.
+    """Try a task from its batches to its metrics and back from its weights, on a few generated examples.
+
+    A task that reads a text needs the text, and is tried by the first of its runs.
 
     Raises:
         ComponentError: a pass lacks a metric that the class names, or what one means.
     """
     known, task = TASKS.definition(spec.task), TASKS[spec.task]
-    spec, corpus = few_lines(spec) if known.data.text else _few_examples(spec)
+    spec, corpus = _few_examples(spec)
     batches: Batches = task.batches(spec, corpus, 0)
     module: TaskModule = task.of(spec, corpus)
     torch.autograd.backward(module.loss(batches.train.batch(0)))

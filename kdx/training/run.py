@@ -17,7 +17,7 @@ from kdx.grid.seed_sources import SourceSeeds
 from kdx.grid.spec import CellSpec
 from kdx.run_options import RunOptions
 from kdx.tasks import TASKS
-from kdx.training import entropy
+from kdx.training.attention_weights import ENTROPY
 from kdx.training.checkpoint import CheckpointFiles, name_of
 from kdx.training.determinism import fix_arithmetic, reseed
 from kdx.training.divergence import Diverged, ended_worse
@@ -183,7 +183,7 @@ def _named(module: TaskModule) -> dict[str, str]:
     defined: dict[str, str] = {}
     for split in (Split.VALID, Split.TEST):
         defined |= {f"{split}/{name}": text for name, text in module.definitions(split).items()}
-    defined |= {f"valid/{name}": entropy.DEFINITION for name in module.entropies}
+    defined |= {f"valid/{name}": ENTROPY for name in module.entropies}
     average = module.spec.training.average
     if average:
         mean = f"of the mean of the weights at the last {average} validations"

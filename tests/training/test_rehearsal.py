@@ -97,67 +97,6 @@ def test_a_corpus_is_asked_for_an_example(own_kernel):
     assert tried(own_kernel)["place"] == ["twice.py", 4, 1]
 
 
-# Class → its module, and what a grid has to say of it.
-TEXT_TASKS = {
-    "PredictionModule": ("prediction", "length: 8"),
-    "TranslationModule": ("translation", "warmup: 1"),
-    "ClassificationModule": ("classification", "warmup: 1"),
-}
-
-
-@pytest.fixture
-def own_text_task(tmp_path, components, monkeypatch):
-    """Writes a grid with a task on text, which a package extends from one of kdx with these lines."""
-
-    def write(base: str, body: str = "    pass"):
-        module, training = TEXT_TASKS[base]
-        site, about, folder = (tmp_path / name for name in ("site/texts", "site/texts-1.dist-info", "own"))
-        for one in (site, about, folder):
-            one.mkdir(parents=True)
-        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: texts\nVersion: 1\n")
-        (about / "entry_points.txt").write_text("[kdx.tasks]\nmine = texts:Mine\n")
-        source = f"import torch\nfrom kdx.training.{module} import {base}\n\n\nclass Mine({base}):\n{body}\n"
-        (site / "__init__.py").write_text(source)
-        layers = {"prediction": "decoder_layers: 1", "classification": "encoder_layers: 1"}.get(module, "inner: 8")
-        (folder / "grid.yaml").write_text(
-            f"task: mine\ndata: {{corpus: multi30k}}\nmodel: {{width: 8, heads: 2, {layers}}}\n"
-            f"training: {{steps: 2, batch_tokens: 4096, {training}}}\n"
-        )
-        monkeypatch.syspath_prepend(site.parent)
-        monkeypatch.setenv("PYTHONPATH", str(site.parent))
-        return folder
-
-    return write
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("base", TEXT_TASKS)
-def test_a_task_on_text_that_works_has_no_fault(own_text_task, base):
-    assert tried(own_text_task(base)) == {}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("base", "body", "line", "problem"),
-    [
-        ("PredictionModule", "    def loss(self, batch):\n        return batch.absent", 7, "no attribute 'absent'"),
-        ("TranslationModule", "    def evaluate(self, batch, split):\n        1 / 0", 7, "ZeroDivisionError"),
-        ("ClassificationModule", "    def definitions(self, split):\n        return {}", None, "do not say what `"),
-        ("PredictionModule", '    only_test = {"sure": "max"}', None, "`sure`, which a test pass does not give"),
-        (
-            "PredictionModule",
-            "    def loss(self, batch):\n        torch.manual_seed(1)\n        return super().loss(batch)",
-            5,
-            "it seeds torch's random numbers when it computes",
-        ),
-    ],
-)
-def test_a_task_on_text_is_rehearsed(own_text_task, base, body, line, problem):
-    fault = tried(own_text_task(base, body))
-    assert problem in fault["problem"]
-    assert line is None or fault["place"] == ["texts/__init__.py", line, 1]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "problem"),
