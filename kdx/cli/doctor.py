@@ -18,7 +18,7 @@ from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database, retry_runs
 from kdx.run_files import files as run_files
 from kdx.run_files.files import Kind, RunFile, damaged, files_beside, folder_of, listing
-from kdx.run_files.folder_ownership import settled_here, stranger
+from kdx.run_files.folder_ownership import STRANGE, is_strange, settled_here
 from kdx.run_files.repair import LOST_WEIGHTS, Finding, Repair, diagnose
 from kdx.sanitize import sanitize_lines
 from kdx.store import leases, reading
@@ -65,13 +65,12 @@ def doctor(
     else:
         with open_database(db, write=False) as database:
             runs = inventory(database)
-            other, settled = stranger(database), settled_here(database)
+            strange, settled = is_strange(database), settled_here(database)
         found = _journal(db, checked)
-        if other is not None:
-            problem = f"these are the files of another database, which was at {other.path}"
-            found.append(Finding(str(files), problem, hint="put the folder beside its own database"))
+        if strange:
+            found.append(Finding(str(files), STRANGE, hint="put the folder beside its own database"))
         # Files are listed after the records are read, so that those of a run that just ended are included.
-        listed = listing(files) if other is None else ()
+        listed = () if strange else listing(files)
         existing = listed if listed or not settled else None
         diagnosed = diagnose(runs, existing, damaged(files, listed), partial(why_lost, liveness=liveness))
         with open_database(db, write=False) as database:

@@ -19,7 +19,7 @@ from kdx.cli.shown import (
 )
 from kdx.grid.seed_sources import seed_word
 from kdx.run_files.files import Kind, files_beside, files_of, folder_of, log_of
-from kdx.run_files.folder_ownership import stranger
+from kdx.run_files.folder_ownership import is_strange
 from kdx.sanitize import sanitize
 from kdx.store.database import Database
 from kdx.store.details import RunDetails, run_details
@@ -44,7 +44,7 @@ class ShownRun(Shown):
         files = files_beside(database.location)
         self.folder = files / folder_of(record)
         # The folder of another database may have a run of the same cell and seed.
-        self.files = () if stranger(database) else files_of(files, record)
+        self.files = () if is_strange(database) else files_of(files, record)
         self.log = log_of(files, record) if any(file.kind is Kind.LOG for file in self.files) else None
 
     def plain(self) -> dict[str, Any]:

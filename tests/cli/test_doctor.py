@@ -260,7 +260,7 @@ def test_files_of_another_database_are_found_and_used_by_nobody():
     DB.rename("first.db")
     finished_before = files_beside(DB)
     planned(1)
-    assert wrong()[0].endswith(f"these are the files of another database, which was at {Path.cwd() / 'runs.db'}")
+    assert wrong()[0].endswith("these are the files of another database")
     for words in (["gc", "--unknown", "--apply"], ["export", "--weights", "--to", "out"]):
         assert "these are the files of another database" in refused(*words).problem
     assert any(finished_before.glob("*/best-*"))

@@ -1,6 +1,5 @@
 """What `kdx show` says of a run."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,7 @@ import yaml
 from looked_after import DB, completed, learned, of_two_kernels, planned, shown, typed
 
 from kdx.run_files.files import files_beside
+from kdx.run_files.folder_ownership import NOTE
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +49,5 @@ def test_nothing_is_shown_of_the_files_of_another_database():
     (first,) = planned(1)
     completed(first)
     folder = files_beside(DB)
-    (folder / "database.json").write_text(
-        json.dumps({"id": "f" * 32, "path": "/elsewhere/runs.db", "files": "/elsewhere"})
-    )
+    (folder / NOTE).write_text("f" * 32)
     assert shown(str(first.id))["files"] == []

@@ -1,12 +1,12 @@
 """Files of imported runs are copied, or word is left where they lie."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from kdx.errors import DatabaseError, StorageError
+from kdx.errors import StorageError
 from kdx.run_files.files import ELSEWHERE, Kind, files_beside, listing_of
+from kdx.run_files.folder_ownership import owner_of
 from kdx.run_files.imported import bring
 from kdx.store.database import Database, open_database
 from kdx.store.importing import Folder
@@ -47,7 +47,7 @@ def test_weights_and_log_come(database, tmp_path):
     assert (brought.files, brought.elsewhere) == (2, ())
     assert sorted(kinds(database)) == [Kind.LOG, Kind.WEIGHTS]
     assert (tmp_path / "all.files" / NAME / "log.txt").read_text() == "a log"
-    assert json.loads((tmp_path / "all.files" / "database.json").read_text())["id"] == database.id
+    assert owner_of(tmp_path / "all.files") == database.id
     assert bring(database, [folder], copy=True).files == 0
 
 
@@ -89,14 +89,3 @@ def test_a_damaged_file_is_refused(database, tmp_path):
     with pytest.raises(StorageError, match="does not match its checksum"):
         bring(database, [run(tmp_path, weights=weights)], copy=True)
     assert kinds(database) == []
-
-
-def test_the_folder_of_another_database_is_not_written(database, tmp_path):
-    (tmp_path / "all.files").mkdir()
-    with open_database(tmp_path / "other.db", write=True, create=True) as other:
-        other_id = other.id
-    (tmp_path / "other.files").symlink_to(tmp_path / "all.files")
-    note = {"id": other_id, "path": str(tmp_path / "other.db"), "files": str(tmp_path / "other.files")}
-    (tmp_path / "all.files" / "database.json").write_text(json.dumps(note))
-    with pytest.raises(DatabaseError, match="another database keeps the files of its runs here"):
-        bring(database, [run(tmp_path)], copy=False)
