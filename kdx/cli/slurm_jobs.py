@@ -39,7 +39,7 @@ class Submitted:
         queued = None if self.queued is None else [vars(job) for job in self.queued]
         one = self.submission
         return {
-            "arrays": list(one.arrays),
+            "array": one.array,
             "jobs": one.jobs,
             "submitted": one.made,
             "folder": str(one.folder),
@@ -51,7 +51,7 @@ def submitted(database: Database) -> dict[int, list[Submitted]]:
     """Sweep id → what was submitted for it, the oldest first. Slurm is asked once, and only if there is any."""
     every = list(submissions(files_beside(database.location)))
     try:
-        queued: tuple[Job, ...] | None = queue([array for one in every for array in one.arrays])
+        queued: tuple[Job, ...] | None = queue([one.array for one in every])
     except KdxError:
         queued = None
     found: dict[int, list[Submitted]] = {}
@@ -62,12 +62,11 @@ def submitted(database: Database) -> dict[int, list[Submitted]]:
 
 
 def summary_lines(name: str, every: Sequence[Submitted]) -> Iterator[tuple[str, str, str, str]]:
-    """(sweep, arrays, jobs, their states) of each submission that may still be at work."""
+    """(sweep, array, jobs, their states) of each submission that may still be at work."""
     for one in every:
         if one.queued is None or one.queued:
-            arrays = ", ".join(map(str, one.submission.arrays))
             states = ", ".join(f"{count} {state}" for state, count in one.counts.items())
-            yield name, arrays, str(one.submission.jobs), states
+            yield name, str(one.submission.array), str(one.submission.jobs), states
 
 
 def job_lines(every: Sequence[Submitted]) -> Iterator[tuple[str, str, str, str]]:
@@ -87,7 +86,7 @@ def log_of_job(database: Database, job: str) -> Path:
     found = re.fullmatch(r"(\d+)_\d+", job, re.ASCII)
     every = list(submissions(files_beside(database.location)))
     for one in every:
-        if found and int(found[1]) in one.arrays:
+        if found and int(found[1]) == one.array:
             return one.log(job)
-    known = tuple(f"{array}_0" for one in every for array in one.arrays)
+    known = tuple(f"{one.array}_0" for one in every)
     raise KdxError(f"no job `{job}` was submitted for this database", allowed=known or None, hint="kdx status SWEEP")

@@ -68,12 +68,9 @@ def submit_workers(
     for of_this_machine in ("KDX_WORKERS", "KDX_PER_GPU", "KDX_DEVICES", "CUDA_VISIBLE_DEVICES"):
         environment.pop(of_this_machine, None)
     again = kdx_command("resume", plan.name, options=" --slurm" + in_database_with_components(db, database, plan.name))
-    done, lacking = submit(files, sweep, replace(asked, jobs=jobs), jobs, words, environment, again, components)
-    if lacking:
-        say(f"note: {lacking}")
-    arrays = ", ".join(map(str, done.arrays))
+    done = submit(files, sweep, replace(asked, jobs=jobs), jobs, words, environment, again, components)
     runs = "a search" if plan.searched else count_of(left, "run")
-    say(f"submitted {count_of(done.jobs, 'job')} ({arrays}) for {runs} of {plan.name}; logs in {done.folder}")
+    say(f"submitted {count_of(done.jobs, 'job')} ({done.array}) for {runs} of {plan.name}; logs in {done.folder}")
     status, cancel = (kdx_command(verb, plan.name, options=where) for verb in ("status", "cancel"))
     say(f"next: {status}, or {cancel}")
 

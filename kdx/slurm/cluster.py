@@ -1,4 +1,4 @@
-"""Slurm's own programs: sbatch, squeue, scancel and scontrol. Many clusters have no sacct, so nothing asks it."""
+"""Slurm's own programs: sbatch, squeue, scancel and sinfo. Many clusters have no sacct, so nothing asks it."""
 
 import re
 import subprocess
@@ -10,7 +10,8 @@ from kdx.errors import KdxError
 SECONDS = 60
 """That a program may take to answer."""
 _FIELDS = ("%F", "%K", "%A", "%T", "%N", "%r", "%Z")  # array, place in it, own id, state, nodes, why it waits, folder
-_MOST_ARRAY = 1001  # Slurm's own default of MaxArraySize
+_OF_A_LIMIT = re.compile("MaxSubmit|array specification")
+"""What Slurm says if there are more jobs than a user may queue, or than an array may have."""
 _LONGEST = 4000  # characters of an answer in a message
 
 
@@ -51,9 +52,9 @@ def submit(command: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def queue(arrays: Sequence[int]) -> tuple[Job, ...]:
-    """The jobs of these arrays that Slurm still knows as waiting or at work.
+    """Return the jobs of these arrays that wait or are at work.
 
-    One that is not among them has left the queue, in whatever way. Nothing follows from that for its runs.
+    Any other has left the queue, in whatever way. Nothing follows from that for its runs.
 
     Raises:
         KdxError: Slurm does not answer.
@@ -68,7 +69,7 @@ def queue(arrays: Sequence[int]) -> tuple[Job, ...]:
 
 
 def cancel(arrays: Sequence[int]) -> None:
-    """Takes arrays out of the queue and ends those of their jobs that are at work.
+    """Take arrays out of the queue and end those of their jobs that are at work.
 
     Raises:
         KdxError: Slurm refuses.
@@ -77,14 +78,8 @@ def cancel(arrays: Sequence[int]) -> None:
         _run(["scancel", *map(str, arrays)])
 
 
-def largest_array() -> int:
-    """One more than the largest place that an array may have here; 0: arrays are switched off."""
-    found = re.search(r"^MaxArraySize\s*=\s*(\d+)", _run(["scontrol", "show", "config"]), re.MULTILINE)
-    return int(found[1]) if found else _MOST_ARRAY
-
-
 def partitions() -> tuple[str, ...]:
-    """The names of the partitions, as far as Slurm tells them."""
+    """Return the names of the partitions; none if Slurm does not answer."""
     try:
         return tuple(dict.fromkeys(_run(["sinfo", "--noheader", "--format", "%R"]).split()))
     except KdxError:
@@ -106,5 +101,6 @@ def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -
     if done.returncode:
         said = " ".join((done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").split())
         allowed = partitions() if "partition" in said and program == "sbatch" else None
-        raise KdxError(f"{program} refuses: {said[:_LONGEST]}", allowed=allowed or None)
+        hint = "submit fewer, with --jobs: each worker takes what is left to do" if _OF_A_LIMIT.search(said) else None
+        raise KdxError(f"{program} refuses: {said[:_LONGEST]}", allowed=allowed or None, hint=hint)
     return done.stdout

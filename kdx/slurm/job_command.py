@@ -12,16 +12,16 @@ SCRIPT = Path("kdx", "slurm", "job.sh")
 
 
 def job_command(
-    options: JobOptions, *, sweep: str, folder: Path, source: Path, array: str, words: Sequence[str]
+    options: JobOptions, *, sweep: str, folder: Path, source: Path, jobs: int, words: Sequence[str]
 ) -> list[str]:
     """Return the command line of sbatch. No shell reads it, here or on a node.
 
     Args:
         sweep: name of the sweep.
-        folder: in which it works, by which its jobs are known, and in which logs are written.
+        folder: the folder in which it works and writes logs, and by which its jobs are known.
         source: folder with the package that the workers use.
-        array: places of the array, such as `0-7`.
-        words: of the command line after `kdx`.
+        jobs: number of jobs in the array.
+        words: the command line after `kdx`.
     """
     return [
         "sbatch",
@@ -29,7 +29,7 @@ def job_command(
         "--export=ALL",
         *options.flags,
         f"--job-name={_one_word(sweep)}",
-        f"--array={array}",
+        f"--array=0-{jobs - 1}",
         f"--chdir={folder}",
         # In the name of a log, % begins a pattern.
         f"--output={str(folder).replace('%', '%%')}/%A_%a.log",

@@ -41,9 +41,9 @@ def test_a_program_that_is_not_there_is_one_message(monkeypatch):
 
 def test_one_that_never_answers_is_one_message(played, monkeypatch):
     monkeypatch.setattr(slurm, "SECONDS", 0.2)
-    played(scontrol="exec sleep 600")
+    played(squeue="exec sleep 600")
     with pytest.raises(KdxError, match="no answer within"):
-        slurm.largest_array()
+        slurm.queue([1])
 
 
 def test_a_refusal_has_slurms_words_and_for_a_partition_those_that_there_are(played):

@@ -133,7 +133,7 @@ def test_a_cancelled_job_is_not_queued_again(tmp_path, played):
 def test_sbatch_gets_each_name_as_an_argument():
     folder = Path("/files/100% mine/slurm/1")
     command = job_command(
-        JobOptions(), sweep=HOSTILE, folder=folder, source=folder / "source", array="0-3", words=["worker", HOSTILE]
+        JobOptions(), sweep=HOSTILE, folder=folder, source=folder / "source", jobs=4, words=["worker", HOSTILE]
     )
     assert command[-3:] == [f"{folder}/source/kdx/slurm/job.sh", "worker", HOSTILE]
     assert "--output=/files/100%% mine/slurm/1/%A_%a.log" in command and f"--chdir={folder}" in command

@@ -85,7 +85,6 @@ def over(folder: Path, count: int) -> Callable[[], bool]:
 
 def test_a_real_slurm_answers(cluster):
     assert slurm.partitions() == ("main",)
-    assert slurm.largest_array() == 100
     number = slurm.submit(["sbatch", "--parsable", "--array=0-2", "--output=/dev/null", "--wrap=sleep 600"], os.environ)
     jobs = slurm.queue([number])
     assert sorted(job.task for job in jobs) == ["0", "1", "2"] and {job.array for job in jobs} == {number}
@@ -105,7 +104,7 @@ def test_two_nodes_do_a_sweep_and_kdx_knows_their_jobs(cluster, tmp_path):
     assert "submitted 2 jobs (" in done.stderr and "for 4 runs of swept" in done.stderr
     array = int(done.stderr.partition("submitted 2 jobs (")[2].partition(")")[0])
     (found,) = json.loads(kdx(folder, "status", "--json").stdout)
-    assert found["slurm"][0]["arrays"] == [array]
+    assert found["slurm"][0]["array"] == array
     assert {job["state"] for job in found["slurm"][0]["queued"]} <= {"RUNNING", "PENDING", "CONFIGURING"}
     until(lambda: bool(asked(folder, "SELECT 1 FROM run WHERE progress_step > 100")), folder)
     shown = kdx(folder, "status", "swept").stdout
