@@ -101,6 +101,6 @@ def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -
     if done.returncode:
         said = " ".join((done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").split())
         allowed = partitions() if "partition" in said and program == "sbatch" else None
-        hint = "submit fewer, with --jobs: each worker takes what is left to do" if _OF_A_LIMIT.search(said) else None
-        raise KdxError(f"{program} refuses: {said[:_LONGEST]}", allowed=allowed or None, hint=hint)
+        fewer = "submit fewer, with --jobs: each worker takes what is left to do" if _OF_A_LIMIT.search(said) else None
+        raise KdxError(f"{program} refuses: {said[:_LONGEST]}", allowed=allowed or None, hint=fewer)
     return done.stdout

@@ -38,12 +38,12 @@ from kdx.sweep.messages import (
 )
 from kdx.sweep.pace import Pace
 from kdx.sweep.run_log import RunLog
-from kdx.training.documents import DocumentSums
 from kdx.training.environment import peak_memory
 from kdx.training.recorder import Recorder
 from kdx.training.resume import delete_resume_checkpoints
 from kdx.training.run import train
 from kdx.training.stopping import Stopped, StopRequest
+from kdx.training.sums import DocumentSums
 
 if TYPE_CHECKING:
     from kdx.tune.pruning import Judge

@@ -67,8 +67,7 @@ class ClassificationModule(TaskModule):
         logits = self.model(batch.tokens, batch.padding).float()
         nats, likeliest = functional.cross_entropy(logits, batch.labels, reduction="none"), logits.argmax(-1)
         self.add(nats, len(batch.labels))
-        if self.by_document:
-            self.by_document.add(batch.index, nats=nats, right=likeliest == batch.labels)
+        self.by_document.add(batch.index, nats=nats, right=likeliest == batch.labels)
         pairs = batch.labels * len(self.corpus.labels) + likeliest
         self._confusion += torch.bincount(pairs, minlength=self._confusion.numel()).cpu().view_as(self._confusion)
 

@@ -17,11 +17,12 @@ from kdx.grid.seed_sources import SourceSeeds
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
 from kdx.training.determinism import fix_arithmetic
-from kdx.training.documents import DocumentSums
 from kdx.training.environment import environment
+from kdx.training.lifecycle import DuringTest
 from kdx.training.module import TaskModule
 from kdx.training.stopping import StopRequest
-from kdx.training.trainer import DuringTest, evaluator_of
+from kdx.training.sums import DocumentSums
+from kdx.training.trainer import evaluator_of
 from kdx.vocabulary import Split
 
 
@@ -41,7 +42,7 @@ class EvaluationOutcome:
 
 
 class Evaluator:
-    """Makes evaluations of one run; its weights are loaded once, and the corpus too."""
+    """Makes evaluations of one run, whose weights and corpus are loaded once."""
 
     def __init__(
         self,
@@ -66,7 +67,6 @@ class Evaluator:
         fix_arithmetic(spec.training)
         self._spec, self._seed, self._corpus, self._home = spec, seed, corpus, home
         self._weights = weights
-        self._models: dict[int, nn.Module] = {}
         self._trainer = evaluator_of(spec.training, DuringTest(SourceSeeds.of(seed).dropout, stop, alive))
         code = evaluation_code_of(spec)
         self.code_fingerprint = code.sha256
@@ -96,13 +96,10 @@ class Evaluator:
         )
 
     def _model(self, spec: CellSpec) -> nn.Module:
-        """The model with the weights, for this evaluation and for others that build it alike."""
         # Positions are counted from the longest memory, whatever else is asked for and however short this memory is.
         longest = max(self._spec.memory, self._spec.evaluation.memory or 0, spec.evaluation.memory or 0)
-        if longest not in self._models:
-            section = spec.evaluation.model_copy(update={"memory": longest or None})
-            task: type[TaskModule] = TASKS[spec.task]
-            model = task.model_of(spec.model_copy(update={"evaluation": section}), self._weights)
-            model.load_state_dict(self._weights)
-            self._models[longest] = model.eval()
-        return self._models[longest]
+        section = spec.evaluation.model_copy(update={"memory": longest or None})
+        task: type[TaskModule] = TASKS[spec.task]
+        model = task.model_of(spec.model_copy(update={"evaluation": section}), self._weights)
+        model.load_state_dict(self._weights)
+        return model.eval()

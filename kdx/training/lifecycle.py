@@ -1,4 +1,4 @@
-"""The callback that makes a run resumable, up to its test; it must be the first in Lightning's list.
+"""The callback that makes a run resumable, and that of every test; it must be the first in Lightning's list.
 
 Where a checkpoint is taken does not change a run's numbers, so time decides when; that it is taken at the start of a
 batch that begins an optimiser step, with no gradients yet, is what lets the resumed run do exactly what the first would
@@ -7,7 +7,7 @@ have done.
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import pytorch_lightning as lightning
@@ -37,7 +37,35 @@ class Best(NamedTuple):
     score: float
 
 
-class Lifecycle(lightning.Callback):
+class DuringTest(lightning.Callback):
+    """The callback of every test: that at the end of a run, and that of an evaluation later.
+
+    It stops on request, gives signs of life, and draws each batch's randomness from a seed and its index.
+    """
+
+    def __init__(self, seed: int, stop: StopRequest, alive: Callable[[], None]) -> None:
+        """Takes the run's seed of dropout, and the function to call before each batch."""
+        self.seed, self.stop, self.alive = seed, stop, alive
+
+    def on_test_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        # Lightning treats a test as a run of its own, and answers its SIGTERM with a SystemExit.
+        self.stop.listen()
+
+    def on_test_batch_start(
+        self,
+        trainer: lightning.Trainer,
+        module: lightning.LightningModule,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        if self.stop.asked:
+            raise Stopped
+        self.alive()
+        reseed(self.seed, "test", batch_idx)
+
+
+class Lifecycle(DuringTest):
     """Reseeds, records, keeps the weights of the validations that count, checkpoints, stops on request, and prunes.
 
     Weights lie in files of their own, beside the resume checkpoints, which list them by name and so by hash.
@@ -46,12 +74,11 @@ class Lifecycle(lightning.Callback):
     def __init__(
         self, files: CheckpointFiles, recorder: Recorder, seed: int, stop: StopRequest, of: Mapping[str, Any]
     ) -> None:
+        super().__init__(seed, stop, recorder.alive)
         self.files = files
         self.of = dict(of)
         """Which run under which conditions; travels in the checkpoints."""
         self.recorder = recorder
-        self.seed = seed
-        self.stop = stop
         self.best: Best | None = None
         """Travels in the checkpoints with the next, so that a run never goes on with the best of another moment."""
         self.weights: list[str] = []

@@ -14,10 +14,9 @@ from kdx.data.documents import Documents
 from kdx.data.vocabulary import Vocabulary
 from kdx.grid.spec import CellSpec
 from kdx.training.attention_weights import entropies
-from kdx.training.documents import ByDocument, DocumentSums
 from kdx.training.optimiser import optimiser_of
 from kdx.training.schedule import rate_factor
-from kdx.training.slices import Slices
+from kdx.training.sums import ByDocument, DocumentSums, Slices
 from kdx.vocabulary import Split
 from kdx.words.option import options_of
 
@@ -79,8 +78,8 @@ class TaskModule(lightning.LightningModule):
         self._targets = 0
         self.slices = Slices()
         """What a test measures by slice."""
-        self.by_document: ByDocument | None = None
-        """What a test measures by document; None where its task divides none, and out of a test."""
+        self.by_document = ByDocument(None)
+        """What a test measures by document."""
         self.entropies: dict[str, float] = {}
         """Entropies of the last validation: `entropy/encoder-self`, …"""
         self.gradient_norm: Tensor | None = None
@@ -173,8 +172,8 @@ class TaskModule(lightning.LightningModule):
         return None
 
     def document_sums(self) -> DocumentSums | None:
-        """What the last test measured by document."""
-        return self.by_document.sums() if self.by_document else None
+        """What the last test measured by document; None if its task divides none, or a score has no error over them."""
+        return self.by_document.sums()
 
     def definitions(self, split: Split) -> dict[str, str]:
         """What each metric of `summarise` means of a split, in one line."""
@@ -184,7 +183,7 @@ class TaskModule(lightning.LightningModule):
         self._nats.zero_()
         self._targets = 0
         self.slices = Slices()
-        self.by_document = None
+        self.by_document = ByDocument(None)
 
     def on_validation_epoch_start(self) -> None:
         self._start()
@@ -202,8 +201,7 @@ class TaskModule(lightning.LightningModule):
 
     def on_test_epoch_start(self) -> None:
         self._start()
-        documents = self.test_documents()
-        self.by_document = ByDocument(documents) if documents else None
+        self.by_document = ByDocument(self.test_documents())
 
     def test_step(self, batch: Any, index: int) -> None:
         self.evaluate(batch, Split.TEST)

@@ -115,11 +115,10 @@ class PredictionModule(TextModule):
         context = (remembered + torch.arange(1, length + 1, device=there.device)).expand_as(there)
         self.slices.add("context", context[there], nats[there])
         self.slices.add("frequency", self._frequencies[batch.targets[there].cpu()], nats[there])
-        if self.by_document:
-            streams = torch.arange(len(there), device=there.device)[:, None]
-            each = stream_length(len(self.corpus.splits[Split.TEST]), len(there))
-            tokens = streams * each + before + torch.arange(length, device=there.device)
-            self.by_document.add(tokens[there], nats=nats[there])
+        streams = torch.arange(len(there), device=there.device)[:, None]
+        each = stream_length(len(self.corpus.splits[Split.TEST]), len(there))
+        tokens = streams * each + before + torch.arange(length, device=there.device)
+        self.by_document.add(tokens[there], nats=nats[there])
 
     def test_documents(self) -> Documents:
         return of_stream(self.corpus.splits[Split.TEST], self.corpus.vocabulary, self.corpus.title)

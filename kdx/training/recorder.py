@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, SupportsFloat
 
-from kdx.training.documents import DocumentSums
+from kdx.training.sums import DocumentSums
 
 
 class Recorder:

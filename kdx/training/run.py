@@ -27,7 +27,7 @@ from kdx.training.module import TaskModule
 from kdx.training.recorder import Recorder
 from kdx.training.resume import conditions, resume
 from kdx.training.stopping import Pruned, StopRequest
-from kdx.training.trainer import DuringTest, trainer_of, training_batches
+from kdx.training.trainer import trainer_of, training_batches
 from kdx.vocabulary import Split
 
 PARAMETERS = "model/parameters"
@@ -130,8 +130,7 @@ def train(
         return _pruned(resumed.step, files, lifecycle, module)
     per_pass = max(1, len(batches.train) // training.accumulate)
     validate_every = min(training.validate_every or per_pass, training.steps)
-    during_test = DuringTest(seeds.dropout, stop, recorder.alive)
-    trainer = trainer_of(training, validate_every, lifecycle, during_test, files)
+    trainer = trainer_of(training, validate_every, lifecycle, files)
     loader = training_batches(batches.train, training, resumed.batches if resumed else 0)
     valid = DataLoader(batches.evaluation[Split.VALID], batch_size=None)
     try:

@@ -2,7 +2,6 @@
 
 import logging
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import pytorch_lightning as lightning
@@ -12,11 +11,9 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from kdx.grid.sections import Training
 from kdx.training.checkpoint import CheckpointFiles
-from kdx.training.determinism import reseed
 from kdx.training.divergence import Finite
-from kdx.training.lifecycle import Lifecycle
+from kdx.training.lifecycle import DuringTest, Lifecycle
 from kdx.training.module import TrainBatches
-from kdx.training.stopping import Stopped, StopRequest
 from kdx.vocabulary import Precision
 
 _PRECISION: dict[Precision, Any] = {Precision.FP32: "32-true", Precision.BF16: "bf16-mixed"}
@@ -45,34 +42,6 @@ class _From(Sampler[int]):
         return self.total
 
 
-class DuringTest(lightning.Callback):
-    """The callback of every test: that at the end of a run, and that of an evaluation later.
-
-    It stops on request, gives signs of life, and draws each batch's randomness from a seed and its index.
-    """
-
-    def __init__(self, seed: int, stop: StopRequest, alive: Callable[[], None]) -> None:
-        """Takes the run's seed of dropout, and what is called before each batch."""
-        self.seed, self.stop, self.alive = seed, stop, alive
-
-    def on_test_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        # Lightning treats a test as a run of its own, and answers its SIGTERM with a SystemExit.
-        self.stop.listen()
-
-    def on_test_batch_start(
-        self,
-        trainer: lightning.Trainer,
-        module: lightning.LightningModule,
-        batch: Any,
-        batch_idx: int,
-        dataloader_idx: int = 0,
-    ) -> None:
-        if self.stop.asked:
-            raise Stopped
-        self.alive()
-        reseed(self.seed, "test", batch_idx)
-
-
 def training_batches(batches: TrainBatches, training: Training, start: int) -> DataLoader[Any]:
     """The batches of a run in their order, from batch `start` of the whole run on."""
     total = training.steps * training.accumulate
@@ -80,7 +49,7 @@ def training_batches(batches: TrainBatches, training: Training, start: int) -> D
 
 
 def trainer_of(
-    training: Training, validate_every: int, lifecycle: Lifecycle, during_test: DuringTest, files: CheckpointFiles
+    training: Training, validate_every: int, lifecycle: Lifecycle, files: CheckpointFiles
 ) -> lightning.Trainer:
     """A trainer of one run on one device; `validate_every` counts optimiser steps."""
     return _quiet_trainer(
@@ -90,7 +59,7 @@ def trainer_of(
         accumulate_grad_batches=training.accumulate,
         # Counted within the run's one epoch: Lightning's count over epochs is one too high after a resume.
         val_check_interval=validate_every * training.accumulate,
-        callbacks=[lifecycle, Finite(lifecycle.seed), during_test],
+        callbacks=[lifecycle, Finite(lifecycle.seed)],
         # Named explicitly: inside a Slurm job Lightning would otherwise take over its signals.
         plugins=[files, LightningEnvironment()],
         default_root_dir=files.folder,

@@ -134,9 +134,7 @@ class TranslationModule(TextModule):
         there = batch.target_out != PADDING
         of_targets = torch.tensor(words)[:, None].expand(there.shape)
         self.slices.add("source-words", of_targets[there.cpu()], nats[there])
-        if self.by_document:
-            pairs = batch.index[:, None].expand(there.shape)
-            self.by_document.add(pairs[there], nats=nats[there])
+        self.by_document.add(batch.index[:, None].expand(there.shape)[there], nats=nats[there])
 
     def test_documents(self) -> Documents:
         return blocks(len(self.corpus.splits[Split.TEST].sources))
@@ -153,10 +151,9 @@ class TranslationModule(TextModule):
         if self._translates(split):
             lines, references = self.lines(), list(self.corpus.splits[split].references)
             metrics["bleu"] = self.bleu.score(lines, references)
-            if self.by_document:
-                self.by_document.add_each(
-                    lambda pairs: self.bleu.sums([lines[i] for i in pairs], [references[i] for i in pairs])
-                )
+            self.by_document.add_each(
+                lambda pairs: self.bleu.sums([lines[i] for i in pairs], [references[i] for i in pairs])
+            )
             detokenised = self.bleu.score_detokenised(lines, references) if split is Split.TEST else None
             if detokenised is not None:
                 metrics["bleu_detokenised"] = detokenised

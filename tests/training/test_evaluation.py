@@ -45,7 +45,6 @@ def test_what_else_is_asked_changes_no_bit(spec, data_home):
 def test_positions_are_counted_as_in_the_test_however_little_is_remembered(spec, data_home):
     its = evaluator(spec)
     model = its._model(asked(spec, memory=0).spec)
-    assert model is its._model(spec)
     assert model.decoder.layers[0].self_attention.memory_length == 16
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdx.tasks.difficulty import EDGES, slice_names
-from kdx.training.slices import Slices
+from kdx.training.sums import Slices
 
 TARGETS = st.lists(st.tuples(st.integers(0, 2**30), st.floats(0, 100, width=32)), min_size=1, max_size=30)
 

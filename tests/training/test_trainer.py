@@ -10,8 +10,8 @@ from runs import STEPS, TASKS, VALIDATIONS, Kept, cell, run, same_bits
 
 from kdx.data.batching import StreamBatches
 from kdx.data.stream import load_stream
+from kdx.training.lifecycle import DuringTest
 from kdx.training.stopping import Stopped, StopRequest
-from kdx.training.trainer import DuringTest
 from kdx.vocabulary import Split
 
 BOTH = pytest.mark.parametrize("task", TASKS)

@@ -59,10 +59,9 @@ class ExamplesModule(TaskModule):
         nats = functional.cross_entropy(logits.flatten(0, 1).float(), batch.targets.flatten(), reduction="none")
         asked = batch.targets != NO_ANSWER
         self.add(nats, int(asked.sum()))
-        if self.by_document:
-            examples = (self._read + torch.arange(len(asked), device=asked.device))[:, None].expand(asked.shape)
-            right = logits.argmax(-1) == batch.targets
-            self.by_document.add(examples[asked], nats=nats.view_as(asked)[asked], right=right[asked])
+        examples = (self._read + torch.arange(len(asked), device=asked.device))[:, None].expand(asked.shape)
+        right = logits.argmax(-1) == batch.targets
+        self.by_document.add(examples[asked], nats=nats.view_as(asked)[asked], right=right[asked])
         self._read += len(asked)
         self.measure(batch, logits, batch.targets)
 
