@@ -34,12 +34,12 @@ class Bleu:
         Of n = 1 to 4, how many n-grams the lines have (`ngrams_n`), and how many of them the references have too
         (`matches_n`); and how many words both have (`words`, `reference_words`).
         """
-        found = self._as_it_is.corpus_score(lines, [references])
+        score = self._as_it_is.corpus_score(lines, [references])
         return {
-            **{f"matches_{n}": count for n, count in enumerate(found.counts, 1)},
-            **{f"ngrams_{n}": count for n, count in enumerate(found.totals, 1)},
-            "words": found.sys_len,
-            "reference_words": found.ref_len,
+            **{f"matches_{n}": count for n, count in enumerate(score.counts, 1)},
+            **{f"ngrams_{n}": count for n, count in enumerate(score.totals, 1)},
+            "words": score.sys_len,
+            "reference_words": score.ref_len,
         }
 
     def score_detokenised(self, lines: Sequence[str], references: Sequence[str]) -> float | None:
@@ -52,11 +52,11 @@ class Bleu:
         raw, raw_references = ([detokenise(line.split()) for line in text] for text in (lines, references))
         return self._scored("bleu_detokenised", self._detokenised, raw, raw_references)
 
-    def definitions(self, found: str) -> dict[str, str]:
-        """What each metric that was scored means; `found` says how the translations were found."""
+    def definitions(self, decoding: str) -> dict[str, str]:
+        """Return what each metric that was scored means; `decoding` describes how the translations were found."""
         how = f"detokenised by sacremoses {version('sacremoses')} ({self._language})"
-        of = {"bleu": f"sacrebleu, {found}", "bleu_detokenised": f"sacrebleu, {found}, {how}"}
-        return {name: f"{of[name]}: {signature}" for name, signature in self.signatures.items()}
+        scored = {"bleu": f"sacrebleu, {decoding}", "bleu_detokenised": f"sacrebleu, {decoding}, {how}"}
+        return {name: f"{scored[name]}: {signature}" for name, signature in self.signatures.items()}
 
     def _scored(self, name: str, bleu: BLEU, lines: Sequence[str], references: Sequence[str]) -> float:
         score = bleu.corpus_score(lines, [references]).score

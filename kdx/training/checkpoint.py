@@ -113,11 +113,11 @@ class CheckpointFiles(CheckpointIO):
         self.aside[path.name] = why
 
     def newest_first(self, kind: CheckpointKind) -> list[Path]:
-        """The files of a kind, highest step first."""
+        """Return the files of a kind, highest step first."""
         if not self.folder.is_dir():
             return []
-        found = [(name, path) for path in self.folder.iterdir() if (name := CheckpointName.parse(path.name))]
-        steps = [(name.step, path) for name, path in found if name.kind == kind]
+        names = [(name, path) for path in self.folder.iterdir() if (name := CheckpointName.parse(path.name))]
+        steps = [(name.step, path) for name, path in names if name.kind == kind]
         return [path for _, path in sorted(steps, reverse=True)]
 
     def keep(self, kind: CheckpointKind, kept: Collection[str] = ()) -> None:
@@ -148,7 +148,7 @@ class CheckpointFiles(CheckpointIO):
 
 
 def name_of(path: Path) -> CheckpointName:
-    """What the name of a checkpoint file says."""
+    """Return the parsed name of a checkpoint file."""
     name = CheckpointName.parse(path.name)
     assert name is not None, path
     return name

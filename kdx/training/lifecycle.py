@@ -72,19 +72,19 @@ class Lifecycle(DuringTest):
     """
 
     def __init__(
-        self, files: CheckpointFiles, recorder: Recorder, seed: int, stop: StopRequest, of: Mapping[str, Any]
+        self, files: CheckpointFiles, recorder: Recorder, seed: int, stop: StopRequest, origin: Mapping[str, Any]
     ) -> None:
         super().__init__(seed, stop, recorder.alive)
         self.files = files
-        self.of = dict(of)
-        """Which run under which conditions; travels in the checkpoints."""
+        self.origin = dict(origin)
+        """The run and its conditions; saved in the checkpoints."""
         self.recorder = recorder
         self.best: Best | None = None
-        """Travels in the checkpoints with the next, so that a run never goes on with the best of another moment."""
+        """Saved in the checkpoints with `weights`, so that a run never resumes with the best of another moment."""
         self.weights: list[str] = []
-        """Files of what is to be tested: the best validation's weights, or the last ones', oldest first."""
+        """Names of the files to be tested: the best validation's weights, or those of the last ones, oldest first."""
         self.listed: list[str] = []
-        """Those that the newest resume checkpoint lists."""
+        """The weights that the newest resume checkpoint lists."""
         self.averaged = False
         """Whether the weights are the mean over the last validations by now."""
         self.valid: dict[str, float] = {}
@@ -92,11 +92,11 @@ class Lifecycle(DuringTest):
         self.stop_seen: float | None = None
         """When a validation first saw that the run was asked to stop, by the monotonic clock."""
         self.loss = 0.0
-        """Of the optimiser step under way: what its batches have added so far to the mean over them."""
+        """The loss of the optimiser step under way: what its batches have added so far to their mean."""
         self.first_loss: float | None = None
-        """Training loss of the first step; travels in the checkpoints."""
+        """Training loss of the first step; saved in the checkpoints."""
         self.pruned: str | None = None
-        """Why the run is to end as pruned; travels in the checkpoints."""
+        """Why the run is to end as pruned; saved in the checkpoints."""
         self.saved_step = -1
         self.saved_at = time.monotonic()
         self.save_cost = 0.0
@@ -110,7 +110,7 @@ class Lifecycle(DuringTest):
         return {
             "best": self.best and self.best._asdict(),
             "weights": self.weights,
-            "of": self.of,
+            "origin": self.origin,
             "first_loss": self.first_loss,
             "pruned": self.pruned,
         }
@@ -215,14 +215,14 @@ class Lifecycle(DuringTest):
         if not math.isfinite(metrics["loss"]):
             raise Diverged(f"validation loss is {metrics['loss']} at step {step}")
         metric, direction = module.spec.selection
-        found = Best(step, metrics[metric.removeprefix("valid/")])
+        latest = Best(step, metrics[metric.removeprefix("valid/")])
         if self.averaged:
-            self.best = found
+            self.best = latest
             return
         self.valid = dict(metrics)
-        better = self.best is None or _better(found.score, self.best.score, direction)
+        better = self.best is None or _better(latest.score, self.best.score, direction)
         if better:
-            self.best = found
+            self.best = latest
         average = module.spec.training.average
         if average or better:
             path = self.files.write(CheckpointKind.WEIGHTS, step, module.model.state_dict())

@@ -39,7 +39,7 @@ class Resumed(NamedTuple):
     @property
     def conditions(self) -> dict[str, str]:
         """The conditions under which it was made."""
-        conditions: dict[str, str] = self.lifecycle["of"]["conditions"]
+        conditions: dict[str, str] = self.lifecycle["origin"]["conditions"]
         return conditions
 
     @property
@@ -132,7 +132,7 @@ def _newest(files: CheckpointFiles, own: str, recorded: int | None) -> Resumed |
             continue
         try:
             lifecycle = state["callbacks"][STATE_KEY]
-            if lifecycle["of"]["run"] != own:
+            if lifecycle["origin"]["run"] != own:
                 why = "is of another run"
             elif recorded is not None and state["global_step"] > recorded:
                 why = f"is ahead of the recorded rows, which end at step {recorded}"

@@ -277,7 +277,7 @@ def test_a_checkpoint_of_another_version_of_kdx_is_set_aside(train, unbroken):
     state = files.read(path)
     files.keep("step")
     files.write("step", 7, state | {"callbacks": {"kdx/0": {"best": None}}})
-    files.write("step", 6, state | {"callbacks": {"kdx/1": {"of": 3}}})
+    files.write("step", 6, state | {"callbacks": {"kdx/1": {"origin": 3}}})
     again = train(whole.spec)
     assert_same(again, whole)
     why = "is of another version of kdx or of another program"
