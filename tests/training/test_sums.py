@@ -1,8 +1,12 @@
-"""What a test measures by document adds up to its scores, and each document has its own."""
+"""What a test measures by document and by slice adds up to its scores, however it is cut into batches."""
+
+from bisect import bisect_left
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from runs import cell
 
 from kdx.data.corpus import load_corpus
@@ -11,11 +15,12 @@ from kdx.data.vocabulary import END
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
+from kdx.tasks.difficulty import EDGES, slice_names
 from kdx.training.determinism import reseed
 from kdx.training.evaluation import EvaluationOutcome, Evaluator
 from kdx.training.prediction import PredictionModule
 from kdx.training.stopping import StopRequest
-from kdx.training.sums import ByDocument, DocumentSums
+from kdx.training.sums import ByDocument, DocumentSums, Slices
 from kdx.training.text import TextModule
 from kdx.vocabulary import Split
 
@@ -108,3 +113,50 @@ def test_what_is_measured_of_a_whole_document_is_kept_in_their_order():
         "block",
         {"targets": [2.0, 1.0, 2.0], "nats": [2.0, 1.0, 2.0], "first": [0.0, 2.0, 3.0], "items": [2.0, 1.0, 2.0]},
     )
+
+
+TARGETS = st.lists(st.tuples(st.integers(0, 2**30), st.floats(0, 100, width=32)), min_size=1, max_size=30)
+
+
+def added(slices: Slices, targets: list[tuple[int, float]], respect: str = "pairs") -> Slices:
+    values, measured = zip(*targets, strict=True)
+    slices.add(respect, torch.tensor(values), torch.tensor(measured))
+    return slices
+
+
+@given(TARGETS, st.integers(0, 30))
+def test_every_target_counts_in_its_slice_and_batches_do_not_matter(targets, cut):
+    by_slice: dict[str, list[float]] = {}
+    for value, measured in targets:
+        by_slice.setdefault(slice_names("pairs")[bisect_left(EDGES, value)], []).append(measured)
+    expected = {name: sum(its) / len(its) for name, its in by_slice.items()}
+    slices = Slices()
+    for batch in (targets[:cut], targets[cut:]):
+        if batch:
+            added(slices, batch)
+    assert slices.means() == pytest.approx(expected)
+    # From the least values on.
+    assert list(slices.means()) == [name for name in slice_names("pairs") if name in expected]
+
+
+def test_nothing_added_is_nothing_measured_and_an_empty_batch_adds_nothing():
+    assert Slices().means() == {}
+    slices = Slices()
+    slices.add("pairs", torch.tensor([], dtype=torch.long), torch.tensor([]))
+    assert slices.means() == {}
+
+
+def test_respects_do_not_mix():
+    slices = added(added(Slices(), [(3, 1.0)]), [(3, 5.0), (4, 6.0)], "distance")
+    assert slices.means() == {"pairs=3-4": 1.0, "distance=3-4": 5.5}
+
+
+def test_sums_have_sixty_four_bits():
+    targets = [(1, 2.0**24), *[(1, 1.0)] * 8]
+    assert added(Slices(), targets).means()["pairs=1"] == (2**24 + 8) / 9
+
+
+def test_counts_of_right_answers_are_exact():
+    slices = Slices()
+    slices.add("pairs", torch.ones(3, dtype=torch.long), 100 * torch.tensor([True, True, False]))
+    assert slices.means() == {"pairs=1": 200 / 3}
