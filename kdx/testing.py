@@ -19,7 +19,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from kdx.attention.interfaces import Word
-from kdx.attention.verification.properties import PROPERTIES, Finding, Property, findings_of
+from kdx.attention.verification.cases import Finding, findings_of
+from kdx.attention.verification.properties import PROPERTIES, Property
 
 
 class ComponentCase:

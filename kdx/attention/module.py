@@ -1,19 +1,16 @@
 """The attention module: projections around Definition 1, with its parts chosen by the words of the study."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import StrEnum
-from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, Unpack, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple, TypedDict, Unpack, cast
 
 import torch
 from torch import Tensor, nn
 
 from kdx.attention import smoother
 from kdx.attention.cache import Cache, Keys
+from kdx.attention.choices import choice, choices_of
 from kdx.attention.differential import MAPS, Differential
-from kdx.attention.encodings import ENCODINGS
-from kdx.attention.families import options_of_words
-from kdx.attention.filters import FILTERS
 from kdx.attention.interfaces import (
     AbsoluteEncoding,
     ContextMixer,
@@ -27,21 +24,12 @@ from kdx.attention.interfaces import (
     TokenFeatures,
     TokenPositions,
     ValueFunction,
-    Word,
     index_select,
 )
 from kdx.attention.kernels import KERNELS
 from kdx.attention.linear_attention import linear_attention
-from kdx.attention.normalisers import NORMALISERS
-from kdx.attention.positions import POSITIONS
 from kdx.attention.qk_norm import norms_of
-from kdx.attention.values import VALUES
 from kdx.vocabulary import Maps, OutputGate, QKNorm, Reach, Symmetry
-from kdx.words.family import Family
-from kdx.words.option import options_of
-
-Choice = TypeVar("Choice", bound=StrEnum)
-W = TypeVar("W", bound=Word)
 
 # Pairs (Tq × Tk) up to which a bias or a mask is made whole; above, weights are computed block by block.
 LARGEST_WHOLE = 256 * 256
@@ -149,6 +137,8 @@ class KernelAttention(ContextMixer):
     spaces = ("sequence", "image", "set", "multimodal", "crossmodal", "graph")
     filters = ()
     remembers = True
+    takes_positional_kernels: ClassVar[bool] = True
+    """Whether its kernel may be one that `sees_positions`."""
 
     def __init__(
         self,
@@ -176,83 +166,59 @@ class KernelAttention(ContextMixer):
         **options: Any,
     ) -> None:
         super().__init__()
-        if head_width is None and (heads < 1 or width % heads):
-            raise ValueError(f"heads: {heads} heads do not divide width {width}; allowed: a divisor, or a head_width")
-        for name, count in {"heads": heads, "head_width": head_width, "max_positions": max_positions}.items():
-            if count is not None and count < 1:
-                raise ValueError(f"{name}: {count}; allowed: 1 or more")
-        if not 0 <= dropout < 1:
-            raise ValueError(f"dropout: {dropout}; allowed: 0 or more, below 1")
+        _check_sizes(width, heads, head_width, kv_heads, max_positions, memory_length, dropout)
         if path not in ("fused", "literal"):
             raise ValueError(f"path: {path!r}; allowed: fused, literal")
-        if memory_length < 0:
-            raise ValueError(f"memory_length: {memory_length}; allowed: 0 or more")
-        schemes = {
-            _name(scheme): _class_of("positions", scheme, POSITIONS, PositionScheme)
-            for scheme in positions
-            if scheme != "none"
-        }
-        if len(schemes) < sum(scheme != "none" for scheme in positions):
-            names = ", ".join(map(_name, positions))
-            raise ValueError(f"positions: a scheme stands twice in {names}; allowed: each once")
-        symmetric = _word("symmetry", symmetry, Symmetry) is Symmetry.SYMMETRIC
-        kv_heads = heads if kv_heads is None else kv_heads
-        if kv_heads < 1 or heads % kv_heads:
-            raise ValueError(f"kv_heads: {kv_heads} do not divide {heads} heads; allowed: a divisor")
+        symmetric = choice("symmetry", symmetry, Symmetry) is Symmetry.SYMMETRIC
+        differential = choice("maps", maps, Maps) is Maps.DIFFERENTIAL
+        gated = choice("output_gate", output_gate, OutputGate) is OutputGate.SIGMOID
+        kv_heads, head_width = kv_heads or heads, head_width or width // heads
         if symmetric and kv_heads < heads:
             raise ValueError(f"kv_heads: {kv_heads}, but queries and keys share one projection; allowed: {heads}")
+        if differential and head_width % MAPS:
+            raise ValueError(f"head_width: two maps do not share {head_width} features; allowed: an even number")
+        choices = choices_of(
+            kernel=kernel,
+            normaliser=normaliser,
+            positions=positions,
+            value=value,
+            filter=filter,
+            encoding=encoding,
+            symmetric=symmetric,
+            options=options,
+        )
+        if choices.kernel.sees_positions and not self.takes_positional_kernels:
+            able = ", ".join(known.word for known in KERNELS.definitions() if not known.sees_positions)
+            raise ValueError(f"kernel: {choices.kernel.name} weighs by places in a sequence; allowed here: {able}")
         self.path = path
         self.dropout = dropout
         self.memory_length = memory_length
-        head_width = head_width or width // heads
-        differential = _word("maps", maps, Maps) is Maps.DIFFERENTIAL
-        if differential and head_width % MAPS:
-            raise ValueError(f"head_width: two maps do not share {head_width} features; allowed: an even number")
         self.heads = heads
         self.kv_heads = kv_heads
         # What the kernel compares: heads, each map of a head for itself, and their width.
         self.shape = (MAPS * heads, head_width // MAPS) if differential else (heads, head_width)
-        settings = Settings(width, *self.shape, max_positions, _word("reach", reach, Reach))
-        kernel_class = _class_of("kernel", kernel, KERNELS, KernelFunction)
-        normaliser = normaliser or kernel_class.normaliser
-        normaliser_class = _class_of("normaliser", normaliser, NORMALISERS, NormaliserFunction)
-        value_class = _class_of("value", value, VALUES, ValueFunction)
-        filter_class = _class_of("filter", filter, FILTERS, FilterFunction)
-        if kernel_class.gives not in normaliser_class.kernels:
-            able = [known.word for known in NORMALISERS.definitions() if kernel_class.gives in known.kernels]
-            raise ValueError(
-                f"normaliser: {_name(normaliser)} has no meaning for kernel {_name(kernel)}; allowed: {', '.join(able)}"
-            )
-        classes = [kernel_class, normaliser_class, *schemes.values(), value_class, filter_class]
-        encoding_class = None if encoding is None else _class_of("encoding", encoding, ENCODINGS, AbsoluteEncoding)
-        own = _options_of_each([*classes, encoding_class] if encoding_class else classes, options)
-        if symmetric and any("xl_bias" in options_of(scheme) for scheme in schemes.values()):
-            if options.get("xl_bias", "none") != "none":
-                raise ValueError("xl_bias: u would make a symmetric kernel asymmetric; allowed with symmetric: none")
-            for scheme in schemes.values():
-                if "xl_bias" in options_of(scheme):
-                    own[scheme]["xl_bias"] = "none"
-        self.kernel = kernel_class(settings, **own[kernel_class])
-        self.normaliser = normaliser_class(settings, **own[normaliser_class])
-        self.positions = nn.ModuleDict({name: scheme(settings, **own[scheme]) for name, scheme in schemes.items()})
-        of_values = settings._replace(heads=heads, head_width=head_width)
-        self.value_function = value_class(of_values, **own[value_class])
-        self.filter = filter_class(settings, **own[filter_class])
+        settings = Settings(width, *self.shape, max_positions, choice("reach", reach, Reach))
+        self.kernel = choices.make(choices.kernel, settings)
+        self.normaliser = choices.make(choices.normaliser, settings)
+        self.positions = nn.ModuleDict(
+            {name: choices.make(scheme, settings) for name, scheme in choices.positions.items()}
+        )
+        value_settings = settings._replace(heads=heads, head_width=head_width)
+        self.value_function = choices.make(choices.value, value_settings)
+        self.filter = choices.make(choices.filter, settings)
         self.encoding: nn.Module | None = None
         if self.value_function.uses_vector or any(scheme.uses_vector for scheme in self._schemes):
-            if encoding_class is None:
-                raise ValueError(f"encoding: None, but positions or values use it; allowed: {', '.join(ENCODINGS)}")
-            self.encoding = encoding_class(width, max_positions, **own[encoding_class])
+            assert choices.encoding is not None
+            self.encoding = choices.make(choices.encoding, width, max_positions)
 
         inner, shared = heads * head_width, kv_heads * head_width
-        gated = _word("output_gate", output_gate, OutputGate) is OutputGate.SIGMOID
         self.query = nn.Linear(width, inner, bias)
         self.key = None if symmetric else nn.Linear(width, shared, bias)
         self.value = nn.Linear(width, shared, bias)
         self.output = nn.Linear(inner, width, bias)
         self.gate = nn.Linear(width, inner, bias) if gated else None
         self.differential = Differential(head_width) if differential else None
-        self.query_norm, self.key_norm = norms_of(_word("qk_norm", qk_norm, QKNorm), self.shape[1], symmetric)
+        self.query_norm, self.key_norm = norms_of(choice("qk_norm", qk_norm, QKNorm), self.shape[1], symmetric)
         for linear in (self.query, self.key, self.value, self.output, self.gate):
             if linear is not None:
                 nn.init.xavier_uniform_(linear.weight, gain=1.0 if linear in (self.output, self.gate) else 0.5**0.5)
@@ -662,35 +628,24 @@ def _sum(first: Tensor | None, second: Tensor | None, *, in_place: bool = False)
     return first.add_(second) if in_place else first + second
 
 
-def _word(argument: str, word: str, enum: type[Choice]) -> Choice:
-    try:
-        return enum(word)
-    except ValueError:
-        raise ValueError(f"{argument}: {word!r}; allowed: {', '.join(enum)}") from None
-
-
-def _class_of(argument: str, given: str | type[W], family: Family[W, Any], base: type[W]) -> type[W]:
-    """The class that a word stands for, or the class itself."""
-    if isinstance(given, type) and issubclass(given, base):
-        return given
-    if isinstance(given, str) and given in family:
-        return family[given]
-    words = ["none", *family] if base is PositionScheme else family
-    raise ValueError(f"{argument}: {given!r}; allowed: {', '.join(words)}, or a class of {base.__name__}")
-
-
-def _name(given: str | type[Word]) -> str:
-    """Of a scheme, in names of parameters, which have no dots."""
-    return given.replace(".", "_") if isinstance(given, str) else given.__name__
-
-
-def _options_of_each(parts: Sequence[type[Word]], given: Mapping[str, Any]) -> dict[type[Word], dict[str, Any]]:
-    """Which of the options that are given are those of each part; others are without effect, as in a grid."""
-    own = {part: {name: given[name] for name in options_of(part) if name in given} for part in parts}
-    own_names = {name for part in parts for name in options_of(part)}
-    others = given.keys() - own_names
-    if others and (unknown := others - options_of_words().keys()):
-        name = min(unknown)
-        allowed = ", ".join(sorted(own_names | options_of_words().keys()))
-        raise ValueError(f"{name}: {given[name]!r}, but no part has such an option; allowed: {allowed}")
-    return own
+def _check_sizes(
+    width: int,
+    heads: int,
+    head_width: int | None,
+    kv_heads: int | None,
+    max_positions: int,
+    memory_length: int,
+    dropout: float,
+) -> None:
+    """Refuse numbers out of their range, or widths and heads that do not divide."""
+    if head_width is None and (heads < 1 or width % heads):
+        raise ValueError(f"heads: {heads} heads do not divide width {width}; allowed: a divisor, or a head_width")
+    for name, count in {"heads": heads, "head_width": head_width, "max_positions": max_positions}.items():
+        if count is not None and count < 1:
+            raise ValueError(f"{name}: {count}; allowed: 1 or more")
+    if kv_heads is not None and (kv_heads < 1 or heads % kv_heads):
+        raise ValueError(f"kv_heads: {kv_heads} do not divide {heads} heads; allowed: a divisor")
+    if memory_length < 0:
+        raise ValueError(f"memory_length: {memory_length}; allowed: 0 or more")
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout: {dropout}; allowed: 0 or more, below 1")

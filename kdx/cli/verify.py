@@ -16,7 +16,7 @@ from kdx.errors import KdxError
 from kdx.words.component import Component
 
 if TYPE_CHECKING:
-    from kdx.attention.verification.properties import Finding
+    from kdx.attention.verification.cases import Finding
 
 
 class Device(StrEnum):
@@ -55,11 +55,16 @@ def verify(
     Example: kdx verify --vectors attention.npz
     """
     # torch: the help of this command does not wait for it, nor does a message on its options.
+    import torch
+
+    from kdx.attention.verification.cases import findings
     from kdx.attention.verification.golden import agreements
-    from kdx.attention.verification.properties import findings
 
     if component is not None and vectors is not None:
         raise KdxError("--component and --vectors exclude each other", hint="give one of them")
+    if device is Device.CUDA and not torch.cuda.is_available():
+        problem = "this torch is built without CUDA" if torch.version.cuda is None else "torch finds no GPU"
+        raise KdxError(problem, place="--device cuda", allowed="cpu here")
     compared = list(agreements(Path(vectors), device.value)) if vectors is not None else []
     own = None if component is None else _custom(component)
     found = list(findings(device.value) if own is None else _findings_of(own, device.value))
@@ -85,7 +90,7 @@ _ALL = 1200  # seconds, for all of them
 def _custom(word: str) -> Component:
     """Return the custom component that a word names, if it can be checked."""
     # torch
-    from kdx.attention.verification.properties import AXES
+    from kdx.attention.verification.cases import AXES
 
     component = find_any(word, Path())
     add(component)
@@ -97,7 +102,7 @@ def _custom(word: str) -> Component:
 def _findings_of(component: Component, device: str) -> "list[Finding]":
     """Return the checks of a component, made in another process."""
     # torch
-    from kdx.attention.verification.properties import Finding
+    from kdx.attention.verification.cases import Finding
 
     say(f"note: runs the code of {component.axis} {component.word} (source {component.sha256[:8]})")
     request = {"device": device}

@@ -12,10 +12,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from kdx.attention import KernelAttention
 from kdx.attention.interfaces import AbsoluteEncoding
-from kdx.attention.verification.interface import check_components, check_encoding, check_reads
-from kdx.attention.verification.properties import findings_of
+from kdx.attention.verification.cases import findings_of
+from kdx.attention.verification.interface import check_components, check_encoding, rehearse
 from kdx.attention.verification.torch_state import set_otherwise_than_a_component_would, torch_left_alone
 from kdx.components.apart import answer
 from kdx.components.registry import at_hand, components_of
@@ -131,12 +130,13 @@ def _check_metrics(module: TaskModule, split: Split, named: Collection[str]) -> 
 def _attend(spec: CellSpec, which: Attention, classes: Sequence[type]) -> None:
     x = torch.randn(ROWS, TOKENS, spec.model.width, requires_grad=True)
     across = which is Attention.ENCODER_DECODER
-    attention: nn.Module = attention_of(spec, which) if across else mixer_of(spec, which, attention_of)
-    if isinstance(attention, KernelAttention):
-        # Of encoder-decoder attention, too: a component is the same wherever it stands.
-        check_components(attention.eval(), x.detach(), past=which is Attention.DECODER_SELF, classes=classes)
-    if not across:
-        check_reads(attention.eval(), x.detach(), past=which is Attention.DECODER_SELF, classes=classes)
+    if across:
+        cross_attention = attention_of(spec, which)
+        check_components(cross_attention.eval(), x.detach(), past=False, classes=classes)
+        attention: nn.Module = cross_attention
+    else:
+        attention = mixer_of(spec, which, attention_of)
+        rehearse(attention.eval(), x.detach(), past=which is Attention.DECODER_SELF, classes=classes)
     attention.train()
     output = attention(x, torch.randn(ROWS, TOKENS + 1, spec.model.width)) if across else attention(x)
     if output.shape != x.shape:

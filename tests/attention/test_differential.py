@@ -133,5 +133,5 @@ def test_what_does_not_fit_is_refused_by_name() -> None:
         KernelAttention(10, 2, maps="differential")
     with pytest.raises(ValueError, match="maps: 'double'; allowed: single, differential"):
         KernelAttention(10, 2, maps="double")
-    with pytest.raises(ValueError, match="maps: not in this space"):
+    with pytest.raises(ValueError, match="maps: differential; allowed "):
         GraphAttention(16, 2, 3, maps="differential")

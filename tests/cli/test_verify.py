@@ -5,10 +5,11 @@ import subprocess
 import sys
 
 import pytest
+import torch
 import typer
 
-from kdx.attention.verification import properties
-from kdx.attention.verification.properties import Finding
+from kdx.attention.verification import cases
+from kdx.attention.verification.cases import Finding
 from kdx.cli.verify import Device, verify
 from kdx.errors import KdxError
 
@@ -21,7 +22,7 @@ def two_checks(monkeypatch):
         Finding("a square is no root", "rbf", 50.0),
         Finding("one is one", "exponential", 0.0),
     ]
-    monkeypatch.setattr(properties, "findings", lambda device: iter(found))
+    monkeypatch.setattr(cases, "findings", lambda device: iter(found))
 
 
 def test_a_miss_is_named_and_gives_exit_code_5(two_checks, capsys):
@@ -50,13 +51,21 @@ def test_programs_get_every_check(two_checks, capsys):
 
 
 def test_vectors_are_summed_up_a_line_a_variant(monkeypatch, shared, capsys):
-    monkeypatch.setattr(properties, "findings", lambda device: iter(()))
+    monkeypatch.setattr(cases, "findings", lambda device: iter(()))
     verify(str(shared / "golden" / "attention.npz"), Device.CPU)
     captured = capsys.readouterr()
     header, *rows = captured.out.partition("\nproperty")[0].strip().splitlines()
     assert header.split()[-8:] == ["literal", "float64", "fused", "float64", "literal", "float32", "fused", "float32"]
     assert any(row.startswith("linear, symmetric, relative, with-position ") for row in rows)
     assert "MISSED" not in captured.out and captured.err.startswith("728 comparisons with vectors, 0 checks")
+
+
+def test_a_device_that_this_machine_lacks_is_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for built_for, problem in ((None, "this torch is built without CUDA"), ("12.4", "torch finds no GPU")):
+        monkeypatch.setattr(torch.version, "cuda", built_for)
+        with pytest.raises(KdxError, match=f"--device cuda: {problem}"):
+            verify(None, Device.CUDA)
 
 
 HONEST = "return 1 / (1 + squared_distance(query, key) / self.bandwidth**2)"
@@ -100,7 +109,7 @@ def test_what_a_part_does_beside_leaves_the_findings_alone(own_kernel, before):
         ("query.new_empty(()).uniform_(); " + HONEST, "it draws from torch's random numbers when it computes"),
         (
             f"{HONEST} * (1 + key.new_ones(key.size(-2)).cumsum(0).flip(0))",
-            "gives at position 1 depends on tokens after",
+            "or on keys after the query",
         ),
         ("import torch; torch.manual_seed(0); " + HONEST, "it seeds torch's random numbers when it computes"),
     ],

@@ -149,7 +149,7 @@ def test_what_depends_on_the_length_of_a_row_or_on_an_index_is_refused(own_kerne
         (
             "filter: {decoder-self: mine.py:Half}",
             5,
-            "at position 3 depends on tokens after it, or on their number",
+            "depends on how many queries and keys there are, or on keys after the query",
         ),
         ("encoding: mine.py:Index", 10, "another vector for a position that stands at another index"),
     ):

@@ -20,8 +20,8 @@ from torch import Tensor, nn
 
 from kdx.attention import smoother
 from kdx.attention.interfaces import extremes
-from kdx.attention.spaces.parts import FEATURES, check
 from kdx.attention.spaces.set import SetAttention
+from kdx.vocabulary import Maps
 
 
 class Relation(StrEnum):
@@ -57,7 +57,7 @@ class GraphAttention(nn.Module):
         width, heads, parts: as in `KernelAttention`.
 
     Raises:
-        ValueError: for fewer than one label, an unknown relation, another part, or what `KernelAttention` refuses.
+        ValueError: for fewer than one label, an unknown relation, two maps, or what `KernelAttention` refuses.
     """
 
     def __init__(
@@ -71,7 +71,8 @@ class GraphAttention(nn.Module):
         **parts: Any,
     ) -> None:
         super().__init__()
-        check(parts, FEATURES)
+        if parts.get("maps", Maps.SINGLE) != Maps.SINGLE:
+            raise ValueError(f"maps: {parts['maps']}; allowed on graphs: {Maps.SINGLE}")
         if labels < 1:
             raise ValueError(f"labels: {labels}; allowed: 1 or more")
         for relation in relations:

@@ -10,7 +10,7 @@ both are read; so the causal filter is raster order, in which Parmar et al. gene
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,6 @@ from kdx.attention.interfaces import AbsoluteEncoding, Settings, TokenPositions
 from kdx.attention.module import KernelAttention
 from kdx.attention.positions import POSITIONS
 from kdx.attention.positions.product import Product
-from kdx.attention.spaces.parts import check_kernel
 
 MakeEncoding = Callable[[int, int], AbsoluteEncoding]
 """From a width and a number of positions."""
@@ -40,6 +39,8 @@ class ImageAttention(KernelAttention):
             `KernelAttention` refuses.
     """
 
+    takes_positional_kernels = False
+
     def __init__(
         self,
         width: int,
@@ -56,7 +57,6 @@ class ImageAttention(KernelAttention):
             if scheme not in allowed:
                 raise ValueError(f"positions: {scheme!r}; allowed on images: {', '.join(allowed)}")
         super().__init__(width, heads, positions=positions, **parts)
-        check_kernel(self.kernel, "image")
         self.columns = columns
         if self.encoding is None:
             return
@@ -64,8 +64,8 @@ class ImageAttention(KernelAttention):
         if "product" in self.positions:
             del self.positions["product"]
             settings = Settings(width, *self.shape, max_positions)
-            self.positions["rows"] = RowFactor(settings, encoding, columns)
-            self.positions["columns"] = ColumnFactor(settings, encoding, columns)
+            self.positions["rows"] = AxisFactor(settings, encoding, columns, "row")
+            self.positions["columns"] = AxisFactor(settings, encoding, columns, "column")
         uses_vector = self.value_function.uses_vector or "direct-sum" in self.positions
         self.encoding = RowAndColumn(encoding, width, max_positions, columns) if uses_vector else None
 
@@ -86,29 +86,19 @@ class RowAndColumn(nn.Module):
         return torch.cat([self.row(positions // self.columns), self.column(positions % self.columns)], -1)
 
 
-class RowFactor(Product):
-    """exp(⟨r_q W_H, r_k W_H⟩ / √D)."""
+class AxisFactor(Product):
+    """exp(⟨r_q W_H, r_k W_H⟩ / √D) of the rows, or exp(⟨c_q W_W, c_k W_W⟩ / √D) of the columns."""
 
-    uses_vector = False  # but that of the row, which it makes itself
+    uses_vector = False  # but that of the row or column, which it makes itself
 
-    def __init__(self, settings: Settings, encoding: MakeEncoding, columns: int) -> None:
+    def __init__(
+        self, settings: Settings, encoding: MakeEncoding, columns: int, axis: Literal["row", "column"]
+    ) -> None:
         super().__init__(settings)
-        self.encoding = encoding(settings.width, settings.max_positions)
+        self.encoding = encoding(settings.width, settings.max_positions if axis == "row" else columns)
         self.columns = columns
+        self.axis = axis
 
     def _project(self, place: TokenPositions) -> Tensor:
-        return super()._project(TokenPositions(place.positions // self.columns, self.encoding))
-
-
-class ColumnFactor(Product):
-    """exp(⟨c_q W_W, c_k W_W⟩ / √D)."""
-
-    uses_vector = False
-
-    def __init__(self, settings: Settings, encoding: MakeEncoding, columns: int) -> None:
-        super().__init__(settings)
-        self.encoding = encoding(settings.width, columns)
-        self.columns = columns
-
-    def _project(self, place: TokenPositions) -> Tensor:
-        return super()._project(TokenPositions(place.positions % self.columns, self.encoding))
+        at = place.positions // self.columns if self.axis == "row" else place.positions % self.columns
+        return super()._project(TokenPositions(at, self.encoding))

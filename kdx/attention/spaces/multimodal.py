@@ -20,8 +20,7 @@ from torch import Tensor, nn
 from kdx.attention.interfaces import AbsoluteEncoding, DotProduct, KernelFunction, Settings
 from kdx.attention.module import KernelAttention
 from kdx.attention.qk_norm import norms_of
-from kdx.attention.spaces.parts import PLACED, check, check_kernel
-from kdx.vocabulary import QKNorm
+from kdx.vocabulary import Maps, QKNorm
 
 
 class Combine(StrEnum):
@@ -43,8 +42,10 @@ class MultimodalAttention(KernelAttention):
         heads, positions, parts: as in `KernelAttention`. The sinusoids of t begin anew in each modality.
 
     Raises:
-        ValueError: for no modality, another part, or what `KernelAttention` refuses.
+        ValueError: for no modality, two maps, or what `KernelAttention` refuses.
     """
+
+    takes_positional_kernels = False
 
     def __init__(
         self,
@@ -54,7 +55,8 @@ class MultimodalAttention(KernelAttention):
         positions: Sequence[str] = ("direct-sum",),
         **parts: Any,
     ) -> None:
-        check(parts, PLACED)
+        if parts.get("maps", Maps.SINGLE) != Maps.SINGLE:
+            raise ValueError(f"maps: {parts['maps']}; allowed in a product of modalities: {Maps.SINGLE}")
         if not widths or min(widths) < 1:
             raise ValueError(f"widths: {list(widths)}; allowed: one or more, each 1 or more")
         head_width, width, modalities = parts.pop("head_width", None), sum(widths), len(widths)
@@ -66,7 +68,6 @@ class MultimodalAttention(KernelAttention):
         head_width = head_width or width // (heads * modalities)
         parts["head_width"] = modalities * head_width
         super().__init__(width, heads, positions=positions, **parts)
-        check_kernel(self.kernel, "product of modalities")
         self.kernel = OverModalities(Settings(width, heads, head_width), self.kernel, modalities)
         bias = parts.get("bias", True)
         self.query = ByModality(widths, heads, head_width, bias)  # type: ignore[assignment]

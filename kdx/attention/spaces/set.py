@@ -6,7 +6,6 @@ k(x_q, x_k) = k_F(f_q, f_k)          [Tsai et al. 2019, Sec. 2.2.1 (iii), after 
 from typing import Any
 
 from kdx.attention.module import KernelAttention
-from kdx.attention.spaces.parts import check_kernel
 
 
 class SetAttention(KernelAttention):
@@ -14,6 +13,8 @@ class SetAttention(KernelAttention):
 
     A causal filter is not offered, because it would bring the order in again.
     """
+
+    takes_positional_kernels = False
 
     def __init__(self, width: int, heads: int, **parts: Any) -> None:
         super().__init__(
@@ -25,4 +26,3 @@ class SetAttention(KernelAttention):
             encoding=None,
             **parts,
         )
-        check_kernel(self.kernel, "set")

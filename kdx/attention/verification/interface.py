@@ -1,18 +1,15 @@
 """Whether a component gives what its interface asks for (`kdx.attention.interfaces`), and what its class declares.
 
-These checks are quick, and each says what is wrong. The properties of an attention that has the component are checked
-in `kdx.attention.verification.properties`.
+These checks are quick, and each says what is wrong. A sweep makes them before it starts, `cases` before all others.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
 
-from kdx.attention.cache import Cache
 from kdx.attention.interfaces import (
     AbsoluteEncoding,
     FilterFunction,
@@ -22,12 +19,62 @@ from kdx.attention.interfaces import (
     Word,
 )
 from kdx.attention.module import KernelAttention
+from kdx.attention.verification.properties import PROPERTIES
 from kdx.errors import ComponentError
 
 _PLACES = range(-3, 10)
 """Positions of a filter's tokens: padding to the left, and what a memory holds, may be before 0."""
 _BLOCKS = (slice(0, 13), slice(0, 4), slice(4, 9), slice(8, 9), slice(12, 13))
 """Some of them, as blocks, a memory and a cache take them."""
+
+_CUT = "look for detach, data, no_grad, item and round"
+
+
+def rehearse(module: nn.Module, x: Tensor, *, past: bool, classes: Sequence[type]) -> None:
+    """Check in the number format of a run that self-attention, or another mixer, makes no table wrong.
+
+    Its numbers are finite, the same when it computes again, and have a gradient by all that they depend on; and it has
+    the properties that are `rehearsed`. Of a component that reads further than it may, its cell would be the best.
+
+    Args:
+        x: tokens (B, T, M), two rows or more.
+        past: whether it is of a decoder.
+        classes: of the components that are tried; others are right.
+
+    Raises:
+        ComponentError: one of this does not hold.
+    """
+    components = _components_of(module) if isinstance(module, KernelAttention) else [module]
+    tried = [type(component) for component in components if type(component) in classes]
+    if not tried:
+        return
+
+    def refuse(problem: str, hint: str | None = None) -> NoReturn:
+        raise ComponentError(problem, component=tried[0], hint=hint)
+
+    if isinstance(module, KernelAttention):
+        check_components(module, x, past=past, classes=classes)
+    output = _computed(module, x)
+    if not bool(output.isfinite().all()):
+        row, token, feature = (~output.isfinite()).nonzero()[0].tolist()
+        value = float(output[row, token, feature])
+        refuse(f"the attention gives {value} for finite tokens, first at position {token} of row {row}")
+    if not torch.equal(_computed(module, x), output):
+        hint = "keep nothing between two calls, and draw no random numbers"
+        refuse("it gives other numbers for the same tokens when it computes again", hint)
+    tokens = x.detach().clone().requires_grad_()
+    for name in _without_gradient(lambda: module(tokens), {**dict(module.named_parameters()), "the tokens": tokens}):
+        refuse(f"what the attention gives depends on {name}, and has no gradient by it", _CUT)
+    for known in PROPERTIES:
+        if not known.rehearsed or (known.causal and not past):
+            continue
+        if known.paths and not isinstance(module, KernelAttention):
+            continue
+        assert known.results is not None
+        with torch.no_grad():
+            computed, expected = (result(module, x) for result in known.results)
+        if bool((wrong := _differs(computed, expected)).any()):
+            refuse(f"{known.missed}; first at position {int(wrong.nonzero()[:, -1].min())}")
 
 
 def check_components(attention: KernelAttention, x: Tensor, *, past: bool, classes: Sequence[type]) -> None:
@@ -53,60 +100,6 @@ def check_components(attention: KernelAttention, x: Tensor, *, past: bool, class
                 check_encoding(component, x.size(-1))
 
 
-def check_reads(module: nn.Module, x: Tensor, *, past: bool, classes: Sequence[type]) -> None:
-    """Check what self-attention reads: a token's own row, and in a decoder no later token; and that it gives numbers.
-
-    A component that reads further makes its cell the best of a table, and wrong; one whose fast path is another thing
-    than its formula makes it wrong, too. In a decoder a row must give the same in two pieces, of which the second has
-    the first in its cache, as in one: then no token depends on later ones, on the length of the row, or on the index at
-    which it stands in a call.
-
-    Args:
-        x: tokens (B, T, M), two rows or more.
-        past: whether it is of a decoder.
-        classes: of the components that are tried; others are right.
-
-    Raises:
-        ComponentError: it reads something else, or gives a number that is not finite.
-    """
-    components = _components_of(module) if isinstance(module, KernelAttention) else [module]
-    tried = [type(component) for component in components if type(component) in classes]
-    if not tried:
-        return
-    fault = partial(ComponentError, component=tried[0])
-    with torch.no_grad():
-        output = module(x)
-        if not bool(output.isfinite().all()):
-            row, token, _ = (~output.isfinite()).nonzero()[0].tolist()
-            value = float(output[row, token][~output[row, token].isfinite()][0])
-            raise fault(f"the attention gives {value} for finite tokens, first at position {token} of row {row}")
-        others = torch.cat([x[:1], torch.flip(x[1:], [2])])
-        if bool(_differs(module(others)[:1], output[:1]).any()):
-            problem = "what the attention gives for a row depends on the other rows of the batch"
-            raise fault(problem, hint="take no mean or maximum over the first dimension")
-        if isinstance(module, KernelAttention):
-            module.path, path = "literal", module.path
-            apart = _differs(module(x), output)
-            module.path = path
-            if bool(apart.any()):
-                problem = (
-                    f"what the attention gives at position {int(apart.nonzero()[0])} is not what its formula gives"
-                )
-                hint = "look at what makes it fast: dot_product, feature_map, triangular, limits, weighs, reads_content"
-                raise fault(problem, hint=hint)
-        if past:
-            half, cache = x.size(1) // 2, Cache()
-            pieces = [module(piece, cache=cache) for piece in (x[:, :half], x[:, half:])]
-            changed = _differs(torch.cat(pieces, 1), output)
-            if bool(changed.any()):
-                token = int(changed.nonzero()[0])
-                what, hint = "tokens after it, or on their number", "look for roll, flip, cumsum, and means over time"
-                if token >= half:
-                    what = "how many tokens are computed with it"
-                    hint = "find a token by its position, not by its index, which is another one in cached decoding"
-                raise fault(f"what the attention of a decoder gives at position {token} depends on {what}", hint=hint)
-
-
 def check_kernel(kernel: KernelFunction, x: Tensor) -> None:
     """Check that a kernel gives what its class says, from projected tokens (B, H, T, D).
 
@@ -117,8 +110,7 @@ def check_kernel(kernel: KernelFunction, x: Tensor) -> None:
     query = key[..., : max(1, x.size(-2) - 1), :]  # fewer than keys, so that the two are told apart
     # Each query is one of the keys, as it may be where the kernel is symmetric.
     name = "log_weight" if kernel.weight(query, key) is None else "weight"
-    compute = getattr(kernel, name)
-    if compute(query, key) is None:
+    if getattr(kernel, name)(query, key) is None:
         _refuse(kernel, "neither log_weight nor weight gives numbers", hint="define one of them")
     expected = (*query.shape[:-1], key.size(-2))
     numbers = _call(kernel, name, query, key, expected=expected, dtypes=_dtypes(x), exactly=True)
@@ -131,7 +123,10 @@ def check_kernel(kernel: KernelFunction, x: Tensor) -> None:
     if kernel.gives == "weight" and bool((numbers < 0).any()):
         problem = "its class says that it gives a weight, and some are below 0"
         _refuse(kernel, problem, hint="write gives = 'signed weight'")
-    _check_gradient(kernel, name, compute, {"query": query, "key": key})
+    # Of each for itself, since both are of one projection where the kernel is symmetric.
+    leaves = {side: tokens.detach().clone().requires_grad_() for side, tokens in (("query", query), ("key", key))}
+    for side in _without_gradient(lambda: getattr(kernel, name)(leaves["query"], leaves["key"]), leaves):
+        _refuse(kernel, f"{name} depends on {side}, and has no gradient by it", hint=_CUT)
 
 
 def check_filter(filter: FilterFunction, *, past: bool) -> None:
@@ -196,7 +191,6 @@ def check_position(scheme: PositionScheme, attention: KernelAttention, x: Tensor
         return
     # Of hidden pairs, too: NaN and infinity stay what they are when -inf is added.
     _check_numbers(scheme, "log_weight", factor, _no_logarithm(factor), "finite numbers, and -inf")
-    _check_gradient(scheme, "log_weight", lambda query: scheme.log_weight(query, *places), {"query": given.raw})
 
 
 def check_encoding(encoding: AbsoluteEncoding, width: int) -> None:
@@ -207,17 +201,42 @@ def check_encoding(encoding: AbsoluteEncoding, width: int) -> None:
     """
     dtypes = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
     vectors = _call(encoding, "forward", torch.arange(12), expected=(12, width), dtypes=dtypes, exactly=True)
-    if bool(_differs(encoding(torch.arange(4, 12)).unsqueeze(0), vectors[4:].unsqueeze(0)).any()):
+    if bool(_differs(encoding(torch.arange(4, 12)), vectors[4:]).any()):
         problem = "forward gives another vector for a position that stands at another index"
         _refuse(encoding, problem, hint="compute it from `positions` alone, which do not begin at 0 in cached decoding")
 
 
 def _differs(computed: Tensor, expected: Tensor) -> Tensor:
-    """Return whether outputs (B, T, M) differ at each position by more than a hundredth, or are NaN, (T,).
+    """Return whether tokens (…, T, M) differ by more than a hundredth, or are NaN, (…, T).
 
     Rounding in float32 is far below it, and a token that is read changes an output by about its own size.
     """
-    return ~((computed - expected).abs().amax(-1) <= 1e-2 * expected.abs().amax(-1)).all(0)
+    return ~((computed - expected).abs().amax(-1) <= 1e-2 * expected.abs().amax(-1))
+
+
+@torch.no_grad()
+def _computed(module: nn.Module, x: Tensor) -> Tensor:
+    output: Tensor = module(x)
+    return output
+
+
+def _without_gradient(compute: Callable[[], Tensor], sources: Mapping[str, Tensor]) -> Iterator[str]:
+    """Yield the names of those leaves that the numbers depend on without a gradient by them."""
+    with torch.enable_grad():
+        numbers = compute()
+        gradients: Sequence[Tensor | None] = (None,) * len(sources)
+        if numbers.requires_grad:
+            gradients = torch.autograd.grad(numbers.sum(), list(sources.values()), allow_unused=True)
+    with torch.no_grad():
+        numbers = compute()  # again, since without a gradient another path may be the faster one
+        for (name, source), gradient in zip(sources.items(), gradients, strict=True):
+            if gradient is None:
+                before = source.clone()
+                source.add_(torch.linspace(0.1, 0.3, source.numel(), dtype=source.dtype).view_as(source))
+                moved = compute()
+                source.copy_(before)
+                if not torch.equal(moved.nan_to_num(), numbers.nan_to_num()):
+                    yield name
 
 
 def _visible(filter: FilterFunction, query: Tensor, key: Tensor) -> Tensor:
@@ -228,12 +247,9 @@ def _visible(filter: FilterFunction, query: Tensor, key: Tensor) -> Tensor:
 
 
 def _check_seen(filter: FilterFunction, queries: range, keys: range, visible: Tensor) -> None:
-    seen: Any = filter.seen(queries, keys)
-    given = list(range(len(keys))[seen]) if isinstance(seen, slice) else seen
-    if not isinstance(given, list) or not all(type(index) is int and 0 <= index < len(keys) for index in given):
-        problem = f"seen gives {seen!r} for queries at {queries} and keys at {keys}"
-        _refuse(filter, problem, allowed=f"a slice, or indices from 0 to {len(keys) - 1}")
-    missed = sorted({*visible.any(0).nonzero().flatten().tolist()} - {*given})
+    seen = filter.seen(queries, keys)
+    indices = range(len(keys))[seen] if isinstance(seen, slice) else seen
+    missed = sorted({*visible.any(0).nonzero().flatten().tolist()} - {*indices})
     if missed:
         problem = (
             f"seen leaves out the key at {keys[missed[0]]}, which visible shows to one of the queries at {queries}"
@@ -252,50 +268,19 @@ def _call(
     """Return what a method gives, a tensor expanded to the expected shape; None if it gives None.
 
     Raises:
-        ComponentError: it changes its arguments, gives something else than a tensor of the shape, or one that
-            broadcasts to it unless `exactly`, and of one of the dtypes, or other numbers when it is called again.
+        ComponentError: it gives something else than a tensor of the shape, or one that broadcasts to it unless
+            `exactly`, and of one of the dtypes.
     """
-    compute = getattr(component, name)
-    inputs = [argument for argument in arguments if isinstance(argument, Tensor)]
-    before = [tensor.detach().clone() for tensor in inputs]
-    numbers, again = compute(*arguments), compute(*arguments)
-    if not all(map(torch.equal, before, inputs)):
-        problem = "it changes the tensors that it is given"
-        _refuse(component, problem, hint="compute new numbers, without operations in place such as mul_")
+    numbers = getattr(component, name)(*arguments)
     if numbers is None and not exactly:
         return None
     right = isinstance(numbers, Tensor) and numbers.dtype in dtypes
     if not right or not (numbers.shape == tuple(expected) if exactly else _broadcasts(numbers, expected)):
-        problem = f"{name} gives {_kind(numbers)} for {' and '.join(map(_kind, inputs))}"
+        inputs = [_kind(argument) for argument in arguments if isinstance(argument, Tensor)]
         what = "" if exactly else ", or what broadcasts to it"
         allowed = f"{' or '.join(map(str, dict.fromkeys(dtypes)))} {tuple(expected)}{what}"
-        _refuse(component, problem, allowed=allowed)
-    if not isinstance(again, Tensor) or not torch.equal(numbers.nan_to_num(), again.nan_to_num()):
-        problem = f"{name} gives other numbers for the same tokens when it is asked again"
-        _refuse(component, problem, hint="keep nothing between two calls, and draw no random numbers")
+        _refuse(component, f"{name} gives {_kind(numbers)} for {' and '.join(inputs)}", allowed=allowed)
     return numbers.expand(expected)
-
-
-def _check_gradient(component: Word, name: str, compute: Callable[..., Any], inputs: Mapping[str, Tensor]) -> None:
-    """Check that numbers have a gradient by each input, and by all that the component learns, that they depend on."""
-    leaves = {of: tensor.detach().clone().requires_grad_() for of, tensor in inputs.items()}
-    sources = {**leaves, **dict(component.named_parameters())}
-    with torch.enable_grad():
-        numbers = compute(**leaves)
-        gradients: Sequence[Tensor | None] = (None,) * len(sources)
-        if numbers.requires_grad:
-            gradients = torch.autograd.grad(numbers.sum(), list(sources.values()), allow_unused=True)
-    with torch.no_grad():
-        for (of, source), gradient in zip(sources.items(), gradients, strict=True):
-            if gradient is not None:
-                continue
-            before = source.clone()
-            source.add_(torch.linspace(0.1, 0.3, source.numel(), dtype=source.dtype).view_as(source))
-            moved = compute(**leaves)
-            source.copy_(before)
-            if not torch.equal(moved.nan_to_num(), numbers.nan_to_num()):
-                problem = f"{name} depends on {of}, and has no gradient by it"
-                _refuse(component, problem, hint="look for detach, data, no_grad, item and round")
 
 
 def _check_numbers(component: Word, name: str, numbers: Tensor, wrong: Tensor, allowed: str) -> None:
@@ -310,8 +295,9 @@ def _no_logarithm(numbers: Tensor) -> Tensor:
 
 
 def _components_of(attention: KernelAttention) -> list[Any]:
-    own = [attention.kernel, attention.normaliser, attention.value_function, attention.filter, attention.encoding]
-    return [*own, *attention.positions.values()]
+    """Return the components that an attention is made of."""
+    single = [attention.kernel, attention.normaliser, attention.value_function, attention.filter, attention.encoding]
+    return [*single, *attention.positions.values()]
 
 
 def _broadcasts(numbers: Tensor, expected: Sequence[int]) -> bool:

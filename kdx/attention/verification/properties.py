@@ -1,55 +1,25 @@
 """The properties that an attention must have, whoever wrote its components: kdx's own and others are held to one list.
 
-`kdx verify` checks every component of kdx, `kdx verify --component` and `kdx.testing` a custom one. Some properties are
-propositions of theory, on attention without positions, or on what the class of a component says of itself. What must be
-equal may differ by rounding, in the unit of `rounding`; all is computed on random features of a fixed seed, in float64
-unless a property says otherwise.
+Some are propositions of theory, on attention without positions, or on what the class of a component says of itself.
+What must be equal may differ by rounding, in the unit of `rounding`; all is computed in float64 unless a property says
+otherwise. `cases` are the attentions that are checked; a sweep tries the properties that are `rehearsed` in the number
+format of its runs, see `interface.rehearse`.
 """
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
-from types import MappingProxyType
-from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from kdx.attention.cache import Cache
-from kdx.attention.families import FAMILIES
-from kdx.attention.interfaces import (
-    AbsoluteEncoding,
-    FilterFunction,
-    KernelFunction,
-    NormaliserFunction,
-    PositionScheme,
-    ValueFunction,
-    Word,
-)
-from kdx.attention.kernels import KERNELS
 from kdx.attention.module import KernelAttention
-from kdx.attention.verification.interface import check_components, check_reads
 from kdx.attention.verification.rounding import ROUNDINGS, condition, largest, roundings
-from kdx.attention.verification.torch_state import torch_left_alone
-from kdx.errors import ComponentError, KdxError
-from kdx.vocabulary import Maps, OutputGate, QKNorm, Symmetry
 
-AXES: Mapping[str, type[Word]] = {
-    "kernel": KernelFunction,
-    "position": PositionScheme,
-    "value": ValueFunction,
-    "filter": FilterFunction,
-    "normaliser": NormaliserFunction,
-    "encoding": AbsoluteEncoding,
-}
-"""Axis → the base class of its components, for each that is checked."""
-WIDTH, HEADS, TOKENS = 16, 2, 9
-# Enough for several blocks, each computed again for its gradient.
-LONG_BATCH, LONG = 4, 520
 # Half of what unseen vectors need: the features are always the same, so that no row can be unlucky one day.
 DRAWS = 4
-_MEMORY, _PADDING = TOKENS // 2, 3
+_PADDING = 3  # tokens
 # A difference quotient has half the digits of its number format, at a step that depends on the curvature: the best of
 # some counts, since a wrong gradient is off at every step. The smallest steps are for filters that choose by weights:
 # over a longer one they may choose another key.
@@ -62,135 +32,40 @@ Compute = Callable[..., Tensor]
 """A result (…, T, D) of an attention and tokens (B, T, M)."""
 
 
-class Finding(NamedTuple):
-    """How far one variant of an attention is from what it is checked for."""
-
-    check: str
-    """The name of the property, or the path and number format that are compared with vectors."""
-    variant: str
-    error: float
-    """Largest difference from what is demanded, in roundings."""
-    tolerance: float = ROUNDINGS
-    case: str | None = None
-    """The case of a file of vectors (`golden`); None if it is none of those."""
-
-    @property
-    def holds(self) -> bool:
-        """Whether the difference is rounding; NaN is none."""
-        return self.error <= self.tolerance
-
-
 @dataclass(frozen=True)
 class Property:
-    """How far an attention may be from what it must be."""
+    """What an attention must be, and how far it is from it."""
 
     name: str
     missed: str
     """What is wrong with a component that misses it, in words for its author."""
-    error: Callable[[KernelAttention, Tensor], float | None]
-    """How far an attention is from it on tokens (B, T, M); None: it says nothing of this one."""
+    results: tuple[Compute, Compute] | None = None
+    """Two results that must be equal: the one that is checked, and the expected one."""
+    measure: Callable[[KernelAttention, Tensor], float | None] | None = None
+    """The error on tokens (B, T, M), where it is not the difference of two results; None: the property says nothing of
+    this attention."""
     causal: bool = False
     """Whether it speaks only of attention in which no query sees a later token."""
+    rehearsed: bool = False
+    """Whether a sweep checks it before it starts, since without it a table would be wrong."""
+    paths: bool = False
+    """Whether it compares two paths, which a mixer that is no attention does not have."""
     tolerance: float = ROUNDINGS
     long: bool = False
     """Whether it is checked on long rows, which take long, in one variant alone."""
 
-
-# What concerns the whole attention and is no component of an axis.
-_WHOLE: tuple[dict[str, Any], ...] = (
-    {"qk_norm": QKNorm.L2},
-    {"qk_norm": QKNorm.RMS},
-    {"kv_heads": 1},
-    {"maps": Maps.DIFFERENTIAL},
-    {"output_gate": OutputGate.SIGMOID},
-)
-_TOLERANCES_ON_LONG_ROWS = {
-    # A dot product adds the sums over the whole row to the rest and takes them away again, and is rounded at their size
-    # in between. Counted from the middle they are at most 252 here; 180 roundings were found.
-    "forgetting": 16 * ROUNDINGS,
-    # The gradient of its network is a sum over all pairs of the rows; in float32 58 were found.
-    "fire": 4 * ROUNDINGS,
-}
-
-
-def findings(device: str) -> Iterator[Finding]:
-    """Check every component of kdx, and what concerns the whole attention.
-
-    Raises:
-        KdxError: there is no such device.
-    """
-    check_device(device)
-    for family in FAMILIES:
-        for word in family if family.axis in AXES else ():
-            for finding in findings_of(family[word], device):
-                tolerance = _TOLERANCES_ON_LONG_ROWS.get(word, 0.0) if finding.check.endswith("long rows") else 0.0
-                yield finding._replace(tolerance=max(finding.tolerance, tolerance))
-    for choices in _WHOLE:
-        name = ", ".join(f"{name} {choice}" for name, choice in choices.items())
-        module = build(device, {"positions": ("rotary",), "filter": "causal", **choices})
-        yield from held(name, module, draw(device, 2, TOKENS, WIDTH), causal=True)
-
-
-def findings_of(kind: type[Word], device: str, options: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Finding]:
-    """Check every property of an attention that has the component, in several variants.
-
-    First of all what its class says of it, and that it leaves torch's settings and random numbers alone.
-
-    Args:
-        kind: its class, see `AXES`.
-        options: values of its options; the others have their defaults.
-
-    Raises:
-        ComponentError: it is no component of its kind, or changes a setting of torch.
-        KdxError: there is no such device.
-        Exception: whatever the component raises.
-    """
-    check_device(device)
-    variants = [(name, {**choices, **options}) for name, choices in _variants(kind)]
-    _, choices = variants[-1]
-    _check_interface(kind, choices)
-    x = draw(device, 2, TOKENS, WIDTH)
-    for name, choices in variants:
-        module = build(device, choices)
-        _check_passes(module, x)
-        yield from held(name, module, x, causal=_is_causal(choices))
-    yield from held(name, build(device, choices), draw(device, LONG_BATCH, LONG, WIDTH), long=True)
-
-
-def held(
-    name: str, module: KernelAttention, x: Tensor, *, causal: bool = False, long: bool = False
-) -> Iterator[Finding]:
-    """Check the properties that speak of a variant, on tokens (B, T, M)."""
-    for known in PROPERTIES:
-        if known.long is long and (causal or not known.causal):
-            with torch_left_alone("when it computes"):
-                error = known.error(module, x)
-            if error is not None:
-                yield Finding(known.name, name, error, known.tolerance)
-
-
-def check_device(device: str) -> None:
-    """Refuse a device that this machine, or this torch, does not have.
-
-    Raises:
-        KdxError: there is none.
-    """
-    if device == "cuda" and not torch.cuda.is_available():
-        built = "this torch is built without CUDA" if torch.version.cuda is None else "torch finds no GPU"
-        raise KdxError(built, place="--device cuda", allowed="cpu here")
+    def error(self, module: KernelAttention, x: Tensor) -> float | None:
+        """Return how far an attention is from it on tokens (B, T, M); None: it says nothing of this attention."""
+        if self.results is not None:
+            return difference(module, *self.results, x)
+        assert self.measure is not None
+        return self.measure(module, x)
 
 
 def draw(device: str, *shape: int, seed: int = 0) -> Tensor:
     """Return random numbers of a shape in float64, the same for the same seed on every device."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(shape, generator=generator, dtype=torch.float64).to(device)
-
-
-def build(device: str, choices: Mapping[str, Any]) -> KernelAttention:
-    """Return an attention with these choices, in float64; its positions start after a memory."""
-    with torch_left_alone("when it is made", may_draw=True):
-        module = KernelAttention(WIDTH, HEADS, **{"memory_length": _MEMORY, **choices})
-        return module.double().to(device).eval()
 
 
 @torch.no_grad()
@@ -204,60 +79,13 @@ def difference(module: KernelAttention, computed: Compute, expected: Compute, *i
     return largest(errors)
 
 
-def _variants(kind: type[Word]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(name, choices) of each attention with a component that is checked."""
-    axis = next(axis for axis, base in AXES.items() if issubclass(kind, base))
-    past_only = issubclass(kind, PositionScheme) and kind.past_only
-    kernels: tuple[Any, ...] = ("exponential", "rbf")
-    positions: tuple[Any, ...] = ((), ("lookup",), ("direct-sum",))
-    filters: tuple[Any, ...] = ("causal",) if past_only else ("full", "causal")
-    own = {axis: kind} if axis in ("value", "normaliser", "encoding") else {}
-    match axis:
-        case "kernel":
-            kernels = (kind,)
-        case "position":
-            positions = ((kind,),)
-        case "filter":
-            filters = (kind,)
-        case "normaliser" if issubclass(kind, NormaliserFunction):
-            kernels = tuple(known.word for known in KERNELS.definitions() if known.gives in kind.kernels)
-            positions = ((),)
-    for kernel, schemes, filter in product(kernels, positions, filters):
-        name = ", ".join(_name(component) for component in (*own.values(), kernel, *schemes, filter))
-        yield name, {"kernel": kernel, "positions": schemes, "filter": filter, **own}
-    if axis == "kernel":
-        yield f"{_name(kind)}, symmetric", {"kernel": kind, "filter": "causal", "symmetry": Symmetry.SYMMETRIC}
+def _in_one_call(module: KernelAttention, x: Tensor) -> Tensor:
+    output: Tensor = module(x)
+    return output
 
 
-def _name(word: str | type) -> str:
-    return word if isinstance(word, str) else word.__name__
-
-
-def _is_causal(choices: Mapping[str, Any]) -> bool:
-    """Whether no query sees what stands after it, as in a decoder."""
-    filter = choices["filter"]
-    return filter == "causal" or (not isinstance(filter, str) and not filter.sees_later)
-
-
-def _check_interface(kind: type[Word], choices: Mapping[str, Any]) -> None:
-    module, x = build("cpu", choices), draw("cpu", 2, TOKENS, WIDTH)
-    with torch_left_alone("when it computes"):
-        for dtype in (torch.float64, torch.float32, torch.bfloat16):
-            check_components(copy.deepcopy(module).to(dtype), x.to(dtype), past=True, classes=[kind])
-        check_reads(module, x, past=_is_causal(choices), classes=[kind])
-
-
-def _check_passes(module: KernelAttention, x: Tensor) -> None:
-    """Make two passes forward and backward as in training, and check that it gives the same again out of it."""
-    with torch_left_alone("in training", may_draw=True):
-        for _ in range(2):  # the second fails where something is kept of the first
-            module.train()(x).sum().backward()
-    module.zero_grad()
-    module.eval()
-    with torch_left_alone("when it computes"):
-        if not torch.equal(module(x).nan_to_num(), module(x).nan_to_num()):
-            problem = "it gives other numbers for the same tokens when it is asked again"
-            raise ComponentError(problem, hint="keep nothing between two calls, and draw no random numbers")
+def _on_its_path(module: KernelAttention, x: Tensor) -> Tensor:
+    return module.smooth(x)
 
 
 def _literal(module: KernelAttention, x: Tensor) -> Tensor:
@@ -278,16 +106,16 @@ def _decoded(module: KernelAttention, x: Tensor) -> Tensor:
 
 
 def _after_memory(module: KernelAttention, x: Tensor) -> Tensor:
-    return module(x[:, _MEMORY:], memory=x[:, :_MEMORY])
+    return module(x[:, module.memory_length :], memory=x[:, : module.memory_length])
 
 
 def _in_one_pass(module: KernelAttention, x: Tensor) -> Tensor:
-    return module(x, query_positions=torch.arange(x.size(1), device=x.device))[:, _MEMORY:]
+    return module(x, query_positions=torch.arange(x.size(1), device=x.device))[:, module.memory_length :]
 
 
 def _padded(module: KernelAttention, x: Tensor) -> Tensor:
     """With padding to the right, and, moved by as many positions, to the left: (2, B, T, M)."""
-    padding = draw(str(x.device), x.size(0), _PADDING, WIDTH, seed=7)
+    padding = draw(str(x.device), x.size(0), _PADDING, x.size(-1), seed=7)
     real = torch.zeros(x.shape[:2], dtype=torch.bool, device=x.device)
     hidden = torch.ones(padding.shape[:2], dtype=torch.bool, device=x.device)
     to_right = module(torch.cat([x, padding], 1), key_padding=torch.cat([real, hidden], 1))[:, : x.size(1)]
@@ -431,87 +259,85 @@ def _longer_query(module: KernelAttention, x: Tensor) -> float | None:
     return difference(module, lambda module, x, y: module.smooth(3 * x, y), KernelAttention.smooth, x, y)
 
 
-def _same(
-    computed: Compute, expected: Compute = KernelAttention.__call__
-) -> Callable[[KernelAttention, Tensor], float]:
-    return lambda module, x: difference(module, computed, expected, x)
-
-
 _BY_INDEX = "a token has to be found by its position, not by its index"
 PROPERTIES = (
+    Property(
+        "rows of a batch are independent",
+        "what it gives for a row depends on the other rows of the batch",
+        (_row_by_row, _in_one_call),
+        rehearsed=True,
+    ),
     Property(
         "both paths agree",
         "what it gives for the fast path (dot_product, blockwise, feature_map, seen) is another thing than what it"
         " gives for the formula (log_weight, weight, visible)",
-        _same(lambda module, x: module.smooth(x), _literal),
-    ),
-    Property(
-        "rows of a batch are independent",
-        "what it gives for a row depends on the other rows of the batch",
-        _same(_row_by_row),
+        (_on_its_path, _literal),
+        rehearsed=True,
+        paths=True,
     ),
     Property(
         "cached decoding equals teacher forcing",
         "what it gives for a query depends on how many queries and keys there are, or on keys after the query;"
         f" {_BY_INDEX}",
-        _same(_decoded),
+        (_decoded, _in_one_call),
         causal=True,
+        rehearsed=True,
     ),
     Property(
         "memory equals one long pass",
         f"what it gives for a pair depends on how many queries and keys there are; {_BY_INDEX}",
-        _same(_after_memory, _in_one_pass),
+        (_after_memory, _in_one_pass),
         causal=True,
     ),
     Property(
         "padding changes nothing",
         "what it gives for a pair depends on tokens that are hidden, or on their number",
-        _same(_padded, _there_and_ahead),
+        (_padded, _there_and_ahead),
     ),
     Property(
         "half precision",
         "in bf16 it loses more digits than its inputs do; see kdx.attention.interfaces.upcast",
-        _half,
+        measure=_half,
     ),
     Property(
         "gradients are those of differences",
         "its gradient by the tokens, or by what it learns, is not that of its numbers; look for detach, data, no_grad"
         " and a backward of its own",
-        _gradient,
+        measure=_gradient,
         tolerance=_QUOTIENT,
     ),
     Property(
         "both paths agree on long rows",
         "in blocks of queries and keys, or in float32, it gives other numbers than the formula for the whole row in"
         " float64, or other gradients",
-        _on_long_rows,
+        measure=_on_long_rows,
         long=True,
     ),
     Property(
         "permutation equivariance without a mask",
         "without positions, and with a filter that hides nothing, what it gives depends on the order of the tokens",
-        _permuted,
+        measure=_permuted,
     ),
     Property(
         "one causal layer is blind to the order of its prefix",
         "without positions, what it gives for the last token depends on the order of those before it",
-        _permuted_before,
+        measure=_permuted_before,
     ),
     Property(
         "symmetric Gram matrices are positive semi-definite",
         "its class says positive_semi_definite = True, and the Gram matrix of some features is not",
-        _semi_definite,
+        measure=_semi_definite,
     ),
     Property(
         "relative schemes are shift-invariant",
         "its class does not say absolute = True, and it gives something else when all positions move by one number",
-        _shifted,
+        measure=_shifted,
         tolerance=_SINGLE,
     ),
     Property(
         "the norm of the query is not seen",
         "its class says blind_to_query_norm = True, and a query of three times the length gives something else",
-        _longer_query,
+        measure=_longer_query,
     ),
 )
 """What each attention is held to."""

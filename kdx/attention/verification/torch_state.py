@@ -1,6 +1,7 @@
 """Whether a component leaves torch as it is: a setting that it changes is changed for its whole process.
 
-Among them are those that the bits of a run depend on (`kdx.training.determinism`).
+The settings are those on which the numbers of other components, and the bits of a run (`kdx.training.determinism`),
+depend.
 """
 
 import os
@@ -21,16 +22,9 @@ _SETTINGS: dict[str, Callable[[], Any]] = {
     "precision of products in float32": torch.get_float32_matmul_precision,
     "TF32 in cuDNN": lambda: torch.backends.cudnn.allow_tf32,
     "choice of cuDNN's algorithms by their time": lambda: torch.backends.cudnn.benchmark,
-    "flash attention": torch.backends.cuda.flash_sdp_enabled,
-    "memory-efficient attention": torch.backends.cuda.mem_efficient_sdp_enabled,
-    "attention by plain products": torch.backends.cuda.math_sdp_enabled,
-    # Torch can be asked to take numbers next to 0 for 0, but does not say whether it was.
-    "denormal numbers": lambda: bool(torch.tensor(1e-310, dtype=torch.float64, device="cpu") * 1 > 0),
 }
-_THREADS = 3
-"""A number that few would ask for."""
-# Nobody else seeds with it, so that the same seed is a sign that nobody did.
-_SEED = 0x6B6478_7061727473
+_THREADS = 3  # a number that few components would set
+_SEED = 0x6B6478_7061727473  # a number with which no component would seed
 
 
 def set_otherwise_than_a_component_would() -> None:
@@ -59,10 +53,9 @@ def torch_left_alone(when: str, *, may_draw: bool = False) -> Iterator[None]:
     before, state = _settings(), torch.default_generator.get_state()
 
     def check() -> None:
-        after = _settings()
-        for name, was in before.items():
-            if after[name] != was:
-                problem = f"it changes a setting of torch {when}, its {name} from {was} to {after[name]}"
+        for name, setting in _settings().items():
+            if setting != before[name]:
+                problem = f"it changes a setting of torch {when}, its {name} from {before[name]} to {setting}"
                 hint = "leave torch's settings alone, for they hold for all other components too, or put them back"
                 raise ComponentError(problem, hint=hint)
         if torch.initial_seed() != _SEED:
@@ -81,4 +74,4 @@ def torch_left_alone(when: str, *, may_draw: bool = False) -> Iterator[None]:
 
 
 def _settings() -> dict[str, Any]:
-    return {name: ask() for name, ask in _SETTINGS.items()}
+    return {name: setting() for name, setting in _SETTINGS.items()}

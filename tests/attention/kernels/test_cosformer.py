@@ -38,5 +38,7 @@ def test_a_space_without_places_in_a_sequence_refuses_it() -> None:
         lambda: ImageAttention(8, 2, columns=3, kernel="cosformer"),
         lambda: MultimodalAttention([8, 8], 2, kernel="cosformer"),
     ):
-        with pytest.raises(ValueError, match=r"kernel: it weighs by places in a sequence, .*; allowed: linear, "):
+        with pytest.raises(
+            ValueError, match=r"kernel: cosformer weighs by places in a sequence; allowed here: linear, "
+        ):
             make()

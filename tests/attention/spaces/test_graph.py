@@ -307,12 +307,6 @@ def test_a_label_out_of_range_is_refused(label: int) -> None:
     ("arguments", "message"),
     [
         ({"labels": 0}, "labels: 0; allowed: 1 or more"),
-        (
-            {"filter": "causal"},
-            "filter: not in this space; allowed: kernel, symmetry, normaliser, head_width, qk_norm, "
-            "kv_heads, output_gate, bias, dropout, path, and "
-            "options of parts",
-        ),
         ({"relations": ("query",)}, "relations: 'query'; allowed: key, value"),
         ({"sharing": "one"}, "sharing: 'one'; allowed: per-head, shared"),
         ({"heads": 3}, "heads: 3 heads do not divide width 8; allowed: a divisor, or a head_width"),

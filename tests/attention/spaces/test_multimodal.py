@@ -162,12 +162,6 @@ def test_state_holds_parameters_only(module: nn.Module) -> None:
     ("arguments", "message"),
     [
         ({"widths": []}, "widths: []; allowed: one or more, each 1 or more"),
-        (
-            {"widths": [4, 4], "memory_length": 2},
-            "memory_length: not in this space; allowed: kernel, symmetry, normaliser, head_width, qk_norm, "
-            "kv_heads, output_gate, bias, dropout, path, "
-            "value, filter, encoding, max_positions, reach, and options of parts",
-        ),
         ({"widths": [4, 0]}, "widths: [4, 0]; allowed: one or more, each 1 or more"),
         (
             {"widths": [4, 4, 2]},

@@ -21,8 +21,8 @@ from kdx.attention.module import KernelAttention
 from kdx.attention.normalisers.row_sum import RowSum
 from kdx.attention.positions.relative import Relative
 from kdx.attention.values.with_position import WithPosition
+from kdx.attention.verification.cases import Finding
 from kdx.attention.verification.golden import compared
-from kdx.attention.verification.properties import Finding
 
 STRIDE, SUMMARY = 3, 1
 

@@ -7,8 +7,6 @@ from kdx.attention.verification import torch_state
 from kdx.attention.verification.torch_state import set_otherwise_than_a_component_would, torch_left_alone
 from kdx.errors import ComponentError
 
-cuda = torch.backends.cuda
-
 
 @pytest.fixture(autouse=True)
 def _as_it_was(monkeypatch):
@@ -24,15 +22,10 @@ def _as_it_was(monkeypatch):
     torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.allow_tf32 = True
     torch.backends.cudnn.benchmark = False
-    for enable in (cuda.enable_flash_sdp, cuda.enable_mem_efficient_sdp, cuda.enable_math_sdp):
-        enable(True)
-    torch.set_flush_denormal(False)
     torch.set_rng_state(state)
 
 
 CHANGES = {
-    "memory-efficient attention": lambda: cuda.enable_mem_efficient_sdp(False),
-    "attention by plain products": lambda: cuda.enable_math_sdp(False),
     "default dtype": lambda: torch.set_default_dtype(torch.float64),
     "default device": lambda: torch.set_default_device("meta"),
     "grad mode": lambda: torch.set_grad_enabled(False),
@@ -41,8 +34,6 @@ CHANGES = {
     "precision of products in float32": lambda: torch.set_float32_matmul_precision("medium"),
     "TF32 in cuDNN": lambda: setattr(torch.backends.cudnn, "allow_tf32", False),
     "choice of cuDNN's algorithms by their time": lambda: setattr(torch.backends.cudnn, "benchmark", True),
-    "flash attention": lambda: cuda.enable_flash_sdp(False),
-    "denormal numbers": lambda: torch.set_flush_denormal(True),
 }
 
 

@@ -1,0 +1,189 @@
+"""The attentions that are held to the list of properties: several with each component, kdx's own or a custom one.
+
+`kdx verify` checks all components of kdx, `kdx verify --component` and `kdx.testing` one of them or a custom one, on
+random tokens of a fixed seed.
+"""
+
+import copy
+from collections.abc import Iterator, Mapping
+from itertools import product
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from kdx.attention.families import FAMILIES
+from kdx.attention.interfaces import (
+    AbsoluteEncoding,
+    FilterFunction,
+    KernelFunction,
+    NormaliserFunction,
+    PositionScheme,
+    ValueFunction,
+    Word,
+)
+from kdx.attention.kernels import KERNELS
+from kdx.attention.module import KernelAttention
+from kdx.attention.verification.interface import check_components, rehearse
+from kdx.attention.verification.properties import PROPERTIES, draw
+from kdx.attention.verification.rounding import ROUNDINGS
+from kdx.attention.verification.torch_state import torch_left_alone
+from kdx.vocabulary import Maps, OutputGate, QKNorm, Symmetry
+
+AXES: Mapping[str, type[Word]] = {
+    "kernel": KernelFunction,
+    "position": PositionScheme,
+    "value": ValueFunction,
+    "filter": FilterFunction,
+    "normaliser": NormaliserFunction,
+    "encoding": AbsoluteEncoding,
+}
+"""Axis → the base class of its components, for each that is checked."""
+
+WIDTH, HEADS, TOKENS = 16, 2, 9
+# Enough for several blocks, each computed again for its gradient.
+LONG_BATCH, LONG = 4, 520
+
+
+class Finding(NamedTuple):
+    """How far one variant of an attention is from what it is checked for."""
+
+    check: str
+    """The name of the property, or the path and number format that are compared with vectors."""
+    variant: str
+    error: float
+    """Largest difference from what is demanded, in roundings."""
+    tolerance: float = ROUNDINGS
+    case: str | None = None
+    """The case of a file of vectors (`golden`); None if it is none of those."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the difference is rounding; NaN is none."""
+        return self.error <= self.tolerance
+
+
+# What concerns the whole attention and is no component of an axis.
+_WHOLE: tuple[dict[str, Any], ...] = (
+    {"qk_norm": QKNorm.L2},
+    {"qk_norm": QKNorm.RMS},
+    {"kv_heads": 1},
+    {"maps": Maps.DIFFERENTIAL},
+    {"output_gate": OutputGate.SIGMOID},
+)
+_TOLERANCES_ON_LONG_ROWS = {
+    # A dot product adds the sums over the whole row to the rest and takes them away again, and is rounded at their size
+    # in between. Counted from the middle they are at most 252 here; 180 roundings were found.
+    "forgetting": 16 * ROUNDINGS,
+    # The gradient of its network is a sum over all pairs of the rows; in float32 58 were found.
+    "fire": 4 * ROUNDINGS,
+}
+
+
+def findings(device: str) -> Iterator[Finding]:
+    """Check every component of kdx, and what concerns the whole attention."""
+    for family in FAMILIES:
+        for word in family if family.axis in AXES else ():
+            for finding in findings_of(family[word], device):
+                tolerance = _TOLERANCES_ON_LONG_ROWS.get(word, 0.0) if finding.check.endswith("long rows") else 0.0
+                yield finding._replace(tolerance=max(finding.tolerance, tolerance))
+    for choices in _WHOLE:
+        name = ", ".join(f"{name} {choice}" for name, choice in choices.items())
+        module = build(device, {"positions": ("rotary",), "filter": "causal", **choices})
+        yield from held(name, module, draw(device, 2, TOKENS, WIDTH), causal=True)
+
+
+def findings_of(kind: type[Word], device: str, options: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Finding]:
+    """Check every property of an attention that has the component, in several variants.
+
+    First of all what its class says of it, and that it leaves torch's settings and random numbers alone.
+
+    Args:
+        kind: its class, see `AXES`.
+        options: values of its options; the others have their defaults.
+
+    Raises:
+        ComponentError: it is no component of its kind, or changes a setting of torch.
+        Exception: whatever the component raises.
+    """
+    variants = [(name, {**choices, **options}) for name, choices in _variants(kind)]
+    _, choices = variants[-1]
+    _check_interface(kind, choices)
+    x = draw(device, 2, TOKENS, WIDTH)
+    for name, choices in variants:
+        module = build(device, choices)
+        _train_twice(module, x)
+        yield from held(name, module, x, causal=_is_causal(choices))
+    yield from held(name, build(device, choices), draw(device, LONG_BATCH, LONG, WIDTH), long=True)
+
+
+def held(
+    name: str, module: KernelAttention, x: Tensor, *, causal: bool = False, long: bool = False
+) -> Iterator[Finding]:
+    """Check the properties that speak of a variant, on tokens (B, T, M)."""
+    for known in PROPERTIES:
+        if known.long is long and (causal or not known.causal):
+            with torch_left_alone("when it computes"):
+                error = known.error(module, x)
+            if error is not None:
+                yield Finding(known.name, name, error, known.tolerance)
+
+
+def build(device: str, choices: Mapping[str, Any]) -> KernelAttention:
+    """Return an attention with these choices, in float64; its positions start after a memory."""
+    with torch_left_alone("when it is made", may_draw=True):
+        module = KernelAttention(WIDTH, HEADS, **{"memory_length": TOKENS // 2, **choices})
+        return module.double().to(device).eval()
+
+
+def _variants(kind: type[Word]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(name, choices) of each attention with a component that is checked."""
+    axis = next(axis for axis, base in AXES.items() if issubclass(kind, base))
+    past_only = issubclass(kind, PositionScheme) and kind.past_only
+    kernels: tuple[Any, ...] = ("exponential", "rbf")
+    positions: tuple[Any, ...] = ((), ("lookup",), ("direct-sum",))
+    filters: tuple[Any, ...] = ("causal",) if past_only else ("full", "causal")
+    own = {axis: kind} if axis in ("value", "normaliser", "encoding") else {}
+    match axis:
+        case "kernel":
+            kernels = (kind,)
+        case "position":
+            positions = ((kind,),)
+        case "filter":
+            filters = (kind,)
+        case "normaliser" if issubclass(kind, NormaliserFunction):
+            kernels = tuple(known.word for known in KERNELS.definitions() if known.gives in kind.kernels)
+            positions = ((),)
+    for kernel, schemes, filter in product(kernels, positions, filters):
+        name = ", ".join(_name(component) for component in (*own.values(), kernel, *schemes, filter))
+        yield name, {"kernel": kernel, "positions": schemes, "filter": filter, **own}
+    if axis == "kernel":
+        yield f"{_name(kind)}, symmetric", {"kernel": kind, "filter": "causal", "symmetry": Symmetry.SYMMETRIC}
+
+
+def _name(word: str | type) -> str:
+    return word if isinstance(word, str) else word.__name__
+
+
+def _is_causal(choices: Mapping[str, Any]) -> bool:
+    """Whether no query sees what stands after it, as in a decoder."""
+    filter = choices["filter"]
+    return filter == "causal" or (not isinstance(filter, str) and not filter.sees_later)
+
+
+def _check_interface(kind: type[Word], choices: Mapping[str, Any]) -> None:
+    module, x = build("cpu", choices), draw("cpu", 2, TOKENS, WIDTH)
+    with torch_left_alone("when it computes"):
+        for dtype in (torch.float64, torch.float32, torch.bfloat16):
+            check_components(copy.deepcopy(module).to(dtype), x.to(dtype), past=True, classes=[kind])
+        rehearse(module, x, past=_is_causal(choices), classes=[kind])
+
+
+def _train_twice(module: KernelAttention, x: Tensor) -> None:
+    """Make two passes forward and backward, of which the second fails where something is kept of the first."""
+    with torch_left_alone("in training", may_draw=True):
+        for _ in range(2):
+            module.train()(x).sum().backward()
+    module.zero_grad()
+    module.eval()
