@@ -139,11 +139,14 @@ class Word(nn.Module):
     takes: ClassVar[tuple[str, ...]] = ()
     """The axes of a cell that it makes use of."""
 
-    def __init__(self, **options: Any) -> None:
-        """Takes the values of its options; those that are not given have their defaults.
+    def __init__(self, settings: Settings | None = None, **options: Any) -> None:
+        """Set the options; those that are not given have their defaults.
+
+        Args:
+            settings: those of the attention, which every component of one takes.
 
         Raises:
-            ValueError: an option cannot be this.
+            ValueError: an option cannot have this value.
             TypeError: it has no such option.
         """
         super().__init__()
@@ -177,9 +180,6 @@ class KernelFunction(Word):
     """Whether its Gram matrix is positive semi-definite for every input when queries and keys share a projection."""
     blind_to_query_norm: ClassVar[bool] = False
     """Whether a longer query leaves the attention as it is, since k(c q, k) is a multiple of k(q, k) (Eq. 2)."""
-
-    def __init__(self, settings: Settings, **options: Any) -> None:
-        super().__init__(**options)
 
     def placed(self, projected: Tensor, place: TokenPositions) -> Tensor:
         """What it compares, of queries or keys where they stand: (B, H, T, D) to (B, H, T, C)."""
@@ -233,9 +233,6 @@ class PositionScheme(Word):
     """Whether its source has it only in self-attention, for keys that do not stand after the query; so has a grid."""
     absolute: ClassVar[bool] = False
     """Whether the result changes when all positions move by the same number."""
-
-    def __init__(self, settings: Settings, **options: Any) -> None:
-        super().__init__(**options)
 
     def share(self, other: "PositionScheme") -> None:
         """Take the parameters of the same scheme in another layer that all layers are to share; most have none."""
@@ -297,9 +294,6 @@ class ValueFunction(Word):
     uses_weights: ClassVar[bool] = False
     """Whether it has a part that depends on the pair, `pair_values`."""
 
-    def __init__(self, settings: Settings, **options: Any) -> None:
-        super().__init__(**options)
-
     def features(self, features: Tensor, place: TokenPositions) -> Tensor:
         """What values are projected from: (B, Tk, M) to (B, Tk, M)."""
         return features
@@ -327,7 +321,9 @@ class FilterFunction(Word):
     """Whether it has a part that depends on the weights, `chosen`."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(settings, **options)
+        self.past = settings.reach is Reach.PAST
+        """Whether it reaches to the past only, where it looks at distances."""
 
     def visible(self, query: Tensor, key: Tensor) -> Tensor | None:
         """True where seen, from integer positions (…, Tq, 1) and (…, 1, Tk); None: all keys."""
@@ -355,9 +351,6 @@ class NormaliserFunction(Word):
     """Whether a factor of a whole row, and of its sink, leaves the result as it is."""
     divides: ClassVar[bool] = True
     """Whether the kernel is divided by `total`; else `weights` gives the result."""
-
-    def __init__(self, settings: Settings, **options: Any) -> None:
-        super().__init__(**options)
 
     @property
     def is_row_sum(self) -> bool:
@@ -400,8 +393,12 @@ class AbsoluteEncoding(Word):
 class ContextMixer(Word):
     """A layer that tells a token of the others, and may stand where self-attention stands in a block.
 
-    All take `forward(x, query_positions=…, key_padding=…, cache=…)` with x (B, T, M), as `KernelAttention` does for
-    self-attention.
+    Its `forward` gives (B, T, M) and takes:
+
+        x: (B, T, M).
+        query_positions: integers (T,) or (B, T), for mixers that look at them.
+        key_padding: (B, T), True where a token is padding and must not be seen.
+        cache: for incremental decoding by a mixer that looks back only; others raise ValueError.
     """
 
     spaces: ClassVar[tuple[str, ...]] = ("sequence", "image", "set", "multimodal")

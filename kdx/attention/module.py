@@ -225,18 +225,7 @@ class KernelAttention(ContextMixer):
                 if bias:
                     nn.init.zeros_(linear.bias)
 
-    def forward(
-        self,
-        queries: Tensor,
-        keys: Tensor | None = None,
-        *,
-        memory: Tensor | None = None,
-        query_positions: Tensor | None = None,
-        key_positions: Tensor | None = None,
-        key_padding: Tensor | None = None,
-        mask: Tensor | None = None,
-        cache: Cache | None = None,
-    ) -> Tensor:
+    def forward(self, queries: Tensor, keys: Tensor | None = None, **arguments: Unpack[ForwardArguments]) -> Tensor:
         """Attend from queries to keys.
 
         Args:
@@ -262,17 +251,7 @@ class KernelAttention(ContextMixer):
             ValueError: for tokens of another width, a memory where `memory_length` is 0, positions of keys without
                 keys, or a position or distance that is not in a learned table.
         """
-        smoothed = self.smooth(
-            queries,
-            keys,
-            memory=memory,
-            query_positions=query_positions,
-            key_positions=key_positions,
-            key_padding=key_padding,
-            mask=mask,
-            cache=cache,
-        )
-        return self.output_of(smoothed, queries)
+        return self.output_of(self.smooth(queries, keys, **arguments), queries)
 
     def output_of(self, smoothed: Tensor, queries: Tensor) -> Tensor:
         """What W_o makes of the heads' output (B, H, Tq, D), gated by the queries' tokens (B, Tq, M): (B, Tq, M)."""
@@ -302,14 +281,13 @@ class KernelAttention(ContextMixer):
 
     def for_all_heads(self, rows: Tensor) -> Tensor:
         """Keys or values of `kv_heads`, each as often as heads of queries, and both of their maps, share it."""
-        maps = self.shape[0] // self.heads
         if rows.size(1) == self.shape[0]:
             return rows
-        if rows.size(1) == self.kv_heads:
-            return rows.repeat_interleave(self.shape[0] // self.kv_heads, 1)
+        maps, maps_of_rows = self.shape[0] // self.heads, rows.size(1) // self.kv_heads
+        heads = rows.unflatten(1, (self.kv_heads, maps_of_rows))  # type: ignore[no-untyped-call]
         # Keys of several maps: those of a head stay together.
-        heads = rows.view(rows.size(0), self.kv_heads, maps, *rows.shape[2:])
-        return heads.repeat_interleave(self.heads // self.kv_heads, 1).flatten(1, 2)
+        repeated = heads.repeat_interleave(self.heads // self.kv_heads, 1).repeat_interleave(maps // maps_of_rows, 2)
+        return repeated.flatten(1, 2)
 
     def smooth(self, queries: Tensor, keys: Tensor | None = None, **arguments: Unpack[ForwardArguments]) -> Tensor:
         """Definition 1 in each head, before W_o: (B, H, Tq, D). Arguments as in `forward`."""

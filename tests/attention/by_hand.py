@@ -25,6 +25,10 @@ def draw(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
+def close(one: Tensor, other: Tensor) -> None:
+    torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
 def attention(seed: int = 0, tokens: int = TOKENS, **parts: Any) -> tuple[KernelAttention, Tensor]:
     """A module in float64 with every parameter drawn anew, and tokens (ROWS, tokens, WIDTH)."""
     generator = torch.Generator().manual_seed(seed)

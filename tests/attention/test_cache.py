@@ -1,22 +1,14 @@
 import pytest
 import torch
-from torch import Tensor
 
 from kdx.attention import Cache, KernelAttention
-
-
-def draw(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+from tests.attention.by_hand import close, draw
 
 
 def attention(filter: str = "causal") -> KernelAttention:
     torch.manual_seed(0)
     positions = ("direct-sum", "product")
     return KernelAttention(8, 2, kernel="rbf", positions=positions, value="with-position", filter=filter).double()
-
-
-def close(one: Tensor, other: Tensor) -> None:
-    torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("rows", [[2], [0, 2], [1, 1, 0, 2]], ids=["one", "fewer", "beam"])
@@ -65,24 +57,9 @@ def test_prompts_padded_on_the_left_go_on_from_their_own_positions() -> None:
     close(went_on[1:], module(short)[:, 2:])
 
 
-def test_padding_may_begin_late() -> None:
-    module, x = attention(), draw(2, 3, 8)
-    cache = Cache()
-    module(x[:, :2], cache=cache)
-    hidden = torch.tensor([[True], [False]])
-    output = module(x[:, 2:], key_padding=hidden, cache=cache)
-    close(output, module(x, key_padding=torch.cat([torch.zeros(2, 2, dtype=torch.bool), hidden], 1))[:, 2:])
-
-
 def test_positions_by_row_join_those_of_all_rows() -> None:
     module, x = attention(), draw(2, 3, 8)
     cache = Cache()
     module(x[:, :2], cache=cache)
     output = module(x[:, 2:], query_positions=torch.tensor([[2], [2]]), cache=cache)
     close(output, module(x)[:, 2:])
-
-
-def test_an_empty_cache_selects_nothing() -> None:
-    cache = Cache()
-    cache.select(torch.tensor([0]))
-    assert cache.keys is None

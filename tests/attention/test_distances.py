@@ -2,14 +2,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
 
 from kdx.attention import KernelAttention, distances
 from kdx.attention.interfaces import Settings, TokenPositions
-
-
-def draw(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+from tests.attention.by_hand import draw
 
 
 def standing(start: int, length: int, known: bool) -> TokenPositions:

@@ -12,12 +12,9 @@ from kdx.attention import smoother
 from kdx.attention.interfaces import Settings
 from kdx.attention.linear_attention import linear_attention
 from kdx.attention.normalisers.row_sum import RowSum
+from tests.attention.by_hand import draw
 
 ROW_SUM = RowSum(Settings(4, 3, 4))
-
-
-def draw(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def in_pairs(query: Tensor, key: Tensor, value: Tensor, causal: bool) -> Tensor:

@@ -2,20 +2,13 @@
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from kdx.attention import Cache, KernelAttention
 from kdx.attention.mixers import MIXERS
+from tests.attention.by_hand import close, draw
 
 WIDTH = 6
-
-
-def draw(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def close(one: Tensor, other: Tensor) -> None:
-    torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
 
 
 def mixer_of(mixer: str, filter: str) -> nn.Module:

@@ -3,7 +3,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from kdx.attention import Cache, KernelAttention
 from kdx.attention.kernels import KERNELS
@@ -95,13 +94,3 @@ def test_each_modality_is_normalised_for_its_own_kernel() -> None:
     louder = torch.cat([x[..., :8], 100 * x[..., 8:]], -1)
     torch.testing.assert_close(module.weights(louder), module.weights(x), rtol=1e-4, atol=1e-4)
     assert module.query_norm.norm.weight.shape == (4,)
-
-
-def test_nothing_is_added_unless_asked_for() -> None:
-    plain = KernelAttention(8, 2)
-    assert plain.query_norm is None and plain.key_norm is None
-    names = {name for name, _ in KernelAttention(8, 2, qk_norm="rms").named_parameters()}
-    assert names - {name for name, _ in plain.named_parameters()} == {"query_norm.weight", "key_norm.weight"}
-    assert isinstance(KernelAttention(8, 2, qk_norm="rms").query_norm, nn.RMSNorm)
-    with pytest.raises(ValueError, match="qk_norm: 'layer'; allowed: none, l2, rms"):
-        KernelAttention(8, 2, qk_norm="layer")

@@ -12,12 +12,9 @@ from kdx.attention import smoother
 from kdx.attention.interfaces import NormaliserFunction, Settings
 from kdx.attention.normalisers.length import Length
 from kdx.attention.normalisers.row_sum import RowSum
+from tests.attention.by_hand import draw
 
 SETTINGS = Settings(4, 1, 4)
-
-
-def draw(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def definition(weight: Tensor, visible: Tensor, value: Tensor) -> Tensor:

@@ -125,7 +125,7 @@ def test_a_filter_and_a_scheme_are_held_to_their_interfaces(own_kernel):
     grid = "task: answer\ndata: {corpus: copy}\nmodel: {width: 16, heads: 2, decoder_layers: 1}\n"
     for axis, line, problem in (
         ("filter: {decoder-self: mine.py:Ahead}", 4, "which stands after it, in a decoder"),
-        ("position: mine.py:Short", 9, "log_weight gives torch.float32 (8,)"),
+        ("position: mine.py:Short", 9, "log_weight gives (8,)"),
     ):
         (own_kernel / "grid.yaml").write_text(f"{grid}{axis}\n")
         fault = tried(own_kernel)

@@ -1,9 +1,6 @@
 """What the two sparse patterns of Child et al. 2019 share: l, and whether they reach beyond the query."""
 
-from typing import Any
-
-from kdx.attention.interfaces import FilterFunction, Settings
-from kdx.vocabulary import Reach
+from kdx.attention.interfaces import FilterFunction
 from kdx.words import option
 
 
@@ -12,7 +9,3 @@ class Sparse(FilterFunction):
 
     stride: int = option(16, minimum=1)
     """l, in tokens: how near a key must be, or how long a block is; of strided also the step between farther keys."""
-
-    def __init__(self, settings: Settings, **options: Any) -> None:
-        super().__init__(settings, **options)
-        self.past = settings.reach is Reach.PAST

@@ -4,13 +4,10 @@ Keys that weigh exactly as much as the k-th are all left, so that no order of th
 keys are chosen among those that do not stand after the query.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from kdx.attention.interfaces import FilterFunction, Settings, upcast
-from kdx.vocabulary import Reach
+from kdx.attention.interfaces import FilterFunction, upcast
 from kdx.words import option
 
 
@@ -23,10 +20,6 @@ class TopK(FilterFunction):
     reads_content = True
     top_k: int = option(16, minimum=1)
     """k: how many keys a query sees."""
-
-    def __init__(self, settings: Settings, **options: Any) -> None:
-        super().__init__(settings, **options)
-        self.past = settings.reach is Reach.PAST
 
     def visible(self, query: Tensor, key: Tensor) -> Tensor | None:
         return key <= query if self.past else None

@@ -9,7 +9,6 @@ from typing import Any
 from torch import Tensor
 
 from kdx.attention.interfaces import FilterFunction, Settings
-from kdx.vocabulary import Reach
 from kdx.words import option
 
 
@@ -30,7 +29,6 @@ class Window(FilterFunction):
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(settings, **options)
-        self.past = settings.reach is Reach.PAST
         self.before = self.left * self.dilation
         self.after = 0 if self.past else self.right * self.dilation
 

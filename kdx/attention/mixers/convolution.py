@@ -48,20 +48,7 @@ class Convolution(ContextMixer):
         key_padding: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """Mix.
-
-        Args:
-            x: (B, T, M)
-            query_positions: not used; the order is that of the row.
-            key_padding: (B, T), True where padding, which counts as zero.
-            cache: for incremental decoding by a causal layer; it keeps the last C tokens.
-
-        Returns:
-            (B, T, M)
-
-        Raises:
-            ValueError: for a cache without a causal filter.
-        """
+        # The order is that of the row. Padding counts as zero. A cache keeps the last C tokens.
         if cache is not None and not self.causal:
             raise ValueError("cache: given to a layer that also looks ahead; allowed: with filter causal")
         if key_padding is not None:

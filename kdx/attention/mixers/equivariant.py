@@ -45,20 +45,7 @@ class Equivariant(ContextMixer):
         key_padding: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """Mix.
-
-        Args:
-            x: (B, T, M)
-            query_positions: not used; the order is that of the row.
-            key_padding: (B, T), True where padding, which no mean counts.
-            cache: for incremental decoding by a causal layer; it keeps the sum and the number of tokens so far.
-
-        Returns:
-            (B, T, M)
-
-        Raises:
-            ValueError: for a cache without a causal filter.
-        """
+        # No mean counts padding. A cache keeps the sum and the number of tokens so far.
         if cache is not None and not self.causal:
             raise ValueError("cache: given to a layer that also looks ahead; allowed: with filter causal")
         # A long running sum loses a short format's digits.

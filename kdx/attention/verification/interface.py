@@ -110,22 +110,24 @@ def check_kernel(kernel: KernelFunction, x: Tensor) -> None:
     query = key[..., : max(1, x.size(-2) - 1), :]  # fewer than keys, so that the two are told apart
     # Each query is one of the keys, as it may be where the kernel is symmetric.
     name = "log_weight" if kernel.weight(query, key) is None else "weight"
-    if getattr(kernel, name)(query, key) is None:
+    compute = getattr(kernel, name)
+    numbers = compute(query, key)
+    if numbers is None:
         _refuse(kernel, "neither log_weight nor weight gives numbers", hint="define one of them")
-    expected = (*query.shape[:-1], key.size(-2))
-    numbers = _call(kernel, name, query, key, expected=expected, dtypes=_dtypes(x), exactly=True)
-    logarithm = name == "log_weight"
-    wrong = _no_logarithm(numbers) if logarithm else ~numbers.isfinite()
-    _check_numbers(kernel, name, numbers, wrong, "finite numbers" + ", and -inf" * logarithm)
-    if logarithm != (kernel.gives == "logarithm"):
-        hint = "define weight" if logarithm else "write gives = 'weight', or 'signed weight'"
+    _check_shape(kernel, name, numbers, (*query.shape[:-1], key.size(-2)), broadcasts=False)
+    if name == "log_weight":
+        _check_logarithm(kernel, numbers)
+    else:
+        _check_numbers(kernel, name, numbers, ~numbers.isfinite(), "finite numbers")
+    if (name == "log_weight") != (kernel.gives == "logarithm"):
+        hint = "define weight" if name == "log_weight" else "write gives = 'weight', or 'signed weight'"
         _refuse(kernel, f"its class says that it gives a {kernel.gives}, and {name} gives numbers", hint=hint)
     if kernel.gives == "weight" and bool((numbers < 0).any()):
         problem = "its class says that it gives a weight, and some are below 0"
         _refuse(kernel, problem, hint="write gives = 'signed weight'")
-    # Of each for itself, since both are of one projection where the kernel is symmetric.
+    # By query and key each for itself, which are of one projection where the kernel is symmetric.
     leaves = {side: tokens.detach().clone().requires_grad_() for side, tokens in (("query", query), ("key", key))}
-    for side in _without_gradient(lambda: getattr(kernel, name)(leaves["query"], leaves["key"]), leaves):
+    for side in _without_gradient(lambda: compute(leaves["query"], leaves["key"]), leaves):
         _refuse(kernel, f"{name} depends on {side}, and has no gradient by it", hint=_CUT)
 
 
@@ -138,59 +140,54 @@ def check_filter(filter: FilterFunction, *, past: bool) -> None:
     Raises:
         ComponentError: it does not.
     """
-    if type(filter).visible is FilterFunction.visible:
-        _refuse(filter, "its class does not define visible", hint="define visible(self, query, key)")
     places = torch.tensor(_PLACES)
     query, key = places.unsqueeze(-1), places.unsqueeze(-2)
-    visible, later = _visible(filter, query, key), key > query
+    visible = torch.ones(len(places), len(places), dtype=torch.bool)
+    if (given := filter.visible(query, key)) is not None:
+        _check_shape(filter, "visible", given, visible.shape)
+        visible = given.expand_as(visible)
+        rows = torch.stack([places + 1, places])
+        of_rows: Any = filter.visible(rows.unsqueeze(-1), rows.unsqueeze(-2))
+        if of_rows is None or not torch.equal(of_rows.expand(2, *visible.shape)[1], visible):
+            problem = "visible says of positions (B, T) of several rows another thing than of each row's (T,)"
+            _refuse(filter, problem, hint="compare `query` and `key` as they are given, (…, Tq, 1) and (…, 1, Tk)")
     if not bool(visible.diagonal().all()):
         at = int(places[~visible.diagonal()][0])
         _refuse(filter, f"visible hides the own key of a query at position {at}", hint="add `| (key == query)`")
-    rows = torch.stack([places + 1, places])
-    if not torch.equal(_visible(filter, rows.unsqueeze(-1), rows.unsqueeze(-2))[1], visible):
-        problem = "visible says of positions (B, T) of several rows another thing than of each row's (T,)"
-        _refuse(filter, problem, hint="compare `query` and `key` as they are given, (…, Tq, 1) and (…, 1, Tk)")
-    if past and not filter.sees_later and bool((visible & later).any()):
-        i, j = (_PLACES[index] for index in (visible & later).nonzero()[0].tolist())
+    if past and not filter.sees_later and bool((later := visible & (key > query)).any()):
+        i, j = (_PLACES[index] for index in later.nonzero()[0].tolist())
         problem = f"visible shows a query at position {i} the key at {j}, which stands after it, in a decoder"
         hint = "hide `key > query` where settings.reach is Reach.PAST, or write sees_later = True for encoders alone"
         _refuse(filter, problem, hint=hint)
     if not filter.limits and not bool(visible.all()):
         _refuse(filter, "its class says limits = False, and visible hides keys", hint="leave out limits")
-    for queries, keys in product(_BLOCKS, _BLOCKS):
-        _check_seen(filter, _PLACES[queries], _PLACES[keys], visible[queries, keys])
+    for query_part, key_part in product(_BLOCKS, _BLOCKS):
+        queries, keys = _PLACES[query_part], _PLACES[key_part]
+        seen = filter.seen(queries, keys)
+        indices = range(len(keys))[seen] if isinstance(seen, slice) else seen
+        missed = {*visible[query_part, key_part].any(0).nonzero().flatten().tolist()} - {*indices}
+        if missed:
+            problem = f"seen leaves out the key at {keys[min(missed)]}, which visible shows to a query of {queries}"
+            _refuse(filter, problem, hint="leave out seen, or have it give every key that any of the queries sees")
     score = torch.randn(2, 2, *visible.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    for name, arguments in {"log_weight": (score, None), "weight": (None, score.exp())}.items():
-        chosen = _call(filter, "chosen", *arguments, visible, expected=score.shape, dtypes=(torch.bool,))
+    for name, scores in {"log_weight": (score, None), "weight": (None, score.exp())}.items():
+        chosen = filter.chosen(*scores, visible)
         if chosen is not None and not bool((chosen & visible).any(-1).all()):
             _refuse(filter, f"chosen hides all keys from a query, by {name}", hint="leave each query a key")
 
 
 def check_position(scheme: PositionScheme, attention: KernelAttention, x: Tensor) -> None:
-    """Check that a position scheme gives what its class says, in an attention that has it, of tokens (B, T, M).
+    """Check that the factor of a position scheme is a number for each pair, in an attention of tokens (B, T, M).
 
     Raises:
-        ComponentError: it gives something else.
+        ComponentError: it is not.
     """
-    place = TokenPositions(torch.arange(x.size(1), device=x.device), attention.encoding, 0)
-    heads, width = attention.shape
-    projected = x[..., :width].unsqueeze(1).expand(-1, heads, -1, -1).contiguous()
-    for name, tokens in {"features": x, "projected": projected, "query": projected, "key": projected}.items():
-        _call(scheme, name, tokens, place, expected=tokens.shape, dtypes=(tokens.dtype,), exactly=True)
-    if scheme.reads:
-        read: Any = scheme.of_tokens(x)
-        if not isinstance(read, Tensor) or read.dim() != 4 or read.shape[:3] != projected.shape[:3]:
-            allowed = f"(B, H, T, C), here ({', '.join(map(str, projected.shape[:3]))}, C)"
-            _refuse(scheme, f"of_tokens gives {_kind(read)} for tokens {_kind(x)}", allowed=allowed)
-    given = attention._project(x, None)
-    places = (given.at_query, given.at_key)
-    # A bias that is computed from integers has torch's own dtype.
-    dtypes, expected = (*_dtypes(x), torch.float32), (*given.raw.shape[:3], x.size(1))
-    factor = _call(scheme, "log_weight", given.raw, *places, expected=expected, dtypes=dtypes)
-    if factor is None:
-        return
-    # Of hidden pairs, too: NaN and infinity stay what they are when -inf is added.
-    _check_numbers(scheme, "log_weight", factor, _no_logarithm(factor), "finite numbers, and -inf")
+    projected = attention._project(x, None)
+    factor = scheme.log_weight(projected.raw, projected.at_query, projected.at_key)
+    if factor is not None:
+        expected = (*projected.raw.shape[:3], x.size(1))
+        _check_shape(scheme, "log_weight", factor, expected)
+        _check_logarithm(scheme, factor.expand(expected))
 
 
 def check_encoding(encoding: AbsoluteEncoding, width: int) -> None:
@@ -199,11 +196,16 @@ def check_encoding(encoding: AbsoluteEncoding, width: int) -> None:
     Raises:
         ComponentError: it does not.
     """
-    dtypes = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-    vectors = _call(encoding, "forward", torch.arange(12), expected=(12, width), dtypes=dtypes, exactly=True)
+    vectors = encoding(torch.arange(12))
+    _check_shape(encoding, "forward", vectors, (12, width), broadcasts=False)
     if bool(_differs(encoding(torch.arange(4, 12)), vectors[4:]).any()):
         problem = "forward gives another vector for a position that stands at another index"
         _refuse(encoding, problem, hint="compute it from `positions` alone, which do not begin at 0 in cached decoding")
+
+
+def _components_of(attention: KernelAttention) -> list[Any]:
+    single = [attention.kernel, attention.normaliser, attention.value_function, attention.filter, attention.encoding]
+    return [*single, *attention.positions.values()]
 
 
 def _differs(computed: Tensor, expected: Tensor) -> Tensor:
@@ -239,48 +241,19 @@ def _without_gradient(compute: Callable[[], Tensor], sources: Mapping[str, Tenso
                     yield name
 
 
-def _visible(filter: FilterFunction, query: Tensor, key: Tensor) -> Tensor:
-    """Return what a filter says of all pairs, (…, Tq, Tk)."""
-    expected = (*query.shape[:-1], key.size(-1))
-    visible: Tensor | None = _call(filter, "visible", query, key, expected=expected, dtypes=(torch.bool,))
-    return torch.ones(expected, dtype=torch.bool) if visible is None else visible
+def _check_shape(component: Word, name: str, numbers: Any, expected: Sequence[int], *, broadcasts: bool = True) -> None:
+    shape = tuple(numbers.shape) if isinstance(numbers, Tensor) else None
+    aligned = zip(reversed(shape or ()), reversed(expected), strict=False)
+    fits = shape is not None and len(shape) <= len(expected) and all(size in (1, wanted) for size, wanted in aligned)
+    if not (fits if broadcasts else shape == tuple(expected)):
+        problem = f"{name} gives {type(numbers).__name__ if shape is None else shape}"
+        allowed = f"{tuple(expected)}, or what broadcasts to it" if broadcasts else f"{tuple(expected)}"
+        _refuse(component, problem, allowed=allowed)
 
 
-def _check_seen(filter: FilterFunction, queries: range, keys: range, visible: Tensor) -> None:
-    seen = filter.seen(queries, keys)
-    indices = range(len(keys))[seen] if isinstance(seen, slice) else seen
-    missed = sorted({*visible.any(0).nonzero().flatten().tolist()} - {*indices})
-    if missed:
-        problem = (
-            f"seen leaves out the key at {keys[missed[0]]}, which visible shows to one of the queries at {queries}"
-        )
-        _refuse(filter, problem, hint="leave out seen, or have it give every key that any of the queries sees")
-
-
-def _call(
-    component: Word,
-    name: str,
-    *arguments: Any,
-    expected: Sequence[int],
-    dtypes: Sequence[torch.dtype],
-    exactly: bool = False,
-) -> Any:
-    """Return what a method gives, a tensor expanded to the expected shape; None if it gives None.
-
-    Raises:
-        ComponentError: it gives something else than a tensor of the shape, or one that broadcasts to it unless
-            `exactly`, and of one of the dtypes.
-    """
-    numbers = getattr(component, name)(*arguments)
-    if numbers is None and not exactly:
-        return None
-    right = isinstance(numbers, Tensor) and numbers.dtype in dtypes
-    if not right or not (numbers.shape == tuple(expected) if exactly else _broadcasts(numbers, expected)):
-        inputs = [_kind(argument) for argument in arguments if isinstance(argument, Tensor)]
-        what = "" if exactly else ", or what broadcasts to it"
-        allowed = f"{' or '.join(map(str, dict.fromkeys(dtypes)))} {tuple(expected)}{what}"
-        _refuse(component, f"{name} gives {_kind(numbers)} for {' and '.join(inputs)}", allowed=allowed)
-    return numbers.expand(expected)
+def _check_logarithm(component: Word, numbers: Tensor) -> None:
+    # Of hidden pairs, too: NaN and infinity stay what they are when -inf is added.
+    _check_numbers(component, "log_weight", numbers, numbers.isnan() | (numbers == torch.inf), "finite, or -inf")
 
 
 def _check_numbers(component: Word, name: str, numbers: Tensor, wrong: Tensor, allowed: str) -> None:
@@ -288,30 +261,6 @@ def _check_numbers(component: Word, name: str, numbers: Tensor, wrong: Tensor, a
         *_, i, j = pair = wrong.nonzero()[0].tolist()
         problem = f"{name} gives {float(numbers[tuple(pair)])} for a query at position {i} and a key at {j}"
         _refuse(component, problem, allowed=allowed)
-
-
-def _no_logarithm(numbers: Tensor) -> Tensor:
-    return numbers.isnan() | (numbers == torch.inf)
-
-
-def _components_of(attention: KernelAttention) -> list[Any]:
-    """Return the components that an attention is made of."""
-    single = [attention.kernel, attention.normaliser, attention.value_function, attention.filter, attention.encoding]
-    return [*single, *attention.positions.values()]
-
-
-def _broadcasts(numbers: Tensor, expected: Sequence[int]) -> bool:
-    sizes = zip(reversed(numbers.shape), reversed(expected), strict=False)
-    return numbers.dim() <= len(expected) and all(size in (1, wanted) for size, wanted in sizes)
-
-
-def _dtypes(x: Tensor) -> tuple[torch.dtype, torch.dtype]:
-    """Return what may be computed from tokens: numbers of their dtype, or upcast ones (`interfaces.upcast`)."""
-    return x.dtype, torch.promote_types(x.dtype, torch.float32)
-
-
-def _kind(value: Any) -> str:
-    return f"{value.dtype} {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
 
 
 def _refuse(component: Word, problem: str, *, allowed: str | None = None, hint: str | None = None) -> NoReturn:

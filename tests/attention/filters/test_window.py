@@ -41,14 +41,6 @@ def test_the_first_tokens_stay_in_sight() -> None:
     assert window.visible(torch.tensor([[9]]), torch.arange(-3, 3)).tolist() == [[False] * 3 + [True, True, False]]
 
 
-@pytest.mark.parametrize("option", ["left", "right", "sinks"])
-def test_a_number_below_zero_is_refused(option: str) -> None:
-    with pytest.raises(ValueError, match=f"{option}: -1; allowed: a whole number from 0 on"):
-        Window(Settings(4, 1, 4), **{option: -1})
-    with pytest.raises(ValueError, match="dilation: 0; allowed: a whole number from 1 on"):
-        Window(Settings(4, 1, 4), dilation=0)
-
-
 @given(
     options=st.fixed_dictionaries(
         {

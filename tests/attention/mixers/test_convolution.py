@@ -5,14 +5,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from kdx.attention.mixers.convolution import Convolution
-
-
-def draw(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def close(one: Tensor, other: Tensor) -> None:
-    torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+from tests.attention.by_hand import close, draw
 
 
 def expected(layer: Convolution, row: Tensor, hidden: list[bool], neighbours: int, causal: bool) -> Tensor:
@@ -55,8 +48,3 @@ def test_a_token_reaches_its_neighbours_only(filter: str, seen: set[int]) -> Non
 def test_no_neighbours_is_one_matrix_for_each_token_alone() -> None:
     layer, x = Convolution(4, neighbours=0).double(), draw(2, 5, 4)
     close(layer(x), x @ layer.kernel.weight[:, :, 0].T)
-
-
-def test_a_negative_number_of_neighbours_is_refused() -> None:
-    with pytest.raises(ValueError, match="neighbours: -1; allowed: a whole number from 0 on"):
-        Convolution(4, neighbours=-1)

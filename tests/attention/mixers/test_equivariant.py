@@ -5,14 +5,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from kdx.attention.mixers.equivariant import Equivariant
-
-
-def draw(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def close(one: Tensor, other: Tensor) -> None:
-    torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+from tests.attention.by_hand import close, draw
 
 
 def expected(layer: Equivariant, row: Tensor, hidden: list[bool], causal: bool) -> Tensor:
@@ -33,12 +26,6 @@ def test_each_token_is_told_the_mean_of_those_it_sees(hidden: list[bool], causal
     layer = Equivariant(3, filter="causal" if causal else "full").double()
     x = draw(1, len(hidden), 3)
     close(layer(x, key_padding=torch.tensor([hidden]))[0], expected(layer, x[0], hidden, causal))
-
-
-def test_it_is_the_formula_in_matrices() -> None:
-    layer, x, ones = Equivariant(4).double(), draw(5, 4), torch.ones(5, 1, dtype=torch.float64)
-    w_1, w_2 = layer.own.weight.T, layer.others.weight.T
-    close(layer(x[None])[0], x @ w_1 + ones @ ones.T @ x @ w_2 / 5)
 
 
 @settings(deadline=None)

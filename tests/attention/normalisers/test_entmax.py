@@ -82,11 +82,6 @@ def test_a_row_without_any_key_has_no_weights_and_no_nan() -> None:
     assert not found.any() and not scores.grad.any()
 
 
-def test_alpha_one_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"alpha: 1\.0; allowed: a number above 1"):
-        Entmax(SETTINGS, alpha=1.0)
-
-
 def test_a_long_row_in_32_bits_stays_near_64() -> None:
     scores = 4 * by_hand.draw(8, 5000)
     for alpha in (1.3, 1.5, 2.0):

@@ -94,17 +94,3 @@ def test_yarn_leaves_fast_pairs_alone_and_interpolates_slow_ones() -> None:
 def test_a_share_that_is_no_even_number_of_features_is_refused(share: float) -> None:
     with pytest.raises(ValueError, match=r"rotary_share: .* features is .*; allowed: an even number of them"):
         Rotary(Settings(8, 2, 4), rotary_share=share)
-
-
-def test_a_share_above_the_whole_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"rotary_share: 1\.5; allowed: a number up to 1, above 0"):
-        Rotary(Settings(8, 2, 4), rotary_share=1.5)
-
-
-def test_neutral_options_turn_as_rotary_did_before_them_to_the_bit() -> None:
-    x, at = torch.randn(2, 3, 5, 8, generator=torch.Generator().manual_seed(0)), torch.arange(4, 9)
-    exponent = torch.arange(0, 8, 2) / 8
-    angle = at.unsqueeze(-1) * 10000.0**-exponent
-    sine, cosine, even, odd = angle.sin(), angle.cos(), x[..., 0::2], x[..., 1::2]
-    before = torch.stack([even * cosine - odd * sine, odd * cosine + even * sine], -1).flatten(-2)
-    assert torch.equal(Rotary(Settings(24, 3, 8)).projected(x, TokenPositions(at, None)), before)

@@ -1,9 +1,6 @@
-import json
 import math
 import pickle
-from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -13,8 +10,9 @@ from torch import Tensor
 from kdx.attention import KernelAttention
 from kdx.attention.kernels import KERNELS
 from kdx.attention.spaces.graph import GraphAttention, Relation
-from kdx.attention.verification.rounding import ROUNDINGS, condition, roundings
 from kdx.vocabulary import Symmetry
+from tests.attention.by_hand import close, draw
+from tests.attention.largest_tensor import LargestTensor
 
 WIDTH, HEADS, D, LABELS = 8, 2, 4, 3
 PATHS = ("fused", "literal")
@@ -22,14 +20,6 @@ RELATIONS = [(), (Relation.KEY,), (Relation.VALUE,), (Relation.KEY, Relation.VAL
 every_relation = pytest.mark.parametrize("relations", RELATIONS, ids=str)
 PLACELESS = [known.word for known in KERNELS.definitions() if not known.sees_positions]
 POSITIVE = [kernel for kernel in PLACELESS if kernel != "linear"]  # whose rows may nearly cancel
-
-
-def draw(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def close(one: Tensor, other: Tensor) -> None:
-    torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
 
 
 def edges(rows: int, nodes: int, seed: int = 0) -> Tensor:
@@ -110,25 +100,6 @@ def test_paths_agree_with_their_gradients(relations, kernel: str, symmetry: Symm
         close(one, other)
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_a_signed_kernel_keeps_its_sign(path: str) -> None:
-    module = attention((Relation.KEY,), kernel="linear", path=path)
-    x, labels, part = draw(1, 4, WIDTH), edges(1, 4), module.attention
-    query, key, value = (p(x[0])[:, :D] for p in (part.query, part.key, part.value))
-    weights = query @ key.T * (query @ module.vectors["key"][0].T).gather(-1, labels[0].clamp(min=0)).div(2).exp()
-    weights = weights.where(labels[0] >= 0, 0.0)
-    assert (weights < 0).any()
-    torch.testing.assert_close(module.smooth(x, labels)[0, 0], weights @ value / weights.sum(-1, keepdim=True))
-
-
-@pytest.mark.parametrize("path", PATHS)
-@every_relation
-def test_gradients_are_those_of_the_function(relations: tuple[Relation, ...], path: str) -> None:
-    module, labels = attention(relations, path=path), edges(1, 3)
-    x = draw(1, 3, WIDTH).requires_grad_()
-    assert torch.autograd.gradcheck(lambda x: module(x, labels), (x,), fast_mode=True)
-
-
 @settings(deadline=None)  # a busy machine is no fault
 @given(clip=st.integers(0, 4), nodes=st.integers(1, 7), shared=st.booleans(), path=st.sampled_from(PATHS))
 def test_clipped_distances_as_labels_are_shaws_look_up(clip: int, nodes: int, shared: bool, path: str) -> None:
@@ -148,48 +119,6 @@ def test_clipped_distances_as_labels_are_shaws_look_up(clip: int, nodes: int, sh
             weights = weights.softmax(0)
             looked_up[head, i] = sum(weights[j] * (value[j] + to_values[away[j]]) for j in range(nodes))
     close(module.smooth(x, labels)[0], looked_up)
-
-
-def test_golden_look_ups_are_graphs(shared: Path) -> None:
-    archive = np.load(shared / "golden" / "attention.npz")
-    cases = json.loads((shared / "golden" / "attention.json").read_text())
-    count = 0
-    for case, factors in cases.items():
-        arrays = {
-            key.partition("/")[2]: torch.from_numpy(archive[key]) for key in archive.files if key.startswith(f"{case}/")
-        }
-        # A graph is of one set of nodes.
-        if factors["position"] != "lookup" or factors["value_position"] or len(arrays["f_q"]) != len(arrays["f_k"]):
-            continue
-        if not torch.equal(arrays["f_q"], arrays["f_k"]):
-            continue
-        clip, (width, head_width) = factors["clip"], arrays["W_q"].shape
-        relations = (Relation.KEY, Relation.VALUE) if factors.get("value_table") else (Relation.KEY,)
-        module = GraphAttention(
-            width,
-            1,
-            2 * clip + 1,
-            relations=relations,
-            head_width=head_width,
-            bias=False,
-            kernel=factors["kernel"],
-            symmetry=Symmetry.SYMMETRIC if factors["symmetric"] else Symmetry.ASYMMETRIC,
-        ).double()
-        state = {"query": "W_q", "value": "W_v"} | ({} if factors["symmetric"] else {"key": "W_k"})
-        weights = {f"attention.{name}.weight": arrays[matrix].T for name, matrix in state.items()}
-        weights["attention.output.weight"] = torch.zeros(width, head_width)
-        tables = {"vectors.key": arrays["a_K"][None]}
-        tables |= {"vectors.value": arrays["a_V"][None]} if Relation.VALUE in relations else {}
-        module.load_state_dict(weights | tables)
-        distance = arrays["i_k"] - arrays["i_q"][:, None]
-        labels = (distance.clamp(-clip, clip) + clip).where(arrays["mask"].bool(), -1)
-        x = arrays["f_q"][None]
-        unit = condition(lambda module, x, labels=labels: module.smooth(x, labels)[0, 0], module, x)
-        for module.path in PATHS:
-            error = roundings(module.smooth(x, labels)[0, 0], arrays["output"], unit)
-            assert error <= ROUNDINGS, f"{case}, {module.path}: {error}"
-        count += 1
-    assert count >= 16
 
 
 @settings(deadline=None)
@@ -254,23 +183,6 @@ def test_one_graph_may_serve_all_rows(relations: tuple[Relation, ...]) -> None:
         close(module(x, labels[0]), module(x, labels.expand(3, -1, -1)))
 
 
-def test_the_fused_path_builds_no_vector_for_each_pair(monkeypatch: pytest.MonkeyPatch) -> None:
-    nodes, largest = 40, 0
-
-    class Sizes(torch.overrides.TorchFunctionMode):
-        def __torch_function__(self, function, types, args=(), kwargs=None):
-            nonlocal largest
-            output = function(*args, **(kwargs or {}))
-            if isinstance(output, Tensor):
-                largest = max(largest, output.numel())
-            return output
-
-    module, x, labels = attention(), draw(1, nodes, WIDTH), edges(1, nodes)
-    with Sizes():
-        module(x, labels)
-    assert largest == HEADS * nodes * nodes
-
-
 @every_relation
 def test_bf16_autocast_stays_near_float32(relations: tuple[Relation, ...]) -> None:
     module, x, labels = attention(relations).float(), draw(2, 5, WIDTH).float(), edges(2, 5)
@@ -316,3 +228,10 @@ def test_what_does_not_fit_is_refused_by_name(arguments: dict, message: str) -> 
     with pytest.raises(ValueError) as refusal:
         GraphAttention(**{"width": 8, "heads": 2, "labels": 3} | arguments)
     assert str(refusal.value) == message
+
+
+def test_the_fused_path_builds_no_vector_for_each_pair() -> None:
+    module, x, labels = attention(), draw(1, 40, WIDTH), edges(1, 40)
+    with LargestTensor() as largest:
+        module(x, labels)
+    assert largest.numbers == HEADS * 40 * 40

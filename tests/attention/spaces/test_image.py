@@ -9,18 +9,11 @@ from kdx.attention import Cache, KernelAttention
 from kdx.attention import columns as columns_file
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.spaces.image import ImageAttention
+from tests.attention.by_hand import close, draw
 
 ROWS, COLUMNS, WIDTH, HEADS, D = 3, 4, 8, 2, 4
 LISTS = [(), ("direct-sum",), ("product",), ("direct-sum", "product")]
 PATHS = ("fused", "literal")
-
-
-def draw(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def close(one: Tensor, other: Tensor) -> None:
-    torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
 
 
 def attention(**arguments) -> ImageAttention:
@@ -115,14 +108,6 @@ def test_without_positions_it_is_a_set() -> None:
     close(module(x[:, order]), module(x)[:, order])
 
 
-def test_the_factor_is_a_product_of_one_for_rows_and_one_for_columns() -> None:
-    module = attention()
-    for linear in (module.query, module.key):
-        torch.nn.init.zeros_(linear.weight)
-    weights = module.weights(draw(1, ROWS * COLUMNS, WIDTH))[0].unflatten(-1, (ROWS, COLUMNS))
-    close(weights, weights.sum(-1, keepdim=True) * weights.sum(-2, keepdim=True))
-
-
 def test_one_row_with_the_product_is_the_sequence() -> None:
     torch.manual_seed(0)
     sequence = KernelAttention(WIDTH, HEADS, positions=("product",)).double()
@@ -132,12 +117,6 @@ def test_one_row_with_the_product_is_the_sequence() -> None:
     matrix = state.pop("positions.product.projection.weight")
     module.load_state_dict(state | {f"positions.{axis}.projection.weight": matrix for axis in ("rows", "columns")})
     close(module(x), sequence(x))
-
-
-def test_default_positions_are_raster_order() -> None:
-    module, x = attention(positions=("direct-sum", "product")), draw(2, 6, WIDTH)
-    rows, columns = torch.tensor([0, 0, 0, 0, 1, 1]), torch.tensor([0, 1, 2, 3, 0, 1])
-    close(module(x, query_positions=at(rows, columns)), module(x))
 
 
 @pytest.mark.parametrize("positions", LISTS, ids=str)

@@ -11,6 +11,7 @@ from kdx.attention.kernels import KERNELS
 from kdx.attention.spaces.multimodal import Combine, CrossmodalAttention, MultimodalAttention
 from kdx.attention.verification.rounding import ROUNDINGS, condition, roundings
 from kdx.vocabulary import Symmetry
+from tests.attention.by_hand import close, draw
 
 WIDTHS, HEADS, D = (4, 6, 2), 2, 3
 LISTS = [(), ("direct-sum",), ("product",), ("direct-sum", "product"), ("lookup",)]
@@ -18,14 +19,6 @@ PATHS = ("fused", "literal")
 PLACELESS = [known.word for known in KERNELS.definitions() if not known.sees_positions]
 POSITIVE = [kernel for kernel in PLACELESS if kernel != "linear"]  # whose rows may nearly cancel
 NAMES = ("language", "vision", "sound")
-
-
-def draw(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def close(one: Tensor, other: Tensor) -> None:
-    torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
 
 
 def joint(**arguments) -> MultimodalAttention:
@@ -102,16 +95,6 @@ def test_one_modality_is_the_sequence(kernel: str) -> None:
         {name.replace(".", ".projections.0.", 1) if name[0] in "qk" else name: state[name] for name in state}
     )
     close(module(x), sequence(x))
-
-
-def test_a_modality_alike_everywhere_leaves_the_weights_to_the_others() -> None:
-    module, x = joint(positions=()), draw(1, 5, sum(WIDTHS))
-    changed = x.clone()
-    changed[:, :, : WIDTHS[0]] = draw(1, 1, WIDTHS[0], seed=1)
-    again = changed.clone()
-    again[:, :, : WIDTHS[0]] = draw(1, 1, WIDTHS[0], seed=2)
-    close(module.weights(changed), module.weights(again))
-    assert not torch.allclose(module.weights(changed), module.weights(x))
 
 
 @pytest.mark.parametrize("positions", LISTS, ids=str)
@@ -238,15 +221,6 @@ def test_a_modality_learns_of_the_others_only() -> None:
     plain = module(given)
     close(changed["vision"], plain["vision"])
     assert not torch.allclose(changed["language"], plain["language"])
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_gradients_of_pairs_are_those_of_the_function(path: str) -> None:
-    module = pairs(path=path)
-    inputs = tuple(stream[:1].requires_grad_() for stream in streams().values())
-    assert torch.autograd.gradcheck(
-        lambda *given: tuple(module(dict(zip(NAMES, given, strict=True))).values()), inputs, fast_mode=True
-    )
 
 
 @pytest.mark.parametrize(

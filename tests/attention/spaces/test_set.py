@@ -2,13 +2,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from kdx.attention.spaces.set import SetAttention
-
-
-def draw(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+from tests.attention.by_hand import draw
 
 
 @settings(deadline=None)  # a busy machine is no fault

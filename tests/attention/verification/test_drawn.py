@@ -14,13 +14,10 @@ from numpy.random import Generator
 from torch import Tensor
 
 from kdx.attention import distances
-from kdx.attention.interfaces import TokenPositions
-from kdx.attention.kernels.exponential import Exponential
 from kdx.attention.kernels.linear import Linear
 from kdx.attention.module import KernelAttention
 from kdx.attention.normalisers.row_sum import RowSum
 from kdx.attention.positions.relative import Relative
-from kdx.attention.values.with_position import WithPosition
 from kdx.attention.verification.cases import Finding
 from kdx.attention.verification.golden import compared
 
@@ -151,22 +148,9 @@ def a_wrong_sign_of_one_term(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Relative, "_projected", off)
 
 
-def no_division_by_the_root_of_the_width(patch: pytest.MonkeyPatch) -> None:
-    log_weight = Exponential.log_weight
-    patch.setattr(Exponential, "log_weight", lambda self, q, k: log_weight(self, q, k) * math.sqrt(q.size(-1)))
-    patch.setattr(Exponential, "dot_product", lambda self, q, k: (q * math.sqrt(q.size(-1)), k))
-
-
 def distances_off_by_one(patch: pytest.MonkeyPatch) -> None:
     right = distances.pair_distances
     patch.setattr(distances, "pair_distances", lambda *places: right(*places) + 1)
-
-
-def values_at_the_next_position(patch: pytest.MonkeyPatch) -> None:
-    def off(self, features: Tensor, place: TokenPositions) -> Tensor:
-        return features + TokenPositions(place.positions + 1, place._encoding).vector
-
-    patch.setattr(WithPosition, "features", off)
 
 
 def a_filter_one_key_too_wide(patch: pytest.MonkeyPatch) -> None:
@@ -184,10 +168,6 @@ def a_thousandth_added_to_the_row_sum(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RowSum, "total", lambda *given: right(*given) + 1e-3)
 
 
-def no_bias_of_the_query(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Relative, "query", lambda self, query, place: query)
-
-
 def scores_in_half_precision(patch: pytest.MonkeyPatch) -> None:
     right = Linear.weight
     patch.setattr(Linear, "weight", lambda self, q, k: right(self, q.bfloat16(), k.bfloat16()).to(q.dtype))
@@ -195,12 +175,9 @@ def scores_in_half_precision(patch: pytest.MonkeyPatch) -> None:
 
 DEFECTS: dict[Callable[[pytest.MonkeyPatch], None], dict[str, str]] = {
     a_wrong_sign_of_one_term: {"position": "relative"},
-    no_division_by_the_root_of_the_width: {"kernel": "exponential"},
     distances_off_by_one: {"position": "lookup"},
-    values_at_the_next_position: {"value": "with"},
     a_filter_one_key_too_wide: {"mask": "causal"},
     a_thousandth_added_to_the_row_sum: {"kernel": "student-t"},
-    no_bias_of_the_query: {"position": "relative", "kernel": "rbf"},
     scores_in_half_precision: {"kernel": "linear"},
 }
 

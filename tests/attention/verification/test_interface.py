@@ -71,12 +71,10 @@ BROKEN_FILTERS = {
         {"visible": lambda self, query, key: key <= query[:1] if query.dim() == 3 else key <= query},
         "of positions (B, T) of several rows another thing",
     ),
-    "none at all": ({}, "its class does not define visible"),
     "the future": ({"visible": near}, "shows a query at position -3 the key at -2, which stands after it"),
     "the whole future": ({"visible": lambda self, query, key: None}, "which stands after it, in a decoder"),
-    "a shape": ({"visible": lambda self, query, key: (key <= query)[None]}, "visible gives torch.bool (1, 13, 13)"),
-    "a short shape": ({"visible": lambda self, query, key: (key <= query)[0, :5]}, "visible gives torch.bool (5,)"),
-    "a dtype": ({"visible": lambda self, query, key: (key <= query).long()}, "visible gives torch.int64 (13, 13)"),
+    "a shape": ({"visible": lambda self, query, key: (key <= query)[None]}, "visible gives (1, 13, 13)"),
+    "a short shape": ({"visible": lambda self, query, key: (key <= query)[0, :5]}, "visible gives (5,)"),
     "no tensor": ({"visible": lambda self, query, key: True}, "visible gives bool"),
     "its own key": ({"visible": lambda self, query, key: key < query}, "hides the own key of a query at position -3"),
     "a whole row": (
@@ -203,13 +201,11 @@ SOUND_POSITIONS = {
     "hidden": weighing(lambda distance, query: torch.zeros(distance.shape).masked_fill(distance < -3, -torch.inf)),
 }
 BROKEN_POSITIONS = {
-    "a shape": (weighing(lambda distance, query: torch.zeros(3, 5)), "log_weight gives torch.float32 (3, 5)"),
+    "a shape": (weighing(lambda distance, query: torch.zeros(3, 5)), "log_weight gives (3, 5)"),
     "heads last": (
         weighing(lambda distance, query: 0.1 * distance[..., None]),
-        "log_weight gives torch.float32 (9, 9, 1)",
+        "log_weight gives (9, 9, 1)",
     ),
-    "a wide dtype": (weighing(lambda distance, query: distance.double()), "log_weight gives torch.float64 (9, 9)"),
-    "integers": (weighing(lambda distance, query: -distance.abs()), "log_weight gives torch.int64 (9, 9)"),
     "no tensor": (weighing(lambda distance, query: 0.5), "log_weight gives float"),
     "NaN": (
         weighing(lambda distance, query: (3.0 - distance.abs()).sqrt()),
@@ -218,19 +214,6 @@ BROKEN_POSITIONS = {
     "infinity": (
         weighing(lambda distance, query: 1 / distance.abs()),
         "log_weight gives inf for a query at position 0 and a key at 0",
-    ),
-    "features": (
-        {"weighs": False, "features": lambda self, features, place: features[..., :8]},
-        "features gives torch.float32 (2, 9, 8) for torch.float32 (2, 9, 16)",
-    ),
-    "projected": (
-        {"weighs": False, "projected": lambda self, projected, place: projected.repeat(1, 1, 1, 2)},
-        "projected gives torch.float32 (2, 2, 9, 16)",
-    ),
-    "keys": ({"weighs": False, "key": lambda self, key, place: key.double()}, "key gives torch.float64 (2, 2, 9, 8)"),
-    "reads": (
-        {"weighs": False, "reads": "gates", "of_tokens": lambda self, features: features},
-        "of_tokens gives torch.float32 (2, 9, 16)",
     ),
 }
 
@@ -272,8 +255,7 @@ def test_the_schemes_of_kdx_keep_to_their_interface(word):
 @pytest.mark.parametrize(
     ("forward", "problem"),
     [
-        (lambda self, positions: positions.unsqueeze(-1) * 0.1, "forward gives torch.float32 (12, 1)"),
-        (lambda self, positions: positions.unsqueeze(-1).expand(-1, WIDTH), "forward gives torch.int64 (12, 16)"),
+        (lambda self, positions: positions.unsqueeze(-1) * 0.1, "forward gives (12, 1)"),
         (lambda self, positions: torch.rand(*positions.shape, WIDTH), "another vector for a position that stands"),
     ],
 )
@@ -307,19 +289,15 @@ SOUND_KERNELS = {
 }
 BROKEN_KERNELS = {
     "nothing": ({}, "neither log_weight nor weight gives numbers"),
-    "no tensor": ({"gives": "weight", "weight": lambda self, query, key: "a"}, "weight gives str for torch.float32"),
-    "a shape": ({"log_weight": lambda self, query, key: query.sum(-1)}, "log_weight gives torch.float32 (2, 2, 8)"),
+    "no tensor": ({"gives": "weight", "weight": lambda self, query, key: "a"}, "weight gives str"),
+    "a shape": ({"log_weight": lambda self, query, key: query.sum(-1)}, "log_weight gives (2, 2, 8)"),
     "queries for keys": (
         {"gives": "weight", "weight": lambda self, query, key: near_by(self, query, key).transpose(-2, -1)},
-        "weight gives torch.float32 (2, 2, 9, 8)",
+        "weight gives (2, 2, 9, 8)",
     ),
     "one number a query": (
         {"gives": "weight", "weight": lambda self, query, key: query.square().sum(-1, keepdim=True)},
-        "weight gives torch.float32 (2, 2, 8, 1)",
-    ),
-    "a dtype": (
-        {"gives": "weight", "weight": lambda self, query, key: near_by(self, query, key).double()},
-        "weight gives torch.float64 (2, 2, 8, 9)",
+        "weight gives (2, 2, 8, 1)",
     ),
     "no logarithm": ({"weight": near_by}, "its class says that it gives a logarithm, and weight gives numbers"),
     "no weight": (
