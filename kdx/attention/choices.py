@@ -33,7 +33,7 @@ class Choices(NamedTuple):
     kernel: type[KernelFunction]
     normaliser: type[NormaliserFunction]
     positions: Mapping[str, type[PositionScheme]]
-    """By their names as names of parameters, which have no dots."""
+    """The schemes, by their names without dots, as names of parameters must be."""
     value: type[ValueFunction]
     filter: type[FilterFunction]
     encoding: type[AbsoluteEncoding] | None

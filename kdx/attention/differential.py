@@ -42,7 +42,7 @@ class Differential(nn.Module):
         return (first @ second).exp() - (third @ fourth).exp() + self.initial
 
     def difference(self, maps: Tensor) -> Tensor:
-        """Of what both maps of each head give, (B, 2H, …) to (B, H, …); the two of a head stand side by side."""
+        """The difference of what both maps of each head give, side by side: (B, 2H, …) to (B, H, …)."""
         first, second = maps.unflatten(1, (-1, MAPS)).unbind(2)  # type: ignore[no-untyped-call]
         return first - self.factor.to(maps.dtype) * second
 

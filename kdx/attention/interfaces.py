@@ -20,12 +20,12 @@ Part = slice | Tensor
 
 
 def upcast(numbers: Tensor) -> Tensor:
-    """In at least 32 bits: half precision has not the digits, or not the range, of squares and long sums."""
+    """Return numbers in at least 32 bits: half precision lacks the digits or the range of squares and long sums."""
     return numbers.to(torch.promote_types(numbers.dtype, torch.float32))
 
 
 def index_select(rows: Tensor, part: Part) -> Tensor:
-    """Some of the tokens of (…, T, D)."""
+    """Return some of the tokens of (…, T, D)."""
     # Neither a slice of all nor an index of some: their gradients cost a tensor of zeros, or a slow addition.
     if isinstance(part, slice):
         return rows if part == slice(0, rows.size(-2)) else rows[..., part, :]
@@ -33,7 +33,7 @@ def index_select(rows: Tensor, part: Part) -> Tensor:
 
 
 def extremes(numbers: Tensor) -> tuple[int, int] | None:
-    """The smallest and the largest of integers; None if there are none, or on a GPU, where asking would wait for it."""
+    """Return the smallest and the largest integer; None if there are none, or on a GPU, which it would wait for."""
     if numbers.device.type != "cpu" or not numbers.numel():
         return None
     smallest, largest = numbers.aminmax()
@@ -59,7 +59,7 @@ class Settings(NamedTuple):
     max_positions: int = 1024
     """Positions of a learned encoding; distances of a table without clipping."""
     reach: Reach = Reach.PAST
-    """Of a filter that looks at distances: to which side of the query."""
+    """The side of the query to which a filter reaches that looks at distances."""
 
 
 class TokenFeatures(NamedTuple):
@@ -133,7 +133,7 @@ class Word(nn.Module):
     name: ClassVar[str] = ""
     """Its name in a grid; empty for what has none."""
     formula: ClassVar[str] = ""
-    """As printed in the source."""
+    """Its formula as printed in the source."""
     source: ClassVar[str] = ""
     """The paper, with its equation or section."""
     takes: ClassVar[tuple[str, ...]] = ()
@@ -346,7 +346,7 @@ class NormaliserFunction(Word):
     """What makes weights of a kernel's row: a divisor, or a function of the whole row."""
 
     kernels: ClassVar[tuple[str, ...]] = ("logarithm", "weight", "signed weight")
-    """Of kernels that give one of these (`KernelFunction.gives`) it has a meaning."""
+    """What a kernel must give (`KernelFunction.gives`) for it to have a meaning."""
     cancels: ClassVar[bool]
     """Whether a factor of a whole row, and of its sink, leaves the result as it is."""
     divides: ClassVar[bool] = True

@@ -74,7 +74,7 @@ class _Masks(NamedTuple):
     mask: Tensor | None  # broadcasts to (B, H, Tq, Tk)
 
     def part(self, query_part: slice, key_part: Part) -> "_Masks":
-        """Of some queries and some keys."""
+        """Return the masks of some queries and some keys."""
         padding = self.padding if self.padding is None else self.padding[:, key_part]
         mask = self.mask if self.mask is None else self.mask[..., query_part, :][..., key_part]
         return _Masks(self.own, padding, mask)
@@ -335,7 +335,7 @@ class KernelAttention(ContextMixer):
         )
 
     def _smooth_in_one_call(self, projected: _Projected) -> Tensor | None:
-        """By scaled-dot-product attention; None: it cannot, or would need a bias or mask too large to be made whole."""
+        """Smooth by scaled-dot-product attention; None: it cannot, or a bias or mask would be too large."""
         raw, query, key, value, at_query, at_key, (own, padding, mask) = projected
         if not self.normaliser.is_row_sum or self.filter.reads_content or self.value_function.uses_weights:
             return None
@@ -367,7 +367,7 @@ class KernelAttention(ContextMixer):
         )
 
     def _smooth_by_linear_attention(self, projected: _Projected) -> Tensor | None:
-        """By sums over the keys; None: a pair has more to it than features of its own, or there are too few pairs."""
+        """Smooth by sums over the keys; None: a weight is more than a product of features, or pairs are few."""
         query, key, (_, padding, mask) = projected.query, projected.key, projected.masks
         causal = self._triangular(projected)
         weighed = any(scheme.weighs for scheme in self._schemes) or self.value_function.uses_weights or self._dropout
@@ -387,7 +387,7 @@ class KernelAttention(ContextMixer):
         return linear_attention(of_query, of_key, projected.value, causal=causal)
 
     def _smooth_in_blocks(self, projected: _Projected) -> Tensor:
-        """Some queries at a time, with those keys only that the filter may leave them."""
+        """Smooth some queries at a time, with those keys only that the filter may leave them."""
         raw, query, key, value, at_query, at_key, masks = projected
         rows, heads, queries, width = query.shape
         size = max(BLOCK // (rows * heads * key.size(2)), SMALLEST_BLOCK)

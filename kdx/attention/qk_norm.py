@@ -35,7 +35,7 @@ class L2Norm(nn.Module):
 
 
 def norms_of(word: QKNorm, head_width: int, symmetric: bool) -> tuple[nn.Module | None, nn.Module | None]:
-    """Of queries, and of keys; None: those of queries, too, or none at all.
+    """Return the normalisation of queries, and that of keys; None: that of queries, too, or none at all.
 
     rms: x ← gain ⊙ x / √(mean of x² + ε), a gain of width D for all heads (Zhang & Sennrich 2019, as Dehghani et al.
     2023 have layer normalisation), one for queries and one for keys unless they are to be alike.

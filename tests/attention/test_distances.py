@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.attention import KernelAttention, distances
+from kdx.attention import distances
 from kdx.attention.interfaces import Settings, TokenPositions
 from tests.attention.by_hand import draw
 
@@ -60,8 +60,3 @@ def test_without_clipping_a_distance_beyond_the_table_is_refused(known: bool) ->
     table.products(torch.zeros(1, 2, 3, 4), standing(0, 3, known), standing(0, 3, known))
     with pytest.raises(ValueError, match=message):
         table.products(torch.zeros(1, 2, 4, 4), standing(0, 4, known), standing(0, 4, known))
-
-
-def test_a_negative_clip_is_refused() -> None:
-    with pytest.raises(ValueError, match="clip: -1; allowed: a whole number from 0 on, or none"):
-        KernelAttention(8, 2, positions=("lookup",), clip=-1)

@@ -52,7 +52,7 @@ class Sinusoidal(AbsoluteEncoding):
         return torch.stack((angle.sin(), angle.cos()), -1).flatten(-2).to(self.like.dtype)
 
     def frequencies(self, device: torch.device) -> Tensor:
-        """By which angle each pair of features turns from one position to the next, in radians: (M / 2,)."""
+        """The angle by which each pair of features turns from one position to the next, in radians: (M / 2,)."""
         exact = torch.promote_types(self.like.dtype, torch.float32)
         exponent = torch.arange(0, self.width, 2, device=device, dtype=exact) / self.last
         frequencies: Tensor = self.base**-exponent

@@ -93,7 +93,7 @@ class Angles(Sinusoidal):
             self.base *= self.factor ** (turning / (turning - 2))
 
     def frequencies(self, device: torch.device) -> Tensor:
-        """By which angle each pair turns from one position to the next, in radians: (R / 2,)."""
+        """The angle by which each pair turns from one position to the next, in radians: (R / 2,)."""
         frequencies = super().frequencies(device)
         if self.scaling == "interpolation":
             return frequencies / self.factor

@@ -21,7 +21,7 @@ from kdx.attention.positions import POSITIONS
 from kdx.attention.positions.product import Product
 
 MakeEncoding = Callable[[int, int], AbsoluteEncoding]
-"""From a width and a number of positions."""
+"""Makes an encoding of a width and a number of positions."""
 
 
 class ImageAttention(KernelAttention):

@@ -114,7 +114,7 @@ def _in_one_pass(module: KernelAttention, x: Tensor) -> Tensor:
 
 
 def _padded(module: KernelAttention, x: Tensor) -> Tensor:
-    """With padding to the right, and, moved by as many positions, to the left: (2, B, T, M)."""
+    """The output with padding to the right, and, moved by as many positions, to the left: (2, B, T, M)."""
     padding = draw(str(x.device), x.size(0), _PADDING, x.size(-1), seed=7)
     real = torch.zeros(x.shape[:2], dtype=torch.bool, device=x.device)
     hidden = torch.ones(padding.shape[:2], dtype=torch.bool, device=x.device)
@@ -248,8 +248,12 @@ def _shifted(module: KernelAttention, x: Tensor) -> float | None:
     if module.filter.limits and not module.filter.triangular:
         return None  # it may look at absolute positions
     positions = torch.arange(x.size(1), device=x.device)
-    here, there = (lambda module, x, shift=shift: module(x, query_positions=positions + shift) for shift in (0, 5))
-    return difference(module, here, there, x)
+    return difference(
+        module,
+        lambda module, x: module(x, query_positions=positions + 5),
+        lambda module, x: module(x, query_positions=positions),
+        x,
+    )
 
 
 def _longer_query(module: KernelAttention, x: Tensor) -> float | None:

@@ -1,4 +1,3 @@
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,18 +45,3 @@ def test_keys_of_a_block_are_those_that_its_queries_see(kind, stride, summary, r
     assert listed
     assert listed == sorted(set(listed))
     assert needed <= set(listed) <= set(range(len(known)))
-
-
-def test_every_query_of_a_sequence_sees_itself() -> None:
-    positions = torch.arange(40)
-    for kind in (Strided, Fixed):
-        for reach in Reach:
-            visible = kind(Settings(4, 1, 4, reach=reach), stride=7, **summaries(kind, 2)).visible(
-                positions[:, None], positions
-            )
-            assert visible.diagonal().all()
-
-
-def test_a_stride_below_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="stride: 0; allowed: a whole number from 1 on"):
-        Strided(Settings(4, 1, 4), stride=0)

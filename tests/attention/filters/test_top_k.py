@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from kdx.attention import Cache, KernelAttention
+from kdx.attention import KernelAttention
 from kdx.attention.filters.top_k import TopK
 from kdx.attention.interfaces import Settings
 from kdx.vocabulary import Reach
@@ -73,10 +73,3 @@ def test_the_factor_of_a_position_has_its_say() -> None:
     # Without any content the nearest key weighs most, which is the query's own.
     weights = module.weights(by_hand.draw(1, 5, 8))
     torch.testing.assert_close(weights, torch.eye(5, dtype=torch.float64).expand_as(weights))
-
-
-def test_decoding_chooses_among_all_keys_so_far() -> None:
-    torch.manual_seed(0)
-    module, x, cache = KernelAttention(8, 2, filter="top-k", top_k=2).double(), by_hand.draw(1, 7, 8), Cache()
-    steps = [module(token, cache=cache) for token in x.split(1, 1)]
-    torch.testing.assert_close(torch.cat(steps, 1), module(x), rtol=0, atol=1e-10)

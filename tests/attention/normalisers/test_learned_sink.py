@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from kdx.attention import Cache, KernelAttention, smoother
+from kdx.attention import KernelAttention, smoother
 from kdx.attention.interfaces import Settings
 from kdx.attention.normalisers.learned_sink import LearnedSink
 from tests.attention import by_hand
@@ -60,12 +60,6 @@ def test_the_gradient_of_the_sink_is_the_same_on_both_paths(kernel: str, filter:
         gradients.append(module.normaliser.log_weight.grad.clone())
     assert (gradients[0] != 0).all()
     torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-10, atol=1e-10)
-
-
-def test_decoding_with_a_cache_equals_one_pass() -> None:
-    module, x, cache = attention(kernel="rbf", filter="causal"), by_hand.draw(1, 7, 8), Cache()
-    steps = [module(token, cache=cache) for token in x.split(1, 1)]
-    torch.testing.assert_close(torch.cat(steps, 1), module(x), rtol=0, atol=1e-10)
 
 
 def test_a_sink_far_above_its_row_has_a_gradient_that_is_a_number() -> None:

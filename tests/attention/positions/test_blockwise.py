@@ -1,6 +1,5 @@
 """A scheme that gives parts gives the whole by the same computation."""
 
-import pytest
 import torch
 
 from kdx.attention.interfaces import Settings, TokenPositions
@@ -18,8 +17,3 @@ def test_the_whole_is_the_part_of_all_queries_and_all_keys():
     at_query, at_key = (TokenPositions(torch.arange(count), None) for count in (3, 5))
     whole = scheme.log_weight(torch.zeros(1, 1, 3, 4), at_query, at_key)
     assert whole.tolist() == [[float(i - j) for j in range(5)] for i in range(3)]
-
-
-def test_one_without_components_is_no_scheme():
-    with pytest.raises(NotImplementedError):
-        Blockwise(Settings(4, 1, 4)).log_weight(torch.zeros(1, 1, 1, 4), *[TokenPositions(torch.arange(1), None)] * 2)

@@ -31,12 +31,6 @@ def test_a_beam_takes_its_gates_along() -> None:
     torch.testing.assert_close(module(x[order, 4:], cache=cache), module(x[order])[:, 4:])
 
 
-def test_gates_of_the_memory_count() -> None:
-    module, x = attention(positions=["forgetting"], memory_length=3, tokens=9)
-    for module.path in ("fused", "literal"):
-        torch.testing.assert_close(module(x[:, 3:], memory=x[:, :3]), module(x)[:, 3:])
-
-
 def test_an_open_gate_forgets_nothing_and_a_closed_one_everything() -> None:
     module, x = attention(positions=["forgetting"])
     plain = KernelAttention(WIDTH, HEADS, filter="causal").double()
