@@ -281,13 +281,14 @@ class KernelAttention(ContextMixer):
 
     def for_all_heads(self, rows: Tensor) -> Tensor:
         """Keys or values of `kv_heads`, each as often as heads of queries, and both of their maps, share it."""
+        maps = self.shape[0] // self.heads
         if rows.size(1) == self.shape[0]:
             return rows
-        maps, maps_of_rows = self.shape[0] // self.heads, rows.size(1) // self.kv_heads
-        heads = rows.unflatten(1, (self.kv_heads, maps_of_rows))  # type: ignore[no-untyped-call]
+        if rows.size(1) == self.kv_heads:
+            return rows.repeat_interleave(self.shape[0] // self.kv_heads, 1)
         # Keys of several maps: those of a head stay together.
-        repeated = heads.repeat_interleave(self.heads // self.kv_heads, 1).repeat_interleave(maps // maps_of_rows, 2)
-        return repeated.flatten(1, 2)
+        heads = rows.view(rows.size(0), self.kv_heads, maps, *rows.shape[2:])
+        return heads.repeat_interleave(self.heads // self.kv_heads, 1).flatten(1, 2)
 
     def smooth(self, queries: Tensor, keys: Tensor | None = None, **arguments: Unpack[ForwardArguments]) -> Tensor:
         """Definition 1 in each head, before W_o: (B, H, Tq, D). Arguments as in `forward`."""

@@ -1,11 +1,15 @@
-"""What every context mixer promises, so that one may stand in another's place."""
+"""What every context mixer promises, so that one may stand in another's place; and each is its formula."""
 
 import pytest
 import torch
-from torch import nn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
 
 from kdx.attention import Cache, KernelAttention
 from kdx.attention.mixers import MIXERS
+from kdx.attention.mixers.convolution import Convolution
+from kdx.attention.mixers.equivariant import Equivariant
 from tests.attention.by_hand import close, draw
 
 WIDTH = 6
@@ -105,3 +109,101 @@ def test_a_cache_without_a_causal_filter_is_refused(mixer: str) -> None:
 def test_another_filter_is_refused(mixer: str, filter: str) -> None:
     with pytest.raises(ValueError, match=f"filter: '{filter}'; allowed for a [a-z]+: full, causal"):
         mixer_of(mixer, filter)
+
+
+# convolution
+
+
+def convolved(layer: Convolution, row: Tensor, hidden: list[bool], neighbours: int, causal: bool) -> Tensor:
+    """The formula, token by token."""
+    outputs = []
+    for i in range(len(row)):
+        total = torch.zeros_like(row[0])
+        for j in range(-neighbours, 1 if causal else neighbours + 1):
+            if 0 <= i + j < len(row) and not hidden[i + j]:
+                total = total + row[i + j] @ layer.kernel.weight[:, :, neighbours + j].T
+        outputs.append(total)
+    return torch.stack(outputs)
+
+
+@settings(deadline=None)  # a busy machine is no fault
+@given(hidden=st.lists(st.booleans(), min_size=1, max_size=7), neighbours=st.integers(0, 8), causal=st.booleans())
+def test_each_neighbour_has_its_matrix(hidden: list[bool], neighbours: int, causal: bool) -> None:
+    layer = Convolution(3, neighbours=neighbours, filter="causal" if causal else "full").double()
+    x = draw(1, len(hidden), 3)
+    close(layer(x, key_padding=torch.tensor([hidden]))[0], convolved(layer, x[0], hidden, neighbours, causal))
+
+
+@pytest.mark.parametrize("filter", ["full", "causal"])
+@pytest.mark.parametrize("shift", [1, 3])
+def test_shifting_the_tokens_shifts_the_output_away_from_the_ends(filter: str, shift: int) -> None:
+    layer, x = Convolution(4, neighbours=2, filter=filter).double(), draw(2, 12, 4)
+    inside = slice(2 + shift, 10)
+    close(layer(x.roll(shift, 1))[:, inside], layer(x).roll(shift, 1)[:, inside])
+
+
+@pytest.mark.parametrize(("filter", "seen"), [("full", {3, 4, 5, 6, 7}), ("causal", {5, 6, 7})])
+def test_a_token_reaches_its_neighbours_only(filter: str, seen: set[int]) -> None:
+    layer, x = Convolution(4, neighbours=2, filter=filter).double(), draw(1, 10, 4)
+    x_changed = x.clone()
+    x_changed[:, 5] += 1
+    moved = (layer(x_changed) - layer(x)).abs().sum((0, 2)) > 1e-9
+    assert set(moved.nonzero()[:, 0].tolist()) == seen
+
+
+def test_no_neighbours_is_one_matrix_for_each_token_alone() -> None:
+    layer, x = Convolution(4, neighbours=0).double(), draw(2, 5, 4)
+    close(layer(x), x @ layer.kernel.weight[:, :, 0].T)
+
+
+# equivariant
+
+
+def averaged(layer: Equivariant, row: Tensor, hidden: list[bool], causal: bool) -> Tensor:
+    """The formula, token by token."""
+    outputs = []
+    for i in range(len(row)):
+        mean, count = torch.zeros_like(row[0]), 0
+        for j in range(i + 1 if causal else len(row)):
+            if not hidden[j]:
+                mean, count = mean + row[j], count + 1
+        outputs.append(layer.own.weight @ row[i] + layer.others.weight @ (mean / max(count, 1)))
+    return torch.stack(outputs)
+
+
+@settings(deadline=None)  # a busy machine is no fault
+@given(hidden=st.lists(st.booleans(), min_size=1, max_size=7), causal=st.booleans())
+def test_each_token_is_told_the_mean_of_those_it_sees(hidden: list[bool], causal: bool) -> None:
+    layer = Equivariant(3, filter="causal" if causal else "full").double()
+    x = draw(1, len(hidden), 3)
+    close(layer(x, key_padding=torch.tensor([hidden]))[0], averaged(layer, x[0], hidden, causal))
+
+
+@settings(deadline=None)
+@given(st.permutations(range(6)))
+def test_permuting_tokens_permutes_the_output(order: list[int]) -> None:
+    layer, x = Equivariant(4).double(), draw(2, 6, 4)
+    close(layer(x[:, order]), layer(x)[:, order])
+
+
+def test_the_causal_form_sees_the_order_but_not_that_of_the_prefix() -> None:
+    layer, x, order = Equivariant(4, filter="causal").double(), draw(1, 5, 4), torch.tensor([2, 0, 3, 1, 4])
+    assert not torch.allclose(layer(x[:, order]), layer(x)[:, order])
+    close(layer(x[:, order])[:, -1], layer(x)[:, -1])
+
+
+def test_it_has_two_matrices_and_no_bias() -> None:
+    assert {name: tuple(p.shape) for name, p in Equivariant(4).named_parameters()} == {
+        "own.weight": (4, 4),
+        "others.weight": (4, 4),
+    }
+
+
+def test_a_running_mean_keeps_its_digits_in_half_precision() -> None:
+    layer = Equivariant(1, filter="causal").bfloat16()
+    with torch.no_grad():
+        layer.own.weight.zero_()
+        layer.others.weight.fill_(1.0)
+    output = layer(torch.ones(1, 5000, 1, dtype=torch.bfloat16))
+    assert output.dtype is torch.bfloat16
+    assert output[0, -1].item() == pytest.approx(1.0)
