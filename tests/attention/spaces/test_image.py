@@ -5,10 +5,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from kdx.attention import Cache, KernelAttention
+from kdx.attention import KernelAttention
 from kdx.attention import columns as columns_file
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.spaces.image import ImageAttention
+from kdx.attention.verification.cases import held
 from tests.attention.by_hand import close, draw
 
 ROWS, COLUMNS, WIDTH, HEADS, D = 3, 4, 8, 2, 4
@@ -88,6 +89,14 @@ def test_paths_agree_with_their_gradients(positions, kernel: str, filter: str, v
         close(one, other)
 
 
+@pytest.mark.parametrize("positions", LISTS, ids=str)
+@pytest.mark.parametrize("filter", ["full", "causal"])
+def test_it_has_every_property_of_an_attention(positions: tuple[str, ...], filter: str) -> None:
+    module = attention(positions=positions, filter=filter, memory_length=2).eval()
+    found = list(held("image", module, draw(2, 6, WIDTH), causal=filter == "causal"))
+    assert found and [finding for finding in found if not finding.holds] == []
+
+
 @pytest.mark.parametrize("positions", [("direct-sum",), ("product",)], ids=str)
 def test_pixels_are_told_apart_by_row_and_by_column(positions: tuple[str, ...]) -> None:
     module = attention(positions=positions)
@@ -117,22 +126,6 @@ def test_one_row_with_the_product_is_the_sequence() -> None:
     matrix = state.pop("positions.product.projection.weight")
     module.load_state_dict(state | {f"positions.{axis}.projection.weight": matrix for axis in ("rows", "columns")})
     close(module(x), sequence(x))
-
-
-@pytest.mark.parametrize("positions", LISTS, ids=str)
-def test_padding_changes_nothing(positions: tuple[str, ...]) -> None:
-    module, x, junk = attention(positions=positions), draw(2, 5, WIDTH), 5 * draw(2, 3, WIDTH, seed=1)
-    padding = torch.tensor([[False] * 5 + [True] * 3] * 2)
-    for module.path in PATHS:
-        close(module(torch.cat([x, junk], 1), key_padding=padding)[:, :5], module(x))
-
-
-@pytest.mark.parametrize("positions", LISTS, ids=str)
-def test_generating_pixel_by_pixel_equals_one_pass(positions: tuple[str, ...]) -> None:
-    module, x = attention(positions=positions, filter="causal"), draw(2, 6, WIDTH)
-    for module.path in PATHS:
-        cache = Cache()
-        close(torch.cat([module(part, cache=cache) for part in x.split((1, 4, 1), 1)], 1), module(x))
 
 
 @pytest.mark.parametrize("positions", LISTS, ids=str)
