@@ -126,5 +126,5 @@ def _options_by_class(classes: Sequence[type[Word]], options: Mapping[str, Any])
     if unknown := options.keys() - known:
         name = min(unknown)
         allowed = ", ".join(sorted(known))
-        raise ValueError(f"{name}: {options[name]!r}, but no part has such an option; allowed: {allowed}")
+        raise ValueError(f"{name}: {options[name]!r}, but no component has such an option; allowed: {allowed}")
     return by_class

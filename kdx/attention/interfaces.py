@@ -1,6 +1,6 @@
-"""What each part of an attention must give.
+"""What each component of an attention must give.
 
-Parts are modules, so that those which learn something keep it like any other parameter; most have none.
+Components are modules, so that those which learn something keep it like any other parameter; most have none.
 """
 
 from collections.abc import Callable, Mapping
@@ -48,7 +48,7 @@ class Side(Enum):
 
 
 class Settings(NamedTuple):
-    """What all parts of one attention share; what concerns one alone is an option of that one."""
+    """What all components of an attention share; what concerns one alone is an option of that component."""
 
     width: int
     """M."""
@@ -111,7 +111,7 @@ class TokenPositions:
     @cached_property
     def vector(self) -> Tensor:
         """t, (T, M) or (B, T, M)."""
-        assert self._encoding is not None, "t is asked for by a part that does not say uses_vector = True"
+        assert self._encoding is not None, "t is asked for by a component that does not say uses_vector = True"
         return self._encoding(self.positions)
 
     def part(self, part: Part) -> "TokenPositions":

@@ -1,4 +1,4 @@
-"""The attention module: projections around Definition 1, with its parts chosen by the words of the study."""
+"""The attention module: projections around Definition 1, with its components chosen by their names."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -99,7 +99,7 @@ class KernelAttention(ContextMixer):
     Args:
         width: M, features per token.
         heads: H.
-        kernel: k_F, as a word or as a class of `KernelFunction`; so it is with the other parts.
+        kernel: k_F, as a name or as a class of `KernelFunction`; so it is with the other components.
         symmetry: `symmetric` projects queries and keys by one matrix and bias, also between decoder and encoder.
         positions: the schemes that act together; none when empty.
         value: the value function.
@@ -119,16 +119,16 @@ class KernelAttention(ContextMixer):
             whether the memory is full or not: absolute positions stay what they are while the memory fills.
         reach: of a filter that looks at distances: the past only, or both sides.
         path: `fused`, or `literal`, Eq. 2 as printed. Both give the same result; it may be changed at any time.
-        options: those of its parts, such as `temperature` of the exponential kernel or `clip` of a look-up table, as
-            their classes declare them; those of other words are without effect. With `symmetric` there is no `xl_bias`,
-            for with u a symmetric kernel would not be symmetric; a `shared` one is learned, too, and whoever stacks
-            layers makes it one pair.
+        options: those of its components, such as `temperature` of the exponential kernel or `clip` of a look-up table,
+            as their classes declare them; those of other names are without effect. With `symmetric` there is no
+            `xl_bias`, for with u a symmetric kernel would not be symmetric; a `shared` one is learned, too, and whoever
+            stacks layers makes it one pair.
 
     Raises:
         ValueError: for a width that does not divide by the heads, heads that do not divide by `kv_heads`, an odd width
-            with sinusoids, a scheme that stands twice, an unknown word, a normaliser that has no meaning for the
-            kernel, an option that no part has, a number out of its range, or a part that needs t where `encoding` is
-            None.
+            with sinusoids, a scheme that stands twice, an unknown name, a normaliser that has no meaning for the
+            kernel, an option that no component has, a number out of its range, or a component that needs t where
+            `encoding` is None.
     """
 
     name = "attention"

@@ -37,7 +37,7 @@ from kdx.attention import KernelAttention
         ({"reach": "future"}, "reach: 'future'; allowed: past, both"),
         ({"temperature": 0.0}, "temperature: 0.0; allowed: a number above 0"),
         ({"temperature": float("nan")}, "temperature: nan; allowed: a number above 0"),
-        ({"temprature": 2.0}, "temprature: 2.0, but no part has such an option; allowed: "),
+        ({"temprature": 2.0}, "temprature: 2.0, but no component has such an option; allowed: "),
         ({"memory_length": -1}, "memory_length: -1; allowed: 0 or more"),
         ({"positions": ("lookup",), "clip": -1}, "clip: -1; allowed: a whole number from 0 on, or none"),
         ({"filter": "strided", "stride": 0}, "stride: 0; allowed: a whole number from 1 on"),
