@@ -55,16 +55,12 @@ def verify(
     Example: kdx verify --vectors attention.npz
     """
     # torch: the help of this command does not wait for it, nor does a message on its options.
-    import torch
-
-    from kdx.attention.verification.cases import findings
+    from kdx.attention.verification.cases import check_device, findings
     from kdx.attention.verification.golden import agreements
 
     if component is not None and vectors is not None:
         raise KdxError("--component and --vectors exclude each other", hint="give one of them")
-    if device is Device.CUDA and not torch.cuda.is_available():
-        problem = "this torch is built without CUDA" if torch.version.cuda is None else "torch finds no GPU"
-        raise KdxError(problem, place="--device cuda", allowed="cpu here")
+    check_device(device.value)
     compared = list(agreements(Path(vectors), device.value)) if vectors is not None else []
     own = None if component is None else _custom(component)
     found = list(findings(device.value) if own is None else _findings_of(own, device.value))

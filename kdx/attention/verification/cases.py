@@ -9,6 +9,7 @@ from itertools import product
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from kdx.attention.families import FAMILIES
@@ -27,6 +28,7 @@ from kdx.attention.verification.interface import rehearse
 from kdx.attention.verification.properties import PROPERTIES, draw
 from kdx.attention.verification.rounding import ROUNDINGS
 from kdx.attention.verification.torch_state import torch_left_alone
+from kdx.errors import KdxError
 from kdx.vocabulary import Maps, OutputGate, QKNorm, Symmetry
 
 AXES: Mapping[str, type[Word]] = {
@@ -128,6 +130,17 @@ def held(
                 error = known.error(module, x)
             if error is not None:
                 yield Finding(known.name, name, error, known.tolerance)
+
+
+def check_device(device: str) -> None:
+    """Refuse a device that this machine, or this torch, does not have.
+
+    Raises:
+        KdxError: there is none.
+    """
+    if device == "cuda" and not torch.cuda.is_available():
+        problem = "this torch is built without CUDA" if torch.version.cuda is None else "torch finds no GPU"
+        raise KdxError(problem, place="--device cuda", allowed="cpu here")
 
 
 def build(device: str, choices: Mapping[str, Any]) -> KernelAttention:
