@@ -1,16 +1,21 @@
 """Writes docs/reference/words.md, the values of a grid, and kdx/words/factors.json: `python -m tests.words`."""
 
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from kdx.attention.families import FAMILIES
-from kdx.grid.cell_selector import factors, known_words
 from kdx.grid.fields import CellFields
-from kdx.grid.sections import NO_COST, Follows
+from kdx.grid.sections import NO_COST, Follows, OneOf
 from kdx.grid.words import known_options
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import DIFFICULTIES, options_of_corpora
 from kdx.words.family import Definition
+from kdx.words.option import Option
 from kdx.words.table import FACTORS, Factor
 from tests.words_table import in_lines
 
@@ -106,18 +111,51 @@ def properties(known: Definition) -> str:
 
 def factors_text() -> str:
     """What the fields of a cell and the options say of themselves, a line each."""
-    return in_lines({factor: facts(factor) for factor in factors()}) + "\n"
+    of_fields: dict[str, Factor] = {}
+    for name, info in CellFields.model_fields.items():
+        section = info.annotation
+        if isinstance(section, type) and issubclass(section, BaseModel):
+            fields = section.model_fields.items()
+            of_fields |= {f"{name}.{inner.alias or key}": of_field(inner) for key, inner in fields}
+        elif name not in ("select", "components"):
+            of_fields[name] = of_field(info)
+    of_options = {name: of_option(option) for name, option in known_options().items()}
+    of_corpora = {f"data.{name}": of_option(*declared) for name, declared in options_of_corpora().items()}
+    facts = {factor: known._asdict() for factor, known in (of_fields | of_options | of_corpora).items()}
+    neutral = Factor()._asdict()
+    return in_lines({name: {k: v for k, v in known.items() if v != neutral[k]} for name, known in facts.items()}) + "\n"
 
 
-def facts(factor: str) -> dict[str, Any]:
-    section, _, name = factor.rpartition(".")
-    model: Any = CellFields.model_fields[section].annotation if section else CellFields
-    marks = [mark for key, field in model.model_fields.items() if name in (key, field.alias) for mark in field.metadata]
-    follows = [other for mark in marks if isinstance(mark, Follows) for other in mark.factors]
-    if not section and factor in known_options():
-        follows = [*known_options()[factor].follows]
-    plain = Factor(known_words(factor), NO_COST not in marks, tuple(follows))._asdict()
-    return {fact: value for fact, value in plain.items() if value != getattr(Factor(), fact)}
+def of_field(info: FieldInfo) -> Factor:
+    """What a field of a cell says of itself: the names in its annotation, and its marks."""
+    names = names_in((info.annotation, *info.metadata))
+    follows = (factor for mark in info.metadata if isinstance(mark, Follows) for factor in mark.factors)
+    return Factor(with_none(names), NO_COST not in info.metadata, tuple(follows))
+
+
+def of_option(*declared: Option) -> Factor:
+    """What an option says of itself, which several corpora may declare."""
+    names = (name for option in declared for name in option.words)
+    return Factor(with_none(names), follows=declared[0].follows)
+
+
+def with_none(names: Iterable[str]) -> tuple[str, ...]:
+    """The different names, and `none`, the word of a cell without the factor; nothing if there are no names."""
+    different = dict.fromkeys(names)
+    return tuple(dict.fromkeys((*different, "none"))) if different else ()
+
+
+def names_in(annotation: Any) -> Iterator[str]:
+    """The names that a field takes of enumerations and families."""
+    if isinstance(annotation, tuple):
+        for inner in annotation:
+            yield from names_in(inner)
+    elif isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        yield from map(str, annotation)
+    elif isinstance(annotation, OneOf):
+        yield from map(str, annotation.words)
+    else:
+        yield from names_in((*get_args(annotation), *getattr(annotation, "__metadata__", ())))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from kdx.grid.varying import value, varying_first
+from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.report.render.rows import to_text
 from kdx.report.render.settings import as_yaml
 from kdx.sanitize import sanitize, sanitize_lines
@@ -80,11 +80,20 @@ def notes_in_words(notes: Sequence[NoteRecord]) -> str:
     return "; ".join(f"{' '.join(one.text.split())} ({time_in_words(one.made)} UTC)" for one in notes)
 
 
-def settings_lines(cell: Mapping[str, Any], varies: Sequence[str]) -> Iterator[str]:
+def settings_lines(cell: ResolvedSpec, varies: Sequence[str]) -> Iterator[str]:
     """Write the cell as YAML; what varies in its sweep comes first."""
-    there = [field for field in varies if value(cell, field) is not None]
+    there = [field for field in varies if cell.value(field) is not None]
     yield f"settings, of which vary: {', '.join(there)}" if there else "settings"
-    yield from (f"  {sanitize_lines(line)}" for line in as_yaml(varying_first(cell, there)).splitlines())
+    yield from (f"  {sanitize_lines(line)}" for line in as_yaml(_with_first(there, cell.plain)).splitlines())
+
+
+def _with_first(fields: Sequence[str], cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cell with these dotted fields, which it has, before all others, at each level."""
+    ordered = {}
+    for key in dict.fromkeys((*(field.partition(".")[0] for field in fields), *cell)):
+        inner = [field.removeprefix(f"{key}.") for field in fields if field.startswith(f"{key}.")]
+        ordered[key] = _with_first(inner, cell[key]) if isinstance(cell[key], Mapping) else cell[key]
+    return ordered
 
 
 def fact_lines(facts: Mapping[str, str]) -> Iterator[str]:

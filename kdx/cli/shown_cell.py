@@ -79,7 +79,7 @@ class ShownCell(Shown):
             yield ""
             yield from trial_lines(one, details.id)
         yield ""
-        yield from settings_lines(details.spec.plain, details.varies)
+        yield from settings_lines(details.spec, details.varies)
 
 
 def _runs(runs: Iterable[RunRecord], metric: str, written: Remarks) -> Iterator[str]:

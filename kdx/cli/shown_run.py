@@ -107,7 +107,7 @@ class ShownRun(Shown):
             head = ("attempt", "began (UTC)", "took", "steps", "outcome", "process", "changed")
             yield from table_lines(head, map(_attempt, details.attempts))
         yield ""
-        yield from settings_lines(cell.spec.plain, cell.varies)
+        yield from settings_lines(cell.spec, cell.varies)
 
 
 def _plain_attempt(one: AttemptRecord) -> dict[str, Any]:

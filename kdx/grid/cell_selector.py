@@ -1,133 +1,127 @@
-"""Cells named by the words of their factors, as a baseline, a published cell or a claim names them.
+"""Cells selected by the names of their factors, as a baseline, a published cell or a claim writes them.
 
 A factor is a field of the resolved cell, with its section where it has one: `kernel`, `training.steps`,
-`filter.decoder-self`. Its word is the grid's; schemes or attentions that stand together are joined.
+`filter.decoder-self`. Its value is compared as a word: the grid's own, with schemes or attentions that act together
+joined.
 """
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from enum import StrEnum
 from types import MappingProxyType
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, WithJsonSchema
-from pydantic.fields import FieldInfo
+from pydantic import BeforeValidator, WithJsonSchema
 
 from kdx.attention.families import FAMILIES
 from kdx.attention.positions import POSITIONS
 from kdx.errors import KdxError, shortened
-from kdx.grid.sections import OneOf
+from kdx.grid.sections import Data
 from kdx.grid.spec import CellSpec
 from kdx.grid.synonyms import did_you_mean
 from kdx.grid.words import known_options
 from kdx.tasks.corpora import options_of_corpora
 from kdx.vocabulary import Attention
+from kdx.words import table
 from kdx.words.family import cached_over_words
 from kdx.words.option import Option
 
-_ABSENT = object()
 _WHOLE = re.compile(r"-?[0-9]+\.0")
 _ORDER: dict[str, Collection[str]] = {"position": POSITIONS, "placement": tuple(Attention)}
 
 
+@cached_over_words
+def factors() -> tuple[str, ...]:
+    """Return every factor that a cell can have, in the order of the spec; then the options of custom components."""
+    return tuple(dict.fromkeys((*table.factors(), *options())))
+
+
+@cached_over_words
+def options() -> dict[str, Option]:
+    """Return factor → option, for the factors that only a cell with certain names has."""
+    of_corpora = {f"data.{name}": declared[0] for name, declared in options_of_corpora().items()}
+    return known_options() | of_corpora
+
+
+def lacks(spec: CellSpec, factor: str) -> bool:
+    """Return whether the factor is an option that no name of the cell has."""
+    section, _, name = factor.rpartition(".")
+    return factor in options() and name not in (spec.data if section == "data" else spec).options
+
+
+@cached_over_words
+def taken_axes(factor: str) -> frozenset[str]:
+    """Return the axes that some name of an axis makes use of, such as the encoding; none if the factor is no axis."""
+    families = [family for family in FAMILIES if family.axis == factor.partition(".")[0]]
+    return frozenset(axis for family in families for known in family.definitions() for axis in known.takes)
+
+
+@cached_over_words
+def default_word(factor: str) -> str | None:
+    """Return the word of a factor that a cell does not set, before its other names settle it; None if required."""
+    if factor in options():
+        return word(factor, options()[factor].default)
+    unsettled = CellSpec.model_construct(data=Data.model_construct())
+    defaults = dict(leaves(unsettled.model_dump(mode="json", by_alias=True)))
+    return word(factor, defaults[factor]) if factor in defaults else None
+
+
+def leaves(cell: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every field of a cell, or of settings, with its dotted path."""
+    for key, value in cell.items():
+        if isinstance(value, Mapping):
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
 def word(factor: str, value: Any) -> str:
-    """A choice of `factor` in words: position schemes joined by `+`, other lists by `/`, an empty list is `none`."""
+    """Return a value as a word: position schemes joined by `+`, other lists by `/`, an empty list is `none`."""
     if isinstance(value, list | tuple):
         return ("+" if factor == "position" else "/").join(map(str, value)) or "none"
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def as_word(factor: str, value: Any) -> str:
+    """Return a value that a file has as the word of a resolved cell: `product+lookup` is `lookup+product`."""
+    if isinstance(value, str):
+        value = _names(factor, value)
+    if isinstance(value, list | tuple) and factor in _ORDER:
+        order = tuple(_ORDER[factor])
+        value = sorted(value, key=lambda name: order.index(name) if name in order else len(order))
+    return word(factor, value)
+
+
+def _names(factor: str, word: str) -> list[str]:
+    """Return the names that a word joins."""
+    return re.split("[+/]" if factor == "placement" else "[+]", word) if factor in _ORDER else [word]
+
+
 def plain_number(word: str) -> str:
-    """A whole number in the word that it has however it is written: `1.0` is `1`."""
+    """Return a whole number as the word that it has however it is written: `1.0` is `1`."""
     return word.removesuffix(".0") if _WHOLE.fullmatch(word) else word
 
 
 def same_word(word: str | None, wanted: str) -> bool:
-    """Whether a cell's word is the one of a selector: `2.0` is `2`."""
+    """Return whether a cell's word is the one of a selector: `2.0` is `2`."""
     return word is not None and plain_number(word) == plain_number(wanted)
 
 
-def _worded(value: Any) -> Any:
-    """Every choice of a mapping in words; what is no mapping stays for pydantic to refuse."""
+def _in_words(value: Any) -> Any:
+    """Return a mapping with its values as words; pydantic refuses what is none, and mappings within it."""
     if not isinstance(value, Mapping):
         return value
-    return {
-        factor: choice if isinstance(choice, Mapping) else word(factor, _ordered(factor, choice))
-        for factor, choice in value.items()
-    }
-
-
-def _ordered(factor: str, choice: Any) -> Any:
-    """As a resolved cell has it, whatever the order in which the words were written."""
-    if not isinstance(choice, list | tuple) or factor not in _ORDER:
-        return choice
-    order = tuple(_ORDER[factor])
-    return sorted(choice, key=lambda one: order.index(one) if one in order else len(order))
-
-
-def as_word(factor: str, value: Any) -> str:
-    """A choice as a grid writes it, in the word that a resolved cell has: `product+lookup` is `lookup+product`."""
-    if isinstance(value, str) and factor in _ORDER:
-        value = [] if value == "none" else re.split("[+/]", value)
-    return word(factor, _ordered(factor, value))
-
-
-@cached_over_words
-def default_word(factor: str) -> str | None:
-    """The word of a factor that a cell does not set, before its other words settle it; None: it must be set."""
-    if factor in _options():
-        return word(factor, _options()[factor][0].default)
-    model: type[BaseModel] = CellSpec
-    for step in factor.split("."):
-        info = next(info for name, info in model.model_fields.items() if step in (name, info.alias))
-        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
-            model = info.annotation
-    return None if info.is_required() else word(factor, info.get_default(call_default_factory=True))
+    return {factor: inner if isinstance(inner, Mapping) else as_word(factor, inner) for factor, inner in value.items()}
 
 
 _CHOICES = {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null", "array"]}}
-CellSelector = Annotated[dict[str, str], BeforeValidator(_worded), WithJsonSchema(_CHOICES)]
-"""Factor → word; in YAML a word, a number or a list, as in a grid."""
-
-
-def choice(spec: Mapping[str, Any], factor: str) -> str | None:
-    """The word of `factor` in a resolved cell; None when it has no such field."""
-    value: Any = spec
-    for step in factor.split("."):
-        value = value.get(step, _ABSENT) if isinstance(value, Mapping) else _ABSENT
-    if value is _ABSENT and is_option(factor):
-        return "none"
-    return None if value is _ABSENT or isinstance(value, Mapping) else word(factor, value)
-
-
-def is_option(factor: str) -> bool:
-    """Whether the factor is an option, which a cell has only if one of its words declares it."""
-    return factor in _options()
-
-
-def without_effect(spec: CellSpec, factor: str) -> bool:
-    """Whether the factor is an option that no word of the cell has."""
-    section, _, name = factor.rpartition(".")
-    return is_option(factor) and name not in (spec.data if section == "data" else spec).options
-
-
-@cached_over_words
-def factors() -> tuple[str, ...]:
-    """Every factor that a cell can have, in the order of the spec."""
-    return tuple(_annotations())
-
-
-@cached_over_words
-def taken_axes(factor: str) -> frozenset[str]:
-    """The axes that some word of an axis makes use of, such as the encoding; none for a factor that is no axis."""
-    families = [family for family in FAMILIES if family.axis == factor.partition(".")[0]]
-    return frozenset(axis for family in families for known in family.definitions() for axis in known.takes)
+CellSelector = Annotated[dict[str, str], BeforeValidator(_in_words), WithJsonSchema(_CHOICES)]
+"""Factor → word; in YAML a name, a number or a list, as in a grid."""
 
 
 def unknown(
     selector: Mapping[str, str], recorded: Mapping[str, Collection[str]] = MappingProxyType({})
 ) -> Iterator[tuple[str, KdxError]]:
-    """Each factor of a selector that no cell has, or whose word it does not know, with what is wrong.
+    """Yield each factor of a selector that no cell has, or whose name kdx does not know, with the error.
 
     Args:
         recorded: factor → the words that cells of custom components have, which may be named as well.
@@ -137,53 +131,9 @@ def unknown(
         if factor not in every:
             problem = f"unknown factor `{shortened(factor)}`"
             yield factor, KdxError(problem, allowed=every, hint=did_you_mean(factor, every))
-            continue
-        if factor not in factors() or wanted in recorded.get(factor, ()):
-            continue
-        known = known_words(factor)
-        for one in re.split("[+/]", wanted) if factor in _ORDER else [wanted]:
-            if known and one not in known:
-                problem = f"unknown {factor} `{shortened(one)}`"
-                yield factor, KdxError(problem, allowed=known, hint=did_you_mean(one, known))
-
-
-@cached_over_words
-def _annotations() -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for field, info in CellSpec.model_fields.items():
-        section = info.annotation
-        if isinstance(section, type) and issubclass(section, BaseModel):
-            found |= {f"{field}.{inner.alias or key}": _whole(inner) for key, inner in section.model_fields.items()}
-        elif field not in ("select", "components"):
-            found[field] = _whole(info)
-    for name, declared in _options().items():
-        words = dict.fromkeys(word for one in declared for word in one.words)
-        found[name] = Annotated[str, OneOf(words)] if words else object
-    return found
-
-
-@cached_over_words
-def _options() -> dict[str, tuple[Option, ...]]:
-    """The options of words, of tasks and of corpora: factor → what is declared under it."""
-    of_corpora = {f"data.{name}": declared for name, declared in options_of_corpora().items()}
-    return {name: (one,) for name, one in known_options().items()} | of_corpora
-
-
-def _whole(field: FieldInfo) -> Any:
-    """The annotation with what annotates it, which pydantic keeps apart."""
-    return Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
-
-
-def known_words(factor: str) -> tuple[str, ...]:
-    """Return the names that a factor allows; none if it takes numbers or any text."""
-
-    def within(annotation: Any) -> Iterator[str]:
-        if isinstance(annotation, type) and issubclass(annotation, StrEnum):
-            yield from annotation
-        elif isinstance(annotation, OneOf):
-            yield from annotation.words
-        for inner in (*get_args(annotation), *getattr(annotation, "__metadata__", ())):
-            yield from within(inner)
-
-    words = list(map(str, within(_annotations()[factor])))
-    return tuple(dict.fromkeys([*words, "none"])) if words else ()
+        elif factor in table.factors() and wanted not in recorded.get(factor, ()):
+            known = table.factors()[factor].names
+            for name in _names(factor, wanted):
+                if known and name not in known:
+                    problem = f"unknown {factor} `{shortened(name)}`"
+                    yield factor, KdxError(problem, allowed=known, hint=did_you_mean(name, known))

@@ -1,4 +1,4 @@
-"""How two plans of one name differ: in cells, in seeds, and in fields of the cells."""
+"""How cells differ, field by field, and how two plans of one name differ: in cells, in seeds, and in fields."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,21 +6,42 @@ from dataclasses import dataclass
 from typing import Any
 
 from kdx.errors import shortened
-from kdx.grid.cell_selector import word
+from kdx.grid.cell_selector import leaves, word
 from kdx.grid.plan import Plan
 from kdx.grid.seed_sources import seed_word
 from kdx.grid.spec import CellSpec
-from kdx.grid.table_layout import leaves
 from kdx.grid.words import known_options
 
 COMPONENTS = "components."
-"""Begins the fields with the hashes of custom components."""
+"""Prefix of the fields with the hashes of custom components."""
 _MOST_VALUES = 3
 """Largest number of values of a field that a message shows on each side."""
 _MOST_FIELDS = 4
 """Largest number of changed fields that a message shows."""
 _DIGITS = 8
-"""Of the hash of a component's source."""
+"""Length to which the hash of a component's source is cut."""
+
+
+def varying(cells: Iterable[Mapping[str, Any]]) -> dict[str, tuple[Any, ...]]:
+    """Return dotted field → its different values in the order of the cells, for each field in which the cells differ.
+
+    A cell that lacks the field, such as an option of another kernel, has None there.
+
+    Args:
+        cells: every field of each cell in plain values.
+    """
+    flat = [dict(leaves(cell)) for cell in cells]
+    fields = dict.fromkeys(field for cell in flat for field in cell)
+    values = {field: _distinct(cell.get(field) for cell in flat) for field in fields}
+    return {field: different for field, different in values.items() if len(different) > 1}
+
+
+def _distinct(values: Iterable[Any]) -> tuple[Any, ...]:
+    different: list[Any] = []
+    for value in values:
+        if value not in different:
+            different.append(value)
+    return tuple(different)
 
 
 @dataclass(frozen=True)
@@ -35,7 +56,7 @@ class Contents:
 
     @classmethod
     def of(cls, plan: Plan) -> "Contents":
-        """The contents of a plan."""
+        """Return the contents of a plan."""
         return cls({cell.id: cell.spec for cell in plan.cells}, plan.seeds, plan.file)
 
 
@@ -80,7 +101,7 @@ class Difference:
         return (*self.shared, *self.gone) if self.seeds_gone else self.gone
 
     def __str__(self) -> str:
-        """The changes in a few words, however many there are."""
+        """Return the changes in a few words, however many there are."""
         changes = [str(change) for change in self.changes]
         if len(changes) > _MOST_FIELDS:
             changes[_MOST_FIELDS - 1 :] = [f"and {len(changes) - _MOST_FIELDS + 1} more"]
@@ -88,7 +109,7 @@ class Difference:
 
 
 def difference(before: Contents, now: Contents) -> Difference:
-    """What only one of the plans has, and why."""
+    """Return what only one of the plans has, and why."""
     gone = tuple(cell for cell in before.cells if cell not in now.cells)
     new = tuple(cell for cell in now.cells if cell not in before.cells)
     shared = tuple(cell for cell in before.cells if cell in now.cells)
@@ -112,31 +133,31 @@ def difference(before: Contents, now: Contents) -> Difference:
 def _changes(
     before: Contents, gone: tuple[str, ...], now: Contents, new: tuple[str, ...], shared: tuple[str, ...]
 ) -> Iterator[FieldChange]:
-    """The fields in which the cells that are gone differ from the new ones.
+    """Yield the fields in which the cells that are gone differ from the new ones.
 
-    Where cells are only gone, or only new, it is the fields in which they differ from those that are shared.
+    If cells are only gone, or only new, these are the fields in which they differ from the shared ones.
     """
     left = _values(before.cells[cell] for cell in gone) if gone else _values(now.cells[cell] for cell in shared)
     right = _values(now.cells[cell] for cell in new or shared)
     for field in dict.fromkeys((*left, *right)):
         old, other = left.get(field, {}), right.get(field, {})
-        lost = tuple(value for value in old if value not in other) if gone else ()
-        found = tuple(value for value in other if value not in old) if new else ()
-        if lost or found:
-            yield FieldChange(field, lost, found)
+        removed = tuple(value for value in old if value not in other) if gone else ()
+        added = tuple(value for value in other if value not in old) if new else ()
+        if removed or added:
+            yield FieldChange(field, removed, added)
 
 
 def _values(cells: Iterable[CellSpec | str]) -> dict[str, dict[str, None]]:
-    """Field → its values in words, in the order of the cells."""
-    found: dict[str, dict[str, None]] = {}
+    """Return field → its values in words, in the order of the cells."""
+    values: dict[str, dict[str, None]] = {}
     defaults = {name: option.default for name, option in known_options().items()}
     for cell in cells:
         spec: dict[str, Any] = json.loads(cell if isinstance(cell, str) else cell.text)
-        # An option that no word of a cell has is no difference to one at its default.
-        for field, value in leaves(spec | {name: default for name, default in defaults.items() if name not in spec}):
+        # An option that no name of a cell has is no difference to one at its default.
+        for field, value in leaves(spec | defaults | spec):
             shown = word(field, value)[:_DIGITS] if field.startswith(COMPONENTS) else word(field, value)
-            found.setdefault(field, {})[shown] = None
-    return found
+            values.setdefault(field, {})[shown] = None
+    return values
 
 
 def _listed(values: tuple[str, ...]) -> str:

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kdx.errors import KdxError, Place, shortened
-from kdx.grid.cell_selector import factors, is_option
+from kdx.grid.cell_selector import factors, leaves, options
 from kdx.grid.plan import PlannedCell
 from kdx.grid.shipped import folder
 from kdx.grid.source import Node
-from kdx.grid.table_layout import leaves
 from kdx.grid.words import owners
 
 
@@ -32,7 +31,7 @@ def without_effect(cells: Sequence[PlannedCell], path: Path) -> Iterator[KdxErro
         unsettled = [setting for setting in last.values() if setting.identity not in used]
         resolved = dict(leaves(cell.spec.model_dump(mode="json", by_alias=True))) if unsettled else {}
         for setting in unsettled:
-            option = is_option(setting.key)
+            option = setting.key in options()
             # The trials of a search may use a setting that the template does not.
             if cell.search or (setting.key in resolved if option else resolved.get(setting.key) == setting.value):
                 used.add(setting.identity)

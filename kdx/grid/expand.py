@@ -17,14 +17,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from kdx.errors import KdxError, by_place
-from kdx.grid.cell_selector import without_effect
+from kdx.grid.cell_selector import lacks, leaves
 from kdx.grid.conditions import Combination, Condition
 from kdx.grid.identity import cell_id
 from kdx.grid.messages import located
 from kdx.grid.plan import PlannedCell
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
-from kdx.grid.table_layout import leaves
 
 MOST_LOOKED_AT = 20_000
 """Largest number of faults, repeated ones included; after them the other cells are not checked."""
@@ -149,8 +148,8 @@ def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> list[Plann
                 if found > MOST_LOOKED_AT:
                     raise by_place(faults) from error
                 continue
-            # Of an option that no word of the cell has there is no choice.
-            labels = {name: "none" if without_effect(spec, name) else label for name, label in chosen.items()}
+            # An option that no name of the cell has is no choice.
+            labels = {name: "none" if lacks(spec, name) else label for name, label in chosen.items()}
             cell = PlannedCell(cell_id(spec), len(cells), labels, spec, settings)
             if (key := (cell.id, *labels.items())) not in made:
                 made.add(key)

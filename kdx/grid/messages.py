@@ -8,12 +8,12 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kdx.errors import KdxError, shortened
+from kdx.grid.cell_selector import leaves
 from kdx.grid.plan import PlannedCell
 from kdx.grid.sections import Section
 from kdx.grid.source import Node, no_value, written
 from kdx.grid.spec import CellSpec
 from kdx.grid.synonyms import did_you_mean
-from kdx.grid.table_layout import leaves
 
 Model = TypeVar("Model", bound=BaseModel)
 Path = tuple[str | int, ...]

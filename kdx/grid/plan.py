@@ -72,8 +72,8 @@ class PlannedCell:
     ordinal: int
     """Its place in the plan, from 0."""
     labels: Mapping[str, str]
-    """Axis → the choice, as the grid words it: `approach` → "Vaswani et al. (2017), Eq. 4"; of an option that no word
-    of the cell has, what the cell reads as (`kdx.grid.cell_selector.choice`)."""
+    """Axis → the choice, as the grid words it: `approach` → "Vaswani et al. (2017), Eq. 4"; `none` for an option
+    that no name of the cell has."""
     spec: CellSpec
     settings: tuple[Node, ...] = field(default=(), compare=False, repr=False)
     """What its grid sets, each over the ones before; none where the plan does not come from a file."""

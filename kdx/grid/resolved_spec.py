@@ -1,12 +1,12 @@
-"""A cell as a database keeps it: every field of its spec in plain words, those too that this kdx does not know.
+"""A cell as a database keeps it: every field of its spec in plain values, those too that this kdx does not know.
 
-A report renders a name that this kdx does not know like any other, so it asks here and not a `CellSpec`, which has
-known names alone. Nothing is validated before somebody asks for it: reading ten thousand cells must not take as many
-validations.
+A report renders a name that this kdx does not know like any other, so it reads this and not a `CellSpec`, which has
+known names alone. Nothing is validated until `known` or `unknown` is read, so ten thousand cells are read quickly.
 """
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,26 +15,27 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from kdx.components.registry import components_of, meant_by
-from kdx.grid.cell_selector import choice, factors, is_option, same_word
+from kdx.grid.cell_selector import factors, leaves, same_word, word
 from kdx.grid.spec import CellSpec
 from kdx.grid.words import chosen_in, known_options
 from kdx.tasks import TASKS
 from kdx.tasks.difficulty import slice_names, slices_of
 from kdx.vocabulary import Direction
 
-_SECTIONS = ("data", "model", "training", "evaluation")
+_NO_FACTORS = ("select.", "components.")
+"""Begin the fields that decide no choice of a cell."""
 
 
 @dataclass(frozen=True)
 class ResolvedSpec:
-    """Every field of a cell in plain words."""
+    """Every field of a cell in plain values."""
 
     plain: Mapping[str, Any]
-    """As its JSON has them."""
+    """The fields as JSON has them."""
 
     @classmethod
     def of(cls, spec: CellSpec) -> "ResolvedSpec":
-        """Of a cell whose words are known."""
+        """Return a cell whose names are known."""
         return cls(spec.model_dump(mode="json", by_alias=True))
 
     @classmethod
@@ -42,13 +43,10 @@ class ResolvedSpec:
         """Return the cell of its JSON (`CellSpec.text`).
 
         Raises:
-            ValueError: it is no JSON, or lacks what every cell has.
+            ValueError: it is no JSON object.
         """
-        try:
-            plain = json.loads(text)
-        except RecursionError as error:
-            raise ValueError("no cell") from error
-        if not _is_cell(plain):
+        plain = json.loads(text)
+        if not isinstance(plain, dict):
             raise ValueError("no cell")
         return cls(plain)
 
@@ -67,12 +65,12 @@ class ResolvedSpec:
 
     @property
     def selection_direction(self) -> Direction:
-        """Its good end."""
+        """Whether a larger or a smaller selection metric is better."""
         return Direction(self.plain["select"]["direction"])
 
     @property
     def test_metrics(self) -> Mapping[str, Direction]:
-        """The metrics of its task on the test split, and their good ends; none are known of an unknown task.
+        """The metrics of the task on the test split, each with its better direction; none of an unknown task.
 
         Some are also measured by slice, such as `accuracy/pairs=5-8`: accuracy by the slices of a generated corpus,
         others by those of the task.
@@ -88,51 +86,45 @@ class ResolvedSpec:
         return {**metrics, **by_slice}
 
     def value(self, field: str) -> Any:
-        """What a field such as `training.length`, or a whole section, holds; None where it holds nothing."""
+        """Return what a field such as `training.length`, or a whole section, holds; None if it holds nothing."""
         value: Any = self.plain
         for step in field.split("."):
             value = value.get(step) if isinstance(value, Mapping) else None
         return value
 
     def word(self, factor: str) -> str | None:
-        """The word of a factor (`kdx.grid.cell_selector`); None where the cell has no such field."""
-        return choice(self.plain, factor)
+        """Return the value of a factor as a word: `none` for an option that the cell lacks; None if it is no factor."""
+        value = self.value(factor)
+        if isinstance(value, Mapping) or (value is None and factor not in factors()):
+            return None
+        return word(factor, value)
 
     @cached_property
-    def words(self) -> Mapping[str, str | None]:
-        """Factor → its word, for every factor that this kdx knows and every option of the cell's custom components."""
-        return {factor: choice(self.plain, factor) for factor in (*factors(), *self.own_options)}
-
-    @property
-    def own_options(self) -> tuple[str, ...]:
-        """The options of its custom components, as far as no known source declares them."""
-        if not self.components:
-            return ()
-        keys = (*self.plain, *(f"data.{name}" for name in self.plain["data"]))
-        return tuple(key for key in keys if key not in factors() and not isinstance(self.value(key), Mapping))
-
-    def lacks(self, factor: str) -> bool:
-        """Whether the factor is an option that no word of the cell has, which is no difference to one that has it."""
-        return self.value(factor) is None and (factor not in factors() or is_option(factor))
+    def words(self) -> Mapping[str, str]:
+        """Factor → its word, for every factor that the cell has: known ones in the order of `factors`, then others."""
+        fields = {field: value for field, value in leaves(self.plain) if not field.startswith(_NO_FACTORS)}
+        ordered = (*(factor for factor in factors() if factor in fields), *fields)
+        return {factor: word(factor, fields[factor]) for factor in ordered}
 
     def matches(self, selector: Mapping[str, str]) -> bool:
-        """Whether the cell has every word of a selector."""
-        return all(same_word(choice(self.plain, factor), word) for factor, word in selector.items())
+        """Return whether the cell has every word of a selector."""
+        return all(same_word(self.word(factor), wanted) for factor, wanted in selector.items())
 
     @property
     def known(self) -> CellSpec | None:
-        """The cell itself; None where this kdx does not know all of it.
+        """The cell, validated; None if this kdx does not know all of it.
 
-        What depends on its words is asked of it within `kdx.components.registry.meant_by` of its components.
+        What depends on its names is read within `kdx.components.registry.meant_by` of its components.
         """
-        with meant_by(self.components):
-            return _valid(self.plain)
+        with meant_by(self.components), suppress(ValidationError):
+            return CellSpec.model_validate(self.plain)
+        return None
 
     @cached_property
     def unknown(self) -> tuple[str, ...]:
-        """What this kdx does not know of it, such as "kernel `mine`" or "key `model.depth`".
+        """What this kdx does not know of the cell, such as "kernel `mine`" or "key `model.depth`".
 
-        For a cell of known words that this kdx nevertheless refuses, it is the reason.
+        If it knows all names and nevertheless refuses the cell, this is the reason.
         """
         with meant_by(self.components):
             # Validation reports an unknown key only if all known fields are valid, so keys are compared here.
@@ -140,55 +132,32 @@ class ResolvedSpec:
             try:
                 CellSpec.model_validate(self.plain)
             except ValidationError as error:
-                faults = [_fault(one) for one in error.errors(include_url=False)]
+                faults = [_fault(detail) for detail in error.errors(include_url=False)]
                 return tuple(dict.fromkeys([*faults, *(f"key `{key}`" for key in keys)]))
         return ()
 
     @property
     def components(self) -> Mapping[str, str]:
-        """Word → SHA-256 of the source of each of its custom components."""
-        hashes = self.plain.get("components")
-        if not isinstance(hashes, dict):
-            return {}
-        return {word: sha256 for word, sha256 in hashes.items() if isinstance(sha256, str)}
+        """Name → SHA-256 of its source, of each custom component."""
+        hashes: Mapping[str, str] = self.plain.get("components", {})
+        return hashes
 
     @property
     def missing_components(self) -> Mapping[tuple[str, str], str]:
-        """(axis, word) → hash of those whose code cannot be run here."""
+        """(axis, name) → hash of the source, of each custom component whose code cannot be run here."""
         if not self.components:  # as nearly every cell
             return {}
         here = {(component.axis, component.word) for component in components_of(self.components)}
-        chosen = [(family.axis, word) for family, word in chosen_in(self.plain)] + [("corpus", self.corpus)]
+        chosen = [(family.axis, name) for family, name in chosen_in(self.plain)] + [("corpus", self.corpus)]
         return {
-            (axis, word): self.components[word]
-            for axis, word in chosen
-            if word in self.components and (axis, word) not in here
+            (axis, name): self.components[name]
+            for axis, name in chosen
+            if name in self.components and (axis, name) not in here
         }
 
 
-def _valid(plain: Mapping[str, Any]) -> CellSpec | None:
-    try:
-        return CellSpec.model_validate(plain)
-    except ValidationError:
-        return None
-
-
-def _is_cell(plain: Any) -> bool:
-    """Whether it has what every cell has, whatever its words."""
-    if not isinstance(plain, dict):
-        return False
-    select = plain.get("select")
-    return (
-        isinstance(plain.get("task"), str)
-        and isinstance(select, dict)
-        and isinstance(select.get("metric"), str)
-        and select.get("direction") in ("max", "min")
-        and all(isinstance(plain.get(section), dict) for section in _SECTIONS)
-    )
-
-
 def _fault(detail: ErrorDetails) -> str:
-    # The message names the word of a list, not its index.
+    # The message has the name in a list, not its index.
     name = ".".join(step for step in detail["loc"] if isinstance(step, str))
     match detail["type"]:
         case "extra_forbidden":

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from kdx.grid.difference import varying
 from kdx.grid.seed_sources import seed_word
-from kdx.grid.table_layout import leaves
 from kdx.store.details import PlannedCellDetails, SweepDetails
 from kdx.store.records import CurveRecord, Provenance, RunRecord, RunState
 
@@ -55,11 +55,8 @@ class ScorePair:
 
 
 def setting_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
-    """The fields in which two resolved cells differ."""
-    left, right = dict(leaves(before)), dict(leaves(after))
-    return [
-        Change(name, left.get(name), right.get(name)) for name in (left | right) if left.get(name) != right.get(name)
-    ]
+    """Return the fields in which two resolved cells differ."""
+    return [Change(field, *values) for field, values in varying([before, after]).items()]
 
 
 def condition_changes(before: Iterable[Provenance], after: Iterable[Provenance]) -> list[Change]:

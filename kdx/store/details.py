@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+from kdx.grid.difference import varying
 from kdx.grid.resolved_spec import ResolvedSpec
-from kdx.grid.varying import varying
 from kdx.store import evaluations, reading
 from kdx.store.components import know_recorded
 from kdx.store.database import Database

@@ -7,7 +7,7 @@ from functools import cached_property
 from math import fsum, hypot
 from typing import NamedTuple
 
-from kdx.grid.cell_selector import factors, same_word, taken_axes
+from kdx.grid.cell_selector import factors, taken_axes
 from kdx.grid.seed_rule import SeedRule, rule_of
 from kdx.grid.table_layout import is_of_evaluation
 from kdx.grid.words import known_options
@@ -57,11 +57,11 @@ class RecordedRuns:
             for id in (planned_id(cell.id) for cell in sweep.cells):
                 space = frozenset(winners[id].search.space) if id in winners else frozenset[str]()
                 self._searched.setdefault(id, set()).add(space)
-        own = (factor for record in self.records.values() for factor in record.spec.own_options)
-        own_options = tuple(dict.fromkeys(own))
-        self.options = frozenset((*known_options(), *own_options))
+        recorded = dict.fromkeys(factor for record in self.records.values() for factor in record.spec.words)
+        others = tuple(factor for factor in recorded if factor not in factors())
+        self.options = frozenset((*known_options(), *others))
         """The options of words, which a cell without such a word lacks."""
-        self.factors = (*factors(), *own_options)
+        self.factors = (*factors(), *others)
 
     def candidates(self, contrast: Contrast) -> Iterator[CellRecord]:
         """The cells that a contrast may be of: evaluations are, if it names a setting of theirs."""
@@ -295,8 +295,9 @@ def _candidates(
     """
     spoken = named(contrast) | contrast.where.keys()
     for record in runs.candidates(contrast):
-        there = _has(record, contrast.where)
-        sides_of = [index for index, side in enumerate((contrast.a, contrast.b)) if there and _has(record, side)]
+        there = record.spec.matches(contrast.where)
+        sides = (contrast.a, contrast.b)
+        sides_of = [index for index, side in enumerate(sides) if there and record.spec.matches(side)]
         if sides_of or every:
             for chosen in {space - spoken for space in runs.searched(record)}:
                 yield _Candidate(record, {**record.spec.words, **dict.fromkeys(chosen, _SEARCHED)}), sides_of
@@ -354,11 +355,6 @@ def _is_number(word: str | None) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _has(record: CellRecord, selector: Mapping[str, str]) -> bool:
-    # The record caches its words, and every contrast of every claim asks each cell.
-    return all(same_word(record.spec.words.get(factor), word) for factor, word in selector.items())
 
 
 def lost_runs(cell: Cell) -> int:

@@ -61,8 +61,7 @@ class _Known:
         words: dict[str, set[str]] = {}
         for spec in specs:
             for factor, word in spec.words.items():
-                if word is not None:
-                    words.setdefault(factor, set()).add(word)
+                words.setdefault(factor, set()).add(word)
         return cls(frozenset(measured), {factor: frozenset(those) for factor, those in words.items()})
 
 

@@ -92,7 +92,6 @@ def audit(
     made = [kept.provenance for one in layout.evaluations.values() for kept in one.made.values() if kept.provenance]
     edited_since = _edited(made)
     found = list(_not_compared(groups, traits, baseline_of, sweep))
-    factors = tuple(dict.fromkeys(factor for record in layout.records.values() for factor in record.spec.words))
     out = by_cell(run for run in sweep.runs if run.invalidated is not None)
     for group in groups:
         found += _out_of_tables(group, layout, out)
@@ -104,7 +103,7 @@ def audit(
         for at, cell in group.cells.items():
             if cell.value is None:
                 continue
-            facts = [*_facts(cell, layout.records[cell.id], factors, sweep, edited)]
+            facts = [*_facts(cell, layout.records[cell.id], sweep, edited)]
             if cell.id in layout.evaluations:
                 facts += _facts_of_evaluation(cell, layout.evaluations[cell.id], sweep, edited_since)
             if any(spaces):
@@ -219,15 +218,11 @@ def _code(origins: Iterable[Provenance], edited: Collection[str]) -> Iterator[tu
         yield from _agreed(f"{CODE} of {module}", hashes)
 
 
-def _facts(
-    cell: Cell, record: CellRecord, factors: Sequence[str], sweep: SweepRecord, edited: Collection[str]
-) -> Iterator[tuple[str, str]]:
+def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord, edited: Collection[str]) -> Iterator[tuple[str, str]]:
     runs = [one.run_id for one in cell.seeds if one.score is not None]
     yield from ((UNKNOWN, word) for word in record.spec.unknown)
     yield SEEDS_BY_RULE if cell.seed_rule else "seeds", _ranges(one.seed for one in cell.seeds if one.score is not None)
-    for factor in factors:
-        if factor not in _NO_MATTER and not record.spec.lacks(factor):
-            yield factor, record.spec.words.get(factor) or "none"
+    yield from ((factor, word) for factor, word in record.spec.words.items() if factor not in _NO_MATTER)
     yield "select.metric", record.spec.selection_metric
     counts = [sweep.metrics.get(run, {}).get(PARAMETERS) for run in runs]
     yield from _agreed("parameters", (f"{count:,.0f}" for count in counts if count is not None))

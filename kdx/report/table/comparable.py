@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from kdx.grid.cell_selector import factors
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.table_layout import EVALUATION, Address
 from kdx.report.selection.cells import Cell
@@ -128,7 +129,8 @@ def _of_evaluation(labels: Mapping[str, str]) -> tuple[Trait, ...]:
 
 
 def _of_spec(spec: ResolvedSpec) -> tuple[Trait, ...]:
-    data = [(factor, str(word)) for factor, word in spec.words.items() if factor.startswith("data.")]
+    known = dict.fromkeys((*factors(), *spec.words))
+    data = [(factor, str(spec.word(factor))) for factor in known if factor.startswith("data.")]
     return (*(Trait(factor, word, word) for factor, word in data), *_reading(spec))
 
 
