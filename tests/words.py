@@ -121,7 +121,12 @@ def factors_text() -> str:
             of_fields[name] = of_field(info)
     of_options = {name: of_option(option) for name, option in known_options().items()}
     of_corpora = {f"data.{name}": of_option(*declared) for name, declared in options_of_corpora().items()}
-    facts = {factor: known._asdict() for factor, known in (of_fields | of_options | of_corpora).items()}
+    factors = of_fields | of_options | of_corpora
+    for family in FAMILIES:
+        for axis in dict.fromkeys(axis for known in family.definitions() for axis in known.takes):
+            follows = dict.fromkeys((*factors[axis].follows, family.axis))
+            factors[axis] = factors[axis]._replace(follows=tuple(follows))
+    facts = {factor: known._asdict() for factor, known in factors.items()}
     neutral = Factor()._asdict()
     return in_lines({name: {k: v for k, v in known.items() if v != neutral[k]} for name, known in facts.items()}) + "\n"
 

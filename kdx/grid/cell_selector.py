@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from kdx.attention.families import FAMILIES
 from kdx.attention.positions import POSITIONS
 from kdx.errors import KdxError, shortened
 from kdx.grid.sections import Data
@@ -46,13 +45,6 @@ def lacks(spec: CellSpec, factor: str) -> bool:
     """Return whether the factor is an option that no name of the cell has."""
     section, _, name = factor.rpartition(".")
     return factor in options() and name not in (spec.data if section == "data" else spec).options
-
-
-@cached_over_words
-def taken_axes(factor: str) -> frozenset[str]:
-    """Return the axes that some name of an axis makes use of, such as the encoding; none if the factor is no axis."""
-    families = [family for family in FAMILIES if family.axis == factor.partition(".")[0]]
-    return frozenset(axis for family in families for known in family.definitions() for axis in known.takes)
 
 
 @cached_over_words

@@ -167,7 +167,5 @@ def _fault(detail: ErrorDetails) -> str:
         case "unfit":
             field = ".".join(filter(None, (name, detail["ctx"]["field"])))
             return f"{field}: {detail['ctx']['problem']}"
-        case "missing":
-            return f"no {name}"
         case _:
             return f"{name} `{detail['input']}`"

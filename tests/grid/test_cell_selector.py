@@ -1,19 +1,15 @@
-"""Cells named by the words of their factors."""
+"""Cells selected by the names of their factors."""
 
 from typing import Any
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from kdx.grid.cell_selector import CellSelector, choice, factors, taken_axes, unknown
+from kdx.grid.cell_selector import CellSelector, factors, unknown
+from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.spec import CellSpec
 
 SELECTOR: TypeAdapter[dict[str, str]] = TypeAdapter(CellSelector)
-
-
-def spec(**choices: Any) -> dict[str, Any]:
-    cell = CellSpec.model_validate({"task": "translation", "data": {"corpus": "synthetic"}, **choices})
-    return cell.model_dump(mode="json", by_alias=True)
 
 
 @pytest.mark.parametrize(
@@ -22,8 +18,11 @@ def spec(**choices: Any) -> dict[str, Any]:
         ({"kernel": "rbf"}, "rbf"),
         ({"training.steps": 100}, "100"),
         ({"position": ["product", "direct-sum"]}, "direct-sum+product"),
-        ({"placement": ["decoder-self", "encoder-self"]}, "encoder-self/decoder-self"),
+        ({"position": "product+direct-sum"}, "direct-sum+product"),
+        ({"position": "own/scheme.py:Mine"}, "own/scheme.py:Mine"),
         ({"position": []}, "none"),
+        ({"position": "none"}, "none"),
+        ({"placement": ["decoder-self", "encoder-self"]}, "encoder-self/decoder-self"),
         ({"normaliser": None}, "none"),
         ({"training.betas": [0.9, 0.98]}, "0.9/0.98"),
     ],
@@ -33,51 +32,34 @@ def test_yaml_becomes_words_in_the_order_of_a_resolved_cell(written: dict[str, A
 
 
 @pytest.mark.parametrize("wrong", [["kernel"], "kernel", {"training": {"steps": 1}}])
-def test_what_is_no_mapping_of_words_is_refused(wrong: Any) -> None:
+def test_a_selector_that_is_no_mapping_to_words_is_refused(wrong: Any) -> None:
     with pytest.raises(ValidationError):
         SELECTOR.validate_python(wrong)
 
 
-def test_a_section_is_no_choice() -> None:
-    assert choice(spec(), "training") is None
-    assert choice(spec(), "kernel.width") is None
-    assert choice(spec(), "clip") == "none"
-
-
-def test_every_field_of_a_cell_is_a_factor_but_the_selection() -> None:
-    names = factors()
-    assert {"task", "kernel", "filter.decoder-self", "data.corpus", "training.steps"} <= set(names)
-    assert not any(name.startswith("select") for name in names)
-    cell = spec()
-    assert not [name for name in names if choice(cell, name) is None]
+def test_every_field_of_a_cell_is_a_factor_except_the_selection() -> None:
+    cell = CellSpec.model_validate({"task": "translation", "data": {"corpus": "synthetic"}})
+    spec = ResolvedSpec.of(cell)
+    assert {"task", "kernel", "filter.decoder-self", "data.corpus", "training.steps"} <= spec.words.keys()
+    assert spec.words.keys() <= set(factors()) and not any(name.startswith("select") for name in factors())
+    assert all(spec.word(factor) is not None for factor in factors())
+    assert spec.word("clip") == "none" and "clip" not in spec.words, "an option that it lacks"
 
 
 def faults(**where: str) -> list[tuple[str, str]]:
     return [(factor, str(fault)) for factor, fault in unknown({k.replace("__", "."): v for k, v in where.items()})]
 
 
-def test_an_unknown_factor_or_word_is_told_with_what_is_near() -> None:
-    ((factor, told),) = faults(kernl="rbf")
-    assert factor == "kernl" and told.startswith("unknown factor `kernl`") and told.endswith("did you mean `kernel`?")
-    ((_, told),) = faults(kernel="rfb")
-    assert told.startswith("unknown kernel `rfb`") and told.endswith("hint: did you mean `rbf`?")
-    ((_, told),) = faults(position="direct-sum+produkt")
-    assert told.startswith("unknown position `produkt`")
+def test_an_unknown_factor_or_name_is_reported_with_the_nearest() -> None:
+    ((factor, message),) = faults(kernl="rbf")
+    assert (factor, message.startswith("unknown factor `kernl`")) == ("kernl", True)
+    assert message.endswith("did you mean `kernel`?")
+    ((_, message),) = faults(kernel="rfb")
+    assert message.startswith("unknown kernel `rfb`") and message.endswith("hint: did you mean `rbf`?")
+    ((_, message),) = faults(position="direct-sum+produkt")
+    assert message.startswith("unknown position `produkt`")
 
 
 def test_numbers_and_free_texts_are_not_checked() -> None:
     assert not faults(data__corpus="my-own", training__steps="7", clip="none", kernel="rbf", position="none")
     assert len(faults(a="1", b="2")) == 2
-
-
-@pytest.mark.parametrize(
-    ("factor", "axes"),
-    [
-        ("position", {"inject", "encoding"}),
-        ("value", {"encoding"}),
-        ("filter.decoder-self", set()),
-        ("training.steps", set()),
-    ],
-)
-def test_what_the_words_of_an_axis_take_is_read_from_their_definitions(factor: str, axes: set[str]) -> None:
-    assert taken_axes(factor) == axes

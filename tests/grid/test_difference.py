@@ -1,10 +1,10 @@
-"""Two plans are told apart by their cells and seeds, and in the words of the fields that differ."""
+"""The fields in which cells differ, and how two plans differ in cells, seeds and fields."""
 
 from collections.abc import Callable
 
 import pytest
 
-from kdx.grid.difference import Contents, Difference, difference
+from kdx.grid.difference import Contents, Difference, difference, varying
 from kdx.grid.load import load_grid
 
 GRID = """\
@@ -14,6 +14,18 @@ training: {steps: 60, batch_tokens: 512, length: 32}
 axes: {position: [none, rotary], kernel: [exponential, rbf]}
 seeds: 3
 """
+
+
+def test_the_fields_that_vary_are_named_with_their_values_in_order():
+    cell = {"task": "t", "kernel": "rbf", "position": ["product"], "training": {"steps": 10, "schedule": {"warmup": 3}}}
+    other = cell | {"kernel": "linear", "training": {"steps": 10, "schedule": {"warmup": 5}}}
+    assert varying([cell, other, other | {"position": [], "degree": 2}]) == {
+        "kernel": ("rbf", "linear"),
+        "position": (["product"], []),
+        "training.schedule.warmup": (3, 5),
+        "degree": (None, 2),
+    }
+    assert varying([]) == varying([cell]) == varying([cell, cell]) == {}
 
 
 @pytest.fixture
@@ -46,7 +58,7 @@ def test_the_same_grid_does_not_differ(between):
 
 
 @pytest.mark.parametrize(
-    ("change", "cells", "runs", "told"),
+    ("change", "cells", "runs", "message"),
     [
         (("steps: 60", "steps: 80"), (4, 4, 0), 12, "training.steps: 60 → 80"),
         (("rotary", "alibi"), (2, 2, 2), 6, "position: rotary → alibi"),
@@ -61,10 +73,10 @@ def test_the_same_grid_does_not_differ(between):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_was_edited_is_told(between, change, cells, runs, told):
+def test_what_was_edited_is_reported(between, change, cells, runs, message):
     found = between(GRID, GRID.replace(*change))
     assert (len(found.gone), len(found.new), len(found.shared)) == cells
-    assert (found.runs_gone, str(found)) == (runs, told)
+    assert (found.runs_gone, str(found)) == (runs, message)
 
 
 def test_runs_that_are_gone_are_of_the_cells_that_lose_them(between):
@@ -73,7 +85,7 @@ def test_runs_that_are_gone_are_of_the_cells_that_lose_them(between):
     assert between(GRID, GRID.replace("seeds: 3", "seeds: 4")).cells_that_lose_runs == ()
 
 
-def test_other_combinations_of_the_same_values_are_told_as_such(between):
+def test_other_combinations_of_the_same_values_are_reported_as_such(between):
     grid = GRID.replace(
         "axes: {position: [none, rotary], kernel: [exponential, rbf]}", "approaches: {a: {%s}, b: {%s}}"
     )
@@ -83,7 +95,7 @@ def test_other_combinations_of_the_same_values_are_told_as_such(between):
     assert (len(found.gone), str(found)) == (2, "other combinations of the same values")
 
 
-def test_however_much_differs_it_is_told_in_a_few_words(between):
+def test_however_much_differs_a_few_words_report_it(between):
     steps = ", ".join(str(200 + step) for step in range(300))
     large = GRID.replace("axes: {", f"axes: {{training.steps: [{steps}], ").replace("rotary", "alibi")
     other = large.replace("corpus: synthetic-language", "corpus: other-text, seed: 9, train_lines: 5")

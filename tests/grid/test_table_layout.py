@@ -40,7 +40,7 @@ def refusal(cells: list[Labelled], **table: Any) -> KdxError:
         ("kernel.width", None),
     ],
 )
-def test_a_factor_is_told_in_the_words_of_the_grid(factor: str, word: str | None) -> None:
+def test_a_factor_has_the_words_of_the_grid(factor: str, word: str | None) -> None:
     labels, spec = cell(
         {"approach": "Ours, Eq. 9"},
         kernel="rbf",
@@ -50,12 +50,6 @@ def test_a_factor_is_told_in_the_words_of_the_grid(factor: str, word: str | None
         training={"learning_rate": 5e-4},
     )
     assert factor_value(labels, spec, factor) == word
-
-
-def test_no_position_is_the_word_none() -> None:
-    labels, spec = cell(position="none")
-    assert factor_value(labels, spec, "position") == "none"
-    assert factor_value(labels, spec, "placement") == "none"
 
 
 def test_headers_follow_the_plan_factor_by_factor() -> None:
@@ -73,8 +67,9 @@ def test_headers_follow_the_plan_factor_by_factor() -> None:
 
 def test_numbers_stand_in_the_order_of_the_plan_not_of_the_alphabet() -> None:
     cells = [cell(training={"steps": steps}) for steps in (1000, 200, 30)]
-    layout = LayoutBuilder(cells).build(TableSpec(name="main", rows=("task",), columns=("training.steps",)))
-    assert layout.columns == (("1000",), ("200",), ("30",))
+    table = TableSpec(name="main", rows=("task",), columns=("training.steps",))
+    assert LayoutBuilder(cells).build(table).columns == (("1000",), ("200",), ("30",))
+    assert LayoutBuilder([]).build(table).columns == ()
 
 
 def test_places_that_the_plan_leaves_empty_are_absent() -> None:
@@ -83,7 +78,7 @@ def test_places_that_the_plan_leaves_empty_are_absent() -> None:
     assert layout.at == {(0, 0): 0, (1, 1): 1}
 
 
-def test_a_cell_without_an_axis_that_others_have_is_told_apart() -> None:
+def test_a_cell_without_an_axis_that_others_have_has_a_header_of_its_own() -> None:
     cells = [cell({"approach": "Ours"}, kernel="rbf"), cell({}, kernel="exponential")]
     layout = LayoutBuilder(cells).build(TableSpec(name="main", rows=("approach",)))
     assert layout.rows == (("Ours",), (NO_CHOICE,))
@@ -97,11 +92,7 @@ def test_one_cell_under_two_labels_may_share_a_place() -> None:
     assert layout.at == {(0, 0): 0}
 
 
-def test_no_cells_make_no_rows() -> None:
-    assert LayoutBuilder([]).build(TableSpec(name="main", rows=("kernel",))).rows == ()
-
-
-def test_two_cells_in_one_place_are_refused_with_what_tells_them_apart() -> None:
+def test_two_cells_in_one_place_are_refused_with_what_they_differ_in() -> None:
     cells = [
         cell({"kernel": "rbf", "symmetry": word}, kernel="rbf", symmetry=word) for word in ("asymmetric", "symmetric")
     ]
@@ -123,7 +114,7 @@ def test_a_collision_names_all_its_cells_and_factors_and_none_that_are_equal() -
     )
 
 
-def test_cells_without_telling_labels_are_told_apart_by_their_fields() -> None:
+def test_cells_of_equal_labels_are_distinguished_by_their_fields() -> None:
     cells = [cell(training={"steps": steps}) for steps in (10, 20)]
     assert str(refusal(cells, rows=("kernel",))) == (
         "table `main`: 2 cells fall into one place, kernel = exponential; they differ in training.steps\n"

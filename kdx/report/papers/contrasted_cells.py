@@ -7,7 +7,7 @@ from functools import cached_property
 from math import fsum, hypot
 from typing import NamedTuple
 
-from kdx.grid.cell_selector import factors, taken_axes
+from kdx.grid.cell_selector import factors
 from kdx.grid.seed_rule import SeedRule, rule_of
 from kdx.grid.table_layout import is_of_evaluation
 from kdx.grid.words import known_options
@@ -195,8 +195,7 @@ class ContrastedCells:
 def following(named: Iterable[str]) -> frozenset[str]:
     """Return the factors, except options of names, that these decide, or at least limit."""
     named = frozenset(named)
-    tied = (factor for factor, facts in table.factors().items() if not named.isdisjoint(facts.follows))
-    return frozenset(tied).union(*map(taken_axes, named))
+    return frozenset(factor for factor, facts in table.factors().items() if not named.isdisjoint(facts.follows))
 
 
 def named(contrast: Contrast) -> frozenset[str]:
