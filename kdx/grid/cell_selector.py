@@ -52,9 +52,10 @@ def default_word(factor: str) -> str | None:
     """Return the word of a factor that a cell does not set, before its other names settle it; None if required."""
     if factor in options():
         return word(factor, options()[factor].default)
-    unsettled = CellSpec.model_construct(data=Data.model_construct())
+    required = ""
+    unsettled = CellSpec.model_construct(task=required, data=Data.model_construct(corpus=required))
     defaults = dict(leaves(unsettled.model_dump(mode="json", by_alias=True)))
-    return word(factor, defaults[factor]) if factor in defaults else None
+    return None if defaults[factor] == required else word(factor, defaults[factor])
 
 
 def leaves(cell: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

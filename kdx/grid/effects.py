@@ -51,7 +51,7 @@ class _Setting(NamedTuple):
     @property
     def identity(self) -> tuple[Place | None, str]:
         """An option is reported once, however many values it has on an axis."""
-        return None if is_option(self.key) else self.place, self.key
+        return None if self.key in options() else self.place, self.key
 
 
 def short_of_peak(cells: Sequence[PlannedCell]) -> Iterator[str]:
@@ -72,13 +72,13 @@ def _settings_in(node: Node) -> Iterator[_Setting]:
     for key, value in leaves(node.plain()):
         # `shared` stands for `tied` where there are only two embeddings.
         in_section = "." in key and key in factors() and key != "model.embeddings"
-        if is_option(key) or (in_section and value is not None):
+        if key in options() or (in_section and value is not None):
             yield _Setting(key, node.key(tuple(key.split("."))), value)
 
 
 def _fault(setting: _Setting, resolved: Mapping[str, Any]) -> KdxError:
     key, value = setting.key, shortened(setting.value)
-    if is_option(key):
+    if key in options():
         problem, allowed = f"`{key}` has no effect: no cell uses it", f"with {', '.join(owners(key))}"
         return KdxError(problem, place=setting.place, allowed=allowed, hint="remove it")
     other = {"model.encoder_layers": "decoder_layers", "model.decoder_layers": "encoder_layers"}.get(key)

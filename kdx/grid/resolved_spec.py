@@ -30,7 +30,7 @@ _NO_FACTORS = ("select.", "components.")
 class ResolvedSpec:
     """Every field of a cell in plain values."""
 
-    plain: Mapping[str, Any]
+    plain: dict[str, Any]
     """The fields as JSON has them."""
 
     @classmethod
@@ -89,13 +89,13 @@ class ResolvedSpec:
         """Return what a field such as `training.length`, or a whole section, holds; None if it holds nothing."""
         value: Any = self.plain
         for step in field.split("."):
-            value = value.get(step) if isinstance(value, Mapping) else None
+            value = value.get(step) if isinstance(value, dict) else None
         return value
 
     def word(self, factor: str) -> str | None:
         """Return the value of a factor as a word: `none` for an option that the cell lacks; None if it is no factor."""
         value = self.value(factor)
-        if isinstance(value, Mapping) or (value is None and factor not in factors()):
+        if isinstance(value, dict) or (value is None and factor not in factors()):
             return None
         return word(factor, value)
 
