@@ -113,8 +113,9 @@ def difference(before: Contents, now: Contents) -> Difference:
     gone = tuple(cell for cell in before.cells if cell not in now.cells)
     new = tuple(cell for cell in now.cells if cell not in before.cells)
     shared = tuple(cell for cell in before.cells if cell in now.cells)
-    seeds_gone = tuple(seed for seed in before.seeds if seed not in set(now.seeds))
-    seeds_new = tuple(seed for seed in now.seeds if seed not in set(before.seeds))
+    seeds_before, seeds_now = set(before.seeds), set(now.seeds)
+    seeds_gone = tuple(seed for seed in before.seeds if seed not in seeds_now)
+    seeds_new = tuple(seed for seed in now.seeds if seed not in seeds_before)
     changes = list(_changes(before, gone, now, new, shared)) if gone or new else []
     if seeds_gone or seeds_new:
         changes.append(FieldChange("seeds", tuple(map(seed_word, seeds_gone)), tuple(map(seed_word, seeds_new))))

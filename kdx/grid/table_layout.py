@@ -205,11 +205,12 @@ class LayoutBuilder:
         differ = [axis for axis in axes if len({self._words_of(axis)[index] for index in here}) > 1]
         differ = differ or list(varying(self._cells[index][1].plain for index in here))
         differ = [factor for factor in differ if factor not in header]
-        of = f" of the sweeps {' and '.join(map(shortened, sweeps))}" if len(sweeps) > 1 else ""
+        owners = f" of the sweeps {' and '.join(map(shortened, sweeps))}" if len(sweeps) > 1 else ""
+        or_sweep = f", or {SWEEP}," if owners and SWEEP not in header else ""
         return LayoutError(
-            f"table `{shortened(table.name)}`: {len(here)} cells{of} fall into one place, {place};"
+            f"table `{shortened(table.name)}`: {len(here)} cells{owners} fall into one place, {place};"
             f" they differ in {', '.join(differ)}",
-            hint=f"add {', '.join(differ)}{f', or {SWEEP},' if of and SWEEP not in header else ''} to rows or columns",
+            hint=f"add {', '.join(differ)}{or_sweep} to rows or columns",
         )
 
 

@@ -47,14 +47,14 @@ def between(tmp_path) -> Callable[[str, str], Difference]:
 
 def test_an_option_at_its_default_is_no_difference_to_a_cell_without_it(between):
     # Only exponential kernels have a temperature and a scale.
-    found = between(GRID.replace("exponential, rbf", "linear"), GRID.replace("exponential, rbf", "exponential"))
-    assert str(found) == "kernel: linear → exponential"
+    plans = between(GRID.replace("exponential, rbf", "linear"), GRID.replace("exponential, rbf", "exponential"))
+    assert str(plans) == "kernel: linear → exponential"
 
 
 def test_the_same_grid_does_not_differ(between):
-    found = between(GRID, GRID.replace("kernel: [exponential, rbf]", "kernel: [rbf, exponential]"))
-    assert (found.gone, found.new, found.seeds_gone, found.seeds_new, found.changes) == ((), (), (), (), ())
-    assert (len(found.shared), found.runs_gone) == (4, 0)
+    plans = between(GRID, GRID.replace("kernel: [exponential, rbf]", "kernel: [rbf, exponential]"))
+    assert (plans.gone, plans.new, plans.seeds_gone, plans.seeds_new, plans.changes) == ((), (), (), (), ())
+    assert (len(plans.shared), plans.runs_gone) == (4, 0)
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_the_same_grid_does_not_differ(between):
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_was_edited_is_reported(between, change, cells, runs, message):
-    found = between(GRID, GRID.replace(*change))
-    assert (len(found.gone), len(found.new), len(found.shared)) == cells
-    assert (found.runs_gone, str(found)) == (runs, message)
+    plans = between(GRID, GRID.replace(*change))
+    assert (len(plans.gone), len(plans.new), len(plans.shared)) == cells
+    assert (plans.runs_gone, str(plans)) == (runs, message)
 
 
 def test_runs_that_are_gone_are_of_the_cells_that_lose_them(between):
@@ -91,19 +91,19 @@ def test_other_combinations_of_the_same_values_are_reported_as_such(between):
     )
     straight = grid % ("position: none, kernel: exponential", "position: rotary, kernel: rbf")
     crossed = grid % ("position: none, kernel: rbf", "position: rotary, kernel: exponential")
-    found = between(straight, crossed)
-    assert (len(found.gone), str(found)) == (2, "other combinations of the same values")
+    plans = between(straight, crossed)
+    assert (len(plans.gone), str(plans)) == (2, "other combinations of the same values")
 
 
 def test_however_much_differs_a_few_words_report_it(between):
     steps = ", ".join(str(200 + step) for step in range(300))
     large = GRID.replace("axes: {", f"axes: {{training.steps: [{steps}], ").replace("rotary", "alibi")
     other = large.replace("corpus: synthetic-language", "corpus: other-text, seed: 9, train_lines: 5")
-    found = between(GRID, other + "model: {width: 64, dropout: 0.5, inner: 8}\n")
-    assert len(found.new) == 1200
-    assert str(found) == (
+    plans = between(GRID, other + "model: {width: 64, dropout: 0.5, inner: 8}\n")
+    assert len(plans.new) == 1200
+    assert str(plans) == (
         "position: rotary → alibi, data.corpus: synthetic-language → other-text, data.train_lines: none → 5, and 5 more"
     )
-    assert [str(change) for change in found.changes if change.field == "training.steps"] == [
+    assert [str(change) for change in plans.changes if change.field == "training.steps"] == [
         "training.steps: 60 → 200, 201, … (300 values)"
     ]

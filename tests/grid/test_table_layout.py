@@ -181,10 +181,10 @@ def test_a_word_that_leaves_no_cell_is_refused() -> None:
 
 def test_however_many_tables_there_are_a_factor_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = [cell(kernel=k, position=p) for k in ("rbf", "exponential") for p in ("product", "none")]
-    asked: list[str] = []
+    factors: list[str] = []
     looked_up = module.factor_value
-    monkeypatch.setattr(module, "factor_value", lambda *cell: asked.append(cell[2]) or looked_up(*cell))
+    monkeypatch.setattr(module, "factor_value", lambda *cell: factors.append(cell[2]) or looked_up(*cell))
     layouts = LayoutBuilder(cells)
     for name in "abc":
         layouts.build(TableSpec(name=name, rows=("position", "kernel"), columns=("placement",)))
-    assert sorted(set(asked)) == ["kernel", "placement", "position"] and len(asked) == 3 * len(cells)
+    assert sorted(set(factors)) == ["kernel", "placement", "position"] and len(factors) == 3 * len(cells)
