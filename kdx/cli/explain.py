@@ -1,8 +1,9 @@
-"""`kdx explain`: says what a key of a grid or a word of the study means."""
+"""`kdx explain`: explains a key or a value of a grid."""
 
 import shutil
 import textwrap
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -11,7 +12,7 @@ from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Files, Json
 from kdx.errors import KdxError
-from kdx.grid.explain import ExplainedKey, ExplainedWord, key_list
+from kdx.grid.explain import Explained, key_list
 from kdx.grid.explain import explain as explained
 
 WIDEST = 120
@@ -23,7 +24,7 @@ def explain(
         str | None,
         typer.Argument(
             autocompletion=completion.keys_and_words,
-            metavar="[KEY|WORD]",
+            metavar="[KEY|VALUE]",
             help="Such as training.steps, rbf, or FILE.py:Class.",
         ),
     ] = None,
@@ -44,18 +45,18 @@ def explain(
             out_json(listed)
         else:
             out("\n".join(_listed(listed)))
-            say("next: kdx explain KEY, or a word such as kdx explain rbf")
+            say("next: kdx explain KEY, or a value such as kdx explain rbf")
         return
     try:
-        found = explained(name)
+        meanings = explained(name)
     except KdxError:
         if not _know_recorded(name, db):
             raise
-        found = explained(name)
+        meanings = explained(name)
     if json:
-        out_json([{"kind": "key" if isinstance(one, ExplainedKey) else "word", **vars(one)} for one in found])
+        out_json([{"kind": "value" if meaning.keys else "key", **asdict(meaning)} for meaning in meanings])
         return
-    out("\n\n".join("\n".join(_key(one) if isinstance(one, ExplainedKey) else _word(one)) for one in found))
+    out("\n\n".join("\n".join(_lines(meaning)) for meaning in meanings))
 
 
 def _know_recorded(word: str, db: str) -> bool:
@@ -82,7 +83,7 @@ def _wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
     ]
 
 
-_HEADS = {"grid": "a grid", "cell": "a cell", "words": "of words"}
+_HEADS = {"grid": "a grid", "cell": "a cell"}
 
 
 def _listed(listed: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
@@ -92,37 +93,24 @@ def _listed(listed: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
         yield from _wrapped(", ".join(key.removeprefix(f"{name}.") for key in keys), f"{heads[name]:{wide}}")
 
 
-def _key(one: ExplainedKey) -> Iterator[str]:
-    yield f"{one.key} (key)"
-    yield from _wrapped(one.description, "  ")
-    yield from _facts({"of": ", ".join(one.of), "allowed": one.allowed, "default": one.default})
-    yield from _table(one.words)
-    yield from _lines("example", one.example)
-
-
-def _word(one: ExplainedWord) -> Iterator[str]:
-    yield from _wrapped(f"{one.word} ({', '.join(one.keys)})", "", "  ")
-    yield from _wrapped(one.title, "  ")
-    yield from _facts({"formula": one.formula, "source": one.source, "uses": ", ".join(one.takes)})
-    for option in one.options:
-        allowed = option.allowed or ", ".join(option.words)
-        text = " ".join(filter(None, (option.description, f"Allowed: {allowed}; default: {option.default}.")))
-        yield from _facts({option.key: text})
-    yield from _lines("example", one.example)
-
-
-def _facts(facts: Mapping[str, str]) -> Iterator[str]:
-    for name, text in facts.items():
+def _lines(meaning: Explained) -> Iterator[str]:
+    yield from _wrapped(f"{meaning.name} ({', '.join(meaning.keys) or 'key'})", rest="  ")
+    yield from _wrapped(meaning.description, "  ")
+    facts = {
+        "formula": meaning.formula,
+        "source": meaning.source,
+        "uses": ", ".join(meaning.uses),
+        "of": ", ".join(meaning.of),
+        "allowed": meaning.allowed,
+        "default": meaning.default,
+    }
+    for option in meaning.options:
+        facts[option.name] = f"{option.description} Allowed: {option.allowed}; default: {option.default}.".lstrip()
+    for fact, text in facts.items():
         if text:
-            yield from _wrapped(text, f"  {name}: ", "    ")
-
-
-def _table(words: Mapping[str, str]) -> Iterator[str]:
-    wide = max(map(len, words), default=0) + 2
-    for word, title in words.items():
-        yield from _wrapped(title, f"    {word:{wide}}")
-
-
-def _lines(name: str, text: str) -> Iterator[str]:
-    yield f"  {name}:"
-    yield from (f"    {line}" for line in text.splitlines())
+            yield from _wrapped(text, f"  {fact}: ", "    ")
+    width = max(map(len, meaning.values), default=0) + 2
+    for value, title in meaning.values.items():
+        yield from _wrapped(title, f"    {value:{width}}")
+    yield "  example:"
+    yield from (f"    {line}" for line in meaning.example.splitlines())

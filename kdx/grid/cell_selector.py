@@ -106,8 +106,8 @@ def _in_words(value: Any) -> Any:
     return {factor: inner if isinstance(inner, Mapping) else as_word(factor, inner) for factor, inner in value.items()}
 
 
-_CHOICES = {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null", "array"]}}
-CellSelector = Annotated[dict[str, str], BeforeValidator(_in_words), WithJsonSchema(_CHOICES)]
+ANY_WORDS = {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null", "array"]}}
+CellSelector = Annotated[dict[str, str], BeforeValidator(_in_words), WithJsonSchema(ANY_WORDS)]
 """Factor → word; in YAML a name, a number or a list, as in a grid."""
 
 

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from kdx.errors import KdxError, Place, shortened
 from kdx.grid.cell_selector import as_word, default_word, factors, plain_number
-from kdx.grid.sections import as_list, not_allowed
+from kdx.grid.sections import ToList, as_list, not_allowed
 from kdx.grid.source import Node
 from kdx.grid.synonyms import did_you_mean
 
@@ -24,9 +24,9 @@ def _some_factors(value: Any) -> Any:
     return value
 
 
-Written = Annotated[dict[str, Any], BeforeValidator(_some_factors), WithJsonSchema({"$later": "Condition"})]
+Written = Annotated[dict[str, Any], BeforeValidator(_some_factors), WithJsonSchema({"$ref": "#/$defs/Condition"})]
 """A condition as a file has it: factor or axis → word or list of words; `not` → another condition."""
-SeveralWritten = Annotated[list[Written], BeforeValidator(as_list), Field(min_length=1)]
+SeveralWritten = Annotated[list[Written], ToList(as_list), Field(min_length=1)]
 
 
 @dataclass(frozen=True)

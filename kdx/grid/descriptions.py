@@ -13,19 +13,19 @@ from pathlib import Path
 
 @cache
 def descriptions(kind: type) -> Mapping[str, str]:
-    """Attribute → the text below it, on one line; those of base classes among them, of kdx alone."""
-    found: dict[str, str] = {}
+    """Attribute → the text below it, on one line; with those of its base classes; of classes of kdx alone."""
+    texts: dict[str, str] = {}
     for base in reversed(kind.__mro__):
-        if base.__module__.startswith("kdx."):
-            body = _classes(base.__module__)[base.__name__].body
-            for statement, after in pairwise(body):
-                match statement, after:
-                    case (
-                        ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]),
-                        ast.Expr(value=ast.Constant(value=str(text))),
-                    ):
-                        found[name] = " ".join(text.split())
-    return found
+        classes = _classes(base.__module__) if base.__module__.startswith("kdx.") else {}
+        body = classes[base.__name__].body if base.__name__ in classes else []
+        for statement, after in pairwise(body):
+            match statement, after:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    texts[name] = " ".join(text.split())
+    return texts
 
 
 @cache

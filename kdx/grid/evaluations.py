@@ -13,12 +13,12 @@ from itertools import product
 from math import prod
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, ValidationError, create_model
+from pydantic import Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from kdx.errors import KdxError, shortened
 from kdx.grid.reading import reading_of
-from kdx.grid.sections import Count, Natural, NotNegative, OneOf, Section
+from kdx.grid.sections import Count, Natural, NotNegative, OneOf, Section, ToList
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
@@ -68,12 +68,12 @@ def one_or_several_pairs(value: Any) -> Any:
 def _choices(name: str, field: FieldInfo) -> Any:
     several = one_or_several_pairs if name == "longest" else one_or_several
     value = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
-    return Annotated[list[value], BeforeValidator(several), Field(min_length=1)], []  # type: ignore[valid-type]
+    return Annotated[list[value], ToList(several), Field(min_length=1)], []  # type: ignore[valid-type]
 
 
 EvaluationChoices: Any = create_model(
     "EvaluationChoices",
-    __base__=Section,
+    __base__=EvaluationSettings,
     **{name: _choices(name, field) for name, field in EvaluationSettings.model_fields.items()},
 )
 """`EvaluationSettings` as a grid has them: each combination of the values of its lists is one evaluation."""

@@ -1,8 +1,8 @@
-"""What a key of a grid or a word of the study means, for somebody who asks: from the definitions, as the schema is."""
+"""Explains a key or a value of a grid, by the schema of a grid and the definitions of values."""
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,69 +12,60 @@ from kdx.errors import KdxError, shortened
 from kdx.grid.descriptions import descriptions
 from kdx.grid.fields import CellFields
 from kdx.grid.model import GRID, GridFile
-from kdx.grid.schema import SECTIONS, Schema, keys, schema_of
+from kdx.grid.schema import SECTIONS, alternatives, keys, schema_of
+from kdx.grid.sections import Schema
 from kdx.grid.synonyms import did_you_mean
-from kdx.grid.word_facts import Facts, facts_at
 from kdx.grid.words import known_options, owners
+from kdx.words.option import Option
 
 
 @dataclass(frozen=True)
-class ExplainedKey:
-    """A key of a grid, of a cell, or of a section of it."""
+class Explained:
+    """A key of a grid, with its section before it, or a value; a text is empty where it does not apply."""
 
-    key: str
-    """With its section before it: `training.steps`."""
+    name: str
     description: str
-    allowed: str
-    """The kinds and the limits of its values; empty of a key whose example shows them."""
-    default: str
-    """As YAML writes it; empty where there is none."""
-    words: Mapping[str, str]
-    """Word → what it is, in a line; of a section, its keys, and words that all of them have."""
-    of: tuple[str, ...]
-    """The words, tasks or corpora that bring it along; empty for a key that every cell has."""
-    example: str
+    keys: tuple[str, ...] = ()
+    """The keys under which a value means this; empty for a key."""
+    formula: str = ""
+    source: str = ""
+    """The paper of a value, with the equation or section."""
+    uses: tuple[str, ...] = ()
+    """The keys that a value makes use of."""
+    options: tuple["Explained", ...] = ()
+    """The keys that come with a value."""
+    of: tuple[str, ...] = ()
+    """The values that a key comes with; empty for a key that every cell has."""
+    allowed: str = ""
+    """The kinds and the limits of the values of a key."""
+    default: str = ""
+    """The default of a key, as YAML writes it."""
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Value of a key → its title; the keys of a section are among them."""
+    example: str = ""
     """Lines of a grid."""
 
 
-@dataclass(frozen=True)
-class ExplainedWord:
-    """A word, under the keys where it means this."""
-
-    word: str
-    keys: tuple[str, ...]
-    title: str
-    formula: str
-    source: str
-    takes: tuple[str, ...]
-    """The keys of the cell that it makes use of."""
-    options: tuple[ExplainedKey, ...]
-    """The keys that it brings along."""
-    example: str
-
-
 def key_list() -> dict[str, dict[str, str]]:
-    """Every key with what it is, by what it belongs to."""
-    own = [key for key in keys() if "." not in key]
-    of_words = [key for key in own if key in known_options()]
-    of_cells = [key for key in own if key not in of_words]
-    of_grid = descriptions(GridFile)
-    found = {"grid": {key: of_grid[key] for key in GRID}, "cell": {key: _description(key) for key in of_cells}}
-    for section in SECTIONS:
-        inner = [key for key in keys() if key.startswith(f"{section}.")]
-        found[section] = {key: _description(key) for key in inner}
-    return found | {"words": {key: _description(key) for key in of_words}}
+    """Return every key with its description, by what it belongs to."""
+    listed: dict[str, dict[str, str]] = {group: {} for group in ("grid", "cell", *SECTIONS, "options")}
+    texts = descriptions(GridFile)
+    listed["grid"] = {key: texts[key] for key in GRID}
+    for key in keys():
+        group = key.rpartition(".")[0] or ("options" if key in known_options() else "cell")
+        listed[group][key] = _description(key)
+    return listed
 
 
-def explain(name: str, folder: Path = Path()) -> list[ExplainedKey | ExplainedWord]:
-    """All that a name means: keys first.
+def explain(name: str, folder: Path = Path()) -> list[Explained]:
+    """Return all that a name means, keys first.
 
     Args:
-        name: a key, with its section or without it, or a word; also `FILE.py:Class`.
+        name: a key, with its section or without it, or a value; also `FILE.py:Class`.
         folder: where such a file is looked for.
 
     Raises:
-        KdxError: it is no key and no word; or the file has no such part.
+        KdxError: it is no key and no value; or the file has no such class.
     """
     if is_in_file(name):
         if not any(name in family.outside for family in FAMILY_OF.values()):
@@ -83,76 +74,101 @@ def explain(name: str, folder: Path = Path()) -> list[ExplainedKey | ExplainedWo
         from kdx.grid.components import add_installed  # late: it needs YAML, and few have such packages
 
         add_installed(GRID)
-    found: list[ExplainedKey | ExplainedWord] = []
+    explained = []
     if name in GRID:
-        found.append(ExplainedKey(name, descriptions(GridFile)[name], "", "", {}, (), EXAMPLES[name]))
+        explained.append(Explained(name, descriptions(GridFile)[name], example=EXAMPLES[name]))
     if name in SECTIONS:
-        found.append(_section(name))
-    found += [_key(key) for key in keys() if name in (key, key.rpartition(".")[2])]
-    found += _words(name)
-    if not found:
-        known = dict.fromkeys([*GRID, *SECTIONS, *keys(), *(key.rpartition(".")[2] for key in keys())])
-        known |= dict.fromkeys(word for key in keys() for word in _titles(key))
+        explained.append(_section(name))
+    explained += [_key(key) for key in keys() if name in (key, key.rpartition(".")[2])]
+    explained += _meanings(name)
+    if not explained:
+        names = [*GRID, *SECTIONS, *keys(), *(key.rpartition(".")[2] for key in keys())]
+        known = dict.fromkeys([*names, *(value for key in keys() for value in _titles(key))])
         hint = did_you_mean(name, known)
-        raise KdxError(f"no key or word `{shortened(name)}`", hint=hint or "`kdx explain` lists the keys")
-    return found
+        raise KdxError(f"no key or value `{shortened(name)}`", hint=hint or "`kdx explain` lists the keys")
+    return explained
 
 
 def _description(key: str) -> str:
     return str(schema_of(key)["description"])
 
 
-def _key(key: str) -> ExplainedKey:
-    schema = schema_of(key)
-    default = _yaml(schema["default"]) if schema.get("default") is not None else ""
-    is_option = key in known_options() or (key.startswith("data.") and owners(key))
-    of = tuple(owners(key)) if is_option else ()
-    return ExplainedKey(key, _description(key), _allowed(schema), default, _titles(key), of, _line(key, _value(schema)))
-
-
-def _section(key: str) -> ExplainedKey:
-    inner = {name: _description(name) for name in keys() if name.startswith(f"{key}.")}
-    example = _line(first := next(iter(inner)), _value(schema_of(first)))
-    words = [_titles(name) for name in inner]
-    shared = words[0] if all(one == words[0] for one in words) else {}
-    return ExplainedKey(key, descriptions(CellFields)[key], "a mapping of keys", "", inner | shared, (), example)
-
-
 def _titles(key: str) -> dict[str, str]:
-    """The words of a key, each with its title."""
-    return {one["const"]: one.get("title", "") for one in schema_of(key).get("anyOf", ()) if "const" in one}
+    """Return the values of a key that have names, each with its title."""
+    named = (schema for schema in alternatives(schema_of(key)) if "const" in schema)
+    return {schema["const"]: schema.get("title", "") for schema in named}
 
 
-def _words(name: str) -> Iterator[ExplainedWord]:
-    """Each meaning of a word once, with all keys under which it has it."""
-    meanings: dict[tuple[str, Facts], list[str]] = {}
+def _key(key: str) -> Explained:
+    schema = schema_of(key)
+    default = schema.get("default")
+    of = owners(key) if key in known_options() or key.startswith("data.") else ()
+    return Explained(
+        key,
+        _description(key),
+        of=tuple(of),
+        allowed=_allowed(schema),
+        default="" if default in (None, []) else _yaml(default),
+        values=_titles(key),
+        example=_line(key, _value(schema)),
+    )
+
+
+def _section(section: str) -> Explained:
+    inner = {key: _description(key) for key in keys() if key.startswith(f"{section}.")}
+    titles = [_titles(key) for key in inner]
+    shared = titles[0] if all(each == titles[0] for each in titles) else {}
+    first = next(iter(inner))
+    return Explained(
+        section,
+        descriptions(CellFields)[section],
+        allowed="a mapping of keys",
+        values=inner | shared,
+        example=_line(first, _value(schema_of(first))),
+    )
+
+
+def _meanings(value: str) -> Iterator[Explained]:
+    """Yield each meaning of a value once, with all keys under which it has it: they have the same values."""
+    meanings: dict[tuple[str, str], list[str]] = {}
     for key in keys():
         titles = _titles(key)
-        if name in titles:
-            facts = facts_at(key, name) or Facts(name, titles[name] or _description(key))
-            # Keys that share a list of words share what a word means; other keys may have a word of the same title.
-            meanings.setdefault((json.dumps(titles), facts), []).append(key)
-    for (_, facts), under in meanings.items():
-        section = "data." if under == ["data.corpus"] else ""
-        options = tuple(_option(one.name, section, facts) for one in facts.options)
-        example = _example(under[-1], facts)
-        yield ExplainedWord(name, tuple(under), facts.title, facts.formula, facts.source, facts.takes, options, example)
+        if value in titles:
+            meanings.setdefault((json.dumps(titles), titles[value] or _description(key)), []).append(key)
+    for (_, description), under in meanings.items():
+        axis = "corpus" if under == ["data.corpus"] else under[0].partition(".")[0]
+        family = FAMILY_OF.get(axis)
+        known = family.definition(value) if family is not None and value in family else None
+        options = known.options if known else ()
+        yield Explained(
+            value,
+            description,
+            keys=tuple(under),
+            formula=getattr(known, "formula", ""),
+            source=getattr(known, "source", ""),
+            uses=getattr(known, "takes", ()),
+            options=tuple(_option(option, "data." if axis == "corpus" else "") for option in options),
+            example=_example(under[-1], value, options),
+        )
 
 
-def _option(name: str, section: str, facts: Facts) -> ExplainedKey:
-    """A key of this word; under the same name another corpus may have one with other limits."""
-    (option,) = (one for one in facts.options if one.name == name)
-    key = f"{section}{name}"
-    words = dict.fromkeys(option.words, "")
-    line = _line(key, option.default)
-    return ExplainedKey(key, option.title, "" if words else option.allowed, _yaml(option.default), words, (), line)
+def _option(option: Option, section: str) -> Explained:
+    """Return an option as one value has it; corpora may have others with the same name and other limits."""
+    return Explained(
+        f"{section}{option.name}",
+        option.title,
+        allowed=option.allowed,
+        default=_yaml(option.default),
+        example=_line(f"{section}{option.name}", option.default),
+    )
 
 
-def _example(key: str, facts: Facts) -> str:
-    options = {one.name: one.default for one in facts.options}
-    if key == "data.corpus":
-        return f"data: {_yaml({'corpus': facts.word, **options})}"
-    return "\n".join([_line(key, facts.word), *(_line(name, value) for name, value in options.items())])
+def _example(key: str, value: str, options: tuple[Option, ...]) -> str:
+    section, _, name = key.rpartition(".")
+    defaults = {option.name: option.default for option in options}
+    if section == "data":
+        return f"data: {_yaml({name: value, **defaults})}"
+    return "\n".join([_line(key, value), *(_line(name, default) for name, default in defaults.items())])
 
 
 def _line(key: str, value: Any) -> str:
@@ -161,7 +177,7 @@ def _line(key: str, value: Any) -> str:
 
 
 def _yaml(value: Any) -> str:
-    """A value in the flow style of YAML."""
+    """Return a value in the flow style of YAML."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{key}: {_yaml(inner)}' for key, inner in value.items())}}}"
     if isinstance(value, list | tuple):
@@ -170,57 +186,34 @@ def _yaml(value: Any) -> str:
 
 
 def _value(schema: Schema) -> Any:
-    """One that the schema allows, to be shown as an example."""
+    """Return a value that the schema allows, as an example."""
     if schema.get("default") not in (None, []):
         return schema["default"]
     if "examples" in schema:
         return schema["examples"][0]
-    if "const" in schema:
-        return schema["const"]
-    if "anyOf" in schema:
-        return _value(schema["anyOf"][0])
-    if "array" in schema["type"]:
-        return [_value(schema["items"])]
-    return max(schema.get("minimum", 1), 1)
+    first = next(alternatives(schema))
+    if "const" in first:
+        return first["const"]
+    return [_value(first["items"])] if first["type"] == "array" else max(first.get("minimum", 1), 1)
+
+
+_KINDS = {"string": "a text", "number": "a number", "object": "a mapping", "null": "null"}
 
 
 def _allowed(schema: Schema) -> str:
-    """The kinds and limits of values, in words."""
-    alternatives = schema.get("anyOf", [schema])
-    words = ["one of these words"] if any("const" in one for one in alternatives) else []
-    kinds = [kind for one in alternatives if "const" not in one for kind in _kinds(one)]
-    return ", or ".join(dict.fromkeys([*words, *kinds]))
-
-
-def _kinds(schema: Schema) -> Iterator[str]:
-    of = schema["type"]
-    for kind in [of] if isinstance(of, str) else of:
-        if kind in ("integer", "number"):
-            yield f"{'a whole number' if kind == 'integer' else 'a number'}{_limits(schema)}"
-        elif kind == "array":
-            yield _list(schema)
+    """Return the kinds and limits of values in words."""
+    kinds = []
+    for alternative in alternatives(schema):
+        if "const" in alternative:
+            kinds.append("one of these values")
+        elif "prefixItems" in alternative:
+            kinds.append(f"a list of {' and '.join(map(_allowed, alternative['prefixItems']))}")
+        elif "items" in alternative:
+            item = alternative["items"]
+            kinds.append("a list of them" if "anyOf" in item else f"a list, each {_allowed(item)}")
         else:
-            yield {"string": schema.get("title", "a text"), "null": "null", "object": "a mapping"}[kind]
-
-
-def _list(schema: Schema) -> str:
-    if "prefixItems" in schema:
-        return f"a list of {' and '.join(_allowed(one) for one in schema['prefixItems'])}"
-    return "a list of them" if "anyOf" in schema["items"] else f"a list, each {_allowed(schema['items'])}"
-
-
-_LIMITS = {
-    "minimum": "from {:g} on",
-    "exclusiveMinimum": "above {:g}",
-    "maximum": "up to {:g}",
-    "exclusiveMaximum": "below {:g}",
-}
-
-
-def _limits(schema: Schema) -> str:
-    # What every number of a grid keeps to, such as 64 bits, is no limit to anybody.
-    given = [text.format(schema[key]) for key, text in _LIMITS.items() if key in schema and schema[key] < 2**53]
-    return f" {', '.join(given)}" if given else ""
+            kinds.append(alternative.get("title") or _KINDS[alternative["type"]])
+    return ", or ".join(dict.fromkeys(kinds))
 
 
 EXAMPLES = {

@@ -5,7 +5,8 @@ What depends on another field is settled by `kdx.grid.rules`; what a word takes 
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field, GetJsonSchemaHandler
+from pydantic_core import CoreSchema
 
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.kernels import KERNELS
@@ -17,12 +18,14 @@ from kdx.grid.sections import (
     Count,
     Data,
     Evaluation,
-    Filters,
+    Filter,
     Follows,
     Model,
     Natural,
     OneOf,
+    Schema,
     Select,
+    ToList,
     Training,
     WithOptions,
 )
@@ -36,7 +39,17 @@ def one_or_many(value: Any) -> Any:
     return () if tuple(words) == ("none",) else tuple(words)
 
 
-_Attentions = Annotated[tuple[Attention, ...], BeforeValidator(one_or_many)]
+class OneOrMany(ToList):
+    """Annotates a list of words, which may be one word or `none`."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
+        none = {"const": "none", "title": "None at all"}
+        word = {"anyOf": [handler(core)["items"], none]}
+        return {"anyOf": [word, {"type": "array", "items": word}]}
+
+
+ONE_OR_MANY = OneOrMany(one_or_many)
+_Attentions = Annotated[tuple[Attention, ...], ONE_OR_MANY]
 
 # Its validator would be built for it alone, whenever a command starts.
 _AS_IN_TRAINING = Evaluation.model_construct()
@@ -60,7 +73,7 @@ class CellFields(WithOptions):
     """The kernel that compares queries with keys."""
     symmetry: Symmetry = Symmetry.ASYMMETRIC
     """Whether queries and keys share one projection."""
-    position: Annotated[tuple[Annotated[str, OneOf(POSITIONS, "none")], ...], BeforeValidator(one_or_many)] = ()
+    position: Annotated[tuple[Annotated[str, OneOf(POSITIONS, "none")], ...], ONE_OR_MANY] = ()
     """The position schemes that act together; none at all when empty."""
     encoding: Annotated[str, OneOf(ENCODINGS)] | None = None
     """The absolute vector t; sinusoidal unless said otherwise, None where nothing uses t."""
@@ -70,7 +83,7 @@ class CellFields(WithOptions):
     """The attentions that have positions; all of the task's unless said otherwise."""
     value: Annotated[Annotated[str, OneOf(VALUES)] | None, Follows("position", "inject")] = None
     """The value function; without position unless said otherwise, or unless the input already carries it."""
-    filter: Filters = Field(default_factory=Filters)
+    filter: Filter = Field(default_factory=Filter)
     """Which keys a query sees, in each attention."""
     norm: Norm = Norm.POST
     """Where layer normalisation stands."""

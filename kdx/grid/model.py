@@ -23,7 +23,7 @@ from kdx.grid.conditions import SeveralWritten, Written
 from kdx.grid.evaluations import EvaluationChoices
 from kdx.grid.ranges import Range, is_range
 from kdx.grid.read_tables import Tables
-from kdx.grid.sections import Section, as_list, not_allowed, refuse
+from kdx.grid.sections import Section, ToList, as_list, not_allowed, refuse
 from kdx.grid.seeds import Seeds
 from kdx.grid.settings import In, settings
 from kdx.grid.sweep_name import ALLOWED, LONGEST_NAME, PATTERN, is_sweep_name
@@ -84,10 +84,11 @@ Values = Annotated[
 ]
 """The values of a factor: a list or a range."""
 AxisName = Annotated[str, AfterValidator(axis_name)]
-FactorName = Annotated[str, AfterValidator(In(factors, "axis"))]
-Factors = Annotated[dict[FactorName, Values], Field(min_length=1)]
-Settings = Annotated[dict[str, Any], Field(min_length=1), WithJsonSchema({"$later": "Settings"})]
+FactorName = Annotated[str, In(factors, "axis")]
+Factors = Annotated[dict[FactorName, Values], Field(min_length=1), WithJsonSchema({"$ref": "#/$defs/Values"})]
+Settings = Annotated[dict[str, Any], Field(min_length=1), WithJsonSchema({"$ref": "#/$defs/Settings"})]
 """Settings of a cell, nested by section or by factor."""
+Preset = Annotated[SkipValidation[str], WithJsonSchema({"$ref": "#/$defs/Preset"})]
 
 
 class WithSettings(BaseModel):
@@ -99,7 +100,7 @@ class WithSettings(BaseModel):
 class Choice(WithSettings):
     """A named choice on an axis: what it sets."""
 
-    preset: SkipValidation[str] = ""
+    preset: Preset = ""
     """A shipped set of settings that lies under all that the choice and the grid set."""
 
 
@@ -107,6 +108,9 @@ Axis = Annotated[
     Annotated[Values, Tag("<values>")] | Annotated[dict[str, Choice], Field(min_length=1), Tag("<Choice>")],
     Discriminator(_kind_of_axis),
 ]
+
+
+Axes = Annotated[dict[AxisName, Axis], Field(max_length=MOST_AXES), WithJsonSchema({"$ref": "#/$defs/Axes"})]
 
 
 class Override(Section):
@@ -121,19 +125,19 @@ class Override(Section):
 class SubGrid(WithSettings):
     """What a grid varies over its settings."""
 
-    axes: Annotated[dict[AxisName, Axis], Field(max_length=MOST_AXES)] = {}
+    axes: Axes = {}
     """What varies, and multiplies: a factor with a list or a range of its values, or a name of its own with a mapping
     of named choices, each of which sets several keys."""
-    zip: Annotated[list[Factors], BeforeValidator(as_list), Field(min_length=1, max_length=MOST_AXES)] = []
+    zip: Annotated[list[Factors], ToList(as_list), Field(min_length=1, max_length=MOST_AXES)] = []
     """Factors that vary together: the first value of each, then the second, and so on."""
     approaches: dict[str, Choice] = {}
     """Named bundles of settings, which make one axis."""
     exclude: SeveralWritten = []
     """Combinations to leave out, each by a condition: factors with words, all of which must agree; a list is any of its
     words, and what stands under `not` must not hold."""
-    overrides: Annotated[list[Override], BeforeValidator(as_list), Field(min_length=1)] = []
+    overrides: Annotated[list[Override], ToList(as_list), Field(min_length=1)] = []
     """What is set in every combination that fulfils a condition."""
-    preset: SkipValidation[str] = ""
+    preset: Preset = ""
     """A shipped set of settings that lies under all that the grid sets."""
 
 
@@ -162,9 +166,7 @@ class GridFile(SubGrid):
     """The tables of the report; default: one over all axes."""
     evaluations: dict[str, EvaluationChoices] = {}
     """Further readings of each run that completes, by name; a list of values makes one for each."""
-    tasks: Annotated[
-        dict[Annotated[str, AfterValidator(In(lambda: TASKS, "task"))], SkipValidation[SubGrid]], Field(min_length=1)
-    ] = {}
+    tasks: Annotated[dict[Annotated[str, In(lambda: TASKS, "task")], SkipValidation[SubGrid]], Field(min_length=1)] = {}
     """A sub-grid for each of several tasks, laid over what all of them share."""
     grids: Annotated[dict[str, SkipValidation[SubGrid]], Field(min_length=1)] = {}
     """Several sub-grids by names of their own, laid over what all of them share."""

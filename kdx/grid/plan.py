@@ -6,12 +6,12 @@ from enum import StrEnum
 from functools import cached_property, reduce
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from kdx.errors import KdxError, Place
-from kdx.grid.cell_selector import CellSelector
+from kdx.grid.cell_selector import ANY_WORDS, CellSelector
 from kdx.grid.evaluations import AskedEvaluation, ResolvedEvaluation, resolve_evaluation
-from kdx.grid.sections import Margin, Section, as_list
+from kdx.grid.sections import Margin, Section, ToList, as_list
 from kdx.grid.seed_rule import SeedRule
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
@@ -38,6 +38,9 @@ def _named_alone(baseline: Any) -> Any:
     return baseline if isinstance(baseline, Mapping | list | None) else {NAMED_ALONE: baseline}
 
 
+_BASELINE = {"anyOf": [ANY_WORDS, {"type": ["string", "number", "boolean", "null"]}]}
+
+
 class TableSpec(Section):
     """One table of the report: which factors make its rows and its columns."""
 
@@ -45,9 +48,9 @@ class TableSpec(Section):
     """What the table is called; no two of a grid share a name."""
     caption: str = ""
     """A line above the table."""
-    rows: Annotated[tuple[str, ...], BeforeValidator(as_list)] = Field(min_length=1, max_length=MOST_FACTORS)
+    rows: Annotated[tuple[str, ...], ToList(as_list)] = Field(min_length=1, max_length=MOST_FACTORS)
     """Axes or factors; each combination of their values is a row."""
-    columns: Annotated[tuple[str, ...], BeforeValidator(as_list)] = Field((), max_length=MOST_FACTORS)
+    columns: Annotated[tuple[str, ...], ToList(as_list)] = Field((), max_length=MOST_FACTORS)
     """Axes or factors; each combination of their values is a column."""
     where: CellSelector = Field(default_factory=dict)
     """Factor → the word that it has in the table's cells; other cells are left out."""
@@ -56,7 +59,9 @@ class TableSpec(Section):
     `valid/bleu`; None: that metric on the test split."""
     cell: Shown = Shown.BEST_SEED
     """What each place holds."""
-    baseline: Annotated[CellSelector, BeforeValidator(_named_alone)] = Field(default_factory=dict)
+    baseline: Annotated[CellSelector, BeforeValidator(_named_alone), WithJsonSchema(_BASELINE)] = Field(
+        default_factory=dict
+    )
     """Row or column factor → word, or the word alone. A cell is compared with the one that has these words and else its
     own."""
     margin: dict[str, Margin] = Field(default_factory=dict)

@@ -5,10 +5,9 @@ whole, so are they; between other ends a linear and a logarithmic range have num
 """
 
 from decimal import Decimal
-from itertools import combinations
 from typing import Annotated, Any, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from kdx.grid.sections import Bounded, Number, PositiveNumber, Section, refuse
 
@@ -31,10 +30,6 @@ class Range(Section):
     """How many numbers, each as many times the one before."""
     step: PositiveNumber | None = None
     """How far apart two numbers are."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"not": {"anyOf": [{"required": [*both]} for both in combinations(SPACINGS, 2)]}}
-    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from enum import StrEnum
 from itertools import pairwise
 from math import inf
 from typing import Annotated, Any, Self
@@ -13,6 +14,7 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     ValidatorFunctionWrapHandler,
     WithJsonSchema,
     WrapValidator,
@@ -21,6 +23,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from kdx.attention.filters import FILTERS
+from kdx.grid.descriptions import descriptions
 from kdx.grid.source import written
 from kdx.tasks.corpora import DIFFICULTIES, options_of_corpora
 from kdx.vocabulary import (
@@ -38,7 +41,17 @@ from kdx.vocabulary import (
     Schedule,
     VocabularyKind,
 )
+from kdx.words.family import Family
 from kdx.words.option import Option, in_words
+
+Schema = dict[str, Any]
+"""A JSON Schema, or a part of one. `#/$defs/…` refers to the definitions of `kdx.grid.schema`."""
+IN_A_FILE: Schema = {
+    "title": "FILE.py:Class",
+    "type": "string",
+    "pattern": r"^([A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/)*[A-Za-z0-9_][A-Za-z0-9_.-]{0,96}\.py:[A-Za-z_][A-Za-z0-9_]*$",
+}
+"""A custom component, by its file and class; `kdx.components.find` allows the same."""
 
 
 def refuse(field: str, problem: str, *, allowed: str | None = None, hint: str | None = None) -> PydanticCustomError:
@@ -55,6 +68,14 @@ def not_allowed(allowed: str, hint: str | None = None) -> PydanticCustomError:
 def as_list(value: Any) -> Any:
     """A mapping or a text that stands alone, as a list of one."""
     return [value] if isinstance(value, dict | str) else value
+
+
+class ToList(BeforeValidator):
+    """Annotates a list with what makes one of a lone item; in the JSON Schema, an item may stand alone."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
+        several = handler(core)
+        return {"anyOf": [several["items"], several]}
 
 
 class Bounded:
@@ -77,6 +98,9 @@ class Bounded:
             custom_error_message="{allowed}",
             custom_error_context={"allowed": allowed},
         )
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
+        return handler(core) | {"title": core["custom_error_context"]["allowed"]}
 
 
 def _number(value: Any) -> Any:
@@ -146,6 +170,23 @@ def distinct_list(item: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": item, "minItems": 1, "uniqueItems": True}
 
 
+def word_schema(words: Collection[str], word: str) -> Schema:
+    """Return the JSON Schema of one word, with its title, its formula and source where it has them.
+
+    Args:
+        words: the words that it is one of; a family has definitions of them.
+        word: one of these words, or a member of an enumeration.
+    """
+    title, texts = "", []
+    if isinstance(words, Family):
+        known = words.definition(word)
+        title, texts = known.title, [getattr(known, text, "") for text in ("formula", "source")]
+    elif isinstance(word, StrEnum):
+        title = descriptions(type(word)).get(word.name, "").removesuffix(".")
+    shown = {"title": title, "description": "\n\n".join(filter(None, texts))}
+    return {"const": str(word), **{key: text for key, text in shown.items() if text}}
+
+
 class OneOf:
     """Annotates a word that must be one of these; the message is that of an enum."""
 
@@ -158,13 +199,13 @@ class OneOf:
         """All of them, those from outside kdx as well."""
         return (*self._others, *self._words)
 
-    @property
-    def family(self) -> Collection[str]:
-        """The words without the others: of an axis, whose definitions are known, or a plain list."""
-        return self._words
-
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_before_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
+        """Return the schema of the words without the others."""
+        custom = [IN_A_FILE] if isinstance(self._words, Family) else []
+        return {"anyOf": [*(word_schema(self._words, word) for word in self._words), *custom]}
 
     def _check(self, value: Any) -> str:
         if isinstance(value, str) and (value in self._words or value in self._others):
@@ -249,7 +290,7 @@ def _option_value(option: Option, given: Any) -> Any:
         raise PydanticCustomError("unfit", "{problem}", {**context, "given": given}) from None
 
 
-class Filters(Section):
+class Filter(Section):
     """The filter of each attention."""
 
     encoder_self: Annotated[str, OneOf(FILTERS)] = Field("full", alias="encoder-self")
@@ -260,6 +301,10 @@ class Filters(Section):
     """Of the decoder's tokens to each other (C)."""
 
 
+STORED_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+"""The name of a stored text; it has up to 64 characters."""
+
+
 def corpus_name(value: Any, check: ValidatorFunctionWrapHandler) -> str:
     # The name of a file is no name of a stored text, which is a name of a folder.
     return str(value) if isinstance(value, str) and value in DIFFICULTIES.outside else check(value)
@@ -268,8 +313,8 @@ def corpus_name(value: Any, check: ValidatorFunctionWrapHandler) -> str:
 class Data(WithOptions):
     """Which text, and how it becomes tokens; or which generated examples, with the options of their corpus."""
 
-    corpus: Annotated[str, WrapValidator(corpus_name)] = Field(
-        min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+    corpus: Annotated[str, WrapValidator(corpus_name), WithJsonSchema({"$ref": "#/$defs/Corpus"})] = Field(
+        min_length=1, max_length=64, pattern=STORED_NAME
     )
     """A built-in generated corpus, a class of one's own, or the name under which `kdx data prepare` stored a text."""
     source: str | None = Field(None, examples=["de"])

@@ -1,15 +1,18 @@
 """The settings of a cell among the keys of a grid."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-from pydantic_core import PydanticCustomError
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from kdx.errors import KdxError, shortened
+from kdx.grid.sections import IN_A_FILE, Schema
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.grid.synonyms import did_you_mean
 from kdx.grid.words import known_options
-from kdx.words.family import cached_over_words
+from kdx.words.family import Family, cached_over_words
 
 ENTRIES = frozenset({"tasks", "grids", "axes", "zip", "approaches", "exclude", "overrides", "evaluations", "tune"})
 """Keys of a grid that null takes out of one that it extends, and so it does their entries."""
@@ -26,17 +29,20 @@ class In:
 
     def __init__(self, known: Callable[[], Iterable[str]], what: str) -> None:
         """`what`: such a key is called in a message."""
-        self.known, self.what = known, what
+        self._known, self._what = known, what
 
-    def __call__(self, key: str) -> str:
-        """Return the key.
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
 
-        Raises:
-            PydanticCustomError: there is no such name.
-        """
-        known = tuple(self.known())
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
+        known = self._known()
+        names: Schema = {"type": "string", "enum": [*known]}
+        return {"type": "string", "anyOf": [names, IN_A_FILE]} if isinstance(known, Family) else names
+
+    def _check(self, key: str) -> str:
+        known = tuple(self._known())
         if key not in known:
-            context = {"what": self.what, "allowed": known, "hint": did_you_mean(key, known)}
+            context = {"what": self._what, "allowed": known, "hint": did_you_mean(key, known)}
             raise PydanticCustomError("unknown_name", "unknown name", context)
         return key
 

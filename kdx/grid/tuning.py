@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 from kdx.grid.cell_selector import factors
 from kdx.grid.conditions import Written
 from kdx.grid.identity import by_content
-from kdx.grid.sections import Bounded, Number, Section, as_list, distinct_list, not_allowed, refuse
+from kdx.grid.sections import Bounded, Number, Section, ToList, as_list, distinct_list, not_allowed, refuse
 from kdx.grid.settings import In
 from kdx.grid.spec import CellSpec
 
@@ -169,7 +169,7 @@ def _kind(value: Any) -> str:
 
 Parameters = Annotated[
     dict[
-        Annotated[str, AfterValidator(_parameter), AfterValidator(In(parameters, "parameter"))],
+        Annotated[str, AfterValidator(_parameter), In(parameters, "parameter")],
         Annotated[
             Annotated[DrawnRange, Tag("<DrawnRange>")]
             | Annotated[
@@ -241,9 +241,7 @@ class Tune(Tuning):
 
     parameters: Parameters = Field(default_factory=dict)
     """Factor → a list of its values, or a range {low: …, high: …} with `log` or `step`; drawn in each trial."""
-    overrides: Annotated[list[TuneOverride], BeforeValidator(as_list), Field(min_length=1)] = Field(
-        default_factory=list
-    )
+    overrides: Annotated[list[TuneOverride], ToList(as_list), Field(min_length=1)] = Field(default_factory=list)
     """Other parameters for the cells that fulfil a condition; null takes one out."""
     metric: str | None = None
     """The validation metric that trials are compared by: the one that cells are selected by, and no other."""

@@ -51,6 +51,24 @@ class Option:
         kind = "a whole number" if isinstance(self.default, int) else "a number"
         return f"{kind} {limits}".rstrip() + (", or none" if self.none else "")
 
+    @property
+    def json_schemas(self) -> list[dict[str, Any]]:
+        """The JSON Schemas of its allowed values; a value fits one of them."""
+        schemas: list[dict[str, Any]] = [{"const": word} for word in self.words]
+        if not self.words:
+            limits = {
+                "minimum": self.minimum,
+                "maximum": self.maximum,
+                "exclusiveMinimum": self.above,
+                "exclusiveMaximum": _LARGEST if self.below is None else self.below,
+            }
+            kind = "integer" if isinstance(self.default, int) else "number"
+            given = {limit: value for limit, value in limits.items() if value is not None}
+            schemas.append({"title": self.allowed.removesuffix(", or none"), "type": kind, **given})
+        if self.none and "none" not in self.words:
+            schemas.append({"const": "none"})
+        return schemas
+
     def value(self, given: Any) -> Any:
         """Return a given value as a cell holds it: 2 becomes 2.0 where the default is 1.0.
 

@@ -1,4 +1,4 @@
-"""`kdx explain` tells of keys and words in the width of the terminal."""
+"""`kdx explain` explains keys and values in the width of the terminal."""
 
 import json
 
@@ -17,7 +17,7 @@ def explain(*arguments: str, width: int = 80) -> str:
     return result.stdout
 
 
-def test_a_word():
+def test_a_value():
     assert explain("rbf") == (
         "rbf (kernel)\n"
         "  Radial basis function\n"
@@ -35,7 +35,7 @@ def test_a_key():
     assert explain("model.embeddings") == (
         "model.embeddings (key)\n"
         "  Which embedding matrices are one.\n"
-        "  allowed: one of these words\n"
+        "  allowed: one of these values\n"
         "  default: shared\n"
         "    shared    All three matrices are one\n"
         "    tied      The decoder's input and output are one\n"
@@ -59,8 +59,8 @@ def test_the_keys_are_one_screen():
 
 
 def test_as_json_for_programs():
-    (found,) = json.loads(explain("rbf", "--json"))
-    assert (found["kind"], found["keys"], found["options"][0]["key"]) == ("word", ["kernel"], "temperature")
+    (rbf,) = json.loads(explain("rbf", "--json"))
+    assert (rbf["kind"], rbf["keys"], rbf["options"][0]["name"]) == ("value", ["kernel"], "temperature")
     (key,) = json.loads(explain("training.steps", "--json"))
     assert (key["kind"], key["default"]) == ("key", "1000")
     assert json.loads(explain("--json"))["training"]["training.steps"] == "Optimiser steps of a run."

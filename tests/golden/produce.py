@@ -451,7 +451,7 @@ def digest(value: Any) -> str:
 def names_of(folder: Path, family: str) -> list[str]:
     """The names that a grid may give for a key, as `kdx explain` lists them."""
     (explained,) = json.loads(run_kdx(folder, "explain", family, "--json"))
-    return [name for name in explained["words"] if not name.startswith(f"{family}.")]
+    return [name for name in explained["values"] if not name.startswith(f"{family}.")]
 
 
 # JSON

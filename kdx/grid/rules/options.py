@@ -13,7 +13,7 @@ from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.grid.fields import CellFields
 from kdx.grid.placement import attending, filter_in, positions_in
-from kdx.grid.sections import Filters, refuse
+from kdx.grid.sections import Filter, refuse
 from kdx.grid.words import SELF_ATTENTIONS, known_options, options_in
 from kdx.tasks import TASKS
 from kdx.vocabulary import Attention, Maps, OutputGate, QKNorm, Space, Symmetry
@@ -55,7 +55,7 @@ def resolve_options(cell: CellFields) -> None:
 def _filters_of_others(attentions: tuple[Attention, ...]) -> Mapping[str, str]:
     """Those that the attentions have which a task lacks."""
     names = (one.value.replace("-", "_") for one in _ATTENTIONS if one not in attentions)
-    return {name: getattr(Filters(), name) for name in names}
+    return {name: getattr(Filter(), name) for name in names}
 
 
 class Words(NamedTuple):
