@@ -255,6 +255,6 @@ def test_every_installed_component_becomes_a_word_and_a_faulty_one_is_told(packa
     assert str(fault).startswith("tails 1.2 names no module for kernel `lorentz`: `gone`")
     assert "cauchy" in KERNELS and KERNELS.definition("cauchy").option_names == ("bandwidth",)
     (explained,) = explain("cauchy")
-    assert explained.keys == ("kernel",) and [option.key for option in explained.options] == ["bandwidth"]
+    assert explained.keys == ("kernel",) and [option.name for option in explained.options] == ["bandwidth"]
     (fault, _) = add_installed(("bandwidth",))
     assert "option `bandwidth` of `cauchy` has the name of a key" in str(fault)
