@@ -80,7 +80,7 @@ def alternatives(schema: Schema) -> Iterator[Schema]:
 
 
 def option_schema(declared: Sequence[Option]) -> Schema:
-    """Return the schema of an option, where corpora declare one name differently of all that do."""
+    """Return the schema of an option; corpora may declare one name differently, and each may be meant."""
     schemas = [schema for option in declared for schema in option.json_schemas]
     # A cell reads an option without a value as one that is not written.
     allowed = [*(schema for i, schema in enumerate(schemas) if schema not in schemas[:i]), _NULL]
@@ -97,7 +97,7 @@ class _Generator(GenerateJsonSchema):
         return False
 
     def handle_ref_overrides(self, json_schema: Schema) -> Schema:
-        # It would look references up, also those to definitions that `grid_schema` adds later.
+        # Pydantic would look references up, also those to definitions that `grid_schema` adds later.
         return json_schema
 
     def enum_schema(self, schema: Any) -> Schema:
@@ -107,6 +107,7 @@ class _Generator(GenerateJsonSchema):
         return {"anyOf": [self.generate_inner(choice) for choice in schema["choices"].values()]}
 
     def dict_schema(self, schema: Any) -> Schema:
+        # It may be laid over another mapping: any entry may be missing, and null removes one.
         made = super().dict_schema(schema)
         made.pop("minProperties", None)
         if made["additionalProperties"] is not True:
@@ -115,11 +116,10 @@ class _Generator(GenerateJsonSchema):
 
     def model_schema(self, schema: Any) -> Schema:
         properties = super().model_schema(schema).get("properties", {})
-        for name, text in descriptions(schema["cls"]).items():
-            info = schema["cls"].model_fields.get(name)
-            if info is not None:
-                key = info.alias or name
-                properties[key] = {"description": text, **properties[key]}
+        texts = descriptions(schema["cls"])
+        for name, info in schema["cls"].model_fields.items():
+            key = info.alias or name
+            properties[key] = {"description": texts[name], **properties[key]}
         return _object(properties)
 
 

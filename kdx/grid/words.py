@@ -50,7 +50,8 @@ def chosen_in(plain: Mapping[str, Any]) -> Iterator[tuple[Family[Any, Any], str]
 
 def options_in(plain: Mapping[str, Any]) -> dict[str, Option]:
     """Return the options of a resolved cell, by name."""
-    options = {one.name: one for family, word in words_in(plain) for one in family.definition(word).options}
+    words = words_in(plain)
+    options = {option.name: option for family, word in words for option in family.definition(word).options}
     if plain.get("space") == Space.GRAPH:
         options.pop("clip", None)  # Each label has a vector, whatever the distance.
     return options
@@ -59,7 +60,7 @@ def options_in(plain: Mapping[str, Any]) -> dict[str, Option]:
 @cached_over_words
 def known_options() -> dict[str, Option]:
     """Return the options of all names and tasks."""
-    return options_of_words() | {one.name: one for task in TASKS.definitions() for one in task.options}
+    return options_of_words() | {option.name: option for task in TASKS.definitions() for option in task.options}
 
 
 def owners(option: str) -> list[str]:
@@ -67,5 +68,5 @@ def owners(option: str) -> list[str]:
     section, _, name = option.rpartition(".")
     if section:
         return [known.word for known in DIFFICULTIES.definitions() if name in known.option_names]
-    families = (*FAMILIES, TASKS)
-    return [one.word for family in families for one in family.definitions() if name in one.option_names]
+    definitions = (known for family in (*FAMILIES, TASKS) for known in family.definitions())
+    return [known.word for known in definitions if name in known.option_names]
