@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from kdx.data.find_text import find_text
-from kdx.data.storage import data_home
 from kdx.grid.sections import Data
 from kdx.report.table.bleu_randomisation import Translations
 from kdx.store.records import SweepRecord
@@ -23,7 +22,7 @@ def translations_of(sweep: SweepRecord, lines: Mapping[int, Sequence[str]]) -> T
 
     @cache
     def references(data: Data) -> Sequence[str]:
-        text = find_text(data, data_home())
+        text = find_text(data)
         return [" ".join(line.split()) for line in text.lines(Split.TEST, text.suffixes[-1])]
 
     return Translations(sweep, lines, references)

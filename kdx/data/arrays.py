@@ -1,8 +1,9 @@
 """Arrays larger than memory: written to a file in pieces, and mapped from it."""
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -11,6 +12,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 Counts = NDArray[np.int64]
+Tokens = NDArray[np.int32]
 
 CHUNK = 1 << 20
 """Number of values that are buffered before they are written."""
@@ -105,6 +107,35 @@ def map_array(path: Path) -> NDArray[Any]:
     return np.asarray(np.load(path, mmap_mode="r"))
 
 
-def map_lists(stem: Path) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The concatenated numbers, and where each list begins and the last one ends."""
-    return map_array(stem.with_name(f"{stem.name}.flat.npy")), map_array(stem.with_name(f"{stem.name}.offsets.npy"))
+@dataclass(frozen=True)
+class TokenLists:
+    """Lists of token ids of any lengths, concatenated."""
+
+    flat: Tokens
+    """Every token, list after list."""
+    offsets: NDArray[np.int64]
+    """Where each list begins and the last one ends; one longer than the number of lists."""
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> Tokens:
+        return self.flat[self.offsets[index] : self.offsets[index + 1]]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """The number of tokens in each list."""
+        return np.diff(self.offsets)
+
+
+def token_lists(lists: Iterable[Sequence[int]]) -> TokenLists:
+    """Concatenates lists."""
+    each = [np.asarray(ids, np.int32) for ids in lists]
+    offsets = np.cumsum([0, *map(len, each)], dtype=np.int64)
+    return TokenLists(np.concatenate(each) if each else np.zeros(0, np.int32), offsets)
+
+
+def map_lists(stem: Path) -> TokenLists:
+    """Maps the lists that `write_lists` wrote."""
+    flat, offsets = (map_array(stem.with_name(f"{stem.name}.{part}.npy")) for part in ("flat", "offsets"))
+    return TokenLists(flat, offsets)

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kdx.data.corpus import TokenLists, Tokens
+from kdx.data.arrays import TokenLists, Tokens
 from kdx.data.examples import Examples, random_bits
 from kdx.data.labelled import LabelledText
 from kdx.data.parallel import ParallelText

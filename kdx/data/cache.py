@@ -7,12 +7,13 @@ file is missing or has another size, as after a copy that was cut off, is comput
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kdx.data.storage import file_sha256, new_folder, remove_folder
+from kdx.data.storage import data_home, file_sha256, new_folder
 
 _CONTENTS = "contents.json"
 
@@ -30,19 +31,25 @@ class Cached:
     """SHA-256 over the files' names and contents."""
 
 
-def cached(home: Path, key: str, make: Make) -> Cached:
+def cache_key(value: Any) -> str:
+    """The key of a JSON value in the cache."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def cached(home: Path | None, key: str, make: Make) -> Cached:
     """Return the folder `<home>/cache/<key>`.
 
     Args:
+        home: the data home; None for that of the user.
         make: fills an empty folder and returns facts as JSON; it is called only if the folder is absent or incomplete.
 
     Raises:
         AccessError, StorageError: `home` cannot be written, or its disk is full.
     """
-    folder = home / "cache" / key
+    folder = (home or data_home()) / "cache" / key
     contents = _contents(folder)
     if contents is None:
-        remove_folder(folder)
+        shutil.rmtree(folder, ignore_errors=True)
         with new_folder(folder) as unfinished:
             contents = _filled(unfinished, make)
     listed = json.dumps({name: file["sha256"] for name, file in contents["files"].items()}, sort_keys=True)

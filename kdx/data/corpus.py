@@ -3,17 +3,15 @@
 Each kind of corpus has its own reader; the task names the kind that it learns from.
 """
 
-import hashlib
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kdx.data.arrays import Counts
+from kdx.data.cache import cache_key
 from kdx.data.examples import GeneratedExamples
 from kdx.data.text import GeneratedText
 from kdx.fingerprint import fingerprint
@@ -22,7 +20,6 @@ from kdx.tasks import TASKS
 from kdx.tasks.corpora import BUILT_IN, DIFFICULTIES
 from kdx.vocabulary import Split
 
-Tokens = NDArray[np.int32]
 HELD_OUT = (Split.VALID, Split.TEST)
 
 
@@ -56,43 +53,10 @@ def load_corpus(task: str, data: Data, home: Path | None = None) -> Corpus:
     return corpus
 
 
-@dataclass(frozen=True)
-class TokenLists:
-    """Lists of token ids of any lengths, concatenated."""
-
-    flat: Tokens
-    """Every token, list after list."""
-    offsets: NDArray[np.int64]
-    """Where each list begins and the last one ends; one longer than the number of lists."""
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, index: int) -> Tokens:
-        return self.flat[self.offsets[index] : self.offsets[index + 1]]
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """The number of tokens in each list."""
-        return np.diff(self.offsets)
-
-
-def token_lists(lists: Iterable[Sequence[int]]) -> TokenLists:
-    """Concatenates lists."""
-    each = [np.asarray(ids, np.int32) for ids in lists]
-    offsets = np.cumsum([0, *map(len, each)], dtype=np.int64)
-    return TokenLists(np.concatenate(each) if each else np.zeros(0, np.int32), offsets)
-
-
 def unigram_loss(counts: Mapping[Split, Counts]) -> float:
     """`Corpus.unigram_loss`, from how often each target occurs in a split."""
     train, valid = counts[Split.TRAIN] + 1, counts[Split.VALID]
     return float(-np.log(train / train.sum()) @ valid / valid.sum())
-
-
-def cache_key(value: Any) -> str:
-    """The key of a JSON value in the cache."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def corpus_code(reader: str, corpus: str) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kdx.data.corpus import Tokens
+from kdx.data.arrays import Tokens
 from kdx.data.vocabulary import END, Vocabulary
 
 BLOCKS = 100

@@ -14,8 +14,12 @@ from typing import Any
 import numpy as np
 
 from kdx.data.arrays import Counts
+from kdx.data.corpus import HELD_OUT
 from kdx.data.examples import Examples
+from kdx.data.find_text import FoundText
 from kdx.data.vocabulary import UNKNOWN, Vocabulary, count_words
+from kdx.grid.sections import Data
+from kdx.vocabulary import Split
 
 _SHORT = 16
 """Number of hexadecimal digits of a hash."""
@@ -46,36 +50,55 @@ def vocabulary_facts(vocabulary: Vocabulary) -> dict[str, Any]:
     return {"vocabulary_size": vocabulary.size, "vocabulary": _hash(fields.encode())}
 
 
-def text_facts(lines: Iterable[str], vocabulary: Vocabulary, counts: Counts, spelling: Spelling) -> dict[str, Any]:
-    """Facts on one split: its text, which does not depend on the vocabulary, and the share of unknown tokens.
+def predicted_facts(
+    text: FoundText, data: Data, vocabulary: Vocabulary, counts: Mapping[Split, Counts], train: Mapping[str, int]
+) -> dict[str, Any]:
+    """Facts on the text that is predicted.
+
+    Args:
+        counts: how often each of its tokens occurs, end marks included.
+        train: how often each word of its training text occurs.
+    """
+    spelling = Spelling(train)
+    tokenised = "tokenised" if text.tokenised else "raw"
+    facts = {**vocabulary_facts(vocabulary), "tokenisation": f"{data.vocabulary}, {tokenised} text"}
+    for split in HELD_OUT:
+        facts |= split_facts(text, split, vocabulary, counts[split], spelling)
+    return facts
+
+
+def split_facts(
+    text: FoundText, split: Split, vocabulary: Vocabulary, counts: Counts, spelling: Spelling
+) -> dict[str, Any]:
+    """Facts on one split of the text that is predicted: the text, whatever the vocabulary, and the unknown tokens.
 
     Args:
         counts: how often each token occurs, end marks included.
     """
-    text = _plain(lines)
-    words = count_words([text])
+    plain = _plain(text.lines(split, text.suffixes[-1]))
+    words = count_words([plain])
     spelled = (times * spelling.nats(piece) for word, times in words.items() for piece in vocabulary.unknown(word))
     return {
-        "text": _hash(text.encode()),
-        "bytes": len(text.encode()),
-        "tokens": int(counts.sum()),
-        "unknown_rate": float(counts[UNKNOWN] / counts.sum()),
-        "spelling_nats": math.fsum(spelled),
+        f"{split}/text": _hash(plain.encode()),
+        f"{split}/bytes": len(plain.encode()),
+        f"{split}/tokens": int(counts.sum()),
+        f"{split}/unknown_rate": float(counts[UNKNOWN] / counts.sum()),
+        f"{split}/spelling_nats": math.fsum(spelled),
     }
 
 
 def text_hash(lines: Iterable[str]) -> str:
-    """The fact `text` of `text_facts`."""
+    """The fact `text` of a split with these lines."""
     return _hash(_plain(lines).encode())
 
 
-def example_facts(examples: Examples) -> dict[str, Any]:
+def example_facts(examples: Examples, split: Split) -> dict[str, Any]:
     """Facts on one split: the number of examples, and a hash of them."""
     content = hashlib.sha256()
     for name, array in (*examples.inputs.items(), ("targets", examples.targets)):
         content.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         content.update(np.ascontiguousarray(array).data)
-    return {"examples": len(examples), "content": content.hexdigest()[:_SHORT]}
+    return {f"{split}/examples": len(examples), f"{split}/content": content.hexdigest()[:_SHORT]}
 
 
 def _plain(lines: Iterable[str]) -> str:

@@ -7,7 +7,6 @@ tokens are not in the cache.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
-from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,8 @@ from kdx.data.prepared import PreparedInfo, corpus_folder, how_to_prepare, prepa
 from kdx.data.storage import file_sha256
 from kdx.data.text import GeneratedText, KnownText
 from kdx.errors import KdxError, did_you_mean
-from kdx.files import open_file
 from kdx.grid.sections import Data
+from kdx.tasks import TASKS
 from kdx.tasks.corpora import BUILT_IN
 from kdx.tasks.data_kinds import DataKind, text_kind
 from kdx.vocabulary import Split
@@ -41,8 +40,31 @@ class FoundText:
     """Regular expression of the line with which a document begins; None: it has no documents."""
 
 
-def find_text(data: Data, home: Path) -> FoundText:
+def find_kind(data: Data, home: Path | None, kind: DataKind) -> FoundText:
+    """The text that `data` names, which must be of this kind.
+
+    Raises:
+        KdxError: there is no such corpus, or it is of another kind.
+    """
+    text = find_text(data, home)
+    if (actual := text_kind(text.suffixes)) != kind:
+        raise KdxError(
+            f"corpus `{data.corpus}` is {_described(actual)}; this task needs {_described(kind)}",
+            place="data.corpus",
+            allowed=corpus_names(home, kind),
+        )
+    return text
+
+
+def _described(kind: DataKind) -> str:
+    return f"{kind.word}, for {' and '.join(task.word for task in TASKS.definitions() if task.data == kind)}"
+
+
+def find_text(data: Data, home: Path | None = None) -> FoundText:
     """The text that `data` names.
+
+    Args:
+        home: the data home; None for that of the user.
 
     Raises:
         KdxError: there is no such corpus, or it has no such direction or seed.
@@ -61,7 +83,8 @@ def find_text(data: Data, home: Path) -> FoundText:
         usable = corpus_names(home)
         problem = f"`{data.corpus}` is no text: it is for task {built_in.task}"
         raise KdxError(problem, place="data.corpus", allowed=usable)
-    about = read_about(corpus_folder(data.corpus, home))
+    folder = corpus_folder(data.corpus, home)
+    about = read_about(folder)
     if about is None:
         raise _unknown(data.corpus, home)
     if data.seed:
@@ -77,19 +100,19 @@ def find_text(data: Data, home: Path) -> FoundText:
         suffixes=_direction(data, about.suffixes),
         tokenised=about.tokenised,
         identity={name: file.sha256 for name, file in about.files.items()},
-        lines=partial(_lines, about, corpus_folder(about.name, home), data.train_lines),
+        lines=partial(_lines, about, folder, data.train_lines),
         title=built_in.title if isinstance(built_in, KnownText) else None,
     )
 
 
-def corpus_names(home: Path, kind: DataKind | None = None) -> list[str]:
+def corpus_names(home: Path | None = None, kind: DataKind | None = None) -> list[str]:
     """The generated and prepared texts that can be used now, of one kind or of any."""
-    found = {name: text.suffixes for name, text in BUILT_IN.items() if isinstance(text, GeneratedText)}
-    found |= {about.name: about.suffixes for about in prepared_corpora(home)}
-    return sorted(name for name, suffixes in found.items() if kind in (None, text_kind(suffixes)))
+    texts = {name: text.suffixes for name, text in BUILT_IN.items() if isinstance(text, GeneratedText)}
+    texts |= {about.name: about.suffixes for about in prepared_corpora(home)}
+    return sorted(name for name, suffixes in texts.items() if kind in (None, text_kind(suffixes)))
 
 
-def _unknown(name: str, home: Path) -> KdxError:
+def _unknown(name: str, home: Path | None) -> KdxError:
     usable = corpus_names(home)
     texts = {*usable, *(known for known, text in BUILT_IN.items() if not isinstance(text, GeneratedExamples))}
     hint = how_to_prepare(name)
@@ -131,7 +154,7 @@ def _lines(about: PreparedInfo, folder: Path, train_lines: int | None, split: Sp
                 hint=f"remove {folder}, then: kdx data prepare {about.name} --from {about.source}",
             )
         # Only a line feed ends a line, since other characters, such as U+2028, would misalign the two sides.
-        with TextIOWrapper(open_file(path, follow=False), encoding="utf-8-sig", newline="\n") as file:
+        with path.open(encoding="utf-8-sig", newline="\n") as file:
             for line in islice(file, train_lines if split is Split.TRAIN else None):
                 yield line.removesuffix("\n")
     except OSError as error:

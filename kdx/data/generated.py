@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdx.data.arrays import Counts, map_array
-from kdx.data.cache import cached
-from kdx.data.corpus import HELD_OUT, Corpus, cache_key, corpus_code, unigram_loss
+from kdx.data.cache import cache_key, cached
+from kdx.data.corpus import HELD_OUT, Corpus, corpus_code, unigram_loss
 from kdx.data.examples import NO_ANSWER, Examples, ExamplesOneByOne, GeneratedExamples
 from kdx.data.facts import example_facts
-from kdx.data.storage import data_home
 from kdx.errors import KdxError
 from kdx.grid.max_positions import MAX_POSITIONS
 from kdx.grid.sections import Data
@@ -55,7 +54,7 @@ def load_examples(data: Data, home: Path | None, task: Task) -> ExampleCorpus:
             for name, array in examples.slices.items():
                 np.save(folder / f"{split}.{_SLICE}.{name}.npy", array)
         counts = {split: _counts(splits[split].targets, generator.classes) for split in Split}
-        facts = {f"{split}/{name}": fact for split in HELD_OUT for name, fact in example_facts(splits[split]).items()}
+        facts = {name: fact for split in HELD_OUT for name, fact in example_facts(splits[split], split).items()}
         return {
             "inputs": list(splits[Split.TRAIN].inputs),
             "slices": list(splits[Split.TRAIN].slices),
@@ -64,7 +63,7 @@ def load_examples(data: Data, home: Path | None, task: Task) -> ExampleCorpus:
         }
 
     key = cache_key([corpus, data.seed, dict(data.options), sizes, corpus_code(__name__, data.corpus)])
-    cache = cached(home or data_home(), key, make)
+    cache = cached(home, key, make)
     return ExampleCorpus(
         splits={
             split: Examples(

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdx.data.arrays import Counts, map_array, map_lists, write_array, write_lists
+from kdx.data.arrays import Counts, TokenLists, map_array, map_lists, write_array, write_lists
 from kdx.data.cache import cached
-from kdx.data.corpus import HELD_OUT, Corpus, TokenLists, unigram_loss
-from kdx.data.facts import text_hash
-from kdx.data.find_text import FoundText
-from kdx.data.storage import data_home
-from kdx.data.text_corpus import find_kind, learn, note_on_left_out, predicted_facts, text_key, vocabularies
+from kdx.data.corpus import HELD_OUT, Corpus, unigram_loss
+from kdx.data.facts import predicted_facts, text_hash
+from kdx.data.find_text import FoundText, find_kind
+from kdx.data.text_corpus import learn, note_on_left_out, text_key, vocabularies
 from kdx.data.vocabulary import BEGIN, Vocabulary, count_words
 from kdx.errors import KdxError
 from kdx.grid.max_positions import MAX_POSITIONS
@@ -59,7 +58,6 @@ def load_labelled(data: Data, home: Path | None = None, task: Task | None = None
             line of the other splits is too long.
         StorageError: the cache cannot be written.
     """
-    home = home or data_home()
     both = find_kind(data, home, LABELLED_TEXT)
     text = replace(both, suffixes=("txt",))
 
@@ -84,9 +82,7 @@ def load_labelled(data: Data, home: Path | None = None, task: Task | None = None
     cache = cached(home, text_key(__name__, both, data, data.max_tokens), make)
     (vocabulary,) = vocabularies(text, data, cache.folder)
     splits = {
-        split: LabelledText(
-            TokenLists(*map_lists(cache.folder / f"{split}.lines")), map_array(cache.folder / f"{split}.labels.npy")
-        )
+        split: LabelledText(map_lists(cache.folder / f"{split}.lines"), map_array(cache.folder / f"{split}.labels.npy"))
         for split in Split
     }
     why = "lines are left out; they have"

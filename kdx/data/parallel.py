@@ -5,23 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kdx.data.arrays import Counts, map_lists, write_lists
+from kdx.data.arrays import Counts, TokenLists, map_lists, write_lists
 from kdx.data.cache import cached
-from kdx.data.corpus import HELD_OUT, Corpus, TokenLists, unigram_loss
-from kdx.data.facts import text_hash
-from kdx.data.find_text import FoundText, find_text
-from kdx.data.storage import data_home
-from kdx.data.text_corpus import (
-    find_kind,
-    learn,
-    note_on_left_out,
-    other_text_key,
-    predicted_facts,
-    spelling_of,
-    split_facts,
-    text_key,
-    vocabularies,
-)
+from kdx.data.corpus import HELD_OUT, Corpus, unigram_loss
+from kdx.data.facts import predicted_facts, split_facts, text_hash
+from kdx.data.find_text import FoundText, find_kind, find_text
+from kdx.data.text_corpus import learn, note_on_left_out, other_text_key, spelling_of, text_key, vocabularies
 from kdx.data.vocabulary import END, Vocabulary, count_words
 from kdx.errors import KdxError
 from kdx.grid.max_positions import MAX_POSITIONS
@@ -71,7 +60,6 @@ def load_parallel(data: Data, home: Path | None = None, task: Task | None = None
             setting does not fit it.
         StorageError: the cache cannot be written.
     """
-    home = home or data_home()
     text = find_kind(data, home, PARALLEL_TEXT)
 
     def make(folder: Path) -> dict[str, Any]:
@@ -116,7 +104,6 @@ def load_other_parallel(
         KdxError: there is no such parallel text, or one of its sentences is too long to be read.
         StorageError: the cache cannot be written.
     """
-    home = home or data_home()
     source, target = find_text(trained, home).suffixes
     data = data.model_copy(update={"source": source, "target": target, "max_tokens": trained.max_tokens})
     text = find_kind(data, home, PARALLEL_TEXT)
@@ -190,7 +177,7 @@ def _read_pairs(folder: Path, split: Split) -> ParallelText:
     """Maps the split that `_write_pairs` wrote."""
     references = (folder / f"{split}.references").read_text(encoding="utf-8")
     return ParallelText(
-        sources=TokenLists(*map_lists(folder / f"{split}.source")),
-        targets=TokenLists(*map_lists(folder / f"{split}.target")),
+        sources=map_lists(folder / f"{split}.source"),
+        targets=map_lists(folder / f"{split}.target"),
         references=() if split is Split.TRAIN else tuple(references.split("\n")),
     )

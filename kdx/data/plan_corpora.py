@@ -10,7 +10,6 @@ from kdx.data.evaluated import evaluated_corpus
 from kdx.data.find_text import find_text
 from kdx.data.prepared import corpus_folder, read_about
 from kdx.data.reading import check_batch, check_reading
-from kdx.data.storage import data_home
 from kdx.errors import KdxError, Place, by_place
 from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.messages import in_file
@@ -73,7 +72,7 @@ def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:
         task, data = cells[0].spec.task, cells[0].spec.data
         with _collected(cells[0], faults):
             if not large and _is_large(task, data):
-                find_text(data, data_home())
+                find_text(data)
                 notes[f"{data.corpus} is large: kdx sweep looks into its text, which is not done here"] = None
                 continue
             if not large and data.corpus in DIFFICULTIES.outside:

@@ -6,9 +6,8 @@ The text comes from a folder, an archive or an address; fetched archives stay in
 import hashlib
 import json
 import re
-import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -28,7 +27,7 @@ from kdx.data.text import (
     no_progress,
 )
 from kdx.data.text_files import UnreadableError, corpus_files, open_source
-from kdx.errors import KdxError, StorageError, shortened
+from kdx.errors import KdxError, shortened
 from kdx.shell import kdx_command, shell_word
 from kdx.tasks.corpora import BUILT_IN
 from kdx.vocabulary import Split
@@ -69,14 +68,13 @@ def prepare(
         )
     home = home or data_home()
     folder = corpus_folder(name, home)
-    with _at_hand(name, known, source, home, progress) as (path, origin), open_source(path) as found:
-        suffixes, text = _text(path, found, known, progress)
+    with _at_hand(name, known, source, home, progress) as (path, origin), open_source(path, home) as files_inside:
+        suffixes, text = _text(path, files_inside, known, progress)
         texts, notes = text.texts, list(text.notes)
         present = read_about(folder)
         if present is None and folder.exists():
             raise KdxError("something else than a prepared corpus is in the way", place=str(folder), hint="remove it")
         with new_folder(folder) as filling:
-            _check_room(filling, texts)
             files = {file: _copy(text, filling / file, progress) for file, text in texts.items()}
             _check_sides(texts, files, suffixes)
             if len(suffixes) > 1:
@@ -112,7 +110,9 @@ def _at_hand(
             raise KdxError(problem, hint=f"{by_hand}{kdx_command('data prepare', name, options=' --from PATH')}")
         address = known.address
     if address is None:
-        path = _expanded(str(source))
+        path = Path(str(source))
+        with suppress(RuntimeError):  # such as ~nobody
+            path = path.expanduser()
         yield path, str(path.absolute())
         return
     path = download(
@@ -131,24 +131,17 @@ def _at_hand(
         raise
 
 
-def _expanded(source: str) -> Path:
-    try:
-        return Path(source).expanduser()
-    except RuntimeError as error:  # such as ~nobody
-        raise KdxError(str(error), place=source) from error
-
-
-def _text(path: Path, found: Files, known: KnownText | None, progress: Progress) -> tuple[tuple[str, ...], Original]:
-    """The corpus in `found`, with its suffixes."""
+def _text(path: Path, files: Files, known: KnownText | None, progress: Progress) -> tuple[tuple[str, ...], Original]:
+    """The corpus in a folder or an archive at `path` with these files, with its suffixes."""
     if known and known.original:
         try:
-            original = known.original(found, progress)
+            original = known.original(files, progress)
         except KdxError as error:
             error.place = error.place or str(path)
             raise
         if original:
             return known.suffixes, original
-    suffixes, texts = corpus_files(path, found, known)
+    suffixes, texts = corpus_files(path, files, known)
     return suffixes, known.processed(texts, progress) if known and known.processed else Original(texts)
 
 
@@ -157,9 +150,9 @@ def _copy(text: TextFile, path: Path, progress: Progress) -> FileInfo:
     number = words = empty = done = 0
     with path.open("wb") as copy:
         for number, line in enumerate(text.lines(), 1):
-            found = len(decoded(line, text.place, number).split())
-            words += found
-            empty += not found
+            words_here = len(decoded(line, text.place, number).split())
+            words += words_here
+            empty += not words_here
             sha256.update(line)
             copy.write(line)
             done += len(line)
@@ -168,16 +161,6 @@ def _copy(text: TextFile, path: Path, progress: Progress) -> FileInfo:
     if not words:
         raise KdxError("no words in it", place=text.place)
     return FileInfo(number, words, sha256.hexdigest(), empty)
-
-
-def _check_room(filling: Path, texts: Mapping[str, TextFile]) -> None:
-    """Raises StorageError if the disk has no room, before hours are spent or a small archive of huge text fills it."""
-    size, free = sum(text.size for text in texts.values()), shutil.disk_usage(filling).free
-    if size > free:
-        raise StorageError(
-            f"cannot write {filling.parent}: the text has {size / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free",
-            hint="free some space, or set KDX_DATA to a folder elsewhere",
-        )
 
 
 def _check_sides(texts: Mapping[str, TextFile], files: Mapping[str, FileInfo], suffixes: tuple[str, ...]) -> None:

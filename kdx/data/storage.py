@@ -1,9 +1,8 @@
-"""The place of data, and atomic creation and removal of folders there."""
+"""The place of data, and atomic creation of folders there."""
 
 import errno
 import hashlib
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from kdx.errors import AccessError, StorageError
-from kdx.files import filling, give_name, open_file, unfinished_name
+from kdx.files import filling, give_name
 
 
 def data_home() -> Path:
@@ -69,24 +68,6 @@ def translate_disk_errors(path: Path) -> Iterator[None]:
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's content. A link is not followed.
-
-    Raises:
-        OSError: it cannot be read, or is no regular file.
-    """
-    with open_file(path, follow=False) as file:
+    """SHA-256 of a file's content."""
+    with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def remove_folder(folder: Path) -> None:
-    """Removes a folder; it is renamed first, so that no process sees it half removed.
-
-    A folder that is missing or cannot be moved is left to the caller.
-    """
-    leaving = unfinished_name(folder.parent)
-    with suppress(OSError):
-        folder.rename(leaving)
-        if leaving.is_dir():
-            shutil.rmtree(leaving, ignore_errors=True)
-        else:
-            leaving.unlink()

@@ -5,21 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kdx.data.arrays import Counts, map_array, write_array
+from kdx.data.arrays import Counts, Tokens, map_array, write_array
 from kdx.data.cache import cached
-from kdx.data.corpus import Corpus, Tokens, unigram_loss
-from kdx.data.find_text import FoundText
-from kdx.data.storage import data_home
-from kdx.data.text_corpus import (
-    find_kind,
-    learn,
-    other_text_key,
-    predicted_facts,
-    spelling_of,
-    split_facts,
-    text_key,
-    vocabularies,
-)
+from kdx.data.corpus import Corpus, unigram_loss
+from kdx.data.facts import predicted_facts, split_facts
+from kdx.data.find_text import FoundText, find_kind
+from kdx.data.text_corpus import learn, other_text_key, spelling_of, text_key, vocabularies
 from kdx.data.vocabulary import END, Vocabulary, count_words
 from kdx.grid.sections import Data
 from kdx.tasks.data_kinds import PLAIN_TEXT
@@ -49,7 +40,6 @@ def load_stream(data: Data, home: Path | None = None, task: Task | None = None) 
         KdxError: there is no such corpus, it is parallel text, or a setting does not fit it.
         StorageError: the cache cannot be written.
     """
-    home = home or data_home()
     text = find_kind(data, home, PLAIN_TEXT)
 
     def make(folder: Path) -> dict[str, Any]:
@@ -89,7 +79,6 @@ def load_other_stream(
         KdxError: there is no such plain text.
         StorageError: the cache cannot be written.
     """
-    home = home or data_home()
     text = find_kind(data, home, PLAIN_TEXT)
 
     def make(folder: Path) -> dict[str, Any]:

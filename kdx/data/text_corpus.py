@@ -1,44 +1,18 @@
-"""Shared code of text corpora: learning and loading vocabularies, facts, and keys in the cache."""
+"""Shared code of text corpora: learning and loading vocabularies, and keys in the cache."""
 
 from collections import Counter
-from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from kdx.data import vocabulary
-from kdx.data.arrays import Counts
-from kdx.data.corpus import HELD_OUT, cache_key, corpus_code
-from kdx.data.facts import Spelling, text_facts, vocabulary_facts
-from kdx.data.find_text import FoundText, corpus_names, find_text
+from kdx.data.cache import cache_key
+from kdx.data.corpus import corpus_code
+from kdx.data.facts import Spelling, vocabulary_facts
+from kdx.data.find_text import FoundText, find_text
 from kdx.data.vocabulary import Vocabulary, count_words
-from kdx.errors import KdxError
 from kdx.fingerprint import fingerprint
 from kdx.grid.sections import Data
-from kdx.tasks import TASKS
-from kdx.tasks.data_kinds import DataKind, text_kind
 from kdx.vocabulary import Dictionaries, Split, VocabularyKind
-
-
-def find_kind(data: Data, home: Path, kind: DataKind) -> FoundText:
-    """The text that `data` names, which must be of this kind.
-
-    Raises:
-        KdxError: there is no such corpus, or it is of another kind.
-    """
-    text = find_text(data, home)
-    found = text_kind(text.suffixes)
-    if found != kind:
-        raise KdxError(
-            f"corpus `{data.corpus}` is {_described(found)}; this task needs {_described(kind)}",
-            place="data.corpus",
-            allowed=corpus_names(home, kind),
-        )
-    return text
-
-
-def _described(kind: DataKind) -> str:
-    return f"{kind.word}, for {' and '.join(task.word for task in TASKS.definitions() if task.data == kind)}"
 
 
 def learn(text: FoundText, data: Data, folder: Path, counts: list[Counter[str]]) -> list[Vocabulary]:
@@ -62,29 +36,6 @@ def _vocabulary_names(text: FoundText, data: Data) -> list[str]:
     return ["vocabulary.json"] * len(text.suffixes)
 
 
-def predicted_facts(
-    text: FoundText, data: Data, words: Vocabulary, counts: Mapping[Split, Counts], train: Mapping[str, int]
-) -> dict[str, Any]:
-    """Facts on the text that is predicted.
-
-    Args:
-        counts: how often each of its tokens occurs.
-        train: how often each word of its training text occurs.
-    """
-    spelling = Spelling(train)
-    tokenised = "tokenised" if text.tokenised else "raw"
-    facts = {**vocabulary_facts(words), "tokenisation": f"{data.vocabulary}, {tokenised} text"}
-    for split in HELD_OUT:
-        facts |= split_facts(text, split, words, counts[split], spelling)
-    return facts
-
-
-def split_facts(text: FoundText, split: Split, words: Vocabulary, counts: Counts, spelling: Spelling) -> dict[str, Any]:
-    """Facts on one split of the text that is predicted, in which each token occurs `counts` times."""
-    facts = text_facts(text.lines(split, text.suffixes[-1]), words, counts, spelling)
-    return {f"{split}/{name}": fact for name, fact in facts.items()}
-
-
 def note_on_left_out(data: Data, left_out: int, kept: int, why: str) -> tuple[str, ...]:
     """A note on the training items that are not in the corpus, if there are any.
 
@@ -97,7 +48,7 @@ def note_on_left_out(data: Data, left_out: int, kept: int, why: str) -> tuple[st
     return (f"{data.corpus}: {share} (data.max_tokens)",)
 
 
-def spelling_of(data: Data, home: Path) -> Spelling:
+def spelling_of(data: Data, home: Path | None) -> Spelling:
     """The spelling of the words of a training text, in the language that is predicted."""
     text = find_text(data, home)
     return Spelling(count_words(text.lines(Split.TRAIN, text.suffixes[-1])))

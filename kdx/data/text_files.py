@@ -1,38 +1,28 @@
-"""Finds the six or three text files of a corpus in a folder or an archive, which may come from anybody.
+"""Finds the six or three text files of a corpus in a folder or an archive.
 
 Parallel text has `train.X`, `train.Y`, and the same for valid and test. Plain text has `train.txt`, `valid.txt`,
-`test.txt`, or names of which these splits are a part, such as `ptb.train.txt` and `wiki.train.tokens`. An archive is
-read without unpacking it, so its paths cannot lead to a write elsewhere.
+`test.txt`, or names of which these splits are a part, such as `ptb.train.txt` and `wiki.train.tokens`.
 """
 
-import io
 import os
 import re
-import stat
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, cast
 
+from kdx.data.storage import translate_disk_errors
 from kdx.data.text import PLAIN, Files, KnownText, TextFile, file_names
-from kdx.errors import KdxError, Place, shortened
-from kdx.files import NotAFileError, not_a_file, open_file
+from kdx.errors import KdxError, shortened
+from kdx.files import filling
 from kdx.tasks.data_kinds import text_kind
 from kdx.vocabulary import Split
 
-LONGEST_LINE = 1_000_000
-"""Largest size of a line in bytes; a longer one shows that the file is not text."""
-MOST_FILES = 100_000
-"""Largest number of files in a folder or an archive; a corpus has six."""
-
-LANGUAGE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,30}")
+_LANGUAGE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,30}")
 """A suffix of parallel text."""
 _SOURCES = "a folder, .tar, .tar.gz, .tar.xz, .tar.bz2 or .zip"
-
-Opener = Callable[[], IO[bytes]]
 
 
 class UnreadableError(KdxError):
@@ -40,34 +30,68 @@ class UnreadableError(KdxError):
 
 
 @contextmanager
-def open_source(source: Path) -> Iterator[Files]:
+def open_source(source: Path, home: Path) -> Iterator[Files]:
     """The files of a folder, a tar archive (of any compression) or a zip archive, by their path inside.
+
+    Args:
+        home: the data home, in which an archive is unpacked until the block ends.
 
     Raises:
         UnreadableError: the source is no archive, or a damaged one.
-        KdxError: the source does not exist, a path in it leads out of it, or it is too large for a corpus.
+        KdxError: the source does not exist.
+        StorageError: `home` cannot be written, or its disk is full.
     """
-    with ExitStack() as opened:
-        with _damage_located(str(source)):
-            files = _files(source, opened)
-        yield files
-
-
-def _files(source: Path, opened: ExitStack) -> Files:
     if source.is_dir():
-        return _in_folder(source)
+        yield _files(source, source)
+    elif source.is_file():
+        with translate_disk_errors(home):
+            home.mkdir(parents=True, exist_ok=True)
+            with filling(home, folder=True) as unpacked:
+                _unpack(source, unpacked)
+                yield _files(unpacked, source)
+    else:
+        raise KdxError("no such folder or archive", place=str(source), allowed=_SOURCES)
+
+
+def _unpack(archive: Path, folder: Path) -> None:
     try:
-        with open_file(source) as file:
-            file.read(1)
-    except NotAFileError as error:
-        raise KdxError(str(error.strerror), place=str(source), allowed=_SOURCES) from error
-    except (FileNotFoundError, ValueError) as error:
-        raise KdxError("no such folder or archive", place=str(source)) from error
-    if zipfile.is_zipfile(source):
-        return _in_zip(source, opened.enter_context(zipfile.ZipFile(source)))
-    with suppress(tarfile.TarError):
-        return _in_tar(source, opened.enter_context(tarfile.open(source)))
-    raise UnreadableError("this is no archive, or a damaged one", place=str(source), allowed=_SOURCES)
+        if zipfile.is_zipfile(archive):
+            with zipfile.ZipFile(archive) as opened_zip:
+                opened_zip.extractall(folder)
+        else:
+            with tarfile.open(archive) as opened_tar:
+                opened_tar.extractall(folder, filter="data")
+    except tarfile.ReadError as error:
+        raise UnreadableError("this is no archive, or a damaged one", place=str(archive), allowed=_SOURCES) from error
+    except Exception as error:
+        # A damaged archive may raise almost anything; an error with a number is one of the disk.
+        if isinstance(error, OSError) and error.errno:
+            raise
+        raise UnreadableError(f"cannot be unpacked: {error}", place=str(archive)) from error
+
+
+def _files(folder: Path, source: Path) -> Files:
+    """The files of a folder and its subfolders; links to folders are not followed.
+
+    Args:
+        source: what messages call the folder.
+    """
+    files = {}
+    for place, _, names in os.walk(folder):
+        for path in (Path(place, name) for name in names if "." in name):
+            if path.is_file():
+                inside = PurePosixPath(path.relative_to(folder))
+                shown = str(source / inside)
+                files[inside] = TextFile(shown, partial(_lines, path, shown), path.stat().st_size)
+    return files
+
+
+def _lines(path: Path, shown: str) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            yield from file
+    except OSError as error:
+        raise KdxError(f"cannot be read: {error.strerror}", place=shown) from error
 
 
 def corpus_files(
@@ -164,7 +188,7 @@ def _some_of(files: Files) -> str:
 
 def _suffix(path: PurePosixPath) -> str | None:
     split, _, suffix = path.name.partition(".")
-    return suffix if split == "train" and LANGUAGE.fullmatch(suffix) else None
+    return suffix if split == "train" and _LANGUAGE.fullmatch(suffix) else None
 
 
 def _suffixes(place: Path, files: Files, folder: PurePosixPath) -> tuple[str, ...]:
@@ -182,84 +206,3 @@ def _suffixes(place: Path, files: Files, folder: PurePosixPath) -> tuple[str, ..
         place=str(place),
         allowed="two of them (parallel text), or train.txt alone (plain text)",
     )
-
-
-def _in_folder(source: Path) -> Files:
-    """The files of a folder and its subfolders."""
-    files = {}
-    for path in _walk(source):
-        with suppress(OSError):  # a link that leads nowhere, or to itself
-            found = path.stat()
-            if not_a_file(found.st_mode) is None:
-                opener = cast(Opener, partial(open_file, path))
-                files[PurePosixPath(path.relative_to(source))] = _file(str(path), opener, found.st_size)
-    return files
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    """Paths that may be text files. Links to folders are not followed."""
-    met = 0
-    for place, folders, names in os.walk(folder):
-        met += len(folders) + len(names)
-        if met > MOST_FILES:
-            raise KdxError(f"a folder of more than {MOST_FILES:,} files is no corpus", place=str(folder))
-        yield from (Path(place) / name for name in names if "." in name)
-
-
-def _in_tar(source: Path, archive: tarfile.TarFile) -> Files:
-    files = {}
-    for number, member in enumerate(archive, 1):
-        _check_member(source, number, member.name)
-        # A link would stay inside the archive, but no corpus has links.
-        if member.isreg() and not member.issparse():
-            opener = cast(Opener, partial(archive.extractfile, member))
-            files[PurePosixPath(member.name)] = _file(f"{source}/{member.name}", opener, member.size)
-    return files
-
-
-def _in_zip(source: Path, archive: zipfile.ZipFile) -> Files:
-    files = {}
-    for number, member in enumerate(archive.infolist(), 1):
-        _check_member(source, number, member.filename)
-        if not member.filename.endswith("/") and stat.S_IFMT(member.external_attr >> 16) in (0, stat.S_IFREG):
-            opener = partial(archive.open, member)
-            files[PurePosixPath(member.filename)] = _file(f"{source}/{member.filename}", opener, member.file_size)
-    return files
-
-
-def _check_member(source: Path, number: int, name: str) -> None:
-    if number > MOST_FILES:
-        raise KdxError(f"an archive of more than {MOST_FILES:,} files is no corpus", place=str(source))
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts:
-        raise KdxError(f"an archive with a path that leads out of it: {name!r}", place=str(source))
-
-
-def _file(place: str, opener: Opener, size: int) -> TextFile:
-    return TextFile(place, partial(_lines, place, opener), size)
-
-
-def _lines(place: str, opener: Opener) -> Iterator[bytes]:
-    number = 0
-    # Files of zipfile read single lines slowly.
-    with _damage_located(place), io.BufferedReader(cast(io.RawIOBase, opener()), 1 << 20) as stream:
-        while line := stream.readline(LONGEST_LINE + 1):
-            number += 1
-            if len(line) > LONGEST_LINE:
-                raise KdxError(
-                    f"a line of more than {LONGEST_LINE:,} bytes",
-                    place=Place(place, number, 1),
-                    hint="text has a sentence or a paragraph a line",
-                )
-            yield line
-
-
-@contextmanager
-def _damage_located(place: str) -> Iterator[None]:
-    """Raises what reading fails with as an UnreadableError; with damaged archives that may be almost anything."""
-    try:
-        yield
-    except (KdxError, MemoryError):
-        raise
-    except Exception as error:
-        raise UnreadableError(f"cannot be read: {error}", place=place) from error

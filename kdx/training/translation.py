@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from kdx.data.arrays import token_lists
 from kdx.data.batching import ParallelBatch, ParallelBatches
-from kdx.data.corpus import token_lists
 from kdx.data.documents import Documents, blocks
 from kdx.data.parallel import ParallelCorpus, ParallelText
 from kdx.data.vocabulary import END, PADDING, Vocabulary

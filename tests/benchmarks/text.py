@@ -130,8 +130,8 @@ def _spelled(rank: int) -> str:
 
 
 def _batches() -> dict[str, object]:
+    from kdx.data.arrays import TokenLists
     from kdx.data.batching import ParallelBatches
-    from kdx.data.corpus import TokenLists
     from kdx.data.parallel import ParallelText
 
     found: dict[str, object] = {}

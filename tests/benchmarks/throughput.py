@@ -25,8 +25,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from kdx.attention.encodings import ENCODINGS
+from kdx.data.arrays import TokenLists, Tokens
 from kdx.data.batching import ParallelBatches, StreamBatches
-from kdx.data.corpus import TokenLists, Tokens
 from kdx.data.parallel import ParallelCorpus, ParallelText
 from kdx.data.stream import StreamCorpus
 from kdx.data.vocabulary import END, PADDING, SPECIAL, WordVocabulary

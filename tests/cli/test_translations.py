@@ -2,7 +2,6 @@
 
 from kdx.cli.translations import translations_of
 from kdx.data.find_text import find_text
-from kdx.data.storage import data_home as home
 from kdx.grid.sections import Data
 from kdx.store.records import SweepRecord
 
@@ -14,5 +13,5 @@ def test_references_are_the_last_side_of_the_test_split_read_once(data_home, mon
     given = translations_of(SweepRecord(1, "t", 0.0, {}, (), ()), {7: ["a b"]})
     lines = given.references(data)
     assert lines and all(line == " ".join(line.split()) for line in lines)
-    assert given.references(data) is lines and read == [(data, home())]
+    assert given.references(data) is lines and read == [(data,)]
     assert given.lines == {7: ["a b"]}

@@ -1,5 +1,4 @@
 import errno
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdx.data import arrays
-from kdx.data.arrays import map_array, map_lists, write_array, write_lists
+from kdx.data.arrays import map_array, map_lists, token_lists, write_array, write_lists
 
 LISTS = st.lists(st.lists(st.integers(0, 9), max_size=20), max_size=20)
 
@@ -48,9 +47,10 @@ def test_lists_come_back(place, lists):
     with write_lists(place, below=10) as writer:
         for numbers in lists:
             writer.append(numbers)
-    flat, offsets = map_lists(place)
-    assert [flat[a:b].tolist() for a, b in pairwise(offsets)] == lists
-    assert writer.counts.sum() == len(flat)
+    for back in (map_lists(place), token_lists(lists)):
+        assert [numbers.tolist() for numbers in back] == lists
+        assert back.lengths.tolist() == list(map(len, lists))
+    assert writer.counts.sum() == sum(map(len, lists))
 
 
 def test_nothing_is_counted_unless_asked_for(place):

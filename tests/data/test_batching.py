@@ -5,8 +5,8 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from kdx.data.arrays import TokenLists
 from kdx.data.batching import ExampleBatches, ParallelBatches, StreamBatches
-from kdx.data.corpus import TokenLists
 from kdx.data.examples import Examples
 from kdx.data.parallel import ParallelText
 from kdx.data.vocabulary import BEGIN, END, PADDING

@@ -85,13 +85,6 @@ def test_a_cache_that_may_only_be_read_serves_all_the_same(tmp_path, make):
     assert make.calls == 1
 
 
-def test_something_else_in_its_place_gives_way(tmp_path, make):
-    (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / "key").write_text("no folder")
-    assert cached(tmp_path, "key", make).facts == {"sum": 6}
-    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["key"]
-
-
 def test_two_at_once_do_no_harm(tmp_path):
     both = threading.Barrier(2)
     results = []

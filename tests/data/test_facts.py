@@ -103,8 +103,8 @@ def test_facts_are_computed_once_and_leave_the_fingerprint_alone(pairs, home, mo
     def again(*_):
         raise AssertionError("computed again")
 
-    monkeypatch.setattr("kdx.data.text_corpus.text_facts", again)
-    monkeypatch.setattr("kdx.data.text_corpus.Spelling", again)
+    monkeypatch.setattr("kdx.data.facts.split_facts", again)
+    monkeypatch.setattr("kdx.data.facts.Spelling", again)
     second = load_parallel(Data(corpus="pets"))
     assert (second.facts, second.fingerprint) == (first.facts, first.fingerprint)
 
@@ -122,4 +122,4 @@ def test_facts_of_examples_are_how_many_and_a_hash_of_them():
     wrong = type(changed)(
         changed.inputs, np.where(np.arange(len(changed))[:, None] == 0, 1 - changed.targets, changed.targets)
     )
-    assert example_facts(wrong)["content"] != facts[0]["test/content"]
+    assert example_facts(wrong, Split.TEST)["test/content"] != facts[0]["test/content"]

@@ -271,20 +271,6 @@ def test_lines_without_a_word_are_counted_and_told_of_pairs(pairs, plain, write)
     assert not about.notes
 
 
-def test_a_line_too_long_leaves_nothing(pairs, write, home):
-    write({"train.en": b"x\n\n" + b"y" * 2_000_000})
-    assert refusal("pets", pairs).startswith(f"{pairs}/train.en:3:1: a line of more than 1,000,000 bytes\n")
-    assert entries(home) == ["corpora"]
-
-
-def test_text_larger_than_the_disk_is_not_begun(pairs, home, monkeypatch):
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10, 5, 5))
-    with pytest.raises(StorageError, match=r"the text has 0\.0 GB, and 0\.0 GB are free") as caught:
-        prepare("pets", pairs)
-    assert caught.value.exit_code == 74
-    assert entries(home) == ["corpora"]
-
-
 def test_progress_is_told(write):
     text = dict.fromkeys(("train.txt", "valid.txt", "test.txt"), "a b\n" * 100_000)
     heard = []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kdx.data.storage import data_home, new_folder, remove_folder, translate_disk_errors
+from kdx.data.storage import data_home, new_folder, translate_disk_errors
 from kdx.errors import AccessError, StorageError
 
 
@@ -63,14 +63,6 @@ def test_home_that_is_a_file(tmp_path):
     (tmp_path / "home").write_text("")
     with pytest.raises(StorageError, match="Not a directory"), new_folder(tmp_path / "home" / "cache" / "x"):
         pass
-
-
-def test_remove_takes_a_folder_away_and_minds_no_absent_one(tmp_path):
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "file").write_text("x")
-    remove_folder(tmp_path / "a")
-    remove_folder(tmp_path / "a")
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
