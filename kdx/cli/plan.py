@@ -29,7 +29,7 @@ from kdx.cli.options import (
 from kdx.cli.planned import change_of, leaving
 from kdx.cli.running import budget_from_now, search_lines
 from kdx.cli.wording import cell_name, impossible_evaluations, what_is_left_out
-from kdx.data.plan_corpora import corpora, prepare_data
+from kdx.data.plan_corpora import prepare_data
 from kdx.grid.difference import Contents, difference
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
@@ -143,7 +143,7 @@ def say_plan(
         found = _probed(wanted, found, notes)
     free = free_bytes(backend_of(db).location)
     if json:
-        whole = plan_view.to_json(wanted, found, change, corpora(wanted), runs, sharing, available, free)
+        whole = plan_view.to_json(wanted, found, change, runs, sharing, available, free)
         out_json(whole | {"budget": limit and plan_view.budget_to_json(found.within(limit, runs))})
     else:
         out_lines(plan_view.lines(found, every=every))

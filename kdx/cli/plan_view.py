@@ -8,7 +8,7 @@ from typing import Any
 
 from kdx.cli.amounts import count_of, size
 from kdx.cli.wording import cell_name, run_name, without_time
-from kdx.data.plan_corpora import PlannedCorpus
+from kdx.data.corpus import generator_of
 from kdx.grid.difference import Difference
 from kdx.grid.plan import Plan
 from kdx.report.render.rows import to_text
@@ -145,7 +145,6 @@ def to_json(
     plan: Plan,
     found: Outlook,
     change: Difference | None,
-    corpora: tuple[PlannedCorpus, ...],
     at_a_time: int,
     sharing: int,
     available: int | None,
@@ -171,9 +170,7 @@ def to_json(
             for forecast in [found.forecasts.get(cell.id)]
         ],
         "leaving": leaving_to_json(change),
-        "corpora": [
-            {"corpus": one.corpus, "state": one.state.value, "place": one.place and str(one.place)} for one in corpora
-        ],
+        "corpora": list(_corpora_to_json(plan)),
         "cost": {
             "workers": at_a_time,
             "seconds": sum(seconds) if seconds or not found.cells else None,
@@ -187,6 +184,15 @@ def to_json(
             "disk_free": free,
         },
     }
+
+
+def _corpora_to_json(plan: Plan) -> Iterator[dict[str, Any]]:
+    """Each corpus that runs of the plan are trained on, where the grid first names it."""
+    first = {cell.spec.data.corpus: cell for cell in reversed(plan.cells)}
+    for corpus, cell in reversed(first.items()):
+        place = cell.place("data.corpus")
+        state = "generated" if generator_of(corpus) else "prepared"
+        yield {"corpus": corpus, "state": state, "place": place and str(place)}
 
 
 def _run_to_json(plan: Plan, each: PlannedDecision) -> dict[str, Any]:

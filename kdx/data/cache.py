@@ -69,6 +69,6 @@ def _contents(folder: Path) -> dict[str, Any] | None:
     try:
         contents: dict[str, Any] = json.loads((folder / _CONTENTS).read_bytes())
         complete = all((folder / name).stat().st_size == file["size"] for name, file in contents["files"].items())
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError):
         return None
     return contents if complete else None

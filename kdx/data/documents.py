@@ -51,10 +51,10 @@ def of_stream(stream: Tokens, vocabulary: Vocabulary, title: str | None) -> Docu
 
 def _titles(stream: Tokens, vocabulary: Vocabulary, title: re.Pattern[str]) -> list[int]:
     """Where the lines begin that are titles."""
-    found, start, empty_before = [], 0, True
+    begins, start, empty_before = [], 0, True
     for end in np.flatnonzero(np.asarray(stream) == END).tolist():
         line = " ".join(vocabulary.decode(stream[start:end].tolist()).split())
         if empty_before and title.fullmatch(line):
-            found.append(start)
+            begins.append(start)
         start, empty_before = end + 1, not line
-    return found
+    return begins

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from http.client import HTTPException
 from pathlib import Path, PurePosixPath
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import unquote
 from urllib.request import Request, urlopen
 
@@ -79,7 +79,7 @@ def download(
 
 def _pieces(address: str, timeout: float, hint: str | None) -> Iterator[tuple[bytes, int | None]]:
     """The parts of the file, each with the size of the whole file in bytes, None if the server does not tell it."""
-    done, total = 0, None
+    done, total, problem = 0, None, None
     try:
         request = Request(address, headers={"User-Agent": _USER_AGENT, "Accept-Encoding": "identity"})
         with urlopen(request, timeout=timeout) as answer:
@@ -88,14 +88,11 @@ def _pieces(address: str, timeout: float, hint: str | None) -> Iterator[tuple[by
             while piece := answer.read(_PIECE):
                 done += len(piece)
                 yield piece, total
-        problem = None
+        if total not in (None, done):
+            problem = f"the connection breaks off after {done:,} of {total:,} bytes"
     except HTTPError as error:
         problem = f"the server answers {error.code} {error.reason}"
-    except URLError as error:
-        problem = str(error.reason)
     except (OSError, HTTPException, ValueError) as error:  # ValueError: an invalid address
-        problem = str(error) or type(error).__name__
-    if problem is None and total not in (None, done):
-        problem = f"the connection breaks off after {done:,} of {total:,} bytes"
+        problem = str(getattr(error, "reason", error)) or type(error).__name__
     if problem:
         raise KdxError(f"cannot be fetched: {problem}", place=address, hint=hint)

@@ -164,11 +164,11 @@ def sequence(
     row[: len(tokens)] = tokens
     places = list(answers)
     targets[places] = list(answers.values())
-    found = {}
+    difficulties = {}
     for name, value in slices.items():
-        of_places = found[name] = np.zeros(length, np.int64)
-        of_places[places] = value if isinstance(value, int) else [value[place] for place in places]
-    return Example({"tokens": row}, targets, found)
+        difficulty = difficulties[name] = np.zeros(length, np.int64)
+        difficulty[places] = value if isinstance(value, int) else [value[place] for place in places]
+    return Example({"tokens": row}, targets, difficulties)
 
 
 def answered(prompt: list[int], answer: list[int], slices: Mapping[str, int], length: int) -> Example:

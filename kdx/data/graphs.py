@@ -10,7 +10,6 @@ from random import Random
 import numpy as np
 
 from kdx.data.examples import Example
-from kdx.errors import KdxError
 
 KINDS = 3
 """The first kind leads from parent to child."""
@@ -53,14 +52,6 @@ def descendants(graph: Graph, node: int) -> dict[int, int]:
                 left.append(child)
     del steps[node]
     return steps
-
-
-def rare(nodes: int, steps: int) -> KdxError | None:
-    """The fault of asking for chains so long that they would hardly ever be drawn; None: they are drawn."""
-    if steps <= nodes // 2:
-        return None
-    problem = f"chains of {steps} among {nodes} nodes are rare"
-    return KdxError(problem, place="data.steps", allowed=f"at most {nodes // 2}")
 
 
 def draw_pair(random: Random, nodes: int, lengths: Sequence[int]) -> tuple[Graph, int, int, int]:

@@ -109,12 +109,12 @@ class _Written:
 
 def _labels_of(text: FoundText, data: Data) -> list[str]:
     """The labels of the training text, sorted."""
-    found = Counter(line.strip() for line in text.lines(Split.TRAIN, "labels"))
-    if not 2 <= len(found) <= MOST_LABELS:
+    labels = Counter(line.strip() for line in text.lines(Split.TRAIN, "labels"))
+    if not 2 <= len(labels) <= MOST_LABELS:
         allowed = f"2 to {MOST_LABELS:,}"
-        problem = f"the training text of `{data.corpus}` has {len(found):,} different labels"
+        problem = f"the training text of `{data.corpus}` has {len(labels):,} different labels"
         raise KdxError(problem, place="data.corpus", allowed=allowed)
-    return sorted(found)
+    return sorted(labels)
 
 
 def _write(text: FoundText, data: Data, split: Split, words: Vocabulary, labels: list[str], folder: Path) -> _Written:

@@ -2,15 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from enum import StrEnum
 
-from kdx.data.corpus import generator_of, load_corpus
+from kdx.data.corpus import load_corpus
 from kdx.data.evaluated import evaluated_corpus
 from kdx.data.find_text import find_text
 from kdx.data.prepared import corpus_folder, read_about
 from kdx.data.reading import check_batch, check_reading
-from kdx.errors import KdxError, Place, by_place
+from kdx.errors import KdxError, by_place
 from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.messages import in_file
 from kdx.grid.plan import Plan, PlannedCell
@@ -22,34 +20,6 @@ from kdx.vocabulary import Split
 
 LARGE = 5_000_000
 """Number of words of training text, of both languages, from which on tokenising takes more than ten seconds."""
-
-
-class CorpusState(StrEnum):
-    """Where the text of a corpus comes from."""
-
-    GENERATED = "generated"
-    PREPARED = "prepared"
-
-
-@dataclass(frozen=True)
-class PlannedCorpus:
-    """A corpus that a plan reads."""
-
-    corpus: str
-    state: CorpusState
-    place: Place | None
-    """Where the grid names it; None: the plan does not come from a file."""
-
-
-def corpora(plan: Plan) -> tuple[PlannedCorpus, ...]:
-    """Every corpus that runs of the plan are trained on, in the order of its cells, once `prepare_data` has it."""
-    first = {cell.spec.data.corpus: cell for cell in reversed(plan.cells)}
-    found = []
-    for corpus, cell in reversed(first.items()):
-        generated = corpus in DIFFICULTIES or generator_of(corpus)
-        state = CorpusState.GENERATED if generated else CorpusState.PREPARED
-        found.append(PlannedCorpus(corpus, state, cell.place("data.corpus")))
-    return tuple(found)
 
 
 def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:
@@ -92,14 +62,14 @@ def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:
 
 
 @contextmanager
-def _collected(asked: PlannedCell | ResolvedEvaluation, faults: dict[str, KdxError]) -> Iterator[None]:
+def _collected(planned: PlannedCell | ResolvedEvaluation, faults: dict[str, KdxError]) -> Iterator[None]:
     """Collects faults of what the grid asks for, by their text, to report all at once; other errors are raised."""
     try:
         yield
     except KdxError as fault:
         if fault.exit_code != KdxError.exit_code:
             raise
-        located = in_file(fault, asked) if isinstance(asked, PlannedCell) else asked.asked.in_file(fault)
+        located = in_file(fault, planned) if isinstance(planned, PlannedCell) else planned.asked.in_file(fault)
         faults.setdefault(str(located), located)
 
 

@@ -17,17 +17,17 @@ from kdx.vocabulary import Dictionaries, Split, VocabularyKind
 
 def learn(text: FoundText, data: Data, folder: Path, counts: list[Counter[str]]) -> list[Vocabulary]:
     """Learns the vocabulary of each language from its training text, and saves it in `folder`."""
-    found = vocabulary.learn(data, counts)
-    for name, words in dict(zip(_vocabulary_names(text, data), found, strict=True)).items():
+    learned = vocabulary.learn(data, counts)
+    for name, words in dict(zip(_vocabulary_names(text, data), learned, strict=True)).items():
         words.save(folder / name)
-    return found
+    return learned
 
 
 def vocabularies(text: FoundText, data: Data, folder: Path) -> list[Vocabulary]:
     """Loads the vocabularies that `learn` saved in `folder`."""
     names = _vocabulary_names(text, data)
-    found = {name: vocabulary.load(folder / name) for name in set(names)}
-    return [found[name] for name in names]
+    by_name = {name: vocabulary.load(folder / name) for name in set(names)}
+    return [by_name[name] for name in names]
 
 
 def _vocabulary_names(text: FoundText, data: Data) -> list[str]:

@@ -192,11 +192,11 @@ def _suffix(path: PurePosixPath) -> str | None:
 
 
 def _suffixes(place: Path, files: Files, folder: PurePosixPath) -> tuple[str, ...]:
-    found = {suffix for path in files if path.parent == folder and (suffix := _suffix(path))}
-    fixed = text_kind(tuple(found)).suffixes
+    suffixes = {suffix for path in files if path.parent == folder and (suffix := _suffix(path))}
+    fixed = text_kind(tuple(suffixes)).suffixes
     if fixed:
         return fixed
-    languages = tuple(sorted(found - set(PLAIN)))
+    languages = tuple(sorted(suffixes - set(PLAIN)))
     if len(languages) == 2:
         return languages
     if not languages:

@@ -28,7 +28,7 @@ SPECIAL = 4
 UNKNOWN_WORD = "<unk>"
 _REMEMBERED = 1 << 20  # words whose pieces are cached
 
-Counts = Mapping[str, int]
+WordCounts = Mapping[str, int]
 
 
 class Vocabulary(ABC):
@@ -65,8 +65,8 @@ class Vocabulary(ABC):
 def load(path: Path) -> Vocabulary:
     """The vocabulary that `save` wrote to `path`."""
     fields = json.loads(path.read_text(encoding="utf-8"))
-    found: Vocabulary = _KINDS[fields.pop("kind")](**fields)
-    return found
+    vocabulary: Vocabulary = _KINDS[fields.pop("kind")](**fields)
+    return vocabulary
 
 
 def count_words(lines: Iterable[str]) -> Counter[str]:
@@ -77,7 +77,7 @@ def count_words(lines: Iterable[str]) -> Counter[str]:
     return counts
 
 
-def learn(data: Data, texts: Sequence[Counts]) -> list[Vocabulary]:
+def learn(data: Data, texts: Sequence[WordCounts]) -> list[Vocabulary]:
     """Learns the vocabulary of each training text from its word counts; the same object for all if it is joint.
 
     Byte pairs are learned on all texts together even if each text has its own tokens.
@@ -89,20 +89,20 @@ def learn(data: Data, texts: Sequence[Counts]) -> list[Vocabulary]:
     for text in texts:
         together.update(text)
     joint = data.dictionaries is Dictionaries.JOINT
-    wanted = [together] if joint else texts
-    found: list[Vocabulary]
+    by_vocabulary = [together] if joint else texts
+    learned: list[Vocabulary]
     match data.vocabulary:
         case VocabularyKind.WORD:
-            found = [WordVocabulary.learn(counts, data.vocabulary_size) for counts in wanted]
+            learned = [WordVocabulary.learn(counts, data.vocabulary_size) for counts in by_vocabulary]
         case VocabularyKind.BPE:
             assert data.vocabulary_size is not None, "the grid asks byte pairs for a size"
             shared = BytePairVocabulary.learn(together, data.vocabulary_size)
-            found = [shared] if joint else [shared.restricted_to(counts) for counts in wanted]
+            learned = [shared] if joint else [shared.restricted_to(counts) for counts in by_vocabulary]
         case VocabularyKind.SUBWORD_NMT:
             assert data.merges is not None, "the grid asks subword-nmt for its merges"
             merges = learn_merges(together, data.merges)
-            found = [SubwordNmtVocabulary.of(merges, counts) for counts in wanted]
-    return found * len(texts) if joint else found
+            learned = [SubwordNmtVocabulary.of(merges, counts) for counts in by_vocabulary]
+    return learned * len(texts) if joint else learned
 
 
 class WordVocabulary(Vocabulary):
@@ -119,7 +119,7 @@ class WordVocabulary(Vocabulary):
         self._words = tuple(words)
 
     @classmethod
-    def learn(cls, counts: Counts, size: int | None) -> Self:
+    def learn(cls, counts: WordCounts, size: int | None) -> Self:
         """Sorts words by frequency, equally frequent ones alphabetically; `size` limits the number of all ids."""
         if size is not None and size <= SPECIAL:
             raise _too_small(size, SPECIAL + 1)
@@ -166,7 +166,7 @@ class BytePairVocabulary(Vocabulary):
         self._merges = [(left, right) for left, right in merges]
 
     @classmethod
-    def learn(cls, counts: Counts, size: int) -> Self:
+    def learn(cls, counts: WordCounts, size: int) -> Self:
         """Merges until there are `size` tokens, or until no pair occurs twice."""
         # late: few corpora have subwords
         from tokenizers import Tokenizer, models, pre_tokenizers, trainers
@@ -184,7 +184,7 @@ class BytePairVocabulary(Vocabulary):
         pieces = sorted(model["vocab"], key=model["vocab"].__getitem__)
         return cls(pieces[SPECIAL:], model["merges"])
 
-    def restricted_to(self, counts: Counts) -> Self:
+    def restricted_to(self, counts: WordCounts) -> Self:
         """The same merges, with only the pieces that a text of these words has."""
         occurring = self._count(counts)
         return type(self)([piece for piece in self._pieces if piece in occurring], self._merges)
@@ -197,12 +197,12 @@ class BytePairVocabulary(Vocabulary):
         return list(chain.from_iterable(map(self._ids_of, line.split())))
 
     def unknown(self, word: str) -> list[str]:
-        found, marked = self._segmented(word), word + MARK
+        segmented, marked = self._segmented(word), word + MARK
         # The last piece has the mark, either from the input or added by the tokenizer.
-        stops = [*(stop for _, stop in found.offsets[:-1]), len(marked)]
+        stops = [*(stop for _, stop in segmented.offsets[:-1]), len(marked)]
         return [
             marked[start:stop]
-            for token, (start, _), stop in zip(found.tokens, found.offsets, stops, strict=True)
+            for token, (start, _), stop in zip(segmented.tokens, segmented.offsets, stops, strict=True)
             if token not in self._ids
         ]
 
@@ -223,12 +223,12 @@ class BytePairVocabulary(Vocabulary):
     def _segmented(self, word: str) -> Any:
         return self._tokenizer.encode(word + MARK)
 
-    def _count(self, counts: Counts) -> Counter[str]:
-        found: Counter[str] = Counter()
+    def _count(self, counts: WordCounts) -> Counter[str]:
+        pieces: Counter[str] = Counter()
         for word, times in counts.items():
             for piece in self.segment(word):
-                found[piece] += times
-        return found
+                pieces[piece] += times
+        return pieces
 
     @cached_property
     def _ids_of(self) -> Callable[[str], tuple[int, ...]]:
@@ -268,7 +268,7 @@ class SubwordNmtVocabulary(BytePairVocabulary):
     kind = VocabularyKind.SUBWORD_NMT
 
     @classmethod
-    def of(cls, merges: Sequence[tuple[str, str]], counts: Counts) -> Self:
+    def of(cls, merges: Sequence[tuple[str, str]], counts: WordCounts) -> Self:
         """The vocabulary of the pieces into which the merges divide a text of these words."""
         letters = dict.fromkeys(letter for word in counts for letter in letters_of(word))
         pieces = _by_frequency(cls(list(letters), merges)._count(counts))
@@ -283,15 +283,15 @@ class SubwordNmtVocabulary(BytePairVocabulary):
         return self._make_tokenizer(end_of_word_suffix=MARK)
 
 
-_KINDS: dict[str, type[Any]] = {of.kind: of for of in (WordVocabulary, BytePairVocabulary, SubwordNmtVocabulary)}
+_KINDS: dict[str, type[Any]] = {kind.kind: kind for kind in (WordVocabulary, BytePairVocabulary, SubwordNmtVocabulary)}
 
 
-def _by_frequency(counts: Counts) -> list[str]:
+def _by_frequency(counts: WordCounts) -> list[str]:
     """Words or pieces sorted by frequency, equally frequent ones alphabetically."""
     return sorted(counts, key=lambda word: (-counts[word], word))
 
 
-def _written_out(counts: Counts) -> Iterator[str]:
+def _written_out(counts: WordCounts) -> Iterator[str]:
     """Text in which each word has these counts, in strings of limited length."""
     for word, times in counts.items():
         whole, rest = divmod(times, 1000)

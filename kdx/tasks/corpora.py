@@ -42,7 +42,7 @@ def options_of_corpora() -> dict[str, tuple[Option, ...]]:
 
 
 class _Corpora(UserDict[str, Any]):
-    """Name → corpus, imported when it is first needed; each of `DIFFICULTIES` at its default difficulty."""
+    """Name → corpus, imported when it is needed; each of `DIFFICULTIES` at its default difficulty."""
 
     def __init__(self, addresses: Mapping[str, str]) -> None:
         """Takes name → `module:name`, such as `kdx.data.corpora.multi30k:TEXT`."""
@@ -53,9 +53,7 @@ class _Corpora(UserDict[str, Any]):
         if name in DIFFICULTIES:
             return DIFFICULTIES[name]()
         corpus = self.data[name]
-        if isinstance(corpus, str):
-            corpus = self.data[name] = imported(corpus)
-        return corpus
+        return imported(corpus) if isinstance(corpus, str) else corpus
 
     def __contains__(self, name: object) -> bool:
         return name in DIFFICULTIES or super().__contains__(name)

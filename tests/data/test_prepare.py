@@ -101,10 +101,10 @@ def test_missing_split(pairs, home):
     assert not home.exists()
 
 
-@pytest.mark.parametrize("name", ["", "..", "../x", "a/b", ".hidden", "-rf", "a b", "x" * 65, "é"])
-def test_names_that_are_no_names(pairs, name, home, figure):
+def test_names_that_are_no_names(pairs, home, figure):
     before = set(home.parent.rglob("*"))
-    assert refusal(name, pairs).startswith(f"`{name}` cannot name a corpus\n  allowed: ")
+    for name in ("", "..", "../x", "a/b", ".hidden", "-rf", "a b", "x" * 65, "é"):
+        assert refusal(name, pairs).startswith(f"`{name}` cannot name a corpus\n  allowed: ")
     assert not home.exists()
     figure(f"refused, {len(set(home.parent.rglob('*')) - before)} files made")
 

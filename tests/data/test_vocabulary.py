@@ -87,12 +87,12 @@ def test_no_text_spells_padding_begin_or_end(kind, text, line):
 
 
 @pytest.mark.parametrize("kind", VocabularyKind)
-@pytest.mark.parametrize("word", ["<end>", "</w>", "<pad>", "<s>", "</s>", "0", "▁", "##a", "Ġ", "@@", "1 2"])
-def test_words_that_look_special_are_words(kind, word):
-    vocabulary = learned([f"{word} a {word}b"] * 3, kind)
-    ids = vocabulary.encode(f"a {word} {word}b")
-    assert not set(ids) & {PADDING, BEGIN, END, UNKNOWN}
-    assert vocabulary.decode(ids) == f"a {word} {word}b"
+def test_words_that_look_special_are_words(kind):
+    for word in ("<end>", "</w>", "<pad>", "<s>", "</s>", "0", "▁", "##a", "Ġ", "@@", "1 2"):
+        vocabulary = learned([f"{word} a {word}b"] * 3, kind)
+        ids = vocabulary.encode(f"a {word} {word}b")
+        assert not set(ids) & {PADDING, BEGIN, END, UNKNOWN}
+        assert vocabulary.decode(ids) == f"a {word} {word}b"
 
 
 def test_decoding_stops_at_end_and_skips_what_is_no_text(vocabulary):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from random import Random
 
 from kdx.data.examples import Example, ExamplesOneByOne
-from kdx.data.graphs import draw_pair, question, rare
+from kdx.data.graphs import draw_pair, question
 from kdx.errors import KdxError
 from kdx.words import option
 
@@ -31,7 +31,10 @@ class Ancestor(ExamplesOneByOne):
         return 2
 
     def fault(self) -> KdxError | None:
-        return rare(self.nodes, self.steps)
+        if self.steps <= self.nodes // 2:
+            return None
+        problem = f"chains of {self.steps} among {self.nodes} nodes are rare"
+        return KdxError(problem, place="data.steps", allowed=f"at most {self.nodes // 2}")
 
     def draw(self, random: Random) -> Example:
         lengths = range(1, self.steps + 1) if random.random() < 0.5 else (0,)
