@@ -29,15 +29,15 @@ from kdx.errors import KdxError, did_you_mean, shortened
 from kdx.grid import load
 from kdx.grid.plan import Plan
 from kdx.grid.resolved_spec import ResolvedSpec
-from kdx.report.render.latex.writer import PREAMBLE, to_latex
-from kdx.report.render.markdown import to_markdown
-from kdx.report.render.text import TextTable
 from kdx.report.selection.best_seed import by_cell, selected_runs, standing_runs
 from kdx.report.selection.evaluated import evaluated_cells
 from kdx.report.selection.joined import joined
 from kdx.report.table.build import tables as tables_of
 from kdx.report.table.table import Table
 from kdx.report.table.tables_file import with_tables_of
+from kdx.report.writers.latex import PREAMBLE, to_latex
+from kdx.report.writers.markdown import to_markdown
+from kdx.report.writers.text import TextTable
 from kdx.store import reading
 from kdx.store.backends import backend_of
 from kdx.store.database import open_database

@@ -12,13 +12,13 @@ from kdx.cli.sweep_argument import load_named, plans_in_files
 from kdx.report.papers.decisions import Verdict
 from kdx.report.papers.paper_file import load_paper, shipped
 from kdx.report.papers.verdicts import Answer, SettingVerdict, answers
-from kdx.report.render.csv import claims_to_csv
-from kdx.report.render.json import claim_to_json
-from kdx.report.render.latex.characters import tex
-from kdx.report.render.latex.writer import PREAMBLE, listing_to_latex
-from kdx.report.render.listings.claims import claim, not_tested
-from kdx.report.render.markdown import listing_to_markdown, plain
-from kdx.report.render.text import TextListing
+from kdx.report.sheets.claims import claim, not_tested
+from kdx.report.writers.csv import claims_to_csv
+from kdx.report.writers.json import claim_to_json
+from kdx.report.writers.latex import PREAMBLE, sheet_to_latex
+from kdx.report.writers.markdown import plain, sheet_to_markdown
+from kdx.report.writers.tex import tex
+from kdx.report.writers.text import TextSheet
 from kdx.sanitize import sanitize
 from kdx.store.database import open_database
 from kdx.store.reading import load_sweeps
@@ -76,7 +76,7 @@ def claims(
         out(claims_to_csv(found))
     elif format is Format.HTML:
         # Jinja2 and the libraries of the page, which no other format needs.
-        from kdx.report.render.html.page import claims_to_html
+        from kdx.report.writers.html.page import claims_to_html
 
         out_parts(claims_to_html(found, _counts(verdicts)))
     else:
@@ -90,15 +90,15 @@ def claims(
 def _write(title: str, answers: Sequence[Answer], format: Format, options: str) -> None:
     listings = [listing for one in answers for listing in claim(one)] + [*not_tested(answers, options)]
     if format is Format.MARKDOWN:
-        out("\n".join((f"# {plain(title)}\n", *map(listing_to_markdown, listings))))
+        out("\n".join((f"# {plain(title)}\n", *map(sheet_to_markdown, listings))))
         return
     if format is Format.LATEX:
-        out("\n".join((f"\\section*{{{tex(title)}}}", *map(listing_to_latex, listings))))
+        out("\n".join((f"\\section*{{{tex(title)}}}", *map(sheet_to_latex, listings))))
         return
 
     out(f"{sanitize(title)}\n")
     for one in listings:
-        out(TextListing(one))
+        out(TextSheet(one))
         out("")
 
 

@@ -25,8 +25,8 @@ from kdx.report.diff import (
     seed_pairs,
     setting_changes,
 )
-from kdx.report.render.rows import to_text
 from kdx.report.selection.best_seed import standing_runs
+from kdx.report.writers.rows import to_text
 from kdx.sanitize import sanitize
 from kdx.store.database import Database, open_database
 from kdx.store.details import cell_details, run_details, sweep_details

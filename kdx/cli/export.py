@@ -15,8 +15,8 @@ from kdx.cli.sweep_argument import load_named, plan_in_file
 from kdx.components.find import laid_out
 from kdx.errors import KdxError
 from kdx.report.folder import encoded, refuse_existing, write_folder
-from kdx.report.render.rows import to_csv, to_json
 from kdx.report.selection.best_seed import selected_runs
+from kdx.report.writers.rows import to_csv, to_json
 from kdx.run_files.files import content, files_beside, final_weights
 from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.sanitize import spelled_out

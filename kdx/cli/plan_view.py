@@ -11,7 +11,7 @@ from kdx.cli.wording import cell_name, run_name, without_time
 from kdx.data.corpus import generator_of
 from kdx.grid.difference import Difference
 from kdx.grid.plan import Plan
-from kdx.report.render.rows import to_text
+from kdx.report.writers.rows import to_text
 from kdx.sanitize import sanitize
 from kdx.sweep.budget import Covered
 from kdx.sweep.durations import in_words

@@ -11,7 +11,7 @@ from rich.text import Text
 from kdx.cli.console import is_terminal, out, out_json, out_lines, say
 from kdx.cli.options import DATABASE, Db, Files, Json
 from kdx.errors import KdxError
-from kdx.report.render.rows import to_csv, to_json, to_text, word
+from kdx.report.writers.rows import to_csv, to_json, to_text, word
 from kdx.sanitize import sanitize
 from kdx.store.backends import backend_of
 from kdx.store.query import query as ask

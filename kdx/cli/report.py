@@ -28,23 +28,23 @@ from kdx.cli.options import (
 from kdx.cli.sweep_argument import load_together, plans_in_files
 from kdx.cli.translations import TEXTS, translations_of
 from kdx.report.papers.paper_file import load_paper
-from kdx.report.render.csv import to_csv
-from kdx.report.render.json import to_json
-from kdx.report.render.latex.writer import PREAMBLE, to_latex
-from kdx.report.render.markdown import to_markdown
-from kdx.report.render.text import TextTable
 from kdx.report.selection.best_seed import selected_runs
 from kdx.report.selection.cells import State
 from kdx.report.selection.joined import names
 from kdx.report.table.build import tables as tables_of
 from kdx.report.table.table import Table
 from kdx.report.table.tables_file import with_tables_of
+from kdx.report.writers.csv import to_csv
+from kdx.report.writers.json import to_json
+from kdx.report.writers.latex import PREAMBLE, to_latex
+from kdx.report.writers.markdown import to_markdown
+from kdx.report.writers.text import TextTable
 from kdx.store.database import open_database
 from kdx.store.reading import curves, outputs_of
 from kdx.store.records import SweepRecord
 
 if TYPE_CHECKING:
-    from kdx.report.render.html.learning import Curves
+    from kdx.report.writers.html.learning import Curves
 
 
 class Notes(StrEnum):
@@ -103,7 +103,7 @@ def report(
         where = {name: in_database_with_components(db, database, name) for name in names(record)}
         if format is Format.HTML and not json:
             # NumPy, which no other format needs for a sweep without statistics.
-            from kdx.report.render.html.learning import curves_wanted
+            from kdx.report.writers.html.learning import curves_wanted
 
             wanted = curves_wanted(record)
             drawn = {
@@ -141,7 +141,7 @@ def _write(
         out(to_csv(tables, sweep))
     elif format is Format.HTML:
         # Jinja2 and the libraries of the page, which no other format needs.
-        from kdx.report.render.html.page import to_html
+        from kdx.report.writers.html.page import to_html
 
         out_parts(to_html(tables, sweep, curves))
     else:

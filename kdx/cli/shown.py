@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kdx.grid.resolved_spec import ResolvedSpec
-from kdx.report.render.rows import to_text
-from kdx.report.render.settings import as_yaml
+from kdx.report.writers.rows import to_text
+from kdx.report.writers.settings import as_yaml
 from kdx.sanitize import sanitize, sanitize_lines
 from kdx.store.details import CellDetails
 from kdx.store.records import RunRecord

@@ -19,10 +19,10 @@ from kdx.cli.shown import (
 )
 from kdx.cli.shown_trials import trial_lines
 from kdx.grid.seed_sources import seed_word
-from kdx.report.render.json import search_to_json
 from kdx.report.selection.best_seed import best_seed, standing_runs
 from kdx.report.selection.searched import searched
 from kdx.report.statistics.metric import Metric
+from kdx.report.writers.json import search_to_json
 from kdx.sanitize import sanitize
 from kdx.store.database import Database
 from kdx.store.details import cell_details

@@ -21,8 +21,8 @@ from kdx.cli.shown import (
 )
 from kdx.grid.cell_selector import word
 from kdx.grid.seed_sources import seed_word
-from kdx.report.render.settings import as_yaml
 from kdx.report.selection.best_seed import best_seed
+from kdx.report.writers.settings import as_yaml
 from kdx.sanitize import sanitize, sanitize_lines
 from kdx.shell import kdx_command
 from kdx.store.database import Database

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from kdx.report.render.listings.searches import edge_in_words, value_in_words
-from kdx.report.render.rows import to_text
 from kdx.report.selection.searched import SearchedCell
+from kdx.report.sheets.searches import edge_in_words, value_in_words
+from kdx.report.writers.rows import to_text
 from kdx.sanitize import sanitize
 from kdx.store.records import TrialRecord
 

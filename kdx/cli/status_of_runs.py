@@ -20,7 +20,7 @@ from kdx.cli.status_words import (
     write_notes,
 )
 from kdx.grid.seed_sources import seed_word
-from kdx.report.render.rows import to_text
+from kdx.report.writers.rows import to_text
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
 from kdx.store.reading import by_ids, runs

@@ -19,7 +19,7 @@ from kdx.cli.status_words import (
     worker_to_json,
     write_notes,
 )
-from kdx.report.render.rows import to_text
+from kdx.report.writers.rows import to_text
 from kdx.store.database import Database
 from kdx.store.reading import sweeps
 from kdx.store.records import FINAL, OVER, SweepSummary

@@ -6,7 +6,7 @@ from typing import Any
 
 from kdx.cli.console import out, out_lines
 from kdx.cli.processes import process_in_words, process_of
-from kdx.report.render.rows import to_text
+from kdx.report.writers.rows import to_text
 from kdx.sanitize import sanitize
 from kdx.store.remarks import NoteRecord
 from kdx.store.search_progress import SearchProgress

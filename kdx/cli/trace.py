@@ -13,12 +13,13 @@ from kdx.cli.sweep_argument import load_together, plans_in_files, sweep_words, t
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.plan import Shown
 from kdx.grid.seed_sources import seed_word
-from kdx.report.render.settings import as_yaml
-from kdx.report.render.wording import rounded, words
+from kdx.report.sheets.scores import words
 from kdx.report.table.build import tables as tables_of
 from kdx.report.table.tables_file import with_tables_of
 from kdx.report.trace import Trace, TracedRun, find, origins, to_json
 from kdx.report.trace import trace as trace_place
+from kdx.report.wording import rounded
+from kdx.report.writers.settings import as_yaml
 from kdx.sanitize import sanitize_lines
 from kdx.shell import kdx_command, shell_word
 from kdx.store.database import open_database

@@ -8,11 +8,12 @@ from kdx.errors import KdxError, did_you_mean
 from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.seed_sources import seed_word
 from kdx.grid.table_layout import Address
-from kdx.report.render.settings import as_yaml
-from kdx.report.render.wording import LEVELS, column_headers
 from kdx.report.selection.cells import Cell
 from kdx.report.selection.joined import planned_id
+from kdx.report.sheets.scores import column_headers
 from kdx.report.table.layout import Layout
+from kdx.report.wording import LEVELS
+from kdx.report.writers.settings import as_yaml
 from kdx.sanitize import sanitize
 from kdx.store.records import AttemptRecord, CellRecord, Provenance, RunRecord, SweepRecord
 
@@ -37,7 +38,7 @@ class Trace:
     """Name of each sweep that plans the cell → the command that planned the sweep; empty where it was not recorded."""
     table: str
     row: str
-    """The header of the row, its words joined by `kdx.report.render.wording.LEVELS`."""
+    """The header of the row, its words joined by `kdx.report.wording.LEVELS`."""
     column: str
     cell: Cell
     record: CellRecord

@@ -17,11 +17,11 @@ from kdx.report.check.notes import changes_of_notes
 from kdx.report.check.parts import NumberChange
 from kdx.report.papers.paper_file import load_paper
 from kdx.report.papers.published_comparison import compare_with_published
-from kdx.report.render.json import to_json
-from kdx.report.render.latex.writer import to_latex
-from kdx.report.render.markdown import to_markdown
 from kdx.report.statistics.randomisation import Randomisation
 from kdx.report.table.build import tables
+from kdx.report.writers.json import to_json
+from kdx.report.writers.latex import to_latex
+from kdx.report.writers.markdown import to_markdown
 from kdx.store.records import RunState
 
 SPECS = [

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kdx.report.render.latex.writer import PREAMBLE
+from kdx.report.writers.latex import PREAMBLE
 
 TOO_WIDE = re.compile(r"Overfull \\hbox \(([\d.]+)pt too wide\)|Overfull \\vbox \(([\d.]+)pt too high\)")
 _DOCUMENT = "\\documentclass{article}\n%s\\begin{document}\n%s\n\\end{document}\n"

@@ -22,7 +22,7 @@ from kdx.report.check.forms import JSON, form_of, not_read, read_report, read_te
 from kdx.report.check.notes import changes_of_caption, changes_of_notes, notes_now
 from kdx.report.check.parts import NOT_THERE, THERE, NumberChange, Part
 from kdx.report.papers.paper_file import load_paper, shipped
-from kdx.report.render.listings.table import MEAN, OVER_SENTENCES
+from kdx.report.sheets.listings import MEAN, OVER_SENTENCES
 from kdx.report.table.table import Table
 
 _RANDOMISATION = frozenset({"randomisation", *OVER_SENTENCES})

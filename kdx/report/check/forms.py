@@ -13,11 +13,11 @@ from kdx.report.check.json_parts import parts_of_json
 from kdx.report.check.latex_parts import parts_of_latex
 from kdx.report.check.markdown_parts import parts_of_markdown
 from kdx.report.check.parts import Part
-from kdx.report.render.json import to_json
-from kdx.report.render.latex.characters import tex
-from kdx.report.render.latex.writer import label, to_latex
-from kdx.report.render.markdown import plain, to_markdown
 from kdx.report.table.table import Table
+from kdx.report.writers.json import to_json
+from kdx.report.writers.latex import label, to_latex
+from kdx.report.writers.markdown import plain, to_markdown
+from kdx.report.writers.tex import tex
 
 _INPUT = re.compile(r"(?<!\\)%.*|\\(?:input|include)\{([^{}\n]+)\}")
 """A comment, or a command with the file that it inputs."""

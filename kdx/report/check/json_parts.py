@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from kdx.report.check.parts import Part
-from kdx.report.render.wording import LEVELS
+from kdx.report.wording import LEVELS
 
 _NEVER = frozenset({"run", "run_id"})
 """Keys that are not compared: a repeated run has another id."""

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kdx.report.check.parts import Part
-from kdx.report.render.latex.characters import BREAK
-from kdx.report.render.wording import LEVELS
+from kdx.report.wording import LEVELS
+from kdx.report.writers.tex import BREAK
 
 _COLUMNS = r"(?:[^{}]|\{[^{}]*\})*"
 _TABULAR = re.compile(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kdx.report.check.parts import Part
-from kdx.report.render.wording import LEVELS
+from kdx.report.wording import LEVELS
 
 _ROW = re.compile(r"\s*\|(.*)\|\s*")
 _BAR = re.compile(r"(?<!\\)\|")

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 
 from kdx.report.check.forms import Form
 from kdx.report.check.parts import NOT_THERE, NumberChange
-from kdx.report.render.latex.characters import BREAK
-from kdx.report.render.listings.table import listings
-from kdx.report.render.wording import caption
+from kdx.report.sheets.listings import listings
+from kdx.report.sheets.notes import caption
 from kdx.report.table.table import Table
+from kdx.report.writers.tex import BREAK
 
 _OPENINGS = (
     "Per cell, the",

@@ -10,12 +10,12 @@ from sweeps import cell, scored, sweep
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
 from kdx.grid.load import load_grid
 from kdx.grid.plan import TableSpec
-from kdx.report.render.html.figures import lengths
-from kdx.report.render.wording import caption
 from kdx.report.selection.evaluated import evaluated_cells
+from kdx.report.sheets.notes import caption
 from kdx.report.table.build import tables
 from kdx.report.table.layout import lay_out
 from kdx.report.trace import find, to_json, trace
+from kdx.report.writers.html.figures import lengths
 from kdx.store.records import EvaluationRecord, SweepRecord
 
 ASKED = [{"name": "longer", "settings": {"length": length}} for length in (128, 256)]

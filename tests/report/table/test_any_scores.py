@@ -15,14 +15,14 @@ from sweeps import cell, run, sweep
 
 from kdx.report.papers.paper_file import Claim, Contrast, Paper, Rule
 from kdx.report.papers.verdicts import answers
-from kdx.report.render.csv import claims_to_csv, to_csv
-from kdx.report.render.html.page import claims_to_html, to_html
-from kdx.report.render.json import claim_to_json, to_json
-from kdx.report.render.latex.writer import listing_to_latex, to_latex
-from kdx.report.render.listings.claims import claim
-from kdx.report.render.markdown import listing_to_markdown, to_markdown
-from kdx.report.render.text import TextListing, TextTable
+from kdx.report.sheets.claims import claim
 from kdx.report.table.build import tables
+from kdx.report.writers.csv import claims_to_csv, to_csv
+from kdx.report.writers.html.page import claims_to_html, to_html
+from kdx.report.writers.json import claim_to_json, to_json
+from kdx.report.writers.latex import sheet_to_latex, to_latex
+from kdx.report.writers.markdown import sheet_to_markdown, to_markdown
+from kdx.report.writers.text import TextSheet, TextTable
 from kdx.store.records import SweepRecord
 
 KERNELS = ("rbf", "exponential", "linear")
@@ -160,9 +160,9 @@ def test_any_scores_are_answers_to_claims_in_every_format(scores: list[list[tupl
     for one in told:
         json.dumps(claim_to_json(one))
         for listing in claim(one):
-            drawn(TextListing(listing))
-            listing_to_markdown(listing)
-            listing_to_latex(listing)
+            drawn(TextSheet(listing))
+            sheet_to_markdown(listing)
+            sheet_to_latex(listing)
     assert "".join(claims_to_html([(paper, told)], ""))
     rows = list(csv.DictReader(io.StringIO(claims_to_csv([(paper, told)]), newline="")))
     assert len(rows) == sum(len(setting.outcomes) for one in told for setting in one.settings)

@@ -13,8 +13,8 @@ from sweeps import cell, run, seeded, sweep
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.tuning import Pruner, Sampler
-from kdx.report.render.wording import caption
 from kdx.report.selection.joined import joined
+from kdx.report.sheets.notes import caption
 from kdx.report.table.audit import (
     CHANGED,
     EVALUATED,

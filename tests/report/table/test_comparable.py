@@ -7,7 +7,7 @@ import pytest
 from sweeps import cell, marks, seeded, sweep
 
 from kdx.grid.plan import TableSpec
-from kdx.report.render.wording import caption
+from kdx.report.sheets.notes import caption
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.build import tables
 from kdx.report.table.comparable import traits

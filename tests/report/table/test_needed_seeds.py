@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweeps import cell, run, seeded, sweep
 
-from kdx.report.render.wording import caption
 from kdx.report.selection.joined import joined
+from kdx.report.sheets.notes import caption
 from kdx.report.table.audit import SEEDS_BY_RULE
 from kdx.report.table.build import tables
 from kdx.report.table.needed_seeds import Needed, needed_seeds, spared, without_unneeded

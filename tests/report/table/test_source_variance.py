@@ -7,9 +7,9 @@ import sweeps
 
 from kdx.errors import KdxError
 from kdx.grid.seed_sources import Source, SourceSeeds
-from kdx.report.render.json import to_json
-from kdx.report.render.listings.variance import variance_by_source
+from kdx.report.sheets.variance import variance_by_source
 from kdx.report.table.build import tables
+from kdx.report.writers.json import to_json
 
 
 def crossed(cell_id, initialisations=3, orders=3, score=lambda i, o: 10.0 + 4 * i + o % 2 + 0.1 * ((i + o) % 3)):

@@ -1,1 +1,0 @@
-"""LaTeX: what is printed as it is, and tables that any distribution sets."""

@@ -1,0 +1,135 @@
+"""A sheet: the one shape of everything in rows and columns, between what computes it and what writes it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from kdx.report.table.comparisons import Mark
+
+_SIGNS = {Mark.NOT_DISTINGUISHABLE: "†", Mark.UNTESTED: "‡"}
+
+
+@dataclass(frozen=True)
+class Score:
+    """What one place of a table of scores shows; a part that is not shown is empty."""
+
+    score: str = ""
+    """The selected test score or the mean; without one, `–` or the reason, such as `diverged k/n`."""
+    mean: str = ""
+    """The mean beside a selected score."""
+    sd: str = ""
+    """The spread behind `±`: the standard deviation, or half of the mean's interval."""
+    n: str = ""
+    note: str = ""
+    """Why some seeds have no score, such as `1/3 failed`."""
+    aligned: bool = False
+    """Whether `score` lines up with the numbers of its column."""
+    mark: Mark | None = None
+    """How the cell compares with the best of its column."""
+    value: float | None = None
+    """The number in full precision, to sort by."""
+    anchor: str = ""
+    """The name of the place on a page that has the runs behind the score."""
+
+    @property
+    def best(self) -> bool:
+        return self.mark is Mark.BEST
+
+    @property
+    def sign(self) -> str:
+        """The sign behind a mean that is not the best, † or ‡; empty where there is none."""
+        return sign(self.mark)
+
+    @property
+    def marks_mean(self) -> bool:
+        """Whether the mark stands at the mean beside the score, and not at the score; none stands at a ∞."""
+        return self.mean not in ("", "nan", "∞", "-∞")
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table of scores, or a plain table of words below or beside one."""
+
+    title: str
+    """The name of a table, or what else the rows are."""
+    key: tuple[str, ...]
+    """Identifies the sheet in a report: the name of its table, and its kind unless it is the table itself."""
+    headers: tuple[str, ...]
+    """The innermost header of each column."""
+    names: int
+    """Number of columns on the left that are names; the others are numbers, or scores."""
+    rows: tuple[tuple[str | Score, ...], ...]
+    notes: tuple[str, ...]
+    """Paragraphs below the rows."""
+    above: tuple[tuple[str, ...], ...] = ()
+    """The headers above those of the columns that are no names, outermost first; empty without any."""
+    caption: str = ""
+    """What stands behind the title."""
+    of_scores: bool = False
+    """Whether the columns that are no names have scores. Names of a row that repeat the row above are then left out."""
+    made_by: str = ""
+    """The command that makes the sheet again (`kdx.report.made_by`); empty if it does not stand in the file."""
+
+    def levels(self, at: int) -> tuple[str, ...]:
+        """The headers of a column, outermost first."""
+        above = self.above[at - self.names] if self.above and at >= self.names else ()
+        return (*above, self.headers[at])
+
+    def texts(self, at: int) -> list[str]:
+        """The words of a column that has no scores."""
+        return [cell for row in self.rows if isinstance(cell := row[at], str)]
+
+    def scores(self, at: int) -> list[Score]:
+        """The places of a column of scores."""
+        return [cell for row in self.rows if isinstance(cell := row[at], Score)]
+
+    def row_names(self, index: int) -> list[str]:
+        """The names of a row, blank where a table of scores repeats those of the row above."""
+        names = [[str(cell) for cell in row[: self.names]] for row in self.rows]
+        return unless_repeated(names, index) if self.of_scores else names[index]
+
+
+def sign(mark: Mark | None) -> str:
+    """The sign behind a mean that is not the best, † or ‡; empty where there is none."""
+    return _SIGNS.get(mark, "") if mark else ""
+
+
+def means(scores: Sequence[Score], blank: str = " ") -> list[str]:
+    """The mean beside the score in each place of a column, in one width; empty where the column has none.
+
+    Args:
+        blank: pads numbers so that they line up; it is as wide as a digit.
+    """
+    width = max((len(score.mean) for score in scores), default=0)
+    return [score.mean.rjust(width, blank) if score.aligned else "" for score in scores]
+
+
+def beside_scores(scores: Sequence[Score], blank: str = " ") -> list[str]:
+    """The text to the right of the score, and of the mean, in each place of a column: spread, n and note.
+
+    Args:
+        blank: see `means`.
+    """
+    sd, n = (max((len(getattr(score, name)) for score in scores if score.aligned), default=0) for name in ("sd", "n"))
+
+    def beside(score: Score) -> str:
+        if not score.aligned:
+            return score.note
+        parts = [f"{'±' if score.sd else blank} {score.sd.rjust(sd, blank)}"] * bool(sd)
+        parts += [score.n.rjust(n, blank)] * bool(n)
+        return f"{' '.join(parts)}{f'  {score.note}' if score.note else ''}".rstrip()
+
+    return [beside(score) for score in scores]
+
+
+def unless_repeated(headers: Sequence[Sequence[str]], index: int, first: int = 0) -> list[str]:
+    """The levels of one header, blank where they repeat the header before it; headers before `first` do not count."""
+    header, before = headers[index], headers[index - 1] if index > first else ()
+    repeated = [tuple(before[: level + 1]) == tuple(header[: level + 1]) for level in range(len(header))]
+    return ["" if same else word for word, same in zip(header, repeated, strict=True)]
+
+
+def spans(headers: Sequence[Sequence[str]], level: int) -> list[tuple[str, int]]:
+    """The words of one level of headers, each with the number of neighbours that share it and all levels above it."""
+    groups = groupby(headers, key=lambda header: tuple(header[: level + 1]))
+    return [(shared[level], len(list(group))) for shared, group in groups]

@@ -1,0 +1,167 @@
+"""The paragraphs below a table: where its numbers come from, what its marks mean, and what makes comparisons unfair."""
+
+from collections.abc import Sequence
+
+from kdx.report.sheet import sign
+from kdx.report.statistics.estimates import LEVEL
+from kdx.report.statistics.metric import Metric, ratio
+from kdx.report.table.audit import ALWAYS, EVALUATED, FAST, OUT, TUNED, UNKNOWN, UnequalFact
+from kdx.report.table.comparisons import Group
+from kdx.report.table.table import Table
+from kdx.report.wording import difference, equals, over, place, rounded, setting
+
+_MOST_NAMED = 4
+"""A note names up to so many cells; where there are more, it gives their number."""
+_MOST_VALUES, _LONGEST_WORD = 3, 48
+"""A short note names so many values of a factor, each cut to so many letters."""
+
+
+def caption(table: Table, *, best: str, full: bool = False) -> list[str]:
+    """The paragraphs below a table: where its numbers come from, what its marks mean, what its seeds can show, and what
+    makes comparisons unfair.
+
+    Args:
+        best: how the format marks the best cell, such as `* and bold`.
+        full: adds how the metrics were computed, how cells spread, and every fact in which cells differ.
+    """
+    marks = [f"{sign(mark) or best}: {meaning}" for mark, meaning in table.legend.items()]
+    numbers = " ".join((*table.notes, *([f"{'; '.join(marks)}."] if marks else _without_marks(table))))
+    paragraphs = [
+        numbers,
+        *([" ".join(table.definitions)] if full else []),
+        " ".join(filter(None, (_resolution(table), _errors(table)))),
+    ]
+    paragraphs += [_spread(table, group) for group in table.groups] if full else []
+    plain = [one for one in table.audit if not one.compared or one.topic in ALWAYS]
+    paragraphs += [_unequal(table, one) for one in (table.audit if full else plain)]
+    if not full:
+        paragraphs.append(_differ_also(table, [one for one in table.audit if one not in plain]))
+    return [*filter(None, paragraphs)]
+
+
+def _without_marks(table: Table) -> list[str]:
+    """Why no cell is marked best, for a table with several cells in one column."""
+    columns = map(table.layout.column, range(len(table.layout.columns)))
+    several = any(len({cell.id for cell in column if cell and cell.value is not None}) > 1 for column in columns)
+    return ["No cell is marked best: that takes two cells of two seeds each whose numbers compare."] if several else []
+
+
+def _errors(table: Table) -> str:
+    """The sentence on what intervals, marks and p-values are over; empty where there are none."""
+    found: dict[str, dict[str, None]] = {}
+    for cell in table.layout.cells:
+        if cell.compared:
+            found.setdefault(over(cell.documents), {})[cell.metric.unit] = None
+    if not found:
+        return ""
+    parts = [f"{text} ({', '.join(metrics)})" if len(found) > 1 else text for text, metrics in found.items()]
+    return f"Intervals and marks are over {'; '.join(parts)}."
+
+
+def _resolution(table: Table) -> str:
+    """The sentence on the smallest difference that the seeds can show; empty where there is none."""
+    able = [group for group in table.groups if group.cells > 1]
+    shown: list[str] = []
+    for group in able:
+        if (smallest := group.corrected_minimum_detectable_difference) is not None:
+            among = "" if len(able) == 1 else f" ({_name(table, group)})"
+            shown.append(f"{_size(smallest, group.metric)}{among}, n = {group.seeds}")
+    if not shown:
+        return ""
+    corrected = max(group.comparisons for group in able)
+    over = f", corrected for {corrected} comparisons" if corrected > 1 else ""
+    different = list(dict.fromkeys(shown))
+    rest = f"; {len(different) - _MOST_VALUES} more" if len(different) > _MOST_VALUES else ""
+    few = "; ".join(different[:_MOST_VALUES])
+    # With two seeds a spread has one degree of freedom, and a mark excludes hardly anything.
+    two = "; 2 seeds do not tell cells apart" if any(group.seeds == 2 for group in able) else ""
+    return f"The smallest difference that these seeds can show (80% power{over}): {few}{rest}{two}."
+
+
+def _name(table: Table, group: Group) -> str:
+    """What a group is known by among several: its task, or else what the headers of its cells share alone."""
+    if sum(one.task == group.task for one in table.groups) == 1:
+        return group.task
+    headers = [table.layout.header(at) for at in group.places]
+    others = [table.layout.header(at) for one in table.groups if one is not group for at in one.places]
+    shared = {
+        factor: word
+        for factor, word in headers[0].items()
+        if all(header[factor] == word for header in headers) and any(header[factor] != word for header in others)
+    }
+    return setting(shared) or group.task
+
+
+def _size(value: float, metric: Metric) -> str:
+    """The size of a difference on the metric's scale, in words."""
+    if metric.in_nats:
+        return f"{rounded(ratio(-value), 'ratio')} times the {metric.unit}"
+    return f"{rounded(value, metric.name)} {metric.unit}"
+
+
+def _spread(table: Table, group: Group) -> str:
+    """The sentences on the spread over seeds, and on whether common seeds move the cells together."""
+    alone = group.minimum_detectable_difference
+    if group.spread is None or alone is None:
+        return ""
+    low, usual, high = (difference(one, group.metric).lstrip("+") for one in group.spread)
+    among = "" if len(table.groups) == 1 else f" ({_name(table, group)})"
+    line = (
+        f"Spread over seeds{among}: standard deviations from {low} to {high} {group.metric.scale}, root mean square "
+        f"{usual}"
+    )
+    if group.comparisons > 1:
+        size = _size(alone, group.metric)
+        line += f"; in one comparison alone, the smallest difference that two such cells can show is {size}"
+    line += "."
+    effect = group.seed_effect
+    if effect is not None:
+        line += f" Effect of common seeds (permutation test): p {equals(effect)}" + (
+            "; they move the cells together, which these comparisons do not use: they are too cautious."
+            if effect < 1 - LEVEL
+            else ", so none is shown."
+        )
+    return line
+
+
+def _differ_also(table: Table, facts: Sequence[UnequalFact]) -> str:
+    """The sentence on the facts in which compared cells differ beside the factors of their table."""
+    topics: dict[str, dict[str, None]] = {}
+    for one in facts:
+        topics.setdefault(one.topic, {}).update(dict.fromkeys(one.values))
+    if not topics:
+        return ""
+    parts = []
+    for topic, values in topics.items():
+        words = [f"{word[:_LONGEST_WORD]}…" if len(word) > _LONGEST_WORD else word for word in values]
+        more = ["…"] if len(words) > _MOST_VALUES else []
+        # A value may have commas of its own, as the seeds 0 and 2 of one cell have.
+        parts.append(f"{topic} ({' against '.join([*words[:_MOST_VALUES], *more])})")
+    factors = " and ".join(filter(None, (", ".join(table.layout.row_factors), ", ".join(table.layout.column_factors))))
+    return f"Compared cells also differ, beside {factors}, in {'; '.join(parts)}."
+
+
+def _unequal(table: Table, fact: UnequalFact) -> str:
+    values = list(fact.values.items())
+    parts = []
+    for word, places in values:
+        if len(places) > _MOST_NAMED or (len(places) > 1 and (word, places) == values[0]):
+            cells = f"{len(places)} cells"
+        else:
+            cells = ", ".join(place(table.layout, at) for at in places)
+        parts.append(f"{word} in {cells}")
+    among = "" if len(table.groups) == 1 else f" ({fact.task}, {fact.metric.name})"
+    if fact.topic == UNKNOWN:
+        return f"This kdx does not know {'; '.join(parts)}: shown as recorded, and not to be run here."
+    if fact.topic == TUNED:
+        return f"Scored with seeds that trials of its search used{among}, which flatters it: {'; '.join(parts)}."
+    if fact.topic == OUT:
+        return f"Out of the table{among}: {'; '.join(parts)}."
+    if fact.topic == FAST:
+        return f"Arithmetic{among}: {'; '.join(parts)}; not bit-exact where a run is repeated or resumed."
+    if fact.topic == EVALUATED:
+        return f"Evaluated{among} otherwise than trained: {'; '.join(parts)}."
+    if fact.compared:
+        return f"Unequal {fact.topic}{among}: {'; '.join(parts)}."
+    instead = f"; metric: {fact.instead} in a table compares them" if fact.instead else ""
+    return f"Not compared with each other{among}, for unequal {fact.topic}: {'; '.join(parts)}{instead}."

@@ -1,0 +1,90 @@
+"""Numbers, names and places in the words of a report, the same in every format."""
+
+from collections.abc import Mapping
+from math import isfinite, isnan
+
+from kdx.grid.table_layout import Address
+from kdx.report.statistics.by_document import Documents
+from kdx.report.statistics.metric import Metric
+from kdx.report.table.layout import Layout
+from kdx.report.table.table import Table
+
+LEVELS = " / "
+"""Between the words of a nested header."""
+_DECIMALS = {"loss": 3, "bits_per_dimension": 3, "length_ratio": 3}
+_LONGEST = 1e6
+"""Numbers from here on are written with an exponent, since a perplexity can be astronomical."""
+_NATS = 3
+"""Decimals of a difference in nats."""
+
+
+def rounded(value: float, metric: str) -> str:
+    """`value` with 3 decimals for a loss and for metrics of about that size, else with 2."""
+    if not isfinite(value):
+        return "nan" if isnan(value) else "∞" if value > 0 else "-∞"
+    return f"{value:.2e}" if abs(value) >= _LONGEST else f"{value:z.{_DECIMALS.get(metric.rpartition('/')[2], 2)}f}"
+
+
+def signed(value: float, metric: str) -> str:
+    """`value`, rounded, with its sign; the minus is U+2212."""
+    return _with_sign(value, rounded(abs(value), metric))
+
+
+def difference(value: float, metric: Metric) -> str:
+    """A difference on the scale on which the metric is compared; perplexities are compared in nats."""
+    if not metric.in_nats:
+        return signed(value, metric.name)
+    text = "nan" if isnan(value) else "∞" if not isfinite(value) else f"{abs(value):.{_NATS}f}"
+    return _with_sign(value, text)
+
+
+def interval(bounds: tuple[float, float], metric: Metric | str) -> str:
+    """An interval of scores, or of differences of a metric."""
+    low, high = (rounded(one, metric) if isinstance(metric, str) else difference(one, metric) for one in bounds)
+    return f"{low} to {high}".replace("-", "−")
+
+
+def probability(p: float) -> str:
+    """A p-value with 3 decimals."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def equals(p: float) -> str:
+    """A p-value as it follows `p`: `= 0.012`, or `< 0.001`."""
+    return probability(p) if p < 0.001 else f"= {probability(p)}"
+
+
+def _with_sign(value: float, text: str) -> str:
+    return text if isnan(value) or not float(text.replace("∞", "inf")) else f"{'−' if value < 0 else '+'}{text}"
+
+
+def correction(table: Table) -> str:
+    """How the p-values of a table's differences are corrected."""
+    if table.baseline:
+        number = next((group.comparisons for group in table.groups), 0)
+        return f"two-sided, Holm's correction over {number} difference{'' if number == 1 else 's'}"
+    # The best was chosen by the same runs.
+    return "one-sided, of being no worse, times the number of comparisons in its column"
+
+
+def over(documents: Documents | None) -> str:
+    """What an error is over: `seeds crossed with 60 articles of the test`."""
+    if documents is None:
+        return "seeds alone"
+    return f"seeds crossed with {documents.number} {documents.unit}s of the test"
+
+
+def word_of(factor: str, word: str) -> str:
+    """A factor's word, with the name of the factor where the word is unclear alone, as a number or `none` is."""
+    unclear = word in ("none", "–", "true", "false") or word[:1].isdecimal()
+    return f"{factor.rpartition('.')[2]} {word}" if unclear else word
+
+
+def place(layout: Layout, at: Address) -> str:
+    """The words of a place's row and column, joined."""
+    return LEVELS.join(word_of(factor, word) for factor, word in layout.header(at).items())
+
+
+def setting(words: Mapping[str, str]) -> str:
+    """A setting's words in one line: `translation, multi30k, width 128, steps 700`."""
+    return ", ".join(word_of(factor, word) for factor, word in words.items())

@@ -1,0 +1,188 @@
+"""Renders the page from its template."""
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment
+from markupsafe import Markup, escape
+
+from kdx.report.papers.decisions import Verdict
+from kdx.report.papers.paper_file import Paper
+from kdx.report.papers.verdicts import Answer
+from kdx.report.selection.cells import Cell
+from kdx.report.sheet import Score, Sheet, beside_scores, means, spans
+from kdx.report.sheets.claims import claim, not_tested
+from kdx.report.sheets.listings import listings
+from kdx.report.sheets.scores import scores
+from kdx.report.table.layout import Layout
+from kdx.report.table.table import Table
+from kdx.report.wording import place
+from kdx.report.writers.html.figures import forests, lengths, scatters, searches
+from kdx.report.writers.html.learning import Curves, figures_of_curves
+from kdx.report.writers.html.runs import Environments, runs_of_cell
+from kdx.sanitize import sanitize
+from kdx.store.records import SweepRecord
+
+_DIGIT = "\u2007"  # a blank as wide as a digit
+_PARTS = 5000
+"""Number of template strings that are joined to one part of the page."""
+
+
+def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> Iterator[str]:
+    """The parts of one page: every table with its figures, the learning curves of each cell, and every run.
+
+    Args:
+        curves: of `curves_wanted`.
+    """
+    cells: dict[str, tuple[Cell, str]] = {}
+    layouts: dict[str, Layout] = {}
+    for table in tables:
+        for at, cell in table.layout.places.items():
+            cells.setdefault(cell.id, (cell, place(table.layout, at)))
+            layouts.setdefault(cell.id, table.layout)
+    runs = {run.id: run for run in sweep.runs}
+    environments = Environments()
+    specs = {key: record.spec.plain for table in tables for key, record in table.layout.records.items()}
+    shown = [_table(table, f"table-{index}") for index, table in enumerate(tables, 1)]
+    # An evaluation has no curves of its own.
+    trained = {key: one for key, one in cells.items() if key not in layouts[key].evaluations}
+    baselines = {table.layout.places[one.against].id for table in tables if table.baseline for one in table.differences}
+    groups = figures_of_curves(trained, runs, curves, baselines)
+    sections = [{"id": one["id"], "title": one["scores"]["title"]} for one in shown]
+    sections += [{"id": "curves", "title": "Learning curves"}] if groups else []
+    sections += [{"id": "runs", "title": "Runs"}] if cells else []
+    return _rendered(
+        title=sweep.name,
+        lead=_lead([cell for cell, _ in cells.values()]),
+        sections=sections,
+        tables=shown,
+        curves=groups,
+        curves_note="Line: the selected seed; dot: the step whose weights were tested. Band: from the lowest to the "
+        "highest value of all seeds. Axes are the same for all cells of a metric, and logarithmic over three decades.",
+        # Cells are rendered one at a time, since a hundred thousand runs are as many rows.
+        cells=(
+            runs_of_cell(layouts[cell.id], cell, title, runs, sweep.provenance, environments, specs[cell.id])
+            for cell, title in cells.values()
+        )
+        if cells
+        else None,
+        environments=environments.linked,
+    )
+
+
+def claims_to_html(answers: Sequence[tuple[Paper, Sequence[Answer]]], lead: str) -> Iterator[str]:
+    """The parts of one page with every claim, its verdict and the comparisons behind it."""
+    title = " · ".join(paper.title or paper.name for paper, _ in answers)
+    sections = [section for _, those in answers for one in those for section in _claim(one)]
+    for _, those in answers:
+        for sheet in not_tested(those):
+            verdict = Verdict.NOT_TESTED.value
+            rows = tuple((verdict, *row) for row in sheet.rows)
+            sheet = replace(sheet, headers=("verdict", *sheet.headers), rows=rows, names=sheet.names + 1)
+            shown = {"title": sheet.title, "sheet": _sheet(sheet)}
+            sections.append({"verdict": verdict, "verdict_text": verdict, **shown})
+    return _rendered(title=title, lead=lead, claims=sections)
+
+
+def _claim(answer: Answer) -> Iterator[dict[str, Any]]:
+    """The sections of a claim, one for each setting, with the verdict of each comparison in the first column."""
+    for found, sheet in zip(answer.tested, claim(answer), strict=True):
+        at = sheet.headers.index("verdict")
+        headers = (sheet.headers[at], *sheet.headers[:at], *sheet.headers[at + 1 :])
+        rows = tuple((row[at], *row[:at], *row[at + 1 :]) for row in sheet.rows)
+        yield {
+            "verdict": str(found.verdict),
+            "verdict_text": str(found),
+            "title": sheet.title.replace(f": {found}", "", 1),
+            "sheet": _sheet(replace(sheet, headers=headers, rows=rows, names=sheet.names + 1)),
+        }
+
+
+def _rendered(**shown: Any) -> Iterator[str]:
+    folder = files(__package__)
+    style, script = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    environment = Environment(
+        autoescape=True,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        finalize=lambda value: value if isinstance(value, Markup) else sanitize(str(value)),
+    )
+    template = environment.from_string(folder.joinpath("page.html").read_text(encoding="utf-8"))
+    page = template.stream(
+        **shown,
+        version=version("kdx"),
+        style=Markup(style),
+        style_hash=_hash(style),
+        script=Markup(script),
+        script_hash=_hash(script),
+    )
+    page.enable_buffering(_PARTS)
+    return page
+
+
+def _hash(text: str) -> str:
+    """The hash by which a Content-Security-Policy allows a script or style."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _lead(cells: Sequence[Cell]) -> str:
+    states = Counter(seed.outcome for cell in cells for seed in cell.seeds)
+    counts = ", ".join(f"{count} {state}" for state, count in states.items())
+    return f"{len(cells)} cell{'' if len(cells) == 1 else 's'}" + (
+        f", {sum(states.values())} runs: {counts}" if counts else ""
+    )
+
+
+def _table(table: Table, id: str) -> dict[str, Any]:
+    return {
+        "id": id,
+        "scores": _sheet(scores(table, full=True)),
+        "figures": [*lengths(table), *scatters(table), *forests(table), *searches(table)],
+        "listings": [_sheet(one) for one in listings(table, statistics=True)],
+    }
+
+
+def _sheet(sheet: Sheet) -> dict[str, Any]:
+    """A sheet as the template lays it out: a score takes two columns."""
+    names, count = sheet.names, len(sheet.headers)
+    headers = [sheet.levels(at) for at in range(names, count)]
+    columns = [_places(sheet.scores(at)) if sheet.of_scores else sheet.texts(at) for at in range(names, count)]
+    rows = []
+    for index, row in enumerate(sheet.rows):
+        again = [word == "" != str(name) for word, name in zip(sheet.row_names(index), row, strict=False)]
+        rows.append(
+            {
+                "again": sheet.of_scores and again[0],
+                "names": [*zip(row[:names], again, strict=True)],
+                "places": [column[index] for column in columns],
+            }
+        )
+    return {
+        "title": sheet.title,
+        "caption": sheet.caption,
+        "factors": sheet.headers[:names],
+        "levels": [spans(headers, level) for level in range(max(map(len, headers), default=1))],
+        "across": 2 if sheet.of_scores else 1,
+        "rows": rows,
+        "notes": sheet.notes,
+    }
+
+
+def _places(column: Sequence[Score]) -> list[dict[str, Any]]:
+    beside = zip(column, means(column, blank=_DIGIT), beside_scores(column, blank=_DIGIT), strict=True)
+    # The texts are of kdx alone, and their blanks align them.
+    return [
+        {
+            "score": score,
+            "value": "" if score.value is None else repr(score.value),
+            "mean": escape(mean),
+            "beside": escape(more),
+        }
+        for score, mean, more in beside
+    ]

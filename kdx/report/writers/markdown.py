@@ -1,0 +1,57 @@
+"""A sheet as GitHub Markdown."""
+
+import re
+
+from kdx.report.sheet import Score, Sheet
+from kdx.report.sheets.listings import listings
+from kdx.report.sheets.scores import scores
+from kdx.report.table.table import Table
+from kdx.report.wording import LEVELS
+from kdx.sanitize import sanitize
+
+# Characters that open a construct inside a line: code, emphasis, links, HTML, entities, math, cells, and addresses that
+# GitHub would turn into links.
+_MARKUP = re.compile(r"[\\`*_\[\]<>|~$&@]|:(?=//)|(?<=www)\.", re.IGNORECASE)
+
+
+def to_markdown(table: Table, *, statistics: bool = False, full: bool = False) -> str:
+    """The table, followed by its listings.
+
+    Args:
+        statistics: see `kdx.report.sheets.listings.listings`.
+        full: see `kdx.report.sheets.notes.caption`.
+    """
+    sheets = (scores(table, full=full), *listings(table, statistics=statistics))
+    return "\n".join(map(sheet_to_markdown, sheets))
+
+
+def sheet_to_markdown(sheet: Sheet) -> str:
+    """The sheet with its title above and its notes below; names come out as plain text."""
+    headers = [LEVELS.join(map(plain, sheet.levels(at))) for at in range(len(sheet.headers))]
+    rules = [":---" if at < sheet.names else "---:" for at in range(len(headers))]
+    rows = [[_score(cell) if isinstance(cell, Score) else plain(cell) for cell in row] for row in sheet.rows]
+    body = "\n".join(f"| {' | '.join(line)} |" for line in (headers, rules, *rows))
+    title = f"**{plain(sheet.title)}**" + (f": {plain(sheet.caption)}" if sheet.caption else "")
+    notes = ("\n\n" if sheet.of_scores else " ").join(map(plain, sheet.notes))
+    return "\n\n".join((title, *([body] if rows or sheet.of_scores else []), notes)) + "\n"
+
+
+def _score(place: Score) -> str:
+    spread = f" ± {place.sd}" if place.sd else ""
+    score, mean = place.score, place.mean
+    if place.marks_mean:
+        mean = _marked(mean, place)
+    else:
+        score = _marked(score, place)
+    if not mean:
+        score, spread = f"{score}{spread}", ""  # the score is the mean itself
+    return " · ".join(filter(None, (score, " ".join(filter(None, (f"{mean}{spread}", place.n))), place.note)))
+
+
+def _marked(number: str, place: Score) -> str:
+    return f"**{number}**" if place.best else f"{number}{place.sign}"
+
+
+def plain(text: str) -> str:
+    """Escapes text so that Markdown shows it as it is."""
+    return _MARKUP.sub(r"\\\g<0>", sanitize(text))

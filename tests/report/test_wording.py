@@ -1,0 +1,288 @@
+"""Numbers and notes as a reader sees them."""
+
+from math import exp, inf, nan, sqrt
+
+import numpy as np
+import pytest
+from sweeps import cell, marks, run, scored, seeded, sweep
+
+from kdx.report.sheet import Score, sign
+from kdx.report.sheets.notes import caption
+from kdx.report.sheets.scores import column_headers, words
+from kdx.report.statistics.metric import Metric
+from kdx.report.statistics.power import minimum_detectable_difference
+from kdx.report.table.build import tables
+from kdx.report.wording import difference, interval, probability, rounded, signed
+from kdx.store.records import Provenance, RunState
+from kdx.vocabulary import Direction
+
+MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+DIVERGED, FAILED, PENDING, PRUNED = RunState.DIVERGED, RunState.FAILED, RunState.PENDING, RunState.PRUNED
+
+
+@pytest.mark.parametrize(
+    ("value", "metric", "text"),
+    [
+        (30.3149, "bleu", "30.31"),
+        (4.126, "perplexity", "4.13"),
+        (2.34567, "loss", "2.346"),
+        (2.34567, "valid/loss", "2.346"),
+        (-0.001, "bleu", "0.00"),
+        (123456.789, "perplexity", "123456.79"),
+        (1234567.0, "perplexity", "1.23e+06"),
+        (nan, "loss", "nan"),
+        (inf, "perplexity", "∞"),
+        (-inf, "bleu", "-∞"),
+    ],
+)
+def test_numbers_are_rounded_by_their_metric(value: float, metric: str, text: str) -> None:
+    assert rounded(value, metric) == text
+
+
+@pytest.mark.parametrize(
+    ("runs", "text"),
+    [
+        (scored("a", (1.0, 30.0), (2.0, 31.0)), Score("31.00", "30.50", "0.71", "(2)", aligned=True)),
+        (scored("a", (1.0, 30.0)), Score("30.00", n="(1)", aligned=True)),
+        ([], Score("–", aligned=True)),
+        ([run("a", 0, state=FAILED), run("a", 1, state=PENDING)], Score("–", note="failed 1/2", aligned=True)),
+        ([run("a", 0, state=FAILED), run("a", 1, state=FAILED)], Score("failed 2/2")),
+        ([run("a", 0, state=FAILED, error=MEMORY)], Score("out of memory 1/1")),
+        (
+            [run("a", 0, state=FAILED, error=MEMORY), run("a", 1, state=FAILED, error="ValueError: no")],
+            Score("failed 1/2", note="out of memory 1/2"),
+        ),
+        ([run("a", 0, state=DIVERGED), run("a", 1, state=PENDING)], Score("diverged 1/2")),
+        ([run("a", 0, state=DIVERGED), run("a", 1, state=FAILED)], Score("diverged 1/2", note="failed 1/2")),
+        (
+            [run("a", 0, state=DIVERGED), run("a", 1, state=FAILED), run("a", 2, 1.0, 30.0)],
+            Score("30.00", n="(1)", note="diverged 1/3, failed 1/3", aligned=True),
+        ),
+        ([run("a", 0, 1.0, 30.0)._replace(invalidated="cut")], Score("invalidated 1/1")),
+        (
+            [run("a", 0, 1.0, 30.0)._replace(invalidated="cut"), run("a", 1, state=FAILED)],
+            Score("failed 1/2", note="invalidated 1/2"),
+        ),
+        (
+            [run("a", 0, 1.0, 30.0)._replace(invalidated="cut"), run("a", 1, state=PENDING)],
+            Score("–", note="invalidated 1/2", aligned=True),
+        ),
+        ([run("a", 0, nan, 30.0)], Score("–", note="without a score 1/1", aligned=True)),
+        (
+            [run("a", 0, 1.0, state=PRUNED), run("a", 1, 2.0, state=PRUNED)],
+            Score("–", note="pruned 2/2", aligned=True),
+        ),
+        (
+            [run("a", 0, 1.0, 30.0), run("a", 1, 2.0, 40.0, state=PRUNED), run("a", 2, 1.0, 32.0)],
+            Score("30.00", "31.00", "1.41", "(2)", "pruned 1/3", aligned=True),
+        ),
+        (
+            [run("a", 0, 1.0, 30.0, undertrained="flat"), run("a", 1, state=DIVERGED), run("a", 2, 1.0, 30.0)],
+            Score("30.00", "30.00", "0.00", "(2)", "diverged 1/3, undertrained 1/3", aligned=True),
+        ),
+    ],
+)
+def test_a_place_in_words(runs: list, text: Score) -> None:
+    (found,) = tables(sweep([cell("a")], runs))[0].layout.cells
+    assert words(found, show_n=True) == text
+
+
+def test_a_mean_stands_with_half_of_its_interval() -> None:
+    asked = {"name": "main", "rows": ["kernel"], "cell": "mean"}
+    runs = scored("a", (1.0, 30.0), (2.0, 31.0), (3.0, 32.0))
+    (found,) = tables(sweep([cell("a")], runs, tables=[asked]))[0].layout.cells
+    # t(0.975; 2) · 1 / √3
+    assert words(found, show_n=False) == Score("31.00", sd="2.48", aligned=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1.234, "+1.23"), (-1.234, "−1.23"), (0.001, "0.00"), (-0.001, "0.00"), (-inf, "−∞")]
+)
+def test_a_difference_has_its_sign_unless_it_is_none(value: float, text: str) -> None:
+    assert signed(value, "bleu") == text
+
+
+def test_a_p_value_is_never_told_as_zero() -> None:
+    assert (probability(0.0412), probability(1e-9)) == ("0.041", "< 0.001")
+
+
+PERPLEXITY, BLEU = Metric("perplexity", Direction.MIN), Metric("bleu", Direction.MAX)
+
+
+@pytest.mark.parametrize(
+    ("value", "metric", "text"),
+    [
+        (0.1234567, PERPLEXITY, "+0.123"),
+        (-0.1234567, PERPLEXITY, "−0.123"),
+        (0.0001, PERPLEXITY, "0.000"),
+        (inf, PERPLEXITY, "+∞"),
+        (nan, PERPLEXITY, "nan"),
+        (-0.1234567, BLEU, "−0.12"),
+        (-inf, BLEU, "−∞"),
+        (1e308, BLEU, "+1.00e+308"),
+    ],
+)
+def test_a_difference_is_told_on_the_scale_on_which_it_was_made(value: float, metric: Metric, text: str) -> None:
+    assert difference(value, metric) == text
+
+
+def test_an_interval_has_true_minuses_and_signs_where_it_is_of_differences() -> None:
+    assert interval((-1.0, 2.0), "bleu") == "−1.00 to 2.00"
+    assert interval((-1.0, 2.0), BLEU) == "−1.00 to +2.00"
+    assert interval((-0.5, 0.25), PERPLEXITY) == "−0.500 to +0.250"
+
+
+def below(cells: list, runs: list, *, full: bool = False, **sweeping: object) -> list[str]:
+    (table,) = tables(sweep(cells, runs, tables=[{"name": "main", "rows": ["kernel", "norm"]}], **sweeping))
+    return caption(table, best="*", full=full)
+
+
+def unequal(task: str = "translation", scale: float = 1.0) -> tuple[list, list]:
+    """Two cells that are far apart and were trained for 1000 and 500 steps, with three and two seeds."""
+    cells = [cell("a", task, kernel="rbf"), cell("b", task, kernel="exponential", training=STEPS[task])]
+    return cells, [
+        *seeded("a", *(scale * x for x in (30.0, 31.0, 32.0))),
+        *seeded("b", *(scale * x for x in (20.0, 21.5))),
+    ]
+
+
+STEPS = {"translation": {"steps": 500}, "prediction": {"steps": 500, "batch_tokens": 1280}}
+
+
+def test_the_short_caption_tells_what_the_seeds_can_show_and_in_what_else_cells_differ() -> None:
+    numbers, resolution, rest = below(*unequal())
+    assert numbers.endswith("*: best mean of its column.")
+    smallest = sqrt((1 + 1.125) / 2) * minimum_detectable_difference(2, sides=1)
+    assert resolution == (
+        f"The smallest difference that these seeds can show (80% power): {smallest:.2f} bleu, n = 2; "
+        "2 seeds do not tell cells apart. Intervals and marks are over seeds alone."
+    )
+    assert rest == (
+        "Compared cells also differ, beside kernel, norm, in seeds (0–2 against 0–1); "
+        "training.steps (1000 against 500)."
+    )
+
+
+def test_seeds_that_one_cell_has_are_not_taken_for_those_of_two() -> None:
+    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
+    runs = [run("a", 2, 30.0, 30.0, id=1), run("b", 0, 20.0, 20.0, id=2), run("b", 2, 21.0, 21.0, id=3)]
+    assert below(cells, runs)[-1].endswith("in seeds (2 against 0, 2).")
+
+
+def test_the_full_caption_also_tells_definitions_spread_and_the_places_of_what_differs() -> None:
+    numbers, definitions, resolution, spread, seeds, steps = below(*unequal(), full=True)
+    short = below(*unequal())
+    assert [numbers, resolution] == short[:2]
+    assert definitions == "bleu ↑: higher is better."
+    assert spread == "Spread over seeds: standard deviations from 1.00 to 1.06 bleu, root mean square 1.03."
+    assert seeds == "Unequal seeds: 0–2 in rbf / post; 0–1 in exponential / post."
+    assert steps == "Unequal training.steps: 1000 in rbf / post; 500 in exponential / post."
+
+
+def test_of_perplexities_the_smallest_difference_is_a_ratio_and_the_spread_in_nats() -> None:
+    _, resolution, *_ = below(*unequal("prediction"))
+    smallest = minimum_detectable_difference(2, sides=1) * sqrt(
+        (np.var(np.log([30.0, 31.0, 32.0]), ddof=1) + np.var(np.log([20.0, 21.5]), ddof=1)) / 2
+    )
+    assert f": {exp(smallest):.2f} times the perplexity, n = 2; 2 seeds do" in resolution
+    full = below(*unequal("prediction"), full=True)
+    assert any(" nats, root mean square " in one for one in full)
+    # Whatever the size of the perplexities.
+    assert below(*unequal("prediction", scale=100.0))[1] == resolution
+
+
+def test_too_few_seeds_say_nothing_of_common_seeds() -> None:
+    cells = [cell(kernel, kernel=kernel) for kernel in ("rbf", "exponential")]
+    runs = [*seeded("rbf", 17.2, 17.2, 16.1), *seeded("exponential", 17.2, 17.2, 16.3)]
+    assert not any("common seeds" in line for line in below(cells, runs, full=True))
+
+
+def test_whether_common_seeds_move_the_cells_together_is_told() -> None:
+    cells = [cell(kernel, kernel=kernel) for kernel in ("rbf", "exponential", "linear")]
+
+    def text(*scores: list[float]) -> str:
+        runs = [one for its, values in zip(cells, scores, strict=True) for one in seeded(its.id, *values)]
+        return next(one for one in below(cells, runs, full=True) if "common seeds" in one)
+
+    together = text([1.0, 2.0, 3.1], [4.0, 5.1, 6.0], [7.1, 8.0, 9.0])
+    assert together.endswith("they move the cells together, which these comparisons do not use: they are too cautious.")
+    assert text([1.0, 2.0, 3.1], [5.1, 4.0, 6.0], [9.0, 8.0, 7.1]).endswith("p = 0.556, so none is shown.")
+
+
+def test_where_no_cell_is_marked_best_the_caption_says_what_that_takes() -> None:
+    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
+    takes = "No cell is marked best: that takes two cells of two seeds each whose numbers compare."
+    assert below(cells, [*seeded("a", 1.0), *seeded("b", 2.0)])[0].endswith(takes)
+    assert below(cells, [*seeded("a", 1.0, 1.1), *seeded("b", 2.0)])[0].endswith(takes)
+    assert takes not in below(cells, [*seeded("a", 1.0, 1.1), *seeded("b", 2.0, 2.1)])[0]
+    assert takes not in below(cells, seeded("a", 1.0))[0], "nor would anybody expect one"
+
+
+def test_the_marks_are_explained_where_they_stand() -> None:
+    cells = [cell(kernel, kernel=kernel) for kernel in ("rbf", "exponential", "linear")]
+    runs = [*seeded("rbf", 30.0, 31.0), *seeded("exponential", 30.1, 31.0), *seeded("linear", 40.0)]
+    assert below(cells, runs)[0].endswith(
+        "*: best mean of its column; †: may be the best as well: with 95% confidence the best of each column is "
+        "among those so marked and the bold one (Hsu 1984; each column by itself); ‡: not compared "
+        "with it: a single seed, or a score that is not finite, has no spread to judge by."
+    )
+
+
+def test_many_values_and_long_ones_are_cut_in_the_short_caption_alone() -> None:
+    cells = [cell(f"c{steps}", labels={"n": str(steps)}, training={"steps": steps}) for steps in (1, 2, 3, 4, 5)]
+    runs = [one for its in cells for one in seeded(its.id, 1.0, 2.0)]
+    where = {one.id: Provenance("d", "c", {"cpu": f"{'x' * 60}{one.cell_id}"}, {}) for one in runs}
+    (table,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["n"]}], provenance=where))
+    short, full = caption(table, best="*")[-1], " ".join(caption(table, best="*", full=True))
+    assert "training.steps (1 against 2 against 3 against …)" in short and f"cpu ({'x' * 48}… against " in short
+    assert "Unequal training.steps: 1 in n 1; 2 in n 2; 3 in n 3; 4 in n 4; 5 in n 5." in full
+    assert "x" * 60 in full
+
+
+def test_runs_that_went_on_otherwise_are_told_in_full_in_the_short_caption_too() -> None:
+    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
+    runs = [*seeded("a", 1.0, 2.0), *seeded("b", 1.0, 2.0)]
+    changed = {one.id: Provenance("d", "c", {}, {}, "torch 1 → 2") for one in runs if one.cell_id == "a"}
+    text = "Unequal conditions while training: torch 1 → 2 (not bit-exact) in rbf / post."
+    assert below(cells, runs, provenance=changed)[-1] == text
+
+
+def test_the_full_caption_names_few_cells_and_counts_many() -> None:
+    kernels = ("exponential", "rbf", "polynomial", "cosine", "laplacian", "student-t", "elu")
+    cells = [cell(k, kernel=k, training={"steps": 1 if k in kernels[4:] else 2}) for k in kernels]
+    text = below(cells, [one for k in kernels for one in seeded(k, 1.0, 2.0)], full=True)[-1]
+    assert text == ("Unequal training.steps: 2 in 4 cells; 1 in laplacian / post, student-t / post, elu / post.")
+
+
+def test_a_mark_stands_behind_what_is_not_the_best() -> None:
+    cells = [cell(kernel, kernel=kernel) for kernel in ("rbf", "exponential", "linear", "cosine")]
+    scores = ([30.0, 31.0], [29.9, 31.0], [40.0], [1.0, 1.1])
+    runs = [one for its, values in zip(cells, scores, strict=True) for one in seeded(its.id, *values)]
+    (table,) = tables(sweep(cells, runs))
+    assert [sign(one) for one in marks(table)] == ["", "†", "‡", ""]
+
+
+def headers(cells: list, **table: object) -> list[tuple[str, ...]]:
+    return column_headers(tables(sweep(cells, [], tables=[{"name": "main", **table}]))[0].layout)
+
+
+def test_a_table_without_column_factors_is_headed_by_its_metric() -> None:
+    assert headers([cell("a")], rows=["kernel"]) == [("bleu ↑",)]
+    assert headers([cell("a"), cell("b", "prediction")], rows=["task"]) == [("score",)]
+
+
+def test_the_metric_stands_under_the_task_where_columns_differ_in_it() -> None:
+    cells = [cell(f"{t}{k}", t, kernel=k) for t in ("translation", "prediction") for k in ("rbf", "exponential")]
+    assert headers(cells, rows=["symmetry"], columns=["task", "kernel"])[::3] == [
+        ("translation", "bleu ↑", "rbf"),
+        ("prediction", "perplexity ↓", "exponential"),
+    ]
+    assert headers(cells[:2], rows=["symmetry"], columns=["kernel"]) == [("rbf",), ("exponential",)]
+
+
+def test_a_word_that_does_not_speak_for_itself_takes_its_factors_name() -> None:
+    cells = [cell(f"{p}{s}", position=p, training={"steps": s}) for p in ("none", "product") for s in (10, 20)]
+    assert headers(cells, rows=["kernel"], columns=["position", "training.steps"])[1:3] == [
+        ("position none", "steps 20"),
+        ("product", "steps 10"),
+    ]

@@ -1,0 +1,258 @@
+"""LaTeX: a table that can be pasted into a paper and compiles, whatever its names are."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import strategies as st
+from sweeps import cell, run, scored, seeded, sweep
+from typeset import set_by_latex
+
+from kdx.report.sheet import Sheet
+from kdx.report.table.build import tables
+from kdx.report.table.table import Table
+from kdx.report.writers.latex import sheet_to_latex, to_latex
+from kdx.store.records import RunState
+
+SLACK = 3.0
+"""By how much a line may be too long, in points: a millimetre."""
+
+HOSTILE = [
+    "\\end{tabular}\\end{table}\\end{document}",
+    "\\input{/etc/passwd} \\write18{id} ^^5cinput",
+    "100% & more \\\\ $x_1^2$ #1 {open ~tilde~ }close{",
+    "[optional] * starred",
+    "-- --- '' ``quotes'' \"a <<>> | ?`!`",
+    "café Ångström Żółć naïve Ørsted straße ŒUVRE ṩ",
+    "α β ω Σ Λ ο ς",
+    "日本語 🙂 ﷽ \ud800 \U0010ffff ½ ² ™",
+    "esc\x1b[31m nul\0 bidi\u202e zero\u200bwidth\u2028line\rreturn\ttab",
+    "± × ≥ ∞ − – — … § † ↑ ↓ ‘’ “”",
+]
+
+any_text = st.text(st.characters(codec=None, categories=None))
+
+
+def both_tasks() -> Table:
+    cells = [
+        cell(f"{task}-{kernel}-{position}", task, kernel=kernel, position=position)
+        for task in ("translation", "prediction")
+        for kernel in ("exponential", "rbf")
+        for position in ("none", "product")
+    ]
+    runs = []
+    for index, each in enumerate(cells):
+        good = 5.0 + 6 * (index % 4)
+        runs += scored(each.id, (good, good + 0.31), (good - 1, good - 0.7), (good - 2, good + 0.1))
+    asked = {"name": "both tasks", "caption": "Kernels", "rows": ["position"], "columns": ["task", "kernel"]}
+    return tables(sweep(cells, runs, tables=[asked]))[0]
+
+
+def test_headers_are_nested_and_numbers_line_up_and_what_is_too_wide_goes_on_below() -> None:
+    bodies = re.findall(r"\\toprule\n(.*?)\\bottomrule", to_latex(both_tasks()), re.DOTALL)
+    head = """\
+ & \\multicolumn{6}{c}{translation} \\\\
+\\cmidrule(lr){2-7}
+ & \\multicolumn{6}{c}{bleu $\\uparrow$} \\\\
+\\cmidrule(lr){2-7}
+position & \\multicolumn{3}{c}{exponential} & \\multicolumn{3}{c}{rbf} \\\\
+\\midrule
+"""
+    assert bodies == [
+        head
+        + """\
+none & 5.31 & 4.90 & $\\pm$ 0.53 & 17.31 & 16.90 & $\\pm$ 0.53 \\\\
+product & 11.31 & \\textbf{10.90} & $\\pm$ 0.53 & 23.31 & \\textbf{22.90} & $\\pm$ 0.53 \\\\
+""",
+        head.replace("translation", "prediction").replace("bleu $\\uparrow$", "perplexity $\\downarrow$")
+        + """\
+none & 5.10 & \\textbf{4.90} & $\\pm$ 0.53 & 17.10 & \\textbf{16.90} & $\\pm$ 0.53 \\\\
+product & 11.10 & 10.90 & $\\pm$ 0.53 & 23.10 & 22.90 & $\\pm$ 0.53 \\\\
+""",
+    ]
+
+
+def test_the_caption_is_short_and_the_notes_stand_below_in_small_type() -> None:
+    text = to_latex(both_tasks())
+    assert text.startswith(
+        "\\begin{table}[!ht]\n\\setlength{\\abovecaptionskip}{0pt}\\setlength{\\belowcaptionskip}{6pt}\n"
+        "\\caption[Kernels]{\\textbf{both tasks}: Kernels.}\n\\label{tab:both-tasks}\n{\\centering\n\\begin{tabular}"
+    )
+    above, _, below = text.rpartition("\\end{tabular}")
+    assert "Per cell" not in above
+    assert below.startswith("\n\\par\\smallskip}\n{\\footnotesize\\sloppy\\parindent=0pt\nPer cell, the test score of")
+    assert below.endswith("\\par\n}\n\\end{table}\n")
+
+
+def every_kind_of_place() -> Table:
+    names = ("full", "some", "hole", "memory", "gone")
+    cells = [cell(name, labels={"approach": name}, training={"steps": 10 + i}) for i, name in enumerate(names)]
+    diverged, failed = RunState.DIVERGED, RunState.FAILED
+    runs = [
+        *scored("full", (8.0, 9.5), (7.0, 9.25)),
+        *(run("some", 0, 30.0, 30.5), run("some", 1, state=diverged)),
+        run("memory", 0, state=failed, error="torch.OutOfMemoryError: CUDA out of memory."),
+        *(run("gone", 0, state=diverged), run("gone", 1, state=failed)),
+    ]
+    return tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["approach"]}]))[0]
+
+
+def test_places_without_a_number_stand_over_all_of_their_columns() -> None:
+    lines = to_latex(every_kind_of_place()).splitlines()
+    assert [line for line in lines if line.startswith(("full", "some", "hole", "memory", "gone"))] == [
+        "full & 9.50 & 9.38 & $\\pm$ 0.18 (2) \\\\",
+        "some & 30.50 &  & \\phantom{0} \\phantom{0}\\phantom{0}\\phantom{0}\\phantom{0} (1)  diverged 1/2 \\\\",
+        "hole & \\textendash{} &  &  \\\\",
+        "memory & \\multicolumn{3}{l}{out of memory 1/1} \\\\",
+        "gone & \\multicolumn{3}{l}{diverged 1/2, failed 1/2} \\\\",
+    ]
+
+
+def test_outer_names_are_not_repeated_and_what_is_near_the_best_is_marked() -> None:
+    cells = [cell(f"{k}{n}", kernel=k, norm=n) for k in ("rbf", "exponential") for n in ("pre", "post")]
+    runs = [*seeded("rbfpre", 30.0, 31.0, 32.0), *seeded("rbfpost", 30.5, 31.0, 31.0)]
+    text = to_latex(tables(sweep(cells, runs, axes=["kernel", "norm"]))[0])
+    assert (
+        "\nrbf & pre & 32.00 & \\textbf{31.00} & $\\pm$ 1.00 \\\\\n & post & 31.00 & 30.83\\rlap{$^\\dagger$} & "
+        in text
+    )
+    assert "\n\\addlinespace\nexponential & pre & " in text
+    assert "$\\dagger$: " in text.partition("\\footnotesize")[2]
+
+
+def test_a_negative_score_has_a_minus() -> None:
+    asked = [{"name": "t", "rows": ["kernel"]}]
+    text = to_latex(tables(sweep([cell("a", kernel="rbf")], seeded("a", -1.5), tables=asked))[0])
+    assert "\nrbf & $-$1.50 \\\\\n" in text
+
+
+def test_statistics_and_published_values_are_tables_of_their_own() -> None:
+    text = to_latex(both_tasks(), statistics=True)
+    assert text.count("\\caption[") == 3
+    assert ": each cell over its seeds.}" in text and "\n95\\% interval of" in text
+    labels = re.findall(r"\\label\{(.*?)\}", text)
+    assert len(labels) == 3 == len(set(labels))
+
+
+def large(rows: int, columns: int, name: str = "approach {}") -> Table:
+    cells = [
+        cell(
+            f"{r}-{c}",
+            labels={"approach": name.format(r), "steps": f"setting {c}"},
+            training={"steps": 99 + 100 * r + c},
+        )
+        for r in range(rows)
+        for c in range(columns)
+    ]
+    runs = [
+        run(each.id, seed, score, score, id=10 * at + seed)
+        for at, each in enumerate(cells)
+        for seed, score in enumerate((20 + at / 100, 21 - at / 1000))
+    ]
+    asked = {"name": "large", "rows": ["approach"], "columns": ["steps"]}
+    return tables(sweep(cells, runs, tables=[asked]))[0]
+
+
+def scores_of(table: Table) -> list[str]:
+    return [f"{cell.value:.2f}" for cell in table.layout.cells if cell.value is not None]
+
+
+def scores_in(text: str, table: Table) -> list[str]:
+    """The scores on the pages, which stand before a mean and its spread."""
+    return re.findall(r"(\d+\.\d\d)\s+\d+\.\d\d†?\s*± ", text)
+
+
+@pytest.mark.slow
+def test_two_hundred_rows_break_across_pages_and_none_is_lost(tmp_path: Path, figure) -> None:
+    table = large(200, 2)
+    pages = set_by_latex(to_latex(table), tmp_path)
+    rows = re.findall(r"^ *approach (\d+) .*±", pages.text, re.MULTILINE)
+    assert rows == [str(row) for row in range(200)]
+    assert sorted(scores_in(pages.text, table)) == sorted(scores_of(table))
+    sheets = pages.text.split("\f")
+    assert pages.text.count("Table 1, continued") == pages.text.count("continued on the next page") >= 3
+    assert all("setting 0" in sheet for sheet in sheets if "±" in sheet), "each page has the head"
+    assert pages.overfull <= SLACK
+    figure(f"{len(rows)} rows on {len(sheets) - 1} pages, overfull by {pages.overfull} pt at most")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rows", "columns"), [(6, 20), (60, 8), (3, 5)])
+def test_many_columns_go_on_below_in_the_same_type_and_none_is_lost(tmp_path: Path, rows: int, columns: int) -> None:
+    table = large(rows, columns)
+    text = to_latex(table)
+    assert not re.search(r"resizebox|scalebox|\\(?:small|tiny|scriptsize)\b", text)
+    pages = set_by_latex(text, tmp_path)
+    assert sorted(scores_in(pages.text, table)) == sorted(scores_of(table))
+    assert len(re.findall(r"Table \d+:", pages.text)) == 1
+    assert pages.overfull <= SLACK
+
+
+@pytest.mark.slow
+def test_a_table_that_only_a_turned_page_holds_in_one_piece_is_turned(tmp_path: Path) -> None:
+    table = large(30, 4)
+    text = to_latex(table)
+    assert text.startswith("\\begin{landscape}") and text.count("\\begin{longtable}") == 1
+    pages = set_by_latex(text, tmp_path)
+    assert sorted(scores_in(pages.text, table)) == sorted(scores_of(table))
+    assert pages.overfull <= SLACK
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("length", [900, 4000, 20_000])
+def test_notes_of_any_length_stand_below_in_full(tmp_path: Path, length: int) -> None:
+    words = " ".join(f"note{number:05}" for number in range(length // 10))
+    signature = "nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.6.0"
+    table = replace(large(6, 2), notes=(f"{words} {signature}.",))
+    pages = set_by_latex(to_latex(table), tmp_path)
+    assert re.findall(r"note\d{5}", pages.text) == words.split()
+    assert pages.overfull <= SLACK
+
+
+@pytest.mark.slow
+def test_names_of_any_length_are_folded(tmp_path: Path) -> None:
+    for name in ("Vaswani et al. (2017), Eq. 4, with words that go on and on and on, number {}", "x" * 150 + "{}"):
+        pages = set_by_latex(to_latex(large(4, 2, name), statistics=True), tmp_path)
+        assert pages.overfull <= SLACK
+
+
+@pytest.mark.slow
+def test_claims_stand_below_their_heading_and_within_the_text(tmp_path: Path) -> None:
+    headers = ("a over b", "expected", "difference", "interval", "n", "verdict", "more seeds")
+    row = ("product symmetric over lookup asymmetric, without-position", "no worse than 0.2")
+    rows = tuple((*row, "+0.17", "−0.04 to 0.39", "3", "does not hold", "none in sight") for _ in range(3))
+    notes = ("Source: Sec. 3.5.", "Differences of means, paired by seed. " * 8)
+    claims = [Sheet(f"A{at}: holds: " + "words " * 20, (f"A{at}",), headers, 2, rows, notes) for at in range(12)]
+    alone = Sheet("B1: cannot tell: nothing", ("B1",), headers, 2, (), ("No cells here for it.",))
+    body = "\n".join(("\\section*{First}", *map(sheet_to_latex, claims), "\\section*{Second}", sheet_to_latex(alone)))
+    pages = set_by_latex(body, tmp_path)
+    assert pages.overfull <= SLACK
+    assert pages.text.count("No cells here for it.") == 1
+    found = re.findall(r"Table (\d+): A(\d+)", pages.text)
+    assert [(int(number) - 1, int(claim)) for number, claim in found] == [(at, at) for at in range(12)]
+    assert pages.text.index("First") < pages.text.index("Table 1:")
+
+
+@pytest.mark.slow
+def test_all_of_it_compiles_with_the_most_hostile_names(tmp_path: Path, figure) -> None:
+    labels = [{"approach": name, "[x]": name[::-1]} for name in HOSTILE]
+    cells = [cell(f"c{i}", labels=label, training={"steps": i + 1}) for i, label in enumerate(labels)]
+    runs = [one for each in cells for one in seeded(each.id, 1.0, 2.0)]
+    asked = [
+        {"name": name, "caption": name, "rows": ["approach", "[x]"], "columns": ["training.steps"]}
+        for name in HOSTILE[:2]
+    ]
+    hostile = tables(sweep(cells, runs, tables=asked))
+    body = "\n".join(
+        [
+            *(to_latex(one, statistics=True) for one in (*hostile, both_tasks(), every_kind_of_place())),
+            sheet_to_latex(Sheet("a claim", ("a claim",), ("a",), 1, (), ("No cells.",))),
+            to_latex(tables(sweep([], [], name="empty"))[0]),
+        ]
+    )
+    pages = set_by_latex(body, tmp_path)
+    assert pages.overfull <= SLACK
+    commands = sum(body.count(command) for command in ("\\input", "\\write", "\\end{document}", "^^"))
+    assert commands == 0
+    figure(f"{len(HOSTILE)} hostile names, {len(body):,} characters compile, {commands} commands of theirs")

@@ -1,0 +1,48 @@
+"""Text as LaTeX prints it."""
+
+import re
+
+import pytest
+from hypothesis import example, given
+from test_latex import HOSTILE, any_text
+
+from kdx.report.writers.tex import breakable_tex, tex
+
+WRITTEN = re.compile(
+    r"""(?: [A-Za-z0-9 .,:;!?/()=+@-]
+        | '
+        | \\[{}$&\#_%]
+        | \\[A-Za-z]+\{\} | \\symbol\{34\} | \{[\[\]*]\} | \{\}
+        | \$\\?[A-Za-z-]+\$
+        | (?:\{\\(?:[`'^~=."]|[uvHrdc][ ]))+ (?:[A-Za-z]|\\i\{\}) \}+
+        )*""",
+    re.VERBOSE,
+)
+
+
+def test_numbers_of_a_list_are_not_broken() -> None:
+    numbers = "parameters (10,943, 10,719, 11,167, 11,391)."
+    assert breakable_tex(numbers) == numbers
+
+
+@given(any_text)
+@example("".join(HOSTILE))
+def test_any_text_is_written_with_nothing_but_letters_and_signs_of_ours(name: str) -> None:
+    assert WRITTEN.fullmatch(tex(name)), tex(name)
+    assert WRITTEN.fullmatch(breakable_tex(name, 2000)), breakable_tex(name, 2000)
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("Vaswani et al. (2017), Eq. 4", "Vaswani et al. (2017), Eq. 4"),
+        ("d_model = 50%", "d\\_model = 50\\%"),
+        ("a -- b''", "a -{}- b'{}'"),
+        ("Kendall's τ ≥ 1", "Kendall's $\\tau$ $\\ge$ 1"),
+        ("Ångström", '{\\r A}ngstr{\\"o}m'),
+        ("日", "U+65E5"),
+        ("\x1b", "\\textbackslash{}x1b"),
+    ],
+)
+def test_names_stay_readable(name: str, written: str) -> None:
+    assert tex(name) == written
