@@ -1,35 +1,35 @@
 """`kdx check`: compares the numbers in a file with the database."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from kdx.cli import completion
-from kdx.cli.console import out, out_json, say
+from kdx.cli.console import as_json, out, out_json, say
 from kdx.cli.db import FOUND
 from kdx.cli.options import DATABASE, Against, Db, Files, Json, OfSweeps, OnlyTable, PairedAr, Tables, in_database
 from kdx.cli.sweep_argument import load_together, plans_in_files, table_names
 from kdx.cli.translations import TEXTS, translations_of
 from kdx.errors import KdxError
-from kdx.grid.table_layout import Address
-from kdx.report.check.check import asked_in, compare_file, sweeps_of_tables
+from kdx.report.check import Comparison, FoundTable, compare, documents, find_tables
+from kdx.report.made_by import MadeBy
 from kdx.report.papers.paper_file import load_paper
 from kdx.report.selection.best_seed import selected_runs
 from kdx.report.selection.joined import names
-from kdx.report.statistics.randomisation import Randomisation
-from kdx.report.table.build import Randomise
 from kdx.report.table.build import tables as tables_of
-from kdx.report.table.comparisons import Difference
-from kdx.report.table.layout import Layout
 from kdx.report.table.table import Table
 from kdx.report.table.tables_file import with_tables_of
+from kdx.report.writers.json import to_json
+from kdx.report.writers.latex import to_latex
+from kdx.report.writers.markdown import to_markdown
 from kdx.sanitize import sanitize_lines
-from kdx.shell import kdx_command, shell_word
-from kdx.store.database import open_database
-from kdx.store.reading import grids, load_sweep, outputs_of
+from kdx.shell import shell_word
+from kdx.store.database import Database, open_database
+from kdx.store.reading import grids, outputs_of
+from kdx.store.records import SweepRecord
 
 
 def check(
@@ -53,83 +53,124 @@ def check(
 ) -> None:
     """Check the numbers of a table or a paper against the database.
 
-    Each table is compared with the sweep that has a table of its name,
-    which stands in its label (tab:NAME), its title (**NAME**) or its
-    JSON; captions and notes as well. A paper in LaTeX is read with what
-    it inputs from its folder. Exit code 5 if a number differs from the
-    database, or was not compared.
+    Each table is made again as the comment before it says (in JSON, its
+    key made_by), and compared number by number, captions and notes as
+    well; without a comment, as its label (tab:NAME) or title (**NAME**)
+    says. A paper in LaTeX is read with what it inputs from its folder.
+    Exit code 5 if a number differs from the database, or was not
+    compared.
 
     Example: kdx check paper.tex
 
     Example: kdx check paper.tex quickstart
     """
-    # The report is made again with the options of the file.
-    asked = asked_in(file)
-    named, against = (*(sweeps or ()), *(sweep or ())) or asked.sweeps, against or asked.paper
-    plans = plans_in_files(named, f"check {shell_word(str(file))}")
-    texts: dict[str, dict[int, list[str]]] = {}
+    named = (*(sweeps or ()), *(sweep or ()))
+    plans_in_files(named, f"check {shell_word(str(file))}")
+    files = documents(file)
     with open_database(db, write=False) as database, database.read():
         known = table_names(grids(database))
-        if table:
-            known = {name: [table] for name, titles in known.items() if table in titles}
-        of_file = () if named or tables else sweeps_of_tables(file, known)
-        if of_file:
-            records = [load_sweep(database, name) for name in of_file]
+        titles = [name for of_sweep in known.values() for name in of_sweep] + ([table] if table else [])
+        found = find_tables(files, titles)
+        if table is not None and table not in (there := [one.name for one in found]):
+            raise KdxError(f"there is no table `{table}`", place=str(file), allowed=list(dict.fromkeys(there)))
+        found = [one for one in found if table in (None, one.name)]
+        made = [_made_by(one, named, known, tables, against, paired_ar=paired_ar) for one in found]
+        loaded = {one: _Loaded(database, one, db) for one in dict.fromkeys(map(_of_report, made))}
+    shown = {one: {each.layout.name: each for each in report.tables(db)} for one, report in loaded.items()}
+    results: list[tuple[FoundTable, Comparison]] = []
+    left_out: list[str] = []
+    for one, made_by in zip(found, made, strict=True):
+        now = shown[_of_report(made_by)].get(one.name)
+        if now is None:
+            of = next((name for name, of_sweep in known.items() if one.name in of_sweep), "")
+            left_out.append(f"{one.name} of sweep {of}" if of else one.name)
         else:
-            records = [load_together(database, named, plans, db, join=tables is not None)]
-        if paired_ar or asked.randomisation:
-            texts = {
-                record.name: outputs_of(database, [run.id for run in selected_runs(record).values()], TEXTS)
-                for record in records
-            }
-    paper = load_paper(against, records) if against else None
-    shown: dict[str, Table] = {}
-    for record in records:
-        randomise: Randomise | None = None
-        if texts:
-            randomise = translations_of(record, texts[record.name]).randomise
-            randomise = randomise if paired_ar else _where_possible(randomise)
-        whole = with_tables_of(tables, record) if tables else record
-        rendered = tables_of(whole, db, only=table, paper=paper, randomise=randomise)
-        shown = {each.layout.name: each for each in rendered} | shown
-    compared_sweeps = [name for record in records for name in names(record)]
-    others = {name: titles for name, titles in known.items() if name not in compared_sweeps}
-    alone = table is not None or tables is not None
-    found = compare_file(file, [*shown.values()], partly=table is not None, others={} if alone else others)
-    of_sweeps = ", ".join(compared_sweeps)
+            results.append((one, _compared(one, now, made_by)))
+    changes = [change for _, result in results for change in result.changes]
+    left_out += [part for _, result in results for part in result.left_out]
+    of_sweeps = list(dict.fromkeys(name for report in loaded.values() for name in names(report.record)))
+    compared_tables = list(dict.fromkeys(one.name for one, _ in results))
+    numbers = sum(result.numbers for _, result in results)
     if json:
-        compared = {"file": str(file), "sweep": of_sweeps, "tables": found.tables, "numbers": found.numbers}
-        differences = [asdict(one) for one in found.changes]
-        out_json(compared | {"differences": differences, "not_compared": found.left_out})
+        compared = {"file": str(file), "sweep": ", ".join(of_sweeps), "tables": compared_tables, "numbers": numbers}
+        own = [part for _, result in results for part in result.own]
+        differences = [asdict(change) for change in changes]
+        out_json(compared | {"differences": differences, "own": own, "not_compared": left_out})
     else:
-        for one in found.changes:
-            what = f"{one.what} " if one.what else ""
-            out(sanitize_lines(f"{one.table}: {one.place}: {what}was {one.was}, is {one.now}"))
-        for part in found.left_out:
+        for change in changes:
+            what = change.key if change.key else "" if change.kind == "rows" else change.kind
+            place = f"{change.path}:{change.line}:{change.column}: {change.table}"
+            out(sanitize_lines(f"{place}: {f'{what} ' if what else ''}was {change.was}, is {change.now}"))
+        for part in left_out:
             out(sanitize_lines(f"not compared: {part}"))
-    compared_values = f"{file}: {found.numbers} values of {', '.join(found.tables)}"
-    absent = f"; not in it: {', '.join(found.absent)}" if found.absent else ""
-    if not found.changes and not found.left_out:
-        say(f"{compared_values} match sweep {of_sweeps}{absent}")
+    compared_values = f"{file}: {numbers} numbers of {', '.join(compared_tables)}"
+    if not changes and not left_out:
+        say(f"{compared_values} match sweep {', '.join(of_sweeps)}")
         return
-    options = (f" --tables {shell_word(str(tables))}" if tables else "") + in_database(db)
-    reports = " && ".join(kdx_command("report", *names(record), options=options) for record in records)
-    differ = f"{len(found.changes)} differ{'s' * (len(found.changes) == 1)}" if found.changes else "they match"
-    if found.left_out:
-        parts = len(found.left_out)
-        differ += f", {parts} part{'' if parts == 1 else 's'} could not be compared"
-    say(f"{compared_values} compared, {differ}{absent}; as they are now: {reports}")
+    options = in_database(db)
+    reports = " && ".join(f"{replace(one, statistics=False)}{options}" for one in loaded)
+    differ = f"{len(changes)} differ{'s' * (len(changes) == 1)}" if changes else "they match"
+    if left_out:
+        differ += f", {len(left_out)} part{'' if len(left_out) == 1 else 's'} could not be compared"
+    say(f"{compared_values} compared, {differ}; as they are now: {reports}")
     raise typer.Exit(FOUND)
 
 
-def _where_possible(randomise: Randomise) -> Randomise:
-    """Leaves out a randomisation that cannot be made, as without the corpus, and says so."""
+def _made_by(
+    found: FoundTable,
+    named: Sequence[str],
+    known: Mapping[str, Sequence[str]],
+    tables: Path | None,
+    against: str | None,
+    *,
+    paired_ar: bool,
+) -> MadeBy:
+    """How a table of a file is made again: as its comment says, unless the command says otherwise."""
+    of_name = tuple(name for name, titles in known.items() if found.name in titles)[:1]
+    made_by = found.made_by or MadeBy(of_name, found.name, statistics=True)
+    if not set(made_by.sweeps) <= known.keys():
+        made_by = replace(made_by, sweeps=of_name or made_by.sweeps)
+    return replace(
+        made_by,
+        sweeps=tuple(named) or made_by.sweeps,
+        tables=str(tables) if tables else made_by.tables,
+        against=against or made_by.against,
+        paired_ar=paired_ar or made_by.paired_ar,
+    )
 
-    def attempted(layout: Layout, differences: Sequence[Difference]) -> Mapping[Address, Randomisation]:
-        try:
-            return randomise(layout, differences)
-        except KdxError as error:
-            say(f"BLEU is not compared over sentences: {error}")
-            return {}
 
-    return attempted
+def _of_report(made_by: MadeBy) -> MadeBy:
+    """What a table shares with others that are built in one go."""
+    return replace(made_by, table=None, statistics=False, notes="short")
+
+
+class _Loaded:
+    """The records of a report, read within one transaction, of which its tables are built after it."""
+
+    def __init__(self, database: Database, made_by: MadeBy, db: str) -> None:
+        plans = plans_in_files(made_by.sweeps, "check")
+        self.made_by = made_by
+        self.record: SweepRecord = load_together(database, made_by.sweeps, plans, db, join=made_by.tables is not None)
+        runs = [run.id for run in selected_runs(self.record).values()] if made_by.paired_ar else []
+        self._texts = outputs_of(database, runs, TEXTS) if runs else {}
+
+    def tables(self, db: str) -> tuple[Table, ...]:
+        made_by, record = self.made_by, self.record
+        return tables_of(
+            with_tables_of(Path(made_by.tables), record) if made_by.tables else record,
+            db,
+            paper=load_paper(made_by.against, [record]) if made_by.against else None,
+            randomise=translations_of(record, self._texts).randomise if made_by.paired_ar else None,
+            variance=made_by.variance,
+        )
+
+
+def _compared(found: FoundTable, now: Table, made_by: MadeBy) -> Comparison:
+    """The comparison with what the table is now; without a comment, with the length of notes that fits better."""
+    suffix = found.document.path.suffix.lower()
+    if suffix == ".json":
+        return compare(found, as_json(to_json(now)))
+    write = to_latex if suffix == ".tex" else to_markdown
+    full = [made_by.notes == "full"] if found.made_by else [False, True]
+    texts = [write(now, statistics=made_by.statistics, full=one) for one in full]
+    return min((compare(found, text) for text in texts), key=lambda one: len(one.changes))

@@ -53,10 +53,15 @@ def is_terminal() -> bool:
 
 def out_json(data: Any) -> None:
     """Writes a result as JSON; NaN and ±Inf, which JSON lacks, become null."""
+    out(as_json(data))
+
+
+def as_json(data: Any) -> str:
+    """The text that `out_json` writes."""
     # Every command imports this module; few write JSON.
     import orjson
 
-    out(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode())
+    return orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
 
 
 def say(text: str) -> None:

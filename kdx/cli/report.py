@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,6 +28,7 @@ from kdx.cli.options import (
 )
 from kdx.cli.sweep_argument import load_together, plans_in_files
 from kdx.cli.translations import TEXTS, translations_of
+from kdx.report.made_by import MadeBy
 from kdx.report.papers.paper_file import load_paper
 from kdx.report.selection.best_seed import selected_runs
 from kdx.report.selection.cells import State
@@ -117,26 +119,32 @@ def report(
         paper = load_paper(against, [record])
     record = with_tables_of(tables, record) if tables else record
     shown = tables_of(record, db, only=table, paper=paper, randomise=randomise, variance=variance)
+    made_by = MadeBy(
+        sweeps=names(record),
+        tables=str(tables) if tables else None,
+        against=against,
+        statistics=statistics,
+        paired_ar=paired_ar,
+        variance=variance,
+        notes=notes.value,
+    )
     if json:
-        out_json({"sweep": record.name, "sweeps": names(record), "tables": [to_json(one) for one in shown]})
+        written = [to_json(one, str(replace(made_by, table=one.layout.name))) for one in shown]
+        out_json({"sweep": record.name, "sweeps": names(record), "tables": written})
     else:
-        _write(shown, record, drawn, format, statistics=statistics, full=notes is Notes.FULL)
+        _write(shown, record, drawn, format, made_by)
     say(_closing(record, shown, where))
 
 
-def _write(
-    tables: tuple[Table, ...],
-    sweep: SweepRecord,
-    curves: "Curves",
-    format: Format,
-    *,
-    statistics: bool,
-    full: bool,
-) -> None:
-    if format is Format.MARKDOWN:
-        out("\n".join(to_markdown(one, statistics=statistics, full=full) for one in tables))
-    elif format is Format.LATEX:
-        out(PREAMBLE + "\n".join(to_latex(one, statistics=statistics, full=full) for one in tables))
+def _write(tables: tuple[Table, ...], sweep: SweepRecord, curves: "Curves", format: Format, made_by: MadeBy) -> None:
+    statistics, full = made_by.statistics, made_by.notes == "full"
+    if format in (Format.MARKDOWN, Format.LATEX):
+        write = to_markdown if format is Format.MARKDOWN else to_latex
+        texts = [
+            write(one, statistics=statistics, full=full, made_by=str(replace(made_by, table=one.layout.name)))
+            for one in tables
+        ]
+        out((PREAMBLE if format is Format.LATEX else "") + "\n".join(texts))
     elif format is Format.CSV:
         out(to_csv(tables, sweep))
     elif format is Format.HTML:

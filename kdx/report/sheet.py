@@ -67,8 +67,6 @@ class Sheet:
     """What stands behind the title."""
     of_scores: bool = False
     """Whether the columns that are no names have scores. Names of a row that repeat the row above are then left out."""
-    made_by: str = ""
-    """The command that makes the sheet again (`kdx.report.made_by`); empty if it does not stand in the file."""
 
     def levels(self, at: int) -> tuple[str, ...]:
         """The headers of a column, outermost first."""

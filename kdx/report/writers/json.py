@@ -23,9 +23,14 @@ from kdx.report.table.table import Table
 from kdx.report.wording import correction
 
 
-def to_json(table: Table) -> dict[str, Any]:
-    """The table with one entry for each cell, and its notes."""
+def to_json(table: Table, made_by: str = "") -> dict[str, Any]:
+    """The table with one entry for each cell, and its notes.
+
+    Args:
+        made_by: the command that makes it (`kdx.report.made_by`).
+    """
     return {
+        **({"made_by": made_by} if made_by else {}),
         "name": table.layout.name,
         "caption": table.layout.caption,
         "rows": list(table.layout.row_factors),

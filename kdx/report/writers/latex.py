@@ -34,15 +34,17 @@ _BOLD = 1.15
 """Width of bold type, relative to that of upright type."""
 
 
-def to_latex(table: Table, *, statistics: bool = False, full: bool = False) -> str:
+def to_latex(table: Table, *, statistics: bool = False, full: bool = False, made_by: str = "") -> str:
     """The table, followed by its listings as tables of their own.
 
     Args:
         statistics: see `kdx.report.sheets.listings.listings`.
         full: see `kdx.report.sheets.notes.caption`.
+        made_by: the command that makes it (`kdx.report.made_by`), for a comment before it; empty for none.
     """
     sheets = (scores(table, full=full), *listings(table, statistics=statistics))
-    return "\n".join(map(sheet_to_latex, sheets))
+    comment = f"% {sanitize(made_by)}\n" if made_by else ""
+    return comment + "\n".join(map(sheet_to_latex, sheets))
 
 
 def sheet_to_latex(sheet: Sheet) -> str:

@@ -14,15 +14,17 @@ from kdx.sanitize import sanitize
 _MARKUP = re.compile(r"[\\`*_\[\]<>|~$&@]|:(?=//)|(?<=www)\.", re.IGNORECASE)
 
 
-def to_markdown(table: Table, *, statistics: bool = False, full: bool = False) -> str:
+def to_markdown(table: Table, *, statistics: bool = False, full: bool = False, made_by: str = "") -> str:
     """The table, followed by its listings.
 
     Args:
         statistics: see `kdx.report.sheets.listings.listings`.
         full: see `kdx.report.sheets.notes.caption`.
+        made_by: the command that makes it (`kdx.report.made_by`), for a comment before it; empty for none.
     """
     sheets = (scores(table, full=full), *listings(table, statistics=statistics))
-    return "\n".join(map(sheet_to_markdown, sheets))
+    comment = f"<!-- {sanitize(made_by)} -->\n" if made_by and "-->" not in made_by else ""
+    return comment + "\n".join(map(sheet_to_markdown, sheets))
 
 
 def sheet_to_markdown(sheet: Sheet) -> str:

@@ -1,0 +1,469 @@
+"""Compares the tables in a file that kdx wrote with what kdx writes of them now, token by token.
+
+A table is found by the command that made it, which stands before it in a comment (LaTeX, Markdown) or under a key
+(JSON); where an author took the comment out, by its label (LaTeX) or its title in bold type (Markdown). A place where
+both differ is a change, except that a paper may leave out captions, notes and further tables, write its own, and have
+any text around. So a caption or a note of which not even half of the words are left is the author's own.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from enum import StrEnum
+from itertools import groupby
+from math import isclose
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kdx.errors import KdxError
+from kdx.files import read_file
+from kdx.report.made_by import MadeBy
+from kdx.report.writers.latex import label
+from kdx.report.writers.markdown import plain
+
+LARGEST = 100_000_000
+"""Largest file that is checked, in bytes."""
+NOT_THERE = "not there"
+_ROUNDING = 1e-9
+"""Relative tolerance of numbers in JSON: another processor or library may sum in another order."""
+_LONGEST = 90
+"""Number of letters of a text that are shown."""
+_MOST = 3_000_000
+"""Pairs of equal tokens above which a stretch of a file counts as rewritten, so that no comparison takes minutes."""
+_INPUT = re.compile(r"(?<!\\)%.*|\\(?:input|include)\{([^{}\n]+)\}")
+"""A comment, or a command with the file that it inputs."""
+_BEGIN = re.compile(r"\\begin\{(?:table\*?|longtable|landscape)\}|\\begingroup")
+_COLUMNS = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
+
+
+class Kind(StrEnum):
+    """What a part of a table is."""
+
+    ROWS = "rows"
+    CAPTION = "caption"
+    NOTE = "note"
+    LAYOUT = "layout"
+    """What only places the others, which an author may change at will."""
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How a format is read."""
+
+    comment: re.Pattern[str]
+    """A command that made a table, as its first group."""
+    token: re.Pattern[str]
+    """What is skipped, or a token as its first group."""
+    kind: Callable[[str, bool], Kind]
+    """The kind of a line that kdx writes, given whether the line before is in rows."""
+    headed: Callable[[str], re.Pattern[str]]
+    """The label or title of the table of this name."""
+    belongs: Callable[[str], re.Pattern[str]]
+    """The labels or titles of what belongs to the table of this name."""
+
+
+def _kind_in_latex(line: str, in_rows: bool) -> Kind:
+    if line.startswith("\\caption["):
+        return Kind.CAPTION
+    if line.startswith(("\\begin{tabular}", "\\begin{longtable}")) or in_rows:
+        return Kind.ROWS
+    return Kind.NOTE if line.endswith("\\par") and not line.startswith("\\par") else Kind.LAYOUT
+
+
+def _kind_in_markdown(line: str, in_rows: bool) -> Kind:
+    return Kind.ROWS if line.startswith("|") else Kind.CAPTION if line.startswith("**") else Kind.NOTE
+
+
+_LATEX = _Form(
+    comment=re.compile(r"^%\s*(kdx report .*)$", re.MULTILINE),
+    token=re.compile(
+        r"(?<!\\)%.*|\\allowbreak\{\}|\\(?:top|mid|bottom)rule\b|\\hline\b|\\addlinespace\b|\\cmidrule\([lr]*\)\{[^}]*\}"
+        rf"|\\begin\{{(?:tabular[x*]?|longtable)\}}(?:\{{[^{{}}]*\}}(?=\{{))?{_COLUMNS}"
+        r"|\\end\{(?:tabular[x*]?|longtable)\}|\\label\{[^}]*\}|\\par\b"
+        r"|(\\[A-Za-z]+|\\.|[^\W_]+(?:[.,]\d+)*|\S)"
+    ),
+    kind=_kind_in_latex,
+    headed=lambda name: re.compile(re.escape(f"\\label{{{label(name)}}}")),
+    belongs=lambda name: re.compile(re.escape(f"\\label{{{label(name)}:") + r"[^}]*\}"),
+)
+_MARKDOWN = _Form(
+    comment=re.compile(r"^<!--\s*(kdx report .*?)\s*-->$", re.MULTILINE),
+    token=re.compile(r"<!--.*?-->|(:?-{3,}:?|\\.|[^\W_]+(?:[.,]\d+)*|\S)"),
+    kind=_kind_in_markdown,
+    headed=lambda name: re.compile(rf"^{re.escape(f'**{plain(name)}**')}", re.MULTILINE),
+    belongs=lambda name: re.compile(rf"^{re.escape(f'**{plain(name)}: ')}.*$", re.MULTILINE),
+)
+_JSON = _Form(
+    comment=re.compile(r'"made_by":\s*("(?:[^"\\]|\\.)*"),'),
+    # A repeated run has another id.
+    token=re.compile(
+        r'"run(?:_id)?":\s*(?:\d+|null)\b,?|"made_by":\s*"(?:[^"\\]|\\.)*",|("(?:[^"\\]|\\.)*"(?:\s*:)?|-?\d[\d.eE+-]*|\w+|\S)'
+    ),
+    kind=lambda line, in_rows: Kind.ROWS,
+    headed=lambda name: re.compile(r"(?!)"),
+    belongs=lambda name: re.compile(r"(?!)"),
+)
+_FORMS = {".json": _JSON, ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".tex": _LATEX}
+
+
+class Document(NamedTuple):
+    """A file, or one that a paper inputs."""
+
+    path: Path
+    text: str
+
+    @property
+    def form(self) -> _Form:
+        return _FORMS[self.path.suffix.lower()]
+
+    def place(self, at: int) -> tuple[int, int]:
+        """Line and column, from 1."""
+        return self.text.count("\n", 0, at) + 1, at - self.text.rfind("\n", 0, at)
+
+
+class FoundTable(NamedTuple):
+    """A table in a file."""
+
+    document: Document
+    made_by: MadeBy | None
+    """None where no comment says it."""
+    name: str
+    start: int
+    end: int
+    """Up to the next table."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A place in which a file differs from what kdx writes now."""
+
+    table: str
+    path: str
+    line: int
+    column: int
+    kind: Kind
+    key: str
+    """The key in JSON, such as `mean`; else empty."""
+    was: str
+    """The text in the file."""
+    now: str
+    """The text by the database."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The result of comparing one table of a file."""
+
+    numbers: int
+    """Numbers compared."""
+    changes: tuple[Change, ...] = ()
+    own: tuple[str, ...] = ()
+    """Captions and notes in whose place the file has words of its own, or none."""
+    left_out: tuple[str, ...] = ()
+    """What of the table in the file was not compared."""
+
+
+def documents(path: Path) -> tuple[Document, ...]:
+    """A file; and of a paper in LaTeX each file that it inputs from its folder, or from below.
+
+    Raises:
+        KdxError: the file cannot be read, or is of no format that can be compared.
+    """
+    if path.suffix.lower() not in _FORMS:
+        raise KdxError(
+            f"kdx cannot compare a file named `{path.name}`",
+            place=str(path),
+            allowed="FILE.json of kdx report --json, or FILE.md or FILE.tex with tables of kdx report --format",
+        )
+    read: dict[Path, Document] = {}
+    _read(path, path.parent.resolve(), read)
+    return tuple(read.values())
+
+
+def _read(path: Path, folder: Path, read: dict[Path, Document]) -> None:
+    try:
+        # Another system may have converted the line ends.
+        text = read_file(path, LARGEST).decode().replace("\r\n", "\n")
+    except OSError as error:
+        raise KdxError(f"cannot read this file: {error.strerror}", place=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise KdxError("this file is not UTF-8", place=str(path)) from error
+    read[path.resolve()] = Document(path, text)
+    for name in _inputs(text) if path.suffix.lower() == ".tex" else ():
+        file = (folder / name).resolve()
+        file = file if file.suffix == ".tex" else file.with_name(f"{file.name}.tex")
+        if file not in read and file.is_relative_to(folder) and file.is_file():
+            _read(file, folder, read)
+
+
+def _inputs(text: str) -> list[str]:
+    return [command[1] for command in _INPUT.finditer(text) if command[1]]
+
+
+def find_tables(files: Sequence[Document], names: Sequence[str]) -> list[FoundTable]:
+    """The tables of kdx in a file, in its order.
+
+    Args:
+        names: names of tables that are looked for without a comment too.
+
+    Raises:
+        KdxError: there are none.
+    """
+    found = [table for document in files for table in _tables_in(document, names)]
+    if not found:
+        first, *rest = files
+        read = {one.path.stem for one in rest}
+        missing = [name for name in _inputs(first.text) if Path(name).stem not in read]
+        missing = missing if first.path.suffix.lower() == ".tex" else []
+        hint = "kdx report --format latex, markdown or --json writes one"
+        raise KdxError(
+            "there is no table of kdx in this file",
+            place=str(first.path),
+            hint=f"it inputs {', '.join(missing)}, not found in its folder; check those" if missing else hint,
+        )
+    return found
+
+
+def _tables_in(document: Document, names: Sequence[str]) -> Iterator[FoundTable]:
+    form, text = document.form, document.text
+    starts: dict[int, tuple[MadeBy | None, str]] = {}
+    headed: dict[str, list[int]] = {name: [one.start() for one in form.headed(name).finditer(text)] for name in names}
+    for comment in form.comment.finditer(text):
+        made_by = MadeBy.read(json.loads(comment[1]) if form is _JSON else comment[1])
+        if made_by and made_by.table:
+            starts[comment.start()] = made_by, made_by.table
+            # The first label or title behind it is that of this table.
+            own = next((one for one in form.headed(made_by.table).finditer(text, comment.end())), None)
+            if own and made_by.table in headed and own.start() in headed[made_by.table]:
+                headed[made_by.table].remove(own.start())
+    for name, places in headed.items():
+        starts |= {_start(text, at) if form is _LATEX else at: (None, name) for at in places}
+    ordered = sorted(starts)
+    for start, end in zip(ordered, [*ordered[1:], len(text)], strict=False):
+        if form is _JSON:
+            yield FoundTable(document, *starts[start], *_object_around(document, start))
+        else:
+            yield FoundTable(document, *starts[start], start, end)
+
+
+def _object_around(document: Document, at: int) -> tuple[int, int]:
+    """Where the JSON object whose first key stands here begins and ends."""
+    start = document.text.rindex("{", 0, at)
+    try:
+        return start, json.JSONDecoder().raw_decode(document.text, start)[1]
+    except (ValueError, RecursionError) as error:
+        line, column = document.place(at)
+        raise KdxError(
+            "this is no report of kdx in JSON",
+            place=f"{document.path}:{line}:{column}",
+            hint="kdx report --json > FILE.json writes one",
+        ) from error
+
+
+def _start(text: str, label_at: int) -> int:
+    """Where the environment around a label begins."""
+    begins = [
+        one.start() for one in _BEGIN.finditer(text, 0, label_at) if "\\end{table" not in text[one.start() : label_at]
+    ]
+    return begins[0] if begins else text.rfind("\n", 0, label_at) + 1
+
+
+class _Token(NamedTuple):
+    text: str
+    at: int
+    line: int
+    unit: int = 0
+    """Number of the unit that it belongs to, in the text of now."""
+
+
+@dataclass
+class _Unit:
+    """A caption, a note, or the rows between two of them, as kdx writes it now."""
+
+    kind: Kind
+    text: str
+    words: int = 0
+    kept: int = 0
+    """Words that the file has too."""
+    at: int = 0
+    """Where the file has something else."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the file has something else in its place, or nothing."""
+        return 2 * self.kept <= self.words
+
+
+def compare(table: FoundTable, now: str) -> Comparison:
+    """Compares a table in a file with the text that kdx writes of it now, with all that belongs to it."""
+    document, form = table.document, table.document.form
+    units, expected = _expected(now, form)
+    there = _tokens(document.text, form, table.start, table.end)
+    hunks = [*_hunks(expected, there, form)]
+    unequal = {index for first, last, *_ in hunks for index in range(first, last)}
+    for index, token in enumerate(expected):
+        if token.text.isalnum() or len(token.text) > 1:
+            units[token.unit].words += 1
+            units[token.unit].kept += index not in unequal
+    changes: list[Change] = []
+
+    def change(unit: _Unit, at: int, key: str, was: str, shown: str) -> None:
+        if max(len(was), len(shown)) > _LONGEST:
+            # From shortly before their first difference on.
+            same = next((i for i, pair in enumerate(zip(was, shown, strict=False)) if pair[0] != pair[1]), 0)
+            start = was.rfind(" ", 0, max(0, same - 20)) + 1
+            was, shown, at = was[start:], shown[start:], at + start
+        line, column = document.place(at)
+        both = (_shortened(was) or NOT_THERE, _shortened(shown) or NOT_THERE)
+        changes.append(Change(table.name, str(document.path), line, column, unit.kind, key, *both))
+
+    for first, last, start, end in hunks:
+        was, at = _text(document.text, there[start:end]), there[min(start, len(there) - 1)].at if there else table.start
+        for unit, tokens in _by_unit(expected, units, first, last, was):
+            unit.at = at
+            if not unit.is_own and unit.kind is not Kind.LAYOUT:
+                key = _key(expected, first) if form is _JSON else ""
+                change(unit, at, key, was, _text(now, tokens))
+                was = ""
+    rows = [unit for unit in units if unit.kind is Kind.ROWS]
+    shown = (unit for unit in units if unit.kind is not Kind.LAYOUT)
+    for kind, group in groupby(shown, key=lambda unit: unit.kind):
+        notes = list(group)
+        if kind is Kind.NOTE and not all(note.is_own for note in notes):
+            # An author leaves out all notes of a table, or has written others; one that is missing was there before.
+            for note in notes:
+                if note.is_own:
+                    change(note, note.at, "", "", note.text)
+    own = [
+        f"{unit.kind} `{_shortened(unit.text)}`"
+        for unit in units
+        if unit.is_own and unit.kind in (Kind.CAPTION, Kind.NOTE)
+    ]
+    known = {one[0] for one in form.belongs(table.name).finditer(now)}
+    left_out = [table.name] if not rows or rows[0].is_own else []
+    theirs = form.belongs(table.name).finditer(document.text, table.start, table.end)
+    left_out += [one[0] for one in theirs if one[0] not in known]
+    numbers = sum(not units[token.unit].is_own and token.text[-1:].isdecimal() for token in expected)
+    return Comparison(
+        numbers, tuple(sorted(changes, key=lambda one: (one.line, one.column))), tuple(own), tuple(left_out)
+    )
+
+
+def _expected(now: str, form: _Form) -> tuple[list[_Unit], list[_Token]]:
+    """The parts of what kdx writes now, and their tokens."""
+    units: list[_Unit] = []
+    tokens: list[_Token] = []
+    last: Kind | None = None
+    at, in_rows = 0, False
+    for line in now.split("\n"):
+        kind = form.kind(line, in_rows) if line else Kind.LAYOUT
+        if kind is not last or kind is not Kind.ROWS:
+            units.append(_Unit(kind, line))
+        tokens += [one._replace(unit=len(units) - 1) for one in _tokens(now, form, at, at + len(line))]
+        in_rows = (in_rows or kind is Kind.ROWS) and not line.startswith("\\end{")
+        last = kind if in_rows or form is not _LATEX else None
+        at += len(line) + 1
+    return units, tokens
+
+
+def _tokens(text: str, form: _Form, start: int, end: int) -> list[_Token]:
+    found, line, counted = [], 0, start
+    for token in form.token.finditer(text, start, end):
+        if token[1] is not None:
+            line += text.count("\n", counted, token.start())
+            counted = token.start()
+            found.append(_Token(token[1], token.start(1), line))
+    return found
+
+
+Hunk = tuple[int, int, int, int]
+"""First and last (exclusive) of the tokens of now, and of those in the file, that stand for each other and differ."""
+
+
+def _hunks(now: Sequence[_Token], then: Sequence[_Token], form: _Form) -> Iterator[Hunk]:
+    """The stretches in which two texts differ: line by line first, then token by token."""
+    lines = [[*_by_line(one, form)] for one in (now, then)]
+    for first, last, start, end in _opcodes(*([tuple(token.text for token in line) for line in one] for one in lines)):
+        offset_now, offset_then = (sum(map(len, side[:at])) for side, at in zip(lines, (first, start), strict=True))
+        of_now, of_then = (
+            [token.text for line in side[a:b] for token in line]
+            for side, (a, b) in zip(lines, ((first, last), (start, end)), strict=True)
+        )
+        for i1, i2, j1, j2 in _opcodes(of_now, of_then):
+            whole = (offset_now + i1, offset_now + i2, offset_then + j1, offset_then + j2)
+            if i2 - i1 != j2 - j1:
+                yield whole
+                continue
+            for index in range(i2 - i1):
+                if not _equal(of_now[i1 + index], of_then[j1 + index]):
+                    yield whole[0] + index, whole[0] + index + 1, whole[2] + index, whole[2] + index + 1
+
+
+def _by_line(tokens: Sequence[_Token], form: _Form) -> Iterator[list[_Token]]:
+    return (list(line) for _, line in groupby(tokens, key=lambda token: (token.unit, token.line)))
+
+
+def _opcodes(now: Sequence[Any], then: Sequence[Any]) -> Iterator[Hunk]:
+    """Where two sequences differ."""
+    begin = next((at for at, (one, other) in enumerate(zip(now, then, strict=False)) if one != other), None)
+    begin = min(len(now), len(then)) if begin is None else begin
+    now, then = now[begin:], then[begin:]
+    # Not so of single tokens: the full stop of another sentence is no common end.
+    while now and then and now[-1] == then[-1] and not isinstance(now[-1], str):
+        now, then = now[:-1], then[:-1]
+    counts = Counter(then)
+    if len(now) == len(then):
+        # Nothing came or went.
+        hunks = [(at, at + 1, at, at + 1) for at in range(len(now)) if now[at] != then[at]]
+    elif sum(counts[one] for one in now) > _MOST:
+        hunks = [(0, len(now), 0, len(then))]
+    else:
+        found = SequenceMatcher(None, now, then, autojunk=False).get_opcodes()
+        hunks = [(first, last, start, end) for name, first, last, start, end in found if name != "equal"]
+    return ((begin + first, begin + last, begin + start, begin + end) for first, last, start, end in hunks)
+
+
+def _by_unit(
+    now: Sequence[_Token], units: Sequence[_Unit], first: int, last: int, was: str
+) -> Iterator[tuple[_Unit, Sequence[_Token]]]:
+    """The tokens of a hunk with the unit of each; of one that only the file has, the unit that it stands in.
+
+    What stands between two units is an author's own, unless it is one more row.
+    """
+    if first < last:
+        for unit, tokens in groupby(now[first:last], key=lambda token: token.unit):
+            yield units[unit], list(tokens)
+        return
+    around = [now[at].unit for at in (first - 1, first) if 0 <= at < len(now)]
+    if len(around) == 2 and around[0] == around[1]:
+        yield units[around[0]], ()
+    elif was.startswith("|") or "&" in was:
+        yield from ((units[unit], ()) for unit in around[:1] if units[unit].kind is Kind.ROWS)
+
+
+def _equal(now: str, then: str) -> bool:
+    """Whether two tokens are the same, or the same number but for rounding."""
+    if now == then:
+        return True
+    try:
+        return ("." in now or "e" in now) and isclose(float(now), float(then), rel_tol=_ROUNDING)
+    except ValueError:
+        return False
+
+
+def _key(tokens: Sequence[_Token], at: int) -> str:
+    """The key before a value in JSON."""
+    keys = (token.text for token in reversed(tokens[: at + 1]) if token.text.endswith(":"))
+    return next(keys, "").rstrip(": ").strip('"')
+
+
+def _text(text: str, tokens: Sequence[_Token]) -> str:
+    return text[tokens[0].at : tokens[-1].at + len(tokens[-1].text)] if tokens else ""
+
+
+def _shortened(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
