@@ -32,9 +32,9 @@ from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.report.selection.best_seed import by_cell, selected_runs, standing_runs
 from kdx.report.selection.evaluated import evaluated_cells
 from kdx.report.selection.joined import joined
-from kdx.report.table.build import tables as tables_of
 from kdx.report.table.table import Table
 from kdx.report.table.tables_file import with_tables_of
+from kdx.report.tables import tables as tables_of
 from kdx.report.writers.latex import PREAMBLE, to_latex
 from kdx.report.writers.markdown import to_markdown
 from kdx.report.writers.text import TextTable

@@ -90,6 +90,8 @@ ROOMS: dict[str, set[str]] = {
     "selection": {"statistics"},
     "papers": {"selection", "statistics"},
     "table": {"papers", "selection", "statistics"},
+    "seeds_until": {"table", "selection", "statistics"},
+    "tables": {"seeds_until", "table", "papers", "selection", "statistics"},
     "wording": {"table", "papers", "selection", "statistics"},
     "sheet": {"table"},
     "sheets": {"sheet", "wording", "table", "papers", "selection", "statistics"},
@@ -113,7 +115,7 @@ LEADS_TO_TRAINING = {
 }
 
 # What of the report steers a sweep: the comparisons of its tables, which are to mean there what they mean in print.
-STEERS_SWEEPS = "kdx.report.table.needed_seeds"
+STEERS_SWEEPS = "kdx.report.seeds_until"
 
 # What only one kind of database understands, and where it may stand: in the room of its backend, and in its tests. What
 # the contract does to a database, `tests/store/conftest.py` has of each kind.

@@ -19,9 +19,9 @@ from kdx.report.made_by import MadeBy
 from kdx.report.papers.paper_file import load_paper
 from kdx.report.selection.best_seed import selected_runs
 from kdx.report.selection.joined import names
-from kdx.report.table.build import tables as tables_of
 from kdx.report.table.table import Table
 from kdx.report.table.tables_file import with_tables_of
+from kdx.report.tables import tables as tables_of
 from kdx.report.writers.json import to_json
 from kdx.report.writers.latex import to_latex
 from kdx.report.writers.markdown import to_markdown

@@ -33,9 +33,9 @@ from kdx.report.papers.paper_file import load_paper
 from kdx.report.selection.best_seed import selected_runs
 from kdx.report.selection.cells import State
 from kdx.report.selection.joined import names
-from kdx.report.table.build import tables as tables_of
 from kdx.report.table.table import Table
 from kdx.report.table.tables_file import with_tables_of
+from kdx.report.tables import tables as tables_of
 from kdx.report.writers.csv import to_csv
 from kdx.report.writers.json import to_json
 from kdx.report.writers.latex import PREAMBLE, to_latex

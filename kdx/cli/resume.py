@@ -28,7 +28,7 @@ from kdx.cli.running import FAILED, budget_from_now, search_and_run
 from kdx.cli.slurm_options import slurm_options
 from kdx.cli.submitting import refuse_budget, submit_workers
 from kdx.data.plan_corpora import prepare_data
-from kdx.report.table.needed_seeds import without_unneeded
+from kdx.report.seeds_until import without_unneeded
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command, shell_word
 from kdx.slurm.job_options import JobOptions

@@ -41,7 +41,7 @@ def spared_of(database: Database, names: Sequence[str]) -> dict[str, Spared]:
     for name, grid in grids(database).items() if names else ():
         if name in names and "seed_rule" in grid:
             # Most sweeps have no such rule, and kdx status does not wait for the tables of the report.
-            from kdx.report.table.needed_seeds import spared
+            from kdx.report.seeds_until import spared
 
             sweep = load_sweep(database, name)
             why = spared(sweep)

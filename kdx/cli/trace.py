@@ -14,8 +14,8 @@ from kdx.errors import KdxError, did_you_mean
 from kdx.grid.plan import Shown
 from kdx.grid.seed_sources import seed_word
 from kdx.report.sheets.scores import words
-from kdx.report.table.build import tables as tables_of
 from kdx.report.table.tables_file import with_tables_of
+from kdx.report.tables import tables as tables_of
 from kdx.report.trace import Trace, TracedRun, find, origins, to_json
 from kdx.report.trace import trace as trace_place
 from kdx.report.wording import rounded

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.plan import Plan, PlannedRun
-from kdx.report.table.needed_seeds import Needed
+from kdx.report.seeds_until import Needed
 from kdx.store.records import LONGEST_LEASE, OVER, RunRecord, RunState
 from kdx.sweep.failing import Pause
 from kdx.sweep.lease_holder import Liveness

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from kdx.grid.plan import Plan
-from kdx.report.table.needed_seeds import Needed, needed_seeds
+from kdx.report.seeds_until import Needed, needed_seeds
 from kdx.store import reading
 from kdx.store.database import Database
 from kdx.store.records import OVER, RunRecord, SweepRecord

@@ -24,8 +24,8 @@ from kdx.report.papers.verdicts import answers
 from kdx.report.statistics.by_document import by_document
 from kdx.report.statistics.estimates import contrast, summarise
 from kdx.report.statistics.seed_effect import seed_effect
-from kdx.report.table.build import tables
 from kdx.report.table.comparisons import Mark
+from kdx.report.tables import tables
 from kdx.store.records import CellRecord, RunRecord, RunState, SweepRecord
 
 SEEDS = (2, 3, 5, 10)

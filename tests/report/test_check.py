@@ -16,7 +16,7 @@ from kdx.report.check import Document, Kind, compare, documents, find_tables
 from kdx.report.made_by import MadeBy
 from kdx.report.papers.paper_file import load_paper
 from kdx.report.papers.published_comparison import compare_with_published
-from kdx.report.table.build import tables
+from kdx.report.tables import tables
 from kdx.report.writers.json import to_json
 from kdx.report.writers.latex import to_latex
 from kdx.report.writers.markdown import to_markdown

@@ -21,8 +21,8 @@ from kdx.report.sheets.claims import claim, not_tested
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.searches import tuned_settings
 from kdx.report.statistics.randomisation import Randomisation
-from kdx.report.table.build import tables
 from kdx.report.table.table import Table
+from kdx.report.tables import tables
 from kdx.report.writers.html.figures import searches
 from kdx.report.writers.json import to_json
 from kdx.store.records import CellRecord, RunRecord, RunState

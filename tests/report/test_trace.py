@@ -11,7 +11,7 @@ from kdx.grid.identity import cell_id
 from kdx.grid.load import load_grid
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.shipped import names
-from kdx.report.table.build import tables
+from kdx.report.tables import tables
 from kdx.report.trace import columns, find, origins, rows, to_json, trace
 from kdx.store.records import AttemptRecord, CellRecord, Provenance, RunState
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import sweeps
 
 from kdx.grid.tuning import Choice, DrawnRange, Pruner, Sampler, Search, Tuning
-from kdx.report.table.build import tables
 from kdx.report.table.table import Table
+from kdx.report.tables import tables
 from kdx.store.records import SearchRecord, TrialRecord, TrialState
 
 RATE, DROPOUT = "training.learning_rate", "model.dropout"

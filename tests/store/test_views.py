@@ -20,7 +20,7 @@ from kdx.grid.shipped import names
 from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import factor_value
 from kdx.report.selection.best_seed import selected_runs
-from kdx.report.table.build import tables
+from kdx.report.tables import tables
 from kdx.store.database import Database, open_database
 from kdx.store.leases import claim
 from kdx.store.reading import load_sweep

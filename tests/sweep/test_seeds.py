@@ -7,7 +7,7 @@ import pytest
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.report.table import needed_seeds
-from kdx.report.table.build import tables
+from kdx.report.tables import tables
 from kdx.store import leases, reading, recording
 from kdx.store.database import Database, open_database
 from kdx.store.plan_from_records import plan_of

@@ -15,7 +15,7 @@ from kdx.report.table.source_variance import SourceVariance
 
 @dataclass(frozen=True)
 class Table:
-    """A table that is ready to be written in any format; `kdx.report.table.build` builds it in one step."""
+    """A table that is ready to be written in any format; `kdx.report.tables` builds it in one step."""
 
     layout: Layout
     baseline: Mapping[str, str] = field(default_factory=dict)

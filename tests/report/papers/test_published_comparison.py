@@ -17,7 +17,7 @@ from kdx.report.papers.published_comparison import (
     compare_with_published,
 )
 from kdx.report.statistics.metric import Metric
-from kdx.report.table.build import tables
+from kdx.report.tables import tables
 from kdx.store.records import CellRecord, RunRecord, RunState
 from kdx.vocabulary import Direction
 

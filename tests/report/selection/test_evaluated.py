@@ -12,8 +12,8 @@ from kdx.grid.load import load_grid
 from kdx.grid.plan import TableSpec
 from kdx.report.selection.evaluated import evaluated_cells
 from kdx.report.sheets.notes import caption
-from kdx.report.table.build import tables
 from kdx.report.table.layout import lay_out
+from kdx.report.tables import tables
 from kdx.report.trace import find, to_json, trace
 from kdx.report.writers.html.figures import lengths
 from kdx.store.records import EvaluationRecord, SweepRecord

@@ -9,8 +9,8 @@ from kdx.errors import KdxError
 from kdx.grid.plan import TableSpec
 from kdx.report.selection.best_seed import selected_runs
 from kdx.report.selection.joined import apart, joined, names, planned_id
-from kdx.report.table.build import tables
 from kdx.report.table.layout import Layout, lay_out
+from kdx.report.tables import tables
 from kdx.store.records import SweepRecord
 
 RBF, LINEAR = cell("a", kernel="rbf"), cell("b", kernel="linear")

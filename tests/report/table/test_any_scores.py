@@ -16,7 +16,7 @@ from sweeps import cell, run, sweep
 from kdx.report.papers.paper_file import Claim, Contrast, Paper, Rule
 from kdx.report.papers.verdicts import answers
 from kdx.report.sheets.claims import claim
-from kdx.report.table.build import tables
+from kdx.report.tables import tables
 from kdx.report.writers.csv import claims_to_csv, to_csv
 from kdx.report.writers.html.page import claims_to_html, to_html
 from kdx.report.writers.json import claim_to_json, to_json

@@ -25,7 +25,7 @@ from kdx.report.table.audit import (
     UNKNOWN,
     UnequalFact,
 )
-from kdx.report.table.build import tables
+from kdx.report.tables import tables
 from kdx.store.records import CellRecord, EvaluationRecord, Provenance, RunRecord, RunState
 from tests.grids import TSALLIS, recorded
 

@@ -8,8 +8,8 @@ from sweeps import cell, run, sweep
 from kdx.errors import KdxError
 from kdx.report.statistics.randomisation import Randomisation, score
 from kdx.report.table.bleu_randomisation import Translated, Translations, compared_runs, randomised
-from kdx.report.table.build import tables
 from kdx.report.table.table import Table
+from kdx.report.tables import tables
 from kdx.store.records import Provenance
 
 SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.6.0"

@@ -9,11 +9,11 @@ from sweeps import cell, marks, seeded, sweep
 from kdx.grid.plan import TableSpec
 from kdx.report.sheets.notes import caption
 from kdx.report.statistics.metric import Metric
-from kdx.report.table.build import tables
 from kdx.report.table.comparable import traits
 from kdx.report.table.comparisons import Mark
 from kdx.report.table.layout import Layout, lay_out
 from kdx.report.table.table import Table
+from kdx.report.tables import tables
 from kdx.store.records import Provenance, SweepRecord
 from kdx.vocabulary import Direction
 

@@ -9,9 +9,9 @@ from sweeps import cell, marks, run, seeded, sweep
 
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.statistics.power import minimum_detectable_difference
-from kdx.report.table.build import tables
 from kdx.report.table.comparisons import Difference, Mark
 from kdx.report.table.table import Table
+from kdx.report.tables import tables
 from kdx.store.records import RunRecord, RunState
 from kdx.vocabulary import Direction
 

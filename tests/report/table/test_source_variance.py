@@ -8,7 +8,7 @@ import sweeps
 from kdx.errors import KdxError
 from kdx.grid.seed_sources import Source, SourceSeeds
 from kdx.report.sheets.variance import variance_by_source
-from kdx.report.table.build import tables
+from kdx.report.tables import tables
 from kdx.report.writers.json import to_json
 
 

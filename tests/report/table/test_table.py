@@ -6,10 +6,10 @@ import pytest
 from sweeps import cell, seeded, sweep
 
 from kdx.grid.plan import TableSpec
-from kdx.report.table.build import tables
 from kdx.report.table.comparisons import Mark
 from kdx.report.table.layout import lay_out
 from kdx.report.table.table import Table
+from kdx.report.tables import tables
 from kdx.store.records import SweepRecord
 
 ASKED = {"name": "t", "caption": "Kernels", "rows": ["kernel"], "columns": ["norm"], "baseline": {"kernel": "rbf"}}

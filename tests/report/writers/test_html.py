@@ -13,7 +13,7 @@ from sweeps import cell, run, seeded, sweep
 
 from kdx.report.papers.paper_file import Claim, Contrast, Rule, load_paper
 from kdx.report.papers.verdicts import answers
-from kdx.report.table.build import tables
+from kdx.report.tables import tables
 from kdx.report.writers.html.learning import LOSS, curves_wanted
 from kdx.report.writers.html.page import claims_to_html, to_html
 from kdx.sanitize import sanitize

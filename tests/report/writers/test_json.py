@@ -8,7 +8,7 @@ from sweeps import cell, run, scored, seeded, sweep
 
 from kdx.report.papers.paper_file import Claim, Contrast, Rule
 from kdx.report.papers.verdicts import answers
-from kdx.report.table.build import tables
+from kdx.report.tables import tables
 from kdx.report.writers.json import claim_to_json, to_json
 from kdx.store.records import RunState
 

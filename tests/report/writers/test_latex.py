@@ -10,8 +10,8 @@ from sweeps import cell, run, scored, seeded, sweep
 from typeset import set_by_latex
 
 from kdx.report.sheet import Sheet
-from kdx.report.table.build import tables
 from kdx.report.table.table import Table
+from kdx.report.tables import tables
 from kdx.report.writers.latex import sheet_to_latex, to_latex
 from kdx.store.records import RunState
 

@@ -15,8 +15,8 @@ from sweeps import cell, run, scored, seeded, sweep
 from kdx.report.sheet import Sheet
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.notes import caption
-from kdx.report.table.build import tables
 from kdx.report.table.table import Table
+from kdx.report.tables import tables
 from kdx.report.writers.csv import to_csv
 from kdx.report.writers.json import to_json
 from kdx.report.writers.latex import to_latex

@@ -7,7 +7,7 @@ from dataclasses import replace
 from sweeps import cell, seeded, sweep
 
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
-from kdx.report.table.build import tables
+from kdx.report.tables import tables
 from kdx.report.writers.html.page import to_html
 from kdx.store.records import EvaluationRecord, SweepRecord
 

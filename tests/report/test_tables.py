@@ -9,9 +9,9 @@ from kdx.errors import KdxError
 from kdx.report.selection.cells import Cell, Seed, State
 from kdx.report.statistics.estimates import Summary
 from kdx.report.statistics.metric import Metric
-from kdx.report.table.build import tables
 from kdx.report.table.comparisons import Mark
 from kdx.report.table.table import Table
+from kdx.report.tables import tables
 from kdx.store.records import RunState
 from kdx.vocabulary import Direction
 

@@ -10,6 +10,7 @@ from kdx.grid.seed_rule import SeedRule, rule_of
 from kdx.grid.table_layout import SWEEP, Address, factor_value
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.published_comparison import compare_with_published
+from kdx.report.seeds_until import without_unneeded
 from kdx.report.selection.joined import names, planned_id
 from kdx.report.selection.searched import SearchedCell, searched_cells
 from kdx.report.statistics.randomisation import Randomisation
@@ -17,7 +18,6 @@ from kdx.report.table.audit import audit
 from kdx.report.table.comparable import ComparableCells, comparable_cells, traits
 from kdx.report.table.comparisons import Comparisons, Difference, Mark, baseline_of, compare
 from kdx.report.table.layout import Layout, headers_of, lay_out
-from kdx.report.table.needed_seeds import without_unneeded
 from kdx.report.table.notes import (
     definitions,
     notes,

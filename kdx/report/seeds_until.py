@@ -1,4 +1,7 @@
-"""Which seeds of a sweep are needed where a rule decides that: what the sweep starts, and what its tables wait for."""
+"""Which seeds of a sweep are needed where a rule decides that: what the sweep starts, and what its tables wait for.
+
+The comparisons are those of the tables (`kdx.report.table`), so that they mean the same here as in print.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweeps import cell, run, seeded, sweep
 
+from kdx.report.seeds_until import Needed, needed_seeds, spared, without_unneeded
 from kdx.report.selection.joined import joined
 from kdx.report.sheets.notes import caption
 from kdx.report.table.audit import SEEDS_BY_RULE
-from kdx.report.table.build import tables
-from kdx.report.table.needed_seeds import Needed, needed_seeds, spared, without_unneeded
+from kdx.report.tables import tables
 from kdx.store.records import RunRecord, RunState, SweepRecord
 
 RULE = {"min": 3, "max": 6, "until": "decided"}
