@@ -6,7 +6,7 @@ import pytest
 
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
-from kdx.report.table import needed_seeds
+from kdx.report import seeds_until
 from kdx.report.tables import tables
 from kdx.store import leases, reading, recording
 from kdx.store.database import Database, open_database
@@ -142,7 +142,7 @@ def test_the_tables_are_read_again_only_when_a_run_has_ended(tmp_path, database,
 def test_a_run_beyond_the_needed_seeds_is_left_alone_whatever_its_state_and_evaluated_if_it_is_there(tmp_path):
     plan = planned(tmp_path)
     (cell, *_) = plan.cells
-    one = {cell.id: needed_seeds.Needed(3, "decided after 3 seeds", False)}
+    one = {cell.id: seeds_until.Needed(3, "decided after 3 seeds", False)}
     alone = replace(plan, cells=(cell,))
     decisions = decide(alone, {}, lambda _: None, lambda _: None, {}, lambda _: False, one)
     assert [each.action for each in decisions] == [Action.START] * 3 + [Action.SKIP] * 3

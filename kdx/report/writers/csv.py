@@ -16,9 +16,10 @@ from kdx.report.selection.cells import State
 from kdx.report.selection.searched import SearchedCell
 from kdx.report.statistics.estimates import LEVEL, Estimate
 from kdx.report.statistics.metric import Metric
-from kdx.report.table.comparisons import Difference, Mark
+from kdx.report.table.comparisons import Difference
 from kdx.report.table.table import Table
 from kdx.report.wording import correction, setting
+from kdx.report.writers.json import cell_to_json
 from kdx.report.writers.rows import to_csv as lines
 from kdx.sanitize import sanitize
 from kdx.store.records import SweepRecord
@@ -85,40 +86,29 @@ def claims_to_csv(answers: Sequence[tuple[Paper, Sequence[Answer]]]) -> str:
     return _written(rows)
 
 
+_CELL = (
+    *("metric", "direction", "shown", "state", "score", "best", "near_best", "not_compared_with_best", "seed", "run"),
+    *("selected_by", "validation", "n", "mean", "sd", "mean_low", "mean_high", "documents", "expected_best"),
+    *("expected_best_of", "planned", "completed", "diverged", "pruned", "invalidated", "undertrained", "failed"),
+    *("out_of_memory", "unfinished"),
+)
+"""The columns of a cell, beside those of its difference, in their order."""
+
+
 def _values(table: Table, at: Address, difference: Difference | None) -> dict[str, Any]:
-    cell, mark = table.layout.places[at], table.marks.get(at)
-    summary, draws = cell.summary, max(0, table.layout.fewest - 1)
+    cell, draws = table.layout.places[at], max(0, table.layout.fewest - 1)
     low, high = cell.interval or (None, None)
-    return {
-        "metric": cell.metric.recorded,
-        "direction": cell.metric.direction.value,
+    values = {
+        **cell_to_json(cell, table.marks.get(at)),
         "shown": table.layout.shown.value,
-        "state": cell.state.value,
-        "score": cell.score,
-        "best": int(mark is Mark.BEST),
-        "near_best": int(mark is Mark.NOT_DISTINGUISHABLE),
-        "not_compared_with_best": int(mark is Mark.UNTESTED),
-        "seed": cell.seed,
-        "run": cell.run_id,
-        "selected_by": cell.selected_by.name,
-        "validation": cell.validation,
-        "n": summary.n if summary else 0,
-        "mean": summary.mean if summary else None,
-        "sd": summary.sd if summary else None,
         "mean_low": low,
         "mean_high": high,
         "documents": cell.documents.number if cell.documents else None,
         "expected_best": cell.expected(draws),
         "expected_best_of": draws,
-        "planned": cell.planned,
-        "completed": cell.completed,
-        "diverged": cell.diverged,
-        "pruned": cell.pruned,
-        "invalidated": cell.invalidated,
-        "undertrained": cell.undertrained,
-        "failed": cell.failed,
-        "out_of_memory": cell.out_of_memory,
-        "unfinished": cell.unfinished,
+    }
+    return {
+        **{name: int(value) if isinstance(value := values[name], bool) else value for name in _CELL},
         "against": setting(table.layout.header(difference.against)) if difference else None,
         **_difference(table, difference),
         "cell": cell.id,
