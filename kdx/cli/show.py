@@ -16,9 +16,10 @@ from kdx.cli.shown_run import ShownRun
 from kdx.cli.shown_sweep import ShownSweep
 from kdx.cli.sweep_argument import plan_in_file
 from kdx.errors import KdxError, did_you_mean
+from kdx.report.figures.curves_file import FORMATS, figure
+from kdx.report.figures.series import NamedCurve
+from kdx.report.figures.text import MOST_CURVES, TextCurves
 from kdx.report.folder import write_new_file
-from kdx.report.writers.curve_figure import FORMATS, figure
-from kdx.report.writers.text_curves import MOST_CURVES, NamedCurve, TextCurves
 from kdx.sanitize import sanitize
 from kdx.store.database import Database, open_database
 from kdx.store.find import CellFound, RunFound, SweepFound, find
@@ -174,8 +175,8 @@ def _draw(drawn: Mapping[str, Sequence[NamedCurve]]) -> None:
 def _draw_trials(shown: "ShownCell") -> None:
     """Where a search found the cell, or tried it: the score against each parameter."""
     # Tables of the report, for which no run and no sweep waits.
-    from kdx.report.writers.over_parameter import over_parameters
-    from kdx.report.writers.text_trials import TextTrials
+    from kdx.report.figures.series import over_parameters
+    from kdx.report.figures.text import TextTrials
 
     for one in shown.searches:
         for plot in over_parameters(one):

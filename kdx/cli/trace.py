@@ -19,6 +19,7 @@ from kdx.report.tables import tables as tables_of
 from kdx.report.trace import Trace, TracedRun, find, origins, to_json
 from kdx.report.trace import trace as trace_place
 from kdx.report.wording import rounded
+from kdx.report.writers.rows import to_text
 from kdx.report.writers.settings import as_yaml
 from kdx.sanitize import sanitize_lines
 from kdx.shell import kdx_command, shell_word
@@ -96,7 +97,7 @@ def _lines(trace: Trace, db: str) -> Iterator[str]:
     yield ""
     yield from (f"  {sanitize_lines(line)}" for line in as_yaml(trace.spec).splitlines())
     yield ""
-    yield from _aligned(
+    yield from _indented(
         ("", "run", "seed", "state", cell.selected_by.name, "at step", sanitize_lines(trace.scored), "seconds"),
         [_run(one) for one in trace.runs],
     )
@@ -107,7 +108,7 @@ def _lines(trace: Trace, db: str) -> Iterator[str]:
         if one.record.invalidated
     )
     yield ""
-    yield from _aligned(
+    yield from _indented(
         ("run", "attempt", "started (UTC)", "steps", "outcome", "process", "changed"),
         [row for one in trace.runs for row in _attempts(one)],
     )
@@ -165,8 +166,5 @@ def _value(value: float | None) -> str:
     return "–" if value is None else repr(value)
 
 
-def _aligned(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
-    table = [header, *([sanitize_lines(word) for word in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        yield f"  {'  '.join(word.ljust(width) for word, width in zip(row, widths, strict=True))}".rstrip()
+def _indented(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
+    return (f"  {line}" for line in to_text(header, rows))

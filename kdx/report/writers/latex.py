@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from kdx.report.fit import Column, are_words, column, fit, fold, of_listing
 from kdx.report.sheet import Score, Sheet, beside_scores, spans
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.scores import scores
 from kdx.report.table.table import Table
-from kdx.report.writers.fit import Column, are_words, column, fit, fold, of_listing
 from kdx.report.writers.tex import DIGIT, EM, breakable_tex, raised, spelled, tex, width_of
 from kdx.sanitize import sanitize
 

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from kdx.report.writers.fit import breakable
+from kdx.report.fit import breakable
 from kdx.sanitize import sanitize
 
 BREAK = "\\allowbreak{}"

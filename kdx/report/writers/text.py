@@ -9,13 +9,13 @@ from rich.constrain import Constrain
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from kdx.report.figures.series import over_length
+from kdx.report.figures.text import TextBands
+from kdx.report.fit import Column, Piece, are_words, column, fit, fold, of_listing
 from kdx.report.sheet import Score, Sheet, beside_scores, means, unless_repeated
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.scores import scores
 from kdx.report.table.table import Table
-from kdx.report.writers.fit import Column, Piece, are_words, column, fit, fold, of_listing
-from kdx.report.writers.over_length import over_length
-from kdx.report.writers.text_figure import TextFigure
 from kdx.sanitize import sanitize
 
 _RULE = "─"
@@ -38,7 +38,7 @@ class TextTable:
         yield TextSheet(self.scores)
         for metric, series in over_length(self.table).items():
             yield Text("")
-            yield TextFigure(self.table.layout.name, metric, series)
+            yield TextBands(self.table.layout.name, metric, series)
         for listing in self.listings:
             yield Text("")
             yield TextSheet(listing)

@@ -6,10 +6,9 @@ from typing import Any
 
 import vl_convert
 
+from kdx.report.figures.scale import Scale, is_logarithmic, scale, share
+from kdx.report.figures.series import OverParameter, Series, TrialPoint
 from kdx.report.writers.html.curves import Band
-from kdx.report.writers.over_length import Series
-from kdx.report.writers.over_parameter import OverParameter, TrialPoint
-from kdx.report.writers.scale import Scale, is_logarithmic, scale, share
 from kdx.sanitize import sanitize
 
 MANY, _SPOT = 2000, 4

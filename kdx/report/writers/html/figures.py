@@ -9,15 +9,14 @@ from markupsafe import Markup
 
 from kdx.grid.seed_sources import seed_word
 from kdx.grid.table_layout import Address
+from kdx.report.figures.scale import scale
+from kdx.report.figures.series import AXIS, OverParameter, Series, over_length, over_parameters
 from kdx.report.selection.cells import Seed
 from kdx.report.sheets.scores import cell_anchor, run_anchor
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.table import Table
 from kdx.report.wording import LEVELS, place, rounded, setting, word_of
 from kdx.report.writers.html.charts import MANY, Point, forest, over_parameter, over_setting, scatter
-from kdx.report.writers.over_length import AXIS, Series, over_length
-from kdx.report.writers.over_parameter import OverParameter, over_parameters
-from kdx.report.writers.scale import scale
 
 _MOST_GROUPS = 24
 """Largest number of groups that a scatter distinguishes by colour and shape."""

@@ -7,12 +7,12 @@ from typing import Any
 
 from markupsafe import Markup
 
+from kdx.report.figures.scale import scale
 from kdx.report.selection.cells import Cell
 from kdx.report.sheets.scores import cell_anchor
 from kdx.report.statistics.metric import Metric
 from kdx.report.writers.html.charts import learning_curve, overlay
 from kdx.report.writers.html.curves import Band, band
-from kdx.report.writers.scale import scale
 from kdx.store.records import CurveRecord, RunRecord, SweepRecord
 
 Curves = Mapping[int, Mapping[str, CurveRecord]]

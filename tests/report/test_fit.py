@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kdx.report.writers.fit import Column, are_words, column, fit, fold, of_listing
+from kdx.report.fit import Column, are_words, column, fit, fold, of_listing
 
 words = st.text("abcdefgh", min_size=1, max_size=12)
 texts = st.lists(st.one_of(words, st.just("/"), st.just("↑"), st.from_regex(r"[0-9]{1,3}", fullmatch=True)), max_size=8)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from kdx.report.writers.text_curves import MOST_CURVES, NamedCurve, TextCurves
+from kdx.report.figures.series import NamedCurve
+from kdx.report.figures.text import MOST_CURVES, TextCurves
 from kdx.store.records import CurveRecord
 
 

@@ -4,8 +4,8 @@ from array import array
 
 import pytest
 
-from kdx.report.writers.curve_figure import FORMATS, figure
-from kdx.report.writers.text_curves import NamedCurve
+from kdx.report.figures.curves_file import FORMATS, figure
+from kdx.report.figures.series import NamedCurve
 from kdx.store.records import CurveRecord
 
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
+from kdx.report.figures.series import Series
+from kdx.report.figures.text import TextBands
 from kdx.report.statistics.metric import Metric
-from kdx.report.writers.over_length import Series
-from kdx.report.writers.text_figure import TextFigure
 from kdx.vocabulary import Direction
 
 PERPLEXITY = Metric("perplexity", Direction.MIN)
@@ -22,7 +22,7 @@ TWO = [
 
 def drawn(series: list[Series], width: int = 60, metric: Metric = PERPLEXITY) -> str:
     stream = io.StringIO()
-    Console(file=stream, width=width, color_system=None).print(TextFigure("lengths", metric, series))
+    Console(file=stream, width=width, color_system=None).print(TextBands("lengths", metric, series))
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
 
 

@@ -5,8 +5,8 @@ import io
 import trials
 from rich.console import Console
 
-from kdx.report.writers.over_parameter import over_parameters
-from kdx.report.writers.text_trials import TextTrials
+from kdx.report.figures.series import over_parameters
+from kdx.report.figures.text import TextTrials
 
 
 def drawn(which: int, width: int = 60) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.report.writers.scale import is_logarithmic, scale, share
+from kdx.report.figures.scale import is_logarithmic, scale, share
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 

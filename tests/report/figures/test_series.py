@@ -3,11 +3,13 @@
 from types import SimpleNamespace
 from typing import Any
 
+import trials
+
 from kdx.grid.table_layout import Address
+from kdx.report.figures.series import LENGTH, Series, TrialPoint, over_length, over_parameters
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.layout import Layout
 from kdx.report.table.table import Table
-from kdx.report.writers.over_length import LENGTH, Series, over_length
 from kdx.vocabulary import Direction
 
 PERPLEXITY, LOSS = Metric("perplexity", Direction.MIN), Metric("loss", Direction.MIN)
@@ -68,3 +70,11 @@ def test_each_metric_has_its_own_series() -> None:
         PERPLEXITY: ["rbf"],
         LOSS: ["kernel none"],
     }
+
+
+def test_a_range_keeps_its_ends_and_scale_and_a_list_its_words():
+    rate, dropout = over_parameters(trials.table(trials.search("rbf")).searches[0, 0])
+    assert (rate.name, rate.words, rate.span, rate.logarithmic) == (trials.RATE, (), (1e-4, 1e-2), True)
+    assert rate.points[1] == TrialPoint(1, 9.5e-3, 20.0, True) and not rate.points[0].best
+    assert (dropout.words, dropout.span, dropout.logarithmic) == (("0", "0.1", "0.3"), (0.0, 2.0), False)
+    assert [one.at for one in dropout.points] == [1.0, 0.0, 2.0]
