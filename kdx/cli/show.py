@@ -16,9 +16,8 @@ from kdx.cli.shown_run import ShownRun
 from kdx.cli.shown_sweep import ShownSweep
 from kdx.cli.sweep_argument import plan_in_file
 from kdx.errors import KdxError, did_you_mean
+from kdx.report.figures.curves import MOST_CURVES, NamedCurve, TextCurves
 from kdx.report.figures.curves_file import FORMATS, figure
-from kdx.report.figures.series import NamedCurve
-from kdx.report.figures.text import MOST_CURVES, TextCurves
 from kdx.report.folder import write_new_file
 from kdx.sanitize import sanitize
 from kdx.store.database import Database, open_database

@@ -232,17 +232,6 @@ def test_a_table_that_stands_twice_is_compared_twice(suffix):
     assert (change.was, change.now) == ("41.00", "40.00")
 
 
-def test_a_command_is_read_back_whatever_its_names_are():
-    for made_by in (
-        MadeBy(("quickstart",), "main"),
-        MadeBy(("a b", "tsai2019/table1"), "it's <t> --> %", "both.yaml", "tsai2019", True, True, True, "full"),
-        MadeBy(("--odd",), "t", statistics=True),
-    ):
-        assert MadeBy.read(str(made_by)) == made_by
-    for command in ("", "kdx", "kdx sweep x", "kdx report --nothing", "kdx report 'a", "kdx report --notes long"):
-        assert MadeBy.read(command) is None
-
-
 def test_a_file_that_is_none_of_kdx_is_refused(tmp_path):
     def refusal(name: str, content: bytes | None = None) -> str:
         path = tmp_path / name

@@ -7,8 +7,8 @@ and writes all three formats from one description.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kdx.report.figures.curves import NamedCurve
 from kdx.report.figures.scale import is_logarithmic, scale
-from kdx.report.figures.series import NamedCurve
 from kdx.sanitize import sanitize
 
 FORMATS = (".svg", ".png", ".pdf")

@@ -12,7 +12,7 @@ from kdx.report.sheets.searches import value_in_words
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.table import Table
 from kdx.report.wording import LEVELS, word_of
-from kdx.store.records import CurveRecord, TrialState
+from kdx.store.records import TrialState
 
 LENGTH = f"{EVALUATION}.length"
 AXIS = "tokens of a stream in one segment"
@@ -89,16 +89,3 @@ def over_parameters(one: SearchedCell) -> Iterator[OverParameter]:
         )
         if points:
             yield OverParameter(name, words, span, isinstance(of, DrawnRange) and of.log, points)
-
-
-@dataclass(frozen=True)
-class NamedCurve:
-    """A curve with the name that the legend gives it."""
-
-    name: str
-    curve: CurveRecord
-
-    @property
-    def finite(self) -> list[tuple[int, float]]:
-        """Its points (step, value), without values that are not finite."""
-        return [(at, value) for at, value in zip(self.curve.steps, self.curve.values, strict=True) if isfinite(value)]

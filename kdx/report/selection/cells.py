@@ -22,8 +22,8 @@ from kdx.report.statistics.rates import wilson
 from kdx.store.records import OVER, CellRecord, DocumentRecord, RunRecord, RunState
 from kdx.vocabulary import Direction
 
-INVALIDATED = "invalidated"
-"""What a seed is called whose run somebody took out of tables."""
+INVALIDATED, PRUNED, UNDERTRAINED = "invalidated", "pruned", "undertrained"
+"""What a seed is called whose run somebody took out of tables, a search stopped early, or learned too little."""
 
 
 class State(StrEnum):
@@ -249,6 +249,19 @@ class Cell:
     def cancelled(self) -> int:
         """Number of runs that somebody cancelled, which nothing takes up by itself; they are unfinished too."""
         return self._count(RunState.CANCELLED)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Why seeds have no score, or one that says little → their number; in the order in which tables say it."""
+        counts = {
+            State.DIVERGED: self.diverged,
+            State.OUT_OF_MEMORY: self.out_of_memory,
+            State.FAILED: self.failed - self.out_of_memory,
+            PRUNED: self.pruned,
+            State.INVALIDATED: self.invalidated,
+            UNDERTRAINED: self.undertrained,
+        }
+        return {word: count for word, count in counts.items() if count}
 
     @property
     def divergence_rate(self) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kdx.grid.plan import Shown
 from kdx.grid.table_layout import Address
-from kdx.report.selection.cells import Cell, State
+from kdx.report.selection.cells import Cell
 from kdx.report.sheet import Score, Sheet
 from kdx.report.sheets.notes import caption
 from kdx.report.table.layout import Layout
@@ -60,10 +60,7 @@ def _place(table: Table, at: Address) -> Score:
 
 def words(cell: Cell, *, show_n: bool) -> Score:
     """What a cell shows, without its mark."""
-    broken = cell.failed - cell.out_of_memory
-    counts = {State.DIVERGED: cell.diverged, State.OUT_OF_MEMORY: cell.out_of_memory, State.FAILED: broken}
-    others = {"pruned": cell.pruned, State.INVALIDATED: cell.invalidated, "undertrained": cell.undertrained}
-    notes = {state: f"{state} {count}/{cell.planned}" for state, count in (counts | others).items() if count}
+    notes = {word: f"{word} {count}/{cell.planned}" for word, count in cell.counts.items()}
     if cell.state in notes:
         return Score(notes.pop(cell.state), note=", ".join(notes.values()))
     value, metric = cell.value, cell.metric.name

@@ -6,7 +6,7 @@ from kdx.grid.plan import Shown
 from kdx.grid.seed_rule import SeedRule
 from kdx.grid.seed_sources import in_words
 from kdx.grid.table_layout import Address, factor_value, is_of_evaluation
-from kdx.report.selection.cells import State
+from kdx.report.selection.cells import PRUNED, UNDERTRAINED, State
 from kdx.report.selection.searched import SearchedCell, searches_without_winner
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.comparisons import Difference
@@ -15,24 +15,19 @@ from kdx.store.records import Provenance, SweepRecord
 from kdx.vocabulary import Direction
 
 _GOOD = {Direction.MAX: "higher is better", Direction.MIN: "lower is better"}
-_WITHOUT_SCORE = {
+_MEANINGS = {
     State.DIVERGED: "diverged k/n: the loss of k of n seeds is not finite, or ended above where it began",
     State.OUT_OF_MEMORY: "out of memory k/n: the memory of k of n seeds did not suffice",
     State.FAILED: "failed k/n: k of n seeds ended with an error",
     State.HOLE: "–: no score yet",
+    PRUNED: "pruned k/n: k of n seeds were stopped after a validation, before their last step; they have no test "
+    "score, and no mean counts them",
+    State.INVALIDATED: "invalidated k/n: somebody took the runs of k of n seeds out of tables, with kdx invalidate; "
+    "no score and no mean counts them",
+    UNDERTRAINED: "undertrained k/n: k of n seeds predict the validation set no better than the frequencies of its "
+    "tokens do (the unigram distribution of the training set), so their scores say little",
 }
-_PRUNED = (
-    "pruned k/n: k of n seeds were stopped after a validation, before their last step; they have no test score, and no "
-    "mean counts them"
-)
-_INVALIDATED = (
-    "invalidated k/n: somebody took the runs of k of n seeds out of tables, with kdx invalidate; "
-    "no score and no mean counts them"
-)
-_UNDERTRAINED = (
-    "undertrained k/n: k of n seeds predict the validation set no better than the frequencies of its tokens do (the "
-    "unigram distribution of the training set), so their scores say little"
-)
+"""What stands in the place of a score, or behind one → its meaning."""
 
 
 CONDITIONAL = (
@@ -75,11 +70,10 @@ def notes(layout: Layout) -> tuple[str, ...]:
     if by_own_score:
         chosen = "Seed and weights were" if layout.shown is Shown.BEST_SEED else "Weights were"
         sentences.append(f"{chosen} chosen by this very score, which flatters it.")
-    shown = {cell.state for cell in cells} | {State.DIVERGED for cell in cells if cell.diverged}
-    sentences += [f"{text}." for state, text in _WITHOUT_SCORE.items() if state in shown]
-    sentences += [f"{_PRUNED}."] if any(cell.pruned for cell in cells) else []
-    sentences += [f"{_INVALIDATED}."] if any(cell.invalidated for cell in cells) else []
-    sentences += [f"{_UNDERTRAINED}."] if any(cell.undertrained for cell in cells) else []
+    # An error of some seeds of a cell speaks for itself.
+    counted = {word for cell in cells for word in cell.counts} - {State.OUT_OF_MEMORY, State.FAILED}
+    shown = {cell.state for cell in cells} | counted
+    sentences += [f"{text}." for word, text in _MEANINGS.items() if word in shown]
     return tuple(sentences)
 
 

@@ -4,8 +4,8 @@ from array import array
 
 import pytest
 
+from kdx.report.figures.curves import NamedCurve
 from kdx.report.figures.curves_file import FORMATS, figure
-from kdx.report.figures.series import NamedCurve
 from kdx.store.records import CurveRecord
 
 

@@ -1,91 +1,103 @@
-"""Curves on the terminal are legible at 80 columns and without colour."""
+"""The terminal's figure can be read without colours, keeps within its width, and says what its signs mean."""
 
-import math
-from array import array
+import io
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.console import Console
 
-from kdx.report.figures.series import NamedCurve
-from kdx.report.figures.text import MOST_CURVES, TextCurves
-from kdx.store.records import CurveRecord
+from kdx.report.figures.series import Series
+from kdx.report.figures.text import TextBands
+from kdx.report.statistics.metric import Metric
+from kdx.vocabulary import Direction
+
+PERPLEXITY = Metric("perplexity", Direction.MIN)
+TWO = [
+    Series("No position", ((32.0, 5.25, 5.2, 5.6), (64.0, 6.0, 5.5, 6.0), (128.0, 5.8, 5.8, 5.8))),
+    Series("Tsai et al. (2019), Eq. 9", ((32.0, 5.0, 5.0, 5.2),)),
+]
 
 
-def curve(name: str, points: dict[int, float]) -> NamedCurve:
-    return NamedCurve(name, CurveRecord(array("q", points), array("d", points.values())))
+def drawn(series: list[Series], width: int = 60, metric: Metric = PERPLEXITY) -> str:
+    stream = io.StringIO()
+    Console(file=stream, width=width, color_system=None).print(TextBands("lengths", metric, series))
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
 
 
-def drawn(*curves: NamedCurve, width: int = 80) -> list[str]:
-    console = Console(width=width, color_system=None, force_terminal=False)
-    with console.capture() as captured:
-        console.print(TextCurves("valid/loss", curves))
-    return captured.get().splitlines()
+def test_each_length_has_its_band_and_its_number_on_one_axis() -> None:
+    assert (
+        drawn(TWO)
+        == """\
+lengths: perplexity ↓ against the length
+                          length
+No position                   32 │      ├●───────┤
+                              64 │             ├───────────●
+                             128 │                    ●
+Tsai et al. (2019), Eq. 9     32 │ ●────┤
+                                 └──────────────────────────
+                                   5.00                 6.00
+Length: tokens of a stream in one segment. ●: the number in
+the table; ├─┤: from the lowest to the highest of all seeds."""
+    )
 
 
-def plot(lines: list[str]) -> list[str]:
-    return [line.partition("│")[2] for line in lines if "│" in line]
+def test_a_narrow_console_folds_the_names_and_keeps_every_point() -> None:
+    text = drawn(TWO, 30)
+    assert max(map(cell_len, text.splitlines())) <= 30
+    assert [line for line in text.splitlines() if "│" in line] == [
+        "No             32 │   ●──┤",
+        "position       64 │     ├────●",
+        "              128 │        ●",
+        "Tsai et        32 │ ●─┤",
+        "al.               │",
+        "(2019),           │",
+        "Eq. 9             │",
+    ]
 
 
-def test_a_curve_goes_from_corner_to_corner_with_its_numbers_below():
-    lines = drawn(curve("run 7", {0: 4.0, 500: 3.0, 1000: 2.0}))
-    assert lines[0] == "valid/loss"
-    rows = plot(lines)
-    assert rows[0].startswith("●") and rows[-1].rstrip().endswith("●") and len(rows[-1].rstrip()) > 70
-    assert lines[1].startswith("4 │") and lines[16].startswith("2 │")
-    assert lines[18].split() == ["0", "step", "1,000"]
-    assert lines[19] == "●  run 7: last 2 at step 1,000, lowest 2 at 1,000, highest 4 at 0"
-    assert len(lines) == 20
+def test_a_wide_console_leaves_the_figure_as_it_is() -> None:
+    assert drawn(TWO, 80) == drawn(TWO, 200)
 
 
-def test_several_curves_have_letters_and_a_sign_where_they_meet():
-    lines = drawn(curve("one", {0: 1.0, 10: 2.0}), curve("two", {0: 1.0, 10: 3.0}))
-    rows = plot(lines)
-    assert rows[-1].startswith("*") and rows[0].rstrip().endswith("b") and sum(row.count("a") for row in rows) == 1
-    assert lines[-3].startswith("a  one: ") and lines[-2].startswith("b  two: ")
-    assert lines[-1] == "* several curves."
+def test_single_seeds_have_no_band_and_no_word_of_one() -> None:
+    text = drawn([Series("", ((32.0, 5.0, 5.0, 5.0), (64.0, 6.0, 6.0, 6.0)))])
+    assert "├" not in text and "seeds" not in text
 
 
-def test_many_steps_in_a_column_stand_at_their_mean_and_this_is_said():
-    lines = drawn(curve("one", {step: float(step % 2) for step in range(2000)}))
-    assert lines[-1] == "A sign stands at the mean of the steps in its column."
-    assert {number for number, row in enumerate(plot(lines)) if "●" in row} <= {7, 8}  # the middle
+def test_equal_scores_have_one_end_of_the_axis() -> None:
+    assert drawn([Series("", ((32.0, 5.0, 5.0, 5.0), (64.0, 5.0, 5.0, 5.0)))]).count("5.00") == 1
 
 
-def test_what_is_not_finite_is_said_and_not_drawn():
-    lines = drawn(curve("one", {1: 2.0, 2: math.nan, 3: math.inf}))
-    assert "not finite at 2 steps, the first 2" in lines[-1] and sum(row.count("●") for row in plot(lines)) == 1
-    assert drawn(curve("one", {5: math.nan}))[1:] == ["●  one: not finite at 1 step, the first 5"]
+def test_a_logarithmic_axis_is_called_so() -> None:
+    wide = [Series("a", ((32.0, 5.0, 5.0, 5.0), (64.0, 5e4, 5e4, 5e4), (128.0, 500.0, 500.0, 500.0)))]
+    text = drawn(wide)
+    assert "The axis is logarithmic." in text and "logarithmic" not in drawn(TWO)
+    first, last, middle = (line.index("●") for line in text.splitlines() if "│" in line and "●" in line)
+    assert abs(middle - (first + last) / 2) <= 1
 
 
-def test_an_axis_over_decades_is_logarithmic_and_says_so():
-    lines = drawn(curve("one", {0: 1.0, 1: 1e3, 2: 1e6}))
-    assert lines[-1] == "The axis of values is logarithmic."
-    assert [number for number, row in enumerate(plot(lines)) if "●" in row] in ([0, 7, 15], [0, 8, 15])
-
-
-def test_a_name_acts_on_no_terminal():
-    assert "\x1b" not in "".join(drawn(curve("\x1b[2Jone", {0: 1.0})))
-
-
-values = st.floats(allow_nan=True, allow_infinity=True)
+def test_a_name_cannot_write_to_the_terminal() -> None:
+    assert "\x1b" not in drawn([Series("\x1b[2J", TWO[0].points)])
 
 
 @given(
-    st.lists(st.dictionaries(st.integers(0, 2**40), values, min_size=1, max_size=30), min_size=1, max_size=MOST_CURVES),
-    st.integers(40, 120),
+    st.lists(st.tuples(st.text(max_size=50), st.integers(1, 4)), min_size=1, max_size=4),
+    st.integers(20, 120),
+    st.data(),
 )
-def test_every_curve_is_drawn_and_no_line_is_too_wide(curves, width):
-    lines = drawn(*(curve(f"run {number}", points) for number, points in enumerate(curves)), width=width)
-    assert max(map(len, lines)) <= width
-    for number in range(len(curves)):
-        assert sum(f" run {number}:" in line for line in lines) == 1
-    finite = sum(any(map(math.isfinite, points.values())) for points in curves)
-    assert bool(plot(lines)) is (finite > 0)
+def test_whatever_is_drawn_fits(groups, width, data) -> None:
+    scores = st.tuples(*[st.floats(1e-3, 1e9)] * 3).map(sorted)
+    series = [
+        Series(name, tuple((2.0**at, mid, low, high) for at in range(count) for low, mid, high in [data.draw(scores)]))
+        for name, count in groups
+    ]
+    text = drawn(series, width)
+    assert max(map(cell_len, text.splitlines())) <= width
+    assert text.count("│") >= sum(count for _, count in groups)
 
 
-@pytest.mark.parametrize("value", [0.0, -3.0, 1e308, 5e-324])
-def test_a_single_value_stands_at_the_foot(value):
-    rows = plot(drawn(curve("one", {3: value})))
-    assert rows[-1].startswith("●") and not any(row.strip() for row in rows[:-1])
+@pytest.mark.parametrize("metric", [Metric("bleu", Direction.MAX), Metric("valid/loss", Direction.MIN)])
+def test_the_title_has_the_metric(metric) -> None:
+    assert drawn(TWO, metric=metric).startswith(f"lengths: {metric} against the length\n")
