@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from pydantic import ValidationError
-
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.plan import TableSpec
 from kdx.grid.seed_rule import SeedRule, rule_of
@@ -54,24 +52,15 @@ def tables(
         variance: adds what each source of randomness contributes to the variance of scores.
 
     Raises:
-        KdxError: a table that does not fit the cells, see `kdx.grid.table_layout.LayoutBuilder.build`, or that another
-            version wrote; there is no table `only`; no cell of a table tells its sources of variance apart; and
-            whatever `randomise` raises.
+        KdxError: a table that does not fit the cells, see `kdx.grid.table_layout.LayoutBuilder.build`; there is no
+            table `only`; no cell of a table tells its sources of variance apart; and whatever `randomise` raises.
     """
     sweep = without_unneeded(sweep)
-    place = ", ".join(filter(None, (database, f"sweep{'s' if len(names(sweep)) > 1 else ''} {sweep.name}")))
-    try:
-        asked = [TableSpec.model_validate(one) for one in sweep.grid.get("tables") or ()] or [_default(sweep)]
-    except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        raise KdxError(
-            f"this kdx cannot read one of its tables: {'.'.join(map(str, fault['loc']))}: {fault['msg']}",
-            place=place,
-            hint="plan its grid again with this version, or report with the one that planned it",
-        ) from error
+    asked = [TableSpec.model_validate(one) for one in sweep.grid.get("tables") or ()] or [_default(sweep)]
     try:
         layouts = lay_out(sweep, asked)
     except KdxError as error:
+        place = ", ".join(filter(None, (database, f"sweep{'s' if len(names(sweep)) > 1 else ''} {sweep.name}")))
         raise KdxError(error.problem, place=place, allowed=error.allowed, hint=error.hint) from error
     if only is not None and only not in (known := [one.name for one in asked]):
         raise KdxError(f"there is no table `{only}`", allowed=known, hint=did_you_mean(only, known))

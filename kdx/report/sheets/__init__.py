@@ -1,1 +1,1 @@
-"""Listings below or beside a table, as rows of words, so that each format needs to know only one shape."""
+"""What a report shows as sheets: scores, what stands below them, and the verdicts on claims."""

@@ -1,1 +1,1 @@
-"""Tables and claims in words, one module a format."""
+"""Sheets, tables and claims as text, one module a format; none of them computes."""

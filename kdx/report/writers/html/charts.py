@@ -1,7 +1,7 @@
 """Plots as SVG, from Vega-Lite; their colours are custom properties of the page's style."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import vl_convert
@@ -122,11 +122,7 @@ def scatter(points: Sequence[Point], x: str, y: str) -> str:
         encoding[field] = {"field": field, "type": "quantitative", "title": sanitize(title), "scale": scaled}
     groups = list(dict.fromkeys(sanitize(one.group) for one in points))
     few = max(map(len, groups), default=0) <= _SHORT
-    legend = {"title": None, "orient": "bottom", "labelLimit": 300, "columns": 3 if few else 1}
-    for channel, marks in (("color", _COLOURS), ("shape", _SHAPES)):
-        domain = {"domain": groups, "range": [marks[number % len(marks)] for number in range(len(groups))]}
-        encoding[channel] = {"field": "group", "type": "nominal", "scale": domain}
-        encoding[channel]["legend"] = legend if len(groups) > 1 else None
+    encoding |= _of_groups(groups, 3 if few else 1)
     layers = []
     for marked in (False, True):
         its = [one for one in points if one.marked is marked]
@@ -145,6 +141,17 @@ def scatter(points: Sequence[Point], x: str, y: str) -> str:
     return _drawn({"width": width, "height": height, "layer": layers})
 
 
+def _of_groups(groups: Sequence[str], columns: int) -> dict[str, Any]:
+    """The colour and the shape of each group, with a legend of so many columns where there are several groups."""
+    legend = {"title": None, "orient": "bottom", "labelLimit": 300, "columns": columns}
+    encoding: dict[str, Any] = {}
+    for channel, marks in (("color", _COLOURS), ("shape", _SHAPES)):
+        domain = {"domain": groups, "range": [marks[number % len(marks)] for number in range(len(groups))]}
+        encoding[channel] = {"field": "group", "type": "nominal", "scale": domain}
+        encoding[channel]["legend"] = legend if len(groups) > 1 else None
+    return encoding
+
+
 def over_setting(series: Sequence[Series], x: str, y: str) -> str:
     """Scores against the values of a setting, a line and a band for each group, which differ by colour and shape."""
     rows: list[dict[str, Any]] = [
@@ -157,12 +164,7 @@ def over_setting(series: Sequence[Series], x: str, y: str) -> str:
     across["axis"] = {"values": sorted({row["x"] for row in rows}), "grid": False}
     span = scale([row[end] for row in rows for end in ("low", "high")]) or (0.0, 1.0)
     up = {"field": "y", "type": "quantitative", "title": sanitize(y), "scale": _scaled(span)}
-    legend = {"title": None, "orient": "bottom", "labelLimit": 300, "columns": 1}
-    encoding: dict[str, Any] = {"x": across, "y": up}
-    for channel, marks in (("color", _COLOURS), ("shape", _SHAPES)):
-        domain = {"domain": groups, "range": [marks[number % len(marks)] for number in range(len(groups))]}
-        encoding[channel] = {"field": "group", "type": "nominal", "scale": domain}
-        encoding[channel]["legend"] = legend if len(groups) > 1 else None
+    encoding: dict[str, Any] = {"x": across, "y": up, **_of_groups(groups, 1)}
     colour = {"color": encoding["color"]}
     band = {"x": across, "y": {**up, "field": "low"}, "y2": {"field": "high"}, **colour}
     layers = [
@@ -219,8 +221,6 @@ def forest(points: Sequence[Point], title: str, *, ratios: bool = False) -> str:
     Args:
         ratios: whether they are ratios, of which less is better: the axis then runs to the left.
     """
-    # Vega finds no ticks for a range of subnormal numbers.
-    points = [replace(one, **{end: round(getattr(one, end), 300) for end in ("x", "low", "high")}) for one in points]
     rows = [{**_linked(one), "low": one.low, "high": one.high, "marked": one.marked} for one in points]
     # The reader's font may be wider than the one that the labels are measured with here.
     room = min(_LONGEST, _WIDEST * max(len(row["label"]) for row in rows))

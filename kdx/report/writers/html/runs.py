@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
 from markupsafe import Markup, escape
 
 from kdx.grid.seed_sources import seed_word
@@ -12,6 +11,7 @@ from kdx.report.selection.cells import Cell, Seed
 from kdx.report.sheets.scores import cell_anchor, run_anchor
 from kdx.report.table.layout import Layout
 from kdx.report.wording import rounded
+from kdx.report.writers.settings import as_yaml
 from kdx.sanitize import sanitize_lines
 from kdx.store.records import Provenance, RunRecord
 
@@ -52,7 +52,7 @@ def runs_of_cell(
             *(f"Run {one.run_id} is out of tables: {one.invalidated}" for one in cell.seeds if one.invalidated),
         ],
         "facts": [(name, known) for name, those in facts.items() if (known := [*filter(None, those)])],
-        "spec": escape(sanitize_lines(_yaml(spec))),
+        "spec": escape(sanitize_lines(as_yaml(spec).rstrip())),
     }
 
 
@@ -82,16 +82,16 @@ class Environments:
 
     def link(self, environment: Mapping[str, Any]) -> Markup:
         """A link to the environment."""
-        number = self._numbers.setdefault(_yaml(environment), len(self._numbers) + 1)
+        number = self._numbers.setdefault(as_yaml(environment).rstrip(), len(self._numbers) + 1)
         return Markup('<a href="#environment-{0}">environment {0}</a>').format(number)
 
     def linked(self) -> list[dict[str, Any]]:
         """The environments that a cell links to."""
         return [
-            {"id": f"environment-{number}", "title": f"Environment {number}", "text": escape(sanitize_lines(text))}
+            {
+                "id": f"environment-{number}",
+                "title": f"Environment {number}",
+                "text": escape(sanitize_lines(text)),
+            }
             for text, number in self._numbers.items()
         ]
-
-
-def _yaml(value: Mapping[str, Any]) -> str:
-    return yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True, default_flow_style=None, width=100).rstrip()
