@@ -91,9 +91,13 @@ def check(
     of_sweeps = list(dict.fromkeys(name for report in loaded.values() for name in names(report.record)))
     compared_tables = list(dict.fromkeys(one.name for one, _ in results))
     numbers = sum(result.numbers for _, result in results)
+    compared_values = f"{file}: {numbers} numbers of {', '.join(compared_tables)}"
+    own = [part for _, result in results for part in result.own]
+    also = (
+        f"; {len(own)} caption{'s' * (len(own) > 1)} or note{'s' * (len(own) > 1)} of the author's own" if own else ""
+    )
     if json:
         compared = {"file": str(file), "sweep": ", ".join(of_sweeps), "tables": compared_tables, "numbers": numbers}
-        own = [part for _, result in results for part in result.own]
         differences = [asdict(change) for change in changes]
         out_json(compared | {"differences": differences, "own": own, "not_compared": left_out})
     else:
@@ -103,16 +107,15 @@ def check(
             out(sanitize_lines(f"{place}: {f'{what} ' if what else ''}was {change.was}, is {change.now}"))
         for part in left_out:
             out(sanitize_lines(f"not compared: {part}"))
-    compared_values = f"{file}: {numbers} numbers of {', '.join(compared_tables)}"
     if not changes and not left_out:
-        say(f"{compared_values} match sweep {', '.join(of_sweeps)}")
+        say(f"{compared_values} match sweep {', '.join(of_sweeps)}{also}")
         return
     options = in_database(db)
     reports = " && ".join(f"{replace(one, statistics=False)}{options}" for one in loaded)
     differ = f"{len(changes)} differ{'s' * (len(changes) == 1)}" if changes else "they match"
     if left_out:
         differ += f", {len(left_out)} part{'' if len(left_out) == 1 else 's'} could not be compared"
-    say(f"{compared_values} compared, {differ}; as they are now: {reports}")
+    say(f"{compared_values} compared, {differ}{also}; as they are now: {reports}")
     raise typer.Exit(FOUND)
 
 

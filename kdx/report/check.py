@@ -3,7 +3,7 @@
 A table is found by the command that made it, which stands before it in a comment (LaTeX, Markdown) or under a key
 (JSON); where an author took the comment out, by its label (LaTeX) or its title in bold type (Markdown). A place where
 both differ is a change, except that a paper may leave out captions, notes and further tables, write its own, and have
-any text around. So a caption or a note of which not even half of the words are left is the author's own.
+any text around: a caption or a note of which no more than half of the words are left is the author's own.
 """
 
 import json
@@ -161,7 +161,7 @@ class Comparison:
     """Numbers compared."""
     changes: tuple[Change, ...] = ()
     own: tuple[str, ...] = ()
-    """Captions and notes in whose place the file has words of its own, or none."""
+    """Captions and notes in whose place the file has words of its own."""
     left_out: tuple[str, ...] = ()
     """What of the table in the file was not compared."""
 
@@ -265,10 +265,9 @@ def _object_around(document: Document, at: int) -> tuple[int, int]:
 
 def _start(text: str, label_at: int) -> int:
     """Where the environment around a label begins."""
-    begins = [
-        one.start() for one in _BEGIN.finditer(text, 0, label_at) if "\\end{table" not in text[one.start() : label_at]
-    ]
-    return begins[0] if begins else text.rfind("\n", 0, label_at) + 1
+    begins = (begin.start() for begin in _BEGIN.finditer(text, 0, label_at))
+    around = (begin for begin in begins if "\\end{table" not in text[begin:label_at])
+    return next(around, text.rfind("\n", 0, label_at) + 1)
 
 
 class _Token(NamedTuple):
@@ -289,12 +288,14 @@ class _Unit:
     kept: int = 0
     """Words that the file has too."""
     at: int = 0
-    """Where the file has something else."""
+    """Where the file has something else, or nothing."""
+    is_replaced: bool = False
+    """Whether it has something else there, or beside it."""
 
     @property
     def is_own(self) -> bool:
-        """Whether the file has something else in its place, or nothing."""
-        return 2 * self.kept <= self.words
+        """Whether the file has something else in its place, or nothing; all numbers of rows may have changed."""
+        return (4 if self.kind is Kind.ROWS else 2) * self.kept <= self.words
 
 
 def compare(table: FoundTable, now: str) -> Comparison:
@@ -321,6 +322,8 @@ def compare(table: FoundTable, now: str) -> Comparison:
         changes.append(Change(table.name, str(document.path), line, column, unit.kind, key, *both))
 
     for first, last, start, end in hunks:
+        for token in expected[max(first - 1, 0) : last + 1] if start < end else ():
+            units[token.unit].is_replaced = True
         was, at = _text(document.text, there[start:end]), there[min(start, len(there) - 1)].at if there else table.start
         for unit, tokens in _by_unit(expected, units, first, last, was):
             unit.at = at
@@ -328,19 +331,19 @@ def compare(table: FoundTable, now: str) -> Comparison:
                 key = _key(expected, first) if form is _JSON else ""
                 change(unit, at, key, was, _text(now, tokens))
                 was = ""
-    rows = [unit for unit in units if unit.kind is Kind.ROWS]
+    rows = [unit for unit in units if unit.kind is Kind.ROWS and unit.words]
     shown = (unit for unit in units if unit.kind is not Kind.LAYOUT)
     for kind, group in groupby(shown, key=lambda unit: unit.kind):
         notes = list(group)
         if kind is Kind.NOTE and not all(note.is_own for note in notes):
-            # An author leaves out all notes of a table, or has written others; one that is missing was there before.
+            # An author leaves out all notes of a table, or writes others; a single one that is missing is a change.
             for note in notes:
-                if note.is_own:
+                if note.is_own and not note.is_replaced:
                     change(note, note.at, "", "", note.text)
     own = [
         f"{unit.kind} `{_shortened(unit.text)}`"
         for unit in units
-        if unit.is_own and unit.kind in (Kind.CAPTION, Kind.NOTE)
+        if unit.is_own and unit.is_replaced and unit.kind in (Kind.CAPTION, Kind.NOTE)
     ]
     known = {one[0] for one in form.belongs(table.name).finditer(now)}
     left_out = [table.name] if not rows or rows[0].is_own else []

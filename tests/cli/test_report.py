@@ -99,6 +99,7 @@ def test_a_sweep_goes_by_its_name_or_its_grid_file(name: str) -> None:
 def test_one_table_as_markdown() -> None:
     stdout = ran("--table", "kernels", "--format", "markdown").stdout
     assert stdout.startswith(
+        "<!-- kdx report nightly --table kernels -->\n"
         "**kernels**: Kernels\n\n| kernel | bleu ↑ |\n| :--- | ---: |\n| exponential | 28.50 · (1) |\n"
     )
     assert "tasks" not in stdout
@@ -107,7 +108,8 @@ def test_one_table_as_markdown() -> None:
 @pytest.mark.usefixtures("folder")
 def test_latex_names_the_packages_that_it_takes_and_holds_every_table() -> None:
     stdout = ran("--format", "latex").stdout
-    assert stdout.startswith("% \\usepackage{array,booktabs,longtable,pdflscape}\n\\begin{table}[!ht]\n")
+    made_by = "% kdx report nightly --table kernels\n"
+    assert stdout.startswith(f"% \\usepackage{{array,booktabs,longtable,pdflscape}}\n{made_by}\\begin{{table}}[!ht]\n")
     assert stdout.count("\\begin{table}") == 2
 
 
@@ -231,7 +233,7 @@ def test_several_sweeps_make_one_table_of_all_their_cells() -> None:
 @pytest.mark.usefixtures("days")
 def test_tables_of_a_file_keep_sweeps_apart_with_the_numbers_of_each() -> None:
     shown = ran("nightly", "tuesday", "--tables", "days.yaml", "--format", "markdown").stdout
-    assert "nightly" in shown.splitlines()[2] and "tuesday" in shown.splitlines()[2]
+    assert "nightly" in shown.splitlines()[3] and "tuesday" in shown.splitlines()[3]
     (row,) = (line for line in shown.splitlines() if line.startswith("| rbf"))
     assert "30.25 · 30.75 ± 0.71 (2)" in row and "32.50 · 31.33 ± 1.13 (3)" in row
     assert "30.25 · 30.75 ± 0.71 (2)" in ran("nightly", "--format", "markdown").stdout
