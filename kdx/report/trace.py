@@ -1,7 +1,7 @@
 """Traces one number of a table: its runs, what they were computed from, and a grid that computes them again."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from kdx.errors import KdxError, did_you_mean
@@ -13,6 +13,7 @@ from kdx.report.selection.joined import planned_id
 from kdx.report.sheets.scores import column_headers
 from kdx.report.table.layout import Layout
 from kdx.report.wording import LEVELS
+from kdx.report.writers.json import plain, taken
 from kdx.report.writers.settings import as_yaml
 from kdx.sanitize import sanitize
 from kdx.store.records import AttemptRecord, CellRecord, Provenance, RunRecord, SweepRecord
@@ -152,16 +153,28 @@ def trace(sweep: SweepRecord, layout: Layout, at: Address, attempts: Mapping[int
 def to_json(trace: Trace) -> dict[str, Any]:
     """The trace as plain values, in full precision."""
     cell, evaluation = trace.cell, trace.evaluation
+    runs = [
+        {
+            "run": one.record.id,
+            **taken(one.record, "seed generation state"),
+            "selected": one.selected,
+            "validation": one.record.valid_score,
+            "validation_step": one.record.valid_step,
+            "score": one.score,
+            **taken(one.record, "seconds error invalidated"),
+            "data": one.provenance.data,
+            "data_facts": one.provenance.facts,
+            **taken(one.provenance, "code environment definitions"),
+            "attempts": plain(one.attempts),
+        }
+        for one in trace.runs
+    ]
     return {
         "sweep": trace.sweep,
         "command": next(iter(trace.planned.values())) or None,
         "sweeps": [{"sweep": name, "command": command or None} for name, command in trace.planned.items()],
-        "table": trace.table,
-        "row": trace.row,
-        "column": trace.column,
-        "value": cell.value,
-        "shown": cell.shown.value,
-        "state": cell.state.value,
+        **taken(trace, "table row column"),
+        **taken(cell, "value shown state"),
         "metric": cell.metric.recorded,
         "selected_by": cell.selected_by.name,
         "run": cell.run_id,
@@ -169,29 +182,8 @@ def to_json(trace: Trace) -> dict[str, Any]:
         "cell": trace.record.id,
         "labels": dict(trace.record.labels),
         "evaluation": evaluation and {"name": evaluation.asked.name, "settings": dict(evaluation.settings)},
-        "spec": dict(trace.record.spec.plain),
-        "runs": [
-            {
-                "run": one.record.id,
-                "seed": one.record.seed,
-                "generation": one.record.generation,
-                "state": one.record.state.value,
-                "selected": one.selected,
-                "validation": one.record.valid_score,
-                "validation_step": one.record.valid_step,
-                "score": one.score,
-                "seconds": one.record.seconds,
-                "error": one.record.error,
-                "invalidated": one.record.invalidated,
-                "data": one.provenance.data,
-                "data_facts": one.provenance.facts,
-                "code": one.provenance.code,
-                "environment": one.provenance.environment,
-                "definitions": one.provenance.definitions,
-                "attempts": [asdict(attempt) for attempt in one.attempts],
-            }
-            for one in trace.runs
-        ],
+        "spec": trace.spec,
+        "runs": runs,
         "grid": trace.grid,
     }
 
