@@ -71,25 +71,25 @@ def check(
         known = table_names(grids(database))
         titles = [name for of_sweep in known.values() for name in of_sweep] + ([table] if table else [])
         found = find_tables(files, titles)
-        if table is not None and table not in (there := [one.name for one in found]):
+        if table is not None and table not in (there := [item.name for item in found]):
             raise KdxError(f"there is no table `{table}`", place=str(file), allowed=list(dict.fromkeys(there)))
-        found = [one for one in found if table in (None, one.name)]
-        made = [_made_by(one, named, known, tables, against, paired_ar=paired_ar) for one in found]
-        loaded = {one: _Loaded(database, one, db) for one in dict.fromkeys(map(_of_report, made))}
-    shown = {one: {each.layout.name: each for each in report.tables(db)} for one, report in loaded.items()}
+        found = [item for item in found if table in (None, item.name)]
+        made = [_made_by(item, named, known, tables, against, paired_ar=paired_ar) for item in found]
+        loaded = {item: _Loaded(database, item, db) for item in dict.fromkeys(map(_of_report, made))}
+    shown = {item: {each.layout.name: each for each in report.tables(db)} for item, report in loaded.items()}
     results: list[tuple[FoundTable, Comparison]] = []
     left_out: list[str] = []
-    for one, made_by in zip(found, made, strict=True):
-        now = shown[_of_report(made_by)].get(one.name)
+    for item, made_by in zip(found, made, strict=True):
+        now = shown[_of_report(made_by)].get(item.name)
         if now is None:
-            of = next((name for name, of_sweep in known.items() if one.name in of_sweep), "")
-            left_out.append(f"{one.name} of sweep {of}" if of else one.name)
+            of = next((name for name, of_sweep in known.items() if item.name in of_sweep), "")
+            left_out.append(f"{item.name} of sweep {of}" if of else item.name)
         else:
-            results.append((one, _compared(one, now, made_by)))
+            results.append((item, _compared(item, now, made_by)))
     changes = [change for _, result in results for change in result.changes]
     left_out += [part for _, result in results for part in result.left_out]
     of_sweeps = list(dict.fromkeys(name for report in loaded.values() for name in names(report.record)))
-    compared_tables = list(dict.fromkeys(one.name for one, _ in results))
+    compared_tables = list(dict.fromkeys(item.name for item, _ in results))
     numbers = sum(result.numbers for _, result in results)
     compared_values = f"{file}: {numbers} numbers of {', '.join(compared_tables)}"
     own = [part for _, result in results for part in result.own]
@@ -111,7 +111,7 @@ def check(
         say(f"{compared_values} match sweep {', '.join(of_sweeps)}{also}")
         return
     options = in_database(db)
-    reports = " && ".join(f"{replace(one, statistics=False)}{options}" for one in loaded)
+    reports = " && ".join(f"{replace(item, statistics=False)}{options}" for item in loaded)
     differ = f"{len(changes)} differ{'s' * (len(changes) == 1)}" if changes else "they match"
     if left_out:
         differ += f", {len(left_out)} part{'' if len(left_out) == 1 else 's'} could not be compared"
@@ -175,5 +175,5 @@ def _compared(found: FoundTable, now: Table, made_by: MadeBy) -> Comparison:
         return compare(found, as_json(to_json(now)))
     write = to_latex if suffix == ".tex" else to_markdown
     full = [made_by.notes == "full"] if found.made_by else [False, True]
-    texts = [write(now, statistics=made_by.statistics, full=one) for one in full]
-    return min((compare(found, text) for text in texts), key=lambda one: len(one.changes))
+    texts = [write(now, statistics=made_by.statistics, full=is_full) for is_full in full]
+    return min((compare(found, text) for text in texts), key=lambda comparison: len(comparison.changes))

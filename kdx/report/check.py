@@ -212,10 +212,10 @@ def find_tables(files: Sequence[Document], names: Sequence[str]) -> list[FoundTa
     Raises:
         KdxError: there are none.
     """
-    found = [table for document in files for table in _tables_in(document, names)]
-    if not found:
+    tables = [table for document in files for table in _tables_in(document, names)]
+    if not tables:
         first, *rest = files
-        read = {one.path.stem for one in rest}
+        read = {document.path.stem for document in rest}
         missing = [name for name in _inputs(first.text) if Path(name).stem not in read]
         missing = missing if first.path.suffix.lower() == ".tex" else []
         hint = "kdx report --format latex, markdown or --json writes one"
@@ -224,19 +224,21 @@ def find_tables(files: Sequence[Document], names: Sequence[str]) -> list[FoundTa
             place=str(first.path),
             hint=f"it inputs {', '.join(missing)}, not found in its folder; check those" if missing else hint,
         )
-    return found
+    return tables
 
 
 def _tables_in(document: Document, names: Sequence[str]) -> Iterator[FoundTable]:
     form, text = document.form, document.text
     starts: dict[int, tuple[MadeBy | None, str]] = {}
-    headed: dict[str, list[int]] = {name: [one.start() for one in form.headed(name).finditer(text)] for name in names}
+    headed: dict[str, list[int]] = {
+        name: [match.start() for match in form.headed(name).finditer(text)] for name in names
+    }
     for comment in form.comment.finditer(text):
         made_by = MadeBy.read(json.loads(comment[1]) if form is _JSON else comment[1])
         if made_by and made_by.table:
             starts[comment.start()] = made_by, made_by.table
             # The first label or title behind it is that of this table.
-            own = next((one for one in form.headed(made_by.table).finditer(text, comment.end())), None)
+            own = next((match for match in form.headed(made_by.table).finditer(text, comment.end())), None)
             if own and made_by.table in headed and own.start() in headed[made_by.table]:
                 headed[made_by.table].remove(own.start())
     for name, places in headed.items():
@@ -336,7 +338,7 @@ def compare(table: FoundTable, now: str) -> Comparison:
     for kind, group in groupby(shown, key=lambda unit: unit.kind):
         notes = list(group)
         if kind is Kind.NOTE and not all(note.is_own for note in notes):
-            # An author leaves out all notes of a table, or writes others; a single one that is missing is a change.
+            # An author leaves out all notes of a table, or writes others; a single note that is missing is a change.
             for note in notes:
                 if note.is_own and not note.is_replaced:
                     change(note, note.at, "", "", note.text)
@@ -345,13 +347,13 @@ def compare(table: FoundTable, now: str) -> Comparison:
         for unit in units
         if unit.is_own and unit.is_replaced and unit.kind in (Kind.CAPTION, Kind.NOTE)
     ]
-    known = {one[0] for one in form.belongs(table.name).finditer(now)}
+    known = {match[0] for match in form.belongs(table.name).finditer(now)}
     left_out = [table.name] if not rows or rows[0].is_own else []
     theirs = form.belongs(table.name).finditer(document.text, table.start, table.end)
-    left_out += [one[0] for one in theirs if one[0] not in known]
+    left_out += [match[0] for match in theirs if match[0] not in known]
     numbers = sum(not units[token.unit].is_own and token.text[-1:].isdecimal() for token in expected)
     return Comparison(
-        numbers, tuple(sorted(changes, key=lambda one: (one.line, one.column))), tuple(own), tuple(left_out)
+        numbers, tuple(sorted(changes, key=lambda place: (place.line, place.column))), tuple(own), tuple(left_out)
     )
 
 
@@ -365,7 +367,7 @@ def _expected(now: str, form: _Form) -> tuple[list[_Unit], list[_Token]]:
         kind = form.kind(line, in_rows) if line else Kind.LAYOUT
         if kind is not last or kind is not Kind.ROWS:
             units.append(_Unit(kind, line))
-        tokens += [one._replace(unit=len(units) - 1) for one in _tokens(now, form, at, at + len(line))]
+        tokens += [token._replace(unit=len(units) - 1) for token in _tokens(now, form, at, at + len(line))]
         in_rows = (in_rows or kind is Kind.ROWS) and not line.startswith("\\end{")
         last = kind if in_rows or form is not _LATEX else None
         at += len(line) + 1
@@ -373,13 +375,14 @@ def _expected(now: str, form: _Form) -> tuple[list[_Unit], list[_Token]]:
 
 
 def _tokens(text: str, form: _Form, start: int, end: int) -> list[_Token]:
-    found, line, counted = [], 0, start
+    tokens: list[_Token] = []
+    line, counted = 0, start
     for token in form.token.finditer(text, start, end):
         if token[1] is not None:
             line += text.count("\n", counted, token.start())
             counted = token.start()
-            found.append(_Token(token[1], token.start(1), line))
-    return found
+            tokens.append(_Token(token[1], token.start(1), line))
+    return tokens
 
 
 Hunk = tuple[int, int, int, int]
@@ -388,8 +391,10 @@ Hunk = tuple[int, int, int, int]
 
 def _hunks(now: Sequence[_Token], then: Sequence[_Token], form: _Form) -> Iterator[Hunk]:
     """The stretches in which two texts differ: line by line first, then token by token."""
-    lines = [[*_by_line(one, form)] for one in (now, then)]
-    for first, last, start, end in _opcodes(*([tuple(token.text for token in line) for line in one] for one in lines)):
+    lines = [[*_by_line(side, form)] for side in (now, then)]
+    for first, last, start, end in _opcodes(
+        *([tuple(token.text for token in line) for line in side] for side in lines)
+    ):
         offset_now, offset_then = (sum(map(len, side[:at])) for side, at in zip(lines, (first, start), strict=True))
         of_now, of_then = (
             [token.text for line in side[a:b] for token in line]
@@ -411,7 +416,7 @@ def _by_line(tokens: Sequence[_Token], form: _Form) -> Iterator[list[_Token]]:
 
 def _opcodes(now: Sequence[Any], then: Sequence[Any]) -> Iterator[Hunk]:
     """Where two sequences differ."""
-    begin = next((at for at, (one, other) in enumerate(zip(now, then, strict=False)) if one != other), None)
+    begin = next((at for at, (mine, other) in enumerate(zip(now, then, strict=False)) if mine != other), None)
     begin = min(len(now), len(then)) if begin is None else begin
     now, then = now[begin:], then[begin:]
     # Not so of single tokens: the full stop of another sentence is no common end.
@@ -421,11 +426,11 @@ def _opcodes(now: Sequence[Any], then: Sequence[Any]) -> Iterator[Hunk]:
     if len(now) == len(then):
         # Nothing came or went.
         hunks = [(at, at + 1, at, at + 1) for at in range(len(now)) if now[at] != then[at]]
-    elif sum(counts[one] for one in now) > _MOST:
+    elif sum(counts[mine] for mine in now) > _MOST:
         hunks = [(0, len(now), 0, len(then))]
     else:
-        found = SequenceMatcher(None, now, then, autojunk=False).get_opcodes()
-        hunks = [(first, last, start, end) for name, first, last, start, end in found if name != "equal"]
+        codes = SequenceMatcher(None, now, then, autojunk=False).get_opcodes()
+        hunks = [(first, last, start, end) for name, first, last, start, end in codes if name != "equal"]
     return ((begin + first, begin + last, begin + start, begin + end) for first, last, start, end in hunks)
 
 

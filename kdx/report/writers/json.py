@@ -65,11 +65,11 @@ def to_json(table: Table, made_by: str = "") -> dict[str, Any]:
         "definitions": list(table.definitions),
         "errors": [_group(group) for group in table.groups],
         "baseline": dict(table.baseline),
-        "differences": [_difference(table, one) for one in table.differences],
-        "unequal": [_unequal(table, one) for one in table.audit],
+        "differences": [_difference(table, entry) for entry in table.differences],
+        "unequal": [_unequal(table, entry) for entry in table.audit],
         "published": _published(table, table.published) if table.published else None,
-        "variances": [{**_place(table, at), **_variance(table, at, one)} for at, one in table.variances.items()],
-        "searches": [{**_place(table, at), **search_to_json(one)} for at, one in table.searches.items()],
+        "variances": [{**_place(table, at), **_variance(table, at, entry)} for at, entry in table.variances.items()],
+        "searches": [{**_place(table, at), **search_to_json(entry)} for at, entry in table.searches.items()],
     }
 
 
@@ -77,12 +77,12 @@ def claim_to_json(answer: Answer) -> dict[str, Any]:
     """A claim with its verdict in each setting."""
     settings = [
         {
-            **taken(one, "setting verdict"),
-            "confounded_by": list(one.confounders),
-            "more_seeds": one.more,
-            "contrasts": list(map(_outcome, one.outcomes)),
+            **taken(verdict, "setting verdict"),
+            "confounded_by": list(verdict.confounders),
+            "more_seeds": verdict.more,
+            "contrasts": list(map(_outcome, verdict.outcomes)),
         }
-        for one in answer.settings
+        for verdict in answer.settings
     ]
     return {**taken(answer.claim, "id statement source error_model grids"), "settings": settings}
 
@@ -110,7 +110,9 @@ def cell_to_json(cell: Cell, mark: Mark | None) -> dict[str, Any]:
 
 
 def _seeds(cell: Cell) -> dict[str, Any]:
-    return {"seeds": [taken(one, "seed run_id state validation score undertrained invalidated") for one in cell.seeds]}
+    return {
+        "seeds": [taken(seed, "seed run_id state validation score undertrained invalidated") for seed in cell.seeds]
+    }
 
 
 def _place(table: Table, at: Address) -> dict[str, Any]:
@@ -130,52 +132,53 @@ def _unequal(table: Table, fact: UnequalFact) -> dict[str, Any]:
     }
 
 
-def _variance(table: Table, at: Address, one: SourceVariance) -> dict[str, Any]:
+def _variance(table: Table, at: Address, variance: SourceVariance) -> dict[str, Any]:
     """Variances on the scale of comparison, squared."""
-    cell, found = table.layout.places[at], one.components
-    parts = {**found.sources, REST: found.rest} if found else {}
+    cell, components = table.layout.places[at], variance.components
+    parts = {**components.sources, REST: components.rest} if components else {}
     return {
         "cell": cell.id,
         "metric": cell.metric.recorded,
         "in_nats": cell.metric.in_nats,
-        "mean": one.mean,
+        "mean": variance.mean,
         "n": len(cell.scores),
-        "fixed": plain(one.fixed),
-        "reason": one.reason or None,
-        "total": found.total if found else None,
+        "fixed": plain(variance.fixed),
+        "reason": variance.reason or None,
+        "total": components.total if components else None,
         "sources": {
-            name: {**asdict(part), "sd": part.sd, "share": found and found.share(part)} for name, part in parts.items()
+            name: {**asdict(part), "sd": part.sd, "share": components and components.share(part)}
+            for name, part in parts.items()
         },
     }
 
 
-def search_to_json(one: SearchedCell) -> dict[str, Any]:
+def search_to_json(searched: SearchedCell) -> dict[str, Any]:
     """The search that found a cell, with every trial; the winner's cell is the one in the table."""
     trials = [
         {
-            "number": each.number,
-            "cell": each.cell_id,
-            **taken(each, "state value"),
-            "steps": one.steps.get(each.number),
-            "settings": dict(each.parameters),
+            "number": trial.number,
+            "cell": trial.cell_id,
+            **taken(trial, "state value"),
+            "steps": searched.steps.get(trial.number),
+            "settings": dict(trial.parameters),
         }
-        for each in one.trials
+        for trial in searched.trials
     ]
     return {
-        "cell": one.winner.cell_id,
-        "search": one.search.id,
-        "metric": one.metric.name,
-        "direction": one.metric.direction.value,
-        "tuning": one.search.tuning.model_dump(mode="json"),
-        "space": {name: of.plain for name, of in one.search.space.items()},
-        "winner": one.winner.number,
-        "settings": dict(one.winner.parameters),
+        "cell": searched.winner.cell_id,
+        "search": searched.search.id,
+        "metric": searched.metric.name,
+        "direction": searched.metric.direction.value,
+        "tuning": searched.search.tuning.model_dump(mode="json"),
+        "space": {name: of.plain for name, of in searched.search.space.items()},
+        "winner": searched.winner.number,
+        "settings": dict(searched.winner.parameters),
         "at_edge": {
             name: {"edge": "upper" if edge.upper else "lower", "end": edge.end, "try": edge.beyond}
-            for name, edge in one.edges.items()
+            for name, edge in searched.edges.items()
         },
-        "expected_best": plain(one.expected_best),
-        "without_expected_best": one.without_expected_best or None,
+        "expected_best": plain(searched.expected_best),
+        "without_expected_best": searched.without_expected_best or None,
         "trials": trials,
     }
 
@@ -195,22 +198,22 @@ def _group(group: Group) -> dict[str, Any]:
     }
 
 
-def _difference(table: Table, one: Difference) -> dict[str, Any]:
-    estimate = one.estimate
+def _difference(table: Table, difference: Difference) -> dict[str, Any]:
+    estimate = difference.estimate
     return {
-        **_place(table, one.at),
-        "against": _place(table, one.against),
-        "metric": one.metric.name,
-        "scale": one.metric.scale,
-        "n": one.n,
+        **_place(table, difference.at),
+        "against": _place(table, difference.against),
+        "metric": difference.metric.name,
+        "scale": difference.metric.scale,
+        "n": difference.n,
         **_estimate(estimate),
-        "ratio": ratio(estimate.value) if estimate and one.metric.in_nats else None,
-        "p_corrected": one.p,
+        "ratio": ratio(estimate.value) if estimate and difference.metric.in_nats else None,
+        "p_corrected": difference.p,
         "p_correction": correction(table),
         **taken(estimate, "effect"),
-        "p_paired": one.paired.p if one.paired else None,
-        **taken(one, "margin p_equivalent"),
-        "randomisation": plain(table.randomisations.get(one.at)),
+        "p_paired": difference.paired.p if difference.paired else None,
+        **taken(difference, "margin p_equivalent"),
+        "randomisation": plain(table.randomisations.get(difference.at)),
     }
 
 
@@ -229,17 +232,17 @@ def _published(table: Table, published: PublishedComparison) -> dict[str, Any]:
     paper = published.paper
     cells = [
         {
-            **_place(table, one.at),
-            **taken(one, "metric tables published note ours same_corpus"),
-            "published_state": State.DIVERGED.value if one.published is None else "value",
-            "ours_state": "diverged" if one.diverged else "hole" if one.ours is None else "value",
-            "better_by": one.gain,
-            "scale": one.metric.unit,
-            "places": {"published": one.places[0], "ours": one.places[1]} if one.places else None,
+            **_place(table, pair.at),
+            **taken(pair, "metric tables published note ours same_corpus"),
+            "published_state": State.DIVERGED.value if pair.published is None else "value",
+            "ours_state": "diverged" if pair.diverged else "hole" if pair.ours is None else "value",
+            "better_by": pair.gain,
+            "scale": pair.metric.unit,
+            "places": {"published": pair.places[0], "ours": pair.places[1]} if pair.places else None,
         }
-        for one in published.pairs
+        for pair in published.pairs
     ]
-    order = [{**taken(one, "task corpus metric n p"), "kendall_tau": one.tau} for one in published.agreement]
+    order = [{**taken(pair, "task corpus metric n p"), "kendall_tau": pair.tau} for pair in published.agreement]
     return {
         "paper": paper.name,
         **taken(paper, "title source protocol"),
@@ -249,22 +252,22 @@ def _published(table: Table, published: PublishedComparison) -> dict[str, Any]:
     }
 
 
-def _outcome(one: ContrastOutcome) -> dict[str, Any]:
-    contrast = one.contrast
+def _outcome(outcome: ContrastOutcome) -> dict[str, Any]:
+    contrast = outcome.contrast
     return {
         **taken(contrast, "where a b expect margin"),
-        "margin_on_scale": one.margin,
-        "metric": one.metric.name if one.metric else contrast.metric,
-        "scale": one.metric.scale if one.metric else None,
-        "averaged_over": list(one.over),
-        "confounded_by": list(one.confounders),
-        "cells": {"a": list(one.a), "b": list(one.b)},
-        "n": one.n,
-        **_estimate(one.estimate, one.level),
-        "allowed_errors": one.errors._asdict(),
-        "diverged": {"a": one.diverged[0], "b": one.diverged[1]},
-        "ended": {"a": one.ended[0], "b": one.ended[1]},
-        "divergence_difference": list(one.rates) if one.rates else None,
-        **taken(one, "verdict reason"),
-        "more_seeds": one.more,
+        "margin_on_scale": outcome.margin,
+        "metric": outcome.metric.name if outcome.metric else contrast.metric,
+        "scale": outcome.metric.scale if outcome.metric else None,
+        "averaged_over": list(outcome.over),
+        "confounded_by": list(outcome.confounders),
+        "cells": {"a": list(outcome.a), "b": list(outcome.b)},
+        "n": outcome.n,
+        **_estimate(outcome.estimate, outcome.level),
+        "allowed_errors": outcome.errors._asdict(),
+        "diverged": {"a": outcome.diverged[0], "b": outcome.diverged[1]},
+        "ended": {"a": outcome.ended[0], "b": outcome.ended[1]},
+        "divergence_difference": list(outcome.rates) if outcome.rates else None,
+        **taken(outcome, "verdict reason"),
+        "more_seeds": outcome.more,
     }

@@ -64,7 +64,7 @@ def sheet_to_latex(sheet: Sheet) -> str:
     lines = len(fold(title, _TEXT, width_of)) + _SMALL * sum(
         len(fold(note, _TEXT / _SMALL, width_of)) for note in notes
     )
-    if sum(one.height + _RULES for one in tabulars) + lines <= _PAGE:
+    if sum(tabular.height + _RULES for tabular in tabulars) + lines <= _PAGE:
         start = "\\begin{table}[!ht]\n\\setlength{\\abovecaptionskip}{0pt}\\setlength{\\belowcaptionskip}{6pt}"
         body = "\n\\par\\medskip\n".join(map(_tabular, tabulars))
         return "\n".join((start, *above, "{\\centering", body, "\\par\\smallskip}", *below, "\\end{table}\n"))
@@ -152,9 +152,12 @@ def _tabulars(sheet: Sheet, width: float) -> Iterator[_Tabular]:
     headers = [tuple(map(sanitize, sheet.levels(at))) for at in range(count)]
     texts = [[headers[at][-1], *map(sanitize, sheet.texts(at))] for at in range(first_score)]
     placed = {at: _scores(sheet.scores(at)) for at in range(first_score, count)}
-    columns: list[Column] = [of_listing(its[0], its[1:], width_of, names=at < names) for at, its in enumerate(texts)]
+    columns: list[Column] = [
+        of_listing(column_texts[0], column_texts[1:], width_of, names=at < names)
+        for at, column_texts in enumerate(texts)
+    ]
     # A header over several columns is folded to their width.
-    columns += [column(headers[at][-1:], (), width_of).at_least(one.width) for at, one in placed.items()]
+    columns += [column(headers[at][-1:], (), width_of).at_least(part.width) for at, part in placed.items()]
     for piece in fit(columns, names, width, _GAP) if sheet.rows or sheet.of_scores else []:
         shown = [*range(names), *(index + names for index in piece.columns)]
         parts: list[_Words | _Scores] = []
@@ -171,10 +174,10 @@ def _tabulars(sheet: Sheet, width: float) -> Iterator[_Tabular]:
                 rows.append("\\addlinespace")
                 height += 0.5
             blank = [at < names and not row_names[at] for at in shown]
-            written = ([""] if left else one.written(index) for one, left in zip(parts, blank, strict=True))
+            written = ([""] if left else part.written(index) for part, left in zip(parts, blank, strict=True))
             rows.append(_line(part for cells in written for part in cells))
-            height += max([one.height(index) for one, left in zip(parts, blank, strict=True) if not left], default=1)
-        yield _Tabular("".join(one.spec for one in parts), sum(one.across for one in parts), head, rows, height)
+            height += max([part.height(index) for part, left in zip(parts, blank, strict=True) if not left], default=1)
+        yield _Tabular("".join(part.spec for part in parts), sum(part.across for part in parts), head, rows, height)
 
 
 def _head(
@@ -185,17 +188,19 @@ def _head(
     A header of scores spans what stands beside them, and neighbours that share it.
     """
     left, right = columns[:names], columns[names:]
-    if not any(isinstance(one, _Scores) for one in right):
-        return [_line(part for one in columns for part in one.written(0))], max(one.height(0) for one in columns)
+    if not any(isinstance(column, _Scores) for column in right):
+        return [_line(part for column in columns for part in column.written(0))], max(
+            column.height(0) for column in columns
+        )
     levels = max(map(len, headers[names:]))
     lines, height = [], 0.0
     for level in range(levels):
         innermost = level == levels - 1
-        parts = [part for one in left for part in (one.written(0) if innermost else [""])]
-        heights = [one.height(0) for one in left] if innermost else []
+        parts = [part for column in left for part in (column.written(0) if innermost else [""])]
+        heights = [column.height(0) for column in left] if innermost else []
         rules, at, first = [], names + 1, 0
         for word, count in spans(headers[names:], level):
-            across = sum(one.across for one in right[first : first + count])
+            across = sum(column.across for column in right[first : first + count])
             room = sum(widths[names:][first : first + count]) + _GAP * (count - 1)
             spec = "c" if width_of(word) <= room else _paragraph(room, "c")
             parts.append(
@@ -243,18 +248,18 @@ def _marked(number: str, place: Score) -> str:
     return f"{number}\\rlap{{{raised(place.sign)}}}" if place.sign else number
 
 
-def _tabular(one: _Tabular) -> str:
-    lines = ["\\toprule", *one.head, "\\midrule", *one.rows, "\\bottomrule"]
-    return "\n".join((f"\\begin{{tabular}}{{{one.columns}}}", *lines, "\\end{tabular}"))
+def _tabular(tabular: _Tabular) -> str:
+    lines = ["\\toprule", *tabular.head, "\\midrule", *tabular.rows, "\\bottomrule"]
+    return "\n".join((f"\\begin{{tabular}}{{{tabular.columns}}}", *lines, "\\end{tabular}"))
 
 
-def _longtable(one: _Tabular, above: Sequence[str] = ()) -> str:
+def _longtable(tabular: _Tabular, above: Sequence[str] = ()) -> str:
     """The caption stands above the first page of the first piece; every other page says that the table continues."""
-    head = ["\\toprule", *one.head, "\\midrule"]
-    continued = f"\\multicolumn{{{one.across}}}{{@{{}}l}}{{\\tablename~\\thetable, continued}}\\\\"
+    head = ["\\toprule", *tabular.head, "\\midrule"]
+    continued = f"\\multicolumn{{{tabular.across}}}{{@{{}}l}}{{\\tablename~\\thetable, continued}}\\\\"
     return "\n".join(
         (
-            f"\\begin{{longtable}}{{{one.columns}}}",
+            f"\\begin{{longtable}}{{{tabular.columns}}}",
             *([*above[:-1], f"{above[-1]}\\\\"] if above else [continued]),
             *head,
             "\\endfirsthead",
@@ -262,11 +267,11 @@ def _longtable(one: _Tabular, above: Sequence[str] = ()) -> str:
             *head,
             "\\endhead",
             "\\midrule",
-            f"\\multicolumn{{{one.across}}}{{r@{{}}}}{{continued on the next page}}\\\\",
+            f"\\multicolumn{{{tabular.across}}}{{r@{{}}}}{{continued on the next page}}\\\\",
             "\\endfoot",
             "\\bottomrule",
             "\\endlastfoot",
-            *one.rows,
+            *tabular.rows,
             "\\end{longtable}",
         )
     )
