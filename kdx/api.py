@@ -29,9 +29,10 @@ from kdx.errors import KdxError, did_you_mean, shortened
 from kdx.grid import load
 from kdx.grid.plan import Plan
 from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.report.made_by import MadeBy
 from kdx.report.selection.best_seed import by_cell, selected_runs, standing_runs
 from kdx.report.selection.evaluated import evaluated_cells
-from kdx.report.selection.joined import joined
+from kdx.report.selection.joined import joined, names
 from kdx.report.table.table import Table
 from kdx.report.table.tables_file import with_tables_of
 from kdx.report.tables import tables as tables_of
@@ -208,6 +209,8 @@ class TableView:
 
     table: Table
     """The cell in each place, with comparisons, audit and notes."""
+    made_by: MadeBy
+    """The command that makes it."""
 
     def text(self, width: int = 100) -> str:
         """Return it as `kdx report` shows it on a terminal of `width` columns."""
@@ -218,11 +221,11 @@ class TableView:
 
     def markdown(self) -> str:
         """Return it as `kdx report --format markdown` writes it."""
-        return to_markdown(self.table)
+        return to_markdown(self.table, made_by=str(self.made_by))
 
     def latex(self) -> str:
         """Return it as `kdx report --format latex` writes it, the preamble's comment before it."""
-        return PREAMBLE + to_latex(self.table)
+        return PREAMBLE + to_latex(self.table, made_by=str(self.made_by))
 
     def to_pandas(self) -> "DataFrame":
         """Return a row for each cell with a place: its factors, `n`, and `score`, as shown, `mean` and `sd` over seeds.
@@ -426,12 +429,13 @@ def table(
         Faults: `tables` cannot be read, or its tables do not fit the cells.
         DatabaseError: see `sweeps`.
     """
-    names = [sweep] if sweep is None or isinstance(sweep, str) else list(dict.fromkeys(sweep))
+    sweeps = [sweep] if sweep is None or isinstance(sweep, str) else list(dict.fromkeys(sweep))
     with open_database(_place(database), write=False) as opened, opened.read():
-        records = [load_sweep(opened, one) for one in names]
+        records = [load_sweep(opened, one) for one in sweeps]
     record = joined(records) if len(records) > 1 or tables is not None else records[0]
     record = record if tables is None else with_tables_of(Path(tables), record)
-    return TableView(tables_of(record, str(_place(database)), only=name)[0])
+    table = tables_of(record, str(_place(database)), only=name)[0]
+    return TableView(table, MadeBy(names(record), table.layout.name, None if tables is None else str(tables)))
 
 
 def load_run(

@@ -86,5 +86,5 @@ def test_nothing_else_quotes_for_a_shell():
     kdx = Path(completion.__file__).parents[1]
     users = {str(path.relative_to(kdx)) for path in kdx.rglob("*.py") if "import shlex" in path.read_text()}
     # Bash takes completions in single quotes; a job's script evaluates the command that runs Python, which the user may
-    # have written.
-    assert users == {"shell.py", "cli/completion.py", "slurm/job_command.py"}
+    # have written; and the command in a file is read back.
+    assert users == {"shell.py", "cli/completion.py", "slurm/job_command.py", "report/made_by.py"}
