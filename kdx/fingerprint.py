@@ -32,7 +32,6 @@ _READ_LATER = (
     "kdx.grid.max_positions",
     "kdx.grid.placement",
     "kdx.grid.reading",
-    "kdx.grid.seed_sources",
     "kdx.tasks.difficulty",
 )
 

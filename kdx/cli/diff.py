@@ -13,7 +13,6 @@ from kdx.errors import KdxError
 from kdx.grid.cell_selector import word
 from kdx.grid.difference import Contents, Difference, difference
 from kdx.grid.load import load_grid
-from kdx.grid.seed_sources import seed_word
 from kdx.report.diff import (
     Change,
     CurveDifference,
@@ -217,7 +216,7 @@ def _of_two(database: Database, left: Found, right: Found) -> _Told:
     origins = origins_of(database, [run.id for side in runs for run in side])
     # Of several seeds the two metrics that tell most; of two runs every number.
     names = None if kind == "run" else {"train/loss", *(one.spec.selection_metric for one in cells)}
-    compared = {"" if kind == "run" else f"seed {seed_word(one.seed)}": (one, other) for one, other in pairs}
+    compared = {"" if kind == "run" else f"seed {one.seed}": (one, other) for one, other in pairs}
     found = curves_of(database, [run.id for pair in pairs for run in pair], names)
     return _Told(
         kind,

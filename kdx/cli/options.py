@@ -7,7 +7,6 @@ changes what is shown cannot: set once for all, it would make another command of
 import functools
 import inspect
 import os
-import re
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -17,7 +16,6 @@ import typer
 
 from kdx.cli import completion
 from kdx.errors import KdxError, did_you_mean
-from kdx.grid.seed_sources import Source
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command, shell_word
 from kdx.store.backends import set_password_apart
@@ -375,8 +373,4 @@ def seeds_of(text: str | None) -> tuple[int, ...] | None:
             return tuple(range(numbers[0]))
         if "," in text and len(set(numbers)) == len(numbers):
             return numbers
-    hint = None
-    if pairs := re.findall(rf"({'|'.join(Source)})\s*[=:]\s*(\d+)", text):
-        of_sources = ", ".join(f"{source}: {number}" for source, number in pairs)
-        hint = f"--set 'seeds={{{of_sources}}}' gives each source of randomness its own"
-    raise KdxError(f"--seeds `{text}`", allowed="a number such as 5, or different seeds such as 0,1,7", hint=hint)
+    raise KdxError(f"--seeds `{text}`", allowed="a number such as 5, or different seeds such as 0,1,7")

@@ -33,7 +33,6 @@ from kdx.data.plan_corpora import prepare_data
 from kdx.grid.difference import Contents, difference
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
-from kdx.grid.seed_sources import in_words
 from kdx.run_files.files import free_bytes
 from kdx.shell import kdx_command, shell_word
 from kdx.store.backends import backend_of
@@ -182,8 +181,7 @@ def _counts(wanted: Plan, found: Outlook) -> str:
     stale = sum(each.standing is Standing.STALE for each in found.runs)
     of_skipped = f" ({stale} of them stale)" if stale else ""
     words = [f"{count} to {action}{of_skipped if action == 'skip' else ''}" for action, count in actions.items()]
-    of_sources = in_words(wanted.seeds)
-    seeds = wanted.seed_rule or count_of(len(wanted.seeds), "seed") + (f" ({of_sources})" if of_sources else "")
+    seeds = wanted.seed_rule or count_of(len(wanted.seeds), "seed")
     cells = len({cell.id for cell in wanted.trained})
     searched = len(wanted.cells) - len(wanted.trained)
     if not cells:

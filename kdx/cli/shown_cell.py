@@ -18,7 +18,6 @@ from kdx.cli.shown import (
     table_lines,
 )
 from kdx.cli.shown_trials import trial_lines
-from kdx.grid.seed_sources import seed_word
 from kdx.report.selection.best_seed import best_seed, standing_runs
 from kdx.report.selection.searched import searched
 from kdx.report.statistics.metric import Metric
@@ -46,7 +45,7 @@ class ShownCell(Shown):
         scored = [one for one in standing if one.seed not in trials or one.test_score is not None]
         self.selected = best_seed(scored, details.spec.selection_direction)
         self.title = f"cell {cell_id}: {named(details.labels, details.spec.task)}"
-        self.drawn = [(f"run {one.id} · seed {seed_word(one.seed)}", one) for one in standing]
+        self.drawn = [(f"run {one.id} · seed {one.seed}", one) for one in standing]
         self.metrics = default_metrics([details.spec.plain])
 
     def plain(self) -> dict[str, Any]:
@@ -89,7 +88,7 @@ def _runs(runs: Iterable[RunRecord], metric: str, written: Remarks) -> Iterator[
         [
             (
                 one.id,
-                seed_word(one.seed),
+                str(one.seed),
                 one.generation,
                 one.state.value,
                 one.progress_step,

@@ -17,7 +17,6 @@ from kdx.cli.shown import (
     table_lines,
     time_in_words,
 )
-from kdx.grid.seed_sources import seed_word
 from kdx.run_files.files import Kind, files_beside, files_of, folder_of, log_of
 from kdx.run_files.folder_ownership import is_strange
 from kdx.sanitize import sanitize
@@ -36,9 +35,7 @@ class ShownRun(Shown):
         self.remarks = remarks(database)
         newest = max((one for one in cell.runs if one.seed == record.seed), key=lambda one: one.generation)
         self.newer = None if newest.generation <= record.generation else newest
-        self.title = (
-            f"run {record.id}: {named(cell.labels, cell.spec.task)} · seed {seed_word(record.seed)}, {record.state}"
-        )
+        self.title = f"run {record.id}: {named(cell.labels, cell.spec.task)} · seed {record.seed}, {record.state}"
         self.drawn = [(f"run {record.id}", record)]
         self.metrics = default_metrics([cell.spec.plain])
         files = files_beside(database.location)

@@ -20,7 +20,6 @@ from kdx.cli.shown import (
     time_in_words,
 )
 from kdx.grid.cell_selector import word
-from kdx.grid.seed_sources import seed_word
 from kdx.report.selection.best_seed import best_seed
 from kdx.report.writers.settings import as_yaml
 from kdx.sanitize import sanitize, sanitize_lines
@@ -51,7 +50,7 @@ class ShownSweep(Shown):
         self.metrics = default_metrics([cell.spec for cell in self.cells])
         self.best = {cell.id: self._best(cell) for cell in self.cells}
         self.drawn = [
-            (f"run {run.id} · {named(cell.labels, 'the cell')} · seed {seed_word(run.seed)}", run)
+            (f"run {run.id} · {named(cell.labels, 'the cell')} · seed {run.seed}", run)
             for cell in self.cells
             if (run := self.best[cell.id] or self._begun(cell))
         ]
@@ -142,7 +141,7 @@ class ShownSweep(Shown):
         best = self.best[cell.id]
         choices = (cell.labels.get(axis, "–") for axis in axes)
         scores = (
-            (best.id, seed_word(best.seed), four_digits(best.valid_score), four_digits(best.test_score))
+            (best.id, str(best.seed), four_digits(best.valid_score), four_digits(best.test_score))
             if best
             else (None,) * 4
         )

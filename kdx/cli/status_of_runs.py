@@ -19,7 +19,6 @@ from kdx.cli.status_words import (
     worker_to_json,
     write_notes,
 )
-from kdx.grid.seed_sources import seed_word
 from kdx.report.writers.rows import to_text
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
@@ -94,7 +93,7 @@ def show_runs(database: Database, name: str, chosen: Sequence[str], db: str, jso
         choices = [row["choices"].get(axis, "–") for axis in axes]
         detail = _detail(row, working.get(row["run"]))
         tags = " ".join(row["tags"])
-        word = seed_word(row["seed"])
+        word = str(row["seed"])
         seed = int(word) if word.isdigit() else word  # numbers stand to the right
         lines.append((row["run"], *choices, seed, row["state"], row["step"] or None, took, tags, detail))
     if lines or not searches:
@@ -109,7 +108,7 @@ def show_runs(database: Database, name: str, chosen: Sequence[str], db: str, jso
     if any(one.queued is None for one in jobs):
         say("note: Slurm does not answer here, so nothing is known of its jobs")
     of_runs = [(f"run {row['run']}", row["notes"]) for row in rows]
-    of_runs += [(f"run {one['run']}, of seed {seed_word(one['seed'])} before", one["notes"]) for one in own["earlier"]]
+    of_runs += [(f"run {one['run']}, of seed {one['seed']} before", one["notes"]) for one in own["earlier"]]
     write_notes([(name, own["notes"]), *of_runs], own["tags"])
     counts = Counter(_counted(row, held_up) for row in rows)
     failed = [row["run"] for row in rows if row["state"] == "failed"]

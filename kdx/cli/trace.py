@@ -12,7 +12,6 @@ from kdx.cli.options import DATABASE, Db, Files, Json, OfSweeps, Tables, in_data
 from kdx.cli.sweep_argument import load_together, plans_in_files, sweep_words, table_names
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.plan import Shown
-from kdx.grid.seed_sources import seed_word
 from kdx.report.sheets.scores import words
 from kdx.report.table.tables_file import with_tables_of
 from kdx.report.tables import tables as tables_of
@@ -134,7 +133,7 @@ def _number(trace: Trace) -> str:
     number = f"{rounded(cell.value, cell.metric.name)} = {cell.value!r}: {sanitize_lines(trace.scored)}"
     if cell.shown is Shown.MEAN:
         return f"{number}, mean over {len(cell.scores)} seeds"
-    seed = "" if cell.seed is None else seed_word(cell.seed)
+    seed = "" if cell.seed is None else str(cell.seed)
     return f"{number} of run {cell.run_id}, seed {seed}: the best {cell.selected_by.name} of {cell.planned} seeds"
 
 
@@ -143,7 +142,7 @@ def _run(one: TracedRun) -> tuple[str, ...]:
     return (
         "*" if one.selected else "",
         str(record.id),
-        seed_word(record.seed),
+        str(record.seed),
         record.state.value,
         _value(record.valid_score),
         _value(record.valid_step),

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from kdx.cli.amounts import count_of
 from kdx.grid.plan import Plan, PlannedCell, PlannedRun
-from kdx.grid.seed_sources import seed_word
 from kdx.sanitize import sanitize
 from kdx.sweep.budget import Budget, Covered, MissingSeeds, missing_seeds
 from kdx.sweep.durations import in_words
@@ -15,7 +14,7 @@ _MOST_NAMED = 4
 
 def run_name(run: PlannedRun) -> str:
     """The name of a run in one line: the first digits of its cell, the choice on each axis, and the seed."""
-    return sanitize(f"{run.cell.id[:8]} {_choices(run.cell)} · seed {seed_word(run.seed)}")
+    return sanitize(f"{run.cell.id[:8]} {_choices(run.cell)} · seed {run.seed}")
 
 
 def cell_name(cell: PlannedCell) -> str:
@@ -75,7 +74,7 @@ def _missing(one: MissingSeeds, cells: int) -> str:
 
 
 def _ranges(seeds: Sequence[int]) -> str:
-    """Numbers in a row by their ends: 0, 2–4; those that differ among sources as they are."""
+    """Numbers in a row by their ends: 0, 2–4."""
     runs: list[list[int]] = []
     for seed in sorted(seeds):
         if runs and seed == runs[-1][-1] + 1:
@@ -83,9 +82,7 @@ def _ranges(seeds: Sequence[int]) -> str:
         else:
             runs.append([seed])
     dashes = {1: "", 2: ", "}
-    return ", ".join(
-        f"{seed_word(one[0])}{dashes.get(len(one), '–')}{seed_word(one[-1]) if len(one) > 1 else ''}" for one in runs
-    )
+    return ", ".join(f"{one[0]}{dashes.get(len(one), '–')}{str(one[-1]) if len(one) > 1 else ''}" for one in runs)
 
 
 def _choices(cell: PlannedCell) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 from kdx.errors import shortened
 from kdx.grid.cell_selector import leaves, word
 from kdx.grid.plan import Plan
-from kdx.grid.seed_sources import seed_word
 from kdx.grid.spec import CellSpec
 from kdx.grid.words import known_options
 
@@ -118,7 +117,7 @@ def difference(before: Contents, now: Contents) -> Difference:
     seeds_new = tuple(seed for seed in now.seeds if seed not in seeds_before)
     changes = list(_changes(before, gone, now, new, shared)) if gone or new else []
     if seeds_gone or seeds_new:
-        changes.append(FieldChange("seeds", tuple(map(seed_word, seeds_gone)), tuple(map(seed_word, seeds_new))))
+        changes.append(FieldChange("seeds", tuple(map(str, seeds_gone)), tuple(map(str, seeds_new))))
     kept = len(shared) * (len(before.seeds) - len(seeds_gone))
     return Difference(
         gone=gone,

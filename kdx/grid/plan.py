@@ -12,7 +12,7 @@ from kdx.errors import KdxError, Place
 from kdx.grid.cell_selector import ANY_WORDS, CellSelector
 from kdx.grid.evaluations import AskedEvaluation, ResolvedEvaluation, resolve_evaluation
 from kdx.grid.sections import Margin, Section, ToList, as_list
-from kdx.grid.seed_rule import SeedRule
+from kdx.grid.seeds import SeedRule
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.grid.tuning import Search

@@ -15,7 +15,6 @@ from kdx.grid.conditions import Combination, Condition, ConditionReader
 from kdx.grid.identity import cell_id
 from kdx.grid.messages import located
 from kdx.grid.plan import PlannedCell
-from kdx.grid.seed_sources import SourceSeeds
 from kdx.grid.settings import at_path
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
@@ -77,7 +76,7 @@ _Space = dict[str, tuple[Node, Distribution | None]]
 
 
 def _shared_seeds(tune: Tune, node: Node, winners: Collection[int]) -> Iterator[KdxError]:
-    if both := sorted({*tune.seeds} & {own for seed in winners for own in SourceSeeds.of(seed)}):
+    if both := sorted({*tune.seeds} & {*winners}):
         problem = f"seed {both[0]} is a tuning seed and one that winners are trained with"
         hint = "winners are trained with seeds that no trial used: give `tune` other seeds, or a number of them"
         yield KdxError(problem, place=node.key(("seeds",)) if "seeds" in node.value else node.place, hint=hint)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kdx.grid.plan import Shown, TableSpec
-from kdx.grid.seed_rule import DECIDED, SeedRule, rule_of
+from kdx.grid.seeds import DECIDED, SeedRule, rule_of
 from kdx.report.selection.best_seed import by_cell
 from kdx.report.selection.cells import cell_of
 from kdx.report.statistics.looks import looks

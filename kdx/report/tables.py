@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.plan import TableSpec
-from kdx.grid.seed_rule import SeedRule, rule_of
+from kdx.grid.seeds import SeedRule, rule_of
 from kdx.grid.table_layout import SWEEP, Address, factor_value
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.published_comparison import compare_with_published

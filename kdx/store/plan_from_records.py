@@ -11,7 +11,7 @@ from kdx.components.registry import components_of
 from kdx.errors import KdxError
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings
 from kdx.grid.plan import Plan, PlannedCell, TableSpec
-from kdx.grid.seed_rule import SeedRule, rule_of
+from kdx.grid.seeds import SeedRule, rule_of
 from kdx.grid.spec import CellSpec
 from kdx.grid.tuning import Search
 from kdx.store.records import SearchRecord, SweepRecord

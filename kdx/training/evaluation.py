@@ -13,7 +13,6 @@ from kdx.data.corpus import Corpus
 from kdx.data.evaluated import evaluated_corpus
 from kdx.data.reading import longest_context
 from kdx.grid.evaluations import ResolvedEvaluation
-from kdx.grid.seed_sources import SourceSeeds
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
 from kdx.training.determinism import fix_arithmetic
@@ -67,7 +66,7 @@ class Evaluator:
         fix_arithmetic(spec.training)
         self._spec, self._seed, self._corpus, self._home = spec, seed, corpus, home
         self._weights = weights
-        self._trainer = evaluator_of(spec.training, DuringTest(SourceSeeds.of(seed).dropout, stop, alive))
+        self._trainer = evaluator_of(spec.training, DuringTest(seed, stop, alive))
         code = evaluation_code_of(spec)
         self.code_fingerprint = code.sha256
         self.environment = {**environment(spec.training), "code": dict(code.modules)}
@@ -85,7 +84,7 @@ class Evaluator:
         task: type[TaskModule] = TASKS[self._spec.task]
         module = task.of(evaluation.spec, corpus)
         module.model = self._model(evaluation.spec)
-        batches = task.batches(evaluation.spec, corpus, SourceSeeds.of(self._seed).order).evaluation[Split.TEST]
+        batches = task.batches(evaluation.spec, corpus, self._seed).evaluation[Split.TEST]
         self._trainer.test(module, DataLoader(batches, batch_size=None), verbose=False)
         return EvaluationOutcome(
             metrics=dict(module.results),

@@ -13,7 +13,6 @@ from kdx.checkpoint_names import CheckpointKind
 from kdx.data.corpus import load_corpus
 from kdx.data.reading import check_batch, data_facts
 from kdx.grid.identity import cell_id
-from kdx.grid.seed_sources import SourceSeeds
 from kdx.grid.spec import CellSpec
 from kdx.run_options import RunOptions
 from kdx.tasks import TASKS
@@ -79,7 +78,7 @@ def train(
 
     Args:
         spec: the resolved cell.
-        seed: of initialisation, batch order and dropout, or of each (`kdx.grid.seed_sources`).
+        seed: of initialisation, batch order and dropout.
         folder: where the run's checkpoints are; a run goes on from the newest that is whole.
         recorder: keeps the metrics.
         stop: when asked, training stops at its next safe point.
@@ -100,12 +99,11 @@ def train(
     """
     fix_arithmetic(spec.training)
     training = spec.training
-    seeds = SourceSeeds.of(seed)
-    reseed(seeds.initialisation, "weights")
+    reseed(seed, "weights")
     corpus = load_corpus(spec.task, spec.data, home)
     check_batch(spec, corpus)
     task: type[TaskModule] = TASKS[spec.task]
-    batches = task.batches(spec, corpus, seeds.order)
+    batches = task.batches(spec, corpus, seed)
     module = task.of(spec, corpus)
     facts, code = environment(training), code_of(spec)
     now = conditions(facts, corpus.fingerprint, code.modules)
@@ -124,7 +122,7 @@ def train(
         recorder.metric(
             PARAMETERS, 0, float(sum(weight.numel() for weight in module.parameters() if weight.requires_grad))
         )
-    lifecycle = Lifecycle(files, recorder, seeds.dropout, stop, {"run": own, "conditions": now})
+    lifecycle = Lifecycle(files, recorder, seed, stop, {"run": own, "conditions": now})
     if resumed and resumed.pruned:
         lifecycle.load_state_dict(resumed.lifecycle)
         return _pruned(resumed.step, files, lifecycle, module)

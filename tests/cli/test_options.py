@@ -1,7 +1,6 @@
 """What options mean, and how else they can be set."""
 
 import re
-import shlex
 from pathlib import Path
 
 import pytest
@@ -61,16 +60,6 @@ def test_anything_is_seeds_or_a_usage_error(text):
 def test_what_are_no_seeds_is_refused(text):
     with pytest.raises(KdxError, match="allowed: a number such as 5, or different seeds such as 0,1,7"):
         seeds_of(text)
-
-
-@pytest.mark.parametrize("text", ["initialisation=3,order=2", "{initialisation: 3, order: 2}"])
-def test_seeds_of_sources_are_refused_with_where_to_write_them(tmp_path, text):
-    with pytest.raises(KdxError) as caught:
-        seeds_of(text)
-    assert caught.value.hint is not None
-    option, setting = shlex.split(caught.value.hint.partition(" gives")[0])
-    (tmp_path / "grid.yaml").write_text(TINY % {"steps": 10, "seeds": 1})
-    assert option == "--set" and len(load_grid(tmp_path / "grid.yaml", given=[setting]).seeds) == 6
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,18 @@
 """What a grid may say of its seeds."""
 
 import pytest
-from grids import faults_of
+from pydantic import ValidationError
 
 from kdx.errors import Faults
 from kdx.grid.load import load_grid
-from kdx.grid.seed_sources import SourceSeeds
+from kdx.grid.seeds import MOST, SeedRule, rule_of
 
 GRID = """
 name: g
 task: translation
 data: {corpus: synthetic-translation}
 """
+GIVEN = {"min": 3, "max": 12, "until": "decided"}
 RULE = "seeds: {min: 3, max: 12, until: decided}\n"
 BASELINE = "axes: {kernel: [rbf, linear]}\ntables: [{name: t, rows: [kernel], baseline: rbf}]\n"
 
@@ -67,37 +68,42 @@ def test_until_decided_needs_a_baseline(tmp_path, tables):
     assert read(tmp_path, RULE.replace("decided", "{bleu: 1}") + tables).seed_rule
 
 
-def test_seeds_of_sources_are_crossed_and_one_that_is_left_out_has_seed_0(tmp_path):
-    plan = read(tmp_path, "seeds: {initialisation: 2, order: [0, 5]}\n")
-    assert list(map(SourceSeeds.of, plan.seeds)) == [(0, 0, 0), (0, 5, 0), (1, 0, 0), (1, 5, 0)]
-    assert plan.seeds[0] == 0 and plan.grid["seeds"] == list(plan.seeds)
+def test_a_rule_says_what_it_is():
+    assert str(SeedRule.model_validate(GIVEN)) == "3 to 12 seeds a cell, until decided"
+    narrow = SeedRule.model_validate(GIVEN | {"until": {"bleu": 0.3, "loss": 1}})
+    assert str(narrow) == "3 to 12 seeds a cell, until bleu ± 0.3 and loss ± 1"
+    assert narrow.widths == {"bleu": 0.3, "loss": 1.0} and SeedRule.model_validate(GIVEN).widths == {}
+    assert SeedRule.model_validate(GIVEN).seeds == tuple(range(12))
 
 
-def test_sources_are_no_part_of_a_cell(tmp_path):
-    crossed, without = (read(tmp_path, text) for text in ("seeds: {order: 2}\n", ""))
-    assert [cell.id for cell in crossed.cells] == [cell.id for cell in without.cells]
-    assert {run.key for run in without.runs} <= {run.key for run in crossed.runs}
+def test_a_recorded_rule_is_read_again_and_older_records_have_none():
+    rule = SeedRule.model_validate(GIVEN)
+    assert rule_of({"seed_rule": rule.model_dump(mode="json")}) == rule
+    assert rule_of({"seeds": [0, 1]}) is None
 
 
-def test_sources_may_be_set_from_the_command_line(tmp_path):
-    assert len(read(tmp_path, "seeds: 5\n", given=["seeds={initialisation: 3, dropout: 2}"]).seeds) == 6
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"min": 1},
+        {"min": True},
+        {"max": 2},
+        {"max": MOST + 1},
+        {"until": "decide"},
+        {"until": {}},
+        {"until": {"bleu": 0}},
+        {"until": {"bleu": -1.0}},
+        {"until": {"bleu": float("inf")}},
+        {"until": {"bleu": True}},
+        {"until": None},
+        {"step": 2},
+    ],
+    ids=str,
+)
+def test_no_other_rule_is_one(wrong):
+    with pytest.raises(ValidationError):
+        SeedRule.model_validate(GIVEN | wrong)
 
 
-def test_seeds_of_the_order_of_streams_make_no_difference(tmp_path):
-    text = "seeds: {order: 2}\ntask: prediction\ndata: {corpus: synthetic-language}\n"
-    (tmp_path / "grid.yaml").write_text(f"name: g\n{text}")
-    with pytest.raises(Faults, match="make no difference to prediction: streams are read from end to end"):
-        load_grid(tmp_path / "grid.yaml")
-
-
-def test_a_list_may_name_single_combinations_as_a_trace_writes_them(tmp_path):
-    plan = read(tmp_path, "seeds: [0, i0-o1-d2]\n")
-    assert plan.seeds == (0, SourceSeeds(0, 1, 2).number)
-
-
-def test_the_message_about_a_mistyped_source_lists_the_sources(tmp_path):
-    text = "task: prediction\ndata: {corpus: synthetic-language}\nseeds: {initialisation: 2, ordre: 3}\n"
-    assert faults_of(tmp_path, text) == [
-        "grid.yaml:3:28: unknown key `seeds.ordre`\n"
-        "  allowed: initialisation, order, dropout\n  hint: did you mean `order`?"
-    ]
+def test_a_rule_of_one_number_is_a_rule():
+    assert SeedRule.model_validate(GIVEN | {"max": 3}).seeds == (0, 1, 2)

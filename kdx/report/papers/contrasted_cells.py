@@ -8,7 +8,7 @@ from math import fsum, hypot
 from typing import NamedTuple
 
 from kdx.grid.cell_selector import factors
-from kdx.grid.seed_rule import SeedRule, rule_of
+from kdx.grid.seeds import SeedRule, rule_of
 from kdx.grid.table_layout import is_of_evaluation
 from kdx.grid.words import known_options
 from kdx.report.papers.paper_file import Contrast, ErrorModel

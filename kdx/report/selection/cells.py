@@ -10,8 +10,8 @@ from math import isfinite, isnan
 from types import MappingProxyType
 
 from kdx.grid.plan import Shown
-from kdx.grid.seed_rule import SeedRule
 from kdx.grid.seed_sources import Source, shared
+from kdx.grid.seeds import SeedRule
 from kdx.report.selection.best_seed import best_seed, standing_runs
 from kdx.report.statistics.by_document import ByDocument, Documents, bleu_by_document, by_document
 from kdx.report.statistics.estimates import LEVEL, Summary, contrast, summarise

@@ -22,7 +22,7 @@ from types import MappingProxyType
 from kdx.grid.cell_selector import plain_number
 from kdx.grid.plan import TableSpec
 from kdx.grid.sections import Margin
-from kdx.grid.seed_rule import DECIDED, SeedRule
+from kdx.grid.seeds import DECIDED, SeedRule
 from kdx.grid.table_layout import Address, reads_evaluations
 from kdx.report.selection.cells import Cell
 from kdx.report.statistics.estimates import LEVEL, Estimate, contrast, paired

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from kdx.grid.cell_selector import same_word
 from kdx.grid.plan import Shown, TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
-from kdx.grid.seed_rule import rule_of
+from kdx.grid.seeds import rule_of
 from kdx.grid.table_layout import (
     Address,
     LayoutBuilder,

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kdx.grid.plan import Shown
-from kdx.grid.seed_rule import SeedRule
 from kdx.grid.seed_sources import in_words
+from kdx.grid.seeds import SeedRule
 from kdx.grid.table_layout import Address, factor_value, is_of_evaluation
 from kdx.report.selection.cells import PRUNED, UNDERTRAINED, State
 from kdx.report.selection.searched import SearchedCell, searches_without_winner
