@@ -164,7 +164,6 @@ class _Loaded:
             db,
             paper=load_paper(made_by.against, [record]) if made_by.against else None,
             randomise=translations_of(record, self._texts).randomise if made_by.paired_ar else None,
-            variance=made_by.variance,
         )
 
 

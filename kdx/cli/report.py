@@ -75,13 +75,6 @@ def report(
     against: Against = None,
     statistics: Annotated[bool, typer.Option("--statistics", help="Each cell's statistics, and differences.")] = False,
     paired_ar: PairedAr = False,
-    variance: Annotated[
-        bool,
-        typer.Option(
-            "--variance",
-            help="What seeds of initialisation, order and dropout contribute, of a sweep that crosses them.",
-        ),
-    ] = False,
     notes: Annotated[Notes, typer.Option("--notes", help="The notes below a table.")] = Notes.SHORT,
 ) -> None:
     """Print the tables of a sweep, also as LaTeX, HTML or CSV.
@@ -92,8 +85,6 @@ def report(
     Example: kdx report quickstart --format latex > table.tex
 
     Example: kdx report --tables both.yaml monday tuesday
-
-    Example: kdx report crossed --variance --json
     """
     named = sweeps or []
     plans = plans_in_files(named, "report")
@@ -118,14 +109,13 @@ def report(
     if against:
         paper = load_paper(against, [record])
     record = with_tables_of(tables, record) if tables else record
-    shown = tables_of(record, db, only=table, paper=paper, randomise=randomise, variance=variance)
+    shown = tables_of(record, db, only=table, paper=paper, randomise=randomise)
     made_by = MadeBy(
         sweeps=names(record),
         tables=str(tables) if tables else None,
         against=against,
         statistics=statistics,
         paired_ar=paired_ar,
-        variance=variance,
         notes=notes.value,
     )
     if json:

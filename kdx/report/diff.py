@@ -7,7 +7,6 @@ from math import isfinite
 from typing import Any
 
 from kdx.grid.difference import varying
-from kdx.grid.seed_sources import seed_word
 from kdx.store.details import PlannedCellDetails, SweepDetails
 from kdx.store.records import CurveRecord, Provenance, RunRecord, RunState
 
@@ -133,7 +132,7 @@ def _by_step(curve: CurveRecord) -> dict[int, tuple[float, int]]:
 def run_pair(before: RunRecord, after: RunRecord) -> ScorePair:
     """The test scores of two runs, which may be of different seeds."""
     seeds = dict.fromkeys((before.seed, after.seed))
-    name = " and ".join(f"seed {seed_word(seed)}" for seed in seeds)
+    name = " and ".join(f"seed {seed}" for seed in seeds)
     return ScorePair(name, _scores([before]), _scores([after]), before.id, after.id)
 
 
@@ -142,7 +141,7 @@ def seed_pairs(before: Sequence[RunRecord], after: Sequence[RunRecord]) -> list[
     left, right = ({run.seed: run for run in runs} for runs in (before, after))
     return [
         ScorePair(
-            f"seed {seed_word(seed)}",
+            f"seed {seed}",
             _scores([left[seed]] if seed in left else []),
             _scores([right[seed]] if seed in right else []),
             left[seed].id if seed in left else None,

@@ -19,14 +19,13 @@ class MadeBy:
     """The paper whose published values stand beside."""
     statistics: bool = False
     paired_ar: bool = False
-    variance: bool = False
     notes: str = "short"
 
     def __str__(self) -> str:
         """The command, such as `kdx report quickstart --table main --statistics`."""
         named = (("table", self.table), ("tables", self.tables), ("against", self.against))
         options = "".join(f" --{name} {shell_word(word)}" for name, word in named if word is not None)
-        flags = (("statistics", self.statistics), ("paired-ar", self.paired_ar), ("variance", self.variance))
+        flags = (("statistics", self.statistics), ("paired-ar", self.paired_ar))
         options += "".join(f" --{name}" for name, given in flags if given)
         options += " --notes full" if self.notes == "full" else ""
         return kdx_command("report", *self.sweeps, options=options)
@@ -38,7 +37,7 @@ class MadeBy:
         parser.add_argument("sweeps", nargs="*")
         for name in ("--table", "--tables", "--against"):
             parser.add_argument(name)
-        for name in ("--statistics", "--paired-ar", "--variance"):
+        for name in ("--statistics", "--paired-ar"):
             parser.add_argument(name, action="store_true")
         parser.add_argument("--notes", choices=("short", "full"), default="short")
         try:

@@ -25,7 +25,6 @@ from kdx.report.table.notes import (
     seeds_raised,
     without_one_rule,
 )
-from kdx.report.table.source_variance import source_variances
 from kdx.report.table.table import Table
 from kdx.store.records import SweepRecord
 
@@ -40,7 +39,6 @@ def tables(
     only: str | None = None,
     paper: Paper | None = None,
     randomise: Randomise | None = None,
-    variance: bool = False,
 ) -> tuple[Table, ...]:
     """Every table that the grid asks for; if it asks for none, one table over all factors that vary.
 
@@ -49,11 +47,10 @@ def tables(
         only: the name of a single table to build.
         paper: adds its published values.
         randomise: compares the selected runs over test sentences.
-        variance: adds what each source of randomness contributes to the variance of scores.
 
     Raises:
         KdxError: a table that does not fit the cells, see `kdx.grid.table_layout.LayoutBuilder.build`; there is no
-            table `only`; no cell of a table tells its sources of variance apart; and whatever `randomise` raises.
+            table `only`; and whatever `randomise` raises.
     """
     sweep = without_unneeded(sweep)
     asked = [TableSpec.model_validate(one) for one in sweep.grid.get("tables") or ()] or [_default(sweep)]
@@ -65,7 +62,7 @@ def tables(
     if only is not None and only not in (known := [one.name for one in asked]):
         raise KdxError(f"there is no table `{only}`", allowed=known, hint=did_you_mean(only, known))
     return tuple(
-        _table(layout, one, sweep, paper, randomise, variance=variance)
+        _table(layout, one, sweep, paper, randomise)
         for layout, one in zip(layouts, asked, strict=True)
         if only in (None, one.name)
     )
@@ -77,8 +74,6 @@ def _table(
     sweep: SweepRecord,
     paper: Paper | None,
     randomise: Randomise | None,
-    *,
-    variance: bool,
 ) -> Table:
     of = traits(layout, sweep)
     comparable = comparable_cells(layout, of)
@@ -103,7 +98,6 @@ def _table(
         ),
         definitions=definitions(layout, sweep.provenance),
         searches=searches,
-        variances=source_variances(layout) if variance else {},
         published=compare_with_published(layout.places, layout.records, paper) if paper else None,
     )
 

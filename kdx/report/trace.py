@@ -6,7 +6,6 @@ from typing import Any
 
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.evaluations import ResolvedEvaluation
-from kdx.grid.seed_sources import seed_word
 from kdx.grid.table_layout import Address
 from kdx.report.selection.cells import Cell
 from kdx.report.selection.joined import planned_id
@@ -81,7 +80,7 @@ class Trace:
 
 def _written(seed: int) -> int | str:
     """A seed as a grid has it."""
-    word = seed_word(seed)
+    word = str(seed)
     return seed if word == str(seed) else word
 
 

@@ -11,7 +11,6 @@ from kdx.data.batching import ParallelBatches, StreamBatches, shuffled
 from kdx.data.parallel import load_parallel
 from kdx.data.stream import load_stream
 from kdx.errors import KdxError
-from kdx.grid.seed_sources import SourceSeeds
 from kdx.training.checkpoint import CheckpointFiles
 from kdx.training.determinism import reseed
 from kdx.training.prediction import PredictionModule
@@ -257,11 +256,7 @@ def test_a_text_too_short_for_one_batch_is_refused_by_name(train):
         train(cell("prediction", batch_tokens=2**20))
 
 
-SOURCES = {"initialisation": SourceSeeds(1, 0, 0), "order": SourceSeeds(0, 1, 0), "dropout": SourceSeeds(0, 0, 1)}
-
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_each_source_of_randomness_has_its_seed_and_no_other(source, train, home, monkeypatch, unbroken):
+def test_all_that_a_run_draws_comes_from_its_seed(train, home, monkeypatch, unbroken):
     first_weights, orders, seen = [], [], []
     weights_of = TranslationModule.of
 
@@ -274,24 +269,11 @@ def test_each_source_of_randomness_has_its_seed_and_no_other(source, train, home
     monkeypatch.setattr("kdx.data.batching.shuffled", lambda *key: orders.append(key) or shuffled(*key))
     monkeypatch.setattr("kdx.training.lifecycle.reseed", lambda *key: seen.append(key) or reseed(*key))
     monkeypatch.setattr("kdx.training.trainer.reseed", lambda *key: seen.append(key) or reseed(*key))
-    spec, seeds = cell("translation"), SOURCES[source]
-    other = train(spec, seed=seeds.number)
-    assert {seed for _, seed, _ in orders} == {seeds.order}
-    assert {seed for seed, *_ in seen} == {seeds.dropout}
+    spec = cell("translation")
+    other = train(spec, seed=1)
+    assert {seed for _, seed, _ in orders} == {1}
+    assert {seed for seed, *_ in seen} == {1}
     assert {use for _, use, *_ in seen} == {"train", "valid", "test"}
-    reseed(seeds.initialisation, "weights")
+    reseed(1, "weights")
     assert same_bits(first_weights[0], weights_of(spec, load_parallel(spec.data, home)).model.state_dict())
     assert other.rows != unbroken("translation").rows
-
-
-def test_equal_seeds_of_all_sources_are_the_run_of_that_seed(train, unbroken):
-    assert_same(train(cell("translation"), seed=SourceSeeds(0, 0, 0).number), unbroken("translation"))
-
-
-def test_a_run_with_seeds_of_its_own_for_each_source_goes_on_as_if_unbroken(home, tmp_path):
-    seed = SourceSeeds(3, 1, 2).number
-    whole = run(cell("translation"), tmp_path / "whole", home, seed)
-    assert run(cell("translation"), tmp_path / "broken", home, seed, stop_after=7).outcome is None
-    rest = run(cell("translation"), tmp_path / "broken", home, seed)
-    assert rest.rows.items() <= whole.rows.items() and len(rest.rows) < len(whole.rows)
-    assert same_bits(rest.weights, whole.weights) and rest.outcome == whole.outcome

@@ -10,7 +10,6 @@ from math import isfinite, isnan
 from types import MappingProxyType
 
 from kdx.grid.plan import Shown
-from kdx.grid.seed_sources import Source, shared
 from kdx.grid.seeds import SeedRule
 from kdx.report.selection.best_seed import best_seed, standing_runs
 from kdx.report.statistics.by_document import ByDocument, Documents, bleu_by_document, by_document
@@ -113,16 +112,10 @@ class Cell:
         return {seed: score for seed, score in scaled.items() if score is not None}
 
     @cached_property
-    def shared(self) -> tuple[Source, ...]:
-        """The sources of randomness whose seeds vary and are shared by some runs with a score, so that these are not
-        independent."""
-        return shared(one.seed for one in self.seeds if one.score is not None)
-
-    @cached_property
     def compared(self) -> Summary | None:
         """Mean and spread of `scores`; None where a score is missing on that scale, there are fewer than two scores,
-        their runs are not independent, or the table shows no number."""
-        able = self.value is not None and self.reference is not None and len(self.scores) > 1 and not self.shared
+        or the table shows no number."""
+        able = self.value is not None and self.reference is not None and len(self.scores) > 1
         return summarise([*self.scores.values()]) if able else None
 
     @cached_property
@@ -153,10 +146,8 @@ class Cell:
     def half_width(self) -> float | None:
         """Half of the 95% interval of the mean over seeds, and over documents too where `by_document` is known.
 
-        None for a single seed, or where runs are not independent; NaN if the spread is NaN.
+        None for a single seed; NaN if the spread is NaN.
         """
-        if self.shared:
-            return None
         look = self.look
         over_seeds = self.summary.half_width_at(look.alone(LEVEL) if look else LEVEL) if self.summary else None
         if self.summary is None or self.by_document is None or len(self.scores) != self.summary.n:

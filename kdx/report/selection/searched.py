@@ -4,14 +4,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from math import isfinite, log
 from typing import Any
 
 from pydantic import ValidationError
 
 from kdx.components.registry import meant_by
-from kdx.grid.seed_sources import SourceSeeds
 from kdx.grid.tuning import Choice, Distribution, DrawnRange, Sampler, Search
 from kdx.report.selection.joined import planned_id
 from kdx.report.statistics.expected_best import BestOf, best_of_draws
@@ -96,8 +94,8 @@ class SearchedCell:
         return ""
 
     def overlap(self, seeds: Iterable[int]) -> tuple[int, ...]:
-        """The tuning seeds among these of runs, or of any of their sources of randomness."""
-        return tuple(sorted({*chain.from_iterable(map(SourceSeeds.of, seeds))} & {*self.search.tuning.seeds}))
+        """The tuning seeds among these of runs."""
+        return tuple(sorted({*seeds} & {*self.search.tuning.seeds}))
 
     def _edge(self, name: str, of: Distribution) -> Edge | None:
         """The edge of a parameter; None where a trial farther out was worse, or nothing is allowed beyond."""

@@ -7,7 +7,6 @@ from kdx.report.selection.cells import Cell
 from kdx.report.sheet import Sheet
 from kdx.report.sheets.published import published_values
 from kdx.report.sheets.searches import tuned_settings
-from kdx.report.sheets.variance import variance_by_source
 from kdx.report.statistics.estimates import Estimate
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.comparisons import Difference
@@ -36,8 +35,6 @@ def listings(table: Table, *, statistics: bool) -> Iterator[Sheet]:
         yield published_values(table.layout, table.published)
     if table.searches:
         yield tuned_settings(table)
-    if table.variances:
-        yield variance_by_source(table)
 
 
 def _cells(table: Table) -> Sheet:

@@ -11,7 +11,6 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
-from kdx.grid.seed_sources import seed_word
 from kdx.grid.table_layout import Address
 from kdx.report.selection.best_seed import by_cell
 from kdx.report.selection.cells import Cell
@@ -162,9 +161,9 @@ def _reasons(cell: Cell, out: Sequence[RunRecord]) -> Iterator[str]:
         if own is None:
             continue
         if own.invalidated is None and run.generation > own.generation:
-            yield f"run {run.id} of seed {seed_word(run.seed)} ({run.invalidated}), for which run {own.run_id} stands"
+            yield f"run {run.id} of seed {run.seed} ({run.invalidated}), for which run {own.run_id} stands"
         elif own.run_id == run.id:
-            yield f"seed {seed_word(run.seed)}, run {run.id} ({run.invalidated})"
+            yield f"seed {run.seed}, run {run.id} ({run.invalidated})"
 
 
 def _not_compared(
@@ -302,6 +301,5 @@ def _ranges(seeds: Iterable[int]) -> str:
     runs = []
     for _, group in groupby(enumerate(sorted(seeds)), key=lambda pair: pair[1] - pair[0]):
         numbers = [seed for _, seed in group]
-        first, last = seed_word(numbers[0]), seed_word(numbers[-1])
-        runs.append(first if len(numbers) == 1 else f"{first}–{last}")
+        runs.append(str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}–{numbers[-1]}")
     return ", ".join(runs)

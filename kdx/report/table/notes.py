@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kdx.grid.plan import Shown
-from kdx.grid.seed_sources import in_words
 from kdx.grid.seeds import SeedRule
 from kdx.grid.table_layout import Address, factor_value, is_of_evaluation
 from kdx.report.selection.cells import PRUNED, UNDERTRAINED, State
@@ -66,7 +65,6 @@ def notes(layout: Layout) -> tuple[str, ...]:
     if layout.evaluations:
         sentences.append(_EVALUATED)
     sentences += _impossible(layout)
-    sentences += _sources(layout)
     if by_own_score:
         chosen = "Seed and weights were" if layout.shown is Shown.BEST_SEED else "Weights were"
         sentences.append(f"{chosen} chosen by this very score, which flatters it.")
@@ -126,23 +124,6 @@ def _named(layout: Layout, places: Sequence[Address]) -> str:
     if len(places) > _MOST_NAMED:
         return f"{len(places)} cells"
     return ", ".join(" / ".join((*layout.rows[row], *layout.columns[column])) for row, column in places)
-
-
-def _sources(layout: Layout) -> Iterator[str]:
-    """What the spread over seeds is over, where sources of randomness have seeds of their own."""
-    found: dict[tuple[str, bool], list[Address]] = {}
-    for at, cell in layout.places.items():
-        if text := in_words(one.seed for one in cell.seeds if one.score is not None):
-            found.setdefault((text, bool(cell.shared)), []).append(at)
-    for (text, dependent), places in found.items():
-        of = "" if len(places) == len(layout.places) else f" of {_named(layout, places)}"
-        spread = (
-            "runs that share a seed of a source are not independent, so they have no interval and no mark, and none is "
-            "compared (kdx report --variance says what each source contributes)"
-            if dependent
-            else "the spread is over what varies alone"
-        )
-        yield f"Runs{of} have seeds of their own for the sources of randomness, {text}: {spread}."
 
 
 def _impossible(layout: Layout) -> Iterator[str]:

@@ -10,7 +10,6 @@ from kdx.report.statistics.randomisation import Randomisation
 from kdx.report.table.audit import UnequalFact
 from kdx.report.table.comparisons import Difference, Group, Mark
 from kdx.report.table.layout import Layout
-from kdx.report.table.source_variance import SourceVariance
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,5 @@ class Table:
     """How the metrics were computed, as the runs recorded it."""
     searches: Mapping[Address, SearchedCell] = field(default_factory=dict)
     """Place → the search that found its cell; places whose cell was not searched for are left out."""
-    variances: Mapping[Address, SourceVariance] = field(default_factory=dict)
-    """Place → what each source of randomness contributes to the variance of its scores; empty unless asked for."""
     published: PublishedComparison | None = None
     """Published values of the same cells; None unless asked for."""

@@ -5,7 +5,7 @@ Numbers may be NaN or infinite; the caller has to replace these before it writes
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
@@ -15,12 +15,10 @@ from kdx.report.papers.published_comparison import PublishedComparison
 from kdx.report.papers.verdicts import Answer
 from kdx.report.selection.cells import Cell, State
 from kdx.report.selection.searched import SearchedCell
-from kdx.report.sheets.variance import REST
 from kdx.report.statistics.estimates import LEVEL, Estimate
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.audit import UnequalFact
 from kdx.report.table.comparisons import Difference, Group, Mark
-from kdx.report.table.source_variance import SourceVariance
 from kdx.report.table.table import Table
 from kdx.report.wording import correction
 
@@ -68,7 +66,6 @@ def to_json(table: Table, made_by: str = "") -> dict[str, Any]:
         "differences": [_difference(table, entry) for entry in table.differences],
         "unequal": [_unequal(table, entry) for entry in table.audit],
         "published": _published(table, table.published) if table.published else None,
-        "variances": [{**_place(table, at), **_variance(table, at, entry)} for at, entry in table.variances.items()],
         "searches": [{**_place(table, at), **search_to_json(entry)} for at, entry in table.searches.items()],
     }
 
@@ -129,26 +126,6 @@ def _unequal(table: Table, fact: UnequalFact) -> dict[str, Any]:
         **taken(fact, "task metric compared"),
         "instead": fact.instead or None,
         "values": {value: [_place(table, at) for at in places] for value, places in fact.values.items()},
-    }
-
-
-def _variance(table: Table, at: Address, variance: SourceVariance) -> dict[str, Any]:
-    """Variances on the scale of comparison, squared."""
-    cell, components = table.layout.places[at], variance.components
-    parts = {**components.sources, REST: components.rest} if components else {}
-    return {
-        "cell": cell.id,
-        "metric": cell.metric.recorded,
-        "in_nats": cell.metric.in_nats,
-        "mean": variance.mean,
-        "n": len(cell.scores),
-        "fixed": plain(variance.fixed),
-        "reason": variance.reason or None,
-        "total": components.total if components else None,
-        "sources": {
-            name: {**asdict(part), "sd": part.sd, "share": components and components.share(part)}
-            for name, part in parts.items()
-        },
     }
 
 

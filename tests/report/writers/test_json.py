@@ -124,7 +124,6 @@ def test_every_place_has_all_keys_in_full_precision() -> None:
         "differences": [],
         "unequal": [],
         "published": None,
-        "variances": [],
         "searches": [],
     }
 

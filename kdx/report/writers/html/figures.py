@@ -7,7 +7,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from kdx.grid.seed_sources import seed_word
 from kdx.grid.table_layout import Address
 from kdx.report.figures.scale import scale
 from kdx.report.figures.series import AXIS, OverParameter, Series, over_length, over_parameters
@@ -97,7 +96,7 @@ def searches(table: Table) -> Iterator[dict[str, Any]]:
 def _label(table: Table, at: Address, one: Seed, test: Metric, validation: Metric, *, selected: bool) -> str:
     assert one.validation is not None and one.score is not None
     return (
-        f"{place(table.layout, at)}, seed {seed_word(one.seed)}: "
+        f"{place(table.layout, at)}, seed {one.seed}: "
         f"{rounded(one.validation, validation.name)} on validation, "
         f"{rounded(one.score, test.name)} on test{', selected' if selected else ''}"
     )

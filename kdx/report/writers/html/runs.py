@@ -6,7 +6,6 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from kdx.grid.seed_sources import seed_word
 from kdx.report.selection.cells import Cell, Seed
 from kdx.report.sheets.scores import cell_anchor, run_anchor
 from kdx.report.table.layout import Layout
@@ -61,7 +60,7 @@ def _run(cell: Cell, seed: Seed, run: RunRecord) -> list[str]:
         return "–" if value is None else rounded(value, metric)
 
     return [
-        f"{seed_word(seed.seed)}{' (selected)' if run.id == cell.run_id else ''}",
+        f"{seed.seed}{' (selected)' if run.id == cell.run_id else ''}",
         str(run.id),
         seed.outcome,
         number(seed.validation, cell.selected_by.name),
