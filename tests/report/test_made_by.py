@@ -6,7 +6,7 @@ from kdx.report.made_by import MadeBy
 def test_a_command_is_read_back_whatever_its_names_are():
     for made_by in (
         MadeBy(("quickstart",), "main"),
-        MadeBy(("a b", "tsai2019/table1"), "it's <t> --> %", "both.yaml", "tsai2019", True, True, True, "full"),
+        MadeBy(("a b", "tsai2019/table1"), "it's <t> --> %", "both.yaml", "tsai2019", True, True, "full"),
         MadeBy(("--odd",), "t", statistics=True),
     ):
         assert MadeBy.read(str(made_by)) == made_by
