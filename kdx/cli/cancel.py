@@ -15,7 +15,7 @@ from kdx.cli.slurm_jobs import submitted
 from kdx.errors import KdxError
 from kdx.slurm import cluster
 from kdx.slurm.cluster import Job
-from kdx.store import leases
+from kdx.store import claims
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
 from kdx.store.reading import planned_too
@@ -50,7 +50,7 @@ def cancel(
         if over and named.sweep is None:
             states = ", ".join(f"run {run.id} is {run.state}" for run in over)
             raise KdxError(f"{states} already", place=db, allowed="runs that are pending, interrupted or running")
-        cancelled = leases.cancel(database, [run.id for run in named.runs])
+        cancelled = claims.cancel(database, [run.id for run in named.runs])
         others = planned_too(database, cancelled, named.sweep) if named.sweep else {}
         if named.sweep:
             again = retry_cancelled(named.sweep, in_database_with_components(db, database, named.sweep))

@@ -21,7 +21,7 @@ from kdx.run_files.files import Kind, RunFile, damaged, files_beside, folder_of,
 from kdx.run_files.folder_ownership import STRANGE, is_strange, settled_here
 from kdx.run_files.repair import LOST_WEIGHTS, Finding, Repair, diagnose
 from kdx.sanitize import sanitize_lines
-from kdx.store import leases, reading
+from kdx.store import claims, reading
 from kdx.store.backend import Software
 from kdx.store.backends import backend_of
 from kdx.store.check import Checked
@@ -105,7 +105,7 @@ def _mend(db: str, found: list[Finding]) -> set[Finding]:
                 reason = f"kdx doctor found it {one.problem}"
                 # Reading the checkpoints may have taken minutes, in which the owner may have renewed the lease.
                 whom = one.run.id, one.run.owner, one.run.attempt
-                if leases.abandon(database, *whom, reason, only_lapsed=now is not Liveness.GONE, stalled=False):
+                if claims.abandon(database, *whom, reason, only_lapsed=now is not Liveness.GONE, stalled=False):
                     mended.add(one)
         files = run_files.files_beside(database.location)
         damaged = {one.file for one in found if one.file and one.repair is Repair.SET_ASIDE}

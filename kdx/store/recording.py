@@ -18,9 +18,9 @@ from kdx.components.registry import components_of
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan
 from kdx.store import plans, searches
+from kdx.store.claims import Fenced, held, progress_of, stalls_after
 from kdx.store.components import keep
 from kdx.store.database import Database
-from kdx.store.leases import Fenced, held, progress_of, stalls_after
 from kdx.store.records import FINAL, RunState
 from kdx.store.schema import (
     LINE,

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kdx.store import leases
+from kdx.store import claims
 from kdx.store.database import Database
 from kdx.store.records import RunRecord, RunState
 from kdx.sweep.lease_holder import Liveness, lease_holder, liveness
@@ -28,13 +28,13 @@ class HeldLeases:
     def claim(self, run: RunRecord) -> int | None:
         """Claims a run and returns the number of the attempt; None if another process holds the run."""
         gone = (run.owner,) if run.owner and liveness(run.owner) is Liveness.GONE else ()
-        return leases.claim(self.database, run.id, self.holder, LEASE, gone)
+        return claims.claim(self.database, run.id, self.holder, LEASE, gone)
 
     def renew(self) -> int | None:
         """Extends all leases, if the last time was long enough ago; how many, or None where it was not."""
         if self.clock() - self._renewed <= RENEW_EVERY:
             return None
-        renewed = leases.renew(self.database, self.holder, LEASE)
+        renewed = claims.renew(self.database, self.holder, LEASE)
         self._renewed = self.clock()
         return renewed
 
@@ -42,6 +42,6 @@ class HeldLeases:
         """Ends an attempt whose process has ended; None if it had recorded its own end, and nothing was changed.
 
         Args:
-            stalled: see `kdx.store.leases.abandon`.
+            stalled: see `kdx.store.claims.abandon`.
         """
-        return leases.abandon(self.database, run_id, self.holder, attempt, reason, stalled=stalled)
+        return claims.abandon(self.database, run_id, self.holder, attempt, reason, stalled=stalled)

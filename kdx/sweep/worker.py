@@ -19,8 +19,8 @@ from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, Stora
 from kdx.files import fsync_directory
 from kdx.grid.spec import CellSpec
 from kdx.store import reading
+from kdx.store.claims import Fenced
 from kdx.store.database import Database, open_database
-from kdx.store.leases import Fenced
 from kdx.store.recording import ComeTo, RunWriter
 from kdx.sweep.evaluating import make_evaluations
 from kdx.sweep.messages import (

@@ -23,7 +23,7 @@ import torch
 from kdx.data.corpus import load_corpus
 from kdx.grid.load import load_grid
 from kdx.grid.spec import CellSpec
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
 from kdx.sweep.run_log import EVERY, RunLog
 from kdx.sweep.worker import DatabaseRecorder
@@ -151,7 +151,7 @@ def _ours(folder: Path, plan: Any, spec: CellSpec, turns: Turns) -> None:
     with here, there, open_database(folder / "runs.db", write=True, create=True) as database:
         recording.register(database, plan, {})
         (record,) = reading.load_sweep(database).runs
-        attempt = leases.claim(database, record.id, "me", 3600.0)
+        attempt = claims.claim(database, record.id, "me", 3600.0)
         assert attempt is not None
         recorder = Clocked(recording.RunWriter(database, record.id, "me", attempt), record.id, here)
         recorder.turns = turns

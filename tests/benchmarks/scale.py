@@ -37,7 +37,7 @@ from sqlalchemy import bindparam, insert, update
 
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
-from kdx.store import leases, recording
+from kdx.store import claims, recording
 from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
@@ -301,7 +301,7 @@ class Worker:
 
     def claim(self) -> None:
         """Claims a run that nobody else claims."""
-        assert leases.claim(self.database, self.next_run, self.leases.holder, LEASE) is not None
+        assert claims.claim(self.database, self.next_run, self.leases.holder, LEASE) is not None
         self.next_run += self.of
 
     def write(self) -> float:
@@ -315,7 +315,7 @@ class Worker:
 
     def renew(self) -> None:
         """Renews the leases."""
-        leases.renew(self.database, self.leases.holder, LEASE)
+        claims.renew(self.database, self.leases.holder, LEASE)
 
     def look(self) -> float:
         """Looks for work, and returns when that is due again."""

@@ -11,7 +11,7 @@ from kdx.cli.app import app
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
 from kdx.run_files.files import files_beside, folder_of, log_of
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunRecord
@@ -48,7 +48,7 @@ def planned(seeds: int = 3, name: str = "tiny") -> tuple[RunRecord, ...]:
 
 def claimed(run: RunRecord, owner: str = "me", lease: float = 60.0) -> None:
     with open_database(DB, write=True) as database:
-        assert leases.claim(database, run.id, owner, lease)
+        assert claims.claim(database, run.id, owner, lease)
 
 
 def completed(run: RunRecord, score: float = 1.0) -> None:

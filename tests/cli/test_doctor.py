@@ -16,7 +16,7 @@ from kdx.errors import KdxError
 from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_files.load_run import load_run
-from kdx.store import leases, recording
+from kdx.store import claims, recording
 from kdx.store.database import open_database
 from kdx.sweep.lease_holder import lease_holder
 from kdx.training.checkpoint import name_of
@@ -81,7 +81,7 @@ def test_a_run_that_shows_life_between_finding_and_mending_is_left_alone(monkeyp
 
     def late(db, found):
         with open_database(DB, write=True) as database:
-            leases.renew(database, "somebody/elsewhere", 60.0)
+            claims.renew(database, "somebody/elsewhere", 60.0)
         return mend(db, found)
 
     with monkeypatch.context() as patch:

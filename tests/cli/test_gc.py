@@ -8,7 +8,7 @@ from looked_after import DB, checkpoints, claimed, completed, names, planned, re
 
 from kdx.errors import DatabaseError
 from kdx.run_files import files as run_files
-from kdx.store import leases, recording
+from kdx.store import claims, recording
 from kdx.store.database import open_database
 
 
@@ -108,7 +108,7 @@ def test_while_it_removes_nobody_can_claim_a_run(runs, monkeypatch):
     def claim() -> int | None:
         with open_database(DB, write=True) as database:
             database.patience = 0.0
-            return leases.claim(database, stopped.id, "other", 60.0)
+            return claims.claim(database, stopped.id, "other", 60.0)
 
     def remove(*arguments, **options):
         with pytest.raises(DatabaseError, match="locked"):

@@ -13,7 +13,7 @@ from kdx.cli.app import app
 from kdx.errors import DatabaseError, Faults, KdxError
 from kdx.grid.load import load_grid
 from kdx.run_files.files import files_beside, folder_of
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
 from kdx.training.checkpoint import CheckpointFiles
 from kdx.tune.search import Searching
@@ -46,7 +46,7 @@ def record(state: str, seed: int, kernel: str, checkpoint: int | None = None, **
         sweep = reading.load_sweep(database)
         (cell,) = [cell.id for cell in sweep.cells if cell.labels["kernel"] == kernel]
         (run,) = [run for run in sweep.runs if (run.cell_id, run.seed) == (cell, seed)]
-        attempt = leases.claim(database, run.id, "me", 60.0)
+        attempt = claims.claim(database, run.id, "me", 60.0)
         assert attempt is not None
         writer = recording.RunWriter(database, run.id, "me", attempt)
         if checkpoint is not None:

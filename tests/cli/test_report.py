@@ -15,8 +15,8 @@ from typer.testing import CliRunner, Result
 from kdx.cli.report import report
 from kdx.errors import Faults, KdxError
 from kdx.grid.load import load_grid
+from kdx.store.claims import claim
 from kdx.store.database import open_database
-from kdx.store.leases import claim
 from kdx.store.reading import load_sweep
 from kdx.store.recording import RunWriter, register
 from kdx.store.sqlite import backend

@@ -10,7 +10,7 @@ from kdx.cli import running
 from kdx.cli.app import app
 from kdx.errors import DatabaseError, KdxError
 from kdx.grid.load import load_grid
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import RunState
 from kdx.sweep.at_a_time import AtATime
@@ -48,7 +48,7 @@ def planned(name: str, state: str | None = None, steps: int = 10, **how) -> None
         recording.register(database, plan, plan.grid)
         if state:
             (run,) = reading.load_sweep(database, name).runs
-            attempt = leases.claim(database, run.id, "me", 60.0)
+            attempt = claims.claim(database, run.id, "me", 60.0)
             assert attempt is not None
             getattr(recording.RunWriter(database, run.id, "me", attempt), state)(**how)
 

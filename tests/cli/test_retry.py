@@ -4,7 +4,7 @@ import pytest
 from looked_after import DB, claimed, completed, planned, refused, typed
 
 from kdx.grid.load import load_grid
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import RunState
 
@@ -105,7 +105,7 @@ def test_runs_of_a_sweep_are_chosen_by_how_they_ended_and_by_words(ran):
     diverged(runs[1])
     completed(runs[2])
     with open_database(DB, write=True) as database:
-        leases.cancel(database, [runs[3].id])
+        claims.cancel(database, [runs[3].id])
     typed("retry", "tiny", "--failed")
     typed("retry", "tiny", "--diverged")
     typed("retry", "tiny", "state=cancelled")

@@ -7,7 +7,7 @@ import pytest
 from looked_after import DB, typed
 
 from kdx.grid.load import load_grid
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import RunState
 
@@ -38,7 +38,7 @@ def planned(*scores: float, most: int = 5) -> None:
         by_cell = {cell.id: score for cell, score in zip(plan.cells, scores, strict=False)}
         for run in reading.runs(database, sweep_id):
             if run.seed < 2 and run.cell_id in by_cell:
-                attempt = leases.claim(database, run.id, "me", 60)
+                attempt = claims.claim(database, run.id, "me", 60)
                 score = by_cell[run.cell_id] + run.seed / 1e4
                 recording.RunWriter(database, run.id, "me", attempt).complete(score, 10, score, {}, 10)
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from looked_after import DB, claimed, completed, planned, typed
 
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
 from kdx.store.recording import RunWriter
 from kdx.sweep.lease_holder import lease_holder
@@ -57,7 +57,7 @@ def test_a_paused_search_is_shown_with_what_goes_on(tmp_path):
         assert trials.search_of[first.cell.id] == trials.search_of[second.cell.id]
         for run in (first, second):
             record = reading.recorded(database, [run.cell.id])[run.key]
-            claim = leases.claim(database, record.id, "me", 60)
+            claim = claims.claim(database, record.id, "me", 60)
             RunWriter(database, record.id, "me", claim).fail(f"no room for {record.id}", "", 0)
     line = (
         "search of exponential of tuned is paused: 2 runs of its search failed alike: no room for …; "

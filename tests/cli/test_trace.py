@@ -7,7 +7,7 @@ import pytest
 from looked_after import DB, completed, planned, refused, typed
 
 from kdx.grid.load import load_grid
-from kdx.store import leases, recording
+from kdx.store import claims, recording
 from kdx.store.database import open_database
 
 
@@ -78,7 +78,7 @@ def test_each_attempt_is_told_from_where_it_really_began():
     resumed = [None, 0, 380]
     with open_database(DB, write=True) as database:
         for number, (step, last) in enumerate(zip(resumed, (388, 400, 1500), strict=True), 1):
-            assert leases.claim(database, run.id, "me", 60.0) == number
+            assert claims.claim(database, run.id, "me", 60.0) == number
             hand = recording.RunWriter(database, run.id, "me", number)
             if step is not None:
                 hand.begin({}, "data", "code", step)

@@ -13,7 +13,7 @@ import pytest
 from waiting import wait_until
 
 from kdx.grid.load import load_grid
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
 from kdx.store.machine import machine
 from kdx.store.records import RunState
@@ -278,7 +278,7 @@ def test_a_worker_on_a_machine_whose_last_runs_failed_ends_with_the_next_failure
     planned(folder, f"{GRID}kernel: faulty.py:Faulty\n{cells}", steps=10, seeds=1)
     with open_database(folder / "runs.db", write=True) as opened:
         for run in reading.load_sweep(opened).runs[:failed]:
-            attempt = leases.claim(opened, run.id, f"{machine()}/-/-/{run.id}/1/x", 60)
+            attempt = claims.claim(opened, run.id, f"{machine()}/-/-/{run.id}/1/x", 60)
             recording.RunWriter(opened, run.id, f"{machine()}/-/-/{run.id}/1/x", attempt).fail(f"no {run.id}", "", 0)
     code, said = ends(worker(folder, "--components", "."))
     assert code == 4 and f"{begun} run{'s' * (begun > 1)} ended here: {begun} failed" in said

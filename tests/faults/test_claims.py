@@ -12,10 +12,10 @@ from lengths import count
 from postgresql_server import pooler
 
 from kdx.grid.load import load_grid
-from kdx.store import leases, reading, recording, schema
+from kdx.store import claims, reading, recording, schema
 from kdx.store.check import check
+from kdx.store.claims import Fenced
 from kdx.store.database import open_database
-from kdx.store.leases import Fenced
 from kdx.store.recording import RunWriter
 from kdx.store.records import FINAL
 
@@ -41,7 +41,7 @@ def work(address: str, folder: Path, seed: int) -> None:
             if not open_runs:
                 os._exit(0)
             run_id = random_.choice(open_runs[:AMONG])
-            number = leases.claim(database, run_id, owner, LEASE)
+            number = claims.claim(database, run_id, owner, LEASE)
             if number is None:
                 time.sleep(0.01)
                 continue
@@ -50,7 +50,7 @@ def work(address: str, folder: Path, seed: int) -> None:
             try:
                 for step in range(1, STEPS + 1):
                     time.sleep(random_.uniform(0, 0.02))
-                    leases.renew(database, owner, LEASE)
+                    claims.renew(database, owner, LEASE)
                     hand.record([("train/loss", step, run_id + 1 / step)], step)
                 hand.complete(1.0, STEPS, 1.0, {}, STEPS)
             except Fenced:
@@ -95,7 +95,7 @@ def test_each_run_is_done_once_whoever_is_killed_or_stopped(series, figure, tmp_
     workers_at_once = count("WORKERS", 8)
     runs, kills, stops = count("RUNS", 40), count("WORKER_KILLS", 8), count("STOPS", 3)
     drops = count("DROPS", 5) if drop else 0
-    monkeypatch.setattr(leases, "STALLS", 10**6)
+    monkeypatch.setattr(claims, "STALLS", 10**6)
     (tmp_path / "grid.yaml").write_text(GRID)
     plan = load_grid(tmp_path / "grid.yaml", seeds=range(runs))
     with open_database(address, write=True, create=True) as database:

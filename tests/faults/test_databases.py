@@ -22,9 +22,9 @@ from kdx.cli.app import app
 from kdx.errors import DatabaseError, KdxError
 from kdx.grid.load import load_grid
 from kdx.run_files.files import files_beside, folder_of
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
+from kdx.store.claims import Fenced
 from kdx.store.database import open_database
-from kdx.store.leases import Fenced
 from kdx.store.records import RunState
 from kdx.sweep import worker
 from kdx.sweep.messages import STOPPED, TAKEN, receive, send, trouble, work_of
@@ -89,7 +89,7 @@ def made(tmp_path_factory) -> Path:
         ):
             if end == "new":
                 continue
-            attempt = leases.claim(database, run.id, "elsewhere/b/n/1/2/3", -5 if end == "left" else 60)
+            attempt = claims.claim(database, run.id, "elsewhere/b/n/1/2/3", -5 if end == "left" else 60)
             hand = recording.RunWriter(database, run.id, "elsewhere/b/n/1/2/3", attempt)
             hand.begin({"torch": "2.13.0"}, "data", "code", 0, None, {"vocabulary_size": 100, "test/unknown_rate": 0.1})
             rows = [("train/loss", step, 4.0 - step / 10) for step in (1, 10, 20)]

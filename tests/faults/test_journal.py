@@ -8,7 +8,7 @@ import pytest
 from lengths import count
 
 from kdx.grid.load import load_grid
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
 from kdx.store.recording import RunWriter
 
@@ -42,7 +42,7 @@ def broken(tmp_path):
     plan = load_grid(tmp_path / "grid.yaml")
     with open_database(path, write=True, create=True) as database:
         recording.register(database, plan, plan.grid)
-        assert leases.claim(database, 1, "me", 60.0) == 1
+        assert claims.claim(database, 1, "me", 60.0) == 1
     record(path, 1.0)
     before = path.read_bytes()
     pid = os.fork()

@@ -12,7 +12,7 @@ import pytest
 from lengths import count
 from victims import SPECS, Run, killed
 
-from kdx.store import leases, reading
+from kdx.store import claims, reading
 from kdx.store.database import open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import FINAL, RunState
@@ -33,7 +33,7 @@ POINTS = {
 @pytest.fixture(autouse=True)
 def patience(monkeypatch, data_home):
     # Kills come faster than steps, and a run without progress would count as one that kills its workers.
-    monkeypatch.setattr(leases, "STALLS", 10**6)
+    monkeypatch.setattr(claims, "STALLS", 10**6)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import torch
 
 from kdx.files import is_unfinished
 from kdx.grid.load import load_grid
-from kdx.store import leases, reading, recording, schema
+from kdx.store import claims, reading, recording, schema
 from kdx.store.database import Database, open_database
 from kdx.store.records import FINAL, RunRecord
 from kdx.sweep import worker
@@ -162,7 +162,7 @@ class Run:
 
 def claim(database: Database, run_id: int, owner: str, dead: str) -> int | None:
     """As a sweep claims a run whose worker it has seen die."""
-    return leases.claim(database, run_id, owner, 3600.0, [dead])
+    return claims.claim(database, run_id, owner, 3600.0, [dead])
 
 
 def killed(pid: int, after: float) -> bool:

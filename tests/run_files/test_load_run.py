@@ -19,7 +19,7 @@ from kdx.errors import KdxError, StorageError
 from kdx.grid.load import load_grid
 from kdx.run_files.files import files_beside, folder_of
 from kdx.run_files.load_run import load_run
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
 from kdx.sweep.worker import DatabaseRecorder
 from kdx.tasks import TASKS as EVERY_TASK
@@ -65,7 +65,7 @@ def database(tmp_path_factory, home):
         for run in reading.runs(opened, recording.register(opened, plan, plan.grid)):
             if run.seed:
                 continue
-            attempt = leases.claim(opened, run.id, "me", 600)
+            attempt = claims.claim(opened, run.id, "me", 600)
             hand = recording.RunWriter(opened, run.id, "me", attempt)
             here, there = socket.socketpair()
             with here, there:

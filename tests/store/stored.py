@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from kdx.errors import DatabaseError
-from kdx.store import leases, reading
+from kdx.store import claims, reading
 from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunRecord, RunState
@@ -60,6 +60,6 @@ def lapse(database: Database, run_id: int = 1, seconds: float = 10) -> None:
 
 
 def start(database: Database, run_id: int = 1, owner: str = "me") -> RunWriter:
-    number = leases.claim(database, run_id, owner, 60)
+    number = claims.claim(database, run_id, owner, 60)
     assert number is not None
     return RunWriter(database, run_id, owner, number)

@@ -2,14 +2,14 @@
 
 import pytest
 
-from kdx.store import leases
+from kdx.store import claims
 from kdx.store.begun import begun
 from kdx.store.database import Database
 from kdx.store.recording import RunWriter
 
 
 def attempt(database: Database, run_id: int, owner: str) -> RunWriter:
-    return RunWriter(database, run_id, owner, leases.claim(database, run_id, owner, 60))
+    return RunWriter(database, run_id, owner, claims.claim(database, run_id, owner, 60))
 
 
 def computed(database: Database, run_id: int, owner: str, device: str, resumed: int = 0) -> None:

@@ -3,8 +3,8 @@ from sqlalchemy import insert, update
 
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
 from kdx.store.check import check
+from kdx.store.claims import claim
 from kdx.store.database import Database, open_database
-from kdx.store.leases import claim
 from kdx.store.recording import RunWriter
 from kdx.store.schema import (
     bits_of,

@@ -23,7 +23,7 @@ def test_opening_again_keeps_what_is_there(database: Database, address: str):
 
 def test_importing_the_store_loads_neither_torch_nor_alembic():
     code = """
-        import sys, kdx.store.database, kdx.store.leases, kdx.store.reading, kdx.store.recording, kdx.store.schema
+        import sys, kdx.store.database, kdx.store.claims, kdx.store.reading, kdx.store.recording, kdx.store.schema
         print(sorted({name.partition(".")[0] for name in sys.modules} & {"torch", "alembic", "optuna", "lightning"}))
     """
     assert subprocess.check_output([sys.executable, "-c", textwrap.dedent(code)], text=True) == "[]\n"

@@ -3,7 +3,7 @@
 import pytest
 
 from kdx.grid.load import load_grid
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
 from kdx.store.details import cell_details, run_details, sweep_details
 
@@ -19,7 +19,7 @@ def database(tmp_path):
             plan = load_grid(tmp_path / f"{name}.yaml")
             recording.register(opened, plan, plan.grid)
         first = reading.runs(opened, 1)[0]
-        leases.claim(opened, first.id, "me", 60.0)
+        claims.claim(opened, first.id, "me", 60.0)
         writer = recording.RunWriter(opened, first.id, "me", 1)
         writer.record([("test/loss", 9, 2.0), ("model/parameters", 0, 5.0), ("train/loss", 1, 3.0)], 9)
         writer.complete(1.0, 9, 2.0, {}, 9)

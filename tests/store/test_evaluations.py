@@ -7,9 +7,9 @@ import pytest
 
 from kdx.store import evaluations, reading
 from kdx.store.check import check
+from kdx.store.claims import claim
 from kdx.store.database import Database, open_database
 from kdx.store.evaluations import Made
-from kdx.store.leases import claim
 from kdx.store.recording import RunWriter
 from kdx.store.records import CODE, DocumentRecord, Provenance
 from kdx.store.schema import bits_of

@@ -1,6 +1,6 @@
 """How runs failed, and what the processes that tried them have completed."""
 
-from kdx.store import leases, recording
+from kdx.store import claims, recording
 from kdx.store.database import Database
 from kdx.store.failures import failures, last_successes
 from kdx.store.recording import RunWriter
@@ -8,7 +8,7 @@ from kdx.store.records import RunState
 
 
 def end(database: Database, run_id: int, owner: str, error: str | None) -> None:
-    writer = RunWriter(database, run_id, owner, leases.claim(database, run_id, owner, 60))
+    writer = RunWriter(database, run_id, owner, claims.claim(database, run_id, owner, 60))
     writer.fail(error, f"trace of {error}", 3) if error else writer.complete(0.5, 10, 0.5, {}, 10)
 
 

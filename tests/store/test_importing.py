@@ -14,7 +14,7 @@ from sides import again, came_to, made, plan_at, run_of, states
 from sqlalchemy import func, insert, select, update
 
 from kdx.errors import DatabaseError
-from kdx.store import importing, leases, remarks
+from kdx.store import claims, importing, remarks
 from kdx.store.check import check
 from kdx.store.database import Database, open_database
 from kdx.store.importing import import_database
@@ -195,7 +195,7 @@ def test_generations_of_both_are_joined(two, backend):
 
 def test_what_is_running_elsewhere_waits_here_and_comes_later(two):
     with open_database(two[1], write=True) as opened:
-        leases.claim(opened, run_of(opened, 0, 0), "b", 60)
+        claims.claim(opened, run_of(opened, 0, 0), "b", 60)
     imported = import_database(two[1], two[0])
     assert (imported.runs, imported.running) == (0, 1)
     assert set(of(two[0], states).values()) == {"pending"}
@@ -206,12 +206,12 @@ def test_what_is_running_elsewhere_waits_here_and_comes_later(two):
 
 def test_what_is_running_here_is_left_alone(two):
     with open_database(two[0], write=True) as opened:
-        leases.claim(opened, run_of(opened, 0, 0), "a", 60)
+        claims.claim(opened, run_of(opened, 0, 0), "a", 60)
     written(two[1], (0, 0, "completed"))
     imported = import_database(two[1], two[0])
     assert (imported.runs, imported.running) == (0, 1)
     with open_database(two[0], write=True) as opened:
-        assert leases.renew(opened, "a", 60) == 1
+        assert claims.renew(opened, "a", 60) == 1
 
 
 def test_seeds_of_one_plan_are_joined(make, new, plan_of, backend):

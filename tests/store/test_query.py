@@ -5,7 +5,7 @@ import math
 import pytest
 
 from kdx.errors import KdxError, StorageError
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
 from kdx.store import rows as module
 from kdx.store.database import open_database
 from kdx.store.query import query
@@ -14,7 +14,7 @@ from kdx.store.query import query
 @pytest.fixture
 def filled(database, sweep_id, address) -> str:
     """Run 1 has three rows of a curve."""
-    number = leases.claim(database, 1, "me", 60)
+    number = claims.claim(database, 1, "me", 60)
     hand = recording.RunWriter(database, 1, "me", number)
     hand.record([("valid/bleu", 10, 1.5), ("valid/bleu", 20, math.nan), ("valid/bleu", 30, math.inf)], 30)
     return address

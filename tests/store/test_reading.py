@@ -8,7 +8,7 @@ from stored import rows
 from kdx.errors import KdxError
 from kdx.grid.difference import Contents
 from kdx.grid.identity import id_of
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
 from kdx.store.backends import backend_of
 from kdx.store.database import Database, open_database
 from kdx.store.query import query
@@ -18,7 +18,7 @@ from kdx.store.schema import cell, plan_cell, run, sweep_cell, sweep_run
 
 
 def finish(database: Database, run_id: int, score: float = 1.0) -> None:
-    number = leases.claim(database, run_id, "me", 60)
+    number = claims.claim(database, run_id, "me", 60)
     hand = RunWriter(database, run_id, "me", number)
     hand.record([("test/bleu", 10, score), ("test/loss", 10, math.inf), ("valid/bleu", 10, 0.5)], 10)
     hand.complete(0.5, 10, score, {}, 10)
@@ -77,7 +77,7 @@ def test_runs_of_some_cells_are_those_of_the_sweep(database: Database, plan_of):
 
 def test_halted_runs_are_the_newest_of_their_kind_in_each_sweep_that_plans_them(database: Database, plan_of):
     def begin(run_id: int) -> RunWriter:
-        return RunWriter(database, run_id, "me", leases.claim(database, run_id, "me", 60))
+        return RunWriter(database, run_id, "me", claims.claim(database, run_id, "me", 60))
 
     sweep = recording.register(database, plan_of(1, 7), {})
     few = recording.register(database, plan_of(1, 2, "few"), {})
@@ -105,7 +105,7 @@ def test_halted_runs_are_the_newest_of_their_kind_in_each_sweep_that_plans_them(
 
 
 def test_a_halted_run_of_an_older_generation_is_none(database: Database, sweep_id: int):
-    number = leases.claim(database, 1, "me", 60)
+    number = claims.claim(database, 1, "me", 60)
     RunWriter(database, 1, "me", number).fail("ValueError: 1", "", 0)
     with database.write() as connection:
         row = connection.execute(select(run).where(run.c.id == 1)).one()._asdict()
@@ -157,7 +157,7 @@ def test_runs_of_cells_are_found_whatever_sweep_planned_them(database: Database,
 
 
 def test_a_test_metric_recorded_twice_counts_with_its_last_step(database: Database, sweep_id: int):
-    hand = RunWriter(database, 1, "me", leases.claim(database, 1, "me", 60))
+    hand = RunWriter(database, 1, "me", claims.claim(database, 1, "me", 60))
     hand.record([("test/bleu", 20, 2.0), ("test/bleu", 10, 1.0), ("tests/bleu", 30, 3.0), ("test", 30, 3.0)], 20)
     assert reading.load_sweep(database).metrics[1] == {"test/bleu": 2.0}
 
@@ -220,16 +220,16 @@ def test_a_sweep_loads_from_a_file_opened_to_read(database: Database, address: s
 def test_seconds_sum_the_attempts_that_ended(database: Database, sweep_id: int):
     assert reading.runs(database, sweep_id)[0].seconds is None
     for _ in range(2):
-        number = leases.claim(database, 1, "me", 60)
+        number = claims.claim(database, 1, "me", 60)
         RunWriter(database, 1, "me", number).interrupt(0)
-    leases.claim(database, 1, "me", 60)
+    claims.claim(database, 1, "me", 60)
     ended = [attempt.ended - attempt.started for attempt in reading.attempts(database, 1) if attempt.ended]
     assert len(ended) == 2
     assert reading.runs(database, sweep_id)[0].seconds == pytest.approx(sum(ended))
 
 
 def test_a_curve_runs_by_step(database: Database, sweep_id: int):
-    hand = RunWriter(database, 1, "me", leases.claim(database, 1, "me", 60))
+    hand = RunWriter(database, 1, "me", claims.claim(database, 1, "me", 60))
     hand.record([("train/loss", 20, 2.0), ("train/loss", 3, 1.0), ("valid/loss", 4, 9.0)], 20)
     assert reading.curve(database, 1, "train/loss") == [(3, 1.0), (20, 2.0)]
     assert reading.curve(database, 1, "train/accuracy") == []
@@ -257,7 +257,7 @@ def test_the_inventory_has_every_generation_and_what_is_planned(database: Databa
 
 def test_a_run_that_went_on_under_other_conditions_is_told_until_it_begins_anew(database: Database, sweep_id: int):
     def attempt(resumed_step: int, changes: str | None) -> str | None:
-        number = leases.claim(database, 1, "me", 60.0)
+        number = claims.claim(database, 1, "me", 60.0)
         assert number is not None
         hand = recording.RunWriter(database, 1, "me", number)
         hand.begin({"torch": "2"}, "data", "code", resumed_step, changes)
@@ -275,9 +275,9 @@ def test_a_run_that_went_on_under_other_conditions_is_told_until_it_begins_anew(
 def test_facts_of_the_data_come_with_each_run_and_are_shared(database: Database, sweep_id: int):
     facts = {"vocabulary_size": 9, "test/unknown_rate": 0.25}
     for run_id in (1, 2):
-        number = leases.claim(database, run_id, "me", 60.0)
+        number = claims.claim(database, run_id, "me", 60.0)
         recording.RunWriter(database, run_id, "me", number).begin({}, "data", "code", data_facts=facts)
-    number = leases.claim(database, 3, "me", 60.0)
+    number = claims.claim(database, 3, "me", 60.0)
     recording.RunWriter(database, 3, "me", number).begin({}, "data", "code")
     found = reading.load_sweep(database).provenance
     assert found[1].facts == facts and found[1] is found[2]
@@ -320,7 +320,7 @@ def test_the_curves_of_a_sweep_come_in_one_query_bit_for_bit(database: Database,
     recording.register(database, plan_of([0, 1], 2, "demo"), {})
     recording.register(database, plan_of([2], 1, "other"), {})
     for run_id in (1, 3, 5):
-        number = leases.claim(database, run_id, "me", 60)
+        number = claims.claim(database, run_id, "me", 60)
         rows = [("train/loss", step, value) for step, value in ((1, math.nan), (10, -0.0), (20, 1 / 3))]
         RunWriter(database, run_id, "me", number).record(
             [*rows, ("valid/bleu", 20, math.inf), ("test/bleu", 20, 1.0)], 20

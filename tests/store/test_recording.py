@@ -15,7 +15,7 @@ from kdx.errors import DatabaseError, KdxError
 from kdx.grid.identity import cell_id
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
 from kdx.store.database import Database
 from kdx.store.recording import RunWriter
 from kdx.store.records import DocumentRecord, RunState
@@ -141,7 +141,7 @@ def test_failed_runs_are_reset_in_their_sweep_only(database: Database, plan_of):
     again = reading.runs(database, first)[0]
     assert (again.state, again.stalls, again.error, again.attempt) == (RunState.PENDING, 0, None, 1)
     assert reading.runs(database, second)[0].state is RunState.FAILED
-    assert leases.claim(database, 1, "me", 60) == 2
+    assert claims.claim(database, 1, "me", 60) == 2
 
 
 def test_a_pruned_run_keeps_its_best_validation_and_why_it_was_pruned(database: Database, sweep_id: int):
@@ -208,7 +208,7 @@ def test_a_step_recorded_twice_in_one_batch_keeps_the_last(database: Database, s
 
 def test_progress_never_falls_in_a_replay(database: Database, sweep_id: int):
     start(database).record([], 20)
-    leases.abandon(database, 1, "me", 1, "killed")
+    claims.abandon(database, 1, "me", 1, "killed")
     start(database).record([("train/loss", 11, 1.0)], 11)
     assert record(database).progress_step == 20
 

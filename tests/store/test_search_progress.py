@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import TrialState
 from kdx.store.search_progress import progress, seconds_of_trials, work
@@ -44,6 +44,6 @@ def test_who_works_at_a_trial_works_for_the_sweep_that_asks_for_it(tmp_path):
         run = Searching(database, plan).advance().runs[0]
         record = reading.recorded(database, [run.cell.id])[run.key]
         assert work(database) == ()
-        leases.claim(database, record.id, "me", 60)
+        claims.claim(database, record.id, "me", 60)
         (found,) = work(database)
         assert (found.sweep_id, found.run_id, found.owner) == (sweep_id, record.id, "me")

@@ -1,19 +1,19 @@
 import pytest
 
-from kdx.store import leases, reading, recording, status
+from kdx.store import claims, reading, recording, status
 from kdx.store.database import Database
 from kdx.store.recording import RunWriter
 
 
 def finish(database: Database, run_id: int) -> None:
-    number = leases.claim(database, run_id, "me", 60)
+    number = claims.claim(database, run_id, "me", 60)
     RunWriter(database, run_id, "me", number).complete(0.5, 10, 0.5, {}, 10)
 
 
 def test_only_claimed_runs_are_worked_at_in_the_order_of_their_claims(database: Database, sweep_id: int):
     assert status.work(database) == ()
-    leases.claim(database, 3, "me", 60)
-    leases.claim(database, 1, "you", 60)
+    claims.claim(database, 3, "me", 60)
+    claims.claim(database, 1, "you", 60)
     finish(database, 2)
     first, second = status.work(database)
     assert (first.run_id, first.owner, second.run_id, second.owner) == (3, "me", 1, "you")
@@ -22,7 +22,7 @@ def test_only_claimed_runs_are_worked_at_in_the_order_of_their_claims(database: 
 
 def test_where_a_run_is_computed_is_known_once_it_has_begun(database: Database, sweep_id: int):
     for run_id, facts in ((1, {"device": "H100", "gpu": "3"}), (2, {"device": "cpu"}), (3, None)):
-        number = leases.claim(database, run_id, "me", 60)
+        number = claims.claim(database, run_id, "me", 60)
         if facts is not None:
             RunWriter(database, run_id, "me", number).begin(facts, "data", "code")
     assert [(one.device, one.gpu) for one in status.work(database)] == [("H100", "3"), ("cpu", None), (None, None)]
@@ -31,7 +31,7 @@ def test_where_a_run_is_computed_is_known_once_it_has_begun(database: Database, 
 def test_a_run_of_two_sweeps_is_worked_at_for_both(database: Database, plan_of):
     one = recording.register(database, plan_of([0], 1, "one"), {})
     other = recording.register(database, plan_of([0], 1, "other"), {})
-    leases.claim(database, 1, "me", 60)
+    claims.claim(database, 1, "me", 60)
     assert {each.sweep_id for each in status.work(database)} == {one, other}
 
 

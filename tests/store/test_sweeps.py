@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 from stored import rows, start
 
 from kdx.grid.load import load_grid
-from kdx.store import invalidations, leases, reading, recording, searches, sweeps
+from kdx.store import claims, invalidations, reading, recording, searches, sweeps
 from kdx.store.check import check
 from kdx.store.database import Database
 from kdx.store.records import RunState
@@ -102,7 +102,7 @@ def test_what_changed_since_somebody_agreed_is_not_removed(database: Database, s
 
 def test_a_cancelled_run_that_never_started_goes_with_its_sweep(database: Database, sweep_id: int):
     start(database, 1)
-    leases.cancel(database, [1, 2])
+    claims.cancel(database, [1, 2])
     shown = sweeps.removal(database, sweep_id, results=False)
     assert (shown.run_ids, shown.never_started, shown.kept) == ((2, 3, 4), 3, 1)
 

@@ -21,8 +21,8 @@ from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import factor_value
 from kdx.report.selection.best_seed import selected_runs
 from kdx.report.tables import tables
+from kdx.store.claims import claim
 from kdx.store.database import Database, open_database
-from kdx.store.leases import claim
 from kdx.store.reading import load_sweep
 from kdx.store.recording import RunWriter, register
 from kdx.store.records import RunState

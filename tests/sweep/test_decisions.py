@@ -6,7 +6,7 @@ from grids import TINY
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.run_files.files import files_beside, folder_of
-from kdx.store import evaluations, leases, reading, recording
+from kdx.store import claims, evaluations, reading, recording
 from kdx.store.database import open_database
 from kdx.store.evaluations import Made
 from kdx.sweep.decide import Action
@@ -30,7 +30,7 @@ def test_what_is_evaluated_and_which_weights_are_left_decides(tmp_path, plan):
         sweep = recording.register(database, plan, plan.grid)
         first, _ = reading.runs(database, sweep)
         assert not lacks_evaluations(database, plan)
-        attempt = leases.claim(database, first.id, "me", 60)
+        attempt = claims.claim(database, first.id, "me", 60)
         files = CheckpointFiles(files_beside(database.location) / folder_of(first))
         weights = files.write("best", 10, {"seed": 0})
         hand = recording.RunWriter(database, first.id, "me", attempt)

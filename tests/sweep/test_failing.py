@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kdx.errors import KdxError
 from kdx.grid.plan import PlannedRun
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
 from kdx.store.database import Database, open_database
 from kdx.store.failures import FailureRecord
 from kdx.sweep.decisions import decisions_in
@@ -107,7 +107,7 @@ def database(tmp_path):
 
 def fail(database: Database, run: PlannedRun, error: str) -> None:
     record = reading.recorded(database, [run.cell.id])[run.key]
-    writer = recording.RunWriter(database, record.id, "me", leases.claim(database, record.id, "me", 60))
+    writer = recording.RunWriter(database, record.id, "me", claims.claim(database, record.id, "me", 60))
     writer.fail(error, "", 0)
 
 

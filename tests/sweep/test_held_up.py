@@ -6,7 +6,7 @@ import pytest
 from grids import TINY
 
 from kdx.grid.load import load_grid
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
 from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
@@ -30,7 +30,7 @@ def planned(database: Database, seeds: int) -> int:
 
 
 def fail(database: Database, run_id: int, owner: str = "there/-/-/7/1/x") -> None:
-    RunWriter(database, run_id, owner, leases.claim(database, run_id, owner, 60)).fail(f"ValueError: {run_id}", "", 0)
+    RunWriter(database, run_id, owner, claims.claim(database, run_id, owner, 60)).fail(f"ValueError: {run_id}", "", 0)
 
 
 def held_up(database: Database, sweep: int) -> HeldUp:
@@ -83,12 +83,12 @@ def test_a_run_waits_for_its_conditions_or_for_its_files(database):
     sweep = planned(database, 1)
     one, other = (run.id for run in reading.runs(database, sweep))
     for run_id in (one, other):
-        writer = RunWriter(database, run_id, "there/-/-/7/1/x", leases.claim(database, run_id, "there/-/-/7/1/x", 60))
+        writer = RunWriter(database, run_id, "there/-/-/7/1/x", claims.claim(database, run_id, "there/-/-/7/1/x", 60))
         writer.begin({}, "data", "code")
         writer.record([], 8)
         writer.checkpoint(7)
         writer.interrupt(8)
-    RunWriter(database, one, "here", leases.claim(database, one, "here", 60)).interrupt(0, refused="device A → B")
+    RunWriter(database, one, "here", claims.claim(database, one, "here", 60)).interrupt(0, refused="device A → B")
     assert held_up(database, sweep).waits_for == {
         one: "waits for a worker like machine there: device A → B",
         other: "waits for a worker that sees its files: its checkpoint at step 7 is not here but on machine there",

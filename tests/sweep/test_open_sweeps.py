@@ -11,7 +11,7 @@ from waiting import GIVE_UP, wait_until
 from kdx.components.registry import components_of
 from kdx.errors import DatabaseError, KdxError, StorageError
 from kdx.grid.load import load_grid
-from kdx.store import leases, reading, recording, sweeps
+from kdx.store import claims, reading, recording, sweeps
 from kdx.store.database import Database, open_database
 from kdx.store.find import name_of, sweep_named
 from kdx.store.recording import RunWriter
@@ -67,7 +67,7 @@ def planned(database: Database, name: str, seeds: int = 1, text: str = TINY) -> 
 def complete(database: Database, name: str) -> None:
     for run in reading.load_sweep(database, name).runs:
         if run.state is RunState.PENDING:
-            writer = RunWriter(database, run.id, "me", leases.claim(database, run.id, "me", 60))
+            writer = RunWriter(database, run.id, "me", claims.claim(database, run.id, "me", 60))
             writer.complete(1.0, 10, 1.0, {}, 10)
 
 
@@ -218,7 +218,7 @@ def test_a_sweep_that_tunes_is_searched_and_then_its_winners_are_planned(databas
     assert isinstance(trials, TrialPlan) and len(trials.runs) == 2
     for run in trials.runs:
         record = reading.recorded(database, [run.cell.id])[run.key]
-        writer = RunWriter(database, record.id, "me", leases.claim(database, record.id, "me", 60))
+        writer = RunWriter(database, record.id, "me", claims.claim(database, record.id, "me", 60))
         writer.complete(50.0, 2, None, {}, 2)
     (plan,) = every()
     assert not isinstance(plan, TrialPlan) and [cell.won for cell in plan.cells] == [True]
@@ -247,7 +247,7 @@ def test_the_winners_of_a_search_are_planned_under_the_name_that_the_sweep_has_b
     while isinstance(trials, TrialPlan):
         for record in reading.recorded(database, {cell.id for cell in trials.cells}, trials.seeds).values():
             if record.state is RunState.PENDING:
-                RunWriter(database, record.id, "me", leases.claim(database, record.id, "me", 60)).complete(
+                RunWriter(database, record.id, "me", claims.claim(database, record.id, "me", 60)).complete(
                     1.0, 2, 1.0, {}, 2
                 )
         if name_of(database, sweep_id) == "tuned":
@@ -267,10 +267,10 @@ def test_where_the_rest_of_a_search_is_paused_the_winners_of_the_others_are_plan
     for run in trials.runs:
         record = reading.recorded(database, [run.cell.id])[run.key]
         if trials.search_of[run.cell.id] != paused:
-            writer = RunWriter(database, record.id, "me", leases.claim(database, record.id, "me", 60))
+            writer = RunWriter(database, record.id, "me", claims.claim(database, record.id, "me", 60))
             writer.complete(50.0, 2, None, {}, 2)
         elif ended < 2:
-            writer = RunWriter(database, record.id, "me", leases.claim(database, record.id, "me", 60))
+            writer = RunWriter(database, record.id, "me", claims.claim(database, record.id, "me", 60))
             writer.fail(f"boom {ended}", "", 0)
             ended += 1
     for _ in range(2):  # also once its plan is seen to be another one

@@ -8,7 +8,7 @@ from kdx.cell_code import code_of, evaluation_code_of
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.run_files.files import files_beside, folder_of
-from kdx.store import evaluations, invalidations, leases, reading, recording
+from kdx.store import claims, evaluations, invalidations, reading, recording
 from kdx.store.database import Database, open_database
 from kdx.store.evaluations import Made
 from kdx.store.records import RunState
@@ -31,7 +31,7 @@ def database(tmp_path):
 
 
 def end(database: Database, run_id: int, how: str, seconds: float = 10.0, modules: dict | None = None, **said) -> None:
-    number = leases.claim(database, run_id, "me", 60)
+    number = claims.claim(database, run_id, "me", 60)
     assert number is not None
     hand = recording.RunWriter(database, run_id, "me", number, lambda: 2_000_000)
     hand.begin({"code": modules} if modules is not None else {}, "d", "c")
@@ -77,7 +77,7 @@ def test_each_run_is_told_for_what_it_is(plan, database):
     end(database, 2, "complete", modules={})
     end(database, 3, "fail", error="e", traceback="t", last_step=0)
     end(database, 4, "interrupt", last_step=5)
-    leases.claim(database, 5, "another/process", 60)
+    claims.claim(database, 5, "another/process", 60)
     new, stale, failed, continued, running, pending = standings(outlook(database, plan))
     assert (new, stale, failed) == (Standing.REUSED, Standing.STALE, Standing.FAILED)
     assert (continued, running, pending) == (Standing.CONTINUED, Standing.RUNNING, Standing.NEW)
@@ -142,7 +142,7 @@ def test_a_run_that_goes_on_costs_what_is_left_of_it(plan, database):
     end(database, 4, "complete", 10.0)
     from kdx.training.checkpoint import CheckpointFiles
 
-    number = leases.claim(database, 1, "me", 60)
+    number = claims.claim(database, 1, "me", 60)
     hand = recording.RunWriter(database, 1, "me", number)
     hand.checkpoint(8)
     hand.interrupt(9)
@@ -156,7 +156,7 @@ def test_what_is_out_of_tables_is_not_stale_and_what_is_cancelled_did_not_fail(p
     recording.register(database, plan, plan.grid)
     end(database, 1, "complete", modules={})
     invalidations.invalidate(database, [1], "the corpus was cut")
-    leases.cancel(database, [2])
+    claims.cancel(database, [2])
     first, second, *_ = outlook(database, plan).runs
     assert (first.standing, first.changed) == (Standing.INVALIDATED, ())
     assert second.standing is Standing.CANCELLED

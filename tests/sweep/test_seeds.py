@@ -8,7 +8,7 @@ from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.report import seeds_until
 from kdx.report.tables import tables
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
 from kdx.store.database import Database, open_database
 from kdx.store.plan_from_records import plan_of
 from kdx.store.records import RunState
@@ -46,7 +46,7 @@ def ended(database: Database, decision: Decision, state: RunState = RunState.COM
     """As if the run had been trained, with its score of `SCORES`."""
     record = decision.record
     assert record
-    attempt = leases.claim(database, record.id, "me", 60)
+    attempt = claims.claim(database, record.id, "me", 60)
     hand = recording.RunWriter(database, record.id, "me", attempt)
     score = SCORES[decision.run.cell.spec.kernel][decision.run.seed]
     if state is RunState.COMPLETED:

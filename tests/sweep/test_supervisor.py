@@ -20,9 +20,9 @@ from waiting import GIVE_UP, wait_until
 from kdx.errors import ChangedError, DatabaseError, ServerEndedError, ServerError, StorageError
 from kdx.grid.load import load_grid
 from kdx.run_options import RunOptions
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
+from kdx.store.claims import claim
 from kdx.store.database import Database, open_database
-from kdx.store.leases import claim
 from kdx.store.recording import RunWriter
 from kdx.store.records import LOST, RunState
 from kdx.sweep.failing import IN_A_ROW
@@ -825,7 +825,7 @@ def test_a_cancelled_run_stops_and_goes_on_from_its_checkpoint_once_somebody_ask
     stopped, _ = records(database, local)
 
     heard = Ends()
-    heard.after, heard.end = 120, lambda: leases.cancel(database, [stopped.id])
+    heard.after, heard.end = 120, lambda: claims.cancel(database, [stopped.id])
     local = sweep(database, text, heard)
     assert local.run() is None
     first, second = records(database, local)
@@ -1048,7 +1048,7 @@ def test_a_heartbeat_that_finds_a_lease_gone_makes_a_full_sweep_look(database):
     class Cancels(Heard):
         def started(self, run, attempt):
             super().started(run, attempt)
-            leases.cancel(database, [1])
+            claims.cancel(database, [1])
 
     clock, heard = Clock(), Cancels()
     host, began = PlayedHost(clock, lambda claimed: None), clock()

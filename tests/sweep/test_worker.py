@@ -17,7 +17,7 @@ from clock import Clock
 from kdx.errors import ChangedError, DatabaseError, KdxError, StorageError
 from kdx.grid.load import load_grid
 from kdx.grid.spec import CellSpec
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
 from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunRecord, RunState
@@ -56,7 +56,7 @@ def claimed(database, tmp_path) -> ClaimedRun:
 def claim(database: Database, folder: Path) -> ClaimedRun:
     sweep = reading.load_sweep(database)
     (cell,), (run,) = sweep.cells, sweep.runs
-    attempt = leases.claim(database, run.id, "me", 60.0)
+    attempt = claims.claim(database, run.id, "me", 60.0)
     assert attempt is not None
     return ClaimedRun(
         run.id,
@@ -242,8 +242,8 @@ def test_a_folder_that_cannot_be_made_is_a_failure_with_its_cause(does, claimed,
 
 def test_a_run_that_was_taken_away_is_left_alone(does, claimed, database):
     def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests):
-        leases.abandon(database, claimed.run_id, "me", claimed.attempt, "gone")
-        assert leases.claim(database, claimed.run_id, "other", 60.0) == claimed.attempt + 1
+        claims.abandon(database, claimed.run_id, "me", claimed.attempt, "gone")
+        assert claims.claim(database, claimed.run_id, "other", 60.0) == claimed.attempt + 1
         recorder.metric("train/loss", 1, 2.0)
         recorder.flush(1)
         raise AssertionError("fenced")
@@ -272,8 +272,8 @@ def test_a_first_attempt_begins_from_nothing_and_a_second_goes_on(does, claimed,
 
 def test_an_order_that_comes_late_touches_no_file(does, claimed, database, tmp_path):
     """As of a sweep that was stopped between claim and claimed for longer than its lease."""
-    leases.abandon(database, claimed.run_id, "me", claimed.attempt, "silent")
-    assert leases.claim(database, claimed.run_id, "other", 60.0)
+    claims.abandon(database, claimed.run_id, "me", claimed.attempt, "silent")
+    assert claims.claim(database, claimed.run_id, "other", 60.0)
     theirs = tmp_path / "files" / "step-000000005.ckpt"
     theirs.parent.mkdir()
     theirs.touch()
@@ -301,7 +301,7 @@ def test_nothing_is_written_through_a_link_that_somebody_planted(
     claimed, database, channels, tmp_path, link, attempt, figure
 ):
     if attempt == 2:
-        leases.abandon(database, claimed.run_id, "me", claimed.attempt, "killed")
+        claims.abandon(database, claimed.run_id, "me", claimed.attempt, "killed")
         claimed = claim(database, tmp_path)
     elsewhere, planted = tmp_path / "elsewhere", tmp_path / link
     if link == "files":
@@ -318,7 +318,7 @@ def test_nothing_is_written_through_a_link_that_somebody_planted(
 
 
 def test_a_log_that_is_a_pipe_is_not_waited_for(claimed, database, channels, tmp_path):
-    leases.abandon(database, claimed.run_id, "me", claimed.attempt, "killed")
+    claims.abandon(database, claimed.run_id, "me", claimed.attempt, "killed")
     claimed = claim(database, tmp_path)
     Path(claimed.folder).mkdir()
     os.mkfifo(Path(claimed.folder) / "log.txt")
@@ -350,7 +350,7 @@ def test_a_run_whose_rows_cannot_be_recorded_fails_for_that_reason(does, claimed
 
 def test_a_stopped_run_that_was_taken_away_is_left_alone(does, claimed, database):
     def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests):
-        leases.abandon(database, claimed.run_id, "me", claimed.attempt, "silent")
+        claims.abandon(database, claimed.run_id, "me", claimed.attempt, "silent")
         raise Stopped
 
     code, run = does(claimed, train)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
 from kdx.store.database import Database
 from kdx.tune.search import Searching
 from kdx.tune.trial_plan import TrialPlan
@@ -42,7 +42,7 @@ def score(rate: float, seed: int, step: int) -> float:
 def train(database: Database, plan: TrialPlan, run) -> None:
     """What a worker does of a trial, without its arithmetic."""
     record = reading.recorded(database, [run.cell.id])[run.key]
-    attempt = leases.claim(database, record.id, "me", 60)
+    attempt = claims.claim(database, record.id, "me", 60)
     writer = recording.RunWriter(database, record.id, "me", attempt)
     rate, reason, steps = run.cell.spec.training.learning_rate, None, []
     judge = None

@@ -110,7 +110,7 @@ def test_trials_are_in_no_plan_and_their_files_stay(tmp_path):
 
 
 def test_a_failed_run_fails_its_trial_and_no_other(tmp_path):
-    from kdx.store import leases
+    from kdx.store import claims
 
     plan = plan_of(tmp_path)
     with open_database(tmp_path / "runs.db", write=True, create=True) as database:
@@ -119,7 +119,7 @@ def test_a_failed_run_fails_its_trial_and_no_other(tmp_path):
         trials = found.advance()
         first, *others = trials.runs
         record = reading.recorded(database, [first.cell.id])[first.key]
-        attempt = leases.claim(database, record.id, "me", 60)
+        attempt = claims.claim(database, record.id, "me", 60)
         recording.RunWriter(database, record.id, "me", attempt).fail("out of memory", "", 5)
         for run in others:
             train(database, trials, run)

@@ -14,7 +14,7 @@ from stored import lapse, record, rows, start
 from waiting import wait_until
 
 from kdx.errors import DatabaseError
-from kdx.store import evaluations, leases, reading, recording
+from kdx.store import claims, evaluations, reading, recording
 from kdx.store.backend import TransactionLostError
 from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
@@ -70,8 +70,8 @@ WRITES: dict[str, Callable[[RunWriter], Any]] = {
     "prune": lambda writer: writer.prune("worse", 4),
     "interrupt": lambda writer: writer.interrupt(4),
     "fail": lambda writer: writer.fail("error", "trace", 4),
-    "renew": lambda writer: leases.renew(writer.database, writer.owner, 60),
-    "abandon": lambda writer: leases.abandon(writer.database, writer.run_id, writer.owner, writer.attempt, "gone"),
+    "renew": lambda writer: claims.renew(writer.database, writer.owner, 60),
+    "abandon": lambda writer: claims.abandon(writer.database, writer.run_id, writer.owner, writer.attempt, "gone"),
 }
 _TIMES = frozenset({"lease_until", "started", "ended", "made", "writes"})
 """Columns that differ between two times of writing; `metric.writes` counts them."""
@@ -114,13 +114,13 @@ def test_a_write_whose_connection_is_lost_stands_once(database: Database, plan_o
 @pytest.mark.parametrize("at", ["before", "after"])
 def test_a_claim_whose_connection_is_lost_is_one_claim(database: Database, sweep_id: int, monkeypatch, at: str):
     with cut(monkeypatch, at) as counted:
-        assert leases.claim(database, 1, "me", 60) == 1
+        assert claims.claim(database, 1, "me", 60) == 1
     assert counted.done == 1
     assert [row.number for row in rows(database, attempt)] == [1]
-    assert leases.claim(database, 1, "me", 60) is None
+    assert claims.claim(database, 1, "me", 60) is None
     lapse(database)
     with cut(monkeypatch, at):
-        assert leases.claim(database, 1, "other", 60) == 2
+        assert claims.claim(database, 1, "other", 60) == 2
     assert [row.outcome for row in rows(database, attempt)] == ["lost", None]
 
 
@@ -140,7 +140,7 @@ def test_a_run_that_was_cancelled_while_its_connection_was_lost_is_fenced(
     database: Database, address: str, sweep_id: int, monkeypatch
 ):
     writer = start(database)
-    cancel = leases.cancel
+    cancel = claims.cancel
 
     def commit(connection: Any) -> None:
         if connection.pgconn.transaction_status != psycopg.pq.TransactionStatus.IDLE:
@@ -152,7 +152,7 @@ def test_a_run_that_was_cancelled_while_its_connection_was_lost_is_fenced(
 
     patched = pytest.MonkeyPatch()
     patched.setattr(psycopg.Connection, "commit", commit)
-    with pytest.raises(leases.Fenced):
+    with pytest.raises(claims.Fenced):
         writer.complete(1.0, 4, 2.0, {}, 4)
     assert record(database).state is RunState.CANCELLED
 
@@ -179,7 +179,7 @@ def test_attempts_write_beside_each_other_and_never_beside_who_writes_alone(data
     # Whoever waited for the first would wait for ever.
     with first.holding():
         second.record([("valid/bleu", 2, 1.5)], 2)
-        assert leases.claim(database, 3, "me", 60) == 1
+        assert claims.claim(database, 3, "me", 60) == 1
         with open_database(address, write=False) as reader:
             assert reading.load_run(reader, 2).progress_step == 2
     with open_database(address, write=True) as impatient, database.write():
@@ -200,8 +200,8 @@ def test_who_claims_does_not_wait_for_another_who_claims(database: Database, add
     with ThreadPoolExecutor(1) as pool:
         holding = pool.submit(hold)
         held.wait(300)
-        assert leases.claim(database, 1, "me", 60) is None
+        assert claims.claim(database, 1, "me", 60) is None
         assert not holding.done(), "it did not wait for the other's end"
         done.set()
         holding.result()
-    assert leases.claim(database, 1, "me", 60) == 1
+    assert claims.claim(database, 1, "me", 60) == 1

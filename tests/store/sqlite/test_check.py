@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kdx.store.check import check
+from kdx.store.claims import claim
 from kdx.store.database import Database, open_database
-from kdx.store.leases import claim
 from kdx.store.recording import RunWriter
 from kdx.store.sqlite.check import has_wal_reset_bug
 

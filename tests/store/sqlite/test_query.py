@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kdx.errors import DatabaseError, KdxError
-from kdx.store import leases, recording
+from kdx.store import claims, recording
 from kdx.store.query import query
 from kdx.store.version import REVISION
 
@@ -22,7 +22,7 @@ from kdx.store.version import REVISION
 @pytest.fixture
 def filled(database, sweep_id, path) -> Path:
     """Run 1 has three rows of a curve."""
-    number = leases.claim(database, 1, "me", 60)
+    number = claims.claim(database, 1, "me", 60)
     hand = recording.RunWriter(database, 1, "me", number)
     hand.record([("valid/bleu", 10, 1.5), ("valid/bleu", 20, math.nan), ("valid/bleu", 30, math.inf)], 30)
     return path

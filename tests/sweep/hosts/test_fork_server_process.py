@@ -12,7 +12,7 @@ from grids import LONG
 from waiting import GIVE_UP, wait_until
 
 from kdx.grid.load import load_grid
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
 from kdx.sweep.hosts import fork_server_process as server
@@ -44,7 +44,7 @@ def claimed_runs(database: Database) -> list[ClaimedRun]:
     plan = load_grid(grid)
     recording.register(database, plan, plan.grid)
     (cell,), runs = plan.cells, reading.load_sweep(database).runs
-    attempts = [leases.claim(database, run.id, "me", 60.0) for run in runs]
+    attempts = [claims.claim(database, run.id, "me", 60.0) for run in runs]
     return [
         ClaimedRun(
             run.id,

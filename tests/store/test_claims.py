@@ -5,9 +5,9 @@ import time
 import pytest
 from stored import lapse, record, start, state
 
-from kdx.store import leases, reading, recording
+from kdx.store import claims, reading, recording
+from kdx.store.claims import Fenced
 from kdx.store.database import Database, open_database
-from kdx.store.leases import Fenced
 from kdx.store.recording import RunWriter, register
 from kdx.store.records import RunState
 
@@ -16,7 +16,7 @@ from kdx.store.records import RunState
 
 def test_a_claim_takes_the_run_and_numbers_the_attempt(database: Database, sweep_id: int):
     before = time.time()
-    assert leases.claim(database, 1, "me", 3600) == 1
+    assert claims.claim(database, 1, "me", 3600) == 1
     claimed = record(database)
     assert (claimed.state, claimed.owner, claimed.attempt) == (RunState.RUNNING, "me", 1)
     assert 3000 < claimed.lease_left <= 3600
@@ -27,9 +27,9 @@ def test_a_claim_takes_the_run_and_numbers_the_attempt(database: Database, sweep
 
 def test_a_claimed_run_is_not_to_be_had(database: Database, sweep_id: int):
     start(database)
-    assert leases.claim(database, 1, "you", 60) is None
-    assert leases.claim(database, 1, "me", 60) is None
-    assert leases.claim(database, 1, "you", 60, dead_owners=["him"]) is None
+    assert claims.claim(database, 1, "you", 60) is None
+    assert claims.claim(database, 1, "me", 60) is None
+    assert claims.claim(database, 1, "you", 60, dead_owners=["him"]) is None
 
 
 @pytest.mark.parametrize("outcome", ["complete", "diverge", "prune", "fail"])
@@ -41,16 +41,16 @@ def test_an_ended_run_is_not_to_be_had(database: Database, sweep_id: int, outcom
         "prune": lambda: hand.prune("worse than the median", 10),
         "fail": lambda: hand.fail("no", "Traceback", 10),
     }[outcome]()
-    assert leases.claim(database, 1, "you", 60, dead_owners=["me"]) is None
+    assert claims.claim(database, 1, "you", 60, dead_owners=["me"]) is None
 
 
 def test_there_is_no_claiming_a_run_that_is_not_there(database: Database, sweep_id: int):
-    assert leases.claim(database, 99, "me", 60) is None
+    assert claims.claim(database, 99, "me", 60) is None
 
 
 def test_an_interrupted_run_is_to_be_had(database: Database, sweep_id: int):
     start(database).interrupt(10)
-    assert leases.claim(database, 1, "you", 60) == 2
+    assert claims.claim(database, 1, "you", 60) == 2
 
 
 def test_a_run_whose_lease_lapsed_is_to_be_had(database: Database, sweep_id: int):
@@ -59,7 +59,7 @@ def test_a_run_whose_lease_lapsed_is_to_be_had(database: Database, sweep_id: int
     lapse(database, seconds=1000)
     after = time.time()
     assert record(database).lease_left < -999
-    assert leases.claim(database, 1, "you", 60) == 2
+    assert claims.claim(database, 1, "you", 60) == 2
     lost, now = reading.attempts(database, 1)
     assert (lost.outcome, now.outcome) == ("lost", None)
     # It is held to have ended with its lease, not when somebody came by.
@@ -69,19 +69,19 @@ def test_a_run_whose_lease_lapsed_is_to_be_had(database: Database, sweep_id: int
 def test_a_run_of_a_dead_owner_is_to_be_had_at_once(database: Database, sweep_id: int):
     start(database)
     before = time.time()
-    assert leases.claim(database, 1, "you", 60, dead_owners=["him", "me"]) == 2
+    assert claims.claim(database, 1, "you", 60, dead_owners=["him", "me"]) == 2
     assert before - 0.01 < reading.attempts(database, 1)[0].ended < time.time() + 0.01
 
 
 def test_a_death_that_its_sweep_did_not_live_to_see_is_no_stall(database: Database, sweep_id: int):
     """The power fails, or somebody kills all processes: that says nothing of the run."""
     for number in (1, 2, 3, 4, 5):
-        assert leases.claim(database, 1, "me", 60) == number
+        assert claims.claim(database, 1, "me", 60) == number
         lapse(database)
     assert (record(database).state, record(database).stalls) == (RunState.RUNNING, 0)
     for number in (5, 6):
-        assert leases.abandon(database, 1, "me", number, "its server is gone", stalled=False) is RunState.INTERRUPTED
-        assert leases.claim(database, 1, "me", 60) == number + 1
+        assert claims.abandon(database, 1, "me", number, "its server is gone", stalled=False) is RunState.INTERRUPTED
+        assert claims.claim(database, 1, "me", 60) == number + 1
     assert record(database).stalls == 0
     assert [attempt.outcome for attempt in reading.attempts(database, 1)] == ["lost"] * 6 + [None]
 
@@ -97,7 +97,7 @@ def test_eight_processes_claim_a_hundred_runs_once_each(
         mine = []
         with open_database(address, write=True) as own:
             for run_id in run_ids:
-                if leases.claim(own, run_id, str(os.getpid()), 60) is not None:
+                if claims.claim(own, run_id, str(os.getpid()), 60) is not None:
                     mine.append(run_id)
         return json.dumps(mine)
 
@@ -112,14 +112,14 @@ def test_renewing_extends_every_lease_of_the_owner_and_no_other(database: Databa
     for run_id, owner in [(1, "me"), (2, "me"), (3, "you")]:
         start(database, run_id, owner)
     start(database, 4).interrupt(0)
-    assert leases.renew(database, "me", 1000) == 2
+    assert claims.renew(database, "me", 1000) == 2
     left = [record(database, run_id).lease_left for run_id in (1, 2, 3, 4)]
     assert left == [pytest.approx(1000, abs=5), pytest.approx(1000, abs=5), pytest.approx(60, abs=5), None]
 
 
 def test_an_abandoned_run_is_interrupted_and_its_attempt_says_why(database: Database, sweep_id: int):
     start(database).record([], 7)
-    assert leases.abandon(database, 1, "me", 1, "killed by SIGKILL") is RunState.INTERRUPTED
+    assert claims.abandon(database, 1, "me", 1, "killed by SIGKILL") is RunState.INTERRUPTED
     assert (state(database), record(database).stalls, record(database).error) == (RunState.INTERRUPTED, 0, None)
     (attempt,) = reading.attempts(database, 1)
     assert (attempt.outcome, attempt.last_step, attempt.traceback) == ("lost", 7, "killed by SIGKILL")
@@ -127,10 +127,10 @@ def test_an_abandoned_run_is_interrupted_and_its_attempt_says_why(database: Data
 
 def test_a_run_abandoned_three_times_without_progress_fails_for_the_last_reason(database: Database, sweep_id: int):
     start(database).record([], 7)
-    leases.abandon(database, 1, "me", 1, "killed by SIGKILL")
+    claims.abandon(database, 1, "me", 1, "killed by SIGKILL")
     for number, stalls in [(2, 1), (3, 2), (4, 3)]:
         start(database).record([], 5)
-        left = leases.abandon(database, 1, "me", number, f"killed, number {number}")
+        left = claims.abandon(database, 1, "me", number, f"killed, number {number}")
         assert (left, record(database).stalls) == (RunState.FAILED if stalls == 3 else RunState.INTERRUPTED, stalls)
     assert record(database).error == "killed, number 4"
 
@@ -138,28 +138,28 @@ def test_a_run_abandoned_three_times_without_progress_fails_for_the_last_reason(
 def test_progress_forgives_stalls(database: Database, sweep_id: int):
     for number in (1, 2):
         start(database)
-        leases.abandon(database, 1, "me", number, "killed")
+        claims.abandon(database, 1, "me", number, "killed")
     start(database).record([], 1)
-    assert leases.abandon(database, 1, "me", 3, "killed") is RunState.INTERRUPTED
+    assert claims.abandon(database, 1, "me", 3, "killed") is RunState.INTERRUPTED
     assert record(database).stalls == 0
 
 
 def test_only_the_running_attempt_can_be_abandoned(database: Database, sweep_id: int):
     start(database).complete(1.0, 5, 1.0, {}, 10)
-    assert leases.abandon(database, 1, "me", 1, "killed") is None
+    assert claims.abandon(database, 1, "me", 1, "killed") is None
     assert state(database) is RunState.COMPLETED
     start(database, 2)
-    assert leases.abandon(database, 2, "me", 2, "killed") is None
-    assert leases.abandon(database, 2, "you", 1, "killed") is None
+    assert claims.abandon(database, 2, "me", 2, "killed") is None
+    assert claims.abandon(database, 2, "you", 1, "killed") is None
     assert state(database, 2) is RunState.RUNNING
 
 
 def test_a_run_that_may_live_is_abandoned_only_while_its_lease_has_lapsed(database: Database, sweep_id: int):
     start(database)
-    assert leases.abandon(database, 1, "me", 1, "silent", only_lapsed=True) is None
+    assert claims.abandon(database, 1, "me", 1, "silent", only_lapsed=True) is None
     assert state(database) is RunState.RUNNING
     lapse(database)
-    assert leases.abandon(database, 1, "me", 1, "silent", only_lapsed=True) is RunState.INTERRUPTED
+    assert claims.abandon(database, 1, "me", 1, "silent", only_lapsed=True) is RunState.INTERRUPTED
 
 
 # Dying without a word
@@ -169,7 +169,7 @@ def test_stalls_count_attempts_in_a_row_that_died_without_a_higher_step(database
     stalls = []
     for number, last_step in enumerate((0, 0, 5, 5, 3, 6), 1):
         start(database).record([], last_step)
-        leases.abandon(database, 1, "me", number, "killed")
+        claims.abandon(database, 1, "me", number, "killed")
         stalls.append(record(database).stalls)
     assert stalls == [1, 2, 0, 1, 2, 0]
     assert [attempt.first_step for attempt in reading.attempts(database, 1)] == [0, 0, 0, 5, 5, 5]
@@ -180,7 +180,7 @@ def test_an_attempt_that_ends_at_a_safe_point_is_no_stall(database: Database, sw
     for _ in range(3):
         start(database).interrupt(0)  # a full disk, or somebody in a hurry
     start(database)
-    assert leases.abandon(database, 1, "me", 4, "killed") is RunState.INTERRUPTED
+    assert claims.abandon(database, 1, "me", 4, "killed") is RunState.INTERRUPTED
     start(database).interrupt(0)
     assert record(database).stalls == 1, "nor is it progress"
     start(database).interrupt(3)
@@ -190,15 +190,15 @@ def test_an_attempt_that_ends_at_a_safe_point_is_no_stall(database: Database, sw
 def test_a_later_checkpoint_is_progress_where_the_rows_are_not(database: Database, sweep_id: int):
     """A run that was begun anew writes rows that are there already."""
     start(database).record([], 8000)
-    leases.abandon(database, 1, "me", 1, "killed")
+    claims.abandon(database, 1, "me", 1, "killed")
     for number, (resumed_step, reached) in enumerate([(0, 3000), (2900, 5500), (5400, 7900), (7800, 7950)], 2):
         hand = start(database)
         hand.begin({}, "data", "code", resumed_step)
         hand.record([], reached)
-        assert leases.abandon(database, 1, "me", number, "killed") is RunState.INTERRUPTED
+        assert claims.abandon(database, 1, "me", number, "killed") is RunState.INTERRUPTED
     for number, left in ((6, RunState.INTERRUPTED), (7, RunState.FAILED)):
         start(database).begin({}, "data", "code", 7800)
-        assert leases.abandon(database, 1, "me", number, "killed") is left
+        assert claims.abandon(database, 1, "me", number, "killed") is left
 
 
 # Losing the claim
@@ -222,7 +222,7 @@ def test_an_attempt_that_lost_its_run_can_write_nothing(
 ):
     hung = start(database)
     lapse(database)
-    assert leases.claim(database, 1, "me", 60) == 2
+    assert claims.claim(database, 1, "me", 60) == 2
     before = backend.content(address)
     with pytest.raises(Fenced, match="attempt 1 of me no longer has run 1"):
         write(hung)
@@ -250,7 +250,7 @@ def test_runs_that_are_not_over_are_cancelled_and_a_worker_is_fenced(database: D
     at_work.record([("train/loss", 7, 1.0)], 7)
     start(database, 2).interrupt(3)
     start(database, 3).complete(1.0, 10, 1.0, {}, 10)
-    assert leases.cancel(database, [1, 2, 3, 4, 99]) == {1: True, 2: False, 4: False}
+    assert claims.cancel(database, [1, 2, 3, 4, 99]) == {1: True, 2: False, 4: False}
     assert [state(database, run_id) for run_id in (1, 2, 3, 4)] == [
         *(RunState.CANCELLED, RunState.CANCELLED, RunState.COMPLETED, RunState.CANCELLED)
     ]
@@ -263,13 +263,13 @@ def test_runs_that_are_not_over_are_cancelled_and_a_worker_is_fenced(database: D
             late()
     (attempt,) = reading.attempts(database, 1)
     assert (attempt.outcome, attempt.last_step, attempt.ended is None) == ("cancelled", 7, False)
-    assert leases.claim(database, 1, "other", 60) is None
-    assert leases.cancel(database, [1]) == {}
+    assert claims.claim(database, 1, "other", 60) is None
+    assert claims.cancel(database, [1]) == {}
 
 
 def test_a_cancelled_run_is_taken_up_again_with_its_progress(database: Database, sweep_id: int):
     start(database, 1).record([("train/loss", 7, 1.0)], 7)
-    leases.cancel(database, [1])
+    claims.cancel(database, [1])
     recording.reset(database, [1], (RunState.CANCELLED,))
     assert (state(database), record(database).progress_step) == (RunState.PENDING, 7)
-    assert leases.claim(database, 1, "other", 60) == 2
+    assert claims.claim(database, 1, "other", 60) == 2
