@@ -40,8 +40,7 @@ from kdx.report.writers.latex import PREAMBLE, to_latex
 from kdx.report.writers.markdown import to_markdown
 from kdx.report.writers.text import TextTable
 from kdx.store import reading
-from kdx.store.backends import backend_of
-from kdx.store.database import open_database
+from kdx.store.database import database_at, open_database
 from kdx.store.reading import load_sweep
 from kdx.store.records import CellRecord, SweepRecord
 from kdx.sweep.decide import Decision
@@ -279,7 +278,7 @@ def plan(grid: str | Path | Plan, database: str | Path | None = None) -> tuple[D
     """
     wanted = load_grid(grid) if isinstance(grid, str | Path) else grid
     database = _place(database)
-    if not backend_of(database).exists():
+    if not database_at(database).exists():
         return decisions_in(None, wanted)
     with open_database(database, write=False) as opened:
         return decisions_in(opened, wanted)

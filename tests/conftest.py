@@ -96,9 +96,7 @@ def later_kdx(tmp_path, monkeypatch) -> Callable[[], str]:
     def later_kdx() -> str:
         from kdx.cli import db as db_commands
         from kdx.store import database, migrating, version
-        from kdx.store.postgresql import query as postgresql_query
         from kdx.store.sqlite import foreign
-        from kdx.store.sqlite import query as sqlite_query
 
         old = version.REVISION
         new = f"{int(old) + 1:04d}"
@@ -106,7 +104,7 @@ def later_kdx(tmp_path, monkeypatch) -> Callable[[], str]:
         shutil.copytree(Path(migrating.__file__).parent / "migrations", scripts)
         (scripts / "versions" / f"{new}_added.py").write_text(REVISION_SCRIPT.format(new=new, old=old))
         monkeypatch.setattr(migrating, "MIGRATIONS", str(scripts))
-        for module in (version, database, migrating, foreign, sqlite_query, postgresql_query, db_commands):
+        for module in (version, database, migrating, foreign, db_commands):
             monkeypatch.setattr(module, "REVISION", new)
         return new
 

@@ -395,7 +395,7 @@ def test_only_training_and_checking_attention_load_torch(tmp_path):
         ("status quickstart", "numpy yaml alembic kdx.grid.spec kdx.report.table kdx.sweep.decide"),
         ("show 1", "numpy alembic kdx.report.table kdx.sweep.decide kdx.tune"),
         ("explain rbf", "numpy sqlalchemy"),
-        ("query VALUES(1)", "numpy yaml sqlalchemy kdx.grid.spec kdx.grid.load"),
+        ("query VALUES(1)", "numpy yaml alembic kdx.grid.spec kdx.grid.load"),
     ],
 )
 def test_a_command_that_looks_loads_what_it_needs(command, needless):

@@ -15,7 +15,7 @@ import kdx
 from kdx.cell_code import code_of
 from kdx.errors import DatabaseError
 from kdx.grid.spec import CellSpec
-from kdx.store.query import query
+from kdx.store.database import open_database
 
 CELLS = {
     "rbf": {"task": "prediction", "kernel": "rbf", "data": {"corpus": "synthetic-language"}},
@@ -134,7 +134,7 @@ FINGERPRINTS = """
 import json, sys
 from kdx.cell_code import code_of
 from kdx.grid.spec import CellSpec
-from kdx.store.query import query
+from kdx.store.database import open_database
 cells = json.load(sys.stdin)
 print(json.dumps({name: code_of(CellSpec.model_validate(cell)).sha256 for name, cell in cells.items()}))
 assert "torch" not in sys.modules
@@ -201,14 +201,14 @@ def run_kdx(sources: Path, folder: Path, *arguments: str) -> subprocess.Popen[st
 
 
 def attempts(folder: Path) -> list[tuple]:
-    with query(folder / "runs.db", "SELECT number, resumed_step, changes FROM attempt ORDER BY number") as rows:
-        return list(rows)
+    with open_database(folder / "runs.db", write=False) as database:
+        return list(database.query("SELECT number, resumed_step, changes FROM attempt ORDER BY number"))
 
 
 def progress(folder: Path) -> int:
     try:
-        with query(folder / "runs.db", "SELECT max(progress_step) FROM run") as rows:
-            return next(iter(rows))[0] or 0
+        with open_database(folder / "runs.db", write=False) as database:
+            return next(iter(database.query("SELECT max(progress_step) FROM run")))[0] or 0
     except DatabaseError:  # it is just being made, or locked
         return 0
 

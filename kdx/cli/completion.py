@@ -4,7 +4,7 @@ The names of a database come from whoever made it, and a shell puts what it is o
 stands. So a name with a control character, or one that reads as an option, is never offered, and any other that a shell
 could take for more than a name is quoted for bash and left out for the others.
 
-Names are read from the database without SQLAlchemy, and without whatever takes longer than a shell may wait.
+Names are read from the database without whatever takes longer than a shell may wait.
 """
 
 import io
@@ -22,8 +22,6 @@ import typer
 
 from kdx.errors import KdxError
 from kdx.sanitize import spelled_out
-from kdx.store.backends import backend_of
-from kdx.store.query import query
 from kdx.store.records import RunState
 from kdx.words import table
 
@@ -104,12 +102,18 @@ def _offered(names: Iterable[object], incomplete: str) -> list[str]:
 
 
 def _read(context: typer.Context, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-    """The rows of a SELECT; none where there is no database, or it is not in order."""
+    """The rows of a SELECT with these values for each `?`; none where there is no database, or it is not in order."""
+    # late: SQLAlchemy, which most completions do without
+    from kdx.store.database import database_at, open_database
+
     address = context.params.get("db") or os.environ.get("KDX_DB") or _DATABASE
+    first, *rest = statement.split("?")
+    numbered = first + "".join(f":value{number}{part}" for number, part in enumerate(rest))
+    named = {f"value{number}": value for number, value in enumerate(values)}
     try:
-        if not backend_of(address).exists():
+        if not database_at(address).exists():
             return []
-        with query(address, statement, values) as rows:
+        with open_database(address, write=False) as database, database.rows(numbered, named) as rows:
             return list(rows)
     except (KdxError, OSError):
         return []

@@ -12,11 +12,8 @@ from kdx.cli.group import CommandGroup
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
 from kdx.sanitize import sanitize_lines
 from kdx.shell import shell_word
-from kdx.store.backend import DamagedDatabaseError
-from kdx.store.backends import backend_of
-from kdx.store.check import Checked
-from kdx.store.check import check as check_database
-from kdx.store.database import open_database
+from kdx.store.check import look_through
+from kdx.store.database import database_at, open_database
 from kdx.store.version import REVISION
 
 FOUND = 5
@@ -48,10 +45,10 @@ def check(db: Db = DATABASE, files_in: Files = None, json: Json = False) -> None
         for table, rows in checked.rows.items():
             out(f"{rows:12,}  {table}")
     if checked.faults:
-        rescue = f"take it back from a copy, or save what is left: {backend_of(db).recovery}"
+        rescue = f"take it back from a copy, or save what is left: {database_at(db).recovery}"
         say(f"{db}: {len(checked.faults)} found; {rescue}")
         raise typer.Exit(FOUND)
-    copy = f"; copy it with: kdx db backup FILE{in_database(db)}" if backend_of(db).keeps_copies else ""
+    copy = f"; copy it with: kdx db backup FILE{in_database(db)}" if database_at(db).keeps_copies else ""
     say(f"{db}: nothing is wrong{copy}")
 
 
@@ -96,12 +93,3 @@ def upgrade(db: Db = DATABASE, files_in: Files = None) -> None:
 
 
 app.command("import")(import_)
-
-
-def look_through(db: str) -> Checked:
-    """Checks a database, even one that is too damaged to open."""
-    try:
-        with open_database(db, write=False) as database:
-            return check_database(database)
-    except DamagedDatabaseError as error:
-        return Checked((error.problem,), {}, 0, None)

@@ -13,7 +13,7 @@ import typer
 
 from kdx.cli.amounts import size
 from kdx.cli.console import out, out_json, say
-from kdx.cli.db import FOUND, look_through
+from kdx.cli.db import FOUND
 from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database, retry_runs
 from kdx.run_files import files as run_files
@@ -22,10 +22,8 @@ from kdx.run_files.folder_ownership import STRANGE, is_strange, settled_here
 from kdx.run_files.repair import LOST_WEIGHTS, Finding, Repair, diagnose
 from kdx.sanitize import sanitize_lines
 from kdx.store import claims, reading
-from kdx.store.backend import Software
-from kdx.store.backends import backend_of
-from kdx.store.check import Checked
-from kdx.store.database import Database, open_database
+from kdx.store.check import Checked, look_through
+from kdx.store.database import Database, database_at, open_database
 from kdx.store.filesystem import filesystem
 from kdx.store.reading import inventory
 from kdx.store.records import Inventory
@@ -54,19 +52,19 @@ def doctor(
     Example: kdx doctor --fix
     """
     checked = look_through(db)
-    backend = backend_of(db)
-    files = files_beside(backend.location)
+    closed = database_at(db)
+    files = files_beside(closed.location)
     runs = Inventory((), frozenset())
     if checked.faults:
         # A database that cannot be trusted says nothing about runs and files.
         listed: tuple[RunFile, ...] = ()
-        rescue = f"take it back from a copy, or save what is left with: {backend.recovery}"
+        rescue = f"take it back from a copy, or save what is left with: {closed.recovery}"
         found = [Finding(db, fault, hint=rescue) for fault in checked.faults]
     else:
         with open_database(db, write=False) as database:
             runs = inventory(database)
             strange, settled = is_strange(database), settled_here(database)
-        found = _journal(db, checked)
+        found = []
         if strange:
             found.append(Finding(str(files), STRANGE, hint="put the folder beside its own database"))
         # Files are listed after the records are read, so that those of a run that just ended are included.
@@ -77,7 +75,7 @@ def doctor(
             found += [_with_command(one, db, database) for one in diagnosed]
     found += _disk(files, listed)
     mended = _mend(db, found) if fix and any(one.repair for one in found) else set()
-    software = backend.software()
+    software = closed.software()
     facts = _facts(db, software, checked, runs, files, listed)
     left = [one for one in found if one not in mended]
     if json:
@@ -96,8 +94,6 @@ def _mend(db: str, found: list[Finding]) -> set[Finding]:
     mended = set()
     with open_to_write(db) as database:
         for one in found:
-            if one.repair is Repair.NO_WAL:
-                mended.add(one)  # opening the database repaired it, or the folders were moved before they were listed
             if one.repair is Repair.GIVE_BACK and one.run and one.run.owner:
                 now = liveness(one.run.owner)
                 if now is Liveness.HERE:
@@ -125,13 +121,6 @@ def _mend(db: str, found: list[Finding]) -> set[Finding]:
     return mended
 
 
-def _journal(db: str, checked: Checked) -> list[Finding]:
-    if checked.mode is None:
-        return []
-    problem = f"another program put it into {checked.mode.upper()} mode, which kdx does not use"
-    return [Finding(db, problem, Repair.NO_WAL)]
-
-
 def _disk(files: Path, listed: tuple[RunFile, ...]) -> list[Finding]:
     free, _ = _free(files)
     needed = max(LEAST_FREE, 3 * max((file.size for file in listed), default=0))
@@ -149,7 +138,7 @@ def _free(files: Path) -> tuple[int, str | None]:
 
 def _facts(
     db: str,
-    software: Software,
+    software: tuple[str, str],
     checked: Checked,
     runs: Inventory,
     files: Path,
@@ -163,11 +152,10 @@ def _facts(
             "python": platform.python_version(),
             **{name: version(name) for name in LIBRARIES},
         },
-        software.name: {"version": software.version, **software.facts},
+        software[0]: {"version": software[1]},
         "database": {
             "name": db,
             "schema": REVISION,
-            "journal": checked.mode or "rollback",
             "sound": not checked.faults,
             "rows": dict(checked.rows),
             "numbers_that_a_replay_changed": checked.differing,
@@ -184,13 +172,13 @@ def _facts(
     }
 
 
-def _text(facts: dict[str, Any], software: Software) -> str:
+def _text(facts: dict[str, Any], software: tuple[str, str]) -> str:
     versions, database = facts["versions"], facts["database"]
     files, disk = facts["files"], facts["disk"]
     states = ", ".join(f"{count} {state}" for state, count in database["runs"].items()) or "none"
     texts = {
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
-        software.name: ", ".join(filter(None, (software.version, software.warning))),
+        software[0]: software[1],
         "database": f"{database['name']}, schema {database['schema']}",
         "runs": states,
         "files": f"{files['files']} in {files['folder']}, {size(files['bytes'])}" if files["files"] else "none",

@@ -62,11 +62,10 @@ def explain(
 def _know_recorded(word: str, db: str) -> bool:
     """Make the component that a database has recorded last under a word known; return whether it has one."""
     # SQLAlchemy, which keys and words of kdx are explained without.
-    from kdx.store.backends import backend_of
     from kdx.store.components import know_word
-    from kdx.store.database import open_database
+    from kdx.store.database import database_at, open_database
 
-    if not backend_of(db).exists():
+    if not database_at(db).exists():
         return False
     with open_database(db, write=False) as database:
         return know_word(database, word)

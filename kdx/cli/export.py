@@ -22,7 +22,6 @@ from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.sanitize import spelled_out
 from kdx.store.components import hashes_of, load_components
 from kdx.store.database import Database, open_database
-from kdx.store.query import query_within
 from kdx.store.reading import outputs_of
 from kdx.store.records import RunRecord, SweepRecord
 from kdx.store.rows import Rows
@@ -155,7 +154,7 @@ def _tables(database: Database, sweep: str, asked: list[str]) -> dict[str, Rows]
     of_cells = f"sweep = :sweep AND ({begins})" if begins else "sweep = :sweep"
 
     def ask(statement: str) -> Rows:
-        return query_within(database, statement, {"sweep": sweep, **starts})
+        return database.rows(statement, {"sweep": sweep, **starts})
 
     return {
         "cells": ask(f"SELECT * FROM cells WHERE {of_cells} ORDER BY ordinal"),

@@ -10,7 +10,7 @@ from kdx.cli.named_runs import is_number, runs_of
 from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
 from kdx.errors import KdxError
-from kdx.store import invalidations
+from kdx.store import remarks
 from kdx.store.records import FINAL
 from kdx.store.schema import LINE
 
@@ -65,9 +65,9 @@ def invalidate(
                 raise KdxError(f"run {run.id} is not out of tables", place=db)
         ids = [run.id for run in found]
         if undo:
-            invalidations.withdraw(database, ids)
+            remarks.withdraw(database, ids)
         else:
-            invalidations.invalidate(database, ids, reason)
+            remarks.invalidate(database, ids, reason)
     if json:
         out_json({"runs": ids, "invalidated": None if undo else reason})
     named = f"run{'' if len(ids) == 1 else 's'} {', '.join(map(str, ids))}"

@@ -35,8 +35,7 @@ from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.run_files.files import free_bytes
 from kdx.shell import kdx_command, shell_word
-from kdx.store.backends import backend_of
-from kdx.store.database import open_database
+from kdx.store.database import database_at, open_database
 from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.budget import Budget
 from kdx.sweep.capacity import memory, refuse_what_does_not_fit
@@ -129,7 +128,7 @@ def say_plan(
     refuse_what_does_not_fit(wanted, available)
     notes = [*wanted.notes, *prepare_data(wanted, large=False)]
     change = None
-    if backend_of(db).exists():
+    if database_at(db).exists():
         with open_database(db, write=False) as database, database.read():
             wanted = with_winners(database, wanted)
             change = change_of(database, wanted, grid, db, replaces=replace)
@@ -140,7 +139,7 @@ def say_plan(
         of_searches = list(search_lines(wanted, None, runs))
     if probe:
         found = _probed(wanted, found, notes)
-    free = free_bytes(backend_of(db).location)
+    free = free_bytes(database_at(db).location)
     if json:
         whole = plan_view.to_json(wanted, found, change, runs, sharing, available, free)
         out_json(whole | {"budget": limit and plan_view.budget_to_json(found.within(limit, runs))})

@@ -13,9 +13,10 @@ from kdx.cli.options import DATABASE, Db, Files, Json
 from kdx.errors import KdxError
 from kdx.report.writers.rows import to_csv, to_json, to_text, word
 from kdx.sanitize import sanitize
-from kdx.store.backends import backend_of
-from kdx.store.query import query as ask
+from kdx.store.database import database_at, open_database
 from kdx.store.rows import Rows
+from kdx.store.schema import metadata
+from kdx.store.views import VIEWS
 
 MOST_SHOWN = 1000
 """Largest number of rows on a terminal; elsewhere there is no limit."""
@@ -46,7 +47,9 @@ def query(
     if json and csv:
         raise KdxError("--json and --csv exclude each other")
 
-    with ask(db, statement) as rows:
+    with open_database(db, write=False) as database:
+        answer = database.query(statement)
+    with answer as rows:
         if json:
             out_lines(to_json(rows.columns, rows))
         elif csv:
@@ -83,11 +86,7 @@ def _schema(db: str, json: bool) -> None:
 
 
 def _described(db: str) -> Iterator[dict[str, Any]]:
-    # A query alone needs no SQLAlchemy, which takes longer to load than the answer.
-    from kdx.store.schema import metadata
-    from kdx.store.views import VIEWS
-
-    field = backend_of(db).field
+    field = database_at(db).field
     for view in VIEWS:
         read = {column: f"; read one by {field(column, path)}" for column, path in view.fields.items()}
         columns: dict[str, str | None] = {

@@ -282,7 +282,7 @@ def copy_to_dashboard(search: Searching, plan: Plan, database: Database) -> None
     from kdx.tune.dashboard import Dashboard
 
     try:
-        dashboard = Dashboard(*database.backend.url())
+        dashboard = Dashboard(*database.url())
     except KdxError as error:
         # It shows what was found, and nothing of the search depends on it.
         say(f"note: optuna-dashboard shows no new trials: {error.problem}; {error.hint}")

@@ -9,10 +9,10 @@ from kdx.errors import KdxError
 from kdx.grid.plan import Plan
 from kdx.report.selection.joined import joined, names
 from kdx.shell import shell_word
-from kdx.store.backends import is_database_file
 from kdx.store.database import Database
 from kdx.store.reading import load_sweep
 from kdx.store.records import SweepRecord
+from kdx.store.sqlite.file import is_database_file
 
 
 def plan_in_file(sweep: str | None, verb: str) -> Plan | None:

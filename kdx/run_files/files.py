@@ -100,7 +100,7 @@ def free_bytes(database: Path) -> int | None:
     """Return the bytes that are free on the disk for the files of a database's runs; None if unknown.
 
     Args:
-        database: `kdx.store.backend.Backend.location`.
+        database: `kdx.store.backend.Database.location`.
     """
     folder = files_beside(database).absolute()
     while not folder.exists() and folder != folder.parent:

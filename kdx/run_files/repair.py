@@ -25,7 +25,6 @@ class Repair(StrEnum):
     GIVE_BACK = "give the run back, so that kdx resume goes on with it"
     SET_ASIDE = "set the file aside"
     REMOVE = "remove the file"
-    NO_WAL = "put the database back into the mode that kdx uses"
 
 
 @dataclass(frozen=True)

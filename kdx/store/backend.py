@@ -1,118 +1,238 @@
-"""The interface of a backend, which keeps a results database, and its promises to the rest of kdx.
+"""A results database of whatever kind: its transactions, and what the subclass for each kind has to give.
 
-Everything that depends on the kind of database lies behind `Backend`: connecting, locking and waiting, the meaning of
-the driver's errors, SQL that differs between databases, copies, checks and users' own queries. Neither this file nor a
-backend imports SQLAlchemy before a transaction begins, so that `kdx query` answers at once.
+A fault of a database is raised as a `DatabaseError`, and a full or failing disk as a `StorageError`, also from inside a
+transaction. What depends on the kind of database is in `kdx.store.sqlite` and `kdx.store.postgresql`, and nowhere else.
 """
 
-import re
+import random
+import threading
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from enum import Enum
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from types import TracebackType
+from typing import Any, ClassVar, Self, TypeVar
 
-from kdx.errors import DatabaseError, KdxError
+from sqlalchemy import Connection, Engine, event, text
 
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine, Table
+from kdx.errors import KdxError
+from kdx.store.place_of_files import named_folder, place_in
+from kdx.store.refusals import TransactionLostError
+from kdx.store.rows import Rows, kept
 
-    from kdx.store.rows import Rows
+_MODE = "kdx_mode"
 
-OTHER_DATABASE = "nothing was changed; name the results database with --db or KDX_DB"
-
-POSTGRESQL = "postgresql+psycopg://USER@HOST/DATABASE"
-
-ADDRESSES = f"a file, sqlite:///FILE, {POSTGRESQL}"
-"""The addresses that `backend_of` understands, in words."""
+_T = TypeVar("_T")
 
 
-class DamagedDatabaseError(DatabaseError):
-    """The file is a database, but its parts contradict each other."""
+class Mode(Enum):
+    """The kinds of transactions."""
+
+    READ = "read"
+    """It sees one state of the database."""
+    WRITE = "write"
+    """It runs while no other transaction writes, over all processes."""
+    WRITE_BESIDE = "write beside"
+    """It runs beside others of its kind where the database can; locks of rows keep them apart."""
 
 
-class TransactionLostError(DatabaseError):
-    """A transaction was broken off from outside: nothing of it stands, or, at its commit, all of it may."""
+class Database(ABC):
+    """A results database; `kdx.store.database.open_database` opens one. Making one neither opens nor changes anything.
 
+    Threads may share a Database, processes may not: open a new one after a fork, which carries no connection across.
 
-@dataclass(frozen=True)
-class Software:
-    """The program that keeps a database."""
-
-    name: str
-    """Its name, such as sqlite."""
-    version: str
-    facts: Mapping[str, bool]
-    """Further properties, for `--json`."""
-    warning: str
-    """A warning about this version; empty if there is none."""
-
-
-class Backend(Protocol):
-    """One results database of some kind. Making a backend neither opens nor changes anything.
-
-    Methods let errors of the driver pass, and the caller turns them into messages with `translate`. Only `prepare`,
-    `exists`, `refuse_foreign`, `query`, `rows`, `software` and `back_up` raise errors of kdx, as their docstrings say,
-    and so does a transaction where a server refuses to connect.
+    A subclass gives the abstract methods. They let errors of the driver pass, which `translate_errors` turns into
+    messages, and raise a `DatabaseError` or a `StorageError` of their own where they say so.
     """
 
-    name: str
-    """The name in messages: the address as it was given, without a password."""
-    writable: bool
-    patience: float
-    """Seconds that a transaction waits for those of other processes."""
-    reconnects: bool
-    """Whether a transaction waits as long for a server that cannot be reached, since it was there before."""
-    keeps_copies: bool
-    """Whether `keep_copy` copies the database."""
-    id: str | None
-    """Once it is set, a transaction begins only in the database whose `identity.id` it is."""
-    recovery: str
-    """A shell command that saves what is left of a damaged database."""
+    keeps_copies: ClassVar[bool]
+    """Whether `keep_copy` and `back_up` copy the database."""
     views: Mapping[str, str]
     """Name → the statement that creates the view, see `kdx.store.views`."""
-    trigger: str
+    trigger: ClassVar[str]
     """The statement that creates the trigger which keeps runs in their final state."""
+    insert: ClassVar[Callable[..., Any]]
+    """Makes an INSERT with `on_conflict_do_nothing` and `on_conflict_do_update`."""
+    default_folder = Path()
+    """Folder of run files where KDX_FILES names none and the database is no file."""
 
-    @property
-    def file(self) -> Path | None:
+    def __init__(self, name: str, *, write: bool) -> None:
+        self.name = name
+        """The name in messages: the address as it was given, without a password."""
+        self.file: Path | None = None
         """The file that the database is; None: it is on a server."""
+        self.writable = write
+        self.patience = 0.0
+        """Seconds that a transaction waits for those of other processes."""
+        self.reconnects = False
+        """Whether a transaction waits as long for a server that cannot be reached, since it was there before."""
+        self.id: str | None = None
+        """The random id that the database got when it was made. Once it is known, a transaction begins in no other."""
+        self.upgraded_from: str | None = None
+        """The schema that the database had before opening migrated it; None: it was not migrated."""
+        self.backup: Path | None = None
+        """The copy that opening made before it migrated."""
+        self._here = threading.local()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Releases the database."""
+        self.disconnect()
 
     @property
     def location(self) -> Path:
         """The path beside which the folder of run files lies, and after which it is named; the same for every process.
 
-        It is in the folder that KDX_FILES names, or else it is `file`, or one of this machine where there is no file.
+        It is in the folder that KDX_FILES names, or else the file itself, or in a folder of this machine.
         """
+        folder = named_folder()
+        if folder is None and self.file is not None:
+            return self.file
+        return place_in(folder or self.default_folder, self.id or self.peek_id())
 
-    @property
-    def reading(self) -> "Engine":
-        """The engine for reading; each of its transactions sees one state of the database."""
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """One transaction that sees one state of the database. Keep it short: writers may wait for it.
 
-    @property
-    def writing(self) -> "Engine":
-        """The engine for writing; over all processes, only one of its transactions runs at a time.
-
-        A committed transaction survives a power cut, and an aborted one leaves nothing. Signals are handled while a
-        transaction waits for others.
+        Nested in another one of the same thread it is the same transaction, so that several queries can see one state.
         """
+        open_already: Connection | None = getattr(self._here, "reading", None)
+        if open_already is not None:
+            yield open_already
+            return
+        with self._transaction(Mode.READ) as connection:
+            self._here.reading = connection
+            try:
+                yield connection
+            finally:
+                self._here.reading = None
 
-    @property
-    def writing_beside(self) -> "Engine":
-        """An engine for writing whose transactions run beside each other where the database can, never beside others.
+    def write(self, *, alone: bool = True) -> AbstractContextManager[Connection]:
+        """One transaction that holds the write lock from its start; committed at the end, rolled back on an exception.
 
-        Locks of rows alone keep them apart, so each begins with an UPDATE of the row that decides whether it may write.
+        A committed transaction survives a power cut. Signals are handled while it waits for others.
+
+        Args:
+            alone: whether no other transaction writes meanwhile. Without it the database may run other such
+                transactions beside this one, so that a thousand workers do not wait for each other. Locks of rows alone
+                keep them apart, so each begins with an UPDATE of the row that decides whether it may write.
+
+        Raises:
+            TransactionLostError: the connection was lost; see `persist`.
+            DatabaseError: the database cannot be written, is damaged, is no longer the one that was opened, or stayed
+                locked all the while that `patience` gives.
+            StorageError: the disk is full or failed; nothing of this transaction stands.
         """
+        assert self.writable, "opened to read"
+        return self._transaction(Mode.WRITE if alone else Mode.WRITE_BESIDE)
+
+    @contextmanager
+    def _transaction(self, mode: Mode) -> Iterator[Connection]:
+        with self.translate_errors(), self._engine.execution_options(**{_MODE: mode}).begin() as connection:
+            yield connection
+
+    @cached_property
+    def _engine(self) -> Engine:
+        engine = self._make_engine()
+
+        @event.listens_for(engine, "begin")
+        def begin(connection: Connection) -> None:
+            self._begin(driver_of(connection), connection.get_execution_options()[_MODE])
+
+        return engine
+
+    @abstractmethod
+    def _make_engine(self) -> Engine:
+        """An engine each of whose transactions has a connection of its own."""
+
+    @abstractmethod
+    def _begin(self, driver: Any, mode: Mode) -> None:
+        """Begins a transaction of the driver; raises DatabaseError if this is no longer the database of this id."""
 
     def connected(self) -> AbstractContextManager[None]:
-        """See `kdx.store.database.Database.connected`."""
+        """Lets the transactions of this thread that follow each other here take turns on one connection.
+
+        Where connecting takes longer than a transaction they are faster so. Keep it short, as a transaction, and call
+        `disconnect` before what takes long: a server has a hundred connections for all processes.
+        """
+        return nullcontext()
 
     def disconnect(self) -> None:
-        """See `kdx.store.database.Database.disconnect`."""
+        """Closes the connection that `connected` keeps; the next transaction makes another."""
+        if "_engine" in self.__dict__:
+            self._engine.pool.dispose()
 
-    def close(self) -> None:
-        """Releases the database."""
+    def persist(self, transaction: Callable[[], _T]) -> _T:
+        """What a transaction returns, which is done again for `patience` seconds while its connection is lost.
 
+        When a connection is lost at a commit, nobody can know whether the transaction stands. So it must do no harm
+        when it is done twice.
+        """
+        # The enclosing transaction is lost too, and cannot be done again from here.
+        within = getattr(self._here, "reading", None) is not None
+        deadline = time.monotonic() + self.patience
+        while True:
+            try:
+                return transaction()
+            except TransactionLostError:
+                if within or time.monotonic() > deadline:
+                    raise
+            # Not all at once, where a server ended the transactions of many.
+            time.sleep(random.uniform(0.05, 0.5))
+
+    @contextmanager
+    def translate_errors(self) -> Iterator[None]:
+        """Raises faults of the database as a `DatabaseError` or a `StorageError`."""
+        try:
+            yield
+        except Exception as error:
+            # SQLAlchemy keeps the driver's error in `orig`.
+            translated = self._translate(getattr(error, "orig", None) or error)
+            if translated is None:
+                raise
+            raise translated from error
+
+    @abstractmethod
+    def _translate(self, error: BaseException) -> KdxError | None:
+        """The error of kdx for an error of the driver; None for any other error."""
+
+    def query(self, statement: str) -> Rows:
+        """The rows of one SELECT of a user, in a transaction that can only read: numbers, texts, bytes or None.
+
+        Ctrl-C ends it. The answer is kept, so that a user who reads it slowly, as in a pager, blocks no sweep.
+
+        Raises:
+            KdxError: the statement is not understood, or is anything but a SELECT.
+            StorageError: there is no room for the answer.
+        """
+        with self.read() as connection:
+            return self._answer(driver_of(connection), statement)
+
+    @abstractmethod
+    def _answer(self, driver: Any, statement: str) -> Rows:
+        """The rows of one SELECT of a user, see `query`."""
+
+    def rows(self, statement: str, values: Mapping[str, Any]) -> Rows:
+        """The rows of one of kdx's own SELECTs, kept as those of `query`.
+
+        Args:
+            values: parameter `:name` in the statement → value.
+
+        Raises:
+            StorageError: there is no room for the answer.
+        """
+        with self.read() as connection:
+            return kept(connection.execute(text(statement), values).cursor)
+
+    @abstractmethod
     def exists(self) -> bool:
         """Whether there is anything at the address; `prepare` checks what it is.
 
@@ -120,6 +240,7 @@ class Backend(Protocol):
             DatabaseError: nobody can tell, since the server cannot be used.
         """
 
+    @abstractmethod
     def prepare(self, *, write: bool, create: bool) -> None:
         """Refuses a database that cannot be opened in this way, before anything is touched, or creates one.
 
@@ -134,99 +255,68 @@ class Backend(Protocol):
             StorageError: it cannot be created.
         """
 
-    def tables(self, connection: "Connection") -> Collection[str]:
-        """The names of all existing tables, views and the like; none in a new database."""
-
-    def refuse_foreign(self, connection: "Connection") -> None:
-        """Checks objects that could answer or act in place of kdx, such as views and triggers, before any of them runs.
+    @abstractmethod
+    def objects(self, connection: Connection) -> Collection[str]:
+        """The names of all tables, views and the like; none in a new database.
 
         Raises:
-            DatabaseError: an object is not as kdx makes it.
+            DatabaseError: an object could answer or act in place of one of kdx, such as a view or a trigger.
         """
 
-    def migrating(self) -> AbstractContextManager["Connection"]:
-        """A transaction of `writing` in which tables may be recreated; references are valid again at its end."""
+    @abstractmethod
+    def migrating(self) -> AbstractContextManager[Connection]:
+        """A transaction that writes, in which tables may be made or recreated; references are valid at its end."""
 
+    @abstractmethod
     def keep_copy(self, revision: str) -> Path | None:
-        """Copies the database before it is migrated to `revision`; None if this backend makes no copies.
+        """Copies the database before it is migrated to `revision`; None if databases of this kind are not copied.
 
         Raises:
             StorageError: there is no room for it.
         """
 
-    def insert(self, table: "Table") -> Any:
-        """An INSERT with `on_conflict_do_nothing` and `on_conflict_do_update`; SQLAlchemy has one for each dialect."""
-
-    def field(self, column: str, path: str) -> str:
-        """SQL that reads one field, such as `training.steps`, of a column with JSON, as a user would type it."""
-
-    def translate(self, error: BaseException) -> KdxError | None:
-        """The error of kdx for an error of the driver, also one that SQLAlchemy wrapped; None for any other error."""
-
-    def query(
-        self, statement: str, values: tuple[Any, ...], mended: Callable[[], AbstractContextManager[None]]
-    ) -> "Rows":
-        """The rows of one SELECT of a user, in a transaction of its own that can only read.
-
-        It needs no SQLAlchemy where the database is in order; Ctrl-C ends it.
-
-        Args:
-            mended: called where the database is not in order: repairs it while the context is open, or raises what is
-                wrong.
-
-        Raises:
-            KdxError: the statement is not understood, or is anything but a SELECT.
-            DatabaseError: the database cannot be opened to read.
-            StorageError: there is no room for the answer.
-        """
-
-    def rows(self, connection: "Connection", statement: str, values: Mapping[str, Any]) -> "Rows":
-        """The rows of one of kdx's own SELECTs, within a transaction; invalid text is decoded with surrogates.
-
-        Args:
-            values: parameter `:name` in the statement → value.
-
-        Raises:
-            StorageError: there is no room for the answer.
-        """
-
-    def faults(self, connection: "Connection", most: int) -> Iterator[str]:
-        """Descriptions of faults below the tables: pages, references, triggers; at most `most` of a kind."""
-
-    def stray_mode(self, connection: "Connection") -> str | None:
-        """The mode that another program set, which opening to write undoes; None if it is the mode of kdx."""
-
-    def software(self) -> Software:
-        """The program that keeps the database."""
-
+    @abstractmethod
     def back_up(self, target: Path) -> None:
         """Copies one state of the database to a new file, which has its name only when it is whole.
 
         Others may read and write meanwhile; what they commit may wait for the copy.
 
         Raises:
-            KdxError: there is a file of that name, or none can have it.
+            KdxError: there is a file of that name, or none can have it; or kdx copies no databases of this kind.
             StorageError: it cannot be written.
             DamagedDatabaseError: the database is damaged, and so would be the copy.
         """
 
+    @abstractmethod
+    def faults(self, connection: Connection, most: int) -> Iterator[str]:
+        """Descriptions of what the database itself finds wrong with its tables; at most `most` of a kind."""
+
+    @property
+    @abstractmethod
+    def recovery(self) -> str:
+        """A shell command that saves what is left of a damaged database."""
+
+    @abstractmethod
+    def software(self) -> tuple[str, str]:
+        """Name and version of the program that keeps the database."""
+
+    @abstractmethod
+    def peek_id(self) -> str | None:
+        """The id of a database that another process may be writing, read without a lock; None if it cannot be read."""
+
+    @abstractmethod
     def url(self) -> tuple[str, Mapping[str, Any]]:
         """SQLAlchemy's address, and arguments of its engine, for a library that keeps tables of its own beside ours.
 
         The address has the password in it, so it must not be shown.
         """
 
-    def peek_id(self) -> str | None:
-        """Reads `identity.id` without a lock while another process may be writing; None if it cannot be read."""
+    @staticmethod
+    @abstractmethod
+    def field(column: str, path: str) -> str:
+        """SQL that reads one field, such as `training.steps`, of a column with JSON, as a user would type it."""
 
 
-def without_password(address: str | Path) -> str:
-    """An address without its password, so that it may be shown."""
-    # Not by a URL parser, since text that is no URL may have a password too.
-    hidden = re.sub(r"(://[^:/@]*:).*(?=@)", r"\1***", str(address))
-    return re.sub(r"([?&]\w*password=)[^&]*", r"\1***", hidden, flags=re.IGNORECASE)
-
-
-def another_application(name: str) -> DatabaseError:
-    """The error for a database that does not belong to kdx."""
-    return DatabaseError("this database belongs to another application", place=name, hint=OTHER_DATABASE)
+def driver_of(connection: Connection) -> Any:
+    """The driver's connection."""
+    return connection.connection.driver_connection

@@ -8,7 +8,7 @@ that another one took over.
 Each of `claim`, `renew`, `abandon` and `cancel` is one transaction. All but `cancel` run beside those of other
 processes, since the row of the run keeps them apart: each begins with an UPDATE of it, which waits for whoever else
 changes it and then looks at what stands there. They do no harm when they are done twice, see
-`kdx.store.database.Database.persist`.
+`kdx.store.backend.Database.persist`.
 """
 
 from collections.abc import Iterable, Iterator

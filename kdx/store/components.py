@@ -23,7 +23,7 @@ def keep(connection: Connection, database: Database, components: Iterable[Compon
         for one in components
     }
     if rows:
-        insert = database.backend.insert(component).values(created=now())
+        insert = database.insert(component).values(created=now())
         connection.execute(insert.on_conflict_do_nothing(), [{"id": key} | row for key, row in rows.items()])
 
 

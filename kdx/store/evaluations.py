@@ -71,7 +71,7 @@ def _record(database: Database, run_id: int, made: Made, columns: Mapping[str, A
         if connection.scalar(select(run.c.state).where(run.c.id == run_id)) != RunState.COMPLETED:
             return False
         where = made.environment and keep_environment(connection, database, made.environment)
-        put = database.backend.insert(evaluation).values(
+        put = database.insert(evaluation).values(
             run_id=run_id, settings_id=made.settings_id, made=now(), environment_id=where, **columns
         )
         again = {name: put.excluded[name] for name in (*columns, "made", "environment_id")}

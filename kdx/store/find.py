@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from sqlalchemy import Select, select
 
 from kdx.errors import KdxError, did_you_mean
-from kdx.store.columns import LARGEST
 from kdx.store.database import Database
 from kdx.store.reading import load_run
 from kdx.store.records import RunRecord
-from kdx.store.schema import cell, run, sweep, sweep_cell
+from kdx.store.schema import LARGEST, cell, run, sweep, sweep_cell
 
 FEWEST_DIGITS = 4
 """Of a cell's id; fewer digits would soon name several cells."""

@@ -12,7 +12,7 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,11 +20,9 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, insert, select,
 
 from kdx.errors import DatabaseError
 from kdx.shell import shell_word
-from kdx.store.backend import Backend
-from kdx.store.backends import backend_of
-from kdx.store.database import Database, open_database
-from kdx.store.reading import whole_cell
-from kdx.store.records import FINAL, RunState
+from kdx.store.check import edited_cells, unwritten_values
+from kdx.store.database import Database, database_at, open_database
+from kdx.store.records import FINAL, RemarkKind, RunState
 from kdx.store.schema import (
     attempt,
     cell,
@@ -33,20 +31,18 @@ from kdx.store.schema import (
     evaluation,
     evaluation_document,
     evaluation_metric,
-    invalidation,
     metric,
-    note,
     now,
     output,
     plan,
     plan_cell,
+    remark,
     run,
     search,
     sweep,
     sweep_cell,
     sweep_run,
     sweep_search,
-    tag,
     test_document,
     trial,
     value_of,
@@ -132,8 +128,8 @@ def import_database(
         StorageError: the disk is full or failed; the same.
     """
     with tempfile.TemporaryDirectory() as folder, open_database(source, write=False) as there:
-        refuse_same(there.backend, backend_of(target))
-        nowhere = dry_run and not backend_of(target).exists()
+        refuse_same(there, database_at(target))
+        nowhere = dry_run and not database_at(target).exists()
         into = Path(folder) / "runs.db" if nowhere else target
         with open_database(into, write=True, create=True, upgrade=False) as here, there.read() as reading:
             _refuse_faults(there, reading)
@@ -152,7 +148,7 @@ class _Undo(Exception):
     """Ends the transaction of a dry run."""
 
 
-def refuse_same(source: Backend, target: Backend) -> None:
+def refuse_same(source: Database, target: Database) -> None:
     """Raise DatabaseError if both are one database: a transaction that writes would wait for the one that reads."""
     one, other = source.file, target.file
     same_file = one and other and one.is_file() and other.is_file() and one.samefile(other)
@@ -163,11 +159,9 @@ def refuse_same(source: Backend, target: Backend) -> None:
 def _refuse_faults(source: Database, connection: Connection) -> None:
     """Refuse a database that is damaged, or has a cell whose id is not its hash: it would be taken for another one."""
     with source.translate_errors():
-        for fault in source.backend.faults(connection, 1):
+        for fault in chain(source.faults(connection, 1), unwritten_values(connection), edited_cells(connection)):
             hint = f"nothing was changed; kdx db check --db {shell_word(source.name)} lists all that is wrong with it"
             raise DatabaseError(fault, place=source.name, hint=hint)
-        for row in connection.execute(select(cell.c.id, cell.c.spec)):
-            whole_cell(row.id, row.spec)
 
 
 class _Import:
@@ -380,25 +374,17 @@ class _Import:
         self._add(plan_cell, ({**each, "plan_id": plan_id} for each in cells))
 
     def _import_remarks(self) -> None:
-        for table, same in ((note, ("made", "text")), (tag, ("word",)), (invalidation, ("made", "why"))):
-            on = [name for name in ("run_id", "sweep_id") if name in table.c]
-            mine = {tuple(row[name] for name in (*on, *same)): row for row in self._mine(table)}
-            new: list[Row] = []
-            for row in self._read(table):
-                here = {"run_id": self._runs.get(row["run_id"])}
-                if "sweep_id" in on:
-                    here["sweep_id"] = self._sweeps.get(row["sweep_id"])
-                own = mine.get((*(here[name] for name in on), *(row[name] for name in same)))
-                if any(here.values()) and own is None:
-                    new.append({**row, **here})
-                elif (
-                    own is not None
-                    and own.get("withdrawn", row.get("withdrawn")) != row.get("withdrawn")
-                    and row["withdrawn"]
-                ):
-                    ends = update(table).where(table.c.id == own["id"], table.c.withdrawn.is_(None))
-                    self._rows[table.name] += self._writing.execute(ends.values(withdrawn=row["withdrawn"])).rowcount
-            self._add_numbered(table, new)
+        mine = {(row["sweep_id"], row["run_id"], *_said(row)): row for row in self._mine(remark)}
+        new: list[Row] = []
+        for row in self._read(remark):
+            sweep_id, run_id = self._sweeps.get(row["sweep_id"]), self._runs.get(row["run_id"])
+            own = mine.get((sweep_id, run_id, *_said(row)))
+            if own is None and (sweep_id or run_id):
+                new.append({**row, "sweep_id": sweep_id, "run_id": run_id})
+            elif own is not None and own["withdrawn"] is None and row["withdrawn"] is not None:
+                ends = update(remark).where(remark.c.id == own["id"]).values(withdrawn=row["withdrawn"])
+                self._rows["remark"] += self._writing.execute(ends).rowcount
+        self._add_numbered(remark, new)
 
     def _read(self, table: Table, *where: ColumnElement[bool]) -> Iterator[Row]:
         """Rows of the source."""
@@ -495,6 +481,11 @@ def _same_trial(row: Row, own: Row) -> bool:
     drawn = all(row[name] == own[name] for name in ("parameters", "attributes", "cell_id"))
     ended = None in (row["state"], own["state"]) or all(row[name] == own[name] for name in ("state", "bits"))
     return drawn and ended
+
+
+def _said(row: Row) -> tuple[Any, ...]:
+    """What two equal remarks have in common; a tag is the same whenever it was given."""
+    return row["kind"], row["text"], None if row["kind"] == RemarkKind.TAG else row["made"]
 
 
 def _without_id(row: Row) -> Row:

@@ -16,7 +16,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
-    Column,
     ColumnElement,
     Connection,
     Row,
@@ -32,9 +31,8 @@ from sqlalchemy import (
     tuple_,
 )
 
-from kdx.errors import KdxError, did_you_mean
-from kdx.store import invalidations, searches
-from kdx.store.columns import UnexpectedValueError, checked
+from kdx.errors import DatabaseError, KdxError, did_you_mean
+from kdx.store import remarks, searches
 from kdx.store.database import Database
 from kdx.store.records import (
     CODE,
@@ -56,11 +54,11 @@ from kdx.store.schema import (
     environment,
     evaluation,
     identity,
-    invalidation,
     metric,
     now,
     output,
     plan,
+    remark,
     run,
     sweep,
     sweep_cell,
@@ -435,8 +433,7 @@ def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int,
         facts: str | None,
         changed: str | None,
     ) -> Provenance:
-        columns = (run.c.definitions, definitions), (run.c.data_facts, facts)
-        defined, known = (checked(column, text) if text else None for column, text in columns)
+        defined, known = (json.loads(text) if text else None for text in (definitions, facts))
         return Provenance(data, code, environments.get(where), defined, changed, known, modules.get(where))
 
     return {run_id: origin(*rest, "; ".join(changes.get(run_id, ())) or None) for run_id, *rest in rows}
@@ -515,11 +512,11 @@ def _curves(
         for row in connection.execute(rows).yield_per(_AT_A_TIME):
             if row.steps not in shared:
                 # SQL does not define the order within a group.
-                unordered = _numbers(metric.c.step, row.steps)
+                unordered = [int(step) for step in row.steps.split(",")]
                 order = sorted(range(len(unordered)), key=unordered.__getitem__)
                 shared[row.steps] = array("q", sorted(unordered)), order
             steps, order = shared[row.steps]
-            bits = _numbers(metric.c.bits, row.bits)
+            bits = [int(number) for number in row.bits.split(",")]
             values = array("d", array("q", map(bits.__getitem__, order)).tobytes())
             found.setdefault(row.run_id, {})[row.name] = CurveRecord(steps, values)
     return found
@@ -543,18 +540,16 @@ def texts_of(row: Row[Any]) -> list[str]:
     """The texts in a row of `output`.
 
     Raises:
-        UnexpectedValueError: the texts do not match their checksum, or are invalid.
+        DatabaseError: the texts do not match their checksum.
     """
-    unpacking = zlib.decompressobj()
     try:
-        text = unpacking.decompress(row.lines, MOST_TEXT)
-        found = json.loads(text) if hashlib.sha256(text).hexdigest() == row.sha256 else None
-    except (zlib.error, ValueError, RecursionError):
-        found = None
-    if not isinstance(found, list) or not all(isinstance(line, str) for line in found):
-        place = f"output.lines of run {row.run_id}, {row.name}"
-        raise UnexpectedValueError(place, row.lines, f"texts with the checksum {row.sha256}")
-    return found
+        text = zlib.decompressobj().decompress(row.lines, MOST_TEXT)
+    except zlib.error:
+        text = b""
+    if hashlib.sha256(text).hexdigest() != row.sha256:
+        raise edited(f"run {row.run_id}", f"its texts {row.name} do not match their checksum")
+    lines: list[str] = json.loads(text)
+    return lines
 
 
 def attempts(database: Database, run_id: int) -> tuple[AttemptRecord, ...]:
@@ -576,7 +571,7 @@ def attempts_of(database: Database, run_ids: Collection[int]) -> dict[int, tuple
 
 
 def whole_cell(cell_id: str, text: str) -> "ResolvedSpec":
-    """Read a cell from its JSON; raise UnexpectedValueError if the id is not its hash."""
+    """Read a cell from its JSON; raise DatabaseError if the id is not its hash."""
     from kdx.grid.identity import id_of
     from kdx.grid.resolved_spec import ResolvedSpec
 
@@ -584,18 +579,13 @@ def whole_cell(cell_id: str, text: str) -> "ResolvedSpec":
         spec = ResolvedSpec.read(text)
         if id_of(spec.plain) == cell_id:
             return spec
-    raise UnexpectedValueError("cell.spec", text, f"the JSON of a cell, whose hash is its id, {cell_id}")
+    raise edited(f"cell {cell_id}", "it is not what its id is the hash of")
 
 
-def _numbers(column: Column[int], text: str) -> list[int]:
-    """The values of a column that a query joined by commas."""
-    try:
-        found = [int(number) for number in text.split(",")]
-    except ValueError:
-        raise UnexpectedValueError(str(column), text, "whole numbers") from None
-    for number in (min(found), max(found)):
-        checked(column, number)
-    return found
+def edited(place: str, problem: str) -> DatabaseError:
+    """The error for a row that contradicts its hash."""
+    hint = "somebody edited the database or made it up; kdx db check lists every such row"
+    return DatabaseError(problem, place=place, hint=hint)
 
 
 def _last_planned_first() -> Select[Any]:
@@ -660,7 +650,7 @@ def generations(which: ColumnElement[bool] | None = None) -> Select[Any]:
     newest one that is out of tables."""
     same = (run.c.cell_id, run.c.seed)
     final = case((run.c.state.in_(FINAL), run.c.generation))
-    out = select(invalidation.c.run_id).where(invalidation.c.withdrawn.is_(None))
+    out = select(remark.c.run_id).where(remarks.invalidates())
     return select(
         *(column for column in run.c if column.name not in _ORIGIN),
         func.max(run.c.generation).over(partition_by=same).label("newest"),
@@ -692,7 +682,7 @@ def _records(
         derived[name] if name in derived else each.c[name] for name in RunRecord._fields if name != "invalidated"
     ]
     rows = connection.execute(select(*columns).where(wanted).order_by(each.c.id)).all()
-    reasons = invalidations.reasons(connection)
+    reasons = remarks.reasons(connection)
     valid, test = (RunRecord._fields.index(name) for name in ("valid_score", "test_score"))
     records = []
     for row in rows:

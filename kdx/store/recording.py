@@ -67,7 +67,7 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
     """
     cells = [{"id": one.id, "spec": one.spec.text} for one in plan.trained]
     runs = [{"cell_id": one.cell.id, "seed": one.seed} for one in plan.runs]
-    insert_into = database.backend.insert
+    insert_into = database.insert
     with database.write() as connection:
         named = insert_into(sweep).values(name=plan.name, created=now(), updated=now(), grid=dict(grid))
         named = named.on_conflict_do_update(
@@ -175,7 +175,7 @@ def remove_runs(connection: Connection, run_ids: Collection[int]) -> None:
 def keep_environment(connection: Connection, database: Database, facts: Mapping[str, Any]) -> str:
     """The id of an environment, which is recorded where it is not known yet."""
     key, ordered = environment_id(facts), json.loads(json.dumps(facts, sort_keys=True))
-    known = database.backend.insert(environment).values(id=key, environment=ordered)
+    known = database.insert(environment).values(id=key, environment=ordered)
     connection.execute(known.on_conflict_do_nothing())
     return key
 
@@ -283,7 +283,7 @@ class RunWriter:
     def holding(self) -> Iterator[ComeTo]:
         """A transaction in which nobody else can claim the run; it gives the progress of the run.
 
-        Whoever holds it so may have to do all of it again, see `kdx.store.database.Database.persist`.
+        Whoever holds it so may have to do all of it again, see `kdx.store.backend.Database.persist`.
         """
         with self._writing() as connection:
             steps = select(run.c.progress_step, run.c.checkpoint_step).where(run.c.id == self.run_id)
@@ -308,7 +308,7 @@ class RunWriter:
             if not rows:
                 return
             self._refuse_too_many(connection, {name for name, _, _ in rows})
-            added = self.database.backend.insert(metric)
+            added = self.database.insert(metric)
             changed = case((metric.c.bits != added.excluded.bits, 1), else_=0)
             added = added.on_conflict_do_update(
                 index_elements=["run_id", "name", "step"],
@@ -353,7 +353,7 @@ class RunWriter:
         text = json.dumps(list(lines)).encode()
         kept = {"lines": zlib.compress(text), "count": len(lines), "sha256": hashlib.sha256(text).hexdigest()}
         with self._writing() as connection:
-            put = self.database.backend.insert(output).values(run_id=self.run_id, name=name, **kept)
+            put = self.database.insert(output).values(run_id=self.run_id, name=name, **kept)
             connection.execute(put.on_conflict_do_update(index_elements=["run_id", "name"], set_=kept))
 
     @_persistent
@@ -366,7 +366,7 @@ class RunWriter:
         """
         kept = {"unit": unit, "sums": dict(sums)}
         with self._writing() as connection:
-            put = self.database.backend.insert(test_document).values(run_id=self.run_id, **kept)
+            put = self.database.insert(test_document).values(run_id=self.run_id, **kept)
             connection.execute(put.on_conflict_do_update(index_elements=["run_id"], set_=kept))
 
     def complete(

@@ -35,6 +35,15 @@ class TrialState(StrEnum):
     """One of its runs failed or diverged, or there is no such cell."""
 
 
+class RemarkKind(StrEnum):
+    """What somebody wrote on a sweep or on a run."""
+
+    NOTE = "note"
+    TAG = "tag"
+    INVALIDATION = "invalidation"
+    """Why tables leave the run out."""
+
+
 LOST = "lost"
 """Outcome of an attempt whose process died without a word."""
 

@@ -1,14 +1,15 @@
-"""Notes and tags that people put on sweeps and runs."""
+"""What people write on sweeps and runs: notes, tags, and why tables are to leave a run out."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from kdx.store.database import Database
-from kdx.store.schema import note, now, tag
+from kdx.store.records import RemarkKind
+from kdx.store.schema import now, remark
 
 
 @dataclass(frozen=True)
@@ -34,15 +35,13 @@ def annotate(
     database: Database, *, sweep_id: int | None = None, run_id: int | None = None, text: str, tags: Iterable[str]
 ) -> tuple[str, ...]:
     """Puts a note, unless it is empty, and tags on a sweep or on a run; returns the tags that it did not have yet."""
-    on = {"sweep_id": sweep_id, "run_id": run_id}
     with database.write() as connection:
-        known = select(tag.c.word).where(tag.c.sweep_id == sweep_id if run_id is None else tag.c.run_id == run_id)
-        had = set(connection.scalars(known))
+        had = set(connection.scalars(select(remark.c.text).where(_on(sweep_id, run_id), _is(RemarkKind.TAG))))
         fresh = tuple(word for word in dict.fromkeys(tags) if word not in had)
-        if text:
-            connection.execute(insert(note).values(made=now(), text=text, **on))
-        if fresh:
-            connection.execute(insert(tag).values(made=now()), [{"word": word, **on} for word in fresh])
+        rows = [{"kind": RemarkKind.TAG, "text": word} for word in fresh]
+        rows += [{"kind": RemarkKind.NOTE, "text": text}] if text else []
+        if rows:
+            connection.execute(insert(remark).values(made=now(), sweep_id=sweep_id, run_id=run_id), rows)
     return fresh
 
 
@@ -50,20 +49,58 @@ def untag(
     database: Database, *, sweep_id: int | None = None, run_id: int | None = None, tags: Iterable[str]
 ) -> tuple[str, ...]:
     """Takes tags from a sweep or a run; returns those that it had."""
-    on = tag.c.sweep_id == sweep_id if run_id is None else tag.c.run_id == run_id
     words = tuple(dict.fromkeys(tags))
+    which = _on(sweep_id, run_id), _is(RemarkKind.TAG), remark.c.text.in_(words)
     with database.write() as connection:
-        gone = set(connection.scalars(delete(tag).where(on, tag.c.word.in_(words)).returning(tag.c.word)))
+        gone = set(connection.scalars(delete(remark).where(*which).returning(remark.c.text)))
     return tuple(word for word in words if word in gone)
+
+
+def invalidate(database: Database, run_ids: Iterable[int], why: str) -> None:
+    """Takes these runs out of tables; nothing of them is deleted.
+
+    Args:
+        why: one line.
+    """
+    rows = [{"run_id": run_id, "kind": RemarkKind.INVALIDATION, "text": why} for run_id in run_ids]
+    with database.write() as connection:
+        if rows:
+            connection.execute(insert(remark).values(made=now()), rows)
+
+
+def withdraw(database: Database, run_ids: Iterable[int]) -> int:
+    """Puts these runs back into tables; returns the number of reasons that no longer hold."""
+    of_runs = remark.c.run_id.in_(list(run_ids)) & invalidates()
+    with database.write() as connection:
+        return connection.execute(update(remark).where(of_runs).values(withdrawn=now())).rowcount
+
+
+def invalidates() -> ColumnElement[bool]:
+    """Whether a remark is the reason why tables leave its run out."""
+    return _is(RemarkKind.INVALIDATION) & remark.c.withdrawn.is_(None)
+
+
+def reasons(connection: Connection) -> dict[int, str]:
+    """Run id → why tables leave it out, by the newest reason that was not withdrawn, for all runs of the database."""
+    rows = connection.execute(select(remark.c.run_id, remark.c.text).where(invalidates()).order_by(remark.c.id))
+    return {row.run_id: row.text for row in rows}
 
 
 def remarks(database: Database) -> Remarks:
     """All notes and tags of the database: people write few."""
     with database.read() as connection:
-        notes, tags = ([*connection.execute(select(table).order_by(table.c.id))] for table in (note, tag))
-    written = [(row, NoteRecord(row.made, row.text)) for row in notes]
-    words = [(row, row.word) for row in tags]
-    return Remarks(_by("sweep_id", written), _by("run_id", written), _by("sweep_id", words), _by("run_id", words))
+        rows = connection.execute(select(remark).order_by(remark.c.id)).all()
+    notes = [(row, NoteRecord(row.made, row.text)) for row in rows if row.kind is RemarkKind.NOTE]
+    tags = [(row, row.text) for row in rows if row.kind is RemarkKind.TAG]
+    return Remarks(_by("sweep_id", notes), _by("run_id", notes), _by("sweep_id", tags), _by("run_id", tags))
+
+
+def _on(sweep_id: int | None, run_id: int | None) -> ColumnElement[bool]:
+    return remark.c.sweep_id == sweep_id if run_id is None else remark.c.run_id == run_id
+
+
+def _is(kind: RemarkKind) -> ColumnElement[bool]:
+    return remark.c.kind == kind
 
 
 def _by(column: str, rows: Iterable[tuple[Any, Any]]) -> dict[int, list[Any]]:

@@ -61,11 +61,11 @@ def ask_for(connection: Connection, database: Database, sweep_id: int, plan: "Pl
         return
     searches = {one.search.id: one.search for one in asked if one.search}
     connection.execute(
-        database.backend.insert(search).values(made=now()).on_conflict_do_nothing(),
+        database.insert(search).values(made=now()).on_conflict_do_nothing(),
         [{"id": key, "search": one.plain} for key, one in searches.items()],
     )
     connection.execute(
-        database.backend.insert(sweep_search),
+        database.insert(sweep_search),
         [
             {
                 "sweep_id": sweep_id,
@@ -198,7 +198,7 @@ def add(database: Database, drawn: "Sequence[tuple[Search, Sequence[NewTrial]]]"
         if one.spec
         for seed in of.tuning.seeds
     }
-    insert = database.backend.insert
+    insert = database.insert
     with database.write() as connection:
         if cells:
             connection.execute(insert(cell).on_conflict_do_nothing(), cells)

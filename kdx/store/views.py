@@ -9,13 +9,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from kdx.store.records import FINAL, RunState
+from kdx.store.records import FINAL, RemarkKind, RunState
 
 FINAL_STATE_TRIGGER = "run_final_state"
 """Name of the trigger that keeps runs in their final state."""
 
 FINAL_STATES = f"({', '.join(repr(state.value) for state in RunState if state in FINAL)})"
 """SQL of the states that a run never leaves."""
+
+
+_INVALIDATED = f"kind = '{RemarkKind.INVALIDATION.value}' AND withdrawn IS NULL"
 
 
 class Dialect(Protocol):
@@ -179,7 +182,7 @@ known AS (
         id, cell_id, seed, generation, state, nullif(valid_score, 'NaN') AS valid_score, valid_step,
         nullif(test_score, 'NaN') AS test_score, error, undertrained,
         (
-            SELECT why FROM invalidation WHERE run_id = run.id AND withdrawn IS NULL ORDER BY id DESC LIMIT 1
+            SELECT text FROM remark WHERE run_id = run.id AND {_INVALIDATED} ORDER BY id DESC LIMIT 1
         ) AS invalidated
     FROM run
 ),

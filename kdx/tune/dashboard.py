@@ -21,7 +21,7 @@ class Dashboard:
     """Optuna's tables of one database."""
 
     def __init__(self, url: str, engine_arguments: Mapping[str, Any]) -> None:
-        """Takes what `kdx.store.backend.Backend.url` gives; makes the tables where they are missing.
+        """Takes what `kdx.store.backend.Database.url` gives; makes the tables where they are missing.
 
         Raises:
             KdxError: the tables were made by an Optuna whose tables this one cannot use.

@@ -9,7 +9,7 @@ from looked_after import DB, checkpoints, claimed, completed, planned, refused, 
 
 from kdx.store import recording
 from kdx.store.database import open_database
-from kdx.store.sqlite import backend, query
+from kdx.store.sqlite.database import Sqlite
 from kdx.training.checkpoint import CheckpointFiles
 
 LINES = ["ein Haus", "zwei\nZeilen \x1b[31m", "=1+1"]
@@ -41,6 +41,7 @@ def translated(runs):
     with open_database(DB, write=True) as database, database.write() as connection:
         connection.exec_driver_sql("DROP TRIGGER run_final_state")
         connection.exec_driver_sql(f"UPDATE run SET state = 'running' WHERE id = {runs[1].id}")
+        connection.exec_driver_sql(database.trigger)
     with open_database(DB, write=True) as database:
         hand = recording.RunWriter(database, runs[1].id, "me", 1)
         hand.outputs("test/translations", LINES)
@@ -82,11 +83,10 @@ def test_cells_runs_and_curves_of_a_sweep(runs, folder):
 
 def test_all_of_it_is_of_one_state_of_the_database(translated, monkeypatch):
     begun = []
-    real = backend.lock
+    real = Sqlite._begin
     monkeypatch.setattr(
-        backend, "lock", lambda driver, statement: (begun.append(statement), real(driver, statement))[1]
+        Sqlite, "_begin", lambda self, driver, mode: (begun.append(mode.value), real(self, driver, mode))[1]
     )
-    monkeypatch.setattr(query, "_connect", None)
     typed("report")
     plain = len(begun)
     typed("export", "tiny", "--to", "results", "--weights", "--outputs")

@@ -19,7 +19,7 @@ from kdx.store.claims import claim
 from kdx.store.database import open_database
 from kdx.store.reading import load_sweep
 from kdx.store.recording import RunWriter, register
-from kdx.store.sqlite import backend
+from kdx.store.sqlite.database import Sqlite
 
 app = typer.Typer()
 app.command()(report)
@@ -137,9 +137,9 @@ def test_whatever_is_asked_for_is_of_one_state_of_the_database(
     monkeypatch: pytest.MonkeyPatch, asked: list[str]
 ) -> None:
     begun: list[str] = []
-    real = backend.lock
+    real = Sqlite._begin
     monkeypatch.setattr(
-        backend, "lock", lambda driver, statement: (begun.append(statement), real(driver, statement))[1]
+        Sqlite, "_begin", lambda self, driver, mode: (begun.append(mode.value), real(self, driver, mode))[1]
     )
     ran()
     plain = len(begun)
@@ -286,9 +286,9 @@ def test_a_fault_of_a_file_of_tables_is_told_at_its_place(days: Path) -> None:
 @pytest.mark.parametrize("asked", [["--format", "html"], ["--paired-ar"], ["--tables", "days.yaml"]], ids=" ".join)
 def test_sweeps_are_read_from_one_state_of_the_database(monkeypatch: pytest.MonkeyPatch, asked: list[str]) -> None:
     begun: list[str] = []
-    real = backend.lock
+    real = Sqlite._begin
     monkeypatch.setattr(
-        backend, "lock", lambda driver, statement: (begun.append(statement), real(driver, statement))[1]
+        Sqlite, "_begin", lambda self, driver, mode: (begun.append(mode.value), real(self, driver, mode))[1]
     )
     ran("nightly")
     plain = len(begun)

@@ -18,7 +18,6 @@ from sqlalchemy import Engine, event
 from kdx.grid.identity import cell_id
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
-from kdx.store.backends import BACKENDS
 from kdx.store.database import Database, open_database
 from kdx.store.recording import register
 
@@ -112,7 +111,7 @@ class PostgresqlDatabases:
 Databases = SqliteFiles | PostgresqlDatabases
 
 
-@pytest.fixture(scope="session", params=sorted(BACKENDS))
+@pytest.fixture(scope="session", params=["postgresql", "sqlite"])
 def databases(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Databases:
     """The databases of one backend, for the whole session."""
     if request.param == "postgresql":

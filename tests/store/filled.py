@@ -36,10 +36,12 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     "evaluation_metric": [{"evaluation_id": 7, "name": "bleu", "value": 1.0, "bits": bits_of(1.0)}],
     "test_document": [{"run_id": 1, "unit": "block", "sums": {"targets": [1, 2], "nats": [0.1, 2e-9]}}],
     "evaluation_document": [{"evaluation_id": 7, "unit": "block", "sums": {"targets": []}}],
-    "invalidation": [{"id": 3, "run_id": 2, "made": 5.0, "why": "odd", "withdrawn": 6.0}],
     "search": [{"id": "5" * 32, "made": 1.0, "search": {"tuning": {"seeds": [0, 1]}}}],
-    "note": [{"id": 9, "made": 1.0, "run_id": 1, "text": "line\nline \u202e"}],
-    "tag": [{"id": 4, "made": 1.0, "sweep_id": 1, "word": "baseline"}],
+    "remark": [
+        {"id": 9, "made": 1.0, "run_id": 1, "kind": "note", "text": "line\nline \u202e"},
+        {"id": 4, "made": 1.0, "sweep_id": 1, "kind": "tag", "text": "baseline"},
+        {"id": 3, "made": 5.0, "run_id": 2, "kind": "invalidation", "text": "odd", "withdrawn": 6.0},
+    ],
 }
 
 

@@ -13,6 +13,7 @@ from kdx.store import claims, reading
 from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunRecord, RunState
+from kdx.store.rows import Rows
 from kdx.store.schema import cell, run
 
 CELL = "c" * 32
@@ -38,6 +39,12 @@ def refusal(address: str | Path, **options: bool) -> str:
         open_database(address, **{"write": False, **options})
     assert caught.value.exit_code == 3
     return str(caught.value)
+
+
+def ask(address: str | Path, statement: str) -> Rows:
+    """The rows of a user's SELECT."""
+    with open_database(address, write=False) as database:
+        return database.query(statement)
 
 
 def rows(database: Database, table: Any) -> list[Any]:

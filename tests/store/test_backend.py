@@ -1,18 +1,125 @@
-"""What is told of a backend."""
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from sqlalchemy import insert, select
+from stored import CELL, add_cell, cells, refusal
 
-from kdx.store.backend import without_password
+from kdx.errors import DatabaseError
+from kdx.store import database as module
+from kdx.store.database import Database, id_of, open_database
+from kdx.store.schema import cell
 
 
-@pytest.mark.parametrize(
-    ("address", "shown"),
-    [
-        ("runs.db", "runs.db"),
-        ("postgresql://me@host/runs", "postgresql://me@host/runs"),
-        ("postgresql://me:a:b@c@host/runs", "postgresql://me:***@host/runs"),
-        ("nonsense://me:secret@", "nonsense://me:***@"),
-    ],
-)
-def test_a_password_is_not_shown(address: str, shown: str):
-    assert without_password(address) == shown
+def test_opening_again_keeps_what_is_there(database: Database, address: str):
+    add_cell(database)
+    with open_database(address, write=True, create=True) as again:
+        assert cells(again) == [CELL]
+
+
+def test_importing_the_store_loads_neither_torch_nor_alembic():
+    code = """
+        import sys, kdx.store.database, kdx.store.claims, kdx.store.reading, kdx.store.recording, kdx.store.schema
+        print(sorted({name.partition(".")[0] for name in sys.modules} & {"torch", "alembic", "optuna", "lightning"}))
+    """
+    assert subprocess.check_output([sys.executable, "-c", textwrap.dedent(code)], text=True) == "[]\n"
+
+
+# Transactions
+
+
+def test_an_exception_takes_the_transaction_back(database: Database):
+    with pytest.raises(RuntimeError), database.write() as connection:
+        connection.execute(insert(cell).values(id=CELL, spec="{}"))
+        raise RuntimeError
+    assert cells(database) == []
+
+
+def test_a_write_transaction_locks_from_its_start(database: Database, address: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "PATIENT_SECONDS", 0)
+    with open_database(address, write=True) as other, database.write():
+        assert cells(other) == []
+        with pytest.raises(DatabaseError) as caught, other.write():
+            pass
+    assert str(caught.value) == (
+        f"{address}: another process has kept the database locked for 0 s\n"
+        "  hint: end the program that holds it, then try again"
+    )
+
+
+def test_a_reader_sees_one_state(database: Database, address: str, monkeypatch: pytest.MonkeyPatch):
+    database.patience = 0
+    with open_database(address, write=False) as reader, reader.read() as connection:
+        assert connection.execute(select(cell)).all() == []
+        # A writer waits for the reader, or does not disturb it.
+        try:
+            add_cell(database, "d" * 32)
+        except DatabaseError as error:
+            assert "locked" in error.problem
+        assert connection.execute(select(cell)).all() == []
+    add_cell(database)
+    assert CELL in cells(database)
+
+
+def test_questions_inside_a_transaction_are_asked_of_its_state(database: Database, address: str):
+    with open_database(address, write=False) as reader:
+        with reader.read() as outer, reader.read() as inner:
+            assert inner is outer
+        with reader.read() as another:
+            assert another is not outer
+        with ThreadPoolExecutor(1) as pool, reader.read() as mine:
+
+            def theirs() -> bool:
+                with reader.read() as connection:
+                    return connection is mine
+
+            assert not pool.submit(theirs).result()
+
+
+@pytest.mark.parametrize("write", [False, True])
+def test_an_absent_database_is_not_made_unasked(backend, nowhere: str, write: bool):
+    assert refusal(nowhere, write=write) == (
+        f"{nowhere}: there is no results database here\n  hint: kdx sweep makes one; name another with --db or KDX_DB"
+    )
+    assert backend.content(nowhere) is None
+
+
+def test_what_is_made_is_told_from_any_other_and_known_without_a_lock(database: Database, address: str):
+    with database.write():
+        assert database.id and id_of(address) == database.id
+
+
+def test_of_no_database_no_id_is_known(nowhere: str):
+    assert id_of(nowhere) is None
+
+
+def test_a_database_has_a_name_and_a_place_for_its_files(database: Database, address: str):
+    assert database.name == address
+    with open_database(address, write=False) as again:
+        assert again.location == database.location
+
+
+def test_who_opens_to_read_cannot_write(database: Database, address: str, backend):
+    before = backend.content(address)
+    with open_database(address, write=False) as reader:
+        with pytest.raises(DatabaseError), reader.read() as connection:
+            connection.execute(insert(cell).values(id=CELL, spec="{}"))
+        with pytest.raises(AssertionError), reader.write():
+            pass
+    assert backend.content(address) == before
+
+
+def test_a_writer_whose_process_is_killed_leaves_nothing_of_its_transaction(database: Database, address: str):
+    pid = os.fork()
+    if pid == 0:
+        with open_database(address, write=True) as own, own.write() as connection:
+            connection.execute(insert(cell), [{"id": f"{number:032x}", "spec": "x" * 2000} for number in range(500)])
+            os.kill(os.getpid(), signal.SIGKILL)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    assert cells(database) == []
+    add_cell(database)
+    assert cells(database) == [CELL]

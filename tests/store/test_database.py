@@ -1,137 +1,57 @@
-import os
-import signal
-import subprocess
+"""Which database an address means, and what is none."""
+
 import sys
-import textwrap
-from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
-from sqlalchemy import insert, select
-from stored import CELL, add_cell, cells, refusal
 
 from kdx.errors import DatabaseError
-from kdx.store import database as module
-from kdx.store.database import Database, id_of, open_database
-from kdx.store.schema import cell
+from kdx.store.database import database_at
+from kdx.store.sqlite.file import is_database_file
 
 
-def test_opening_again_keeps_what_is_there(database: Database, address: str):
-    add_cell(database)
-    with open_database(address, write=True, create=True) as again:
-        assert cells(again) == [CELL]
+def test_an_address_without_a_scheme_is_a_file(tmp_path: Path):
+    for address in ("runs.db", tmp_path / "runs.db", f"sqlite:///{tmp_path}/runs.db", "sqlite+pysqlite:///runs.db"):
+        assert type(database_at(address)).__name__ == "Sqlite"
+    for address in ("postgresql://host/runs", "postgresql+psycopg://me@host:5432/runs?sslmode=require"):
+        assert type(database_at(address)).__name__ == "Postgresql"
 
 
-def test_importing_the_store_loads_neither_torch_nor_alembic():
-    code = """
-        import sys, kdx.store.database, kdx.store.claims, kdx.store.reading, kdx.store.recording, kdx.store.schema
-        print(sorted({name.partition(".")[0] for name in sys.modules} & {"torch", "alembic", "optuna", "lightning"}))
-    """
-    assert subprocess.check_output([sys.executable, "-c", textwrap.dedent(code)], text=True) == "[]\n"
+def test_a_missing_driver_is_told_with_the_way_to_install_it(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("kdx.store.postgresql")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(DatabaseError, match="the driver of PostgreSQL is not installed") as caught:
+        database_at("postgresql://me:secret@host/runs")
+    assert caught.value.hint == "pip install 'kdx[postgres]'" and "secret" not in str(caught.value)
 
 
-# Transactions
-
-
-def test_an_exception_takes_the_transaction_back(database: Database):
-    with pytest.raises(RuntimeError), database.write() as connection:
-        connection.execute(insert(cell).values(id=CELL, spec="{}"))
-        raise RuntimeError
-    assert cells(database) == []
-
-
-def test_a_write_transaction_locks_from_its_start(database: Database, address: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "PATIENT_SECONDS", 0)
-    with open_database(address, write=True) as other, database.write():
-        assert cells(other) == []
-        with pytest.raises(DatabaseError) as caught, other.write():
-            pass
-    assert str(caught.value) == (
-        f"{address}: another process has kept the database locked for 0 s\n"
-        "  hint: end the program that holds it, then try again"
-    )
-
-
-def test_a_reader_sees_one_state(database: Database, address: str, monkeypatch: pytest.MonkeyPatch):
-    database.patience = 0
-    with open_database(address, write=False) as reader, reader.read() as connection:
-        assert connection.execute(select(cell)).all() == []
-        # A writer waits for the reader, or does not disturb it.
-        try:
-            add_cell(database, "d" * 32)
-        except DatabaseError as error:
-            assert "locked" in error.problem
-        assert connection.execute(select(cell)).all() == []
-    add_cell(database)
-    assert CELL in cells(database)
-
-
-def test_questions_inside_a_transaction_are_asked_of_its_state(database: Database, address: str):
-    with open_database(address, write=False) as reader:
-        with reader.read() as outer, reader.read() as inner:
-            assert inner is outer
-        with reader.read() as another:
-            assert another is not outer
-        with ThreadPoolExecutor(1) as pool, reader.read() as mine:
-
-            def theirs() -> bool:
-                with reader.read() as connection:
-                    return connection is mine
-
-            assert not pool.submit(theirs).result()
-
-
-@pytest.mark.parametrize("write", [False, True])
-def test_an_absent_database_is_not_made_unasked(backend, nowhere: str, write: bool):
-    assert refusal(nowhere, write=write) == (
-        f"{nowhere}: there is no results database here\n  hint: kdx sweep makes one; name another with --db or KDX_DB"
-    )
-    assert backend.content(nowhere) is None
-
-
-def test_what_is_made_is_told_from_any_other_and_known_without_a_lock(database: Database, address: str):
-    with database.write():
-        assert database.id and id_of(address) == database.id
-
-
-def test_of_no_database_no_id_is_known(nowhere: str):
-    assert id_of(nowhere) is None
-
-
-def test_a_database_has_a_name_and_a_place_for_its_files(database: Database, address: str):
-    assert database.name == address
-    with open_database(address, write=False) as again:
-        assert again.location == database.location
-
-
-def test_who_opens_to_read_cannot_write(database: Database, address: str, backend):
-    before = backend.content(address)
-    with open_database(address, write=False) as reader:
-        with pytest.raises(DatabaseError), reader.read() as connection:
-            connection.execute(insert(cell).values(id=CELL, spec="{}"))
-        with pytest.raises(AssertionError), reader.write():
-            pass
-    assert backend.content(address) == before
-
-
-def test_a_writer_whose_process_is_killed_leaves_nothing_of_its_transaction(database: Database, address: str):
-    pid = os.fork()
-    if pid == 0:
-        with open_database(address, write=True) as own, own.write() as connection:
-            connection.execute(insert(cell), [{"id": f"{number:032x}", "spec": "x" * 2000} for number in range(500)])
-            os.kill(os.getpid(), signal.SIGKILL)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
-    assert cells(database) == []
-    add_cell(database)
-    assert cells(database) == [CELL]
-
-
-def test_a_value_that_kdx_never_writes_is_told_when_it_is_read(database: Database, address: str, backend):
-    add_cell(database)
-    backend.execute(address, "UPDATE cell SET id = 'precious/../..'")
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("mysql://me:secret@host/runs", "mysql://me:***@host/runs: kdx does not open mysql"),
+        ("oracle+driver://me:secret@host/runs", "oracle+driver://me:***@host/runs: kdx does not open oracle"),
+        ("://runs.db", "://runs.db: this is not a database URL"),
+        ("postgresql://me:secret@host:port/runs", "postgresql://me:***@host:port/runs: this is not a database URL"),
+        ("postgresql://[::1", "postgresql://[::1: this is not a database URL"),
+    ],
+)
+def test_what_kdx_does_not_open_is_told_without_its_password(address: str, message: str):
     with pytest.raises(DatabaseError) as caught:
-        cells(database)
-    assert str(caught.value) == (
-        f"{address}: cell.id is 'precious/../..', which kdx never writes there\n"
-        "  allowed: 32 hexadecimal digits\n"
-        "  hint: somebody edited the database or made it up; kdx db check tells every such row"
-    )
+        database_at(address)
+    assert str(caught.value) == f"{message}\n  allowed: a file, sqlite:///FILE, postgresql+psycopg://USER@HOST/DATABASE"
+    assert caught.value.exit_code == 3
+
+
+def test_a_database_that_is_not_open_is_neither_read_nor_made(backend, nowhere: str, tmp_path: Path):
+    assert not database_at(nowhere, write=True).exists()
+    assert backend.content(nowhere) is None
+    assert database_at(backend.make(tmp_path)).exists()
+
+
+def test_a_file_that_is_a_database_is_told_from_others(tmp_path: Path):
+    assert is_database_file(Path(__file__).parents[2] / "runs.db.example")
+    (tmp_path / "empty").touch()
+    (tmp_path / "grid.yaml").write_text("name: mine\n" * 20)
+    others = ("empty", "grid.yaml", "absent", "a\0b", "x" * 300, ".")
+    assert not any(is_database_file(tmp_path / name) for name in others)

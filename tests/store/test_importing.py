@@ -18,7 +18,7 @@ from kdx.store import claims, importing, remarks
 from kdx.store.check import check
 from kdx.store.database import Database, open_database
 from kdx.store.importing import import_database
-from kdx.store.invalidations import invalidate, reasons, withdraw
+from kdx.store.remarks import invalidate, reasons, withdraw
 from kdx.store.schema import (
     attempt,
     bits_of,
@@ -63,7 +63,7 @@ def two(make, plan_of):
         with open_database(address, write=True) as opened:
             with opened.write() as connection:
                 connection.exec_driver_sql(f"UPDATE identity SET id = '{name * 32}'")
-            opened.backend.id = name * 32
+            opened.id = name * 32
             plan_at(opened, plan_of, [0, 1], 10.0 + number)
         found.append(address)
     return found
@@ -180,7 +180,7 @@ def test_what_is_written_on_a_run_in_conflict_is_left_with_it(two):
         remarks.annotate(opened, run_id=run_of(opened, 0, 0), text="of the other", tags=["other"])
         invalidate(opened, [run_of(opened, 0, 0)], "odd")
     import_database(two[1], two[0])
-    assert [of(two[0])[name] for name in ("note", "tag", "invalidation")] == [[], [], []]
+    assert of(two[0])["remark"] == []
 
 
 def test_generations_of_both_are_joined(two, backend):
@@ -281,7 +281,7 @@ def test_a_reason_that_was_withdrawn_anywhere_is_withdrawn(two, backend):
             number = run_of(opened, 0, 0)
             invalidate(opened, [number], "odd")
             with opened.write() as connection:
-                connection.exec_driver_sql("UPDATE invalidation SET made = 7")
+                connection.exec_driver_sql("UPDATE remark SET made = 7")
             if address == two[1]:
                 withdraw(opened, [number])
     import_database(two[1], two[0])
@@ -366,7 +366,7 @@ def test_a_database_that_was_made_up_is_refused_before_anything_is_written(two, 
 
 @pytest.mark.parametrize(
     "statement",
-    ["UPDATE sweep_run SET sweep_id = 77", "INSERT INTO note (made, run_id, text) VALUES (1, 77, 'x')"],
+    ["UPDATE sweep_run SET sweep_id = 77", "INSERT INTO remark (made, run_id, kind, text) VALUES (1, 77, 'note', 'x')"],
 )
 def test_a_target_that_contradicts_itself_is_refused(two, backend, statement):
     backend.execute(two[0], statement)
@@ -377,9 +377,9 @@ def test_a_target_that_contradicts_itself_is_refused(two, backend, statement):
 
 
 def test_a_remark_on_nothing_stays(two, backend):
-    backend.execute(two[0], "INSERT INTO note (made, text) VALUES (1, 'x')")
+    backend.execute(two[0], "INSERT INTO remark (made, kind, text) VALUES (1, 'note', 'x')")
     import_database(two[1], two[0])
-    assert len(of(two[0])["note"]) == 1
+    assert len(of(two[0])["remark"]) == 1
 
 
 def test_an_import_that_is_killed_changes_nothing_and_is_done_again(two, new, in_processes):
@@ -458,8 +458,7 @@ def written_side(backend, plan_of, tmp_path):
             for word in words:
                 remarks.annotate(opened, sweep_id=1, text=f"{word} of {host}", tags=[word])
             with opened.write() as connection:
-                for table in ("note", "tag"):
-                    connection.exec_driver_sql(f"UPDATE {table} SET made = {5 + number}")
+                connection.exec_driver_sql(f"UPDATE remark SET made = {5 + number}")
         return address
 
     return written_side
@@ -488,5 +487,5 @@ def test_the_order_of_databases_does_not_matter_and_again_changes_nothing(
             finals = {each[key] for each in ends if each.get(key) in ("completed", "diverged")}
             assert {state} == (finals or {"pending"})
         assert of(target, check).faults == ()
-        found.append({name: of(target)[name] for name in ("metric", "note", "sweep_run", "sweep_cell")})
+        found.append({name: of(target)[name] for name in ("metric", "remark", "sweep_run", "sweep_cell")})
     assert found[0] == found[1]

@@ -7,11 +7,9 @@ import textwrap
 
 import pytest
 from sqlalchemy import Connection, inspect
-from stored import add_cell, cells, refusal
+from stored import add_cell, ask, cells, refusal
 
-from kdx.store.backends import backend_of
-from kdx.store.database import Database, open_database
-from kdx.store.query import query
+from kdx.store.database import Database, database_at, open_database
 from kdx.store.recording import register
 from kdx.store.schema import metadata
 from kdx.store.version import REVISION
@@ -75,7 +73,7 @@ def test_an_older_schema_is_not_brought_up_to_date_by_a_reader(backend, database
     assert refusal(address) == (
         f"{address}: written by an older kdx: its schema is 0000, this kdx reads {REVISION}\n"
         f"  hint: kdx db upgrade --db {address} brings it up to date"
-        f"{', and keeps a copy' if backend_of(address).keeps_copies else '; copy it before'}"
+        f"{', and keeps a copy' if database_at(address).keeps_copies else '; copy it before'}"
     )
     assert backend.content(address) == before
 
@@ -84,7 +82,7 @@ def test_an_earlier_schema_is_brought_up_to_date_with_its_rows_and_views(
     database: Database, address: str, plan_of, later_kdx
 ):
     register(database, plan_of(2, 1), {})
-    with query(address, "SELECT * FROM runs ORDER BY run_id") as rows:
+    with ask(address, "SELECT * FROM runs ORDER BY run_id") as rows:
         before = [*rows]
     database.close()
     later_kdx()
@@ -92,7 +90,7 @@ def test_an_earlier_schema_is_brought_up_to_date_with_its_rows_and_views(
         assert upgraded.upgraded_from == REVISION
         with upgraded.read() as connection:
             assert inspect(connection).has_table("added")
-    with query(address, "SELECT * FROM runs ORDER BY run_id") as rows:
+    with ask(address, "SELECT * FROM runs ORDER BY run_id") as rows:
         assert [*rows] == before and len(before) == 2
     with open_database(address, write=True) as again:
         assert again.upgraded_from is None

@@ -44,7 +44,7 @@ def differ(context: MigrationContext, column: object, wanted: object, there: Any
 
 def test_a_new_database_has_the_tables_of_the_schema(database: Database):
     # As Alembic itself connects, which reads JSON in another way than kdx.
-    url, arguments = database.backend.url()
+    url, arguments = database.url()
     engine = create_engine(url, **arguments)
     with engine.connect() as connection:
         options = {"version_table": VERSION_TABLE, "compare_type": differ}

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from kdx.run_files.files import files_beside
-from kdx.store.backends import backend_of
-from kdx.store.database import open_database
+from kdx.store.database import database_at, open_database
 from kdx.store.place_of_files import FILES, named_folder
 
 
@@ -14,7 +13,7 @@ def test_each_database_has_a_folder_there(address: str, database, tmp_path, monk
     with open_database(address, write=False) as other:
         assert other.location == database.location
     # Before it is open, too, as for the room that is left on the disk.
-    assert backend_of(address).location == database.location
+    assert database_at(address).location == database.location
 
 
 def test_home_is_understood_and_nothing_names_nothing(monkeypatch):
@@ -36,4 +35,4 @@ def test_without_such_a_folder_they_lie_beside_a_file_or_among_the_data_of_the_u
 
 def test_a_database_that_is_not_there_has_a_place_on_the_same_disk(nowhere: str, tmp_path, monkeypatch):
     monkeypatch.setenv(FILES, str(tmp_path / "shared"))
-    assert backend_of(nowhere).location.parent == tmp_path / "shared"
+    assert database_at(nowhere).location.parent == tmp_path / "shared"

@@ -3,12 +3,12 @@
 import math
 
 import pytest
+from stored import ask as query
 
 from kdx.errors import KdxError, StorageError
 from kdx.store import claims, reading, recording
 from kdx.store import rows as module
 from kdx.store.database import open_database
-from kdx.store.query import query
 
 
 @pytest.fixture
@@ -20,15 +20,15 @@ def filled(database, sweep_id, address) -> str:
     return address
 
 
-def asked(address, statement, *values) -> list:
-    with query(address, statement, values) as rows:
+def asked(address, statement) -> list:
+    with query(address, statement) as rows:
         assert len(list(rows)) == rows.count
         return list(rows)
 
 
 def test_a_curve_of_a_run(filled):
-    statement = "SELECT step, value FROM curves WHERE run_id = ? AND name = 'valid/bleu' ORDER BY step"
-    assert asked(filled, statement, 1) == [(10, 1.5), (20, None), (30, math.inf)]
+    statement = "SELECT step, value FROM curves WHERE run_id = 1 AND name = 'valid/bleu' ORDER BY step"
+    assert asked(filled, statement) == [(10, 1.5), (20, None), (30, math.inf)]
 
 
 def test_columns_have_their_names_each_once(filled):

@@ -3,15 +3,13 @@ import math
 
 import pytest
 from sqlalchemy import delete, insert, select, update
-from stored import rows
+from stored import ask, rows
 
 from kdx.errors import KdxError
 from kdx.grid.difference import Contents
 from kdx.grid.identity import id_of
 from kdx.store import claims, reading, recording
-from kdx.store.backends import backend_of
-from kdx.store.database import Database, open_database
-from kdx.store.query import query
+from kdx.store.database import Database, database_at, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
 from kdx.store.schema import cell, plan_cell, run, sweep_cell, sweep_run
@@ -309,8 +307,8 @@ def test_a_word_that_this_kdx_does_not_know_is_data_like_any_other(database: Dat
     other_spec, known_spec = other.spec.plain, known_cell.spec.plain
     assert other_spec == known_spec | {"data": other_spec["data"], key: value}
     assert (other.spec.unknown, known_cell.spec.unknown) == ((unknown,), ())
-    shown = backend_of(address).field("spec", key)
-    with query(address, f"SELECT {shown}, task, kernel FROM cells ORDER BY ordinal") as rows:
+    shown = database_at(address).field("spec", key)
+    with ask(address, f"SELECT {shown}, task, kernel FROM cells ORDER BY ordinal") as rows:
         # A number, or its text; a column of some databases has one type.
         assert next(iter(rows))[0] in (value, str(value))
     assert reading.load_sweeps(database)[0].cells[0].spec.unknown == (unknown,)

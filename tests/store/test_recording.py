@@ -409,11 +409,3 @@ def test_what_a_test_measured_by_document_is_that_of_its_last_attempt(database: 
     again = {"targets": [3.0, 2.0], "nats": [0.1 + 0.2, 1e-300], "right": [3.0, 0.0]}
     writer.documents("article", again)
     assert reading.load_sweep(database).documents == {1: DocumentRecord("article", again)}
-
-
-@pytest.mark.parametrize("sums", [{}, {"nats": [1.0]}, {"targets": [1.0], "nats": []}, {"targets": ["1"]}])
-def test_sums_by_document_that_kdx_never_writes_are_refused(database: Database, plan_of, sums):
-    recording.register(database, plan_of(1, 1), {})
-    start(database, 1).documents("block", sums)
-    with pytest.raises(DatabaseError, match=r"test_document\.sums is"):
-        reading.load_sweep(database)

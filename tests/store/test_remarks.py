@@ -1,10 +1,13 @@
-"""Notes and tags stay on what they were put on."""
+"""Remarks stay on what they were put on; a run is taken out of tables and put back, and nothing of it goes."""
 
-from stored import rows
+from sqlalchemy import select
+from stored import record, rows, start
 
+from kdx.store import reading, recording
 from kdx.store.database import Database
-from kdx.store.remarks import annotate, remarks, untag
-from kdx.store.schema import note
+from kdx.store.records import RemarkKind
+from kdx.store.remarks import annotate, invalidate, reasons, remarks, untag, withdraw
+from kdx.store.schema import remark, run
 
 
 def test_notes_and_tags_of_a_sweep_and_of_a_run_are_told_apart(database: Database, sweep_id: int):
@@ -31,4 +34,46 @@ def test_a_tag_is_given_once_and_needs_no_text(database: Database, sweep_id: int
     annotate(database, run_id=1, text="", tags=["odd"])
     assert annotate(database, run_id=1, text="", tags=["odd", "new"]) == ("new",)
     assert annotate(database, run_id=2, text="", tags=["odd"]) == ("odd",)
-    assert rows(database, note) == []
+    assert {row.kind for row in rows(database, remark)} == {RemarkKind.TAG}
+
+
+def ended(database: Database, run_id: int) -> None:
+    start(database, run_id).complete(1.0, 10, 1.0, {}, 10)
+
+
+def test_a_run_is_out_of_tables_until_the_reason_is_withdrawn(database: Database, sweep_id: int):
+    ended(database, 1)
+    before = rows(database, run)
+    invalidate(database, [1], "the corpus was cut")
+    assert record(database).invalidated == "the corpus was cut"
+    assert record(database, 2).invalidated is None
+    assert withdraw(database, [1, 2]) == 1
+    assert record(database).invalidated is None
+    assert rows(database, run) == before
+    (kept,) = rows(database, remark)
+    assert kept.text == "the corpus was cut" and kept.withdrawn >= kept.made
+
+
+def test_the_newest_reason_is_told_and_all_are_withdrawn_at_once(database: Database, sweep_id: int):
+    ended(database, 1)
+    invalidate(database, [1], "first")
+    invalidate(database, [1], "second")
+    with database.read() as connection:
+        assert reasons(connection) == {1: "second"}
+    assert withdraw(database, [1]) == 2
+    with database.read() as connection:
+        assert reasons(connection) == {}
+        assert connection.scalars(select(remark.c.text)).all() == ["first", "second"]
+
+
+def test_a_report_has_the_older_generations_of_a_run_that_is_out(database: Database, sweep_id: int):
+    ended(database, 1)
+    (second,) = recording.repeat(database, [1])
+    ended(database, second)
+    (third,) = recording.repeat(database, [second])
+    ended(database, third)
+    own = {each.id for each in reading.load_sweep(database, sweep_id).runs if each.seed == 0}
+    assert third in own and 1 not in own
+    invalidate(database, [third], "cut")
+    own = {each.id for each in reading.load_sweep(database, sweep_id).runs if each.seed == 0}
+    assert {1, second, third} <= own

@@ -7,11 +7,11 @@ from sqlalchemy import func, select
 from stored import rows, start
 
 from kdx.grid.load import load_grid
-from kdx.store import claims, invalidations, reading, recording, searches, sweeps
+from kdx.store import claims, reading, recording, searches, sweeps
 from kdx.store.check import check
 from kdx.store.database import Database
 from kdx.store.records import RunState
-from kdx.store.remarks import annotate
+from kdx.store.remarks import annotate, invalidate
 from kdx.store.schema import cell, metadata, metric, plan, run, sweep
 from kdx.store.searches import NewTrial
 
@@ -60,7 +60,7 @@ def test_results_stay_and_what_never_started_goes_with_its_sweep(database: Datab
     assert (shown.run_ids, shown.never_started, shown.kept, shown.plans) == ((2, 3, 4), 3, 1, 1)
     sweeps.remove(database, shown, results=False)
     found = counts(database)
-    assert found.keys().isdisjoint({"sweep", "sweep_cell", "sweep_run", "plan", "plan_cell", "note", "tag"})
+    assert found.keys().isdisjoint({"sweep", "sweep_cell", "sweep_run", "plan", "plan_cell", "remark"})
     assert (found["run"], found["cell"], found["metric"], found["attempt"]) == (1, 1, 1, 1)
     assert check(database).faults == ()
 
@@ -70,7 +70,7 @@ def test_results_go_with_all_that_is_theirs_in_every_generation(database: Databa
     (again,) = recording.repeat(database, [1])
     ended(database, again)
     annotate(database, run_id=1, text="odd", tags=["odd"])
-    invalidations.invalidate(database, [1], "cut")
+    invalidate(database, [1], "cut")
     shown = sweeps.removal(database, sweep_id, results=True)
     assert shown.run_ids == (1, 2, 3, 4, again) and shown.kept == 0 and shown.seconds > 0
     sweeps.remove(database, shown, results=True)

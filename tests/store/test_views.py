@@ -26,7 +26,7 @@ from kdx.store.database import Database, open_database
 from kdx.store.reading import load_sweep
 from kdx.store.recording import RunWriter, register
 from kdx.store.records import RunState
-from kdx.store.schema import bits_of, invalidation, metadata, run
+from kdx.store.schema import bits_of, metadata, remark, run
 from kdx.store.views import VIEWS
 
 
@@ -79,7 +79,7 @@ def test_the_view_of_runs_selects_as_a_report_does(backend, tmp_path_factory, da
                 )
                 run_id = connection.execute(added.returning(run.c.id)).scalar_one()
                 if out:
-                    connection.execute(insert(invalidation).values(run_id=run_id, made=0, why="cut"))
+                    connection.execute(insert(remark).values(run_id=run_id, made=0, kind="invalidation", text="cut"))
         record = load_sweep(database, "one")
         (table,) = tables(record)
         (cell_shown,) = table.layout.cells

@@ -8,7 +8,7 @@ from kdx.cell_code import code_of, evaluation_code_of
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.run_files.files import files_beside, folder_of
-from kdx.store import claims, evaluations, invalidations, reading, recording
+from kdx.store import claims, evaluations, reading, recording, remarks
 from kdx.store.database import Database, open_database
 from kdx.store.evaluations import Made
 from kdx.store.records import RunState
@@ -83,7 +83,7 @@ def test_each_run_is_told_for_what_it_is(plan, database):
     assert (continued, running, pending) == (Standing.CONTINUED, Standing.RUNNING, Standing.NEW)
     recording.reset(database, [3], [RunState.FAILED])
     recording.repeat(database, [1])
-    invalidations.invalidate(database, [2], "the corpus was cut")
+    remarks.invalidate(database, [2], "the corpus was cut")
     again = standings(outlook(database, plan))
     assert again[:3] == [Standing.RETRIED, Standing.INVALIDATED, Standing.RETRIED]
 
@@ -111,7 +111,7 @@ def test_an_evaluation_names_the_modules_that_changed_under_it(tmp_path, databas
     one, other = outlook(database, plan).runs
     assert (one.standing, one.changed) == (Standing.REUSED, ())
     assert one.changed_evaluations == {second.id: ("kdx.models.beam",)} and other.changed_evaluations == {}
-    invalidations.invalidate(database, [1], "the corpus was cut")
+    remarks.invalidate(database, [1], "the corpus was cut")
     assert outlook(database, plan).runs[0].changed_evaluations == {}
 
 
@@ -155,7 +155,7 @@ def test_a_run_that_goes_on_costs_what_is_left_of_it(plan, database):
 def test_what_is_out_of_tables_is_not_stale_and_what_is_cancelled_did_not_fail(plan, database):
     recording.register(database, plan, plan.grid)
     end(database, 1, "complete", modules={})
-    invalidations.invalidate(database, [1], "the corpus was cut")
+    remarks.invalidate(database, [1], "the corpus was cut")
     claims.cancel(database, [2])
     first, second, *_ = outlook(database, plan).runs
     assert (first.standing, first.changed) == (Standing.INVALIDATED, ())

@@ -359,7 +359,7 @@ def test_a_stopped_run_that_was_taken_away_is_left_alone(does, claimed, database
 
 def test_a_database_that_is_locked_when_a_worker_opens_it_is_waited_for(does, claimed, database, monkeypatch):
     monkeypatch.setattr("kdx.store.database.BUSY_SECONDS", 0.1)
-    monkeypatch.setattr("kdx.store.sqlite.connecting.SLICE", 0.1)
+    monkeypatch.setattr("kdx.store.sqlite.database.SLICE", 0.1)
     locked, done = threading.Event(), threading.Event()
 
     def lock() -> None:

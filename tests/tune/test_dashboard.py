@@ -16,9 +16,8 @@ from postgresql_server import port_that_is_free
 
 from kdx.cli.running import copy_to_dashboard
 from kdx.errors import KdxError
-from kdx.store.backends import backend_of
 from kdx.store.check import check
-from kdx.store.database import open_database
+from kdx.store.database import database_at, open_database
 from kdx.tune.dashboard import Dashboard
 from tests.tune.searched import plan_of, search
 
@@ -39,7 +38,7 @@ def searched(tmp_path):
 def studies(address: Path | str):
     import optuna
 
-    url, arguments = backend_of(address).url()
+    url, arguments = database_at(address).url()
     storage = optuna.storages.RDBStorage(url, engine_kwargs=dict(arguments))
     found = optuna.get_all_study_summaries(storage)
     return {one.study_name: optuna.load_study(study_name=one.study_name, storage=storage) for one in found}
@@ -78,7 +77,7 @@ def test_a_copy_that_was_broken_off_is_made_good_and_nothing_is_copied_twice(sea
     arguments = ("again", cell.spec.selection[1], cell.search.space)
     trials = found.trials(cell.search.id)
     for count, added in ((3, 3), (10, 7), (10, 0)):
-        dashboard = Dashboard(*backend_of(path).url())
+        dashboard = Dashboard(*database_at(path).url())
         assert dashboard.copy(*arguments, trials[:count]) == added
         dashboard.close()
     assert [trial.number for trial in studies(path)["again"].trials] == list(range(10))
@@ -97,7 +96,7 @@ def test_tables_of_another_optuna_are_one_message_and_end_no_search(searched, ca
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = 'v2.6.0.a'")
     with pytest.raises(KdxError, match="are of another version of Optuna") as caught:
-        Dashboard(*backend_of(path).url())
+        Dashboard(*database_at(path).url())
     assert caught.value.hint is not None and "optuna storage upgrade" in caught.value.hint
     with open_database(path, write=True) as database:
         copy_to_dashboard(found, plan, database)

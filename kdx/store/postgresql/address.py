@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from kdx.errors import DatabaseError
-from kdx.store.backend import ADDRESSES, POSTGRESQL, without_password
+from kdx.store.refusals import ADDRESSES, POSTGRESQL, without_password
 
 _SCHEMES = ("postgresql", "postgresql+psycopg")
 _SECRET = frozenset({"password", "sslpassword"})
@@ -68,11 +68,11 @@ def address_of(address: str | Path) -> ServerAddress:
 
 
 def set_password_apart(address: str) -> str:
-    """The address without its password, which this process and its children find in PGPASSWORD from then on.
+    """The address of a server without its password, which goes to PGPASSWORD for this process and its children.
 
     So no message, log or record that has the address has the password too.
     """
-    found = re.fullmatch(r"(\w+(?:\+\w+)?://[^:/@]*):(.*)(@[^@]*)", address, re.DOTALL)
+    found = re.fullmatch(r"(postgresql(?:\+\w+)?://[^:/@]*):(.*)(@[^@]*)", address, re.DOTALL)
     if found is None:
         return address
     before, password, after = found.groups()

@@ -1,10 +1,12 @@
 """Looks at what there is in a database: whether it is of kdx, and whether something else could act in its place."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 
 from kdx.errors import DatabaseError
+from kdx.store.schema import HOLDS, metadata
 from kdx.store.views import FINAL_STATE_TRIGGER
 
 _OF_NO_EXTENSION = """
@@ -22,6 +24,7 @@ _RULES = """
 SELECT r.rulename, c.relname FROM pg_rewrite AS r JOIN pg_class AS c ON c.oid = r.ev_class
 WHERE c.relnamespace = current_schema()::regnamespace AND r.rulename <> '_RETURN' AND c.relname = ANY(%s)
 """
+_CONSTRAINTS = "SELECT conname FROM pg_constraint WHERE connamespace = current_schema()::regnamespace"
 _KINDS = {"r": "table", "p": "partitioned table", "v": "view", "m": "materialized view", "f": "foreign table"}
 
 
@@ -49,9 +52,14 @@ def refuse_foreign_objects(
                 raise _foreign(place, f"its {what} `{name[:60]}` on {table} is not one that kdx makes")
 
 
-def has_final_state_trigger(connection: psycopg.Connection[Any]) -> bool:
-    """Whether the database itself keeps runs in their final state."""
-    return (FINAL_STATE_TRIGGER, "run") in connection.execute(_TRIGGERS, [["run"]]).fetchall()
+def missing(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    """Describes what a database lacks of the trigger and the checks of kdx."""
+    if (FINAL_STATE_TRIGGER, "run") not in connection.execute(_TRIGGERS, [["run"]]).fetchall():
+        yield f"the trigger {FINAL_STATE_TRIGGER}, which keeps final states final, is missing"
+    there = {name for (name,) in connection.execute(_CONSTRAINTS).fetchall()}
+    columns = (column for table in metadata.tables.values() for column in table.c if HOLDS in column.info)
+    if lost := sorted({f"{column.table.name}_{column.name}" for column in columns} - there):
+        yield f"{len(lost)} checks of columns are missing, such as {lost[0]}"
 
 
 def _foreign(place: str, problem: str) -> DatabaseError:

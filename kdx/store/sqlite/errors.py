@@ -3,18 +3,34 @@
 import os
 import sqlite3
 import time
+from pathlib import Path
 
 from kdx.errors import TRY_AGAIN, DatabaseError, KdxError, StorageError
-from kdx.store.sqlite.file import HeldFile, damaged, no_database, not_writable
+from kdx.store.sqlite.file import absent, damaged, gone, no_database, not_writable
 
 _NOT_OF_KDX = ("malformed JSON", "bad JSON path", "integer overflow", "string or blob too big", "Could not decode")
 """Beginnings of SQLite's messages on a value that a statement of kdx cannot use."""
 
+OF_STATEMENT = {
+    sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_MISUSE,
+    sqlite3.SQLITE_RANGE,
+    sqlite3.SQLITE_TOOBIG,
+    sqlite3.SQLITE_NOMEM,
+}
+"""Kinds of errors in a statement, not in the file."""
 
-def translate(error: sqlite3.Error, file: HeldFile, patience: float) -> KdxError | None:
-    """The error of kdx for an error of SQLite; None if it is a fault of kdx."""
+
+def translate(error: sqlite3.Error, path: Path, real: Path, patience: float, *, was_open: bool) -> KdxError | None:
+    """The error of kdx for an error of SQLite; None if it is a fault of kdx.
+
+    Args:
+        real: the file that the path named when it was opened.
+        was_open: whether the file was there before.
+    """
     code = getattr(error, "sqlite_errorcode", None)
-    place = str(file.path)
+    place = str(path)
     match code and code & 0xFF:  # the low byte is the kind, the rest its detail
         case sqlite3.SQLITE_FULL:
             return StorageError("the disk is full", place=place, hint=f"free some space, {TRY_AGAIN}")
@@ -25,9 +41,9 @@ def translate(error: sqlite3.Error, file: HeldFile, patience: float) -> KdxError
                 hint=f"look after the disk, {TRY_AGAIN}",
             )
         case sqlite3.SQLITE_NOTADB:
-            return no_database(file.path)
+            return no_database(path)
         case sqlite3.SQLITE_CORRUPT:
-            return damaged(file.path)
+            return damaged(path)
         case sqlite3.SQLITE_BUSY:
             return DatabaseError(
                 f"another process has kept the database locked for {patience:.0f} s",
@@ -38,14 +54,14 @@ def translate(error: sqlite3.Error, file: HeldFile, patience: float) -> KdxError
             return DatabaseError(
                 "a writer was killed in mid-write, and undoing its half takes permission to write",
                 place=place,
-                hint=f"copy it together with {file.path.name}-journal to a folder of yours",
+                hint=f"copy it together with {path.name}-journal to a folder of yours",
             )
         case sqlite3.SQLITE_READONLY:
-            return not_writable(file.path)
+            return not_writable(path)
         case sqlite3.SQLITE_CANTOPEN:
-            if not os.access(file.real, os.F_OK):
-                return file.gone()
-            left = os.statvfs(file.real.parent)
+            if not os.access(real, os.F_OK):
+                return gone(path) if was_open else absent(path)
+            left = os.statvfs(real.parent)
             if left.f_files and not left.f_favail:  # where there is no fixed number of them, both are 0
                 return StorageError(
                     "the disk has no inode left for the journal",

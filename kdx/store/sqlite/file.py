@@ -1,65 +1,83 @@
-"""The file of a database: refuses files that kdx must not open, and notices when an open one is replaced."""
+"""The file of a database: finds it by its address, and refuses files that kdx must not open."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
+from sqlalchemy import make_url
+
 from kdx.errors import DatabaseError, StorageError
-from kdx.files import not_a_file
-from kdx.store.backend import OTHER_DATABASE, DamagedDatabaseError, another_application
+from kdx.files import not_a_file, open_file
 from kdx.store.filesystem import NETWORK, filesystem
-from kdx.store.sqlite.foreign import refuse_foreign_journal
-from kdx.store.sqlite.header import APPLICATION_ID, application_of
+from kdx.store.refusals import ADDRESSES, OTHER_DATABASE, DamagedDatabaseError, another_application, without_password
+
+APPLICATION_ID = 0x6B647831
+"""Application id "kdx1" in the header of a results database."""
 
 ALLOW_NETWORK = "KDX_ALLOW_NETWORK"
 """Environment variable that lets kdx write a database on a network file system whose locks are known to work."""
 
 RECOVERY = "sqlite3 FILE .recover"
 
+_DRIVERS = ("sqlite", "sqlite+pysqlite")
 
-class HeldFile:
-    """The file of an open database, which notices when another file takes its place."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        # The working directory or a link may change; the opened file does not.
-        self.real = Path(os.path.realpath(path))
-        self._held: int | None = None
+_MAGIC = b"SQLite format 3\0"
 
-    def close(self) -> None:
-        """Releases the file."""
-        if self._held is not None:
-            os.close(self._held)
-            self._held = None
+_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
+"""The end of a journal that names a super-journal [sqlite.org/fileformat2.html, 3]."""
 
-    def refuse_another(self) -> None:
-        """Raises DatabaseError if the file of this name is no longer the opened one, or has several names."""
+
+def file_of(address: str | Path) -> Path:
+    """The file of a path, or of an address such as `sqlite:///runs.db`.
+
+    Raises:
+        DatabaseError: no file can have this address.
+    """
+    path = str(address)
+    if not isinstance(address, Path) and "://" in address:
+        place = without_password(address)
         try:
-            found = self.real.stat()
-        except FileNotFoundError:
-            raise self.gone() from None
-        if self._held is None:
-            # While it is held, its inode goes to no other file. Closing an ordinary descriptor would release the locks
-            # that SQLite has on the file [POSIX fcntl].
-            self._held = os.open(self.real, os.O_PATH)
-        held = os.fstat(self._held)
-        if (found.st_dev, found.st_ino) != (held.st_dev, held.st_ino):
-            raise self.gone()
-        if found.st_nlink > 1:
-            raise DatabaseError(
-                f"the file has {found.st_nlink} names (hard links); under another, SQLite would not find its journal",
-                place=str(self.path),
-                hint="make it a file of its own: cp it to another name, and move the copy here",
-            )
+            url = make_url(address)
+        except ValueError:  # the port is no number
+            raise DatabaseError("this is not a database URL", place=place, allowed=ADDRESSES) from None
+        path = url.database or ""
+        if path in ("", ":memory:"):
+            problem = "several processes write it, so it must be a file"
+            raise DatabaseError(problem, place=place, allowed="sqlite:///FILE")
+        if url.host or url.port is not None or url.username or url.query or url.drivername not in _DRIVERS:
+            problem = "a database in a file has no host, user, driver or options"
+            raise DatabaseError(problem, place=place, allowed=f"sqlite:///{path}")
+    if not path or "\0" in path:
+        raise DatabaseError(f"no file is named {str(address)!r}", allowed=ADDRESSES)
+    return Path(path)
 
-    def gone(self) -> DatabaseError:
-        """The error for a file that was deleted or replaced while it was open."""
-        if self._held is None:
-            return _absent(self.path)
-        return DatabaseError(
-            "the database was deleted or replaced while it was open",
-            place=str(self.path),
-            hint="nothing was written to what is there now; put the right file back, then kdx resume",
-        )
+
+def application_of(path: Path) -> int | None:
+    """Return the application id in the header of a SQLite file, 0 for none; None if the file is empty.
+
+    It takes no lock. SQLite itself could create files beside the database, and could find the half transaction of a
+    killed writer, which has to be undone and is no reason to refuse the file.
+
+    Raises:
+        ValueError: the file is no SQLite database.
+        OSError: it cannot be read.
+    """
+    with open_file(path) as file:
+        header = file.read(100)
+    if not header:
+        return None
+    if not header.startswith(_MAGIC) or len(header) < 100:
+        raise ValueError("no SQLite database")
+    return int.from_bytes(header[68:72], "big")
+
+
+def is_database_file(path: Path) -> bool:
+    """Whether a file is a database of any application; an empty file is none."""
+    try:
+        return path.is_file() and application_of(path) is not None
+    except (OSError, ValueError):
+        return False
 
 
 def prepare(path: Path, *, write: bool, create: bool) -> None:
@@ -86,7 +104,7 @@ def prepare(path: Path, *, write: bool, create: bool) -> None:
         if write and not os.access(path, os.W_OK):
             raise not_writable(path)
     elif not create:
-        raise _absent(path)
+        raise absent(path)
     elif not path.parent.is_dir():
         raise DatabaseError(f"there is no folder {path.parent}", place=str(path), hint="make it first")
     if write and not os.access(path.parent, os.W_OK):
@@ -122,8 +140,20 @@ def _refuse_foreign(path: Path) -> int | None:
         raise DatabaseError(f"this file cannot be read: {error.strerror}", place=str(path)) from error
     if application not in (None, APPLICATION_ID):
         raise another_application(str(path))
-    refuse_foreign_journal(Path(os.path.realpath(path)))
+    _refuse_foreign_journal(Path(os.path.realpath(path)))
     return application
+
+
+def _refuse_foreign_journal(path: Path) -> None:
+    """Refuses a journal that names another file, which SQLite would remove when it plays the journal back.
+
+    No journal of kdx does, since kdx writes one database at a time.
+    """
+    journal = path.with_name(f"{path.name}-journal")
+    with suppress(OSError), open_file(journal) as file:
+        file.seek(max(0, file.seek(0, 2) - len(_JOURNAL_MAGIC)))
+        if file.read() == _JOURNAL_MAGIC:
+            raise foreign(path, "its journal names another file, which SQLite would remove")
 
 
 def damaged(path: Path) -> DamagedDatabaseError:
@@ -149,9 +179,28 @@ def not_writable(path: Path) -> DatabaseError:
     )
 
 
-def _absent(path: Path) -> DatabaseError:
+def gone(path: Path) -> DatabaseError:
+    """The error for a file that was deleted or replaced while it was open."""
+    return DatabaseError(
+        "the database was deleted or replaced while it was open",
+        place=str(path),
+        hint="nothing was written to what is there now; put the right file back, then kdx resume",
+    )
+
+
+def absent(path: Path) -> DatabaseError:
+    """The error for a file that is not there."""
     return DatabaseError(
         "there is no results database here",
         place=str(path),
         hint="kdx sweep makes one; name another with --db or KDX_DB",
+    )
+
+
+def foreign(path: Path, problem: str) -> DatabaseError:
+    """The error for a file in which something could act in place of kdx."""
+    return DatabaseError(
+        f"this file was not made by kdx alone: {problem}",
+        place=str(path),
+        hint="do not use it; if it is yours, take it back from a copy",
     )

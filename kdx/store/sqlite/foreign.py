@@ -1,85 +1,71 @@
-"""Refuses SQLite files from elsewhere that could do more than hold rows.
-
-Views answer queries, triggers act on writes, and a journal is played back before anything is read and may name another
-file to remove. So the views and triggers of kdx must match word by word, other triggers are refused, and a journal must
-not name a file.
-"""
+"""Refuses SQLite files from elsewhere in which a view answers, or a trigger acts, in place of kdx."""
 
 import sqlite3
-import stat
-from contextlib import suppress
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
-from kdx.errors import DatabaseError
-from kdx.store.sqlite.views import TRIGGER, VIEW_STATEMENTS
+from sqlalchemy import create_engine
+from sqlalchemy.pool import StaticPool
+
+from kdx.store.migrating import create
+from kdx.store.refusals import DamagedDatabaseError
+from kdx.store.sqlite.dialect import TRIGGER, VIEW_STATEMENTS
+from kdx.store.sqlite.file import foreign
 from kdx.store.version import REVISION, VERSION_TABLE
 
-TABLES = frozenset({
-    "attempt", "cell", "component", "environment", "evaluation", "evaluation_document", "evaluation_metric",
-    "identity", "invalidation", "metric", "note", "output", "plan", "plan_cell", "run", "search", "sweep",
-    "sweep_cell", "sweep_run", "sweep_search", "tag", "test_document", "trial",
-})  # fmt: skip
-
-_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
-"""The end of a journal that names a super-journal [sqlite.org/fileformat2.html, 3]."""
+_OBJECTS = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"  # indices of keys have no text
 
 
-def refuse_foreign_objects(connection: sqlite3.Connection, path: Path) -> None:
-    """Checks all objects of the schema. It comes before anything else is asked of the file.
-
-    Raises:
-        DatabaseError: a view or a trigger of kdx has another text, there is a trigger of somebody else, or something
-            else has the name of a table or a view of kdx.
-    """
-    statement = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"  # indices of keys have none
-    rows = [tuple(map(str, row)) for row in connection.execute(statement).fetchall()]
-    tables = {*TABLES, VERSION_TABLE}
-    for kind, name, sql in rows:
-        # SQLite takes names in any case for the same. The text of a table begins so, unless it is a virtual one.
-        plain = kind == "table" and sql.startswith("CREATE TABLE ") and name.lower() in tables
-        own_view = kind == "view" and name in VIEW_STATEMENTS
-        if name.lower() in (*tables, *VIEW_STATEMENTS) and kind != "trigger" and not plain and not own_view:
-            raise _foreign(path, kind, name)
-    revision = REVISION
-    if any(name.lower() == VERSION_TABLE for _, name, _ in rows):
-        (revision,) = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone() or (REVISION,)
-    for kind, name, sql in rows:
-        # An earlier schema may have other views, which are made anew before they are read; a newer one is refused.
-        if (kind == "trigger" and sql != TRIGGER and str(revision) <= REVISION) or (
-            kind == "view" and revision == REVISION and sql != VIEW_STATEMENTS.get(name, sql)
-        ):
-            raise _foreign(path, kind, name)
+class _Object(NamedTuple):
+    kind: str
+    name: str
+    statement: str
 
 
-def refuse_foreign_journal(path: Path) -> None:
-    """Checks the files beside a database before SQLite opens it and removes a file that its journal names.
+def refuse_foreign_objects(connection: sqlite3.Connection, path: Path) -> list[str]:
+    """Compare the schema with that of a new database, and return the names of its objects.
+
+    It comes before anything else is asked of the file. SQLite takes names in any case for the same, so names are
+    compared in one case. Tables and views of other names are welcome, since kdx asks nothing of them.
 
     Raises:
-        DatabaseError: the journal names a file, which no journal of kdx does, since kdx writes one database at a time;
-            or it is no plain file.
+        DatabaseError: what has a name of kdx is not what kdx makes under it, or there is another trigger.
+        DamagedDatabaseError: something of kdx is missing.
     """
-    for suffix in ("journal", "wal", "shm"):
-        beside = path.with_name(f"{path.name}-{suffix}")
-        with suppress(FileNotFoundError, PermissionError):
-            if not stat.S_ISREG(beside.lstat().st_mode):
-                raise _not_of_kdx(path, f"its {suffix} is no plain file")
-            if suffix == "journal" and _ends_with_magic(beside):
-                raise _not_of_kdx(path, "its journal names another file, which SQLite would remove")
+    there = {name.lower(): _Object(kind, name, _folded(sql)) for kind, name, sql in connection.execute(_OBJECTS)}
+    known = _new()
+    for name, one in there.items():
+        expected = known.get(name)
+        always = one.kind == "trigger" or name == VERSION_TABLE
+        if (one != expected) if always else (expected and one.kind != expected.kind):
+            raise foreign(path, f"its {one.kind} `{one.name[:60]}` is not one that kdx makes")
+    if VERSION_TABLE not in there:
+        return list(there)
+    recorded = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchall()
+    # A revision may change any object of an earlier schema, and makes its views anew.
+    if recorded == [(REVISION,)]:
+        for name, expected in known.items():
+            if name not in there:
+                missing = f"the {expected.kind} {expected.name} is missing"
+                raise DamagedDatabaseError(missing, place=str(path), hint="take it back from a copy")
+            if there[name] != expected:
+                raise foreign(path, f"its {expected.kind} `{there[name].name[:60]}` is not as kdx makes it")
+    return list(there)
 
 
-def _ends_with_magic(journal: Path) -> bool:
-    with journal.open("rb") as file:
-        file.seek(max(0, file.seek(0, 2) - len(_JOURNAL_MAGIC)))
-        return file.read() == _JOURNAL_MAGIC
+@cache
+def _new() -> Mapping[str, _Object]:
+    """Name → object, of a new database in memory."""
+    engine = create_engine("sqlite://", poolclass=StaticPool)
+    with engine.begin() as connection:
+        create(connection, TRIGGER, VIEW_STATEMENTS.values())
+        rows = connection.exec_driver_sql(_OBJECTS).all()
+    engine.dispose()
+    return {name.lower(): _Object(kind, name, _folded(sql)) for kind, name, sql in rows}
 
 
-def _foreign(path: Path, kind: str, name: str) -> DatabaseError:
-    return _not_of_kdx(path, f"its {kind} `{name[:60]}` is not one that kdx makes")
-
-
-def _not_of_kdx(path: Path, problem: str) -> DatabaseError:
-    return DatabaseError(
-        f"this file was not made by kdx alone: {problem}",
-        place=str(path),
-        hint="do not use it; if it is yours, take it back from a copy",
-    )
+def _folded(statement: str) -> str:
+    """A statement without what differs between two that make the same: line breaks, and quotes around names."""
+    return " ".join(statement.replace('"', "").split())

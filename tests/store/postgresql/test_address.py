@@ -5,9 +5,8 @@ import os
 import pytest
 
 from kdx.errors import DatabaseError
-from kdx.store.backend import without_password
-from kdx.store.backends import backend_of, set_password_apart
-from kdx.store.postgresql.address import address_of
+from kdx.store.database import database_at
+from kdx.store.postgresql.address import address_of, set_password_apart
 
 
 @pytest.mark.parametrize(
@@ -49,13 +48,9 @@ def test_an_address_names_what_the_driver_needs(address: str, parameters):
 )
 def test_what_is_no_address_is_told_without_its_password(address: str, problem: str):
     with pytest.raises(DatabaseError) as caught:
-        backend_of(address)
+        database_at(address)
     assert caught.value.problem == problem and "secret" not in str(caught.value)
     assert caught.value.exit_code == 3
-
-
-def test_a_password_among_options_is_not_shown():
-    assert without_password("postgresql://h/r?a=b&sslpassword=x&c=d") == "postgresql://h/r?a=b&sslpassword=***&c=d"
 
 
 @pytest.mark.parametrize(

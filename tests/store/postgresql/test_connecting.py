@@ -13,8 +13,7 @@ from stored import refusal
 from waiting import GIVE_UP, wait_until
 
 from kdx.errors import DatabaseError
-from kdx.store.backends import backend_of
-from kdx.store.database import open_database
+from kdx.store.database import database_at, open_database
 
 SECRET = "s3cret-p%C3%A4ss"
 
@@ -53,7 +52,7 @@ def test_an_unknown_host():
 
 def test_no_such_database(postgresql_server: PostgresqlServer):
     address = postgresql_server.address("nowhere_at_all")
-    assert not backend_of(address).exists()
+    assert not database_at(address).exists()
     for options in ({"write": False}, {"write": True, "create": True}):
         assert refusal(address, **options) == (
             f"{address}: there is no database `nowhere_at_all` on 127.0.0.1:{postgresql_server.port}\n"

@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import select
 from waiting import wait_until
 
-from kdx.store.backend import TransactionLostError
-from kdx.store.postgresql.engines import driver_of
+from kdx.store.backend import driver_of
+from kdx.store.refusals import TransactionLostError
 from kdx.store.schema import sweep
 
 

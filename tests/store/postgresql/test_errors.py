@@ -5,9 +5,9 @@ import pytest
 from sqlalchemy import insert
 
 from kdx.errors import DatabaseError, StorageError
-from kdx.store.backend import DamagedDatabaseError, TransactionLostError
 from kdx.store.postgresql.address import address_of
 from kdx.store.postgresql.errors import translate
+from kdx.store.refusals import DamagedDatabaseError, TransactionLostError
 from kdx.store.schema import sweep
 
 ADDRESS = address_of("postgresql://me:secret@host/runs")

@@ -34,9 +34,9 @@ def test_an_extension_makes_no_database_foreign(nowhere: str, postgresql_server)
             "CREATE TRIGGER mine BEFORE INSERT ON metric FOR EACH ROW EXECUTE FUNCTION f()",
             "its trigger `mine` on metric is not one that kdx makes",
         ),
-        ("CREATE RULE mine AS ON INSERT TO note DO INSTEAD NOTHING", "its rule `mine` on note is not one that kdx"),
+        ("CREATE RULE mine AS ON INSERT TO remark DO INSTEAD NOTHING", "its rule `mine` on remark is not one that kdx"),
         ("DROP VIEW curves; CREATE TABLE curves (x integer)", "its `curves` is a table"),
-        ("ALTER TABLE note RENAME TO n; CREATE VIEW note AS SELECT * FROM n", "its `note` is a view"),
+        ("ALTER TABLE remark RENAME TO n; CREATE VIEW remark AS SELECT * FROM n", "its `remark` is a view"),
     ],
 )
 def test_what_would_act_or_answer_in_place_of_kdx_is_refused(address: str, connected, change: str, problem: str):

@@ -6,10 +6,10 @@ import sys
 import textwrap
 
 import pytest
+from stored import ask as query
 from waiting import wait_until
 
 from kdx.errors import KdxError
-from kdx.store.query import query
 from kdx.store.recording import register
 
 WRITES = (
@@ -41,21 +41,21 @@ def test_what_would_write_is_refused(address: str, database, made, plan_of, stat
 
 
 @pytest.mark.parametrize(
-    ("statement", "values", "expected"),
+    ("statement", "expected"),
     [
-        ("SELECT 1 AS a, 2.5, true, NULL, 'x'", (), [(1, 2.5, 1, None, "x")]),
-        ("select sum(x) from (values (1), (2)) as t (x)", (), [(3,)]),
-        ("SELECT sum(x) FROM (VALUES (9223372036854775807), (1)) AS t (x)", (), [(2**63,)]),
-        ("SELECT date '2026-01-02', interval '1 day', ARRAY[1, 2]", (), [("2026-01-02", "1 day", "{1,2}")]),
-        ("SELECT '{\"a\": 1.0}'::json, '\\x0001'::bytea", (), [('{"a": 1.0}', b"\x00\x01")]),
-        ("SELECT 1 WHERE 'a%' LIKE '%'", (), [(1,)]),
-        ("SELECT count(*) FROM run WHERE id = ? AND owner = ?", (1, "me"), [(0,)]),
-        ("TABLE sweep", (), []),
-        ("  -- of sweeps\n (SELECT 1);", (), [(1,)]),
+        ("SELECT 1 AS a, 2.5, true, NULL, 'x'", [(1, 2.5, 1, None, "x")]),
+        ("select sum(x) from (values (1), (2)) as t (x)", [(3,)]),
+        ("SELECT sum(x) FROM (VALUES (9223372036854775807), (1)) AS t (x)", [(2**63,)]),
+        ("SELECT date '2026-01-02', interval '1 day', ARRAY[1, 2]", [("2026-01-02", "1 day", "{1,2}")]),
+        ("SELECT '{\"a\": 1.0}'::json, '\\x0001'::bytea", [('{"a": 1.0}', b"\x00\x01")]),
+        ("SELECT 1 WHERE 'a%' LIKE '%'", [(1,)]),
+        ("SELECT count(*) FROM run WHERE id = 1", [(0,)]),
+        ("TABLE sweep", []),
+        ("  -- of sweeps\n (SELECT 1);", [(1,)]),
     ],
 )
-def test_what_reads_is_answered(address: str, statement: str, values, expected):
-    with query(address, statement, values) as rows:
+def test_what_reads_is_answered(address: str, statement: str, expected):
+    with query(address, statement) as rows:
         assert list(rows) == expected
 
 
@@ -73,9 +73,10 @@ def test_a_table_is_named_that_was_meant(address: str):
 
 def test_an_endless_query_ends_by_ctrl_c(address: str, connected):
     code = f"""
-        from kdx.store.query import query
-        print("asks", flush=True)
-        query({address!r}, "SELECT count(*) FROM generate_series(1, 10000000000)")
+        from kdx.store.database import open_database
+        with open_database({address!r}, write=False) as database:
+            print("asks", flush=True)
+            database.query("SELECT count(*) FROM generate_series(1, 10000000000)")
     """
     asking = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

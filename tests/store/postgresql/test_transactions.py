@@ -15,10 +15,10 @@ from waiting import wait_until
 
 from kdx.errors import DatabaseError
 from kdx.store import claims, evaluations, reading, recording
-from kdx.store.backend import TransactionLostError
 from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
+from kdx.store.refusals import TransactionLostError
 from kdx.store.schema import attempt, environment, evaluation, evaluation_metric, metric, output, run, test_document
 
 TABLES = (run, attempt, metric, output, environment, evaluation, evaluation_metric, test_document)

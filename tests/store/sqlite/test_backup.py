@@ -16,11 +16,11 @@ from sqlalchemy import Engine, event, insert
 from stored import CELL, add_cell, cells, digest
 
 from kdx.errors import KdxError, StorageError
-from kdx.store.backend import DamagedDatabaseError
 from kdx.store.database import Database, open_database
+from kdx.store.refusals import DamagedDatabaseError
 from kdx.store.schema import cell
-from kdx.store.sqlite import backup as module
-from kdx.store.sqlite.header import APPLICATION_ID
+from kdx.store.sqlite import database as module
+from kdx.store.sqlite.file import APPLICATION_ID
 from kdx.store.version import REVISION
 
 

@@ -18,8 +18,8 @@ from kdx.errors import DatabaseError
 from kdx.store import database as opening
 from kdx.store.database import Database, open_database
 from kdx.store.schema import cell
-from kdx.store.sqlite import backend, connecting
-from kdx.store.sqlite.header import APPLICATION_ID
+from kdx.store.sqlite import database as module
+from kdx.store.sqlite.file import APPLICATION_ID
 
 
 def pragma(database: Database, name: str) -> object:
@@ -56,9 +56,9 @@ def held(path: Path, statement: str = "BEGIN IMMEDIATE") -> subprocess.Popen[str
 def test_who_writes_waits_longer_than_the_driver_for_writers_and_for_readers(
     database: Database, path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
 ):
-    waits, patiently = [], backend.patiently
+    waits, patiently = [], module.Sqlite._patiently
 
-    def counted(do: Callable[[], object], patience: float) -> object:
+    def counted(self: module.Sqlite, do: Callable[[], object]) -> object:
         def attempt() -> object:
             try:
                 return do()
@@ -68,10 +68,10 @@ def test_who_writes_waits_longer_than_the_driver_for_writers_and_for_readers(
                     program.communicate()
                 raise
 
-        return patiently(attempt, patience)
+        return patiently(self, attempt)
 
-    monkeypatch.setattr(connecting, "SLICE", 0.05)
-    monkeypatch.setattr(backend, "patiently", counted)
+    monkeypatch.setattr(module, "SLICE", 0.05)
+    monkeypatch.setattr(module.Sqlite, "_patiently", counted)
     with held(path, statement) as program:
         add_cell(database)
     assert len(waits) == 3
@@ -166,24 +166,3 @@ def test_what_a_killed_writer_left_is_told_where_it_cannot_be_undone(
         "  hint: copy it together with copy.db-journal to a folder of yours"
     ]
     assert digest(copy) == before
-
-
-def test_closing_one_hold_of_a_file_lets_go_of_no_lock_of_another(path: Path, empty: Path, in_processes):
-    """To close any descriptor of a file would, by POSIX, if it were an ordinary one."""
-    shutil.copy(empty, path)
-    first, second = open_database(path, write=True), open_database(path, write=True)
-
-    def locked() -> bool:
-        with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError:
-                return True
-        return False
-
-    with first.write() as connection:
-        connection.execute(insert(cell).values(id=CELL, spec="{}"))
-        second.close()
-        assert in_processes(locked) == ["True"]
-    first.close()
-    assert in_processes(locked) == ["False"]

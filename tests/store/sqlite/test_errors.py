@@ -36,7 +36,7 @@ def test_a_full_disk_is_told_and_what_was_recorded_stands(database: Database, pa
     add_cell(database, "b" * 32)
     pages = pragma(database, "page_count")
 
-    @event.listens_for(database.backend.writing, "begin")
+    @event.listens_for(database._engine, "begin")
     def limit(connection) -> None:
         connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
 

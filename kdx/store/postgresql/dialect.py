@@ -1,6 +1,22 @@
-"""The views and the trigger of a database, in the words of PostgreSQL."""
+"""What the schema, its views and its trigger say in the words of PostgreSQL."""
 
+from typing import Any
+
+from sqlalchemy.ext.compiler import compiles
+
+from kdx.store.schema import is_object, now
 from kdx.store.views import FINAL_STATE_TRIGGER, FINAL_STATES, VIEWS
+
+
+@compiles(now, "postgresql")
+def _now(element: now, compiler: Any, **options: Any) -> str:
+    # now() would be the start of the transaction, before the wait for a lock.
+    return "extract(epoch FROM clock_timestamp())::double precision"
+
+
+@compiles(is_object, "postgresql")
+def _is_object(element: is_object, compiler: Any, **options: Any) -> str:
+    return f"json_typeof({element.column}) = 'object'"
 
 
 class PostgresqlDialect:

@@ -3,8 +3,7 @@
 import pytest
 
 from kdx.errors import KdxError
-from kdx.store.backends import backend_of
-from kdx.store.database import open_database
+from kdx.store.database import database_at, open_database
 
 
 def test_a_copy_is_left_to_the_program_of_the_server(database, tmp_path, address: str):
@@ -17,12 +16,12 @@ def test_a_copy_is_left_to_the_program_of_the_server(database, tmp_path, address
 
 
 def test_the_software_is_that_of_the_server(address: str):
-    software = backend_of(address).software()
-    assert software.name == "postgresql" and int(software.version.partition(".")[0]) >= 13
+    name, version = database_at(address).software()
+    assert name == "postgresql" and int(version.partition(".")[0]) >= 13
 
 
 def test_a_library_with_tables_of_its_own_opens_the_same_database(postgresql_server):
-    backend = backend_of("postgresql://me:p%40ss@host:5/runs?sslmode=require")
+    backend = database_at("postgresql://me:p%40ss@host:5/runs?sslmode=require")
     url, arguments = backend.url()
     assert url == "postgresql+psycopg://me:p%40ss@host:5/runs?sslmode=require"
     assert arguments["poolclass"].__name__ == "NullPool"

@@ -1,17 +1,15 @@
-"""What of SQLite's backend no other test asks."""
+"""What of databases in files no other test asks."""
 
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from kdx.store.database import Database, open_database
-from kdx.store.sqlite.backend import Sqlite
+from kdx.store.database import Database
+from kdx.store.sqlite.database import Sqlite
 
 
 def test_software_is_the_sqlite_that_python_carries(path: Path):
-    software = Sqlite(path, write=False).software()
-    assert (software.name, software.version) == ("sqlite", sqlite3.sqlite_version)
-    assert bool(software.warning) == software.facts["wal_reset_bug"]
+    assert Sqlite(path).software() == ("sqlite", sqlite3.sqlite_version)
 
 
 def test_a_field_is_read_as_somebody_would_type_it(path: Path):
@@ -20,14 +18,6 @@ def test_a_field_is_read_as_somebody_would_type_it(path: Path):
         connection.execute("CREATE TABLE cells (spec)")
         connection.execute('INSERT INTO cells VALUES (\'{"training": {"steps": 7}}\')')
         assert connection.execute(f"SELECT {sql} FROM cells").fetchone() == (7,)
-
-
-def test_rows_within_a_transaction_are_of_its_state_and_hold_any_text(database: Database, path: Path):
-    with open_database(path, write=False) as opened, opened.read() as connection:
-        rows = opened.backend.rows(connection, "SELECT CAST(x'61ff62' AS TEXT) AS a, :b AS b", {"b": "ü"})
-        assert (rows.columns, list(rows)) == (("a", "b"), [("a\udcffb", "ü")])
-        # What is read afterwards is read strictly again.
-        assert connection.exec_driver_sql("SELECT 'ü'").scalar_one() == "ü"
 
 
 def test_an_id_is_read_while_another_program_has_the_file_to_itself(database: Database, path: Path):

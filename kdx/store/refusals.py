@@ -1,0 +1,33 @@
+"""What the messages on databases of every kind have in common."""
+
+import re
+from pathlib import Path
+
+from kdx.errors import DatabaseError
+
+POSTGRESQL = "postgresql+psycopg://USER@HOST/DATABASE"
+
+ADDRESSES = f"a file, sqlite:///FILE, {POSTGRESQL}"
+"""The addresses that `kdx.store.database.database_at` understands, in words."""
+
+OTHER_DATABASE = "nothing was changed; name the results database with --db or KDX_DB"
+
+
+class DamagedDatabaseError(DatabaseError):
+    """The database is one of kdx, but its parts contradict each other, or some are missing."""
+
+
+class TransactionLostError(DatabaseError):
+    """A transaction was broken off from outside: nothing of it stands, or, at its commit, all of it may."""
+
+
+def without_password(address: str | Path) -> str:
+    """An address without its password, so that it may be shown."""
+    # Not by a URL parser, since text that is no URL may have a password too.
+    hidden = re.sub(r"(://[^:/@]*:).*(?=@)", r"\1***", str(address))
+    return re.sub(r"([?&]\w*password=)[^&]*", r"\1***", hidden, flags=re.IGNORECASE)
+
+
+def another_application(name: str) -> DatabaseError:
+    """The error for a database that does not belong to kdx."""
+    return DatabaseError("this database belongs to another application", place=name, hint=OTHER_DATABASE)
