@@ -22,7 +22,7 @@ from kdx.store.schema import identity
 from kdx.store.sqlite.database import Sqlite
 from kdx.store.version import REVISION
 
-__all__ = ["BUSY_SECONDS", "PATIENT_SECONDS", "Database", "database_at", "id_of", "open_database"]
+__all__ = ["BUSY_SECONDS", "PATIENT_SECONDS", "Database", "database_at", "open_database"]
 
 BUSY_SECONDS = 30
 """Seconds that a transaction waits for others while a database is opened, or if it is only read."""
@@ -122,11 +122,3 @@ def open_database(
 def _wait(database: Database, patient: bool) -> None:
     database.patience = PATIENT_SECONDS if patient else BUSY_SECONDS
     database.reconnects = patient
-
-
-def id_of(address: str | Path) -> str | None:
-    """The id of a database that another process may be writing; None where no id can be read.
-
-    It takes no lock and touches nothing.
-    """
-    return database_at(address).peek_id()

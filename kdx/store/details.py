@@ -1,7 +1,7 @@
 """What is recorded of one run, of one cell, or of one sweep, each from one state of the database."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from kdx.store import evaluations, reading
 from kdx.store.components import know_recorded
 from kdx.store.database import Database
 from kdx.store.records import AttemptRecord, EvaluationRecord, Provenance, RunRecord
-from kdx.store.schema import cell, metric, sweep, sweep_cell, value_of
+from kdx.store.schema import cell, metric, sweep, sweep_cell
 
 
 @dataclass(frozen=True)
@@ -92,14 +92,14 @@ def run_details(database: Database, run_id: int) -> RunDetails:
     Raises:
         KdxError: there is no such run.
     """
-    with database.read() as connection:
+    with database.read():
         record, _, provenance = reading.load_one(database, run_id)
         return RunDetails(
             record=record,
             cell=cell_details(database, record.cell_id),
             attempts=reading.attempts(database, run_id),
             provenance=provenance,
-            metrics=_tested(connection, [run_id]).get(run_id, {}),
+            metrics=tested(database, [run_id]).get(run_id, {}),
             evaluations=tuple(evaluations.of_runs(database, [run_id]).get(run_id, {}).values()),
         )
 
@@ -158,19 +158,7 @@ def sweep_details(database: Database, sweep_id: int) -> SweepDetails:
 def tested(database: Database, run_ids: Collection[int]) -> dict[int, dict[str, float]]:
     """Run id → every metric of its test, and `model/parameters`; runs without any are left out."""
     with database.read() as connection:
-        return _tested(connection, run_ids)
-
-
-def _tested(connection: Connection, run_ids: Iterable[int]) -> dict[int, dict[str, float]]:
-    found: dict[int, dict[str, float]] = {}
-    for prefix in ("test", "model"):
-        # A range of the key ("0" follows "/"), as in `kdx.store.reading`.
-        rows = select(metric.c.run_id, metric.c.name, metric.c.bits).where(
-            metric.c.run_id.in_(list(run_ids)), metric.c.name >= f"{prefix}/", metric.c.name < f"{prefix}0"
-        )
-        for run_id, name, bits in connection.execute(rows.order_by(metric.c.run_id, metric.c.name, metric.c.step)):
-            found.setdefault(run_id, {})[name] = value_of(bits)
-    return found
+        return reading.measured_by_test(connection, metric.c.run_id.in_(list(run_ids)))
 
 
 def _texts(connection: Connection, sweep_id: int) -> dict[str, str]:

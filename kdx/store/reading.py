@@ -253,27 +253,31 @@ def _of_runs(connection: Connection, which: ColumnElement[bool], of: SweepRecord
 
     records = _records(connection, which, finals=True)
     its = select(run.c.id).where(which)
-    of_runs = metric.c.run_id.in_(its)
-    metrics: dict[int, dict[str, float]] = {record.id: {} for record in records}
-    for prefix in ("test", "model"):
-        # A range of the key ("0" follows "/"); LIKE, or both ranges at once, would read every row of the run.
-        found = connection.execute(
-            select(metric.c.run_id, metric.c.name, metric.c.bits)
-            .where(of_runs, metric.c.name >= f"{prefix}/", metric.c.name < f"{prefix}0")
-            .order_by(metric.c.run_id, metric.c.name, metric.c.step)  # the order of the key
-        ).yield_per(_AT_A_TIME)
-        for run_id, name, bits in found:
-            if run_id in metrics:
-                metrics[run_id][name] = value_of(bits)
+    measured = measured_by_test(connection, metric.c.run_id.in_(its))
     documents = connection.execute(select(test_document).where(test_document.c.run_id.in_(its)))
     return replace(
         of,
         runs=records,
-        metrics=metrics,
+        metrics={record.id: measured.get(record.id, {}) for record in records},
         provenance=_provenance(connection, which),
         evaluations=evaluations.which(connection, evaluation.c.run_id.in_(its)),
         documents={each.run_id: DocumentRecord(each.unit, each.sums) for each in documents},
     )
+
+
+def measured_by_test(connection: Connection, of_runs: ColumnElement[bool]) -> dict[int, dict[str, float]]:
+    """Run id → every metric of its test, and `model/parameters`; runs without any are left out."""
+    found: dict[int, dict[str, float]] = defaultdict(dict)
+    for prefix in ("test", "model"):
+        # A range of the key ("0" follows "/"); LIKE, or both ranges at once, would read every row of the run.
+        rows = connection.execute(
+            select(metric.c.run_id, metric.c.name, metric.c.bits)
+            .where(of_runs, metric.c.name >= f"{prefix}/", metric.c.name < f"{prefix}0")
+            .order_by(metric.c.run_id, metric.c.name, metric.c.step)  # the order of the key
+        ).yield_per(_AT_A_TIME)
+        for run_id, name, bits in rows:
+            found[run_id][name] = value_of(bits)
+    return found
 
 
 def contents(database: Database, name: str, known: Collection[str] = ()) -> "Contents | None":
