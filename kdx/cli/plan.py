@@ -30,6 +30,7 @@ from kdx.cli.planned import change_of, leaving
 from kdx.cli.running import budget_from_now, search_lines
 from kdx.cli.wording import cell_name, impossible_evaluations, what_is_left_out
 from kdx.data.plan_corpora import prepare_data
+from kdx.errors import KdxError
 from kdx.grid.difference import Contents, difference
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
@@ -200,11 +201,11 @@ def _probed(wanted: Plan, found: Outlook, notes: list[str]) -> Outlook:
     announce(wanted)
     rehearse(wanted)
     measured = {}
-    for number, (cell, cost) in enumerate(probe(cells), 1):
-        if isinstance(cost, str):
-            notes.append(f"{cell_name(cell)} could not be measured: {cost}")
-        else:
-            measured[cell.id] = cost
+    for number, cell in enumerate(cells, 1):
+        try:
+            measured[cell.id] = probe(cell)
+        except KdxError as error:
+            notes.append(f"{cell_name(cell)} could not be measured: {error.problem}")
         say(f"measured {number} of {len(cells)} cells")
     return found.with_forecasts(measured)
 

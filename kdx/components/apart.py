@@ -1,4 +1,4 @@
-"""Runs custom components in a child process, which may end, print or loop without harm to its parent.
+"""Runs custom components, or a few steps of a cell, in a child process, which may end, print or loop without harm.
 
 The child reads its request from standard input as JSON, and writes {"answer": …} or {"fault": …} as JSON.
 """
@@ -7,6 +7,7 @@ import faulthandler
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import traceback
@@ -36,7 +37,8 @@ def ask_apart(
         limit: seconds for all of it.
 
     Raises:
-        KdxError: a component raises, does not end, or ends the process; at the line in its source if that is known.
+        KdxError: the work raises, does not end, or ends the process; at the line in a component's source if it went
+            through one.
     """
     components = tuple(components)
     sent = json.dumps({**request, "components": [component.text for component in components], "within": within})
@@ -54,7 +56,8 @@ def ask_apart(
             raise _ended(components, f"does not come to an end within {within} s", printed) from None
         lines = printed.strip().splitlines() or ["it printed nothing"]
         last = next((line for line in lines if line.startswith("Fatal Python error")), lines[-1])
-        problem = f"ended the process that tried it, with code {done.returncode}: {last[-500:]}"
+        why = ", perhaps for lack of memory" if done.returncode == -signal.SIGKILL else ""
+        problem = f"ended the process that tried it, with code {done.returncode}{why}: {last[-500:]}"
         raise _ended(components, problem, printed) from None
     if fault := answered.get("fault"):
         place = fault["place"]
@@ -105,7 +108,7 @@ def _ended(components: Sequence[Component], problem: str, printed: str = "") -> 
     place = next((Place(file, int(line), 1) for file, line in frames if file in files), None)
     if place is None and len(components) == 1:
         place = components[0].class_place
-    words = ", ".join(f"`{component.word}`" for component in components)
+    words = ", ".join(f"`{component.word}`" for component in components) or "it"
     return KdxError(f"{words} {problem}", place=place)
 
 
@@ -117,11 +120,14 @@ def fault_of(error: BaseException, word: str, components: Iterable[Component]) -
 
     Args:
         word: the component or components that were tried.
-        components: those whose sources it may have gone through.
+        components: those whose sources it may have gone through; without any, the error is that of the work itself.
     """
     if isinstance(error, KdxError) and error.place is not None:
         return error
     components = tuple(components)
+    last = traceback.format_exception_only(error)[-1].strip()
+    if not components:
+        return error if isinstance(error, KdxError) else KdxError(last)
     files = _files(components)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
     tried = _tried(error, word, components)
@@ -135,7 +141,7 @@ def fault_of(error: BaseException, word: str, components: Iterable[Component]) -
     if isinstance(error, KdxError):
         problem = f"`{tried.word if tried else word}`: {error.problem}"
         return KdxError(problem, place=place, allowed=error.allowed, hint=error.hint)
-    return KdxError(f"`{word}` fails: {traceback.format_exception_only(error)[-1].strip()}", place=place)
+    return KdxError(f"`{word}` fails: {last}", place=place)
 
 
 def _files(components: Iterable[Component]) -> set[str]:

@@ -1,20 +1,16 @@
-"""Measures what runs cost by training each cell for a few steps: `python -m kdx.training.probe`.
+"""Measures what a run costs by training a cell for a few steps: `python -m kdx.training.probe`.
 
-Reads {"components": [...], "cells": [...]} from standard input and writes a line of JSON for each cell:
-{"step": seconds, "passes": seconds of one validation and one test, "memory": bytes, "parameters": number}, or
-{"problem": text}.
+`kdx.sweep.probe` asks for {"cell": …}, see `kdx.components.apart`.
 """
 
 import json
-import os
-import signal
-import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn, SupportsFloat, TextIO
+from typing import Any, SupportsFloat
 
-from kdx.components.registry import take
+from kdx.components.apart import answer
 from kdx.grid.spec import CellSpec
 from kdx.training.environment import peak_memory
 from kdx.training.recorder import Recorder
@@ -41,36 +37,14 @@ class ProbeRecorder(Recorder):
         self.steps.append(time.perf_counter())
 
 
-def main() -> None:
-    """Measures what standard input asks for."""
-    request = json.load(sys.stdin)
-    # What a library or a component prints, or writes to the descriptor, is none of the answer.
-    answer = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    take(request["components"])
-    with answer:
-        for text in request["cells"]:
-            # Each in a process of its own, so that none has the memory of another.
-            child = os.fork()
-            if not child:
-                _measure_and_exit(text, answer)
-            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            if code:
-                why = "perhaps for lack of memory" if code == -signal.SIGKILL else f"with code {code}"
-                print(json.dumps({"problem": f"its process was ended, {why}"}), file=answer, flush=True)
+def measure(request: Mapping[str, Any], step: Callable[[str], None]) -> dict[str, float]:
+    """Return what a cell costs here.
 
-
-def _measure_and_exit(text: str, answer: TextIO) -> NoReturn:
-    try:
-        result = measure(CellSpec.model_validate(json.loads(text)))
-    except Exception as error:
-        result = {"problem": f"{type(error).__name__}: {error}"}
-    print(json.dumps(result), file=answer, flush=True)
-    os._exit(0)
-
-
-def measure(spec: CellSpec) -> dict[str, Any]:
-    """What a step, a validation with a test, and the model of a cell cost here."""
+    Returns:
+        `step`, seconds of a step; `passes`, seconds of one validation and one test; `memory`, bytes that the process
+        held at most; `parameters`, numbers that training changes.
+    """
+    spec = CellSpec.model_validate(json.loads(request["cell"]))
     # Not validated again: a schedule may be longer than these few steps, and is cut short.
     few = {"steps": STEPS, "validate_every": STEPS, "average": 0}
     short = spec.model_copy(update={"training": spec.training.model_copy(update=few)})
@@ -88,4 +62,4 @@ def measure(spec: CellSpec) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main()
+    answer(measure)
