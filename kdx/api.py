@@ -43,8 +43,7 @@ from kdx.store import reading
 from kdx.store.database import database_at, open_database
 from kdx.store.reading import load_sweep
 from kdx.store.records import CellRecord, SweepRecord
-from kdx.sweep.decide import Decision
-from kdx.sweep.decisions import decisions_in
+from kdx.sweep.decide import Decision, decisions_in
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -9,7 +9,7 @@ from kdx.vocabulary import IfChanged
 class RunOptions:
     """Every option of a run beside its cell and its seed, from the command line to the worker.
 
-    They are no part of a run's identity. Between processes they travel as JSON, see `kdx.sweep.messages.ClaimedRun`.
+    They are no part of a run's identity. Between processes they travel as JSON, see `kdx.sweep.messages.Work`.
 
     Raises:
         ValueError: an option has a value that it cannot have.

@@ -18,8 +18,8 @@ from kdx.cli.planned import leaving
 from kdx.cli.status_of_runs import _next
 from kdx.sanitize import sanitize
 from kdx.shell import kdx_command
+from kdx.sweep.blocked import Blocked
 from kdx.sweep.failing import Pause
-from kdx.sweep.held_up import HeldUp
 
 HOSTILE = (
     "$(touch RAN)",
@@ -45,9 +45,9 @@ def suggested(name: str, said: list[str]) -> Iterator[tuple[str, list[str]]]:
     where, empty = in_database(name), dict.fromkeys(("pending", "interrupted", "failed", "cancelled"), 0)
     yield _next(empty | {"pending": 1}, [], name, name, where).removeprefix("; next: "), arguments("resume")
     yield _next(empty, [3], name, name, where).partition("; next: ")[2], arguments("resume", "--failed")
-    held_up = HeldUp({"c" * 32: Pause("why", 3)}, {}, {}).lines(name, where)[0]
+    blocked = Blocked({"c" * 32: Pause("why", 3)}, {}).lines(name, where)[0]
     yield (
-        held_up.removeprefix(f"cell cccccccc of {sanitize(name)} is paused: {Pause('why', 3)}; "),
+        blocked.removeprefix(f"cell cccccccc of {sanitize(name)} is paused: {Pause('why', 3)}; "),
         arguments("resume", "--failed"),
     )
     for counts, verb, *options in ({"failed": 1}, "resume", "--failed"), ({"completed": 1}, "report"):

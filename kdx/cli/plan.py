@@ -39,9 +39,8 @@ from kdx.shell import kdx_command, shell_word
 from kdx.store.database import database_at, open_database
 from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.budget import Budget
-from kdx.sweep.capacity import memory, refuse_what_does_not_fit
-from kdx.sweep.gpus import visible_gpus
-from kdx.sweep.outlook import Outlook, Standing, outlook
+from kdx.sweep.gpus import memory, visible_gpus
+from kdx.sweep.plan_forecast import PlanForecast, RunStatus, forecast_plan
 from kdx.sweep.probe import probe
 from kdx.sweep.rehearsal import rehearse
 from kdx.tune.search import with_winners
@@ -126,17 +125,16 @@ def say_plan(
     gpus = visible_gpus()
     available = memory(gpus)
     runs, sharing = at_a_time.runs(len(gpus)), at_a_time.sharing(len(gpus))
-    refuse_what_does_not_fit(wanted, available)
     notes = [*wanted.notes, *prepare_data(wanted, large=False)]
     change = None
     if database_at(db).exists():
         with open_database(db, write=False) as database, database.read():
             wanted = with_winners(database, wanted)
             change = change_of(database, wanted, grid, db, replaces=replace)
-            found = outlook(database, wanted)
+            found = forecast_plan(database, wanted)
             of_searches = list(search_lines(wanted, database, runs))
     else:
-        found = outlook(None, wanted)
+        found = forecast_plan(None, wanted)
         of_searches = list(search_lines(wanted, None, runs))
     if probe:
         found = _probed(wanted, found, notes)
@@ -151,7 +149,7 @@ def say_plan(
             *impossible_evaluations(wanted),
             *plan_view.costs(found, runs, sharing, available, free),
         ]
-        if open_ := sum(each.standing is Standing.OPEN for each in found.runs):
+        if open_ := sum(each.status is RunStatus.OPEN for each in found.runs):
             notes.append(f"{open_} runs at most come beside what is said of time and disk, as looks show")
         if change and (gone := leaving(change, wanted, db)):
             notes.append(gone)
@@ -176,9 +174,9 @@ def _limit(budget: str | None) -> Budget | None:
     return budget_from_now(budget)
 
 
-def _counts(wanted: Plan, found: Outlook) -> str:
+def _counts(wanted: Plan, found: PlanForecast) -> str:
     actions = Counter(each.decision.action.value for each in found.runs)
-    stale = sum(each.standing is Standing.STALE for each in found.runs)
+    stale = sum(each.status is RunStatus.STALE for each in found.runs)
     of_skipped = f" ({stale} of them stale)" if stale else ""
     words = [f"{count} to {action}{of_skipped if action == 'skip' else ''}" for action, count in actions.items()]
     seeds = wanted.seed_rule or count_of(len(wanted.seeds), "seed")
@@ -193,7 +191,7 @@ def _counts(wanted: Plan, found: Outlook) -> str:
     return f"{text}; {count_of(to_make, 'evaluation')} to make" if to_make else text
 
 
-def _probed(wanted: Plan, found: Outlook, notes: list[str]) -> Outlook:
+def _probed(wanted: Plan, found: PlanForecast, notes: list[str]) -> PlanForecast:
     """With what a few steps of each cell cost of which nobody knows."""
     cells = found.unknown
     if not cells:

@@ -16,7 +16,7 @@ from kdx.sanitize import sanitize
 from kdx.sweep.budget import Covered
 from kdx.sweep.durations import in_words
 from kdx.sweep.forecast import Forecast, typical_error
-from kdx.sweep.outlook import Outlook, PlannedDecision, Standing
+from kdx.sweep.plan_forecast import PlanForecast, PlannedDecision, RunStatus
 
 MOST_LINES = 40
 """Largest number of runs, or of cells, that have a line each unless every one is asked for."""
@@ -24,7 +24,7 @@ _MOST_MODULES = 3
 _NUMBER = re.compile(r"\d[\d.e+-]*")
 
 
-def lines(found: Outlook, *, every: bool) -> Iterator[str]:
+def lines(found: PlanForecast, *, every: bool) -> Iterator[str]:
     """A line for each run, or for runs to which the same happens; then what runs of each cell will cost.
 
     Args:
@@ -34,7 +34,7 @@ def lines(found: Outlook, *, every: bool) -> Iterator[str]:
         for each in found.runs:
             yield f"{each.decision.action.value:8}  {run_name(each.decision.run)}  ({sanitize(_reason(each))})"
     else:
-        kinds = Counter((each.decision.action.value, each.standing, _kind(each)) for each in found.runs)
+        kinds = Counter((each.decision.action.value, each.status, _kind(each)) for each in found.runs)
         rows = [(action, count, kind) for (action, _, kind), count in kinds.items()]
         yield from to_text(("", "runs", "why"), rows)
     cells = found.cells
@@ -50,14 +50,14 @@ def lines(found: Outlook, *, every: bool) -> Iterator[str]:
 
 def _reason(each: PlannedDecision) -> str:
     """Why it is so."""
-    again = each.standing is Standing.RETRIED and each.decision.record and each.decision.record.generation
+    again = each.status is RunStatus.RETRIED and each.decision.record and each.decision.record.generation
     return f"{each.decision.reason}{f', generation {again}' if again else ''}{_stale(each)}"
 
 
 def _kind(each: PlannedDecision) -> str:
     """The reason without what only this run has."""
     record = each.decision.record
-    if record is not None and each.standing in (Standing.REUSED, Standing.STALE):
+    if record is not None and each.status in (RunStatus.REUSED, RunStatus.STALE):
         return f"{record.state.value}{_stale(each)}"
     return f"{_NUMBER.sub('…', each.decision.reason)}{_stale(each)}"
 
@@ -101,7 +101,7 @@ def _range_of(known: list[Forecast]) -> Iterator[str]:
         yield f"it holds at most {size(min(memory))} to {size(max(memory))}"
 
 
-def costs(found: Outlook, at_a_time: int, sharing: int, available: int | None, free: int | None) -> Iterator[str]:
+def costs(found: PlanForecast, at_a_time: int, sharing: int, available: int | None, free: int | None) -> Iterator[str]:
     """What it costs to train all that is left, in one note each: time, memory and disk.
 
     Args:
@@ -143,7 +143,7 @@ def costs(found: Outlook, at_a_time: int, sharing: int, available: int | None, f
 
 def to_json(
     plan: Plan,
-    found: Outlook,
+    found: PlanForecast,
     change: Difference | None,
     at_a_time: int,
     sharing: int,
@@ -202,7 +202,7 @@ def _run_to_json(plan: Plan, each: PlannedDecision) -> dict[str, Any]:
         "seed": decision.run.seed,
         "choices": dict(decision.run.cell.labels),
         "action": decision.action.value,
-        "standing": each.standing.value,
+        "status": each.status.value,
         "reason": decision.reason,
         "changed_modules": list(each.changed),
         "stale_evaluations": [

@@ -365,7 +365,7 @@ def evaluation_counts(decisions: tuple[Decision, ...]) -> dict[str, int]:
     for decision in decisions:
         if decision.record and decision.record.state is RunState.COMPLETED:
             missing = "to make" if decision.action is Action.EVALUATE else "without weights"
-            counts["made"] += decision.asked - len(decision.missing) - decision.failed
+            counts["made"] += decision.evaluations - len(decision.missing) - decision.failed
             counts[missing] += len(decision.missing)
             counts["failed"] += decision.failed
     return {name: count for name, count in counts.items() if count}

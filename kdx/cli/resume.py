@@ -36,7 +36,7 @@ from kdx.store import evaluations, reading, recording, searches
 from kdx.store.plan_from_records import plan_of, plan_to_decide_with, with_searches
 from kdx.store.records import RunState
 from kdx.sweep.at_a_time import AtATime
-from kdx.sweep.decisions import lacks_evaluations
+from kdx.sweep.decide import lacks_evaluations
 from kdx.sweep.failing import try_searches_again
 
 

@@ -18,7 +18,6 @@ from kdx.cli.wording import what_is_left_out
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.tuning import Tuning
-from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command
@@ -28,12 +27,12 @@ from kdx.store.recording import register
 from kdx.store.records import RunState
 from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.budget import Budget, covered, read_budget
-from kdx.sweep.decisions import decisions_in
+from kdx.sweep.decide import decisions_in
 from kdx.sweep.durations import in_words
 from kdx.sweep.forecast import makespan
 from kdx.sweep.gpus import gpus_for, visible_gpus
 from kdx.sweep.hosts.fork_server import ForkServer
-from kdx.sweep.outlook import expected_seconds
+from kdx.sweep.plan_forecast import expected_seconds
 from kdx.sweep.supervisor import Supervisor
 from kdx.tune.search import Searching
 
@@ -87,10 +86,9 @@ def run_plan(
     count = at_a_time.runs(len(gpus.names))
     if moved := take(database):
         say(f"note: {moved}")
-    files = files_beside(database.location)
     deadline = budget.deadline(count) if budget else None
     if budget and deadline is not None:
-        decisions = decisions_in(database, plan, files)
+        decisions = decisions_in(database, plan)
         found = covered(decisions, expected_seconds(database, plan), count, deadline - time.monotonic())
         if note := what_is_left_out(budget, found, plan):
             say(f"note: {note}")
@@ -103,8 +101,6 @@ def run_plan(
         supervisor = Supervisor(
             lambda: (search.advance() if search else plan,),
             database,
-            db,
-            files,
             count,
             listener,
             ForkServer(),
@@ -112,7 +108,6 @@ def run_plan(
             gpus=gpus,
             trains=trains,
             deadline=deadline,
-            predict=lambda plans: expected_seconds(database, plans[0]),
         )
         with heeded_signals(supervisor):
             stopped = supervisor.run()

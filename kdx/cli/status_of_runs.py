@@ -28,8 +28,8 @@ from kdx.store.remarks import remarks
 from kdx.store.search_progress import SearchProgress, progress
 from kdx.store.search_progress import work as work_of_trials
 from kdx.store.status import WorkRecord, labels_of, work
+from kdx.sweep.blocked import Blocked, blocked_in
 from kdx.sweep.durations import in_words
-from kdx.sweep.held_up import HeldUp, held_up_in
 
 
 def show_runs(database: Database, name: str, chosen: Sequence[str], db: str, json: bool) -> None:
@@ -70,10 +70,10 @@ def show_runs(database: Database, name: str, chosen: Sequence[str], db: str, jso
         ],
     }
     spared = spared_of(database, [name])
-    held_up = held_up_in(database, [sweep_id])[sweep_id]
+    blocked = blocked_in(database, [sweep_id])[sweep_id]
     for row in rows:
         row["not_needed"] = spared[name].why.get(row["run"]) if spared else None
-        row["waits_for"] = held_up.why(row["run"])
+        row["waits_for"] = blocked.waits_for.get(row["run"])
     rows = chosen_runs(rows, chosen)
     if json:
         of_slurm = [one.plain for one in jobs]
@@ -81,7 +81,7 @@ def show_runs(database: Database, name: str, chosen: Sequence[str], db: str, jso
             "searches": [search_to_json(one) for one in searches],
             "trials": [worker_to_json(one) for one in trials],
         }
-        out_json({"sweep": name, **own, **held_up.as_json(), **of_searches, "slurm": of_slurm, "runs": rows})
+        out_json({"sweep": name, **own, **blocked.as_json(), **of_searches, "slurm": of_slurm, "runs": rows})
         return
     where = in_database_with_components(db, database, name)
     if searches:
@@ -99,9 +99,9 @@ def show_runs(database: Database, name: str, chosen: Sequence[str], db: str, jso
     if lines or not searches:
         header = ("run", *axes, "seed", "state", "step", "took", "tags", "")
         out_lines(to_text(*without_blanks(header, lines, "tags")))
-    if lines_held_up := held_up.lines(name, where):
+    if blocked_lines := blocked.lines(name, where):
         out("")
-        out_lines(lines_held_up)
+        out_lines(blocked_lines)
     if queued := list(job_lines(jobs)):
         out("")
         out_lines(to_text(("job", "in Slurm", "node", "why"), queued))
@@ -110,7 +110,7 @@ def show_runs(database: Database, name: str, chosen: Sequence[str], db: str, jso
     of_runs = [(f"run {row['run']}", row["notes"]) for row in rows]
     of_runs += [(f"run {one['run']}, of seed {one['seed']} before", one["notes"]) for one in own["earlier"]]
     write_notes([(name, own["notes"]), *of_runs], own["tags"])
-    counts = Counter(_counted(row, held_up) for row in rows)
+    counts = Counter(_counted(row, blocked) for row in rows)
     failed = [row["run"] for row in rows if row["state"] == "failed"]
     states = states_in_words(counts, at_most=bool(spared))
     searching = any(one.left for one in searches)
@@ -157,11 +157,11 @@ def _of_a_run(record: RunRecord, choices: Any, work: WorkRecord | None) -> dict[
     }
 
 
-def _counted(row: dict[str, Any], held_up: HeldUp) -> str:
+def _counted(row: dict[str, Any], blocked: Blocked) -> str:
     """What a run counts as in the last line."""
     if row["not_needed"]:
         return NOT_NEEDED
-    return PAUSED if row["state"] == "pending" and row["cell"] in held_up.paused else str(row["state"])
+    return PAUSED if row["state"] == "pending" and row["cell"] in blocked.paused else str(row["state"])
 
 
 def _detail(row: dict[str, Any], work: WorkRecord | None) -> str:

@@ -27,9 +27,9 @@ from kdx.store.remarks import remarks
 from kdx.store.search_progress import SearchProgress, progress, seconds_of_trials
 from kdx.store.search_progress import work as work_of_trials
 from kdx.store.status import times, work
+from kdx.sweep.blocked import Blocked, blocked_in
 from kdx.sweep.durations import in_words
 from kdx.sweep.forecast import seconds_left
-from kdx.sweep.held_up import HeldUp, held_up_in
 
 
 def show_sweeps(database: Database, db: str, json: bool) -> None:
@@ -49,7 +49,7 @@ def show_sweeps(database: Database, db: str, json: bool) -> None:
         searches[search.sweep_id].append(search)
     # A sweep that is still searched may have no run of its own yet.
     searching = {key for key, its in searches.items() if any(one.left for one in its)}
-    held_up = held_up_in(database, [each.id for each in summaries if each.id in searching or set(each.counts) - FINAL])
+    blocked = blocked_in(database, [each.id for each in summaries if each.id in searching or set(each.counts) - FINAL])
     jobs = submitted(database)
     took = seconds_of_trials(database) if any(one.left for its in searches.values() for one in its) else {}
     rows: list[dict[str, Any]] = []
@@ -70,7 +70,7 @@ def show_sweeps(database: Database, db: str, json: bool) -> None:
                 "planned": each.updated,
                 "tags": list(written.tags_of_sweeps.get(each.id, ())),
                 "notes": notes_to_json(written.of_sweeps.get(each.id, ())),
-                **(held_up[each.id] if each.id in held_up else HeldUp({}, {}, {})).as_json(),
+                **(blocked[each.id] if each.id in blocked else Blocked({}, {})).as_json(),
             }
         )
     if json:
@@ -94,9 +94,9 @@ def show_sweeps(database: Database, db: str, json: bool) -> None:
         out("")
         out_lines(to_text(("sweep", "run", "step", "for", "worker"), claims))
     lines_of = {
-        each.name: held_up[each.id].lines(each.name, in_database_with_components(db, database, each.name))
+        each.name: blocked[each.id].lines(each.name, in_database_with_components(db, database, each.name))
         for each in summaries
-        if each.id in held_up and held_up[each.id].lines(each.name, "")
+        if each.id in blocked and blocked[each.id].lines(each.name, "")
     }
     if any(lines_of.values()):
         out("")

@@ -20,8 +20,7 @@ from kdx.slurm.submission import MOST_JOBS, submit
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
 from kdx.sweep.at_a_time import AtATime
-from kdx.sweep.decide import Action
-from kdx.sweep.decisions import decisions_in
+from kdx.sweep.decide import Action, decisions_in
 
 
 def refuse_budget(asked: JobOptions | None, budget: str | None) -> None:
@@ -47,7 +46,7 @@ def submit_workers(
         say(f"note: {moved}")
     files = files_beside(database.location)
     todo = (Action.START, Action.CONTINUE, Action.EVALUATE, Action.REPEAT, Action.WAIT)
-    left = sum(one.action in todo for one in decisions_in(database, plan, files))
+    left = sum(one.action in todo for one in decisions_in(database, plan))
     where = in_database(db)
     if not left and not plan.searched:
         say(f"nothing is left to do; next: {kdx_command('report', plan.name, options=where)}")

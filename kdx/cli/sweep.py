@@ -37,8 +37,6 @@ from kdx.shell import kdx_command
 from kdx.slurm.job_options import JobOptions
 from kdx.store.recording import register
 from kdx.sweep.at_a_time import AtATime
-from kdx.sweep.capacity import memory, refuse_what_does_not_fit
-from kdx.sweep.gpus import visible_gpus
 from kdx.sweep.rehearsal import rehearse
 from kdx.tune.search import with_winners
 
@@ -81,7 +79,6 @@ def sweep(
     typed = kdx_command("sweep", grid, options=grid_options(seeds, set_))
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
     wanted = replaced(wanted, command=typed)
-    refuse_what_does_not_fit(wanted, None if slurm else memory(visible_gpus()))
     announce(wanted)
     rehearse(wanted)
     # This comes first, so that a missing or unfit corpus is found before anything starts.

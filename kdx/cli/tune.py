@@ -36,8 +36,6 @@ from kdx.grid.tuned_grid import tuned_grid
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command
 from kdx.sweep.at_a_time import AtATime
-from kdx.sweep.capacity import memory, refuse_what_does_not_fit
-from kdx.sweep.gpus import visible_gpus
 from kdx.sweep.rehearsal import rehearse
 from kdx.tune.search import with_winners
 
@@ -74,7 +72,6 @@ def tune(
     if write is not None and not os.access(write.absolute().parent, os.W_OK | os.X_OK):
         problem = f"no file can be written into the folder {write.absolute().parent}"
         raise KdxError(problem, place="--write", hint="name a folder that exists and that you may write to")
-    refuse_what_does_not_fit(wanted, memory(visible_gpus()))
     announce(wanted)
     rehearse(wanted)
     for note in prepare_data(wanted):

@@ -18,19 +18,15 @@ from kdx.cli.progress import progress
 from kdx.cli.running import FAILED, copy_to_dashboard, heeded_signals, winner_lines
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan
-from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command, shell_word
 from kdx.store.database import Database, open_database
-from kdx.store.machine import machine
 from kdx.store.records import RunState
 from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.budget import read_wall_time
-from kdx.sweep.failing import IN_A_ROW, failing_in
 from kdx.sweep.gpus import gpus_for, visible_gpus
 from kdx.sweep.hosts.fork_server import ForkServer
-from kdx.sweep.left_to_others import LeftToOthers
 from kdx.sweep.open_sweeps import OpenSweeps
 from kdx.sweep.supervisor import Shared, Supervisor
 from kdx.tune.search import Searching
@@ -103,8 +99,7 @@ def _work(
 ) -> int:
     begun = time.monotonic()
     deadline = None if max_time is None else begun + read_wall_time("--max-time", max_time, least=1.0)
-    left = LeftToOthers(read_wall_time("--leave-unlike", leave_unlike), options.if_changed)
-    shared = Shared(left, read_wall_time("--wait", wait))
+    shared = Shared(read_wall_time("--leave-unlike", leave_unlike), read_wall_time("--wait", wait))
     never_wait_for_readers()
     gpus = gpus_for(at_a_time, visible_gpus())
     open_sweeps = OpenSweeps(database, names, components, _Said(database), lambda: supervisor.works)
@@ -115,8 +110,6 @@ def _work(
         supervisor = Supervisor(
             open_sweeps,
             database,
-            db,
-            files_beside(database.location),
             workers,
             listener,
             ForkServer(),
@@ -125,7 +118,6 @@ def _work(
             deadline=deadline,
             shared=shared,
         )
-        supervisor.failed_in_a_row |= _failed_before(database)
         with heeded_signals(supervisor):
             stopped = supervisor.run()
         if listener.running:
@@ -157,17 +149,6 @@ def _work(
 
 _LEFT = ("pending", "interrupted", "running", "failed", "paused", "to make")
 """States of runs and evaluations that are not done."""
-
-
-def _failed_before(database: Database) -> dict[int, str]:
-    """Of a machine whose last runs failed one after another, so many that the next failure ends the worker.
-
-    Else a worker that is started again, as by systemd, would fail as many runs each time.
-    """
-    failed = failing_in(database).get(machine(), [])
-    if failed:
-        say(f"note: the last {count_of(len(failed), 'run')} on this machine failed one after another; one more ends it")
-    return {one.run_id: one.error for one in failed[1 - IN_A_ROW :]}
 
 
 def _summary(states: Sequence[RunState]) -> str:

@@ -1,2 +1,2 @@
 """Runs a plan: `decide` chooses what to do with each run, `supervisor` has it done through one of `hosts`, `worker`
-does it, and `lease_holder` and `held_leases` keep the claims of runs."""
+does it, and `lease_holder` keeps the claims of runs."""

@@ -1,19 +1,26 @@
-"""Decides what to do with each run of a plan, and why, as a pure function of the plan and the records.
+"""Decides what to do with each run of a plan, and why.
 
-It is called again after every event, so whatever steers a sweep, from more seeds to budgets, belongs here.
+`decide` is a pure function of the plan and the records; `decisions_in` reads from a database what it needs. It is
+called again after every event.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from types import MappingProxyType
 
+from kdx.components.registry import meant_by
 from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.report.seeds_until import Needed
+from kdx.run_files.files import files_beside, final_weights, resume_step
+from kdx.store import evaluations, reading
+from kdx.store.database import Database
 from kdx.store.records import LONGEST_LEASE, OVER, RunRecord, RunState
-from kdx.sweep.failing import Pause
-from kdx.sweep.lease_holder import Liveness
+from kdx.sweep.failing import Pause, paused_in, paused_searches
+from kdx.sweep.lease_holder import Liveness, liveness
+from kdx.sweep.seeds import NeededSeeds
 from kdx.tune.trial_plan import TrialPlan
 
 
@@ -24,7 +31,7 @@ class Action(StrEnum):
     CONTINUE = "continue"
     EVALUATE = "evaluate"
     REPEAT = "repeat"
-    """Begin again as a new generation: what is recorded is a run that a search ended, and no result."""
+    """Start again as a new generation: the recorded run was ended by a search, and is no result."""
     WAIT = "wait"
     LEAVE = "leave"
     """Another kdx may do it, and this one does not wait for that."""
@@ -40,25 +47,25 @@ class Decision:
     action: Action
     reason: str
     missing: tuple[ResolvedEvaluation, ...] = ()
-    """Evaluations that the plan asks for of this run and that are not made yet; each once."""
+    """Planned evaluations of this run that are not made yet, each once."""
     failed: int = 0
-    """Those that could not be made."""
+    """Number of evaluations that failed."""
     needed: bool = True
     """Whether the rule of the plan needs the seed, or may need it; a run that has ended counts as needed."""
     awaits_look: bool = False
     """Whether the seeds before it will show if the rule needs it."""
-    asked: int = 0
-    """Evaluations that the plan asks for of this run."""
+    evaluations: int = 0
+    """Number of planned evaluations of this run."""
     exactly: bool = False
-    """Whether it goes on only under the conditions that it had, for others may have them."""
+    """Whether it resumes only under the conditions that it had, since another worker may have them."""
     left: str | None = None
-    """Why it is left to others, for a while or for good; None: it is not."""
+    """Why it is left to others, for a while or for good; None if it is not."""
     pause: Pause | None = None
-    """Why it is not begun although nobody works at it; None: no other runs of its cell failed alike."""
+    """Why it is not started although nobody computes it; None unless other runs of its cell failed alike."""
 
     @property
     def alone(self) -> bool:
-        """Whether it is to have a GPU for itself, since beside others it lacked memory."""
+        """Whether it needs a GPU alone, since it lacked memory beside other runs."""
         return self.record is not None and self.record.lacked_memory_beside_others
 
 
@@ -72,24 +79,24 @@ def decide(
     needed: Mapping[str, Needed] = MappingProxyType({}),
     paused: Mapping[str, Pause] = MappingProxyType({}),
 ) -> tuple[Decision, ...]:
-    """A decision for every run of the plan, in the plan's order.
+    """Return the decision for every run of a plan, in the plan's order.
 
     Args:
         records: (cell id, seed) → the newest generation of that run.
-        liveness: what is known of a lease holder.
-        checkpoint: the step of the newest checkpoint that a run can go on from; None where it has none.
-        evaluated: run id → id of an evaluation → why it failed, or None where it was made.
-        has_weights: whether a completed run still has the weights that it was tested with.
-        needed: cell id → its seeds that are needed, where a rule of the plan decides that.
-        paused: cell id → why its runs are not begun, for cells whose runs fail alike.
+        liveness: returns what is known of a lease holder.
+        checkpoint: returns the step of the newest checkpoint from which a run can resume; None if it has none.
+        evaluated: run id → id of an evaluation → why it failed, or None if it was made.
+        has_weights: returns whether a completed run still has the weights that it was tested with.
+        needed: cell id → its seeds that are needed, if a rule of the plan decides that.
+        paused: cell id → why its runs are not started, for cells whose runs fail alike.
     """
     decisions = []
     for run in plan.runs:
         record = records.get(run.key)
         there = evaluated.get(record.id, {}) if record else {}
-        asked = {one.id: one for one in plan.evaluations_of(run.cell.id)}
-        missing = tuple(one for one in asked.values() if one.id not in there)
-        failed = sum(there.get(key) is not None for key in asked)
+        planned = {evaluation.id: evaluation for evaluation in plan.evaluations_of(run.cell.id)}
+        missing = tuple(evaluation for key, evaluation in planned.items() if key not in there)
+        failed = sum(there.get(key) is not None for key in planned)
         so_far = needed.get(run.cell.id)
         if so_far and run.seed >= so_far.seeds and (record is None or record.state not in OVER):
             action = Action.WAIT if so_far.open else Action.SKIP
@@ -105,25 +112,25 @@ def decide(
         pause = paused.get(run.cell.id) if action is Action.START else None
         if pause:
             action, reason = Action.SKIP, f"paused: {pause}; kdx resume SWEEP --failed tries them again"
-        decisions.append(Decision(run, record, action, reason, missing, failed, asked=len(asked), pause=pause))
+        decisions.append(Decision(run, record, action, reason, missing, failed, evaluations=len(planned), pause=pause))
     return tuple(decisions)
 
 
 def _why_repeated(plan: Plan, record: RunRecord) -> str | None:
-    """Why what is recorded of a run is no result for this plan; None: it is one, or the run has not ended."""
+    """Return why the record of a run is no result for this plan; None if it is one, or the run has not ended."""
     if isinstance(plan, TrialPlan):
         ended_by_another = record.state is RunState.PRUNED and (record.cell_id, record.seed) in plan.again
         return "begins again: another search ended it early" if ended_by_another else None
     if record.state is RunState.PRUNED:
         return "begins again: a search ended it early"
-    # Every run of a sweep that completes has a test score, if only one that is no number.
+    # Every completed run of a sweep has a test score, even if it is not a number.
     if record.state is RunState.COMPLETED and record.test_score is None:
         return "begins again: a search trained it without a test"
     return None
 
 
 def _evaluate(missing: int, failed: int, has_weights: bool) -> tuple[Action, str]:
-    """Of a completed run."""
+    """Return the action for a completed run that lacks evaluations, and the reason."""
     reasons = []
     if missing:
         reasons.append(f"{_count(missing)} {'to make' if has_weights else 'not made: its weights are gone'}")
@@ -137,7 +144,7 @@ def _count(evaluations: int) -> str:
 
 
 def why_lost(run: RunRecord, liveness: Callable[[str], Liveness]) -> str | None:
-    """Why no process works at a running run any more; None if one does."""
+    """Return why no process computes a running run any more; None if one does."""
     holder = liveness(run.owner) if run.owner else Liveness.GONE
     if holder is Liveness.GONE:
         return "its process is gone"
@@ -153,10 +160,10 @@ def _decide(
     liveness: Callable[[str], Liveness],
     checkpoint: Callable[[RunRecord], int | None],
 ) -> tuple[Action, str]:
-    """The action for one run and the reason.
+    """Return the action for one run and the reason.
 
     Args:
-        steps: how many steps the run trains.
+        steps: number of steps that the run trains.
     """
     if record is None:
         return Action.START, "new"
@@ -192,7 +199,7 @@ def _decide(
 def _again(
     why: str, record: RunRecord, steps: int, checkpoint: Callable[[RunRecord], int | None]
 ) -> tuple[Action, str]:
-    """The action for a run that had been started, with the step from which it continues."""
+    """Return the action for a run that had been started, and the reason with the step from which it continues."""
     reached, step = f"{why} step {record.progress_step}", checkpoint(record)
     if record.progress_step >= steps:
         # No checkpoint is written after the last step, so a resumed run goes back to the one before.
@@ -201,3 +208,48 @@ def _again(
         lost = "before its first checkpoint" if record.checkpoint_step is None else "but no checkpoint is left"
         return Action.START, f"begins again: {reached}, {lost}"
     return Action.CONTINUE, f"from its checkpoint at step {step}: {reached}"
+
+
+def decisions_in(database: Database | None, plan: Plan, needed: NeededSeeds | None = None) -> tuple[Decision, ...]:
+    """Return the decision for every run of a plan, given what a database and the files beside it have.
+
+    Args:
+        database: None if there is none yet.
+        needed: finds the seeds that the rule of the plan needs, and keeps them from call to call.
+    """
+    needed = needed or NeededSeeds(plan)
+    if database is None:
+        return decide(plan, {}, liveness, lambda _: None, {}, lambda _: False, needed(None, {}))
+    cells = {cell.id for cell in plan.cells}
+    files = files_beside(database.location)
+    with database.read():
+        # By cell and seed, not by the sweep's name: under that, another kdx may have registered another plan.
+        records = reading.recorded(database, cells, plan.seeds)
+        evaluated = evaluations.recorded(database, cells) if plan.evaluations else {}
+        seeds = needed(database, records)
+        planned = [records[run.key] for run in plan.runs if run.key in records]
+        if isinstance(plan, TrialPlan):
+            paused = _paused_trials(database, plan, planned)
+        else:
+            paused = paused_in(database, planned)
+
+    def has_weights(run: RunRecord) -> bool:
+        return final_weights(files, run) is not None
+
+    return decide(plan, records, liveness, partial(resume_step, files), evaluated, has_weights, seeds, paused)
+
+
+def _paused_trials(database: Database, plan: TrialPlan, records: Iterable[RunRecord]) -> dict[str, Pause]:
+    """Return cell id → why trials of its search are not started."""
+    # A trial needs all of its runs, so that cells of one are never paused by themselves.
+    waiting = {run.cell_id for run in records if run.state is RunState.PENDING}
+    pauses = paused_searches(database, {plan.search_of[cell_id] for cell_id in waiting if cell_id in plan.search_of})
+    return {cell_id: pauses[search_id] for cell_id, search_id in plan.search_of.items() if search_id in pauses}
+
+
+def lacks_evaluations(database: Database, plan: Plan) -> bool:
+    """Return whether evaluations that the plan asks for can be made of runs that are completed."""
+    # Which other seeds are needed does not matter here.
+    plan = replace(plan, seed_rule=None)
+    with meant_by(plan.components):
+        return any(decision.action is Action.EVALUATE for decision in decisions_in(database, plan))

@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -24,9 +24,9 @@ OVERHEAD = 2**30
 
 
 def visible_gpus(root: Path = Path("/")) -> tuple[str, ...]:
-    """The names of the GPUs that runs may use, as in `CUDA_VISIBLE_DEVICES`; empty where there is none.
+    """Return the names of the GPUs that runs may use, as in `CUDA_VISIBLE_DEVICES`; empty if there is none.
 
-    If the variable is set, these are the GPUs that it names (none if it is empty or -1), else all of the machine.
+    If the variable is set, these are the GPUs that it names (none if it is empty or -1); else all of the machine.
 
     Args:
         root: root of the file system in which NVIDIA's driver shows the GPUs.
@@ -47,7 +47,7 @@ class GpuMemory(NamedTuple):
 
 
 def memory_of(names: Sequence[str]) -> dict[str, GpuMemory]:
-    """Each of these GPUs whose memory NVIDIA's driver says; those of which it does not are left out.
+    """Return name → memory, for those of these GPUs whose memory NVIDIA's driver reports.
 
     Args:
         names: numbers, or the beginnings of identifiers such as `GPU-8f3a`, as in `CUDA_VISIBLE_DEVICES`.
@@ -56,92 +56,114 @@ def memory_of(names: Sequence[str]) -> dict[str, GpuMemory]:
     if program is None:
         return {}
     command = [program, "--query-gpu=index,uuid,memory.total,memory.free", "--format=csv,noheader,nounits"]
-    found: dict[str, GpuMemory] = {}
+    reported: dict[str, GpuMemory] = {}
     with suppress(OSError, subprocess.TimeoutExpired):
         answer = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=20)
         for line in answer.stdout.splitlines():
             with suppress(ValueError):  # a line that is no GPU, or one without such numbers
-                index, uuid, total, free = (one.strip() for one in line.split(","))
-                its = GpuMemory(int(total) * 2**20, int(free) * 2**20)
-                found |= {name: its for name in names if name == index or uuid.startswith(name)}
-    return found
+                index, uuid, total, free = map(str.strip, line.split(","))
+                gpu = GpuMemory(int(total) * 2**20, int(free) * 2**20)
+                reported |= {name: gpu for name in names if name == index or uuid.startswith(name)}
+    return reported
+
+
+def memory(gpus: tuple[str, ...], root: Path = Path("/")) -> int | None:
+    """Return the bytes that a run can have at most: of the largest of these GPUs or, without any, of this machine.
+
+    Args:
+        root: root of the file system in which the system shows a limit of this process.
+
+    Returns:
+        None if the system does not say.
+    """
+    if gpus:
+        known = memory_of(gpus)
+        return max(gpu.total for gpu in known.values()) if len(known) == len(gpus) else None
+    with suppress(OSError, ValueError):
+        limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+        with suppress(OSError, ValueError):  # `max`: no limit
+            limits.append(int((root / "sys/fs/cgroup/memory.max").read_text()))
+        return min(limits)
+    return None
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A run at work on a GPU."""
+    """A run on a GPU."""
 
     gpu: str
     cell_id: str
     alone: bool
-    """Whether it is to have the GPU for itself."""
+    """Whether it needs the GPU alone."""
 
 
 @dataclass
 class Gpus:
-    """The GPUs of a sweep, and which of them a run gets: the one with the fewest runs on which it has a place.
+    """Assigns the GPUs of a sweep: a run gets the GPU with the fewest runs that has room.
 
-    Where as many runs share a GPU as fit, the first run on it is alone until its first validation is done. The most
-    memory that it held by then is what other runs of its cell are expected to need, with a margin, and those of cells
-    of the same sizes until one of theirs has been measured.
+    If up to as many runs share a GPU as its memory holds, the first run on it is alone until its first validation is
+    done. The most memory that it held by then is what other runs of its cell are expected to need, with a margin; so
+    are runs of cells of the same sizes, until one of theirs has been measured.
     """
 
     names: tuple[str, ...] = ()
-    """As in `CUDA_VISIBLE_DEVICES`; none: runs use whatever they find."""
+    """As in `CUDA_VISIBLE_DEVICES`; if empty, runs use whatever they find."""
     on_each: int | None = 1
-    """Runs on one GPU at a time; None: as many as fit."""
+    """Number of runs on one GPU at a time; None: as many as its memory holds."""
     free: Mapping[str, int] = field(default_factory=dict)
-    """Where as many share one as fit, the bytes of each that were free before the sweep."""
+    """Bytes of each GPU that were free before the sweep, if memory decides."""
 
     def __post_init__(self) -> None:
         self._sizes: dict[str, str] = {}
-        """Cell id → what cells of the same sizes have in common."""
+        """Cell id → a key that cells of the same sizes have in common."""
         self._held: dict[str, int] = {}
-        """Cell id, or what cells of the same sizes have in common → the most bytes that a run of them held."""
+        """Cell id, or key of cells of the same sizes → the most bytes that a run of them held."""
 
     @property
     def shared(self) -> bool:
         """Whether several runs may be on one GPU."""
         return bool(self.names) and self.on_each != 1
 
-    def place(self, cell: PlannedCell, at_work: Collection[Placed], *, alone: bool = False) -> str | None:
-        """The GPU for another run of a cell; None: there is no place now.
+    def place(
+        self, cell: PlannedCell, at_work: Collection[Placed], waiting: list[Placed], *, alone: bool = False
+    ) -> Placed | None:
+        """Return the place of another run of a cell; None if no GPU has room now.
 
         Args:
-            at_work: the runs that are on GPUs now; one that is to be alone and waits for its GPU to become empty is
-                among them.
-            alone: whether the run is to have the GPU for itself.
+            at_work: the runs that are on GPUs now.
+            waiting: runs that need a GPU alone and wait until theirs is empty, so that no other run gets it before.
+                If this run has to wait so, it is added.
+            alone: whether the run needs the GPU alone.
         """
-        runs = Counter(one.gpu for one in at_work)
-        closed = {one.gpu for one in at_work if one.alone}
-        most = 1 if alone else self.on_each
-        places = [
-            name
-            for name in self.names
-            if name not in closed
-            and (not runs[name] or (runs[name] < most if most is not None else self._fits(name, cell, at_work)))
-        ]
-        return min(places, key=runs.__getitem__, default=None)
-
-    def least_used(self, at_work: Collection[Placed]) -> str | None:
-        """The GPU that a run which is to be alone waits for; None: others wait for each of them."""
-        runs = Counter(one.gpu for one in at_work)
-        closed = {one.gpu for one in at_work if one.alone}
-        return min((name for name in self.names if name not in closed), key=runs.__getitem__, default=None)
+        alone = alone or not self.shared
+        taken = [*at_work, *waiting]
+        runs = Counter(placed.gpu for placed in taken)
+        closed = {placed.gpu for placed in taken if placed.alone}
+        names = sorted((name for name in self.names if name not in closed), key=runs.__getitem__)
+        for name in names:
+            if not runs[name] or (not alone and self._has_room(name, cell, taken)):
+                return Placed(name, cell.id, alone)
+        if alone and names:
+            waiting.append(Placed(names[0], cell.id, alone))
+        return None
 
     def measured(self, cell: PlannedCell, held: int) -> None:
-        """Takes the most bytes that a run of a cell has held up to a validation."""
+        """Note the most bytes that a run of a cell has held up to a validation."""
         for key in (cell.id, self._size(cell)):
             self._held[key] = max(held, self._held.get(key, 0))
 
-    def _fits(self, name: str, cell: PlannedCell, at_work: Iterable[Placed]) -> bool:
+    def _has_room(self, name: str, cell: PlannedCell, taken: Collection[Placed]) -> bool:
+        """Return whether another run of a cell may share a GPU."""
+        here = [placed for placed in taken if placed.gpu == name]
+        if self.on_each is not None:
+            return len(here) < self.on_each
         needs = [self._need(cell.id, self._size(cell))]
-        needs += [self._need(one.cell_id, self._sizes.get(one.cell_id, "")) for one in at_work if one.gpu == name]
+        needs += [self._need(placed.cell_id, self._sizes.get(placed.cell_id, "")) for placed in here]
         known = [need for need in needs if need is not None]
         return len(known) == len(needs) and sum(known) <= self.free[name]
 
     def _need(self, cell_id: str, size: str) -> int | None:
-        """Bytes that a run is expected to need; None: no like run has been measured."""
+        """Return the bytes that a run is expected to need; None if no similar run has been measured."""
         held = self._held.get(cell_id, self._held.get(size))
         return None if held is None else int(MARGIN * held) + OVERHEAD
 
@@ -152,10 +174,10 @@ class Gpus:
 
 
 def gpus_for(at_a_time: AtATime, names: tuple[str, ...]) -> Gpus:
-    """The GPUs of this machine, shared as somebody asks.
+    """Return the GPUs of this machine, shared as the options say.
 
     Raises:
-        KdxError: as many runs are to share one as fit, and nobody knows how much memory it has.
+        KdxError: memory decides how many runs share a GPU, and the memory of one is unknown.
     """
     if not names or at_a_time.per_gpu != AUTO:
         return Gpus(names, at_a_time.on_each(len(names)))
@@ -165,4 +187,4 @@ def gpus_for(at_a_time: AtATime, names: tuple[str, ...]) -> Gpus:
             f"--per-gpu {AUTO}, but nvidia-smi does not say how much memory GPU {lacking[0]} has",
             allowed=f"--per-gpu N, or {AUTO} where nvidia-smi runs",
         )
-    return Gpus(names, None, {name: its.free for name, its in known.items()})
+    return Gpus(names, None, {name: gpu.free for name, gpu in known.items()})

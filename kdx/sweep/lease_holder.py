@@ -1,4 +1,4 @@
-"""Names the holder of a lease uniquely, and finds out whether that process still lives.
+"""Holds leases on runs under a unique name, and finds out whether the process of another name still lives.
 
 Process ids are reused, so the name also has the machine, its boot and the start time. Nothing can be proved about a
 process on another machine, or one whose data cannot be read; then only the lease counts.
@@ -8,11 +8,20 @@ The start time is read from /proc in ticks since boot, which never change. psuti
 """
 
 import os
+import time
 import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+from kdx.store import claims
+from kdx.store.database import Database
 from kdx.store.machine import machine
+from kdx.store.records import RunRecord, RunState
+
+LEASE = 60.0  # seconds
+RENEW_EVERY = 10.0  # seconds
 
 
 class Liveness(Enum):
@@ -30,19 +39,19 @@ _UNREAD = "-"
 
 
 def lease_holder() -> str:
-    """The name of this process in claims: machine/boot/namespace/pid/start/random."""
+    """Return a name of this process in claims: machine/boot/namespace/pid/start/random."""
     pid = os.getpid()
     _, start = _look(pid)
     return "/".join((machine(), _boot(), _namespace(), str(pid), start, uuid.uuid4().hex[:8]))
 
 
 def machine_of(name: str) -> str:
-    """The machine of the lease holder of this name, as `kdx.store.machine.machine` calls it."""
+    """Return the machine of the lease holder of this name, as `kdx.store.machine.machine` calls it."""
     return name.partition("/")[0]
 
 
 def liveness(name: str) -> Liveness:
-    """What is known about the lease holder of this name."""
+    """Return what is known about the lease holder of this name."""
     parts = name.split("/")
     if len(parts) != 6 or parts[0] != machine():
         return Liveness.UNKNOWN
@@ -61,6 +70,40 @@ def liveness(name: str) -> Liveness:
     return Liveness.UNKNOWN if state in "Tt" or start == _UNREAD else Liveness.HERE
 
 
+@dataclass
+class LeaseHolder:
+    """Claims runs, renews their leases and abandons them under one name. `renew` is to be called every few seconds."""
+
+    database: Database
+    name: str = field(default_factory=lease_holder)
+    clock: Callable[[], float] = time.monotonic
+    """Returns seconds, by which leases are renewed; the clock of the database decides until when they hold."""
+
+    def __post_init__(self) -> None:
+        self._renewed = self.clock()
+
+    def claim(self, run: RunRecord) -> int | None:
+        """Claim a run and return the number of the attempt; None if another process holds the run."""
+        gone = (run.owner,) if run.owner and liveness(run.owner) is Liveness.GONE else ()
+        return claims.claim(self.database, run.id, self.name, LEASE, gone)
+
+    def renew(self) -> int | None:
+        """Extend all leases and return their number; None if it is too early."""
+        if self.clock() - self._renewed <= RENEW_EVERY:
+            return None
+        renewed = claims.renew(self.database, self.name, LEASE)
+        self._renewed = self.clock()
+        return renewed
+
+    def abandon(self, run_id: int, attempt: int, reason: str, *, stalled: bool) -> RunState | None:
+        """End an attempt whose process has ended, and return the new state; None if the process had recorded its end.
+
+        Args:
+            stalled: see `kdx.store.claims.abandon`.
+        """
+        return claims.abandon(self.database, run_id, self.name, attempt, reason, stalled=stalled)
+
+
 def _boot() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -76,7 +119,7 @@ def _namespace() -> str:
 
 
 def _look(pid: int) -> tuple[str, str]:
-    """The state of a process, and its start in clock ticks since boot (fields 3 and 22 of its stat)."""
+    """Return the state of a process, and its start in clock ticks since boot (fields 3 and 22 of its stat)."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -85,7 +128,7 @@ def _look(pid: int) -> tuple[str, str]:
 
 
 def _ended(pid: int) -> bool:
-    """Whether there is certainly no process of this id; /proc often hides processes of other users."""
+    """Return whether there is certainly no process of this id; /proc often hides processes of other users."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

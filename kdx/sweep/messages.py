@@ -1,11 +1,11 @@
 """The messages between a sweep and the processes of its runs: one JSON object in each packet.
 
-The sweep sends to the host's process: a run to start, or a signal for one worker or all. Workers send: `progress`,
+The sweep sends to the host's process: work to start, or a signal for one worker or all. Workers send: `progress`,
 `alive` during a long step, `measured`, the most memory held so far, `note`, a text for the user, and `trouble`, a fault
 outside the run that made it stop. The host's process sends: `exit` of a worker.
 
 A packet holds no more than a socket's buffer (212,992 bytes by Linux's default), and a cell may be larger. A large
-message lies in an anonymous file in memory, and its packet carries the file's descriptor.
+message is in an anonymous file in memory, and its packet carries the file's descriptor.
 """
 
 import array
@@ -41,17 +41,14 @@ _KINDS = (AccessError, ChangedError, DatabaseError, ServerError, StorageError, K
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
-class ClaimedRun:
-    """A claimed run with everything that a worker process needs.
-
-    Raises:
-        pydantic.ValidationError: the values are not of these types, as in a message of another kdx.
-    """
+class Work:
+    """The work of one worker process: a claimed run, or the evaluations of a completed one, with all that it needs."""
 
     run_id: int
-    attempt: int
+    attempt: int | None
+    """The number of the claimed attempt; None: the run is completed, and stays as it is."""
     lease_holder: str
-    """The process that claimed the run, see `kdx.sweep.lease_holder`."""
+    """The process that claims runs, see `kdx.sweep.lease_holder`."""
     database: str
     """Path or address of the results database."""
     spec: str
@@ -61,11 +58,11 @@ class ClaimedRun:
     """The folder of the run's checkpoints and log."""
     options: RunOptions = RunOptions()
     gpu: str | None = None
-    """The one GPU that the worker is to see, as `CUDA_VISIBLE_DEVICES` names it; None: whatever there is."""
+    """The one GPU that the worker sees, as `CUDA_VISIBLE_DEVICES` names it; None: whatever there is."""
     beside: bool = False
     """Whether other runs may be on that GPU, so that it may lack memory which it would have alone."""
     evaluations: tuple[str, ...] = ()
-    """Those to be made once the run is completed, each as the JSON of its settings, see `kdx.grid.evaluations`."""
+    """Evaluations to make once the run is completed, each as the JSON of its settings, see `kdx.grid.evaluations`."""
     components: tuple[str, ...] = ()
     """The custom components that the cell has, each as text, see `kdx.components.registry`."""
     tests: bool = True
@@ -74,30 +71,8 @@ class ClaimedRun:
     """What a search judges it against, see `kdx.tune.known_trial.Rivals`; None: it runs to its end."""
 
 
-@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
-class FinishedRun:
-    """A completed run, of which a worker process is to make evaluations; nobody claims it, for it stays as it is.
-
-    Raises:
-        pydantic.ValidationError: as `ClaimedRun`.
-    """
-
-    run_id: int
-    database: str
-    spec: str
-    seed: int
-    folder: str
-    evaluations: tuple[str, ...]
-    gpu: str | None = None
-    components: tuple[str, ...] = ()
-
-
-Work = ClaimedRun | FinishedRun
-_WORK: dict[str, type[ClaimedRun] | type[FinishedRun]] = {"claimed": ClaimedRun, "finished": FinishedRun}
-
-
 def send(channel: socket.socket, message: Mapping[str, Any], flags: int = 0) -> None:
-    """Sends one object; waits up to the timeout of the channel while the other side does not read.
+    """Send one object; wait up to the timeout of the channel while the other side does not read.
 
     Raises:
         OSError: the other side has ended, or did not read in time.
@@ -114,14 +89,14 @@ def send(channel: socket.socket, message: Mapping[str, Any], flags: int = 0) -> 
 
 
 class SignsOfLife:
-    """What a worker tells its sweep of a run; most of it now and then, so that one that is behind holds up nobody."""
+    """Sends what a worker reports to its sweep, most of it now and then, so that a busy sweep delays no worker."""
 
     def __init__(self, channel: socket.socket, run_id: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._channel, self._run_id, self._clock = channel, run_id, clock
         self._said = clock()
 
     def say(self, message: Mapping[str, Any]) -> None:
-        """Sends an event of the run, unless one was sent a moment ago; one may be dropped all the same."""
+        """Send an event of the run, unless another was sent a moment ago; it is dropped if the sweep is behind."""
         now = self._clock()
         if now - self._said >= PROGRESS_EVERY:
             self._said = now
@@ -130,16 +105,16 @@ class SignsOfLife:
                 send(self._channel, {**message, "run": self._run_id}, socket.MSG_DONTWAIT)
 
     def alive(self) -> None:
-        """Says that the process is there and at work."""
+        """Report that the process is there and at work."""
         self.say({"event": "alive"})
 
     def measured(self, memory: int) -> None:
-        """Says how many bytes the process has held at most."""
+        """Report the most bytes that the process has held."""
         with contextlib.suppress(OSError):
             send(self._channel, {"event": "measured", "run": self._run_id, "memory": memory}, socket.MSG_DONTWAIT)
 
     def note(self, text: str) -> None:
-        """Tells whoever watches, and the run's log, one line without a subject."""
+        """Report one line, a clause whose subject is the run, to the user and the run's log."""
         with contextlib.suppress(OSError):
             print(text, file=sys.stderr, flush=True)
         with contextlib.suppress(OSError):
@@ -147,7 +122,7 @@ class SignsOfLife:
 
 
 def receive(channel: socket.socket) -> dict[str, Any] | None:
-    """The next object; None when the other side has ended."""
+    """Return the next object; None once the other side has ended."""
     try:
         packet, descriptors, _, _ = socket.recv_fds(channel, LARGEST_PACKET, 1)
     except ConnectionResetError:
@@ -161,28 +136,22 @@ def receive(channel: socket.socket) -> dict[str, Any] | None:
 
 
 def start(work: Work) -> dict[str, Any]:
-    """The message that starts a process for a run."""
-    (name,) = (name for name, kind in _WORK.items() if isinstance(work, kind))
-    return {"do": "start", name: asdict(work)}
+    """Return the message that starts a process."""
+    return {"do": "start", "work": asdict(work)}
 
 
 def work_of(message: Mapping[str, Any]) -> Work:
-    """The run of a `start`.
-
-    Raises:
-        pydantic.ValidationError: this kdx sends no such message.
-    """
-    (name,) = message.keys() & _WORK.keys()
-    return _WORK[name](**message[name])
+    """Return the work of a `start`."""
+    return Work(**message["work"])
 
 
 def forward(signum: int, run_id: int | None) -> dict[str, Any]:
-    """The message that sends a signal to the worker of a run, or to all."""
+    """Return the message that sends a signal to the worker of a run, or to all."""
     return {"do": "signal", "signal": signum, "run": run_id}
 
 
 def trouble(run_id: int, error: KdxError) -> dict[str, Any]:
-    """The message with the error that keeps a run from continuing, though it could elsewhere or later."""
+    """Return the message with an error that stops a run here and now, though it could continue elsewhere or later."""
     place = None if error.place is None else str(error.place)
     kind = next(kind for kind in _KINDS if isinstance(error, kind)).__name__
     fields = {"problem": error.problem, "place": place, "allowed": error.allowed, "hint": error.hint}
@@ -190,14 +159,14 @@ def trouble(run_id: int, error: KdxError) -> dict[str, Any]:
 
 
 def error_of(message: Mapping[str, Any]) -> KdxError:
-    """The error of a `trouble`."""
+    """Return the error of a `trouble`."""
     kinds = {kind.__name__: kind for kind in _KINDS}
     fields = dict(message["error"])
     return kinds[message["kind"]](fields.pop("problem"), **fields)
 
 
 def describe_exit(code: int) -> str:
-    """How a process ended, from its exit code, which is negative for a signal as in subprocess."""
+    """Return how a process ended, from its exit code, which is negative for a signal as in subprocess."""
     if code >= 0:
         return f"ended with code {code}"
     try:
@@ -207,7 +176,7 @@ def describe_exit(code: int) -> str:
 
 
 def describe_error(error: Exception) -> str:
-    """An exception in one line, after the line of the user's own code that raised it, if any did."""
+    """Return an exception in one line, after the line of the user's code that raised it, if any did."""
     if isinstance(error, KdxError):
         return str(error).partition("\n")[0]
     line = traceback.format_exception_only(error)[0].partition("\n")[0]
@@ -218,8 +187,8 @@ def describe_error(error: Exception) -> str:
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Whether an exception says that there was no more memory, of a GPU or of the machine."""
-    # torch has a class of its own for the memory of a GPU alone, but words for both; its libraries have others.
+    """Return whether an exception says that there was no more memory, of a GPU or of the machine."""
+    # torch has an exception class for the memory of a GPU alone, but texts for both; its libraries have others.
     line = str(error).partition("\n")[0]
-    said = ("can't allocate memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")
-    return isinstance(error, MemoryError) or any(words in line for words in said)
+    texts = ("can't allocate memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")
+    return isinstance(error, MemoryError) or any(text in line for text in texts)

@@ -21,7 +21,7 @@ from kdx.store.find import sweep_named
 from kdx.store.plan_from_records import plan_at_hand, plan_to_decide_with, with_searches
 from kdx.store.recording import register
 from kdx.store.records import OVER, SweepSummary
-from kdx.sweep.decisions import lacks_evaluations
+from kdx.sweep.decide import lacks_evaluations
 from kdx.sweep.failing import paused_searches
 from kdx.tune.search import Searching
 from kdx.tune.trial_plan import TrialPlan

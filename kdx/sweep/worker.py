@@ -1,4 +1,4 @@
-"""Computes one claimed run in its own process, up to the run's final state in the database."""
+"""Does the work of one process: a claimed run up to its final state in the database, and its evaluations."""
 
 import contextlib
 import faulthandler
@@ -28,7 +28,6 @@ from kdx.sweep.messages import (
     DONE,
     STOPPED,
     TAKEN,
-    ClaimedRun,
     SignsOfLife,
     Work,
     describe_error,
@@ -58,7 +57,7 @@ _OF_THE_MACHINE = (AccessError, ChangedError, DatabaseError, StorageError)
 
 
 def work(work: Work, channel: socket.socket) -> int:
-    """Do the run and record how it ended, and make the evaluations of one that is completed; the exit code."""
+    """Train the run and record how it ended, make its evaluations if it is completed, and return the exit code."""
     stop = StopRequest()
     stop.listen()
     faulthandler.register(signal.SIGUSR1, file=2)
@@ -67,8 +66,10 @@ def work(work: Work, channel: socket.socket) -> int:
     take(work.components)
     try:
         with open_database(work.database, write=True, patient=True, upgrade=False) as database:
-            code = _attempt(work, channel, database, stop) if isinstance(work, ClaimedRun) else DONE
-            if not isinstance(work, ClaimedRun):
+            if work.attempt is not None:
+                code = _attempt(work, work.attempt, channel, database, stop)
+            else:
+                code = DONE
                 with contextlib.suppress(OSError):  # the folder went with the weights
                     _log_to(Path(work.folder) / "log.txt")
             if code == DONE and work.evaluations:
@@ -84,12 +85,12 @@ def work(work: Work, channel: socket.socket) -> int:
         return STOPPED
 
 
-def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, stop: StopRequest) -> int:
+def _attempt(claimed: Work, attempt: int, channel: socket.socket, database: Database, stop: StopRequest) -> int:
     folder = Path(claimed.folder)
-    writer = RunWriter(database, claimed.run_id, claimed.lease_holder, claimed.attempt, peak_memory)
+    writer = RunWriter(database, claimed.run_id, claimed.lease_holder, attempt, peak_memory)
     recorder = DatabaseRecorder(writer, claimed.run_id, channel)
     try:
-        come_to = database.persist(lambda: _take_folder(writer, folder, claimed.attempt))
+        come_to = database.persist(lambda: _take_folder(writer, folder, attempt))
         _log_to(folder / "log.txt")
         spec = CellSpec.model_validate(json.loads(claimed.spec))
         if claimed.rivals is not None:
@@ -157,7 +158,7 @@ def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, st
 
 
 def _take_folder(writer: RunWriter, folder: Path, attempt: int) -> ComeTo:
-    """Makes the folder of a run, and returns the progress of the run."""
+    """Make the folder of a run, and return the progress of the run."""
     # The message may come late, when another attempt already has the run and its files.
     with writer.holding() as come_to:
         if folder.is_symlink():
@@ -186,9 +187,9 @@ class DatabaseRecorder(Recorder):
     ) -> None:
         self.writer = writer
         self.log: RunLog | None = None
-        """Lines on the progress for the run's log; None before there is that log."""
+        """Writes lines on the progress to the run's log; None before there is that log."""
         self.judge: tuple[Judge, str] | None = None
-        """Of a trial that may end early, who says when, and by which metric."""
+        """Judge of a trial that may end early, and the metric that it judges by."""
         self._signs = SignsOfLife(channel, run_id, clock)
         self.step = 0
         self._validated = False
@@ -255,7 +256,7 @@ class DatabaseRecorder(Recorder):
 
 
 def _log_to(path: Path) -> None:
-    """Sends what libraries print to the run's log instead of the sweep's terminal."""
+    """Send what libraries print to the run's log instead of the sweep's terminal."""
     # Do not write through a link, or wait for a reader of a pipe.
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(path, flags, 0o644)

@@ -43,9 +43,8 @@ from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
 from kdx.store.schema import attempt, now, run
 from kdx.sweep.claim_order import ClaimOrder
-from kdx.sweep.decide import Action
-from kdx.sweep.decisions import decisions_in
-from kdx.sweep.held_leases import LEASE, RENEW_EVERY, HeldLeases
+from kdx.sweep.decide import Action, decisions_in
+from kdx.sweep.lease_holder import LEASE, RENEW_EVERY, LeaseHolder
 from kdx.sweep.pace import Pace
 from kdx.sweep.supervisor import LOOK_AT_LATEST, LOOK_WHEN_FULL
 from tests.postgresql_server import PostgresqlServer, has_pooler, pooler, programs
@@ -293,15 +292,15 @@ class Worker:
     """Held while its run writes; a run neither writes twice at a time nor after its end."""
 
     def __post_init__(self) -> None:
-        self.leases = HeldLeases(self.database, _holder(self.number))
+        self.leases = LeaseHolder(self.database, _holder(self.number))
         self.files = self.database.location.with_suffix(".files")
         self.flushes, self.looks = Pace(*FLUSH, time.monotonic), Pace(1.0, LOOK_AT_LATEST, time.monotonic)
-        self.run = RunWriter(self.database, self.number + 1, self.leases.holder, 1)
+        self.run = RunWriter(self.database, self.number + 1, self.leases.name, 1)
         self.next_run = self.number + 1 + self.of
 
     def claim(self) -> None:
         """Claims a run that nobody else claims."""
-        assert claims.claim(self.database, self.next_run, self.leases.holder, LEASE) is not None
+        assert claims.claim(self.database, self.next_run, self.leases.name, LEASE) is not None
         self.next_run += self.of
 
     def write(self) -> float:
@@ -315,12 +314,12 @@ class Worker:
 
     def renew(self) -> None:
         """Renews the leases."""
-        claims.renew(self.database, self.leases.holder, LEASE)
+        claims.renew(self.database, self.leases.name, LEASE)
 
     def look(self) -> float:
         """Looks for work, and returns when that is due again."""
         with self.database.connected(), self.looks.keep():
-            decisions_in(self.database, self.plan, self.files)
+            decisions_in(self.database, self.plan)
         return self.looks.next + LOOK_WHEN_FULL
 
     def end(self) -> tuple[float, float]:
@@ -328,14 +327,14 @@ class Worker:
         with self.lock:
             self.run.complete(1.0, self.step, 1.0, {}, self.step)
             with self.database.connected():
-                order = ClaimOrder(decisions_in(self.database, self.plan, self.files))
+                order = ClaimOrder(decisions_in(self.database, self.plan))
                 began = time.monotonic()
                 for decision in order:
                     if decision.action is not Action.START or decision.record is None:
                         continue
                     number = self.leases.claim(decision.record)
                     if number is not None:
-                        self.run = RunWriter(self.database, decision.record.id, self.leases.holder, number)
+                        self.run = RunWriter(self.database, decision.record.id, self.leases.name, number)
                         return began, time.monotonic()
                     order.too_late()
         raise AssertionError("nothing is left to claim")

@@ -185,7 +185,7 @@ def test_what_is_wrong_is_refused(folder):
 def test_json_tells_what_each_run_is_what_cells_cost_and_where_texts_are():
     record("complete", 1, "rbf", valid_score=3.5, valid_step=5, test_score=3.0, definitions={}, last_step=10)
     shown = json.loads(plan("grid.yaml", "--json", "--workers", "2").stdout)
-    assert [run["standing"] for run in shown["runs"]] == ["new", "new", "new", "reused"]
+    assert [run["status"] for run in shown["runs"]] == ["new", "new", "new", "reused"]
     assert [(cell["to_train"], cell["basis"]) for cell in shown["cells"]] == [(2, "size"), (1, "cell")]
     assert shown["cost"]["workers"] == 2 and shown["cost"]["seconds"] >= 0 and shown["cost"]["cells_unknown"] == 0
     corpus = {"corpus": "synthetic-translation", "state": "generated", "place": "grid.yaml:4:16"}
@@ -215,14 +215,6 @@ def test_a_probe_measures_what_nobody_knows(folder):
     result = plan("grid.yaml", "--probe", "--seeds", "1")
     assert result.stdout.count(" a probe\n") == 2
     assert "measured 2 of 2 cells" in result.stderr and "note: time: " in result.stderr
-
-
-def test_a_model_that_cannot_fit_is_refused_by_plan_and_sweep(folder):
-    (folder / "grid.yaml").write_text(GRID.replace("inner: 16", "inner: 10000000000000"))
-    for command in ("plan", "sweep"):
-        result = CliRunner().invoke(app, [command, "grid.yaml"])
-        assert str(result.exception).startswith("grid.yaml:5:75: a model that does not fit: the feed-forward layers")
-    assert not (folder / "runs.db").exists()
 
 
 def test_what_a_budget_leaves_out_is_told_and_the_command_has_it(folder):

@@ -11,7 +11,7 @@ from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.sweep.decide import Action
 from kdx.sweep.forecast import Basis, Forecast
-from kdx.sweep.outlook import Outlook, Standing, outlook
+from kdx.sweep.plan_forecast import PlanForecast, RunStatus, forecast_plan
 
 
 @pytest.fixture
@@ -21,13 +21,13 @@ def plan(tmp_path) -> Plan:
     return load_grid(grid)
 
 
-def known(found: Outlook, cells: int = 2) -> Outlook:
+def known(found: PlanForecast, cells: int = 2) -> PlanForecast:
     costs = [Forecast(100.0, 2 * 10**9, 1_000_000, Basis.CELL, 1), Forecast(7200.0, None, None, Basis.SIZE, 3)]
     return found.with_forecasts(dict(list(zip(found.cells, costs, strict=True))[:cells]))
 
 
 def test_few_runs_have_a_line_each_and_many_are_summed_up(plan):
-    found = outlook(None, plan)
+    found = forecast_plan(None, plan)
     assert len(list(lines(found, every=True))) == 60 > MOST_LINES
     assert list(lines(found, every=False)) == ["       runs  why", "start    60  new"]
     few = replace(found, runs=found.runs[:3])
@@ -35,8 +35,8 @@ def test_few_runs_have_a_line_each_and_many_are_summed_up(plan):
 
 
 def test_runs_are_summed_up_by_what_happens_to_them_not_by_their_numbers(plan):
-    found = outlook(None, plan)
-    stale = replace(found.runs[0], standing=Standing.STALE, changed=("a", "b", "c", "d"))
+    found = forecast_plan(None, plan)
+    stale = replace(found.runs[0], status=RunStatus.STALE, changed=("a", "b", "c", "d"))
     waits = [
         replace(each.decision, reason=f"from step {step}: interrupted at step 1{step}")
         for step, each in enumerate(found.runs[1:30])
@@ -52,7 +52,7 @@ def test_runs_are_summed_up_by_what_happens_to_them_not_by_their_numbers(plan):
 
 
 def test_a_run_shows_how_many_of_its_evaluations_are_stale(plan):
-    found = outlook(None, plan)
+    found = forecast_plan(None, plan)
     stale = {"a" * 32: ("kdx.models.beam", "kdx.training.evaluation"), "b" * 32: ("kdx.models.beam",)}
     shown = list(lines(replace(found, runs=(replace(found.runs[0], changed_evaluations=stale),)), every=True))
     assert shown[0].endswith("(new; 2 evaluations stale: kdx.models.beam, kdx.training.evaluation changed since)")
@@ -60,18 +60,18 @@ def test_a_run_shows_how_many_of_its_evaluations_are_stale(plan):
 
 def test_cells_show_what_a_run_of_them_costs_and_from_what_that_is_known(plan):
     first, second = plan.cells
-    shown = [" ".join(line.split()) for line in lines(known(outlook(None, plan)), every=False)][2:]
+    shown = [" ".join(line.split()) for line in lines(known(forecast_plan(None, plan)), every=False)][2:]
     assert shown == [
         "",
         "cell to train time of a run parameters memory from",
         f"{first.id[:8]} exponential 30 2 min 1,000,000 2.0 GB 1 run of this cell",
         f"{second.id[:8]} rbf 30 2 h – – 3 runs of the same sizes",
     ]
-    assert "unknown" in list(lines(known(outlook(None, plan), 1), every=False))[-1]
+    assert "unknown" in list(lines(known(forecast_plan(None, plan), 1), every=False))[-1]
 
 
 def test_costs_are_time_memory_and_disk(plan):
-    found = replace(known(outlook(None, plan)), errors=(0.1, 0.3))
+    found = replace(known(forecast_plan(None, plan)), errors=(0.1, 0.3))
     time, memory, disk = costs(found, 2, 2, 3 * 10**9, 10**9)
     assert time.startswith("time: 61 h of computing, 30 h with 2 runs at a time, done about ")
     assert time.endswith("; forecasts were off by 20% for the last 2 runs (median; at most 30%)")
@@ -84,7 +84,7 @@ def test_costs_are_time_memory_and_disk(plan):
 def test_evaluations_are_in_no_time_and_the_note_says_so(tmp_path):
     grid = tmp_path / "grid.yaml"
     grid.write_text(TINY % {"steps": 10, "seeds": 2} + "evaluations: {wide: {beam: [2, 3]}}\n")
-    found = outlook(None, load_grid(grid))
+    found = forecast_plan(None, load_grid(grid))
     (cell,) = found.cells
     forecast = Forecast(100.0, None, None, Basis.CELL, 1)
     (time,) = costs(found.with_forecasts({cell: forecast}), 1, 1, None, None)
@@ -99,9 +99,9 @@ def test_evaluations_are_in_no_time_and_the_note_says_so(tmp_path):
 
 
 def test_what_nobody_knows_is_not_in_the_time(plan):
-    (time,) = costs(known(outlook(None, plan), 1), 1, 1, None, None)
+    (time,) = costs(known(forecast_plan(None, plan), 1), 1, 1, None, None)
     assert time.endswith("; 1 of 2 cells are not in it, for no like run has completed: see --probe")
-    assert list(costs(outlook(None, plan), 1, 1, None, None)) == []
+    assert list(costs(forecast_plan(None, plan), 1, 1, None, None)) == []
 
 
 def test_a_grid_against_another_tells_what_explains_it_and_the_cells(plan, tmp_path):

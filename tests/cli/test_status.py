@@ -37,7 +37,7 @@ def test_paused_cells_are_shown_with_what_goes_on():
     assert found["paused"] == [{"cell": first.cell_id, "runs": 2, "failed": "no room for …"}]
     found = json.loads(typed("status", "tiny", "--json").stdout)
     assert [run["waits_for"] for run in found["runs"]] == [None, None, f"paused: {why}"]
-    assert found["paused"] and found["failing_workers"] == []
+    assert found["paused"]
 
 
 def test_a_search_is_counted_in_trials(tmp_path):

@@ -13,11 +13,9 @@ import pytest
 from waiting import wait_until
 
 from kdx.grid.load import load_grid
-from kdx.store import claims, reading, recording
+from kdx.store import reading, recording
 from kdx.store.database import open_database
-from kdx.store.machine import machine
 from kdx.store.records import RunState
-from kdx.sweep.failing import IN_A_ROW
 
 GRID = """\
 name: shared
@@ -33,8 +31,8 @@ ELSEWHERE = """
 import sys
 import kdx.store.machine
 kdx.store.machine.machine = lambda: "another-machine"
-from kdx.sweep import held_leases
-held_leases.LEASE, held_leases.RENEW_EVERY = 30.0, 0.5
+from kdx.sweep import lease_holder
+lease_holder.LEASE, lease_holder.RENEW_EVERY = 30.0, 0.5
 from kdx.cli.app import main
 sys.argv[0] = "kdx"
 main()
@@ -267,22 +265,6 @@ def test_a_cell_whose_runs_fail_alike_is_paused_and_the_rest_ends(folder, compon
     kdx(folder, "retry", "shared", "--failed", code=4)
     assert [one.outcome for one in attempts(folder)[0]][-1] in ("failed", "completed")
     assert sum(len(tried) for tried in attempts(folder).values()) >= 4
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("failed", "begun"), [(IN_A_ROW - 1, 2), (IN_A_ROW, 1)])
-def test_a_worker_on_a_machine_whose_last_runs_failed_ends_with_the_next_failure(folder, components, failed, begun):
-    """As one that systemd starts again and again."""
-    (folder / "faulty.py").write_text(FAULTY)
-    cells = f"axes: {{model.inner: {[*range(16, 18 + failed)]}}}\n"
-    planned(folder, f"{GRID}kernel: faulty.py:Faulty\n{cells}", steps=10, seeds=1)
-    with open_database(folder / "runs.db", write=True) as opened:
-        for run in reading.load_sweep(opened).runs[:failed]:
-            attempt = claims.claim(opened, run.id, f"{machine()}/-/-/{run.id}/1/x", 60)
-            recording.RunWriter(opened, run.id, f"{machine()}/-/-/{run.id}/1/x", attempt).fail(f"no {run.id}", "", 0)
-    code, said = ends(worker(folder, "--components", "."))
-    assert code == 4 and f"{begun} run{'s' * (begun > 1)} ended here: {begun} failed" in said
-    assert ("note: the last 5 runs on this machine failed one after another; one more ends it" in said) == (begun == 1)
 
 
 def kdx(folder: Path, *words: str, code: int = 0) -> str:

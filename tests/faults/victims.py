@@ -18,7 +18,7 @@ from kdx.store import claims, reading, recording, schema
 from kdx.store.database import Database, open_database
 from kdx.store.records import FINAL, RunRecord
 from kdx.sweep import worker
-from kdx.sweep.messages import ClaimedRun
+from kdx.sweep.messages import Work
 from kdx.training import lifecycle
 
 SPECS = {
@@ -104,7 +104,7 @@ class Run:
         with open_database(self.path, write=True) as database:
             number = claim(database, self.record().id, owner, f"attempt {self.attempts - 1}")
         assert number == self.attempts
-        claimed = ClaimedRun(self.record().id, number, owner, str(self.path), self.cell.spec.text, 0, str(self.files))
+        claimed = Work(self.record().id, number, owner, str(self.path), self.cell.spec.text, 0, str(self.files))
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pid = os.fork()
         if pid:

@@ -1,8 +1,8 @@
-"""How runs failed, and what the processes that tried them have completed."""
+"""How runs failed."""
 
-from kdx.store import claims, recording
+from kdx.store import claims, reading, recording
 from kdx.store.database import Database
-from kdx.store.failures import failures, last_successes
+from kdx.store.failures import FailureRecord, failures
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
 
@@ -16,22 +16,11 @@ def test_failures_are_of_runs_that_nobody_has_tried_again(database: Database, sw
     end(database, 2, "one", "boom")
     end(database, 1, "other", "bang")
     end(database, 3, "one", None)
-    found = failures(database)
-    assert [(one.run_id, one.owner, one.error, one.traceback) for one in found] == [
-        (2, "one", "boom", "trace of boom"),
-        (1, "other", "bang", "trace of bang"),
-    ]
-    assert found[0].ended <= found[1].ended
-    assert [one.run_id for one in failures(database, [1, 3])] == [1]
+    failed = {run.id: run.cell_id for run in reading.runs(database, sweep_id)}
+    assert failures(database, [1, 2, 3]) == (
+        FailureRecord(2, failed[2], "boom", "trace of boom"),
+        FailureRecord(1, failed[1], "bang", "trace of bang"),
+    )
+    assert [failure.run_id for failure in failures(database, [1, 3])] == [1]
     recording.reset(database, [2], (RunState.FAILED,))
-    assert [one.run_id for one in failures(database)] == [1]
-
-
-def test_a_success_is_the_last_final_state_of_a_run_of_a_process(database: Database, sweep_id: int):
-    end(database, 1, "one", None)
-    end(database, 2, "one", "boom")
-    end(database, 3, "other", "boom")
-    (failed, _) = failures(database)
-    found = last_successes(database, 0.0)
-    assert found.keys() == {"one"} and found["one"] <= failed.ended
-    assert last_successes(database, found["one"] + 1000) == {}
+    assert [failure.run_id for failure in failures(database, [1, 2, 3])] == [1]

@@ -32,9 +32,9 @@ def test_a_wall_time_is_so_many_seconds(text, seconds):
     assert read_wall_time("--wait", text) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "5", "5d", "-1m", "4gpuh", "4coreh", "100001h", "1e3h", "m"])
+@pytest.mark.parametrize("text", ["", "5", "5d", "-1m", "4gpuh", "4coreh", "1e3h", "m"])
 def test_what_is_no_wall_time_is_refused(text):
-    with pytest.raises(KdxError, match="allowed: wall time such as 30s, 90m or 6h; 0s or more, at most 100,000h"):
+    with pytest.raises(KdxError, match="allowed: wall time such as 30s, 90m or 6h; 0s or more"):
         read_wall_time("--wait", text)
 
 
@@ -81,12 +81,6 @@ def test_what_is_no_budget_is_refused_with_what_is_allowed(text):
         read_budget(text, 0.0)
     assert caught.value.problem == f"--budget `{text}`"
     assert all(word in caught.value.allowed for word in ("above 0", "90m", "6h", "40gpuh", "40coreh"))
-
-
-def test_a_budget_has_an_end():
-    assert read_budget("100000h", 0.0).hours == 100_000
-    with pytest.raises(KdxError, match="at most 100,000 hours"):
-        read_budget("100001h", 0.0)
 
 
 def one_by_one(decisions: list[Decision], seconds: Mapping[str, float], workers: int, left: float) -> set[tuple]:

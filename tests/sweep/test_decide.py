@@ -3,14 +3,21 @@
 from dataclasses import replace
 
 import pytest
+from grids import TINY
 
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings
+from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
+from kdx.run_files.files import files_beside, folder_of
+from kdx.store import claims, evaluations, reading, recording
+from kdx.store.database import open_database
+from kdx.store.evaluations import Made
 from kdx.store.records import RunRecord, RunState
-from kdx.sweep.decide import Action, Decision, decide
+from kdx.sweep.decide import Action, Decision, decide, decisions_in, lacks_evaluations
 from kdx.sweep.failing import Pause
 from kdx.sweep.lease_holder import Liveness
+from kdx.training.checkpoint import CheckpointFiles, name_of
 
 SPEC = CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}})
 PLAN = Plan("plan", (PlannedCell("a", 0, {}, SPEC), PlannedCell("b", 1, {}, SPEC)), seeds=(0, 1))
@@ -207,3 +214,35 @@ def test_a_completed_run_is_evaluated_where_something_is_missing_and_its_weights
 @pytest.mark.parametrize("state", [state for state in RunState if state is not RunState.COMPLETED])
 def test_no_other_run_is_evaluated(state):
     assert evaluated(state, {}).action is not Action.EVALUATE
+
+
+@pytest.fixture
+def evaluated_plan(tmp_path) -> Plan:
+    grid = tmp_path / "grid.yaml"
+    grid.write_text(TINY % {"steps": 10, "seeds": 2} + "evaluations: {wide: {beam: [2, 3]}}\n")
+    return load_grid(grid)
+
+
+def test_without_a_database_all_is_new(evaluated_plan):
+    assert [one.action for one in decisions_in(None, evaluated_plan)] == [Action.START, Action.START]
+
+
+def test_what_is_evaluated_and_which_weights_are_left_decides(tmp_path, evaluated_plan):
+    with open_database(tmp_path / "runs.db", write=True, create=True) as database:
+        sweep = recording.register(database, evaluated_plan, evaluated_plan.grid)
+        first, _ = reading.runs(database, sweep)
+        assert not lacks_evaluations(database, evaluated_plan)
+        attempt = claims.claim(database, first.id, "me", 60)
+        files = CheckpointFiles(files_beside(database.location) / folder_of(first))
+        weights = files.write("best", 10, {"seed": 0})
+        hand = recording.RunWriter(database, first.id, "me", attempt)
+        hand.complete(1.0, 10, 1.0, {}, 10, weights_sha256=name_of(weights).sha256)
+        decision, other = decisions_in(database, evaluated_plan)
+        assert (decision.action, other.action) == (Action.EVALUATE, Action.START)
+        assert [one.settings["beam"] for one in decision.missing] == [2, 3]
+        assert lacks_evaluations(database, evaluated_plan)
+        evaluations.record(database, first.id, Made(decision.missing[0].id, {}, None, metrics={}))
+        assert [one.settings["beam"] for one in decisions_in(database, evaluated_plan)[0].missing] == [3]
+        weights.unlink()
+        assert decisions_in(database, evaluated_plan)[0].action is Action.SKIP
+        assert not lacks_evaluations(database, evaluated_plan)

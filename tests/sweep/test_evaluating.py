@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,7 @@ from kdx.store import evaluations, reading, recording
 from kdx.store.database import Database, open_database
 from kdx.store.records import EvaluationRecord, RunState
 from kdx.sweep import evaluating, worker
-from kdx.sweep.decide import Action
-from kdx.sweep.decisions import decisions_in
+from kdx.sweep.decide import Action, decisions_in
 from kdx.sweep.hosts.fork_server import ForkServer
 from kdx.sweep.supervisor import Supervisor
 from kdx.training.stopping import Stopped, StopRequest
@@ -46,8 +46,7 @@ def supervisor(database: Database, text: str, heard: Heard, *, trains: bool = Tr
     grid.write_text(text)
     plan = load_grid(grid)
     recording.register(database, plan, plan.grid)
-    files = database.location.with_suffix(".files")
-    return Supervisor(lambda: (plan,), database, str(database.location), files, 2, heard, ForkServer(), trains=trains)
+    return Supervisor(lambda: (plan,), database, 2, heard, ForkServer(), trains=trains)
 
 
 def ran(database: Database, text: str, *, trains: bool = True) -> Heard:
@@ -126,7 +125,10 @@ def test_two_grids_that_ask_for_the_same_have_one_row(database, data_home):
 def test_a_kill_between_a_run_and_its_evaluations_leaves_these_to_be_made(database, data_home, monkeypatch):
     # The fork server is a process of its own, so the evaluations are left out on the way to it.
     with monkeypatch.context() as patch:
-        patch.setattr("kdx.sweep.supervisor._settings", lambda asked: ())
+        start = ForkServer.start
+        patch.setattr(
+            ForkServer, "start", lambda host, work, within: start(host, replace(work, evaluations=()), within)
+        )
         local = supervisor(database, STREAMS + LONGER, Heard())
         local._tried.add(1)
         assert local.run() is None

@@ -12,18 +12,16 @@ from kdx.grid.plan import PlannedRun
 from kdx.store import claims, reading, recording
 from kdx.store.database import Database, open_database
 from kdx.store.failures import FailureRecord
-from kdx.sweep.decisions import decisions_in
+from kdx.sweep.blocked import blocked_in
+from kdx.sweep.decide import decisions_in
 from kdx.sweep.failing import (
     ALIKE,
-    IN_A_ROW,
     Pause,
-    failing_machines,
     paused_cells,
     paused_searches,
     signature,
     try_searches_again,
 )
-from kdx.sweep.held_up import held_up_in
 from kdx.tune.search import Searching
 from tests.tune.searched import plan_of, search, train
 
@@ -35,8 +33,8 @@ def raised(error: Exception) -> str:
         return traceback.format_exc()
 
 
-def failure(run_id: int, cell: str = "a", owner: str = "one", ended: float = 1.0, error: str = "E") -> FailureRecord:
-    return FailureRecord(run_id, cell, owner, ended, error, None)
+def failure(run_id: int, cell: str = "a", error: str = "E") -> FailureRecord:
+    return FailureRecord(run_id, cell, error, None)
 
 
 def test_an_exception_is_its_type_and_its_place():
@@ -83,22 +81,6 @@ def test_a_cell_is_paused_once_runs_of_it_failed_alike():
     assert str(found["a"]) == "2 runs of its cell failed alike: step …"
 
 
-def test_a_machine_fails_where_so_many_runs_failed_since_its_last_success():
-    failed = [failure(number, ended=float(number)) for number in range(1, IN_A_ROW + 1)]
-    assert failing_machines(failed[1:], {}) == {}
-    assert failing_machines(failed, {}) == {"one": failed}
-    assert failing_machines(failed, {"one": 1.0}) == {}, "the first came before its success"
-    assert failing_machines(failed, {"other": 9.0}) == {"one": failed}
-    assert failing_machines([one._replace(owner=str(one.run_id)) for one in failed], {}) == {}
-
-
-def test_processes_of_one_machine_count_together():
-    failed = [failure(number, owner=f"one/boot/{number}", ended=float(number)) for number in range(1, IN_A_ROW + 1)]
-    assert failing_machines(failed, {}) == {"one": failed}
-    assert failing_machines(failed, {"one/boot/9": 1.0, "one/boot/8": 0.5}) == {}
-    assert failing_machines(failed, {"other/boot/9": 9.0}) == {"one": failed}
-
-
 @pytest.fixture
 def database(tmp_path):
     with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
@@ -126,20 +108,20 @@ def test_a_search_is_paused_once_trials_of_it_failed_alike_and_goes_on_as_if_the
     assert paused_searches(database, [bad, good]) == {bad: pause}
 
     trials = found.advance()
-    pauses = {trials.search_of[one.run.cell.id]: one.pause for one in decisions_in(database, trials, tmp_path)}
+    pauses = {trials.search_of[one.run.cell.id]: one.pause for one in decisions_in(database, trials)}
     assert pauses == {bad: pause, good: None}
-    (line,) = held_up_in(database, [sweep])[sweep].lines("tuned", "")
+    (line,) = blocked_in(database, [sweep])[sweep].lines("tuned", "")
     assert line == (
         "search of exponential of tuned is paused: 2 runs of its search failed alike: no room for …; "
         "kdx resume tuned --failed"
     )
-    (plain,) = held_up_in(database, [sweep])[sweep].as_json()["paused_searches"]
+    (plain,) = blocked_in(database, [sweep])[sweep].as_json()["paused_searches"]
     assert plain == {"choices": {"kernel": "exponential"}, "search": bad, "runs": 2, "failed": "no room for …"}
 
     try_searches_again(database, [bad, good])
     again = found.advance()
     assert {first.key, second.key} <= {run.key for run in again.runs}
-    assert all(one.pause is None for one in decisions_in(database, again, tmp_path))
+    assert all(one.pause is None for one in decisions_in(database, again))
     ended = search(database, plan, random.Random(0))
     with open_database(tmp_path / "unbroken.db", write=True, create=True) as other:
         unbroken = search(other, plan, random.Random(1))

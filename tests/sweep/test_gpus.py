@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
 from kdx.sweep.at_a_time import AtATime
-from kdx.sweep.gpus import MARGIN, OVERHEAD, GpuMemory, Gpus, Placed, gpus_for, memory_of, visible_gpus
+from kdx.sweep.gpus import MARGIN, OVERHEAD, GpuMemory, Gpus, Placed, gpus_for, memory, memory_of, visible_gpus
 
 TABLE = """
 0, GPU-8f3a1c, 81559, 80000
@@ -74,6 +74,12 @@ def placed(cells, *gpus, alone=False):
     return [Placed(gpu, cells[0].id, alone) for gpu in gpus]
 
 
+def gpu_for(gpus, cell, at_work, waiting=(), *, alone=False):
+    """The GPU that a run gets; None if it gets none now."""
+    place = gpus.place(cell, at_work, [*waiting], alone=alone)
+    return place and place.gpu
+
+
 def test_the_memory_is_what_the_driver_says(played):
     folder = played(**{"nvidia-smi": f"cat <<'END'{TABLE}END"})
     assert memory_of(("0", "GPU-77")) == {
@@ -101,68 +107,96 @@ def test_as_many_as_fit_is_for_gpus_whose_memory_is_known(played):
     assert gpus_for(AtATime(per_gpu=3), ("0", "2")).on_each == 3
 
 
+def test_a_limit_of_the_system_counts_where_it_is_less_than_the_machine(tmp_path):
+    everything = memory((), tmp_path)
+    assert everything and everything > 2**20
+    (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
+    limit = tmp_path / "sys/fs/cgroup/memory.max"
+    for text, allowed in (("1000000\n", 1_000_000), ("max\n", everything), ("", everything)):
+        limit.write_text(text)
+        assert memory((), tmp_path) == allowed
+
+
+def test_the_largest_gpu_decides(played):
+    played(**{"nvidia-smi": 'printf "0, GPU-8f3a, 40960, 1\\n1, GPU-77, 999999, 1\\n2, GPU-9b, 81559, 1\\n"'})
+    assert memory(("0", "2")) == 81559 * 2**20
+
+
+def test_one_of_which_nobody_knows_may_be_the_largest(played):
+    played(**{"nvidia-smi": 'printf "0, GPU-8f3a, 40960, 1\\n2, GPU-9b, [N/A], [N/A]\\n"'})
+    assert memory(("0",)) == 40960 * 2**20
+    assert memory(("0", "2")) is None
+
+
+def test_without_the_program_of_the_driver_nobody_knows(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    assert memory(("0",)) is None
+
+
 def test_a_run_gets_the_gpu_with_the_fewest_runs_and_the_first_of_several(cells):
     gpus = Gpus(("3", "1"), on_each=3)
-    assert gpus.place(cells[0], []) == "3"
-    assert gpus.place(cells[0], placed(cells, "3")) == "1"
-    assert gpus.place(cells[0], placed(cells, "1", "3", "3")) == "1"
-    assert gpus.place(cells[0], placed(cells, "0")) == "3"  # one that is no longer to be had counts for nobody
-    assert gpus.place(cells[0], placed(cells, "1", "1", "1", "3", "3", "3")) is None
-    assert Gpus().place(cells[0], []) is None
+    assert gpu_for(gpus, cells[0], []) == "3"
+    assert gpu_for(gpus, cells[0], placed(cells, "3")) == "1"
+    assert gpu_for(gpus, cells[0], placed(cells, "1", "3", "3")) == "1"
+    assert gpu_for(gpus, cells[0], placed(cells, "0")) == "3"  # one that is no longer to be had counts for nobody
+    assert gpu_for(gpus, cells[0], placed(cells, "1", "1", "1", "3", "3", "3")) is None
+    assert gpu_for(Gpus(), cells[0], []) is None
 
 
 def test_a_run_that_is_alone_shares_its_gpu_with_nobody(cells):
     gpus = Gpus(("0", "1"), on_each=3)
-    assert gpus.place(cells[0], placed(cells, "0"), alone=True) == "1"
-    assert gpus.place(cells[0], placed(cells, "0", "1"), alone=True) is None
+    assert gpu_for(gpus, cells[0], placed(cells, "0"), alone=True) == "1"
+    assert gpu_for(gpus, cells[0], placed(cells, "0", "1"), alone=True) is None
     at_work = placed(cells, "0", alone=True) + placed(cells, "1", "1")
-    assert gpus.place(cells[0], at_work) == "1"
-    assert gpus.place(cells[0], at_work + placed(cells, "1")) is None
+    assert gpu_for(gpus, cells[0], at_work) == "1"
+    assert gpu_for(gpus, cells[0], at_work + placed(cells, "1")) is None
 
 
 def test_a_run_that_is_to_be_alone_waits_for_the_gpu_with_the_fewest_runs_which_takes_no_more(cells):
     gpus = Gpus(("0", "1"), on_each=3)
     at_work = placed(cells, "0", "0", "1")
-    assert gpus.least_used(at_work) == "1"
-    waiting = placed(cells, "1", alone=True)
-    assert gpus.place(cells[0], at_work + waiting) == "0"
-    assert gpus.least_used(at_work + waiting) == "0"
-    assert gpus.least_used(at_work + waiting + placed(cells, "0", alone=True)) is None
+    waiting: list[Placed] = []
+    assert gpus.place(cells[0], at_work, waiting, alone=True) is None
+    assert waiting == placed(cells, "1", alone=True)
+    assert gpu_for(gpus, cells[0], at_work, waiting) == "0"
+    for _ in range(2):  # then the other one; a third has nowhere to wait
+        assert gpus.place(cells[0], at_work, waiting, alone=True) is None
+        assert [placed.gpu for placed in waiting] == ["1", "0"]
 
 
 def test_the_first_run_is_alone_until_it_is_measured_and_then_as_many_share_as_fit(cells):
     gpus = Gpus(("0",), None, {"0": 12 * GIB})
-    assert gpus.place(cells[0], []) == "0"
-    assert gpus.place(cells[0], placed(cells, "0")) is None
+    assert gpu_for(gpus, cells[0], []) == "0"
+    assert gpu_for(gpus, cells[0], placed(cells, "0")) is None
     gpus.measured(cells[0], 4 * GIB)
     need = MARGIN * 4 * GIB + OVERHEAD
     assert 2 * need <= 12 * GIB < 3 * need
-    assert gpus.place(cells[0], placed(cells, "0")) == "0"
-    assert gpus.place(cells[0], placed(cells, "0", "0")) is None
+    assert gpu_for(gpus, cells[0], placed(cells, "0")) == "0"
+    assert gpu_for(gpus, cells[0], placed(cells, "0", "0")) is None
 
 
 def test_cells_of_the_same_sizes_are_expected_to_need_the_same_until_they_are_measured(cells):
     gpus = Gpus(("0",), None, {"0": 12 * GIB})
     gpus.measured(cells[0], 4 * GIB)
-    assert gpus.place(cells[1], placed(cells, "0")) == "0"
-    assert gpus.place(cells[2], placed(cells, "0")) is None  # of another size, which is measured alone
-    assert gpus.place(cells[2], []) == "0"
+    assert gpu_for(gpus, cells[1], placed(cells, "0")) == "0"
+    assert gpu_for(gpus, cells[2], placed(cells, "0")) is None  # of another size, which is measured alone
+    assert gpu_for(gpus, cells[2], []) == "0"
     gpus.measured(cells[1], 8 * GIB)
-    assert gpus.place(cells[1], placed(cells, "0")) is None
-    assert gpus.place(cells[0], placed(cells, "0")) == "0"
+    assert gpu_for(gpus, cells[1], placed(cells, "0")) is None
+    assert gpu_for(gpus, cells[0], placed(cells, "0")) == "0"
 
 
 def test_a_run_that_held_more_than_the_first_of_its_cell_counts(cells):
     gpus = Gpus(("0",), None, {"0": 12 * GIB})
     for held in (1 * GIB, 8 * GIB, 2 * GIB):
         gpus.measured(cells[0], held)
-    assert gpus.place(cells[0], placed(cells, "0")) is None
+    assert gpu_for(gpus, cells[0], placed(cells, "0")) is None
 
 
 def test_a_run_that_is_larger_than_its_gpu_is_tried_alone(cells):
     gpus = Gpus(("0",), None, {"0": 1 * GIB})
     gpus.measured(cells[0], 4 * GIB)
-    assert gpus.place(cells[0], []) == "0"
+    assert gpu_for(gpus, cells[0], []) == "0"
 
 
 @given(
@@ -182,8 +216,9 @@ def test_whatever_is_asked_no_gpu_gets_more_than_it_may(cells, names, on_each, w
         return MARGIN * max(held[one] for one in like) + OVERHEAD - 1 if like else math.inf
 
     for cell, alone, measured in wanted:
-        gpu = gpus.place(cells[cell], at_work, alone=alone)
+        gpu = gpu_for(gpus, cells[cell], at_work, alone=alone)
         if gpu is not None:
+            alone = alone or on_each == 1
             beside = [one for one in at_work if one.gpu == gpu]
             assert not (alone and beside) and not any(one.alone for one in beside)
             at_work.append(Placed(gpu, cells[cell].id, alone))

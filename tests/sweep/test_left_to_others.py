@@ -1,7 +1,5 @@
 """Which runs a worker leaves to others, for how long, and what happens then."""
 
-from itertools import count
-
 import pytest
 
 from kdx.grid.plan import PlannedCell, PlannedRun
@@ -10,7 +8,7 @@ from kdx.store.begun import BegunRecord, Conditions
 from kdx.store.machine import machine
 from kdx.store.records import RunRecord, RunState
 from kdx.sweep.decide import Action, Decision
-from kdx.sweep.left_to_others import LeftToOthers
+from kdx.sweep.left_to_others import leave_to_others
 from kdx.vocabulary import IfChanged
 
 SPEC = CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}})
@@ -33,7 +31,7 @@ def begun(conditions: Conditions = A, waited: float = 0.0, refused: str | None =
 
 def decide(since: dict[int, BegunRecord], if_changed: IfChanged = IfChanged.REFUSE, **which) -> list[Decision]:
     decisions = {seed: decision(seed, **which) for seed in range(max(since) + 2)}
-    return [*LeftToOthers(600.0, if_changed).decide(decisions, since, "me").values()]
+    return [*leave_to_others(decisions, since, "me", patience=600.0, if_changed=if_changed).values()]
 
 
 @pytest.mark.parametrize("if_changed", EVERY)
@@ -89,13 +87,3 @@ def test_a_run_whose_checkpoint_is_elsewhere_waits_and_then_begins_again(if_chan
 )
 def test_no_other_checkpoint_is_waited_for(host, which):
     assert [one.run.seed for one in decide({0: begun(host=host)}, **which) if one.left is None] == [0, 1]
-
-
-def test_the_database_is_asked_only_of_runs_that_would_go_on():
-    class Unasked:
-        def read(self):
-            raise AssertionError
-
-    seeds = count()
-    records = {next(seeds): decision(0, action) for action in Action if action not in (Action.START, Action.CONTINUE)}
-    assert LeftToOthers()(Unasked(), records, "me") == records

@@ -1,12 +1,8 @@
 """A sweep on this machine: real processes, a real database."""
 
-import contextlib
-import errno
 import math
 import os
 import signal
-import socket
-import subprocess
 import threading
 from pathlib import Path
 
@@ -15,9 +11,10 @@ import pytest
 from clock import Clock
 from grids import MIXED, TINY
 from heard import Heard
-from waiting import GIVE_UP, wait_until
+from played_host import PlayedHost, complete
+from waiting import wait_until
 
-from kdx.errors import ChangedError, DatabaseError, ServerEndedError, ServerError, StorageError
+from kdx.errors import ChangedError, DatabaseError, StorageError
 from kdx.grid.load import load_grid
 from kdx.run_options import RunOptions
 from kdx.store import claims, reading, recording
@@ -25,11 +22,12 @@ from kdx.store.claims import claim
 from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import LOST, RunState
+from kdx.sweep.decide import Action
 from kdx.sweep.failing import IN_A_ROW
 from kdx.sweep.gpus import Gpus
 from kdx.sweep.hosts.fork_server import ForkServer
-from kdx.sweep.left_to_others import LeftToOthers
-from kdx.sweep.messages import STOPPED, ClaimedRun, receive, send, trouble, work_of
+from kdx.sweep.hosts.host import HostLost
+from kdx.sweep.messages import STOPPED, Work, trouble
 from kdx.sweep.supervisor import HANG_GRACE, LOOK_WHEN_FULL, Shared, Supervisor
 from kdx.vocabulary import IfChanged
 
@@ -47,8 +45,9 @@ def sweep(database: Database, text: str, heard: Heard, workers: int = 2, host=No
     files = database.location.with_suffix(".files")
     recording.register(database, plan, plan.grid)
     host = host or ForkServer()
-    local = Supervisor(lambda: (plan,), database, str(database.location), files, workers, heard, host, **how)
-    local.plan = plan
+    how = {"clock": host.clock, **how} if isinstance(host, PlayedHost) else how
+    local = Supervisor(lambda: (plan,), database, workers, heard, host, **how)
+    local.plan, local.files = plan, files
     return local
 
 
@@ -216,105 +215,10 @@ def test_two_sweeps_on_one_database_share_the_work(database, data_home):
     assert all(record.state is RunState.COMPLETED for record in records(database, first))
 
 
-class FakeServer:
-    """In the place of the fork server's process: a thread that ends each run by `end`, from claimed run to exit code.
-
-    Where that is None, the run goes on until a signal comes.
-    """
-
-    def __init__(self, end):
-        self.end = end
-
-    def __call__(self, command, *, pass_fds, **_):
-        self.channel = socket.socket(fileno=os.dup(pass_fds[0]))
-        self.thread = threading.Thread(target=self.serve)
-        self.thread.start()
-        return self
-
-    def serve(self):
-        going = []
-        while (message := receive(self.channel)) is not None:
-            if message["do"] == "start":
-                claimed = work_of(message)
-                code = self.end(claimed)
-                ended = {claimed.run_id: code} if code is not None else {}
-                going += [claimed.run_id] if code is None else []
-            elif message["signal"] == signal.SIGUSR1:
-                ended = {}
-            else:
-                ended = {run: -message["signal"] for run in going if message["run"] in (None, run)}
-                going = [run for run in going if run not in ended]
-            with contextlib.suppress(BrokenPipeError):  # a sweep that ends at once does not listen to the end
-                for run, code in ended.items():
-                    send(self.channel, {"event": "exit", "run": run, "code": code})
-
-    def wait(self, timeout=None):
-        self.thread.join(timeout)
-        if self.thread.is_alive():
-            raise subprocess.TimeoutExpired("fake", timeout)
-        self.channel.close()
-        return 0
-
-
-class PlayedHost:
-    """A host without a process, on which each run takes n seconds and then ends by `end`, as with a fake server.
-
-    Time passes only while the sweep listens to it.
-    """
-
-    def __init__(self, clock, end, seconds=0.0):
-        self.clock, self.end, self.seconds = clock, end, seconds
-        self.works = {}
-        """Run → when it ends, and its work."""
-        self.said = []
-
-    def start(self, work, within):
-        self.works[work.run_id] = self.clock() + self.seconds, work
-        return True
-
-    def listen(self, seconds):
-        until = self.clock() + seconds
-        assert until < 10_000.0, "the sweep has no end"
-        while not self.said and self.works and (run := min(self.works, key=lambda run: self.works[run][0])):
-            due, work = self.works[run]
-            if due > until:
-                break
-            self.clock.now = max(self.clock.now, due)
-            code = self.end(work)
-            self.works[run] = math.inf, work
-            if code is not None:
-                self._ends(run, code)
-        if self.said:
-            return self.said.pop(0)
-        self.clock.now = until
-        return None
-
-    def _ends(self, run, code):
-        del self.works[run]
-        self.said.append({"event": "exit", "run": run, "code": code})
-
-    def wake(self):
-        pass
-
-    def signal(self, signum, run_id=None):
-        if signum != signal.SIGUSR1:
-            for run in [run for run in self.works if run_id in (None, run)]:
-                self._ends(run, -signum)
-
-    def close(self, *, at_once):
-        pass
-
-
 @pytest.fixture
 def fake(monkeypatch):
-    """Puts a fake server in the place of the real one."""
-    return lambda end, kind=FakeServer: monkeypatch.setattr("kdx.sweep.hosts.fork_server.subprocess.Popen", kind(end))
-
-
-def complete(claimed: ClaimedRun) -> int:
-    with open_database(claimed.database, write=True) as database:
-        RunWriter(database, claimed.run_id, claimed.lease_holder, claimed.attempt).complete(1.0, 1, 1.0, {}, 1)
-    return 0
+    """Puts a played host, on which each run ends by a function, in the place of the fork server."""
+    return lambda end: monkeypatch.setitem(globals(), "ForkServer", lambda: PlayedHost(Clock(), end))
 
 
 def test_a_worker_that_always_dies_fails_its_run_in_the_end(database, fake, figure):
@@ -330,22 +234,11 @@ def test_a_worker_that_always_dies_fails_its_run_in_the_end(database, fake, figu
 
 @pytest.mark.parametrize(("workers", "given"), [(2, ["3", "1"]), (5, ["3", "1", "3", "1", "3"])])
 def test_runs_at_work_share_the_gpus_evenly(database, fake, workers, given):
-    started = []
-
-    def end(claimed):
-        started.append(claimed)
-
-    class Stops(Heard):
-        def started(self, run, attempt):
-            super().started(run, attempt)
-            if len(self.started_runs) == workers:
-                local.stop(signal.SIGTERM)
-
-    fake(end)
-    local = sweep(database, TINY % {"steps": 10, "seeds": 5}, Stops(), workers=workers)
+    fake(complete)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 5}, Heard(), workers=workers)
     local.gpus = Gpus(("3", "1"), on_each=3)
-    assert local.run() == signal.SIGTERM
-    assert [claimed.gpu for claimed in started] == given
+    assert local.run() is None
+    assert [work.gpu for work, _ in local.host.started[:workers]] == given
 
 
 def test_a_gpu_is_given_again_once_its_run_has_ended(database, fake):
@@ -395,19 +288,18 @@ def test_a_run_that_lacked_memory_beside_others_is_tried_once_more_alone(databas
 
 
 def test_the_only_run_on_a_gpu_is_not_beside_others(database, fake):
-    given = []
-    fake(lambda claimed: given.append(claimed.beside) or complete(claimed))
+    fake(complete)
     local = sweep(database, TINY % {"steps": 10, "seeds": 2}, Heard())
     local.gpus = Gpus(("0", "1"))
     assert local.run() is None
-    assert given == [False, False]
+    assert [work.beside for work, _ in local.host.started] == [False, False]
 
 
 def test_without_gpus_a_run_takes_what_it_finds(database, fake):
-    started = []
-    fake(lambda claimed: started.append(claimed) or complete(claimed))
-    assert sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard()).run() is None
-    assert [claimed.gpu for claimed in started] == [None]
+    fake(complete)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
+    assert local.run() is None
+    assert [work.gpu for work, _ in local.host.started] == [None]
 
 
 def test_a_plan_that_another_kdx_replaced_still_comes_to_its_end(database, fake):
@@ -492,17 +384,13 @@ def test_the_silence_of_workers_while_this_machine_slept_proves_nothing(database
 
 
 def test_a_disk_that_fails_one_worker_stops_the_sweep_and_fails_no_run(database, fake):
-    class Full(FakeServer):
-        def serve(self):
-            claimed = work_of(receive(self.channel))
-            send(self.channel, trouble(claimed.run_id, StorageError("full", place="/somewhere", hint="free some")))
-            send(self.channel, {"event": "exit", "run": claimed.run_id, "code": 75})
-            while receive(self.channel) is not None:
-                pass
+    def end(claimed):
+        local.host.messages.append(trouble(claimed.run_id, StorageError("full", place="/somewhere", hint="free some")))
+        return STOPPED
 
+    fake(end)
     heard = Heard()
     local = sweep(database, TINY % {"steps": 10, "seeds": 3}, heard, workers=1)
-    fake(None, Full)
     with pytest.raises(StorageError, match="/somewhere: full"):
         local.run()
     assert heard.told_to_stop
@@ -510,141 +398,25 @@ def test_a_disk_that_fails_one_worker_stops_the_sweep_and_fails_no_run(database,
     assert states == {0: RunState.INTERRUPTED, 1: RunState.PENDING, 2: RunState.PENDING}
 
 
-class Dying(FakeServer):
-    """Ends at its first run, or before it is read."""
+class Lost(PlayedHost):
+    """Is lost with its first runs."""
 
-    read = True
+    lost = False
 
-    def serve(self):
-        if self.read:
-            receive(self.channel)
-        self.channel.close()
-
-    def wait(self, timeout=None):
-        super().wait(timeout)
-        return -signal.SIGKILL
+    def listen(self, seconds):
+        if self.lost:
+            return super().listen(seconds)
+        self.lost = True
+        self.works.clear()
+        raise HostLost("the host was killed", "its host was killed")
 
 
-class Deaf(Dying):
-    read = False
-
-    def __call__(self, command, **how):
-        super().__call__(command, **how)
-        self.thread.join()
-        return self
-
-
-@pytest.mark.parametrize("kind", [Dying, Deaf])
-def test_a_server_that_is_killed_is_started_again_and_not_for_ever(database, fake, kind):
-    fake(None, kind)
+def test_runs_of_a_host_that_was_lost_go_on_in_another(database):
     heard = Heard()
-    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, heard)
-    with pytest.raises(ServerError) as caught:
-        local.run()
-    assert str(caught.value) == (
-        "the process that workers are forked from was killed by SIGKILL 3 times in a row\n"
-        "  hint: where memory ran out (dmesg tells), take fewer --workers; kdx resume goes on from checkpoints"
-    )
-    assert heard.hosts_lost == ["the process that workers are forked from was killed by SIGKILL"] * 2
-    # No fault of the run's.
-    (record,) = records(database, local)
-    assert (record.state, record.attempt, record.stalls) == (RunState.INTERRUPTED, 3, 0)
-
-
-def test_runs_of_a_server_that_was_killed_go_on_in_another(database, fake):
-    class DyingOnce(Dying):
-        started = 0
-
-        def __call__(self, command, **how):
-            self.started += 1
-            return super().__call__(command, **how)
-
-        def serve(self):
-            super().serve() if self.started == 1 else FakeServer.serve(self)
-
-        def wait(self, timeout=None):
-            return super().wait(timeout) if self.started == 1 else FakeServer.wait(self, timeout)
-
-    fake(complete, DyingOnce)
-    heard = Heard()
-    local = sweep(database, TINY % {"steps": 10, "seeds": 3}, heard)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 3}, heard, host=Lost(Clock(), complete))
     assert local.run() is None
-    assert heard.hosts_lost == ["the process that workers are forked from was killed by SIGKILL"]
+    assert heard.hosts_lost == ["the host was killed"]
     assert [(record.state, record.stalls) for record in records(database, local)] == [(RunState.COMPLETED, 0)] * 3
-
-
-def test_a_server_that_ends_of_its_own_accord_is_a_fault_of_kdx(database, fake):
-    class Ending(Dying):
-        def wait(self, timeout=None):
-            super().wait(timeout)
-            return 1
-
-    fake(None, Ending)
-    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
-    with pytest.raises(ServerEndedError, match="ended with code 1, and they with it"):
-        local.run()
-
-
-def test_a_system_that_has_no_process_for_the_server_is_told(database, monkeypatch):
-    def refused(*_, **__):
-        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
-
-    monkeypatch.setattr("kdx.sweep.hosts.fork_server.subprocess.Popen", refused)
-    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
-    with pytest.raises(ServerError, match="forked from could not be started: Resource temporarily unavailable"):
-        local.run()
-    assert [record.state for record in records(database, local)] == [RunState.INTERRUPTED]
-
-
-class Stopped(FakeServer):
-    """Reads nothing until it is killed."""
-
-    def serve(self):
-        self.killed = threading.Event()
-        self.killed.wait(GIVE_UP)
-
-    def kill(self):
-        self.killed.set()
-
-    def wait(self, timeout=None):
-        super().wait(timeout)
-        return -signal.SIGKILL
-
-
-@pytest.mark.slow
-def test_a_server_that_heeds_nothing_does_not_keep_a_sweep_from_ending(database, fake):
-    class StopsTwice(Heard):
-        def decided(self, decisions):
-            if self.started_runs:
-                local.stop(signal.SIGINT)
-
-    fake(None, Stopped)
-    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, StopsTwice())
-    assert local.run() == signal.SIGINT
-
-
-def test_a_server_that_takes_no_run_is_given_up(database, fake, monkeypatch):
-    """What it has not read is more than a socket holds."""
-    fake(None, Stopped)
-    monkeypatch.setattr("kdx.sweep.hosts.fork_server.ENDS_WITHIN", 0.2)
-    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
-    local.options = RunOptions(hang_after=0.2)
-    start_process = local.host._start_process
-
-    def with_a_full_socket():
-        start_process()
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                local.host._channel.send(b"{}", socket.MSG_DONTWAIT)
-
-    monkeypatch.setattr(local.host, "_start_process", with_a_full_socket)
-    with pytest.raises(ServerError, match="3 times in a row"):
-        local.run()
-    # While it is waited for, a signal is heard.
-    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
-    start_process = local.host._start_process
-    monkeypatch.setattr(local.host, "_start_process", lambda: (with_a_full_socket(), local.stop(signal.SIGTERM)))
-    assert local.run() == signal.SIGTERM
 
 
 def test_a_terminal_that_closes_says_so_twice_and_is_heard_once(database, fake):
@@ -659,14 +431,13 @@ def test_a_terminal_that_closes_says_so_twice_and_is_heard_once(database, fake):
     assert not local._at_once
 
 
-def test_a_sweep_that_is_stopped_while_its_server_dies_has_been_stopped(database, fake):
-    class Stops(Heard):
-        def started(self, run, attempt):
+def test_a_sweep_that_is_stopped_while_its_host_is_lost_has_been_stopped(database):
+    class Stops(Lost):
+        def listen(self, seconds):
             local.stop(signal.SIGTERM)
-            local.dump()
+            return super().listen(seconds)
 
-    fake(None, Dying)
-    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Stops())
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard(), host=Stops(Clock(), complete))
     assert local.run() == signal.SIGTERM
 
 
@@ -704,13 +475,23 @@ def test_a_run_that_is_planned_but_not_there_is_told_and_not_waited_for(database
 TWO_CELLS = TINY.replace("name: tiny", "name: tiny\naxes: {kernel: [exponential, rbf]}")
 
 
-def within(database, text, heard, seconds, predicted, host=None):
-    """A sweep that has n seconds by a clock of its own; kernel → how long a run of it takes, by a prediction."""
-    clock = host.clock if host else Clock()
-    local = sweep(database, text, heard, workers=1, host=host, clock=clock)
-    kernels = {cell.id: cell.labels.get("kernel") for cell in local.plan.cells}
-    local.deadline = clock() + seconds
-    local.predict = lambda plans: {cell: predicted.get(kernel) for cell, kernel in kernels.items()}
+@pytest.fixture
+def expect(monkeypatch):
+    """Puts a function, from kernel to the seconds of a run or None, in the place of the forecast."""
+
+    def expected(seconds_of):
+        def of_plan(database, plan):
+            return {cell.id: seconds_of(cell.labels.get("kernel")) for cell in plan.cells}
+
+        monkeypatch.setattr("kdx.sweep.supervisor.expected_seconds", of_plan)
+
+    return expected
+
+
+def within(database, text, heard, seconds, host=None):
+    """A sweep that has n seconds by a clock of its own."""
+    local = sweep(database, text, heard, workers=1, host=host, **({} if host else {"clock": Clock()}))
+    local.deadline = local.clock() + seconds
     return local
 
 
@@ -725,7 +506,7 @@ def test_at_its_deadline_a_sweep_stops_at_a_checkpoint_and_goes_on_later(databas
 
     heard = Passes()
     text = TINY % {"steps": 10**6, "seeds": 2}
-    local = within(database, text, heard, 10.0, {})
+    local = within(database, text, heard, 10.0)
     assert local.run() == signal.SIGINT
     assert local.out_of_time and heard.told_to_stop
     first, second = records(database, local)
@@ -745,10 +526,11 @@ def test_at_its_deadline_a_sweep_stops_at_a_checkpoint_and_goes_on_later(databas
     assert again.started_runs == [((first.cell_id, 0), 2)] and min(again.steps) > first.progress_step
 
 
-def test_no_run_begins_that_would_not_be_done_in_time_but_a_shorter_one_does(database, fake):
+def test_no_run_begins_that_would_not_be_done_in_time_but_a_shorter_one_does(database, fake, expect):
     fake(complete)
+    expect({"exponential": 601.0, "rbf": 1.0}.get)
     heard = Heard()
-    local = within(database, TWO_CELLS % {"steps": 10, "seeds": 2}, heard, 600.0, {"exponential": 601.0, "rbf": 1.0})
+    local = within(database, TWO_CELLS % {"steps": 10, "seeds": 2}, heard, 600.0)
     assert local.run() == signal.SIGINT
     assert local.nothing_fits and not local.out_of_time
     rbf = local.plan.cells[1].id
@@ -757,19 +539,22 @@ def test_no_run_begins_that_would_not_be_done_in_time_but_a_shorter_one_does(dat
     assert states == {local.plan.cells[0].id: RunState.PENDING, rbf: RunState.COMPLETED}
 
 
-def test_where_nothing_fits_nothing_is_begun(database, fake):
+def test_where_nothing_fits_nothing_is_begun_unless_others_may_resume_it(database, fake, expect):
     fake(complete)
+    expect(lambda kernel: 3600.0)
     heard = Heard()
-    local = within(database, TINY % {"steps": 10, "seeds": 2}, heard, 600.0, {None: 3600.0})
+    local = within(database, TINY % {"steps": 10, "seeds": 2}, heard, 600.0)
     assert local.run() == signal.SIGINT and local.nothing_fits
     assert heard.started_runs == []
+    assert shared(within(database, TINY % {"steps": 10, "seeds": 2}, heard, 600.0)).run() is None
+    assert len(heard.started_runs) == 2
 
 
-def test_a_sweep_that_is_done_in_time_ends_as_any_other(database, fake):
+def test_a_sweep_that_is_done_in_time_ends_as_any_other(database, fake, expect):
     fake(complete)
-    for predicted in ({None: 1.0}, {}):
-        heard = Heard()
-        local = within(database, TINY % {"steps": 10, "seeds": 2}, heard, 600.0, predicted)
+    for seconds in (1.0, None):
+        expect(lambda kernel, seconds=seconds: seconds)
+        local = within(database, TINY % {"steps": 10, "seeds": 2}, Heard(), 600.0)
         assert local.run() is None
         assert not local.out_of_time and not local.nothing_fits
     assert sweep(database, TINY % {"steps": 10, "seeds": 2}, Heard()).run() is None
@@ -778,25 +563,24 @@ def test_a_sweep_that_is_done_in_time_ends_as_any_other(database, fake):
 def test_a_deadline_that_is_past_begins_nothing(database, fake):
     fake(complete)
     heard = Heard()
-    local = within(database, TINY % {"steps": 10, "seeds": 2}, heard, -1.0, {})
+    local = within(database, TINY % {"steps": 10, "seeds": 2}, heard, -1.0)
     assert local.run() == signal.SIGINT and local.out_of_time
     assert heard.started_runs == []
 
 
-def test_predictions_follow_what_was_completed_meanwhile(database, fake):
+def test_forecasts_follow_what_was_completed_meanwhile(database, fake, expect):
     """At first nobody knows how long a run takes; after the first one it is known that no other fits."""
     fake(complete)
     heard = Heard()
-    local = within(database, TINY % {"steps": 10, "seeds": 3}, heard, 600.0, {})
-    (cell,) = (cell.id for cell in local.plan.cells)
-    local.predict = lambda plans: {cell: 3600.0 if heard.ended_runs else None}
+    expect(lambda kernel: 3600.0 if heard.ended_runs else None)
+    local = within(database, TINY % {"steps": 10, "seeds": 3}, heard, 600.0)
     assert local.run() == signal.SIGINT and local.nothing_fits
     assert [seed for (_, seed), _ in heard.started_runs] == [0]
 
 
 def test_with_a_deadline_a_sweep_waits_for_runs_of_another_no_longer_than_that(database):
     heard = Heard()
-    local = within(database, TINY % {"steps": 10, "seeds": 1}, heard, 3.0, {}, PlayedHost(Clock(), complete))
+    local = within(database, TINY % {"steps": 10, "seeds": 1}, heard, 3.0, PlayedHost(Clock(), complete))
     (run,) = records(database, local)
     assert claim(database, run.id, "somebody elsewhere", 600.0)
     assert local.run() == signal.SIGINT and local.out_of_time
@@ -851,7 +635,7 @@ def test_a_cancelled_run_stops_and_goes_on_from_its_checkpoint_once_somebody_ask
             assert reading.curve(database, ended.id, metric) == reading.curve(other, reference.id, metric)
 
 
-def fail(claimed: ClaimedRun, error: str = "ValueError: no") -> int:
+def fail(claimed: Work, error: str = "ValueError: no") -> int:
     with open_database(claimed.database, write=True) as database:
         RunWriter(database, claimed.run_id, claimed.lease_holder, claimed.attempt).fail(error, "", 1)
     return 1
@@ -884,7 +668,7 @@ def test_runs_that_fail_in_their_own_way_or_beside_a_success_pause_nothing(datab
 
 
 def shared(local: Supervisor, **how) -> Supervisor:
-    local.shared = Shared(LeftToOthers(), **how)
+    local.shared = Shared(**how)
     return local
 
 
@@ -927,29 +711,28 @@ def test_a_worker_waits_for_work_as_long_as_it_is_to(database):
 
 
 def test_a_run_that_was_begun_under_other_conditions_is_left_and_the_others_are_done(database, fake):
-    class Other(FakeServer):
+    def end(claimed):
         """Runs of even seeds were begun elsewhere."""
+        options.append((claimed.seed, claimed.options.if_changed))
+        if claimed.seed % 2:
+            return complete(claimed)
+        with open_database(claimed.database, write=True) as opened:
+            writer = RunWriter(opened, claimed.run_id, claimed.lease_holder, claimed.attempt)
+            writer.interrupt(0, refused="device A → B")
+        local.host.messages.append(trouble(claimed.run_id, ChangedError("it changed", changes="device A → B")))
+        return STOPPED
 
-        def serve(self):
-            while (message := receive(self.channel)) is not None:
-                if message["do"] != "start":
-                    continue
-                claimed = work_of(message)
-                options.append((claimed.seed, claimed.options.if_changed))
-                code = 0
-                if claimed.seed % 2:
-                    complete(claimed)
-                else:
-                    code = 75
-                    with open_database(claimed.database, write=True) as opened:
-                        writer = RunWriter(opened, claimed.run_id, claimed.lease_holder, claimed.attempt)
-                        writer.interrupt(0, refused="device A → B")
-                    error = ChangedError("it changed", changes="device A → B")
-                    send(self.channel, trouble(claimed.run_id, error))
-                send(self.channel, {"event": "exit", "run": claimed.run_id, "code": code})
+    class Stops(Heard):
+        """Stops once each run was tried, for a worker that may restart them waits ten minutes for others."""
 
+        def decided(self, decisions):
+            super().decided(decisions)
+            if len(self.started_runs) == 3 and local.options.if_changed is not IfChanged.REFUSE:
+                local.stop(signal.SIGTERM)
+
+    fake(end)
     options = []
-    heard = Heard()
+    heard = Stops()
     local = shared(sweep(database, TINY % {"steps": 10, "seeds": 5}, heard, workers=1))
     local.options = RunOptions(if_changed=IfChanged.RESTART)
     for seed in (0, 2, 4):
@@ -957,13 +740,17 @@ def test_a_run_that_was_begun_under_other_conditions_is_left_and_the_others_are_
         writer = RunWriter(database, run.id, "there", claim(database, run.id, "there", 60.0))
         writer.begin({"device": "A"}, "data", "code")
         writer.interrupt(5)
-    fake(None, Other)
-    local.shared = Shared(LeftToOthers(if_changed=IfChanged.REFUSE))
-    assert local.run() is None
+    assert local.run() == signal.SIGTERM
     assert options == [(0, IfChanged.REFUSE), (1, IfChanged.RESTART), (3, IfChanged.RESTART)]
     states = [record.state for record in records(database, local)]
     assert states == [RunState.INTERRUPTED, RunState.COMPLETED] * 2 + [RunState.INTERRUPTED]
-    assert [one.left for one in heard.decisions if one.left] == ["other conditions here: device A → B"] * 3
+    assert [each.left for each in heard.decisions if each.left] == ["other conditions here: device A → B"] * 3
+
+    # One that refuses to restart them waits for nobody.
+    heard = Stops()
+    local = shared(sweep(database, TINY % {"steps": 10, "seeds": 5}, heard, workers=1))
+    assert local.run() is None
+    assert [each.action for each in heard.decisions if each.left] == [Action.LEAVE] * 3
 
     # Somebody else may try; a sweep that is not one of several says so and ends.
     local = sweep(database, TINY % {"steps": 10, "seeds": 5}, Heard(), workers=1)
@@ -992,9 +779,6 @@ def test_several_plans_are_done_in_their_order_and_what_they_share_once(database
 
 
 def test_a_plan_that_is_added_is_begun_while_another_is_under_way(database, fake):
-    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard(), workers=2)
-    plans = [local.plan]
-
     def end(claimed):
         if len(plans) == 1:
             added = sweep(database, (TINY % {"steps": 11, "seeds": 1}).replace("name: tiny", "name: more"), Heard())
@@ -1005,6 +789,8 @@ def test_a_plan_that_is_added_is_begun_while_another_is_under_way(database, fake
         return complete(claimed)
 
     fake(end)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard(), workers=2)
+    plans = [local.plan]
     local.plans = lambda: tuple(plans)
     assert local.run() == signal.SIGTERM
     assert len(local.listener.started_runs) == 2
@@ -1067,7 +853,7 @@ def on_a_server(postgresql_server, tmp_path):
 
 
 def test_a_sweep_connects_a_few_times_a_run_and_not_at_all_while_a_host_starts_it(
-    on_a_server, postgresql_server, fake, monkeypatch, tmp_path
+    on_a_server, postgresql_server, monkeypatch, tmp_path
 ):
     connects, starts = [], []
     connect = psycopg.connect
@@ -1112,8 +898,7 @@ def test_a_sweep_connects_a_few_times_a_run_and_not_at_all_while_a_host_starts_i
     plan = load_grid(tmp_path / "grid.yaml")
     recording.register(on_a_server, plan, plan.grid)
     monkeypatch.setattr(psycopg, "connect", counted)
-    address = on_a_server.name
-    local = Supervisor(lambda: (plan,), on_a_server, address, tmp_path / "files", 1, Heard(), Host(), clock=Clock())
+    local = Supervisor(lambda: (plan,), on_a_server, 1, Heard(), Host(), clock=Clock())
     assert local.run() is None
     assert len(starts) == 4
     assert len(connects) <= 2 * 4 + 1, (

@@ -22,7 +22,7 @@ from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunRecord, RunState
 from kdx.sweep import worker
-from kdx.sweep.messages import PROGRESS_EVERY, ClaimedRun, error_of, receive
+from kdx.sweep.messages import PROGRESS_EVERY, Work, error_of, receive
 from kdx.training.run import RunOutcome
 from kdx.training.stopping import Stopped
 
@@ -44,7 +44,7 @@ def channels():
 
 
 @pytest.fixture
-def claimed(database, tmp_path) -> ClaimedRun:
+def claimed(database, tmp_path) -> Work:
     """A claimed run."""
     grid = tmp_path / "grid.yaml"
     grid.write_text(GRID)
@@ -53,12 +53,12 @@ def claimed(database, tmp_path) -> ClaimedRun:
     return claim(database, tmp_path)
 
 
-def claim(database: Database, folder: Path) -> ClaimedRun:
+def claim(database: Database, folder: Path) -> Work:
     sweep = reading.load_sweep(database)
     (cell,), (run,) = sweep.cells, sweep.runs
     attempt = claims.claim(database, run.id, "me", 60.0)
     assert attempt is not None
-    return ClaimedRun(
+    return Work(
         run.id,
         attempt,
         "me",
@@ -84,7 +84,7 @@ def does(monkeypatch, channels, database):
     monkeypatch.setattr(worker, "_log_to", lambda path: None)
     monkeypatch.setattr("kdx.training.stopping.StopRequest.listen", lambda self: None)
 
-    def does(claimed: ClaimedRun, train) -> tuple[int, RunRecord]:
+    def does(claimed: Work, train) -> tuple[int, RunRecord]:
         monkeypatch.setattr(worker, "train", train)
         code = worker.work(claimed, channels[0])
         return code, reading.load_sweep(database).runs[0]

@@ -81,7 +81,7 @@ def _keep_memory() -> None:
 def _execute(message: dict[str, Any], channel: socket.socket, children: dict[int, int], worker: Any) -> None:
     if message["do"] == "start":
         work = work_of(message)
-        if getattr(work, "rivals", None) is not None:
+        if work.rivals is not None:
             # Here once, instead of half a second in every worker.
             import kdx.tune.pruning  # noqa: F401
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1})

@@ -8,14 +8,14 @@ from kdx.sweep.messages import Work
 
 
 class Host(Protocol):
-    """Starts a process for a run, tells what it says and when it ended, and passes signals on.
+    """Starts processes for runs, returns their messages, and passes signals on.
 
     It holds no lease and reads no database: its caller claims runs and renews their leases. Only one thread uses it,
     but a signal handler may call `wake`.
     """
 
     def start(self, work: Work, within: float) -> bool:
-        """Starts a process for the run, on the GPU that it names; False: woken before that could be done.
+        """Start a process for a run, on the GPU that it names; return False if woken before that could be done.
 
         Args:
             within: seconds that this may take.
@@ -25,25 +25,25 @@ class Host(Protocol):
         """
 
     def listen(self, seconds: float) -> Mapping[str, Any] | None:
-        """The next message of a process, see `kdx.sweep.messages`; each process ends with an `exit`.
+        """Return the next message of a process, see `kdx.sweep.messages`; each process ends with an `exit`.
 
-        None means that no message came within `seconds`, or that it was woken.
+        Return None if no message came within `seconds`, or if woken.
 
         Raises:
             HostLost: all processes have ended without a word.
         """
 
     def wake(self) -> None:
-        """Makes `start` or `listen` return, now or when it is next called. It is safe in a signal handler."""
+        """Make `start` or `listen` return, now or when it is next called. It is safe in a signal handler."""
 
     def signal(self, signum: int, run_id: int | None = None) -> None:
-        """Sends a signal to the process of a run, or to all; a process that has ended is skipped."""
+        """Send a signal to the process of a run, or to all; a process that has ended is skipped."""
 
     def close(self, *, at_once: bool) -> None:
-        """Ends all processes, and starts no more.
+        """End all processes, and start no more.
 
         Args:
-            at_once: whether they get no time to reach a safe point.
+            at_once: whether the processes get no time to reach a safe point.
         """
 
 

@@ -1,9 +1,11 @@
 """The fork server as a host: what it does with a real process, which `tests/sweep/test_supervisor.py` has in sweeps."""
 
+import contextlib
 import errno
 import os
 import select
 import signal
+import socket
 import sys
 import time
 
@@ -14,7 +16,7 @@ from kdx.errors import ServerEndedError, ServerError
 from kdx.sweep.hosts import fork_server
 from kdx.sweep.hosts.fork_server import ForkServer
 from kdx.sweep.hosts.host import HostLost
-from kdx.sweep.messages import STOPPED, ClaimedRun
+from kdx.sweep.messages import STOPPED, Work
 
 
 @pytest.fixture
@@ -27,7 +29,7 @@ def host():
 @pytest.fixture
 def claimed(tmp_path):
     """A run whose worker ends as soon as it looks for its database."""
-    return ClaimedRun(7, 1, "me", str(tmp_path / "absent.db"), "{}", 0, str(tmp_path / "files"))
+    return Work(7, 1, "me", str(tmp_path / "absent.db"), "{}", 0, str(tmp_path / "files"))
 
 
 @pytest.mark.slow
@@ -103,3 +105,27 @@ def test_a_process_that_cannot_be_started_is_told(host, claimed, monkeypatch):
     with pytest.raises(HostLost, match="could not be started: Resource temporarily unavailable") as lost:
         host.start(claimed, GIVE_UP)
     assert isinstance(lost.value.final, ServerError)
+
+
+def test_a_process_that_reads_nothing_is_given_up(host, claimed, tmp_path, monkeypatch):
+    """What it has not read is more than a socket holds."""
+    deaf = tmp_path / "deaf"
+    deaf.write_text("#!/bin/sh\nexec sleep 600\n")
+    deaf.chmod(0o755)
+    monkeypatch.setattr(fork_server.sys, "executable", str(deaf))
+    assert host.start(claimed, GIVE_UP)
+    process = host._process
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            host._channel.send(b"{}", socket.MSG_DONTWAIT)
+    host.wake()
+    assert not host.start(claimed, GIVE_UP), "it was woken while it waited"
+    assert host.listen(GIVE_UP) is None
+    with pytest.raises(HostLost, match="was killed by SIGKILL") as lost:
+        host.start(claimed, 0.2)
+    assert lost.value.final is None and process.poll() == -signal.SIGKILL
+    # Nor does such a process keep its host from ending.
+    assert host.start(claimed, GIVE_UP)
+    process = host._process
+    host._end_process(0.0)
+    assert process.poll() == -signal.SIGKILL

@@ -17,7 +17,7 @@ from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
 from kdx.sweep.hosts import fork_server_process as server
 from kdx.sweep.hosts.fork_server_process import _execute
-from kdx.sweep.messages import ClaimedRun, receive, send, start
+from kdx.sweep.messages import Work, receive, send, start
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def exit_of(channel: socket.socket) -> dict:
     raise AssertionError("the server has ended")
 
 
-def claimed_runs(database: Database) -> list[ClaimedRun]:
+def claimed_runs(database: Database) -> list[Work]:
     """Both runs of LONG, claimed."""
     grid = database.location.parent / "grid.yaml"
     grid.write_text(LONG)
@@ -46,7 +46,7 @@ def claimed_runs(database: Database) -> list[ClaimedRun]:
     (cell,), runs = plan.cells, reading.load_sweep(database).runs
     attempts = [claims.claim(database, run.id, "me", 60.0) for run in runs]
     return [
-        ClaimedRun(
+        Work(
             run.id,
             attempt,
             "me",
@@ -80,7 +80,7 @@ def test_a_server_tells_how_workers_end_and_ends_with_its_sweep(database, data_h
     # One that cannot even open its database says why where the sweep can read it.
     send(
         here,
-        start(ClaimedRun(killed.run_id, 1, "me", str(database.location.parent / "absent.db"), "{}", 0, killed.folder)),
+        start(Work(killed.run_id, 1, "me", str(database.location.parent / "absent.db"), "{}", 0, killed.folder)),
     )
     assert receive(here)["event"] == "trouble"
     assert exit_of(here)["code"] == 75
@@ -107,7 +107,7 @@ def test_a_worker_sees_the_gpu_of_its_run_alone(tmp_path, monkeypatch, gpu, seen
             Path(claimed.folder).write_text(os.environ["CUDA_VISIBLE_DEVICES"])
             return 0
 
-    claimed = ClaimedRun(1, 1, "me", "runs.db", "{}", 0, str(tmp_path / "seen"), gpu=gpu)
+    claimed = Work(1, 1, "me", "runs.db", "{}", 0, str(tmp_path / "seen"), gpu=gpu)
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     workers: dict[int, int] = {}
     with here, there:

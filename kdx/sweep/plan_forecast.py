@@ -1,4 +1,4 @@
-"""A plan as a difference from what is recorded, and what it will cost to make it whole."""
+"""Forecasts a plan: what a sweep of it would do with each run, and what that will cost."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,8 +12,7 @@ from kdx.store.costs import costs
 from kdx.store.database import Database
 from kdx.store.records import FINAL, RunState
 from kdx.sweep.budget import Budget, Covered, covered, evaluations_to_make, remaining
-from kdx.sweep.decide import Action, Decision
-from kdx.sweep.decisions import decisions_in
+from kdx.sweep.decide import Action, Decision, decisions_in
 from kdx.sweep.forecast import Forecast, Forecaster, makespan
 from kdx.sweep.stale import changed_evaluations, changed_modules
 
@@ -26,13 +25,13 @@ _WHILE_TRAINING = 8
 gradient, the best weights and their copy."""
 
 
-class Standing(StrEnum):
-    """What a run of a plan is to the database."""
+class RunStatus(StrEnum):
+    """The status of a planned run in the database."""
 
     NEW = "new"
     """It was never started."""
     CONTINUED = "continued"
-    """It was started, and goes on or begins again."""
+    """It was started, and resumes or starts again."""
     RETRIED = "retried"
     """Somebody asked that it be tried again: it failed, was cancelled, or has a result of an earlier generation."""
     REUSED = "reused"
@@ -40,9 +39,9 @@ class Standing(StrEnum):
     STALE = "stale"
     """It has a result, and code that it depends on has changed since."""
     INVALIDATED = "invalidated"
-    """It has a result, which somebody took out of tables."""
+    """It has a result, which somebody excluded from reports."""
     RUNNING = "running"
-    """Another kdx works at it."""
+    """Another kdx computes it."""
     FAILED = "failed"
     """It failed, and nobody asked for more."""
     CANCELLED = "cancelled"
@@ -50,21 +49,21 @@ class Standing(StrEnum):
     PAUSED = "paused"
     """Other runs of its cell failed alike, and nobody asked for more."""
     OPEN = "open"
-    """It is a seed that the plan's rule may need, which the seeds before it will show."""
+    """It has a seed that the plan's rule may need; the seeds before it will show."""
     NOT_NEEDED = "not needed"
-    """It is a seed that the plan's rule does not need."""
+    """It has a seed that the plan's rule does not need."""
 
 
 @dataclass(frozen=True)
 class PlannedDecision:
-    """What is to be done with a run, and what it is to the database."""
+    """What a sweep would do with a run, and the status of the run."""
 
     decision: Decision
-    standing: Standing
+    status: RunStatus
     changed: tuple[str, ...] = ()
-    """Of a stale run, the modules that changed."""
+    """Changed modules, if the run is stale."""
     changed_evaluations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Id of an evaluation that is stale → the modules that changed since it was made."""
+    """Id of a stale evaluation → the modules that changed since it was made."""
 
     @property
     def trains(self) -> bool:
@@ -73,40 +72,40 @@ class PlannedDecision:
 
 
 @dataclass(frozen=True)
-class Outlook:
+class PlanForecast:
     """What a sweep of a plan would do, and what that will cost."""
 
     runs: tuple[PlannedDecision, ...]
     forecasts: Mapping[str, Forecast]
-    """Cell id → what one run of it will cost, for cells that have runs to train; those of which nobody knows lack."""
+    """Cell id → what one run will cost, for cells that have runs to train; a cell whose cost is unknown is missing."""
     errors: tuple[float, ...] = ()
     """See `Forecaster.errors`."""
     kept: float | None = None
-    """Bytes of files that a completed run of this plan has kept on average; None: none has."""
+    """Mean bytes of files that completed runs of this plan have kept; None if there are none."""
 
     @property
     def cells(self) -> dict[str, tuple[PlannedCell, int]]:
-        """Cell id → the cell and how many runs of it are to be trained, for those that have any."""
-        found: dict[str, tuple[PlannedCell, int]] = {}
-        for each in self.runs:
-            if each.trains:
-                cell = each.decision.run.cell
-                found[cell.id] = cell, found.get(cell.id, (cell, 0))[1] + 1
-        return found
+        """Cell id → the cell and its number of runs to train, for cells that have any."""
+        cells: dict[str, tuple[PlannedCell, int]] = {}
+        for planned in self.runs:
+            if planned.trains:
+                cell = planned.decision.run.cell
+                cells[cell.id] = cell, cells.get(cell.id, (cell, 0))[1] + 1
+        return cells
 
     @property
     def unknown(self) -> tuple[PlannedCell, ...]:
-        """Cells that have runs to train of which nobody knows what they will cost."""
+        """Cells that have runs to train of unknown cost."""
         return tuple(cell for cell, _ in self.cells.values() if cell.id not in self.forecasts)
 
-    def with_forecasts(self, more: Mapping[str, Forecast]) -> "Outlook":
-        """The same with what was measured."""
+    def with_forecasts(self, more: Mapping[str, Forecast]) -> "PlanForecast":
+        """Return the same with what was measured."""
         return replace(self, forecasts={**self.forecasts, **more})
 
     def seconds(self) -> list[float]:
-        """Wall time of each run that is to be trained, in their order, as far as it is known."""
+        """Return the wall time of each run to train, in their order, for those whose time is known."""
         whole = self._seconds_of_cells
-        left = (remaining(each.decision, whole) for each in self.runs if each.trains)
+        left = (remaining(planned.decision, whole) for planned in self.runs if planned.trains)
         return [seconds for seconds in left if seconds is not None]
 
     @property
@@ -115,31 +114,31 @@ class Outlook:
 
     @property
     def evaluations(self) -> int:
-        """How many are to be made; no time is known of them, and none is in `seconds`."""
-        return evaluations_to_make(each.decision for each in self.runs)
+        """Number of evaluations to make; their time is unknown, and not in `seconds`."""
+        return evaluations_to_make(planned.decision for planned in self.runs)
 
     def wall_time(self, at_a_time: int) -> float:
-        """Until the last of those has ended, if so many are trained at a time."""
+        """Return the seconds until the last run whose time is known has ended."""
         return makespan(self.seconds(), at_a_time)
 
     def memory(self, at_a_time: int) -> int | None:
-        """Bytes that so many runs at a time hold at most; None: not known of any."""
+        """Return the bytes that runs at a time hold at most; None if unknown."""
         if not self.cells:
             return 0
         known = [self.forecasts[cell].memory for cell in self.cells if cell in self.forecasts]
         largest = sorted(filter(None, known), reverse=True)
-        runs = min(at_a_time, sum(each.trains for each in self.runs))
+        runs = min(at_a_time, sum(planned.trains for planned in self.runs))
         return largest[0] * runs if largest else None
 
     def within(self, budget: Budget, at_a_time: int) -> Covered:
-        """What of it a budget is enough for, from the beginning of the command on."""
+        """Return what the whole of a budget is enough for."""
         left = budget.deadline(at_a_time) - budget.begun
-        return covered([each.decision for each in self.runs], self._seconds_of_cells, at_a_time, left)
+        return covered([planned.decision for planned in self.runs], self._seconds_of_cells, at_a_time, left)
 
     def disk(self, at_a_time: int) -> int | None:
-        """Bytes that the runs will take at most, while they are trained and once they are; None: not known."""
+        """Return the bytes that the runs will take at most, during training and after it; None if unknown."""
         trained = sum(count for _, count in self.cells.values())
-        weights = [_WEIGHT * one.parameters for one in self.forecasts.values() if one.parameters]
+        weights = [_WEIGHT * forecast.parameters for forecast in self.forecasts.values() if forecast.parameters]
         if not trained:
             return 0
         if not weights and self.kept is None:
@@ -148,42 +147,42 @@ class Outlook:
         return int(kept * trained + max(weights, default=0) * _WHILE_TRAINING * min(at_a_time, trained))
 
 
-def outlook(database: Database | None, plan: Plan) -> Outlook:
-    """Of a plan, given what a database and the files beside it have.
+def forecast_plan(database: Database | None, plan: Plan) -> PlanForecast:
+    """Return the forecast of a plan, given what a database and the files beside it have.
 
     Args:
-        database: None: there is none yet.
+        database: None if there is none yet.
     """
     if database is None:
-        decisions = decisions_in(None, plan)
-        return Outlook(tuple(PlannedDecision(one, _standing(one)) for one in decisions), {})
+        new = decisions_in(None, plan)
+        return PlanForecast(tuple(PlannedDecision(decision, _status(decision)) for decision in new), {})
+    trains = (Action.START, Action.CONTINUE)
     with database.read():
         decisions = decisions_in(database, plan)
-        finished = [one.record.id for one in decisions if one.record and one.record.state in FINAL]
+        finished = [decision.record.id for decision in decisions if decision.record and decision.record.state in FINAL]
+        trained = {decision.run.cell.id: decision.run.cell for decision in decisions if decision.action in trains}
         modules = reading.modules(database, finished) if finished else {}
-        made = evaluations.modules(database, finished) if finished and plan.evaluations else {}
-        trained = {one.run.cell.id: one.run.cell for one in decisions if one.action in (Action.START, Action.CONTINUE)}
+        evaluated = evaluations.modules(database, finished) if finished and plan.evaluations else {}
         forecaster = Forecaster(costs(database, trained) if trained else ())
-    forecasts = _forecasts(forecaster, trained)
     runs = []
-    for one in decisions:
-        of_run = modules.get(one.record.id) if one.record else None
-        out = one.record is not None and one.record.invalidated is not None
-        cell = one.run.cell
-        changed = () if out else changed_modules(cell.spec, of_run)
-        of_evaluations = made.get(one.record.id, {}) if one.record and not out else {}
-        asked = [each.id for each in plan.evaluations_of(cell.id)]
-        stale = changed_evaluations(cell.spec, asked, of_evaluations)
-        runs.append(PlannedDecision(one, _standing(one, changed), changed, stale))
+    for decision in decisions:
+        record, cell = decision.record, decision.run.cell
+        changed: tuple[str, ...] = ()
+        stale: Mapping[str, tuple[str, ...]] = {}
+        if record is not None and record.invalidated is None:
+            planned = [evaluation.id for evaluation in plan.evaluations_of(cell.id)]
+            changed = changed_modules(cell.spec, modules.get(record.id))
+            stale = changed_evaluations(cell.spec, planned, evaluated.get(record.id, {}))
+        runs.append(PlannedDecision(decision, _status(decision, changed), changed, stale))
     kept = _mean_kept(files_beside(database.location), decisions) if trained else None
-    return Outlook(tuple(runs), forecasts, forecaster.errors, kept)
+    return PlanForecast(tuple(runs), _forecasts(forecaster, trained), forecaster.errors, kept)
 
 
 def expected_seconds(database: Database, plan: Plan) -> dict[str, float | None]:
-    """Cell id → wall time of a whole run; None where no like run has completed."""
+    """Return cell id → wall time of a whole run; None if no similar run has completed."""
     cells = {cell.id: cell for cell in plan.cells}
-    found = _forecasts(Forecaster(costs(database, cells)), cells)
-    return {key: found[key].seconds if key in found else None for key in cells}
+    forecasts = _forecasts(Forecaster(costs(database, cells)), cells)
+    return {key: forecasts[key].seconds if key in forecasts else None for key in cells}
 
 
 def _forecasts(forecaster: Forecaster, cells: Mapping[str, PlannedCell]) -> dict[str, Forecast]:
@@ -194,33 +193,34 @@ def _forecasts(forecaster: Forecaster, cells: Mapping[str, PlannedCell]) -> dict
     }
 
 
-def _standing(decision: Decision, changed: tuple[str, ...] = ()) -> Standing:
+def _status(decision: Decision, changed: tuple[str, ...] = ()) -> RunStatus:
     record = decision.record
     if decision.awaits_look:
-        return Standing.OPEN
+        return RunStatus.OPEN
     if not decision.needed:
-        return Standing.NOT_NEEDED
+        return RunStatus.NOT_NEEDED
     if decision.pause is not None:
-        return Standing.PAUSED
+        return RunStatus.PAUSED
     if record is None:
-        return Standing.NEW
+        return RunStatus.NEW
     if record.invalidated is not None:
-        return Standing.INVALIDATED
+        return RunStatus.INVALIDATED
     match record.state:
         case RunState.PENDING if record.attempt or record.generation:
-            return Standing.RETRIED
+            return RunStatus.RETRIED
         case RunState.PENDING:
-            return Standing.NEW
+            return RunStatus.NEW
         case RunState.FAILED:
-            return Standing.FAILED
+            return RunStatus.FAILED
         case RunState.CANCELLED:
-            return Standing.CANCELLED
+            return RunStatus.CANCELLED
         case RunState.RUNNING | RunState.INTERRUPTED:
-            return Standing.RUNNING if decision.action is Action.WAIT else Standing.CONTINUED
-    return Standing.STALE if changed else Standing.REUSED
+            return RunStatus.RUNNING if decision.action is Action.WAIT else RunStatus.CONTINUED
+    return RunStatus.STALE if changed else RunStatus.REUSED
 
 
 def _mean_kept(files: Path, decisions: Iterable[Decision]) -> float | None:
-    completed = [one.record for one in decisions if one.record and one.record.state is RunState.COMPLETED][:SAMPLED]
+    records = [decision.record for decision in decisions if decision.record]
+    completed = [record for record in records if record.state is RunState.COMPLETED][:SAMPLED]
     sizes = [size for record in completed if (size := sum(file.size for file in files_of(files, record)))]
     return sum(sizes) / len(sizes) if sizes else None

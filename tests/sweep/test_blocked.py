@@ -1,4 +1,4 @@
-"""What holds up runs, as kdx status shows it."""
+"""What blocks runs, as kdx status shows it."""
 
 from dataclasses import replace
 
@@ -10,8 +10,7 @@ from kdx.store import claims, reading, recording
 from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
-from kdx.sweep.failing import IN_A_ROW
-from kdx.sweep.held_up import HeldUp, held_up_in
+from kdx.sweep.blocked import Blocked, blocked_in
 
 TWO_CELLS = TINY.replace("name: tiny", "name: tiny\naxes: {kernel: [exponential, rbf]}")
 
@@ -33,14 +32,14 @@ def fail(database: Database, run_id: int, owner: str = "there/-/-/7/1/x") -> Non
     RunWriter(database, run_id, owner, claims.claim(database, run_id, owner, 60)).fail(f"ValueError: {run_id}", "", 0)
 
 
-def held_up(database: Database, sweep: int) -> HeldUp:
-    return held_up_in(database, [sweep])[sweep]
+def blocked(database: Database, sweep: int) -> Blocked:
+    return blocked_in(database, [sweep])[sweep]
 
 
-def test_nothing_is_held_up_where_all_is_well(database):
-    found = held_up(database, planned(database, 2))
-    assert (found.paused, found.waits_for, found.failing, found.lines("tiny", "")) == ({}, {}, {}, [])
-    assert found.as_json() == {"paused": [], "paused_searches": [], "failing_workers": []}
+def test_nothing_is_blocked_where_all_is_well(database):
+    found = blocked(database, planned(database, 2))
+    assert (found.paused, found.waits_for, found.lines("tiny", "")) == ({}, {}, [])
+    assert found.as_json() == {"paused": [], "paused_searches": []}
 
 
 def test_a_paused_cell_holds_up_its_runs_until_one_is_tried_again(database):
@@ -51,32 +50,15 @@ def test_a_paused_cell_holds_up_its_runs_until_one_is_tried_again(database):
     (bad, ids), _ = cells.items()
     for run_id in ids[:2]:
         fail(database, run_id)
-    found = held_up(database, sweep)
+    found = blocked(database, sweep)
     assert found.waits_for == dict.fromkeys(ids[2:], "paused: 2 runs of its cell failed alike: ValueError: …")
-    assert found.why(ids[2]) == found.waits_for[ids[2]] and found.why(ids[0]) is None
     assert found.lines("ti ny", " --db x") == [
         f"cell {bad[:8]} of ti ny is paused: 2 runs of its cell failed alike: ValueError: …; "
         "kdx resume 'ti ny' --failed --db x"
     ]
     assert found.as_json()["paused"] == [{"cell": bad, "runs": 2, "failed": "ValueError: …"}]
     recording.reset(database, ids[:1], (RunState.FAILED,))
-    assert held_up(database, sweep).waits_for == {}
-
-
-def test_a_machine_whose_runs_fail_one_after_another_is_shown(database):
-    sweep = planned(database, IN_A_ROW)
-    ids = [run.id for run in reading.runs(database, sweep)]
-    for run_id in ids[:IN_A_ROW]:
-        fail(database, run_id, f"there/-/-/{run_id}/1/x")
-    found = held_up(database, sweep)
-    assert found.lines("tiny", "")[-1] == (
-        "machine there: its last 5 runs failed one after another, the last: ValueError: …; kdx resume tiny --failed"
-    )
-    assert found.as_json()["failing_workers"] == [
-        {"machine": "there", "runs": ids[:IN_A_ROW], "failed": "ValueError: …"}
-    ]
-    recording.reset(database, ids, (RunState.FAILED,))
-    assert held_up(database, sweep).failing == {}
+    assert blocked(database, sweep).waits_for == {}
 
 
 def test_a_run_waits_for_its_conditions_or_for_its_files(database):
@@ -89,7 +71,7 @@ def test_a_run_waits_for_its_conditions_or_for_its_files(database):
         writer.checkpoint(7)
         writer.interrupt(8)
     RunWriter(database, one, "here", claims.claim(database, one, "here", 60)).interrupt(0, refused="device A → B")
-    assert held_up(database, sweep).waits_for == {
+    assert blocked(database, sweep).waits_for == {
         one: "waits for a worker like machine there: device A → B",
         other: "waits for a worker that sees its files: its checkpoint at step 7 is not here but on machine there",
     }
@@ -102,10 +84,10 @@ def test_what_holds_up_several_sweeps_is_found_at_once_and_apart(database):
     cell = reading.runs(database, one)[0].cell_id
     for run_id in [run.id for run in reading.runs(database, one, [cell])][:2]:
         fail(database, run_id)
-    found = held_up_in(database, [one, other])
+    found = blocked_in(database, [one, other])
     assert found[one] == found[other] and len(found[one].waits_for) == 2
     grid = database.location.parent / "grid.yaml"
     grid.write_text(TINY.replace("name: tiny", "name: other\nkernel: rbf") % {"steps": 10, "seeds": 4})
     recording.register(database, load_grid(grid), {})
-    found = held_up_in(database, [one, other])
+    found = blocked_in(database, [one, other])
     assert found[one].paused.keys() == {cell} and not found[other].paused and ids

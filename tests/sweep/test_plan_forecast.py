@@ -14,7 +14,7 @@ from kdx.store.evaluations import Made
 from kdx.store.records import RunState
 from kdx.store.schema import attempt
 from kdx.sweep.forecast import Basis
-from kdx.sweep.outlook import Outlook, Standing, outlook
+from kdx.sweep.plan_forecast import PlanForecast, RunStatus, forecast_plan
 
 
 @pytest.fixture
@@ -45,13 +45,13 @@ def end(database: Database, run_id: int, how: str, seconds: float = 10.0, module
         connection.execute(update(attempt).where(attempt.c.run_id == run_id).values(**ended))
 
 
-def standings(found: Outlook) -> list[Standing]:
-    return [each.standing for each in found.runs]
+def statuses(found: PlanForecast) -> list[RunStatus]:
+    return [each.status for each in found.runs]
 
 
 def test_without_a_database_all_is_new_and_nobody_knows_what_it_costs(plan):
-    found = outlook(None, plan)
-    assert standings(found) == [Standing.NEW] * 6
+    found = forecast_plan(None, plan)
+    assert statuses(found) == [RunStatus.NEW] * 6
     assert (len(found.unknown), found.forecasts, found.seconds()) == (3, {}, [])
     assert (found.memory(2), found.disk(2)) == (None, None)
 
@@ -63,11 +63,11 @@ def test_runs_of_a_cell_that_fails_are_told_as_paused_and_cost_nothing(tmp_path,
     recording.register(database, plan, plan.grid)
     for run_id in (1, 2):
         end(database, run_id, "fail", error=f"ValueError: {run_id}", traceback="", last_step=0)
-    found = outlook(database, plan)
-    assert standings(found) == [Standing.FAILED] * 2 + [Standing.PAUSED] * 2
+    found = forecast_plan(database, plan)
+    assert statuses(found) == [RunStatus.FAILED] * 2 + [RunStatus.PAUSED] * 2
     assert found.cells == {} and not any(each.trains for each in found.runs)
     recording.reset(database, [1], [RunState.FAILED])
-    assert standings(outlook(database, plan)) == [Standing.RETRIED, Standing.FAILED] + [Standing.NEW] * 2
+    assert statuses(forecast_plan(database, plan)) == [RunStatus.RETRIED, RunStatus.FAILED] + [RunStatus.NEW] * 2
 
 
 def test_each_run_is_told_for_what_it_is(plan, database):
@@ -78,21 +78,21 @@ def test_each_run_is_told_for_what_it_is(plan, database):
     end(database, 3, "fail", error="e", traceback="t", last_step=0)
     end(database, 4, "interrupt", last_step=5)
     claims.claim(database, 5, "another/process", 60)
-    new, stale, failed, continued, running, pending = standings(outlook(database, plan))
-    assert (new, stale, failed) == (Standing.REUSED, Standing.STALE, Standing.FAILED)
-    assert (continued, running, pending) == (Standing.CONTINUED, Standing.RUNNING, Standing.NEW)
+    new, stale, failed, continued, running, pending = statuses(forecast_plan(database, plan))
+    assert (new, stale, failed) == (RunStatus.REUSED, RunStatus.STALE, RunStatus.FAILED)
+    assert (continued, running, pending) == (RunStatus.CONTINUED, RunStatus.RUNNING, RunStatus.NEW)
     recording.reset(database, [3], [RunState.FAILED])
     recording.repeat(database, [1])
     remarks.invalidate(database, [2], "the corpus was cut")
-    again = standings(outlook(database, plan))
-    assert again[:3] == [Standing.RETRIED, Standing.INVALIDATED, Standing.RETRIED]
+    again = statuses(forecast_plan(database, plan))
+    assert again[:3] == [RunStatus.RETRIED, RunStatus.INVALIDATED, RunStatus.RETRIED]
 
 
 def test_a_result_names_the_modules_that_changed_under_it(plan, database):
     recording.register(database, plan, plan.grid)
     now = dict(code_of(plan.cells[1].spec).modules)
     end(database, 2, "complete", modules=now | {"kdx.attention.kernels.rbf": "0" * 64})
-    (stale,) = [each for each in outlook(database, plan).runs if each.standing is Standing.STALE]
+    (stale,) = [each for each in forecast_plan(database, plan).runs if each.status is RunStatus.STALE]
     assert stale.changed == ("kdx.attention.kernels.rbf",)
 
 
@@ -108,11 +108,11 @@ def test_an_evaluation_names_the_modules_that_changed_under_it(tmp_path, databas
     first, second = plan.evaluations_of(cell.id)
     for one, code in ((first, now), (second, now | {"kdx.models.beam": "0" * 64})):
         evaluations.record(database, 1, Made(one.id, one.settings, "b" * 64, {"code": code}, metrics={"loss": 1.0}))
-    one, other = outlook(database, plan).runs
-    assert (one.standing, one.changed) == (Standing.REUSED, ())
+    one, other = forecast_plan(database, plan).runs
+    assert (one.status, one.changed) == (RunStatus.REUSED, ())
     assert one.changed_evaluations == {second.id: ("kdx.models.beam",)} and other.changed_evaluations == {}
     remarks.invalidate(database, [1], "the corpus was cut")
-    assert outlook(database, plan).runs[0].changed_evaluations == {}
+    assert forecast_plan(database, plan).runs[0].changed_evaluations == {}
 
 
 def test_what_is_left_costs_what_like_runs_did(plan, database):
@@ -123,7 +123,7 @@ def test_what_is_left_costs_what_like_runs_did(plan, database):
     folder = files_beside(database.location) / folder_of(record)
     folder.mkdir(parents=True)
     (folder / "log.txt").write_bytes(b"x" * 500)
-    found = outlook(database, plan)
+    found = forecast_plan(database, plan)
     by_kernel = {cell.spec.kernel: found.forecasts[cell.id] for cell, _ in found.cells.values()}
     assert [(by_kernel[name].seconds, by_kernel[name].basis) for name in ("exponential", "rbf", "linear")] == [
         (10.0, Basis.CELL),
@@ -148,7 +148,7 @@ def test_a_run_that_goes_on_costs_what_is_left_of_it(plan, database):
     hand.interrupt(9)
     record = next(run for run in reading.runs(database, 1) if run.id == 1)
     CheckpointFiles(files_beside(database.location) / folder_of(record)).write("step", 8, {})
-    found = outlook(database, plan)
+    found = forecast_plan(database, plan)
     assert found.seconds()[0] == pytest.approx(2.0)
 
 
@@ -157,14 +157,14 @@ def test_what_is_out_of_tables_is_not_stale_and_what_is_cancelled_did_not_fail(p
     end(database, 1, "complete", modules={})
     remarks.invalidate(database, [1], "the corpus was cut")
     claims.cancel(database, [2])
-    first, second, *_ = outlook(database, plan).runs
-    assert (first.standing, first.changed) == (Standing.INVALIDATED, ())
-    assert second.standing is Standing.CANCELLED
+    first, second, *_ = forecast_plan(database, plan).runs
+    assert (first.status, first.changed) == (RunStatus.INVALIDATED, ())
+    assert second.status is RunStatus.CANCELLED
 
 
 def test_where_nothing_is_left_to_do_it_costs_nothing(plan, database):
     recording.register(database, plan, plan.grid)
     for run_id in range(1, 7):
         end(database, run_id, "complete")
-    found = outlook(database, plan)
+    found = forecast_plan(database, plan)
     assert (found.memory(2), found.disk(2), found.seconds()) == (0, 0, [])
