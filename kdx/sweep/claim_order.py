@@ -1,4 +1,4 @@
-"""The order in which a process tries to claim runs, while others try the same ones in the same order."""
+"""Orders the runs that a process tries to claim while other processes try the same runs."""
 
 import random
 from collections import deque
@@ -9,10 +9,11 @@ _T = TypeVar("_T")
 
 
 class ClaimOrder(Iterator[_T], Generic[_T]):
-    """Gives what may be claimed, the first one first, as long as no other process is faster.
+    """Yields the runs in their order as long as no other process is faster.
 
-    A thousand workers that begin together would else try every run one after another, half a million times in all. So
-    whoever was too late goes on farther down at random, twice as far each time; what it passes over comes last.
+    A thousand workers that start together would otherwise try every run one after another, half a million times in
+    all. So a process that was too late continues farther down at random, up to twice as far each time; what it passes
+    over comes last.
     """
 
     def __init__(self, wanted: Iterable[_T]) -> None:
@@ -25,6 +26,6 @@ class ClaimOrder(Iterator[_T], Generic[_T]):
         return self._left.popleft()
 
     def too_late(self) -> None:
-        """Another process has claimed the last one that was given."""
+        """Note that another process had claimed the last run that was yielded."""
         self._farthest = min(2 * self._farthest, max(1, len(self._left)))
         self._left.rotate(-random.randrange(self._farthest))

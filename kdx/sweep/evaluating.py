@@ -28,13 +28,13 @@ _PAUSE = 0.2
 
 
 def make_evaluations(work: Work, channel: socket.socket, database: Database, stop: StopRequest) -> None:
-    """Make the evaluations that are asked for and are not there; each is recorded as soon as it is made.
+    """Make the evaluations that a run still lacks; each is recorded as soon as it is made.
 
     A process that another supervisor has started for the same run waits until this one is done, and finds them made.
-    An evaluation that cannot be made is recorded with the reason; where the weights are gone, nothing is recorded.
+    An evaluation that cannot be made is recorded with the reason; if the weights are gone, nothing is recorded.
 
     Raises:
-        Stopped: it was asked to stop; what was made until then is recorded.
+        Stopped: the process was asked to stop; what was made until then is recorded.
         DatabaseError: the database cannot be written.
     """
     signs = SignsOfLife(channel, work.run_id)
@@ -43,28 +43,28 @@ def make_evaluations(work: Work, channel: socket.socket, database: Database, sto
     if record.state is not RunState.COMPLETED or weights is None:
         return
     spec = CellSpec.model_validate(json.loads(work.spec))
-    asked = [resolve_evaluation(spec, _asked(text)) for text in work.evaluations]
+    planned = [resolve_evaluation(spec, _asked(text)) for text in work.evaluations]
     evaluator: Evaluator | None = None
     with _alone_with(Path(work.folder).parent / weights.folder / weights.name, stop, signs):
         there = evaluations.of_runs(database, [work.run_id]).get(work.run_id, {})
-        for one in {each.id: each for each in asked if each.id not in there}.values():
+        for evaluation in {each.id: each for each in planned if each.id not in there}.values():
             try:
                 evaluator = evaluator or _evaluator(spec, work, weights, origin.data, stop, signs)
-                made = _made(evaluator, one, weights)
+                made = _made(evaluator, evaluation, weights)
             except (AccessError, DatabaseError, StorageError):
                 raise  # of the machine, not of this evaluation
             except Exception as error:
-                made = Made(one.id, one.settings, weights.sha256, error=describe_error(error))
-                signs.note(f"cannot be evaluated ({_described(one)}): {made.error}")
+                made = Made(evaluation.id, evaluation.settings, weights.sha256, error=describe_error(error))
+                signs.note(f"cannot be evaluated ({_described(evaluation)}): {made.error}")
             evaluations.record(database, work.run_id, made)
             signs.alive()
 
 
 @contextmanager
 def _alone_with(weights: Path, stop: StopRequest, signs: SignsOfLife) -> Iterator[None]:
-    """Holds the lock on a file of weights, which ends with the process; waits for another process that holds it.
+    """Hold the lock on a file of weights, which ends with the process; wait for another process that holds it.
 
-    Where there are no locks, nothing is waited for: an evaluation that is made twice is recorded once.
+    On a file system without locks it waits for nothing: an evaluation that is made twice is recorded once.
     """
     with ExitStack() as held:
         with suppress(OSError):
@@ -98,17 +98,17 @@ def _evaluator(
     try:
         state = unpacked(b"".join(content(Path(work.folder).parent, weights)))
     except StorageError as error:
-        # It is of this run alone.
+        # The damage concerns this run alone.
         raise KdxError(error.problem, place=error.place, hint=error.hint) from error
     return Evaluator(spec, work.seed, state, corpus, stop=stop, alive=signs.alive)
 
 
-def _made(evaluator: Evaluator, one: ResolvedEvaluation, weights: RunFile) -> Made:
-    outcome = evaluator.evaluate(one)
+def _made(evaluator: Evaluator, evaluation: ResolvedEvaluation, weights: RunFile) -> Made:
+    outcome = evaluator.evaluate(evaluation)
     documents = outcome.documents
     return Made(
-        settings_id=one.id,
-        settings=one.settings,
+        settings_id=evaluation.id,
+        settings=evaluation.settings,
         weights_sha256=weights.sha256,
         environment=evaluator.environment,
         code_fingerprint=evaluator.code_fingerprint,
@@ -120,5 +120,5 @@ def _made(evaluator: Evaluator, one: ResolvedEvaluation, weights: RunFile) -> Ma
     )
 
 
-def _described(one: ResolvedEvaluation) -> str:
-    return ", ".join(f"{name} {value}" for name, value in one.changes.items()) or "as its test"
+def _described(evaluation: ResolvedEvaluation) -> str:
+    return ", ".join(f"{name} {value}" for name, value in evaluation.changes.items()) or "as its test"

@@ -141,17 +141,17 @@ def _named(cell_id: str, keys: tuple[str, str]) -> tuple[tuple[Basis, str], ...]
 
 
 def seconds_left(cells: Collection[CellTime], working: Collection[WorkRecord]) -> float | None:
-    """Wall time until the last run of a sweep ends, if as many processes go on working at it as now.
+    """Return the wall time until the last run of a sweep ends, if as many processes continue with it as now.
 
-    Where none works, it is the time that one would take. A run at work is as far as its time says; one that takes
+    Without any, it is the time that one process would take. An active run is as far as its time says; one that takes
     longer than those before it counts as done.
 
     Args:
-        cells: the cells that have runs to be done, all of one sweep.
-        working: the runs of the sweep at which somebody works.
+        cells: the cells that have runs to do, all of one sweep.
+        working: the active runs of the sweep.
 
     Returns:
-        None where no run of the sweep was completed yet.
+        None if no run of the sweep has completed yet.
     """
     total = 0.0
     mean = {cell.cell_id: cell.seconds for cell in cells}

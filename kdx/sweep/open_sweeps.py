@@ -1,8 +1,8 @@
-"""The sweeps of a database in which there is something to do, as plans; for who takes its work from the database alone.
+"""Finds the sweeps of a database in which there is something to do, as plans for a worker.
 
-It looks again now and then, so that a sweep which is added, planned anew or taken up again meanwhile is seen. A sweep
-that tunes is searched first, and goes on with the winners. Cells whose corpus or whose code is not at hand are left to
-others, unless how many seeds or which cells a sweep needs depends on them: then the whole sweep is.
+It looks again now and then, and so sees a sweep that is added, planned anew or retried meanwhile. A sweep that tunes is
+searched first, and continues with the winners. Cells whose corpus or whose code is not available here are left to
+other workers; if they decide how many seeds or which cells a sweep needs, the whole sweep is.
 """
 
 import threading
@@ -31,13 +31,13 @@ LOOK_EVERY = 10.0
 
 
 class Watcher(Protocol):
-    """Hears of sweeps as they are found; the command line shows it."""
+    """Receives the sweeps that are found; the command line shows them."""
 
     def opened(self, plan: Plan) -> None:
-        """Something is to be done in a sweep, and runs of it may begin from now on."""
+        """There is something to do in a sweep, and its runs may start from now on."""
 
     def lacking(self, sweep: str, cells: int | None, why: KdxError) -> None:
-        """So many cells of a sweep cannot be run here; None: all of them."""
+        """n cells of a sweep cannot be run here; None: all of them."""
 
     def searched(self, plan: Plan, search: Searching) -> None:
         """The search of a sweep is done, and the winners are planned."""
@@ -49,7 +49,7 @@ class _Open:
 
     plan: Plan
     search: Searching | None
-    """None: nothing is left to be searched."""
+    """None if nothing is left to search."""
 
 
 class OpenSweeps:
@@ -64,11 +64,14 @@ class OpenSweeps:
         works: Callable[[], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Takes the sweeps' names, none for every sweep, and where the files of custom components lie.
+        """Start without any open sweep.
 
         Args:
-            works: whether runs are computed. Then corpora are prepared beside that, which may take longer than a lease.
-            clock: what tells the seconds that pass.
+            names: names of the sweeps; empty for every sweep.
+            components: the folder of custom components.
+            works: returns whether runs are computed. Then corpora are prepared beside that, which may take longer than
+                a lease.
+            clock: returns seconds.
         """
         self._database = database
         self._names = names
@@ -76,35 +79,35 @@ class OpenSweeps:
         self._watcher = watcher
         self._works = works
         self._clock = clock
-        self._asked: set[int] = set()
+        self._named: set[int] = set()
         """The sweeps that have, or had, these names."""
         self._looked: float | None = None
         self._seen: dict[int, tuple[object, _Open | None]] = {}
-        """Sweep → what it was like when it was read, and what was found."""
+        """Sweep → its state when it was read, and what is to do in it."""
         self._order: tuple[int, ...] = ()
         self._preparing: dict[int, _Preparing] = {}
         self.incomplete: set[str] = set()
         """Sweeps with cells that cannot be run here, or of which a search has no winner."""
 
     def __call__(self) -> tuple[Plan, ...]:
-        """The plans as they are now.
+        """Return the plans as they are now.
 
         Raises:
-            KdxError: at the first call: there is no sweep of a name that was given.
+            KdxError: at the first call, if there is no sweep of a given name.
         """
         if self._looked is None or self._clock() - self._looked >= LOOK_EVERY or not self._works():
             self._look()
             self._looked = self._clock()
-        found = ((key, self._seen[key][1]) for key in self._order if key in self._seen)
-        return tuple(self._now(key, one) for key, one in found if one is not None)
+        opened = ((key, self._seen[key][1]) for key in self._order if key in self._seen)
+        return tuple(self._now(key, sweep) for key, sweep in opened if sweep is not None)
 
     def _look(self) -> None:
         summaries = reading.sweeps(self._database)
         if self._looked is None:
             # By their ids from now on, since a sweep may be renamed meanwhile.
-            self._asked = {sweep_named(self._database, name) for name in self._names}
-        wanted = [one for one in summaries if not self._names or one.id in self._asked]
-        self._order = tuple(one.id for one in wanted)
+            self._named = {sweep_named(self._database, name) for name in self._names}
+        wanted = [summary for summary in summaries if not self._names or summary.id in self._named]
+        self._order = tuple(summary.id for summary in wanted)
         for summary in wanted:
             over = not set(summary.counts) - OVER
             state = (summary.name, summary.updated, frozenset(summary.counts.items()) if over else None)
@@ -114,13 +117,13 @@ class OpenSweeps:
                     self._seen[summary.id] = state, opened
 
     def _open(self, summary: SweepSummary, *, over: bool) -> "_Open | _Preparing | None":
-        """The sweep, if something is to be done in it; or what prepares its corpora."""
+        """Return the sweep if there is something to do in it, or what prepares its corpora; None otherwise."""
         self.incomplete.discard(summary.name)
         try:
             record = reading.load_sweep(self._database, summary.id)
-            asked = searches.of_sweep(self._database, record.id)
-            found = {cell.ordinal for cell in record.cells}
-            searching = any(one.ordinal not in found for one in asked)
+            planned = searches.of_sweep(self._database, record.id)
+            ordinals = {cell.ordinal for cell in record.cells}
+            searching = any(search.ordinal not in ordinals for search in planned)
             evaluates = over and not searching and record.grid.get("evaluations")
             if (
                 over
@@ -129,7 +132,7 @@ class OpenSweeps:
             ):
                 return None
             plan, lacking = plan_at_hand(record, self._components)
-            plan = with_searches(plan, asked, self._components) if searching else plan
+            plan = with_searches(plan, planned, self._components) if searching else plan
         except KdxError as error:
             if error.exit_code != KdxError.exit_code:
                 raise
@@ -158,44 +161,44 @@ class OpenSweeps:
         self.incomplete.add(name)
         self._watcher.lacking(name, cells, why)
 
-    def _now(self, sweep_id: int, one: _Open) -> Plan:
-        """The plan of a sweep, or, while it is searched, of the trials that may run."""
-        if one.search is None:
-            return one.plan
-        trials = one.search.advance()
-        if not one.search.done and not self._are_paused(trials):
+    def _now(self, sweep_id: int, sweep: _Open) -> Plan:
+        """Return the plan of a sweep or, while it is searched, of the trials that may run."""
+        if sweep.search is None:
+            return sweep.plan
+        trials = sweep.search.advance()
+        if not sweep.search.done and not self._are_paused(trials):
             return trials
         record = reading.load_sweep(self._database, sweep_id)
-        found = replace(one.search.with_winners(), name=record.name)
+        plan = replace(sweep.search.with_winners(), name=record.name)
         planned = {cell.id for cell in record.cells}
-        if {cell.id for cell in found.trained} - planned:
-            register(self._database, found, one.plan.grid)
-            self._watcher.searched(one.plan, one.search)
-        if found.searched:
-            self.incomplete.add(found.name)
-        one.plan, one.search = found, None
-        return found
+        if {cell.id for cell in plan.trained} - planned:
+            register(self._database, plan, sweep.plan.grid)
+            self._watcher.searched(sweep.plan, sweep.search)
+        if plan.searched:
+            self.incomplete.add(plan.name)
+        sweep.plan, sweep.search = plan, None
+        return plan
 
     def _are_paused(self, trials: TrialPlan) -> bool:
-        """Whether none of the trials that are left begins, so that only winners of other searches are to be trained."""
+        """Return whether none of the remaining trials starts, so that only winners of other searches can be trained."""
         left = {trials.search_of[run.cell.id] for run in trials.runs}
         return bool(left) and left <= paused_searches(self._database, left).keys()
 
 
 class _Preparing:
-    """The preparation of a plan's corpora, beside what else this process does."""
+    """Prepares a plan's corpora beside what else this process does."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.lacking: dict[str, KdxError] = {}
-        """Cell id → why its corpus is not to be had here."""
+        """Cell id → why its corpus is not available here."""
         self._fault: BaseException | None = None
-        # It is a daemon, so that a worker that is to stop does not wait for it.
+        # The thread is a daemon, so that a worker that is asked to stop does not wait for it.
         self._thread = threading.Thread(target=self._prepare, daemon=True)
         self._thread.start()
 
     def is_done(self, *, wait: bool) -> bool:
-        """Whether it has come to its end.
+        """Return whether the preparation has ended.
 
         Raises:
             StorageError: the cache cannot be written.
@@ -225,9 +228,9 @@ class _Preparing:
 
 
 def _counted(lacking: dict[str, KdxError]) -> list[tuple[KdxError, int]]:
-    """Each reason with the number of cells that lack for it."""
-    found: dict[str, tuple[KdxError, int]] = {}
+    """Return each reason with the number of its cells."""
+    reasons: dict[str, tuple[KdxError, int]] = {}
     for why in lacking.values():
-        first, count = found.get(str(why), (why, 0))
-        found[str(why)] = first, count + 1
-    return list(found.values())
+        first, count = reasons.get(str(why), (why, 0))
+        reasons[str(why)] = first, count + 1
+    return list(reasons.values())

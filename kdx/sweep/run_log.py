@@ -1,4 +1,4 @@
-"""The lines on a run's progress in its log: one now and then, and one for each validation and for the test."""
+"""Writes lines on a run's progress to its log: one now and then, and one for each validation and for the test."""
 
 import contextlib
 import sys
@@ -22,12 +22,12 @@ class RunLog:
     """
 
     def __init__(self, steps: int, metric: str, memory: Callable[[], int]) -> None:
-        """A log in which nothing is written yet.
+        """Start an empty log.
 
         Args:
-            steps: how many the run is to have.
-            metric: that of the selection without its split, which is shown beside the loss.
-            memory: gives the most bytes that the process has held.
+            steps: number of steps of the run.
+            metric: name of the metric of the selection, without its split; it is shown beside the loss.
+            memory: returns the most bytes that the process has held.
         """
         self._steps = steps
         self._shown = tuple(
@@ -40,7 +40,7 @@ class RunLog:
         self._measured: dict[str, float] = {}
 
     def progress(self, step: int, loss: float, gradient_norm: SupportsFloat | None) -> None:
-        """After every step; writes a line if the last one is long ago."""
+        """Note a step, and write a line if the last one is long ago."""
         now = time.monotonic()
         self._last = step, loss, gradient_norm
         if self._first is None:
@@ -50,15 +50,15 @@ class RunLog:
         self._line(self._training())
 
     def measured(self, name: str, value: float) -> None:
-        """A recorded number, of which those of a validation and of the test are shown."""
+        """Note a recorded number; those of a validation and of the test are shown."""
         if name in self._shown:
             self._measured[name] = value
 
     def recorded(self, step: int) -> None:
-        """All numbers so far are durable; writes a line if there are some of a validation or of the test."""
+        """Note that all numbers are durable, and write a line if some are of a validation or of the test."""
         if self._measured:
             scores = ", ".join(f"{name} {value:.4g}" for name, value in self._measured.items())
-            # A test stands at the step of the weights that it reads, perhaps long before the last one.
+            # A test has the step of the weights that it reads, perhaps long before the last step.
             tested = any(name.startswith("test/") for name in self._measured)
             now = self._step(step) if tested or self._last is None else self._training()
             self._measured.clear()

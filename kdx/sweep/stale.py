@@ -1,4 +1,4 @@
-"""Which code a run, or an evaluation of one, was computed with has changed since."""
+"""Finds the code that has changed since a run, or one of its evaluations, was computed."""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,26 +7,26 @@ from kdx.grid.spec import CellSpec
 
 
 def changed_modules(spec: CellSpec, modules: Mapping[str, str] | None) -> tuple[str, ...]:
-    """The modules that are other than when a run of the cell was computed, gone or new ones too, by name.
+    """Return the names of the modules that changed since a run of the cell was computed, new and removed ones included.
 
     Args:
-        modules: module → hash, as recorded with the run; None if it has not begun.
+        modules: module → hash, as recorded with the run; None if it was not started.
     """
     return () if modules is None else _changed(code_of(spec).modules, modules)
 
 
 def changed_evaluations(
-    spec: CellSpec, asked: Iterable[str], made: Mapping[str, Mapping[str, str]]
+    spec: CellSpec, planned: Iterable[str], made: Mapping[str, Mapping[str, str]]
 ) -> dict[str, tuple[str, ...]]:
-    """Id of an evaluation → the modules that are other than when it was made, for those of which some are.
+    """Return id of an evaluation → the modules that changed since it was made, for evaluations with any.
 
     Args:
-        asked: ids of the evaluations that a plan asks for of a run of the cell.
+        planned: ids of the evaluations that a plan has of a run of the cell.
         made: id → module → hash, as recorded with each evaluation of the run that succeeded.
     """
     now = evaluation_code_of(spec).modules if made else {}
-    found = {each: _changed(now, made[each]) for each in asked if each in made}
-    return {each: modules for each, modules in found.items() if modules}
+    changed = {key: _changed(now, made[key]) for key in planned if key in made}
+    return {key: modules for key, modules in changed.items() if modules}
 
 
 def _changed(now: Mapping[str, str], before: Mapping[str, str]) -> tuple[str, ...]:

@@ -289,9 +289,7 @@ class Supervisor:
     def _may_continue(self, decisions: tuple[Decision, ...]) -> bool:
         """Return whether a run may start before the deadline: of this sweep, or one that another kdx may give up."""
         return any(
-            decision.action is Action.EVALUATE
-            or (decision.action is Action.WAIT and not decision.awaits_look)
-            or (decision.action in (Action.START, Action.CONTINUE) and self._fits(decision))
+            (decision.action is Action.WAIT and not decision.awaits_look) or self._may_start(decision)
             for decision in decisions
         )
 

@@ -116,7 +116,10 @@ def test_a_run_whose_files_are_gone_begins_again_and_every_command_says_so(termi
     assert sweep.wait(300) == 143
     (run,) = terminal.runs("runs.db")
     reached = f"interrupted at step {run.progress_step}"
-    assert f"(from step {run.progress_step}: {reached})" in terminal.type("kdx plan grid.yaml --seeds 1").stdout
+    assert (
+        f"(from its checkpoint at step {run.progress_step}: {reached})"
+        in terminal.type("kdx plan grid.yaml --seeds 1").stdout
+    )
     shutil.rmtree(terminal.folder / "runs.files")
     again = f"begins again: {reached}, but no checkpoint is left"
     assert f"({again})" in terminal.type("kdx plan grid.yaml --seeds 1").stdout

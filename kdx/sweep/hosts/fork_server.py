@@ -80,13 +80,13 @@ class ForkServer:
         with process_end:
             environment = os.environ | {"TOKENIZERS_PARALLELISM": "false"}
             if "CUDA_VISIBLE_DEVICES" not in environment:
-                # So that numbers of GPUs are those of nvidia-smi; CUDA's own begin with the fastest.
+                # Then numbers of GPUs are those of nvidia-smi; CUDA's own start with the fastest.
                 environment.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
             before = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED_BY_PROCESS)
             try:
                 module = "kdx.sweep.hosts.fork_server_process"
                 self._process = subprocess.Popen(
-                    # -P: no module is looked for in the folder of the user, where another one may have its name.
+                    # -P: modules are not looked for in the user's folder, where another one may have the same name.
                     [sys.executable, "-P", "-m", module, str(process_end.fileno())],
                     pass_fds=[process_end.fileno()],
                     start_new_session=True,
@@ -98,7 +98,7 @@ class ForkServer:
         self._channel = own_end
 
     def _lost(self, error: OSError | None = None, *, at_once: bool = False) -> HostLost:
-        """The error for a process that has ended, does not answer, or could not be started."""
+        """Return the error for a process that has ended, does not answer, or could not be started."""
         if self._process is None:
             how = f"could not be started: {error and error.strerror}"
             final: KdxError | None = ServerError(
@@ -115,7 +115,7 @@ class ForkServer:
         return HostLost(_problem(how), f"the process that it was forked from {how}", final)
 
     def _end_process(self, seconds: float) -> int:
-        """Ends the process, whose workers have so many seconds to reach a safe point, and returns its exit code."""
+        """End the process, whose workers have n seconds to reach a safe point, and return its exit code."""
         assert self._process is not None
         process, self._process = self._process, None
         self._channel.close()

@@ -1,4 +1,4 @@
-"""The process from which workers are forked: it has imported torch and Lightning and done nothing else.
+"""Forks workers from a process that has imported torch and Lightning and done nothing else.
 
 A fresh import takes seconds, a fork a tenth of one. The server is a child of the sweep in a session of its own, so the
 terminal's Ctrl-C does not reach it. It ignores signals that ask it to end: a machine that shuts down, or a batch
@@ -31,7 +31,7 @@ IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def main(descriptor: int) -> NoReturn:
-    """Serves on an inherited socket until its other end closes."""
+    """Serve on an inherited socket until its other end closes."""
     for signum in IGNORED:
         signal.signal(signum, signal.SIG_IGN)
     faulthandler.register(signal.SIGUSR1)
@@ -67,7 +67,7 @@ def main(descriptor: int) -> NoReturn:
 
 
 def _keep_memory() -> None:
-    """Makes the C library keep freed memory, in this process and its workers.
+    """Make the C library keep freed memory, in this process and its workers.
 
     Each step allocates again what the last one freed, and the system hands out pages one by one, cleared, which takes a
     quarter of a step's time on a virtual machine (translation-mini). A worker's memory is freed when its run ends.
@@ -82,7 +82,7 @@ def _execute(message: dict[str, Any], channel: socket.socket, children: dict[int
     if message["do"] == "start":
         work = work_of(message)
         if work.rivals is not None:
-            # Here once, instead of half a second in every worker.
+            # Once here, instead of half a second in every worker.
             import kdx.tune.pruning  # noqa: F401
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1})
         server = os.getpid()
@@ -107,7 +107,7 @@ def _execute(message: dict[str, Any], channel: socket.socket, children: dict[int
 
 
 def _fork(channel: socket.socket, children: dict[int, int]) -> int:
-    """Forks like os.fork, and retries for a while if the system has no process to give."""
+    """Fork like os.fork, and retry for a while if the system has no process to give."""
     for _ in range(FORK_TRIES):
         with contextlib.suppress(OSError):
             return os.fork()
@@ -138,7 +138,7 @@ def _become_worker(work: Work, channel: socket.socket, worker: Any, server: int)
 
 
 def _die_with(server: int) -> None:
-    """Makes this process die with the server, without which nobody could stop or reap it."""
+    """Make this process die with the server, without which nobody could stop or reap it."""
     set_parent_death_signal = 1
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
