@@ -64,6 +64,7 @@ _MATHS = {
     "≤": "\\le",
     "≥": "\\ge",
     "≈": "\\approx",
+    "≠": "\\ne",
     "↑": "\\uparrow",
     "↓": "\\downarrow",
     "→": "\\rightarrow",

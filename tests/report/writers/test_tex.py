@@ -6,6 +6,8 @@ import pytest
 from hypothesis import example, given
 from test_latex import HOSTILE, any_text
 
+from kdx.grid.load import load_grid
+from kdx.grid.shipped import names
 from kdx.report.writers.tex import breakable_tex, tex
 
 WRITTEN = re.compile(
@@ -40,9 +42,17 @@ def test_any_text_is_written_with_nothing_but_letters_and_signs_of_ours(name: st
         ("a -- b''", "a -{}- b'{}'"),
         ("Kendall's τ ≥ 1", "Kendall's $\\tau$ $\\ge$ 1"),
         ("Ångström", '{\\r A}ngstr{\\"o}m'),
+        ("W_q ≠ W_k", "W\\_q $\\ne$ W\\_k"),
         ("日", "U+65E5"),
         ("\x1b", "\\textbackslash{}x1b"),
     ],
 )
 def test_names_stay_readable(name: str, written: str) -> None:
     assert tex(name) == written
+
+
+def test_every_label_of_a_shipped_grid_is_set_without_numbers_of_letters() -> None:
+    plans = [load_grid(name) for name in names()]
+    labels = {label for plan in plans for cell in plan.cells for label in cell.labels.values()}
+    labels |= {table.caption for plan in plans for table in plan.tables}
+    assert len(labels) > 100 and not [label for label in labels if "U+" in tex(label)]
