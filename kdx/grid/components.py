@@ -27,7 +27,7 @@ def find_components(root: Node, keys: Collection[str]) -> list[KdxError]:
         The faults of components, each in its source if that is at fault, or else where the grid names it first.
     """
     faults: list[KdxError] = []
-    found: dict[str, Component] = {}
+    by_name: dict[str, Component] = {}
     looked_for: set[tuple[str, str, Path]] = set()
     for axis, node in _words(root, ""):
         word, family, folder = node.value, FAMILY_OF[axis], _folder(node)
@@ -39,9 +39,9 @@ def find_components(root: Node, keys: Collection[str]) -> list[KdxError]:
             component = find(axis, word, folder)
             if component is None:
                 continue
-            if found.setdefault(word, component).sha256 != component.sha256:
-                raise _two_sources(component, found[word])
-            add(component, taken=_taken(axis, keys), beside=found.values())
+            if by_name.setdefault(word, component).sha256 != component.sha256:
+                raise _two_sources(component, by_name[word])
+            add(component, taken=_taken(axis, keys), beside=by_name.values())
         except KdxError as error:
             # Where the source itself is at fault, its own place is the one to go to.
             place = error.place if isinstance(error.place, Place) else node.place

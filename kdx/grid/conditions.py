@@ -44,8 +44,8 @@ class Combination:
             return self.labels.get(factor)
         path = factor.split(".")
         for node in reversed(self.settings):
-            if (found := node.inner(path)) is not None:
-                return plain_number(as_word(factor, found.plain()))
+            if (inner := node.inner(path)) is not None:
+                return plain_number(as_word(factor, inner.plain()))
         default = default_word(factor)
         return None if default is None else plain_number(default)
 

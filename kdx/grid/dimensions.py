@@ -28,14 +28,14 @@ _SETTINGS = "a mapping of settings"
 
 def sub_grids(root: Node, faults: list[KdxError]) -> list[SubGrid]:
     """Return one for each of `tasks:` or of `grids:`, or the grid itself."""
-    found: list[KdxError] = []
-    parts = [(node, _sub_grid(node, own, found)) for node, own in _nodes(root, found)]
+    own_faults: list[KdxError] = []
+    parts = [(node, _sub_grid(node, own, own_faults)) for node, own in _nodes(root, own_faults)]
     axes = dict.fromkeys(name for _, sub_grid in parts for name in sub_grid.axes)
     # A name that a faulty axis would have is not known, so conditions are judged only in a grid without such faults.
-    reader = ConditionReader([name for name in axes if name not in factors()], [] if found else found)
-    whole = [_with_conditions(sub_grid, node, reader, found) for node, sub_grid in parts]
+    reader = ConditionReader([name for name in axes if name not in factors()], [] if own_faults else own_faults)
+    whole = [_with_conditions(sub_grid, node, reader, own_faults) for node, sub_grid in parts]
     # What sub-grids share is looked at in each of them.
-    faults.extend({str(fault): fault for fault in found}.values())
+    faults.extend({str(fault): fault for fault in own_faults}.values())
     return whole
 
 

@@ -111,7 +111,7 @@ class SubGrid:
             # All conditions look at it, so that each learns which words there are.
             if [condition for condition in self.exclude if condition.holds(combination)]:
                 continue
-            overrides = [one.settings for one in self.overrides if one.when.holds(combination)]
+            overrides = [override.settings for override in self.overrides if override.when.holds(combination)]
             yield labels, self._settings(bundles, overrides) if overrides else combination.settings
 
     def _settings(self, bundles: Sequence[Bundle], overrides: Sequence[Node] = ()) -> tuple[Node, ...]:
@@ -130,31 +130,31 @@ def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> list[Plann
         Faults: so many cells are wrong, even if in the same places, that the others are not checked.
     """
     cells: list[PlannedCell] = []
-    made: set[tuple[object, ...]] = set()
+    planned: set[tuple[object, ...]] = set()
     seen = {str(fault) for fault in faults}
-    found, may_be_misspelt = 0, bool(faults)
+    error_count, may_be_misspelt = 0, bool(faults)
     for sub_grid in sub_grids:
-        before = len(cells), found
+        before = len(cells), error_count
         for chosen, settings in sub_grid.combinations():
             node = reduce(Node.overlaid, settings)
             try:
                 spec = CellSpec.model_validate(node.plain())
             except ValidationError as error:
-                found += error.error_count()
+                error_count += error.error_count()
                 for fault in located(error, node, CellSpec, may_be_misspelt=may_be_misspelt):
                     if str(fault) not in seen:
                         seen.add(str(fault))
                         faults.append(fault)
-                if found > MOST_LOOKED_AT:
+                if error_count > MOST_LOOKED_AT:
                     raise by_place(faults) from error
                 continue
             # An option that no name of the cell has is no choice.
             labels = {name: "none" if lacks(spec, name) else label for name, label in chosen.items()}
             cell = PlannedCell(cell_id(spec), len(cells), labels, spec, settings)
-            if (key := (cell.id, *labels.items())) not in made:
-                made.add(key)
+            if (key := (cell.id, *labels.items())) not in planned:
+                planned.add(key)
                 cells.append(cell)
-        if sub_grid.exclude and sub_grid.size and before == (len(cells), found):
+        if sub_grid.exclude and sub_grid.size and before == (len(cells), error_count):
             first = sub_grid.dimensions[0] if sub_grid.dimensions else None
             of = f" of {first.name} `{first.bundles[0].labels[first.name]}`" if first and len(sub_grids) > 1 else ""
             problem, place = f"`exclude` leaves no combination{of}", sub_grid.exclude[0].node.place
@@ -166,6 +166,7 @@ def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> list[Plann
 
 def _check_conditions(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> None:
     """A condition must say something of the grid as a whole, of whatever sub-grid."""
-    settled = {path for one in sub_grids if one.on_top is not None for path in paths(one.on_top.plain())}
-    for condition in {id(one): one for sub_grid in sub_grids for one in sub_grid.conditions}.values():
+    settled = {path for part in sub_grids if part.on_top is not None for path in paths(part.on_top.plain())}
+    distinct = {id(condition): condition for sub_grid in sub_grids for condition in sub_grid.conditions}
+    for condition in distinct.values():
         faults.extend(condition.faults(settled))

@@ -79,10 +79,10 @@ def _parent(parent: Node, child: Path, seen: set[Path]) -> Path:
         problem = KdxError(f"`{parent}` as extends", place=parent.place, allowed=allowed)
         raise Faults([problem if parent.value is not None else no_value("extends", parent.place, allowed)])
     try:
-        found = find(parent.value, child.parent)
+        path = find(parent.value, child.parent)
     except Faults as error:
         hint = error.faults[0].hint
         raise Faults([KdxError(f"cannot extend `{parent}`: no such grid", place=parent.place, hint=hint)]) from error
-    if found.resolve() in seen:
+    if path.resolve() in seen:
         raise Faults([KdxError("a grid that extends itself", place=parent.place, hint="remove `extends:`")])
-    return found
+    return path

@@ -66,8 +66,8 @@ def not_yaml(name: str, text: str, error: yaml.MarkedYAMLError) -> KdxError:
     # The parser and an editor count the same line ends.
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     began = error.context_mark
-    found = _in_words(lines, mark.line, mark.column, error.problem or "", began)
-    problem, hint = found or (" ".join(filter(None, (error.context, error.problem))), None)
+    explained = _in_words(lines, mark.line, mark.column, error.problem or "", began)
+    problem, hint = explained or (" ".join(filter(None, (error.context, error.problem))), None)
     return KdxError(f"not YAML: {problem}", place=Place(name, mark.line + 1, mark.column + 1), hint=hint)
 
 

@@ -17,8 +17,10 @@ def by_distance(schemes: Iterable[str]) -> bool:
 
 def attending(cell: CellFields) -> tuple[Attention, ...]:
     """The task's attentions that no other mixer stands in for."""
-    has = TASKS.definition(cell.task).attentions
-    return has if cell.mixer == "attention" else tuple(one for one in has if one not in SELF_ATTENTIONS)
+    attentions = TASKS.definition(cell.task).attentions
+    if cell.mixer == "attention":
+        return attentions
+    return tuple(attention for attention in attentions if attention not in SELF_ATTENTIONS)
 
 
 def positions_in(cell: CellFields, attention: Attention) -> tuple[str, ...]:

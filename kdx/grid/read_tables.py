@@ -31,7 +31,7 @@ def read_tables(
         node: the list under `tables`, checked by a model.
         cells: returns those of which the tables are; it is called only for a baseline that is a word.
     """
-    found: list[tuple[TableSpec, Node]] = []
+    read: list[tuple[TableSpec, Node]] = []
     seen: set[str] = set()
     for table, inner in zip(tables, node.value if node is not None else (), strict=True):
         if table.name in seen:
@@ -39,10 +39,10 @@ def read_tables(
             faults.append(KdxError(problem, place=place, hint="give one of them another name"))
         seen.add(table.name)
         try:
-            found.append((_with_factor(table, inner, cells), inner))
+            read.append((_with_factor(table, inner, cells), inner))
         except KdxError as error:
             faults.append(error)
-    return found
+    return read
 
 
 def _with_factor(table: TableSpec, node: Node, cells: Callable[[], Sequence[Labelled]]) -> TableSpec:

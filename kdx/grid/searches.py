@@ -104,35 +104,42 @@ def _search(cell: PlannedCell, drawn: _Space, tuning: Tuning, node: Node, faults
     space = {name: distribution for name, (_, distribution) in drawn.items() if distribution is not None}
     if not space:
         return None
-    found: list[KdxError] = []
+    own_faults: list[KdxError] = []
     settings = reduce(Node.overlaid, cell.settings)
     metric = cell.spec.selection[0]
-    asked = node.value.get("metric")
-    if asked is not None and asked.value != metric:
-        test = str(asked.value).startswith(f"{Split.TEST}/")
-        problem = f"trials are compared by `{metric}`, not by `{asked}`"
+    metric_node = node.value.get("metric")
+    if metric_node is not None and metric_node.value != metric:
+        test = str(metric_node.value).startswith(f"{Split.TEST}/")
+        problem = f"trials are compared by `{metric}`, not by `{metric_node}`"
         hint = (
             "a search never reads the test split" if test else "`select: {metric: …}` says what cells are selected by"
         )
-        found.append(KdxError(problem, place=asked.place, allowed=(metric,), hint=hint))
+        own_faults.append(KdxError(problem, place=metric_node.place, allowed=(metric,), hint=hint))
     training = cell.spec.training
     early = tuning.pruner in (Pruner.MEDIAN, Pruner.HYPERBAND)
     if early and training.validate_every is not None and training.validate_every >= training.steps:
         problem = f"pruner {tuning.pruner} without a validation before the last of {training.steps} steps"
         hint = "set training.validate_every, or `pruner: none`"
-        found.append(KdxError(problem, place=node.key(("pruner",)), hint=hint))
+        own_faults.append(KdxError(problem, place=node.key(("pruner",)), hint=hint))
     if tuning.sampler is Sampler.GRID:
-        found.extend(_without_grid(space, tuning, node, drawn))
-    if tuning.sampler is Sampler.CMA_ES and not any(isinstance(one, DrawnRange) for one in space.values()):
+        own_faults.extend(_without_grid(space, tuning, node, drawn))
+    has_range = any(isinstance(distribution, DrawnRange) for distribution in space.values())
+    if tuning.sampler is Sampler.CMA_ES and not has_range:
         problem, hint = "sampler cma-es without a range", "it draws numbers alone; take tpe or grid"
-        found.append(KdxError(problem, place=node.key(("sampler",)), hint=hint))
+        own_faults.append(KdxError(problem, place=node.key(("sampler",)), hint=hint))
     for name, distribution in space.items():
-        found.extend(_without_effect(cell, settings, name, distribution, drawn[name][0]))
-    said = {str(fault) for fault in faults}
-    faults.extend(fault for fault in found if str(fault) not in said)
-    if found:
+        own_faults.extend(_without_effect(cell, settings, name, distribution, drawn[name][0]))
+    known = {str(fault) for fault in faults}
+    faults.extend(fault for fault in own_faults if str(fault) not in known)
+    if own_faults:
         return None
-    words = {value for one in space.values() if isinstance(one, Choice) for value in one.values if type(value) is str}
+    words = {
+        value
+        for choice in space.values()
+        if isinstance(choice, Choice)
+        for value in choice.values
+        if type(value) is str
+    }
     words |= set(cell.spec.components)
     components = {
         (component.axis, component.word): component.sha256 for component in at_hand() if component.word in words
@@ -141,11 +148,11 @@ def _search(cell: PlannedCell, drawn: _Space, tuning: Tuning, node: Node, faults
 
 
 def _without_grid(space: dict[str, Distribution], tuning: Tuning, node: Node, drawn: _Space) -> list[KdxError]:
-    ranges = [name for name, one in space.items() if isinstance(one, DrawnRange)]
+    ranges = [name for name, distribution in space.items() if isinstance(distribution, DrawnRange)]
     if ranges:
         hint = "write its values as a list, or take another sampler"
         return [KdxError(f"sampler grid with a range of `{ranges[0]}`", place=drawn[ranges[0]][0].place, hint=hint)]
-    size = prod(len(one.ends) for one in space.values())
+    size = prod(len(distribution.ends) for distribution in space.values())
     if tuning.trials > size:
         problem = f"{tuning.trials} trials of a grid of {size} combinations"
         return [KdxError(problem, place=node.key(("trials",)), allowed=f"at most {size}")]

@@ -267,7 +267,7 @@ class WithOptions(Section):
     def settle_options(self, own: Mapping[str, Option]) -> None:
         """Give each option of its words its value, and take out those of other words; once they are judged."""
         given = {name: value for name, value in self.options.items() if value is not None}
-        values = {name: _option_value(one, given.get(name, one.default)) for name, one in own.items()}
+        values = {name: _option_value(option, given.get(name, option.default)) for name, option in own.items()}
         object.__setattr__(self, "__pydantic_extra__", values)
 
 
@@ -352,7 +352,7 @@ class Data(WithOptions):
         if (self.source is None) != (self.target is None):
             raise refuse("source" if self.source else "target", "source and target go together")
         own = DIFFICULTIES.definition(self.corpus).options if self.corpus in DIFFICULTIES else ()
-        by_name = {one.name: one for one in own}
+        by_name = {option.name: option for option in own}
         self.judge_options(by_name, options_of_corpora)
         self.settle_options(by_name)
         return self

@@ -98,8 +98,8 @@ class Node:
             # A mapping that stands alone is a list of one.
             return self if step == 0 else self.value.get(step)
         if isinstance(self.value, list) and isinstance(step, int) and step < len(self.value):
-            found: Node = self.value[step]
-            return found
+            inner: Node = self.value[step]
+            return inner
         return None
 
     def overlaid(self, over: "Node") -> "Node":
@@ -182,15 +182,15 @@ def read_value(text: str, place: Place, faults: list[KdxError]) -> Node | None:
         own, node = [*error.faults], None
     if "\n" in text:
         own.append(KdxError("a value of several lines", place=place, allowed="one line"))
-    faults.extend(KdxError(one.problem, place=place, allowed=one.allowed, hint=one.hint) for one in own)
+    faults.extend(KdxError(fault.problem, place=place, allowed=fault.allowed, hint=fault.hint) for fault in own)
     return None if node is None or own else _at(node, place)
 
 
 def _at(node: Node, place: Place) -> Node:
     if isinstance(node.value, dict):
-        inner = {key: _at(one, place) for key, one in node.value.items()}
+        inner = {key: _at(value, place) for key, value in node.value.items()}
         return Node(place, inner, dict.fromkeys(inner, place))
-    return Node(place, [_at(one, place) for one in node.value] if isinstance(node.value, list) else node.value)
+    return Node(place, [_at(item, place) for item in node.value] if isinstance(node.value, list) else node.value)
 
 
 class _Reader:

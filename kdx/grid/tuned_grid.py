@@ -36,10 +36,10 @@ def tuned_grid(plan: Plan, file: Path, *, given: Sequence[str] = (), seeds: Sequ
     seen: dict[tuple[tuple[str, str], ...], str] = {}
     whole: dict[str, Any] = {}
     for cell in plan.trained:
-        found = ResolvedSpec.of(cell.spec)
+        resolved = ResolvedSpec.of(cell.spec)
         values = of_cells.plain() if of_cells else {}
         for name in cell.search.space if cell.search else ():
-            _nest(values, name, found.value(name))
+            _nest(values, name, resolved.value(name))
         if not values:
             continue
         when = tuple(cell.labels.items())

@@ -298,7 +298,7 @@ class Search:
         return {
             "cell": self.cell_id,
             "settings": json.loads(self.settings),
-            "space": {name: one.plain for name, one in self.space.items()},
+            "space": {name: distribution.plain for name, distribution in self.space.items()},
             "tuning": self.tuning.model_dump(mode="json"),
             **(
                 {"components": [[*component, sha256] for component, sha256 in self.components.items()]}
@@ -310,7 +310,7 @@ class Search:
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "Search":
         """Return the search of its JSON value (`plain`)."""
-        space = {name: distribution_of(one) for name, one in plain["space"].items()}
+        space = {name: distribution_of(value) for name, value in plain["space"].items()}
         settings = json.dumps(plain["settings"], sort_keys=True)
         components = {(axis, word): sha256 for axis, word, sha256 in plain.get("components", ())}
         return cls(plain["cell"], settings, space, Tuning.model_validate(plain["tuning"]), components)

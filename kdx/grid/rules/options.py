@@ -54,7 +54,7 @@ def resolve_options(cell: CellFields) -> None:
 @cache
 def _filters_of_others(attentions: tuple[Attention, ...]) -> Mapping[str, str]:
     """Those that the attentions have which a task lacks."""
-    names = (one.value.replace("-", "_") for one in _ATTENTIONS if one not in attentions)
+    names = (attention.value.replace("-", "_") for attention in _ATTENTIONS if attention not in attentions)
     return {name: getattr(Filter(), name) for name in names}
 
 
@@ -133,7 +133,7 @@ def _settle_kv_heads(cell: CellFields) -> None:
         cell.settle(kv_heads=None)
         return
     if heads % shared:
-        divisors = ", ".join(str(one) for one in range(1, heads + 1) if heads % one == 0)
+        divisors = ", ".join(str(count) for count in range(1, heads + 1) if heads % count == 0)
         raise refuse("kv_heads", f"{shared} do not divide {heads} heads", allowed=divisors)
     if cell.symmetry is Symmetry.SYMMETRIC:
         problem = f"a symmetric kernel has one projection for {heads} heads of queries and keys"
@@ -176,7 +176,7 @@ def _refuse_later_keys(cell: CellFields) -> None:
             if attention not in SELF_ATTENTIONS:
                 problem = f"{scheme.word} reads the tokens between query and key, which stand in two texts here"
                 raise refuse("placement", problem, allowed=", ".join(SELF_ATTENTIONS))
-            allowed = ", ".join(one.word for one in FILTERS.definitions() if one.triangular)
+            allowed = ", ".join(known.word for known in FILTERS.definitions() if known.triangular)
             hint = "or write placement: decoder-self" if Attention.DECODER_SELF in attending(cell) else None
             problem = f"{scheme.word} has no meaning for keys after the query, which `{word}` shows"
             raise refuse(f"filter.{attention}", problem, allowed=allowed, hint=hint)
