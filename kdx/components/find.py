@@ -183,7 +183,7 @@ def _in_package(axis: str, word: str) -> Component | None:
     origin = Path(folders[0]) if folders else Path(spec.origin) if spec and spec.origin else None
     path = None if origin is None else _file_of(origin.parent, entry.module)
     if origin is None or path is None:
-        problem = f"{distribution} names no module for {axis} `{word}`: `{entry.module}`"
+        problem = f"{distribution} lacks the module `{entry.module}`, which it names for {axis} `{word}`"
         raise KdxError(problem, hint=f"install it again: {distribution}")
     sources = _sources(origin.parent, path, within=top)
     return Component(axis, word, entry.attr, path, sources, package=distribution, folder=str(origin.parent))

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
+from platformdirs import user_data_path
 from sqlalchemy import Connection, Engine, event, text
 
 from kdx.errors import KdxError
@@ -56,8 +57,6 @@ class Database(ABC):
     """The statement that creates the trigger which keeps runs in their final state."""
     insert: ClassVar[Callable[..., Any]]
     """Makes an INSERT with `on_conflict_do_nothing` and `on_conflict_do_update`."""
-    default_folder = Path()
-    """Folder of run files where KDX_FILES names none and the database is no file."""
 
     def __init__(self, name: str, *, write: bool) -> None:
         self.name = name
@@ -96,7 +95,7 @@ class Database(ABC):
         folder = named_folder()
         if folder is None and self.file is not None:
             return self.file
-        return place_in(folder or self.default_folder, self.id or self.peek_id())
+        return place_in(folder or user_data_path("kdx") / "runs", self.id or self.peek_id())
 
     @contextmanager
     def read(self) -> Iterator[Connection]:

@@ -288,7 +288,7 @@ def test_what_a_task_does_is_tried_before_a_run_starts(own_task, data_home, tmp_
 def test_a_task_that_no_package_brings_any_more_is_told(own_task, data_home, tmp_path):
     (tmp_path / "site" / "tails").rename(tmp_path / "elsewhere")
     _, said = kdx("plan", "grid.yaml", folder=own_task, code=2)
-    assert "the package of task `majority` is gone: no module `tails`" in said
+    assert "tails 1.2 lacks the module `tails.tasks`, which it names for task `majority`" in said
     (tmp_path / "site" / "tails-1.2.dist-info" / "entry_points.txt").unlink()
     _, said = kdx("plan", "grid.yaml", folder=own_task, code=2)
     assert "unknown task `majority`" in said

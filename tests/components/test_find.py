@@ -144,7 +144,9 @@ def test_no_package_has_a_word_that_nobody_brings(package):
 
 def test_a_package_whose_module_is_gone_is_reported(package):
     (package / "tails" / "kernels" / "heavy.py").unlink()
-    with pytest.raises(KdxError, match=r"tails 1\.2 names no module for kernel `cauchy`: `tails\.kernels\.heavy`"):
+    with pytest.raises(
+        KdxError, match=r"tails 1\.2 lacks the module `tails\.kernels\.heavy`, which it names for kernel `cauchy`"
+    ):
         find("kernel", "cauchy", package)
 
 

@@ -252,7 +252,7 @@ def package(tmp_path, monkeypatch, own_kernel):
 
 def test_every_installed_component_becomes_a_word_and_a_faulty_one_is_told(package):
     (fault,) = add_installed(())
-    assert str(fault).startswith("tails 1.2 names no module for kernel `lorentz`: `gone`")
+    assert str(fault).startswith("tails 1.2 lacks the module `gone`, which it names for kernel `lorentz`")
     assert "cauchy" in KERNELS and KERNELS.definition("cauchy").option_names == ("bandwidth",)
     (explained,) = explain("cauchy")
     assert explained.keys == ("kernel",) and [option.name for option in explained.options] == ["bandwidth"]

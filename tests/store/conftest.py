@@ -80,16 +80,18 @@ class PostgresqlDatabases:
 
     def execute(self, address: str, *statements: str) -> None:
         with self._server.connected(address.rpartition("/")[2]) as connection:
-            # Without references; conditions of columns cannot be suspended.
+            # Without references; conditions of columns cannot be suspended, but come back without looking at rows.
             connection.execute("SET session_replication_role = replica")
             checks = connection.execute(
-                "SELECT conrelid::regclass::text, conname FROM pg_constraint WHERE contype = 'c'"
-                " AND connamespace = 'public'::regnamespace"
-            )
-            for table, name in checks.fetchall():
+                "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint"
+                " WHERE contype = 'c' AND connamespace = 'public'::regnamespace"
+            ).fetchall()
+            for table, name, _ in checks:
                 connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
             for statement in statements:
                 connection.execute(statement)
+            for table, name, condition in checks:
+                connection.execute(f"ALTER TABLE IF EXISTS {table} ADD CONSTRAINT {name} {condition} NOT VALID")
 
     def content(self, address: str) -> object:
         with self._server.connected(address.rpartition("/")[2]) as connection:

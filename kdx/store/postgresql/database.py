@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import psycopg
-from platformdirs import user_data_path
 from psycopg.adapt import AdaptersMap, Buffer, Loader
 from sqlalchemy import URL, Connection, Engine, ForeignKeyConstraint, and_, create_engine, event, exists, func, select
 from sqlalchemy.dialects.postgresql import insert
@@ -116,7 +115,6 @@ class Postgresql(Database):
     def __init__(self, address: str | Path, *, write: bool = False) -> None:
         self.address = address_of(address)
         super().__init__(self.address.shown, write=write)
-        self.default_folder = user_data_path("kdx") / "runs"
         self._keeps = threading.local()
 
     def _make_engine(self) -> Engine:

@@ -59,7 +59,8 @@ def missing(connection: psycopg.Connection[Any]) -> Iterator[str]:
     there = {name for (name,) in connection.execute(_CONSTRAINTS).fetchall()}
     columns = (column for table in metadata.tables.values() for column in table.c if HOLDS in column.info)
     if lost := sorted({f"{column.table.name}_{column.name}" for column in columns} - there):
-        yield f"{len(lost)} checks of columns are missing, such as {lost[0]}"
+        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        yield f"column checks are missing: {lost[0]}{more}"
 
 
 def _foreign(place: str, problem: str) -> DatabaseError:
