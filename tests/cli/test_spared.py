@@ -51,13 +51,13 @@ def test_plan_says_the_rule():
     assert "(if the comparison is still open after 2 seeds)" in said.stdout
     assert "9 runs at most come beside what is said of time and disk" in said.stderr
     runs = json.loads(typed("plan", "grid.yaml", "--json").stdout)["runs"]
-    assert [run["standing"] for run in runs] == ["new"] * 6 + ["open"] * 9
+    assert [run["status"] for run in runs] == ["new"] * 6 + ["open"] * 9
 
 
 def test_plan_says_what_is_not_needed():
     planned(1.0, 5.0, 9.0)
     runs = json.loads(typed("plan", "grid.yaml", "--json").stdout)["runs"]
-    assert {(run["standing"], run["reason"]) for run in runs[6:]} == {("not needed", "decided after 2 seeds")}
+    assert {(run["status"], run["reason"]) for run in runs[6:]} == {("not needed", "decided after 2 seeds")}
     assert "at most" not in typed("plan", "grid.yaml").stderr
 
 

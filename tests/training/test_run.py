@@ -268,7 +268,6 @@ def test_all_that_a_run_draws_comes_from_its_seed(train, home, monkeypatch, unbr
     monkeypatch.setattr(TranslationModule, "of", of)
     monkeypatch.setattr("kdx.data.batching.shuffled", lambda *key: orders.append(key) or shuffled(*key))
     monkeypatch.setattr("kdx.training.lifecycle.reseed", lambda *key: seen.append(key) or reseed(*key))
-    monkeypatch.setattr("kdx.training.trainer.reseed", lambda *key: seen.append(key) or reseed(*key))
     spec = cell("translation")
     other = train(spec, seed=1)
     assert {seed for _, seed, _ in orders} == {1}
