@@ -302,15 +302,14 @@ def test_a_file_whose_name_is_no_text_gives_its_grid_no_name(tmp_path, monkeypat
         assert load_grid(file).name == "large"
 
 
-@pytest.mark.xfail(run=False, reason="it replaces a name that backups no longer use; to be mended")
 def test_a_killed_backup_does_not_refuse_the_next(tmp_path, figure):
     """Killed when the copy is whole but has no name yet."""
     shutil.copy(Path(__file__).parents[2] / "runs.db.example", tmp_path / "runs.db")
     backup = [sys.executable, "-m", "kdx", "db", "backup", "monday.db"]
     dying = (
         "import os, signal, sys\n"
-        "from kdx.store.sqlite import backup\n"
-        "backup.give_name = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "from kdx.store.sqlite import database\n"
+        "database.give_name = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         "from kdx.cli.app import main\n"
         "sys.argv = ['kdx', 'db', 'backup', 'monday.db']\n"
         "main()\n"
