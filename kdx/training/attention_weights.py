@@ -1,7 +1,7 @@
-"""The attention weights of a running model, by Eq. 2 as printed, and how widely they look: their entropy.
+"""The attention weights of a running model, by Eq. 2 as printed, and their entropy: how spread out they are.
 
-Entropy is worth a look beside every score: under Xavier's initialisation symmetric kernels begin near the identity, so
-two arms of a study may differ by where they start and not by what they are.
+Entropy is worth a look next to every score: under Xavier initialisation symmetric kernels start near the identity, so
+two arms of a study may differ because of their initialisation alone.
 """
 
 from collections.abc import Callable, Iterator
@@ -53,9 +53,9 @@ def watched(model: nn.Module, see: Callable[[str, Tensor, Tensor | None], None])
 def entropies(model: nn.Module) -> Iterator[dict[str, float]]:
     """While the model runs once, fill a dict: attention → mean entropy in nats over its layers, heads and queries.
 
-    e to that power is how many keys a query effectively sees. Of signed weights the absolute values count.
+    e to that power is the effective number of keys that a query sees. Signed weights enter by their absolute values.
     """
-    # Which of the three each attention is, by module name; the layer that holds it says so.
+    # Module name → which of the three attentions it is; the layer that holds the module knows.
     attentions = {
         f"{prefix}.{child}{name and '.'}{name}": attention
         for prefix, layer in model.named_modules()
@@ -78,5 +78,5 @@ def _mean_entropy(weights: Tensor, padding: Tensor | None) -> float:
     weights = weights.abs().float()
     share = weights / weights.sum(-1, keepdim=True).clamp(min=1e-30)
     entropy = -(share * share.clamp(min=1e-30).log()).sum(-1)  # (B, H, Tq)
-    # Nobody reads what padding sees.
+    # Queries that are padding do not count.
     return float(entropy.mean() if padding is None else entropy.transpose(0, 1)[:, ~padding].mean())

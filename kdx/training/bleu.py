@@ -1,4 +1,4 @@
-"""BLEU by sacrebleu, as the literature takes it; of tokenised text also as sacrebleu takes it of raw text."""
+"""BLEU by sacrebleu: as in the literature and, for tokenised text, also as sacrebleu computes it on raw text."""
 
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -7,32 +7,33 @@ from sacrebleu.metrics.bleu import BLEU
 
 
 class Bleu:
-    """Scores translations, and remembers how: `signatures` has sacrebleu's, by metric, from the first score on.
+    """Scores translations; `signatures` maps each metric that was scored to sacrebleu's signature.
 
-    `bleu` is that of the literature: of tokenised text as it stands, of raw text by sacrebleu's own tokeniser.
-    `bleu_detokenised`, of tokenised text, undoes the tokenisation and then takes sacrebleu's.
+    `bleu` is BLEU as in the literature: tokenised text is scored as it is, raw text with sacrebleu's own tokeniser.
+    `bleu_detokenised` exists for tokenised text only: the tokenisation is undone, and sacrebleu's tokeniser applied.
 
     Args:
-        tokenised: whether punctuation stands apart in the references already.
-        language: of the references, by which sacremoses undoes the tokenisation.
+        tokenised: whether punctuation is already separated from words in the references.
+        language: language of the references, by which sacremoses undoes the tokenisation.
     """
 
     def __init__(self, *, tokenised: bool, language: str) -> None:
-        # Tokenised text is scored as it stands; sacrebleu asks to be forced, since it prefers raw text.
+        # Tokenised text is scored as it is; sacrebleu warns of that unless it is forced.
         self._as_it_is = BLEU(tokenize="none" if tokenised else "13a", force=tokenised)
         self._detokenised = BLEU(tokenize="13a") if tokenised else None
         self._language = language
         self.signatures: dict[str, str] = {}
 
     def score(self, lines: Sequence[str], references: Sequence[str]) -> float:
-        """BLEU of lines, one a reference."""
+        """Return the BLEU of lines against references, one for each line."""
         return self._scored("bleu", self._as_it_is, lines, references)
 
     def sums(self, lines: Sequence[str], references: Sequence[str]) -> dict[str, float]:
-        """The sums that BLEU of lines is made of; those of several texts add up to those of all of them.
+        """Return the sums that BLEU is computed from; the sums of several texts add up to those of the whole.
 
-        Of n = 1 to 4, how many n-grams the lines have (`ngrams_n`), and how many of them the references have too
-        (`matches_n`); and how many words both have (`words`, `reference_words`).
+        Returns:
+            For n = 1 to 4, `ngrams_n`, the number of n-grams in the lines, and `matches_n`, the number of them that are
+            in the references too; `words` and `reference_words`, the number of words in each.
         """
         score = self._as_it_is.corpus_score(lines, [references])
         return {
@@ -43,7 +44,7 @@ class Bleu:
         }
 
     def score_detokenised(self, lines: Sequence[str], references: Sequence[str]) -> float | None:
-        """BLEU after the tokenisation of both was undone; None: they are raw text."""
+        """Return the BLEU of lines and references after undoing their tokenisation; None if they are raw text."""
         if self._detokenised is None:
             return None
         from sacremoses import MosesDetokenizer  # slow to import, and few need it

@@ -1,11 +1,11 @@
-"""Checkpoint files that are whole or not there.
+"""Checkpoint files that are either whole or absent.
 
 A file is written whole under a name that carries its kind, its step and the SHA-256 of its content
 (`kdx.checkpoint_names`), so one rename publishes file and checksum together. On reading, the content must match the
 name: of 300 single flipped bits, torch.load alone accepted 283 with wrong weights.
 
-Two resume checkpoints are kept, and the weights files that they list. Weights within the checkpoints would be written
-again with each: for the mean of k validations, which is 10 or 20 in the papers' recipes, that is k times the model.
+Two resume checkpoints are kept, with the weights files that they list. Weights inside a checkpoint would be written
+again with each one: for the mean of k validations (10 or 20 in the papers' recipes), that is k times the model.
 """
 
 import errno
@@ -22,8 +22,8 @@ from kdx.checkpoint_names import CheckpointKind, CheckpointName, set_aside_name
 from kdx.errors import StorageError
 from kdx.files import is_unfinished, write_whole
 
-KEPT = 2  # resume checkpoints; should the newest turn out bad, the one before serves
-_DAMAGED = {errno.EIO, errno.EBADMSG, errno.EUCLEAN}  # errors of a disk that cannot give back what was written
+KEPT = 2  # resume checkpoints; if the newest turns out to be damaged, the one before it serves
+_DAMAGED = {errno.EIO, errno.EBADMSG, errno.EUCLEAN}  # errors of a disk that cannot return what was written to it
 
 
 class CheckpointFiles(CheckpointIO):
@@ -32,7 +32,7 @@ class CheckpointFiles(CheckpointIO):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.aside: dict[str, str] = {}
-        """What was set aside → why."""
+        """Name of a file that was set aside → why."""
 
     def write(self, kind: CheckpointKind, step: int, state: Mapping[str, Any]) -> Path:
         """Publish `state` as a file of this kind."""
@@ -48,8 +48,8 @@ class CheckpointFiles(CheckpointIO):
         """Return the state in a file; if it does not match its name or form, set it aside and return None.
 
         Raises:
-            FileNotFoundError: it is not there.
-            StorageError: it cannot be set aside.
+            FileNotFoundError: the file does not exist.
+            StorageError: the file cannot be set aside.
         """
         content = self._content(path)
         if content is None:
@@ -61,15 +61,15 @@ class CheckpointFiles(CheckpointIO):
             return None
 
     def is_whole(self, name: str) -> bool:
-        """Whether the weights file of this name is there and whole; one that is not whole is set aside."""
+        """Return whether the weights file of this name exists and is whole; a damaged one is set aside."""
         path = self.folder / name
         return CheckpointName.parse(name) is not None and path.exists() and self._content(path) is not None
 
     def load(self, path: Path) -> dict[str, Any]:
-        """Return the state in a file that a run at work relies on.
+        """Return the state in a file that an active run relies on.
 
         Raises:
-            StorageError: it is not there, or not whole.
+            StorageError: the file does not exist, or is damaged.
         """
         try:
             state = self.read(path)
@@ -79,7 +79,7 @@ class CheckpointFiles(CheckpointIO):
             raise StorageError(
                 "this checkpoint was damaged or removed while its run was at work",
                 place=str(path),
-                hint="look after the disk; kdx resume goes on from an older one",
+                hint="check the disk; kdx resume continues from an older one",
             )
         return state
 
@@ -97,10 +97,10 @@ class CheckpointFiles(CheckpointIO):
         return content
 
     def set_aside(self, path: Path, why: str = "was damaged") -> None:
-        """Keep the file for whoever wants to know, but never read it again.
+        """Rename the file so that it is kept for inspection but never read again.
 
         Raises:
-            StorageError: its folder does not let it be renamed.
+            StorageError: the file cannot be renamed.
         """
         try:
             path.rename(path.with_name(set_aside_name(path.name)))
@@ -108,7 +108,7 @@ class CheckpointFiles(CheckpointIO):
             raise StorageError(
                 f"this checkpoint {why}, and cannot be set aside: {error.strerror}",
                 place=str(path),
-                hint="see that its folder can be written, or remove the file; then kdx resume",
+                hint="make its folder writable, or remove the file; then kdx resume",
             ) from error
         self.aside[path.name] = why
 
@@ -121,7 +121,7 @@ class CheckpointFiles(CheckpointIO):
         return [path for _, path in sorted(steps, reverse=True)]
 
     def keep(self, kind: CheckpointKind, kept: Collection[str] = ()) -> None:
-        """Remove all files of a kind but those of these names."""
+        """Remove all files of a kind except those with these names."""
         for path in self.newest_first(kind):
             if path.name not in kept:
                 path.unlink(missing_ok=True)
@@ -133,17 +133,17 @@ class CheckpointFiles(CheckpointIO):
                 path.unlink(missing_ok=True)
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
-        """Lightning's way in; the path that it gives is not used."""
+        """Write a checkpoint for Lightning; the path that it gives is not used."""
         kind = CheckpointKind.STEP
         self.write(kind, checkpoint["global_step"], checkpoint)
         self.keep(kind, [path.name for path in self.newest_first(kind)[:KEPT]])
 
     def load_checkpoint(self, path: Any, map_location: Any | None = None, weights_only: bool | None = None) -> Any:
-        """Lightning's way out; `run.train` has verified the file before."""
+        """Read a checkpoint for Lightning; `run.train` has verified the file before."""
         return self.load(Path(path))
 
     def remove_checkpoint(self, path: Any) -> None:
-        """Lightning's way to delete."""
+        """Remove a checkpoint for Lightning."""
         Path(path).unlink(missing_ok=True)
 
 
@@ -158,11 +158,11 @@ def unpacked(content: bytes) -> dict[str, Any]:
     """Return the state that `CheckpointFiles.write` wrote, without running code that is in it.
 
     Raises:
-        ValueError: it is anything else.
+        ValueError: the content is anything else.
     """
     try:
         return dict(torch.load(io.BytesIO(content), map_location="cpu", weights_only=True))
     except MemoryError:
         raise
-    except Exception as error:  # of any kind, by what is in the file
+    except Exception as error:  # any kind, depending on what is in the file
         raise ValueError("neither weights nor a checkpoint") from error

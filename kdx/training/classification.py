@@ -1,4 +1,4 @@
-"""Classification: cross-entropy of the label; accuracy, and F1 averaged over the labels."""
+"""Classification: cross-entropy of the label, accuracy, and F1 averaged over the labels."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -27,7 +27,7 @@ class ClassificationModule(TaskModule):
     attentions = ("encoder-self",)
     embeddings = ("separate",)
     pooling: str = option("mean", words=("mean", "first"))
-    """Of classification: a line is the mean of its tokens, or its first token, which begins it."""
+    """How a line becomes one vector: the mean of its tokens, or its first token, a mark of the beginning."""
 
     texts = ("text",)
 
@@ -82,8 +82,8 @@ class ClassificationModule(TaskModule):
     def summarise(self, split: Split) -> dict[str, float]:
         right = self._confusion.diagonal().double()
         # A label that no line has and no prediction names has no F1; one that is never predicted correctly has F1 = 0.
-        there = self._confusion.sum(0) + self._confusion.sum(1)
-        f1 = (2 * right / there)[there > 0]
+        lines = self._confusion.sum(0) + self._confusion.sum(1)  # that have the label, plus lines predicted to have it
+        f1 = (2 * right / lines)[lines > 0]
         return {
             "accuracy": 100 * right.sum().item() / self._targets,
             "macro_f1": 100 * f1.mean().item(),

@@ -1,4 +1,4 @@
-"""Randomness as a function, and arithmetic that repeats: what the bits of a run depend on beside its cell and seed."""
+"""Randomness as a function, and repeatable arithmetic: what a run's bits depend on apart from its cell and seed."""
 
 import hashlib
 import json
@@ -13,15 +13,15 @@ from kdx.vocabulary import Arithmetic
 
 
 def seed_of(*parts: str | int) -> int:
-    """A 63-bit seed from any tuple, the same in every process and Python version (unlike `hash`)."""
+    """Return a 63-bit seed made from any tuple, the same in every process and Python version (unlike `hash`)."""
     digest = hashlib.blake2b(json.dumps(parts).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
 
 
 def reseed(*parts: str | int) -> None:
-    """Put torch's generators, on every device, into the state that `parts` name."""
+    """Seed torch's generators on every device with `parts`."""
     seed = seed_of(*parts)
-    # torch.manual_seed would also queue the seed for GPUs that nobody uses, with a stack trace: 2 ms at every step.
+    # torch.manual_seed would also queue the seed for unused GPUs, with a stack trace: 2 ms at every step.
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.manual_seed_all(seed)
@@ -29,7 +29,7 @@ def reseed(*parts: str | int) -> None:
 
 @contextmanager
 def deterministic() -> Iterator[None]:
-    """Deterministic algorithms alone, until the end of the block."""
+    """Allow deterministic algorithms only, until the end of the block."""
     before, warning = (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),
@@ -42,10 +42,10 @@ def deterministic() -> Iterator[None]:
 
 
 def fix_arithmetic(training: Training) -> None:
-    """Sets what the bits of every result in this process depend on, before torch first uses a GPU.
+    """Set everything that the bits of results in this process depend on; call it before torch first uses a GPU.
 
-    Under exact arithmetic an operation without a deterministic form raises a RuntimeError, on any device. Numbers of 32
-    bits have 32 bits everywhere: no product on a GPU is made of shorter ones (TF32).
+    Under exact arithmetic an operation without a deterministic form raises a RuntimeError, on any device. Products of
+    32-bit numbers are computed in 32 bits on a GPU too, never in TF32.
     """
     # On a CPU the number of threads decides how sums are split.
     torch.set_num_threads(training.threads)
@@ -53,11 +53,11 @@ def fix_arithmetic(training: Training) -> None:
     torch.use_deterministic_algorithms(exact)
     # Filling would write every new tensor twice, 3% of a step, and helps only code that reads unwritten memory.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-    # Without it torch refuses every deterministic product on a GPU, for cuBLAS may add up in another order each time.
+    # Without it torch refuses every deterministic product on a GPU, since cuBLAS may sum in another order each time.
     os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
-    # It would choose an algorithm by its time, which is another one in another repetition.
+    # The benchmark would choose an algorithm by measured time, so another run might get another algorithm.
     torch.backends.cudnn.benchmark = False
-    # Parts of a product in bf16 would be added up in 16 bits.
+    # Partial sums of a bf16 product would be added in 16 bits.
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = not exact

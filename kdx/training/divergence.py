@@ -1,8 +1,8 @@
-"""Decides that a run has diverged: at a loss or a gradient that is no finite number, or at an end far above its start.
+"""Decides that a run has diverged: its loss or gradient is not finite, or its final loss is far above its first.
 
-A loss or a gradient that is no finite number may be the doing of the run, or that of a number format or of a kernel.
-So what gave it is computed once more, in float32 and with attention as torch's plain formula: the same weights, batch
-and random numbers. If that is finite, the run fails; if not, it has diverged.
+A loss or gradient that is not finite may be caused by the run itself, by a number format, or by a GPU kernel. So the
+batch is computed once more, in float32 and with torch's plain formula of attention, from the same weights and random
+numbers. If the result is finite, the run fails; if not, it has diverged.
 """
 
 import math
@@ -22,8 +22,8 @@ from kdx.training.module import TaskModule
 from kdx.vocabulary import Arithmetic, Precision
 
 WORSE = 1.25
-"""Times the first step's training loss: a run that ends above has diverged. That loss is of one batch, so a model that
-does not move at all may end 1.15 times above it (the worst of six seeds, in batches of 8 examples)."""
+"""A run has diverged if its final loss is above this many times the first step's training loss. That loss is of one
+batch, so a model that does not move may end at 1.15 times it (the worst of six seeds, in batches of 8 examples)."""
 
 
 class Diverged(Exception):
@@ -32,24 +32,24 @@ class Diverged(Exception):
     def __init__(self, problem: str, training_loss: float | None = None) -> None:
         super().__init__(problem)
         self.training_loss = training_loss
-        """The loss of the batch; None: a validation diverged, and its rows have the loss."""
+        """The loss of the batch; None if a validation diverged, whose rows have the loss."""
 
 
 class ArithmeticFault(KdxError):
-    """Something is no finite number, and is one in float32: a failure of the run, not an outcome."""
+    """A number is not finite, but is finite in float32: a failure of the run, not an outcome."""
 
 
 class Finite(lightning.Callback):
-    """Ends a run at the first loss or gradient that is no finite number; after the lifecycle in Lightning's list.
+    """Ends a run at the first loss or gradient that is not finite; comes after the lifecycle in Lightning's list.
 
-    Gradients are looked at in half precision and on GPUs. In float32 on a CPU those of one step are in the next loss.
+    Gradients are checked in half precision and on GPUs. In float32 on a CPU a bad gradient shows in the next loss.
     """
 
     def __init__(self, seed: int) -> None:
         """Takes the run's seed of dropout."""
         self.seed = seed
         self._batch: tuple[Any, int] | None = None
-        """Of training, with its index in the run."""
+        """The current training batch, with its index in the run."""
         self._loss = 0.0
         self._put_back: Callable[[], None] = lambda: None
         """Undoes what the batch did to the module's memory."""
@@ -71,7 +71,7 @@ class Finite(lightning.Callback):
         assert isinstance(module, TaskModule)
         if module.spec.training.precision is Precision.FP32 and module.device.type == "cpu":
             return
-        # A tenth of the time, but squares may overflow.
+        # Degree 2 takes a tenth of the time, but squares may overflow.
         if not math.isfinite(_gradient(module, 2.0)) and not math.isfinite(largest := _gradient(module, torch.inf)):
             self._end(trainer, module, "gradient of the training loss", largest)
 
@@ -102,11 +102,11 @@ class Finite(lightning.Callback):
         reseed(self.seed, "valid", trainer.global_step, batch_idx)
         with _plain_float32(module):
             again = module.loss(batch)
-        # Else the lifecycle ends the run as diverged, once all of the validation is recorded.
+        # Otherwise the lifecycle ends the run as diverged once the whole validation is recorded.
         if torch.isfinite(again):
             raise _fault("validation loss", module.nats_so_far, trainer.global_step, module.spec.training)
 
-    def _end(self, trainer: lightning.Trainer, module: TaskModule, what: str, found: float) -> NoReturn:
+    def _end(self, trainer: lightning.Trainer, module: TaskModule, what: str, value: float) -> NoReturn:
         assert self._batch is not None
         batch, index = self._batch
         module.zero_grad()
@@ -116,12 +116,12 @@ class Finite(lightning.Callback):
             loss = module.loss(batch)
             torch.autograd.backward(loss)
         if torch.isfinite(loss) and math.isfinite(_gradient(module, torch.inf)):
-            raise _fault(what, found, trainer.global_step, module.spec.training)
-        raise Diverged(f"{what} is {found} at step {trainer.global_step}", self._loss)
+            raise _fault(what, value, trainer.global_step, module.spec.training)
+        raise Diverged(f"{what} is {value} at step {trainer.global_step}", self._loss)
 
 
 def ended_worse(final: float, first: float | None) -> str | None:
-    """Why a run has diverged that made all its steps, in one line; None if it has not.
+    """Return why a run that made all its steps has diverged, in one line; None if it has not.
 
     Args:
         final: loss of the last validation.
@@ -139,18 +139,18 @@ def _plain_float32(module: TaskModule) -> Iterator[None]:
 
 
 def _gradient(module: TaskModule, norm: float) -> float:
-    """The norm of all gradients together, of degree 2, or the largest of their numbers (∞)."""
+    """Return the norm of all gradients together: of degree 2, or their largest absolute value (∞)."""
     gradients = [weight.grad for weight in module.parameters() if weight.grad is not None]
     return torch.nn.utils.get_total_norm(gradients, norm).item()
 
 
-def _fault(what: str, found: float, step: int, training: Training) -> ArithmeticFault:
+def _fault(what: str, value: float, step: int, training: Training) -> ArithmeticFault:
     precise = "training.precision to fp32" if training.precision is not Precision.FP32 else None
     exact = "training.arithmetic to exact" if training.arithmetic is Arithmetic.FAST else None
     settings = " or ".join(filter(None, (precise, exact)))
     remedy = f"set {settings}" if settings else "try another device, or another version of torch"
-    # In the one line that is recorded of a failure.
+    # The remedy is in the message, since only the message is recorded with a failure.
     return ArithmeticFault(
-        f"{what} is {found} in {training.precision} at step {step}, and finite in float32 with plain attention: "
+        f"{what} is {value} in {training.precision} at step {step}, and finite in float32 with plain attention: "
         f"a fault of arithmetic and no divergence; {remedy}"
     )

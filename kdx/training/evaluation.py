@@ -1,4 +1,4 @@
-"""Evaluates a trained model: reads a text as its own test did, or with other settings, and returns the metrics."""
+"""Evaluates a trained model: reads a text as the run's test did, or with other settings, and returns the metrics."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -35,13 +35,13 @@ class EvaluationOutcome:
     """Metric → what it means, or its signature."""
     data_fingerprint: str
     longest_context: int | None
-    """The largest number of tokens that one is predicted from, memory included; None: no stream was read."""
+    """The largest number of tokens that a token is predicted from, memory included; None if no stream was read."""
     documents: DocumentSums | None = None
-    """What was measured by document; None where the task divides none."""
+    """Sums by document; None if the task has no documents."""
 
 
 class Evaluator:
-    """Makes evaluations of one run, whose weights and corpus are loaded once."""
+    """Evaluates one run, loading its weights and corpus once."""
 
     def __init__(
         self,
@@ -54,14 +54,14 @@ class Evaluator:
         alive: Callable[[], None],
         home: Path | None = None,
     ) -> None:
-        """Takes a run of this cell and seed.
+        """Take a run of this cell and seed.
 
         Args:
-            weights: the state of the model that was tested.
-            corpus: the one that the run was trained with.
-            stop: when asked, an evaluation stops before its next batch.
+            weights: state of the model that was tested.
+            corpus: corpus that the run was trained with.
+            stop: once requested, an evaluation stops before its next batch.
             alive: called before each batch.
-            home: folder of prepared corpora; None: the user's.
+            home: folder of prepared corpora; None for the user's.
         """
         fix_arithmetic(spec.training)
         self._spec, self._seed, self._corpus, self._home = spec, seed, corpus, home
@@ -70,14 +70,14 @@ class Evaluator:
         code = evaluation_code_of(spec)
         self.code_fingerprint = code.sha256
         self.environment = {**environment(spec.training), "code": dict(code.modules)}
-        """The libraries, hardware and code that compute it."""
+        """The libraries, hardware and code that compute the evaluations."""
 
     def evaluate(self, evaluation: ResolvedEvaluation) -> EvaluationOutcome:
-        """Read the text as the evaluation asks, once.
+        """Read the text once, with the settings of the evaluation.
 
         Raises:
-            Stopped: asked to.
-            KdxError: there is no such text, or it is too short.
+            Stopped: a stop was requested.
+            KdxError: the text does not exist, or is too short.
             StorageError: the cache cannot be written.
         """
         corpus = evaluated_corpus(self._spec, evaluation, self._corpus, self._home)
@@ -95,7 +95,7 @@ class Evaluator:
         )
 
     def _model(self, spec: CellSpec) -> nn.Module:
-        # Positions are counted from the longest memory, whatever else is asked for and however short this memory is.
+        # Positions are counted from the longest memory, even if the memory of this evaluation is shorter.
         longest = max(self._spec.memory, self._spec.evaluation.memory or 0, spec.evaluation.memory or 0)
         section = spec.evaluation.model_copy(update={"memory": longest or None})
         task: type[TaskModule] = TASKS[spec.task]

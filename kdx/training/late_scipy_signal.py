@@ -1,7 +1,7 @@
-"""Puts off `scipy.signal`, which Lightning's torchmetrics imports to look for one name: 0.7 s of each start.
+"""Delays the import of `scipy.signal`, which Lightning's torchmetrics searches for one name: 0.7 s of each start.
 
-It asks whether `hamming` is there, a name that scipy removed; here it is. Whoever asks for anything else gets all of
-`scipy.signal`.
+torchmetrics asks whether it has `hamming`, a name that scipy removed; the stand-in has it. Any other name loads
+`scipy.signal` itself.
 """
 
 import importlib
@@ -16,7 +16,7 @@ class _Late(ModuleType):
     hamming = None
 
     def __getattr__(self, name: str) -> Any:
-        # Python itself asks every module for such names, as to find the one that a class is from.
+        # Python asks every module for such names, for example to find the module of a class.
         if name.startswith("__") and name != "__path__":
             raise AttributeError(name)
         if sys.modules.get(NAME) is self:
@@ -25,5 +25,5 @@ class _Late(ModuleType):
 
 
 def put_off() -> None:
-    """Lets whoever imports `scipy.signal` first have a module that imports it once something is asked of it."""
+    """Put a module in place of `scipy.signal` that imports it when one of its names is used."""
     sys.modules.setdefault(NAME, _Late(NAME))

@@ -1,4 +1,4 @@
-"""What the tasks' LightningModules share: the optimiser, clipping, and the sums of an evaluation."""
+"""The base class of the tasks' LightningModules: the optimiser, clipping, and the sums of an evaluation."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -22,18 +22,18 @@ from kdx.words.option import options_of
 
 
 class TrainBatches(Protocol):
-    """The batches of an epoch, which is gone through again and again."""
+    """The batches of an epoch, which is repeated."""
 
     def __len__(self) -> int:
-        """Batches in an epoch."""
+        """Return the number of batches in an epoch."""
 
     def batch(self, step: int) -> Any:
-        """The batch of this step of the run, a function of nothing else."""
+        """Return the batch of this step of the run; it depends on nothing else."""
 
 
 @dataclass(frozen=True)
 class Batches:
-    """What a run reads."""
+    """The batches that a run reads."""
 
     train: TrainBatches
     evaluation: Mapping[Split, Any]
@@ -41,15 +41,15 @@ class Batches:
 
     @classmethod
     def of(cls, batches: Callable[[Split], Any]) -> "Batches":
-        """Takes what makes the batches of a split, for training and, in their order, for evaluations."""
+        """Return batches made by a function of the split; evaluations read them in their order."""
         return cls(batches(Split.TRAIN), {split: list(batches(split).in_order()) for split in HELD_OUT})
 
 
 class TaskModule(lightning.LightningModule):
     """A task: its model, its loss and its evaluation.
 
-    A class says what the task is (`kdx.tasks.definition.Task`), in literals: what it does not say itself, its base
-    classes say. After each evaluation pass, `results` has the metrics that the class names.
+    A class declares its facts (`kdx.tasks.definition.Task`) as literals, and inherits those of its base classes. After
+    each evaluation pass, `results` has the metrics that the class names.
     """
 
     name: ClassVar[str] = ""
@@ -64,7 +64,7 @@ class TaskModule(lightning.LightningModule):
     head_divisor: ClassVar[int] = 1
 
     texts: ClassVar[tuple[str, ...]] = ()
-    """Names of the texts that it reads, of which one line each makes an item; none: it reads no text."""
+    """Names of the texts that the task reads, an item having one line of each; empty if it reads no text."""
 
     def __init__(self, spec: CellSpec, model: nn.Module) -> None:
         super().__init__()
@@ -77,55 +77,55 @@ class TaskModule(lightning.LightningModule):
         self._nats = torch.zeros((), dtype=torch.float64)
         self._targets = 0
         self.slices = Slices()
-        """What a test measures by slice."""
+        """Measurements of a test by slice."""
         self.by_document = ByDocument(None)
-        """What a test measures by document."""
+        """Measurements of a test by document."""
         self.entropies: dict[str, float] = {}
         """Entropies of the last validation: `entropy/encoder-self`, …"""
         self.gradient_norm: Tensor | None = None
-        """Norm of the last step's gradient before clipping; None where the cell clips none."""
+        """Norm of the last step's gradient before clipping; None if the cell does not clip."""
 
     @classmethod
     def of(cls, spec: CellSpec, corpus: Any) -> "TaskModule":
-        """The module for a cell and its corpus."""
+        """Return the module for a cell and its corpus."""
         return cls(spec, corpus)
 
     @classmethod
     def batches(cls, spec: CellSpec, corpus: Any, seed: int) -> Batches:
-        """How a corpus of the task's kind becomes batches; the seed is that of their order."""
+        """Return the batches of a corpus of the task's kind; the seed decides their order."""
         raise NotImplementedError
 
     @classmethod
     def model_of(cls, spec: CellSpec, state: Mapping[str, Tensor]) -> nn.Module:
-        """The cell's model for these weights; sizes of vocabularies are theirs, so that no text is needed."""
+        """Return the cell's model for these weights, which give the sizes of vocabularies, so no text is needed."""
         raise NotImplementedError
 
     def outputs(self) -> Mapping[str, Sequence[str]]:
-        """Text to keep beside the metrics of the last evaluation, by name, one line an item: translations, …"""
+        """Return text to keep with the metrics of the last evaluation: name → one line an item (translations, …)."""
         return {}
 
     def inputs(self, *texts: str) -> dict[str, Tensor]:
-        """What the model reads of one line of each of `texts`, by the names of its arguments; B is 1."""
+        """Return the model's inputs for one line of each of `texts`, by the names of its arguments; B is 1."""
         raise TypeError(f"task {self.spec.task} reads no text")
 
     def translate(self, sentences: Sequence[str], beam: int | None = None) -> list[str]:
-        """A translation of each; see `kdx.training.trained.Trained.translate`."""
+        """Return a translation of each sentence; see `kdx.training.trained.Trained.translate`."""
         raise TypeError(f"task {self.spec.task} does not translate")
 
     def vocabulary(self, text: str) -> Vocabulary | None:
-        """That of one of `texts`; None: its unknown words are not counted."""
+        """Return the vocabulary of one of `texts`; None if its unknown words are not counted."""
         return None
 
     def classify(self, lines: Sequence[str]) -> list[dict[str, float]]:
-        """The labels of each line; see `kdx.training.trained.Trained.classify`."""
+        """Return the labels of each line; see `kdx.training.trained.Trained.classify`."""
         raise TypeError(f"task {self.spec.task} gives text no labels")
 
     def nats(self, *texts: Sequence[str]) -> tuple[float, int]:
-        """The summed -ln p of the last of `texts`, given as lines, and how many tokens it has."""
+        """Return the summed -ln p of the last of `texts`, given as lines, and its number of tokens."""
         raise TypeError(f"task {self.spec.task} gives no text a probability")
 
     def configure_optimizers(self) -> Any:
-        """The cell's optimiser under its schedule."""
+        """Return the cell's optimiser and schedule."""
         training = self.spec.training
         optimizer = optimiser_of(self.model, training)
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate_factor(training, step))
@@ -138,45 +138,45 @@ class TaskModule(lightning.LightningModule):
             self.gradient_norm = nn.utils.clip_grad_norm_(self.parameters(), clip)
 
     def loss(self, batch: Any) -> Tensor:
-        """Mean loss of what a batch asks for, in nats, with label smoothing where the cell has it."""
+        """Return the mean loss of a batch's targets in nats, with label smoothing if the cell has it."""
         raise NotImplementedError
 
     def snapshot(self) -> Callable[[], None]:
-        """What puts back, as it is now, all that a batch leaves in the module for the next one, weights aside."""
+        """Return a function that restores what a batch leaves in the module for the next one, except weights."""
         return lambda: None
 
     def training_step(self, batch: Any, index: int) -> Tensor:
         return self.loss(batch)
 
     def evaluate(self, batch: Any, split: Split) -> None:
-        """Adds a batch to the sums of an evaluation."""
+        """Add a batch to the sums of an evaluation."""
         raise NotImplementedError
 
     def add(self, nats: Tensor, targets: int) -> None:
-        """Adds each -ln p, without label smoothing, of so many targets."""
+        """Add each -ln p, without label smoothing, and the number of targets."""
         self._nats += nats.double().sum().cpu()
         self._targets += targets
 
     @property
     def nats_so_far(self) -> float:
-        """The sum that an evaluation has come to."""
+        """The sum of an evaluation so far."""
         return self._nats.item()
 
     def summarise(self, split: Split) -> dict[str, float]:
-        """Metrics of the whole pass. `loss` is in nats a target, without label smoothing."""
+        """Return the metrics of the whole pass. `loss` is in nats per target, without label smoothing."""
         loss = self._nats.item() / max(self._targets, 1)
         return {"loss": loss, "perplexity": exponential(loss)}
 
     def test_documents(self) -> Documents | None:
-        """The documents of the test, whose items `evaluate` names to `by_document`; None: it divides none."""
+        """Return the documents of the test, whose items `evaluate` passes to `by_document`; None if it has none."""
         return None
 
     def document_sums(self) -> DocumentSums | None:
-        """What the last test measured by document; None if its task divides none, or a score has no error over them."""
+        """Return the last test's sums by document; None without documents, or if they give a score no error."""
         return self.by_document.sums()
 
     def definitions(self, split: Split) -> dict[str, str]:
-        """What each metric of `summarise` means of a split, in one line."""
+        """Return metric of `summarise` → what it means for a split, in one line."""
         raise NotImplementedError
 
     def _start(self) -> None:
@@ -211,5 +211,5 @@ class TaskModule(lightning.LightningModule):
 
 
 def exponential(loss: float) -> float:
-    """e^loss, infinite where a float cannot hold it."""
+    """Return e^loss, infinite if a float cannot hold it."""
     return math.exp(loss) if loss < 700 else math.inf if loss == loss else math.nan

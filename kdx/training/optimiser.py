@@ -1,4 +1,4 @@
-"""The optimisers of a cell, each as its library has it; weight decay is decoupled from the gradient in all of them."""
+"""The optimisers of a cell, each as its library defines it; all decouple weight decay from the gradient."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -13,11 +13,11 @@ from kdx.vocabulary import Optimiser
 
 
 def optimiser_of(model: nn.Module, training: Training) -> Optimizer:
-    """The cell's optimiser at its peak rate.
+    """Return the cell's optimiser at its peak rate.
 
-    Muon (Jordan et al. 2024) makes the update of a matrix nearly orthogonal, which is for the matrices inside the
-    layers only; all other parameters have AdamW. Its update is scaled as Liu et al. 2025 do it, so that both go by one
-    learning rate and one weight decay.
+    Muon (Jordan et al. 2024) makes the update of a matrix nearly orthogonal. It updates only the matrices inside the
+    layers; AdamW updates all other parameters. Muon's update is scaled as in Liu et al. 2025, so both use one learning
+    rate and one weight decay.
     """
     rate, decay = training.learning_rate, training.weight_decay
     if training.optimiser is Optimiser.LION:
@@ -32,10 +32,10 @@ def optimiser_of(model: nn.Module, training: Training) -> Optimizer:
 
 
 def hidden_matrices(model: nn.Module) -> list[Tensor]:
-    """The weight of each linear map inside the layers, (outputs, inputs), once.
+    """Return the weight (outputs, inputs) of each linear map inside the layers, once.
 
-    Tables of positions and Transformer-XL's u and v, which are biases of each head, are no such maps; nor is a
-    convolution's kernel, which is a matrix for each distance.
+    Tables of positions, Transformer-XL's u and v (biases of each head), and a convolution's kernel (a matrix for each
+    distance) are not linear maps.
     """
     return [
         module.weight
@@ -45,15 +45,15 @@ def hidden_matrices(model: nn.Module) -> list[Tensor]:
 
 
 class Together(Optimizer):
-    """Several optimisers that make one step, each for parameters of its own; a schedule sets the rate of all."""
+    """Several optimisers that step together, each with its own parameters; one schedule sets the rate of all."""
 
     def __init__(self, optimisers: Iterable[Optimizer]) -> None:
         self.optimisers = tuple(optimisers)
-        # The groups themselves, so that a rate that is set here is theirs.
+        # The groups themselves, so that setting a rate here sets it in each optimiser.
         super().__init__([group for optimiser in self.optimisers for group in optimiser.param_groups], {})
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """The step of each, at the gradients that the closure, if there is one, leaves behind; its loss."""
+        """Step every optimiser, after calling the closure if there is one; return the closure's loss."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -63,14 +63,14 @@ class Together(Optimizer):
         return loss
 
     def state_dict(self) -> dict[str, Any]:
-        """The states of all, in their order."""
+        """Return the states of all optimisers, in their order."""
         return {"optimisers": [optimiser.state_dict() for optimiser in self.optimisers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over what `state_dict` gave."""
+        """Restore what `state_dict` returned."""
         for optimiser, state in zip(self.optimisers, state_dict["optimisers"], strict=True):
             optimiser.load_state_dict(state)
-        # Each has new groups now.
+        # Each optimiser has new groups now.
         self.param_groups = [group for optimiser in self.optimisers for group in optimiser.param_groups]
 
 

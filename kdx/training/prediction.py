@@ -24,7 +24,7 @@ from kdx.vocabulary import Split
 
 
 class PredictionModule(TextModule):
-    """Decoder-only sequence prediction: each token from those before it in its segment."""
+    """Decoder-only sequence prediction: each token from the tokens before it in its segment."""
 
     name = "prediction"
     reads = "plain text"
@@ -56,7 +56,7 @@ class PredictionModule(TextModule):
 
     def __init__(self, spec: CellSpec, corpus: StreamCorpus) -> None:
         super().__init__(spec, LanguageModel(spec, corpus.vocabulary.size), corpus)
-        # A validation in the midst of training must not touch what training remembers.
+        # A validation during training must not touch the memory of training.
         self.remembered = {True: Memory(spec.memory), False: Memory(reading_of(spec).memory)}
         self._tokens_before = 0
         """Tokens of each stream that a test read before its next batch."""
@@ -81,7 +81,7 @@ class PredictionModule(TextModule):
 
     def inputs(self, *texts: str) -> dict[str, Tensor]:
         (line,) = texts
-        # What stands before a line is the end of the one before.
+        # A line follows the end mark of the line before it.
         return {"tokens": torch.tensor([[END, *self.corpus.vocabulary.encode(line)]])}
 
     def nats(self, *texts: Sequence[str]) -> tuple[float, int]:
@@ -108,24 +108,24 @@ class PredictionModule(TextModule):
         return put_back
 
     def measure(self, batch: StreamBatch, nats: Tensor) -> None:
-        there, length = batch.targets != PADDING, batch.targets.size(1)
+        counted, length = batch.targets != PADDING, batch.targets.size(1)
         before = 0 if batch.begins else self._tokens_before
         self._tokens_before = before + length
         remembered = min(before, self.remembered[False].length)
-        context = (remembered + torch.arange(1, length + 1, device=there.device)).expand_as(there)
-        self.slices.add("context", context[there], nats[there])
-        self.slices.add("frequency", self._frequencies[batch.targets[there].cpu()], nats[there])
-        streams = torch.arange(len(there), device=there.device)[:, None]
-        each = stream_length(len(self.corpus.splits[Split.TEST]), len(there))
-        tokens = streams * each + before + torch.arange(length, device=there.device)
-        self.by_document.add(tokens[there], nats=nats[there])
+        context = (remembered + torch.arange(1, length + 1, device=counted.device)).expand_as(counted)
+        self.slices.add("context", context[counted], nats[counted])
+        self.slices.add("frequency", self._frequencies[batch.targets[counted].cpu()], nats[counted])
+        streams = torch.arange(len(counted), device=counted.device)[:, None]
+        each = stream_length(len(self.corpus.splits[Split.TEST]), len(counted))
+        tokens = streams * each + before + torch.arange(length, device=counted.device)
+        self.by_document.add(tokens[counted], nats=nats[counted])
 
     def test_documents(self) -> Documents:
         return of_stream(self.corpus.splits[Split.TEST], self.corpus.vocabulary, self.corpus.title)
 
     @cached_property
     def _frequencies(self) -> Tensor:
-        """How often each token occurs in the training text, (V,)."""
+        """The number of times that each token occurs in the training text, (V,)."""
         return torch.from_numpy(np.bincount(self.corpus.training, minlength=self.corpus.vocabulary.size))
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -137,7 +137,7 @@ class PredictionModule(TextModule):
 
     def summarise(self, split: Split) -> dict[str, float]:
         metrics = super().summarise(split)
-        # All nats over the number of words: comparable across ways of cutting words into tokens.
+        # Summed nats over the number of words: comparable between tokenisations.
         metrics["word_perplexity"] = exponential(self._nats.item() / max(self.corpus.words[split], 1))
         return metrics
 

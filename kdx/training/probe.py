@@ -18,11 +18,11 @@ from kdx.training.run import PARAMETERS, train
 from kdx.training.stopping import StopRequest
 
 STEPS, WARM = 12, 4
-"""Optimiser steps that are made. The first ones do not count: they take memory first, and their caches are cold."""
+"""Optimiser steps to make, and how many of them do not count: the first ones allocate memory and have cold caches."""
 
 
 class ProbeRecorder(Recorder):
-    """Looks at the clock."""
+    """Notes when each step was done."""
 
     def __init__(self) -> None:
         self.steps: list[float] = []
@@ -45,7 +45,7 @@ def measure(request: Mapping[str, Any], step: Callable[[str], None]) -> dict[str
         held at most; `parameters`, numbers that training changes.
     """
     spec = CellSpec.model_validate(json.loads(request["cell"]))
-    # Not validated again: a schedule may be longer than these few steps, and is cut short.
+    # Not validated again, since a schedule may be longer than these few steps; it is cut short.
     few = {"steps": STEPS, "validate_every": STEPS, "average": 0}
     short = spec.model_copy(update={"training": spec.training.model_copy(update=few)})
     recorder = ProbeRecorder()

@@ -1,8 +1,8 @@
 """Runs custom components in a child process: `python -m kdx.training.rehearsal`, see `kdx.components.apart`.
 
-`kdx.sweep.rehearsal` asks for {"cells": […]}: each cell's corpus, attentions, and task, if it reads generated examples,
-are tried on a few tokens, under the arithmetic that a run of it has. `kdx verify --component` asks for {"device": …},
-and gets the findings of one.
+`kdx.sweep.rehearsal` sends {"cells": […]}: the corpus and attentions of each cell, and its task if it reads generated
+examples, are tried on a few tokens, with the arithmetic of a run. `kdx verify --component` sends {"device": …}, and
+gets the findings of one component.
 """
 
 import json
@@ -29,14 +29,14 @@ from kdx.training.module import Batches, TaskModule
 from kdx.vocabulary import Attention, Space, Split
 from kdx.words.component import Component
 
-ROWS, TOKENS = 2, 9  # no width of a head, with which a shape would be confused
+ROWS, TOKENS = 2, 9  # 9 is no width of a head, so a wrong shape is noticed
 
 Step = Callable[[str], None]
-"""Called with the words of components before each step of the work, see `kdx.components.apart.answer`."""
+"""Called with the names of components before each step of the work, see `kdx.components.apart.answer`."""
 
 
 def work(request: Mapping[str, Any], step: Step) -> list[Any] | None:
-    """Do what the parent process asks for; return the findings of a component, or None for cells."""
+    """Do what the parent process requested; return the findings of a component, or None for cells."""
     if "device" in request:
         (component,) = at_hand()
         return _findings(component, request["device"], step)
@@ -79,12 +79,12 @@ def _try(spec: CellSpec, step: Step) -> None:
 
 
 def _rehearse(spec: CellSpec) -> None:
-    """Try a task from its batches to its metrics and back from its weights, on a few generated examples.
+    """Try a task on a few generated examples: batches, loss, metrics, and the model rebuilt from its weights.
 
-    A task that reads a text needs the text, and is tried by the first of its runs.
+    A task that reads a text cannot be tried without the text; its first run tries it.
 
     Raises:
-        ComponentError: a pass lacks a metric that the class names, or what one means.
+        ComponentError: a pass lacks a metric that the class names, or the meaning of one.
     """
     known, task = TASKS.definition(spec.task), TASKS[spec.task]
     spec, corpus = _few_examples(spec)
@@ -97,7 +97,7 @@ def _rehearse(spec: CellSpec) -> None:
         for index, batch in enumerate(batches.evaluation[Split.VALID]):
             module.validation_step(batch, index)
         module.on_validation_epoch_end()
-        # A validation need not give all that it can give.
+        # A validation need not give every metric.
         _check_metrics(module, Split.VALID, {"loss", spec.selection[0].removeprefix("valid/")})
         module.on_test_epoch_start()
         for index, batch in enumerate(batches.evaluation[Split.TEST]):

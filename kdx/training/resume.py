@@ -1,9 +1,9 @@
 """Finds the checkpoint that a run resumes from: its newest undamaged one, made under the same conditions.
 
-Conditions decide a run's bits beside its cell and its seed; each resume checkpoint has them. Measured on five steps of
-a small network: 1, 2 and 4 threads give three results, each of them repeatable, and so do the vector instructions of
-AVX2 and of none. What decides and has no name, such as the instructions that a library chose, is in the canary, see
-`kdx.training.canary`.
+Conditions are what a run's bits depend on apart from its cell and seed; each resume checkpoint has them. Measured on
+five steps of a small network: 1, 2 and 4 threads give three results, each of them repeatable, and so do the vector
+instructions of AVX2 and of none. Conditions without a name, such as the instructions that a library chose, show in the
+canary, see `kdx.training.canary`.
 
 This module also deletes the resume checkpoints of a run that has ended.
 """
@@ -19,10 +19,10 @@ from kdx.training.lifecycle import STATE_KEY
 from kdx.training.recorder import Recorder
 from kdx.vocabulary import IfChanged
 
-# No bit depends on these. The code has a fingerprint of its own.
+# No bit depends on these. The code has its own fingerprint.
 _NO_MATTER = ("host", "gpu", "cores", "kdx", "commit")
 _SHORT = 8
-"""Number of characters of a hash that messages show."""
+"""Number of characters of a hash in messages."""
 
 
 class Resumed(NamedTuple):
@@ -44,14 +44,14 @@ class Resumed(NamedTuple):
 
     @property
     def pruned(self) -> bool:
-        """Whether the run has only to end as pruned."""
+        """Whether the run was pruned and has only to end."""
         return self.lifecycle.get("pruned") is not None
 
 
 def conditions(environment: Mapping[str, Any], data_fingerprint: str, code: Mapping[str, str]) -> dict[str, str]:
     """Return the conditions of an attempt, as plain text by name.
 
-    Each module of the code is a condition of its own, such as `code kdx.training.run`.
+    Each module of the code is a separate condition, such as `code kdx.training.run`.
     """
     facts = {name: str(fact) for name, fact in environment.items() if name not in _NO_MATTER}
     return facts | {"data": data_fingerprint} | {f"code {module}": sha256 for module, sha256 in code.items()}
@@ -84,23 +84,23 @@ def resume(
 ) -> tuple[Resumed | None, str | None]:
     """Return the checkpoint to resume from, None to start at step 0; and what has changed since, None if nothing has.
 
-    A checkpoint that the run cannot resume from is set aside; the recorder gets a note of that, and of going back.
+    A checkpoint that the run cannot resume from is set aside; the recorder gets a note of that, and of the steps lost.
 
     Args:
-        own: the name of the run in its checkpoints.
-        now: the conditions of this attempt.
-        if_changed: what is done when the run began under other conditions.
+        own: name of the run in its checkpoints.
+        now: conditions of this attempt.
+        if_changed: what to do if the run was started under other conditions.
         recorded, checkpointed: as in `kdx.training.run.train`.
 
     Raises:
-        ChangedError: it began under other conditions, and that is to be refused.
+        ChangedError: the run was started under other conditions, and `if_changed` refuses that.
         StorageError: a damaged checkpoint cannot be set aside.
     """
     newest = max(checkpointed or 0, *(name_of(path).step for path in files.newest_first(CheckpointKind.STEP)), 0)
     resumed = _newest(files, own, recorded)
     step = resumed.step if resumed else 0
     if files.aside or step < newest:
-        begins = f"goes on from step {step}" if resumed else "begins again at step 0"
+        begins = f"resumes from step {step}" if resumed else "restarts at step 0"
         why = f"{_described(files.aside)}; set aside" if files.aside else "that checkpoint is not there"
         recorder.note(f"{begins}{f', not {newest}' * (step < newest)}: {why}")
     changed = changes(resumed.conditions, now) if resumed else None
@@ -108,7 +108,8 @@ def resume(
         raise ChangedError(
             f"the run came to step {resumed.step} under other conditions: {changed}",
             place=str(files.folder),
-            hint="--if-changed restart begins it anew; --if-changed continue goes on, and marks it as not bit-exact",
+            hint="--if-changed restart starts it again from step 0; --if-changed continue resumes it, marked as not "
+            "bit-exact",
             changes=changed,
         )
     if changed and if_changed is IfChanged.RESTART:
@@ -118,7 +119,7 @@ def resume(
 
 
 def delete_resume_checkpoints(folder: Path) -> None:
-    """Remove what a run in `folder` needed to resume; what a finished run keeps stays."""
+    """Remove what a run in `folder` needed to resume; the files that a finished run keeps stay."""
     files = CheckpointFiles(folder)
     files.keep(CheckpointKind.STEP)
     files.keep(CheckpointKind.WEIGHTS)

@@ -7,10 +7,10 @@ from kdx.vocabulary import Schedule
 
 
 def rate_factor(training: Training, step: int) -> float:
-    """Factor on the peak rate at an optimiser step counted from 0: linear warm-up, then the schedule.
+    """Return the factor on the peak rate at an optimiser step counted from 0: linear warm-up, then the schedule.
 
     inverse-sqrt: √(warmup / step) (Vaswani et al. 2017, Eq. 3); cosine: half a period from 1 to the final rate over
-    what is left of the run (Loshchilov & Hutter 2017, without restarts); warmup-stable-decay: 1, then a line to the
+    the rest of the run (Loshchilov & Hutter 2017, without restarts); warmup-stable-decay: 1, then a line to the
     final rate over the last `decay` steps (Hu et al. 2024; a line, not an exponential, as in Hägele et al. 2024).
     """
     step += 1  # the first update already has a rate

@@ -1,4 +1,4 @@
-"""How a run ends before its last step without having failed: it is asked to stop, or it is pruned."""
+"""The ways in which a run ends before its last step without failing: it was asked to stop, or was pruned."""
 
 import signal
 from types import FrameType
@@ -13,13 +13,13 @@ class Pruned(Exception):
 
 
 class StopRequest:
-    """Set by SIGTERM or SIGINT, read at safe points."""
+    """A request to stop, set by SIGTERM or SIGINT and read at safe points."""
 
     def __init__(self) -> None:
         self.asked = False
 
     def listen(self) -> None:
-        """Take over both signals in this process; Lightning replaces SIGTERM's handler, so call it again after that."""
+        """Handle both signals in this process; call it again after Lightning has replaced the handler of SIGTERM."""
         signal.signal(signal.SIGTERM, self._ask)
         signal.signal(signal.SIGINT, self._ask)
 

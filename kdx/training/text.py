@@ -1,4 +1,4 @@
-"""What the two tasks on text share: the next token of a vocabulary, by a softmax that may be adaptive."""
+"""The base class of the two tasks that predict tokens of text, by a softmax that may be adaptive."""
 
 import math
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ class TextModule(TaskModule):
         self.corpus = corpus
 
     def hidden_and_targets(self, batch: Any) -> tuple[Tensor, Tensor]:
-        """What the last layer gives (B, T, M), and the tokens (B, T) to predict from it."""
+        """Return the output of the last layer (B, T, M), and the tokens (B, T) to predict from it."""
         raise NotImplementedError
 
     @property
@@ -37,7 +37,7 @@ class TextModule(TaskModule):
         return self._softmax.loss(*self.hidden_and_targets(batch), self.spec.training.label_smoothing)
 
     def read(self, batch: Any) -> Tensor:
-        """Adds a batch to the sums of an evaluation; -ln p of each target (B, T), 0 for padding."""
+        """Add a batch to the sums of an evaluation; return -ln p of each target (B, T), 0 for padding."""
         hidden, targets = self.hidden_and_targets(batch)
         nats = self._softmax.nats(hidden, targets)
         self.add(nats, int((targets != PADDING).sum()))
@@ -49,10 +49,10 @@ class TextModule(TaskModule):
             self.measure(batch, nats)
 
     def measure(self, batch: Any, nats: Tensor) -> None:
-        """Adds a batch of a test, its targets' -ln p (B, T), to what is measured by slice, if anything is."""
+        """Add a batch of a test, its targets' -ln p (B, T), to the slices, if the task has any."""
 
     def summarise(self, split: Split) -> dict[str, float]:
-        # An evaluation reads every token of its split once, so these are the bytes of what was read.
+        # An evaluation reads every token of its split once, so these are the bytes that were read.
         facts = self.corpus.facts
         nats = self._nats.item() + facts[f"{split}/spelling_nats"]
         by_slice = {f"perplexity/{name}": exponential(loss) for name, loss in self.slices.means().items()}
@@ -67,7 +67,7 @@ class TextModule(TaskModule):
         }
 
     def definitions_by_slice(self, whole: Mapping[str, str]) -> dict[str, str]:
-        """What each metric means of each slice that the last pass had, by what it means of the whole test."""
+        """Return the definition of each metric by slice of the last pass, given the definitions for the whole test."""
         return {
             f"{metric}/{name}": f"of targets with {name}, the {slicing.title}: {whole[metric]}"
             for slicing in TASKS.definition(self.spec.task).slicings

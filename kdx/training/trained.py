@@ -25,14 +25,14 @@ Lines = str | Sequence[str]
 
 @dataclass(frozen=True, repr=False)
 class Trained:
-    """A trained model. What reads text warns (`UserWarning`) of words that the vocabulary lacks, read as `<unk>`."""
+    """A trained model. Methods that read text warn (`UserWarning`) of words outside the vocabulary, read as `<unk>`."""
 
     spec: CellSpec
     """The resolved cell."""
     model: nn.Module
-    """On the CPU, set to evaluate."""
+    """The model, on the CPU and in evaluation mode."""
     corpus: Corpus | None
-    """The corpus that it was trained on, with the vocabulary; None: that text is not on this machine."""
+    """The corpus that it was trained on, with the vocabulary; None if that text is not on this machine."""
 
     def __repr__(self) -> str:
         parameters = sum(weights.numel() for weights in self.model.parameters())
@@ -44,8 +44,8 @@ class Trained:
         """Translate sentences of the source language, words with spaces between them as in the corpus.
 
         Args:
-            sentences: one a string.
-            beam: hypotheses kept at each word; None: as the cell's test does.
+            sentences: one sentence per string.
+            beam: hypotheses kept at each word; None for the beam of the cell's test.
 
         Returns:
             A translation for each, in the same order.
@@ -77,10 +77,10 @@ class Trained:
         return labels
 
     def perplexity(self, *texts: Lines) -> float:
-        """The exponential of the mean -ln p of a token, in nats, end marks counted.
+        """Return the exponential of the mean -ln p of a token, in nats, end marks counted.
 
         Args:
-            texts: the lines of one text, of a run that predicts; source and target sentences, of one that translates.
+            texts: the lines of one text, if the run predicts; source and target sentences, if it translates.
 
         Raises:
             KdxError: as `translate`.
@@ -94,18 +94,18 @@ class Trained:
         return exponential(nats / max(tokens, 1))
 
     def attention(self, *inputs: Tensor | Lines, **named: Tensor) -> dict[str, Tensor]:
-        """Every attention's normalised weights, by Eq. 2 as printed, while the model reads these inputs once.
+        """Return every attention's normalised weights, by Eq. 2 as printed, while the model reads these inputs once.
 
         Args:
-            inputs, named: the model's own, as tensors; or one line of each text that it reads: source and target of a
-                translation, one line of any other.
+            inputs, named: the model's inputs as tensors; or one line of each text that it reads: source and target for
+                translation, one line otherwise.
 
         Returns:
             Module name, such as `decoder.layers.0.self_attention` → (B, H, Tq, Tk), row i the weights of query i.
 
         Raises:
-            KdxError: as `translate`, of lines of text.
-            TypeError: the task reads no text, or another number of texts; or a text has not one line.
+            KdxError: as `translate`, if lines of text are given.
+            TypeError: the task reads no text, or another number of texts; or a text does not have exactly one line.
         """
         tensors = [value for value in inputs if isinstance(value, Tensor)]
         if len(tensors) < len(inputs):
@@ -115,10 +115,10 @@ class Trained:
                 raise TypeError(f"attention is of one line of each text, not of {max(map(len, read))}")
             tensors, named = [], self._module.inputs(*(line for (line,) in read))
             self._warn_of_unknown(*read)
-        found: dict[str, Tensor] = {}
-        with torch.no_grad(), watched(self.model, lambda name, weights, _: found.update({name: weights})):
+        attentions: dict[str, Tensor] = {}
+        with torch.no_grad(), watched(self.model, lambda name, weights, _: attentions.update({name: weights})):
             self.model(*tensors, **named)
-        return found
+        return attentions
 
     def _check(self, given: int) -> None:
         wanted = self._module.texts
@@ -130,7 +130,7 @@ class Trained:
             vocabulary = self._module.vocabulary(name)
             if vocabulary is None:
                 continue
-            # The word <unk> is that token, which a corpus may have itself.
+            # The word <unk> is the token for unknown words itself; a corpus may contain it.
             words = [word for line in lines for word in line.split() if word != UNKNOWN_WORD]
             if unknown := [piece for word in words for piece in vocabulary.unknown(word)]:
                 tokens = sum(len(vocabulary.encode(line)) for line in lines)
@@ -159,15 +159,14 @@ def _lines(text: Lines) -> list[str]:
 
 
 def model_of(spec: CellSpec, weights: bytes, place: Path) -> nn.Module:
-    """The cell's model with these weights.
+    """Return the cell's model with these weights.
 
     Args:
         weights: content of a file that `CheckpointFiles` wrote as `best` or `average`.
-
-        place: that file.
+        place: path of that file, for messages.
 
     Raises:
-        KdxError: it holds no weights, or those of a model that has other parameters than this code builds.
+        KdxError: the file holds no weights, or the weights do not fit the model that this code builds for the cell.
     """
     try:
         state = unpacked(weights)
@@ -183,8 +182,8 @@ def model_of(spec: CellSpec, weights: bytes, place: Path) -> nn.Module:
         model.load_state_dict(state)
     except (AttributeError, KeyError, RuntimeError, TypeError) as error:
         raise KdxError(
-            "these weights are of another model than this kdx builds of the cell",
+            "these weights do not fit the model that this kdx builds for the cell",
             place=str(place),
-            hint="take the kdx that trained it: kdx trace tells its version, code and commit",
+            hint="use the kdx that trained it: kdx trace shows its version, code and commit",
         ) from error
     return model.eval()

@@ -30,7 +30,7 @@ class _Batches(Dataset[Any]):
 
 
 class _From(Sampler[int]):
-    """Batch indices of the whole run, beginning where it goes on; its length stays the whole, as Lightning counts."""
+    """Batch indices of the whole run from where it resumes; the length stays that of the whole, as Lightning counts."""
 
     def __init__(self, start: int, total: int) -> None:
         self.start, self.total = start, total
@@ -43,7 +43,7 @@ class _From(Sampler[int]):
 
 
 def training_batches(batches: TrainBatches, training: Training, start: int) -> DataLoader[Any]:
-    """The batches of a run in their order, from batch `start` of the whole run on."""
+    """Return the batches of a run in their order, from batch `start` of the whole run on."""
     total = training.steps * training.accumulate
     return DataLoader(_Batches(batches), batch_size=None, sampler=_From(start, total), num_workers=0)
 
@@ -51,7 +51,7 @@ def training_batches(batches: TrainBatches, training: Training, start: int) -> D
 def trainer_of(
     training: Training, validate_every: int, lifecycle: Lifecycle, files: CheckpointFiles
 ) -> lightning.Trainer:
-    """A trainer of one run on one device; `validate_every` counts optimiser steps."""
+    """Return a trainer of one run on one device; `validate_every` counts optimiser steps."""
     return _quiet_trainer(
         training,
         max_epochs=1,
@@ -67,17 +67,17 @@ def trainer_of(
 
 
 def evaluator_of(training: Training, during_test: DuringTest) -> lightning.Trainer:
-    """What tests a trained model as `trainer_of` does, with the same arithmetic."""
+    """Return a trainer that tests a trained model as that of `trainer_of` does, with the same arithmetic."""
     return _quiet_trainer(training, callbacks=[during_test], plugins=[LightningEnvironment()])
 
 
 def _quiet_trainer(training: Training, **settings: Any) -> lightning.Trainer:
-    """A trainer on one device, without Lightning's own logs, bars and warnings."""
+    """Return a trainer on one device, without Lightning's own logs, bars and warnings."""
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module=r"pytorch_lightning|lightning_fabric")
     return lightning.Trainer(
         precision=_PRECISION[training.precision],
-        # Named, so that what `environment` records is what was used.
+        # Named explicitly, so that the device that `environment` records is the one that is used.
         accelerator="cuda" if torch.cuda.is_available() else "cpu",
         devices=1,
         logger=False,

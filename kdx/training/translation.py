@@ -24,8 +24,8 @@ from kdx.vocabulary import LengthPenalty, Split
 class TranslationModule(TextModule):
     """Encoder–decoder translation.
 
-    The model translates at each evaluation whose metrics need it; the test's always do. How they are scored stands in
-    `kdx.training.bleu`; `bleu_detokenised` is of a test alone.
+    The model translates in a test, and in a validation if runs are selected by BLEU. `kdx.training.bleu` scores the
+    translations; only a test has `bleu_detokenised`.
     """
 
     name = "translation"
@@ -53,7 +53,7 @@ class TranslationModule(TextModule):
         self.bleu = Bleu(tokenised=corpus.tokenised, language=corpus.target)
         self.translations: dict[int, str] = {}
         self._words: dict[int, int] = {}
-        """Pair of a test → how many words its source sentence has."""
+        """Index of a pair → number of words in its source sentence."""
         self.selects_bleu = spec.selection[0] == "valid/bleu"
 
     @classmethod
@@ -78,12 +78,12 @@ class TranslationModule(TextModule):
         if not sentences:
             return []
         search = search if beam is None else search._replace(beam=beam)
-        found: dict[int, str] = {}
+        translated: dict[int, str] = {}
         for batch in self._pairs(sentences, [""] * len(sentences)).in_order():
             translations = self.model.translate(batch.source, batch.source_padding, search)
             for index, tokens in zip(batch.index.tolist(), translations, strict=True):
-                found[index] = self.corpus.target_vocabulary.decode(tokens)
-        return [found[index] for index in range(len(sentences))]
+                translated[index] = self.corpus.target_vocabulary.decode(tokens)
+        return [translated[index] for index in range(len(sentences))]
 
     def nats(self, *texts: Sequence[str]) -> tuple[float, int]:
         sources, targets = texts
@@ -106,7 +106,7 @@ class TranslationModule(TextModule):
         return self.model.hidden(batch.source, batch.source_padding, batch.target_in), batch.target_out
 
     def search(self, split: Split) -> Search:
-        """How the split is translated."""
+        """Return the beam search of a split."""
         evaluation = self.spec.evaluation
         beam = evaluation.beam if split is Split.TEST else evaluation.valid_beam
         return Search(beam, evaluation.length_penalty, evaluation.penalty, evaluation.longest)
@@ -122,8 +122,8 @@ class TranslationModule(TextModule):
     def evaluate(self, batch: Any, split: Split) -> None:
         super().evaluate(batch, split)
         if self._translates(split):
-            found = self.model.translate(batch.source, batch.source_padding, self.search(split))
-            for index, tokens in zip(batch.index.tolist(), found, strict=True):
+            translations = self.model.translate(batch.source, batch.source_padding, self.search(split))
+            for index, tokens in zip(batch.index.tolist(), translations, strict=True):
                 self.translations[index] = self.corpus.target_vocabulary.decode(tokens)
 
     def measure(self, batch: ParallelBatch, nats: Tensor) -> None:
@@ -131,10 +131,10 @@ class TranslationModule(TextModule):
         decode = self.corpus.source_vocabulary.decode
         words = [len(decode(tokens).split()) for tokens in batch.source.tolist()]
         self._words |= zip(batch.index.tolist(), words, strict=True)
-        there = batch.target_out != PADDING
-        of_targets = torch.tensor(words)[:, None].expand(there.shape)
-        self.slices.add("source-words", of_targets[there.cpu()], nats[there])
-        self.by_document.add(batch.index[:, None].expand(there.shape)[there], nats=nats[there])
+        counted = batch.target_out != PADDING
+        words_of_source = torch.tensor(words)[:, None].expand(counted.shape)
+        self.slices.add("source-words", words_of_source[counted.cpu()], nats[counted])
+        self.by_document.add(batch.index[:, None].expand(counted.shape)[counted], nats=nats[counted])
 
     def test_documents(self) -> Documents:
         return blocks(len(self.corpus.splits[Split.TEST].sources))
@@ -143,7 +143,7 @@ class TranslationModule(TextModule):
         return {"translations": self.lines()}
 
     def lines(self) -> list[str]:
-        """Translations of the last pass, in the order of the corpus."""
+        """Return the translations of the last pass, in the order of the corpus."""
         return [self.translations[index] for index in sorted(self.translations)]
 
     def summarise(self, split: Split) -> dict[str, float]:
@@ -160,7 +160,7 @@ class TranslationModule(TextModule):
         return metrics | self._bleu_by_slice(split)
 
     def _bleu_by_slice(self, split: Split) -> dict[str, float]:
-        """BLEU of the pairs of each slice of a test."""
+        """Return the BLEU of the pairs of each slice."""
         references = self.corpus.splits[split].references
         pairs: dict[str, list[int]] = {}
         for index, words in sorted(self._words.items(), key=lambda pair: (pair[1], pair[0])):

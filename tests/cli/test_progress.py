@@ -143,8 +143,8 @@ def test_what_a_run_has_to_say_is_one_line_with_its_name(listener, capsys):
     display = listener(PLAN)
     if listener is Live:
         display.console.file = sys.stderr
-    display.noted(FIRST, "goes on from step 511, not 979: \x1b[31m")
-    assert capsys.readouterr().err == "aaaaaaaa [b]rbf · seed 0 goes on from step 511, not 979: \\x1b[31m\n"
+    display.noted(FIRST, "resumes from step 511, not 979: \x1b[31m")
+    assert capsys.readouterr().err == "aaaaaaaa [b]rbf · seed 0 resumes from step 511, not 979: \\x1b[31m\n"
 
 
 def test_the_time_left_is_that_of_similar_runs_shared_by_all_workers():

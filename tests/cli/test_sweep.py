@@ -188,7 +188,7 @@ def test_on_another_processor_a_run_goes_on_only_when_told_to_and_the_report_say
     assert refused.returncode == 5
     changed = re.search(rf"the run came to step \d+ under other conditions: {differs}\n", refused.stderr)
     assert changed
-    assert "--if-changed continue goes on, and marks it as not bit-exact" in refused.stderr
+    assert "--if-changed continue resumes it, marked as not bit-exact" in refused.stderr
     (run,) = terminal.runs()
     assert run.state is RunState.INTERRUPTED and 0 < run.progress_step < 800
     done = terminal.type(f"{elsewhere} kdx resume --if-changed continue")

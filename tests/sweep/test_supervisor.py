@@ -162,7 +162,7 @@ def test_a_run_that_goes_back_to_an_older_checkpoint_says_so(database, data_home
     again = Stops()
     local = sweep(database, TINY % {"steps": 10**6, "seeds": 1}, again)
     assert local.run() == signal.SIGINT
-    note = f"goes on from step {steps[0]}, not {steps[1]}: step-{steps[1]:09d}….ckpt was damaged; set aside"
+    note = f"resumes from step {steps[0]}, not {steps[1]}: step-{steps[1]:09d}….ckpt was damaged; set aside"
     assert again.notes == [(0, note)]
     assert note in (folder / "log.txt").read_text().splitlines()
     assert [attempt.resumed_step for attempt in reading.attempts(database, run.id)] == [0, steps[0], steps[0]]

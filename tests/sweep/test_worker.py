@@ -442,11 +442,11 @@ def test_progress_is_told_now_and_then_and_never_waited_for(channels):
 def test_a_note_is_told_at_once_and_kept_in_the_log(channels, capsys):
     here, there = channels
     recorder = worker.DatabaseRecorder(Kept(), 5, here)
-    recorder.note("goes on from step 5, not 7: …")
-    assert receive(there) == {"event": "note", "run": 5, "text": "goes on from step 5, not 7: …"}
+    recorder.note("resumes from step 5, not 7: …")
+    assert receive(there) == {"event": "note", "run": 5, "text": "resumes from step 5, not 7: …"}
     there.close()
     recorder.note("nobody listens")
-    assert capsys.readouterr().err == "goes on from step 5, not 7: …\nnobody listens\n"
+    assert capsys.readouterr().err == "resumes from step 5, not 7: …\nnobody listens\n"
 
 
 def test_signs_of_life_are_told_now_and_then(channels):

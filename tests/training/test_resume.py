@@ -207,7 +207,7 @@ def test_a_checkpoint_whose_weights_are_missing_or_damaged_gives_way_to_the_one_
     assert_same_end(resumed, whole)
     assert newest.with_suffix(".corrupt").exists()
     ((_, told),) = resumed.of("note")
-    assert told.startswith("goes on from step 4, not 5: ") and told.endswith("; set aside")
+    assert told.startswith("resumes from step 4, not 5: ") and told.endswith("; set aside")
     assert "step-000000005….ckpt lists weights that are not there" in told
 
 
@@ -219,7 +219,7 @@ def test_a_run_whose_every_checkpoint_is_damaged_begins_again_and_says_so(train,
     monkeypatch.undo()
     resumed = train(whole.spec)
     told = "step-000000007….ckpt was damaged; step-000000006….ckpt was damaged"
-    assert resumed.of("note") == [("note", f"begins again at step 0, not 7: {told}; set aside")]
+    assert resumed.of("note") == [("note", f"restarts at step 0, not 7: {told}; set aside")]
     assert_same(resumed, whole)
     figure(resumed.of("note")[0][1])
 
@@ -233,7 +233,7 @@ def test_a_checkpoint_ahead_of_the_rows_is_set_aside(train, unbroken, monkeypatc
     resumed = train(whole.spec, recorded=6)
     assert [event[4] for event in resumed.of("begin")] == [6]
     why = "is ahead of the recorded rows, which end at step 6"
-    assert resumed.of("note") == [("note", f"goes on from step 6, not 7: step-000000007….ckpt {why}; set aside")]
+    assert resumed.of("note") == [("note", f"resumes from step 6, not 7: step-000000007….ckpt {why}; set aside")]
     assert resumed.rows == rows_after(whole, 6)
     assert newest.with_suffix(".corrupt").exists() and not before.with_suffix(".corrupt").exists()
 
@@ -265,7 +265,7 @@ def test_a_checkpoint_that_is_gone_is_missed(train, unbroken, monkeypatch, left)
     for path in [newest] if left else [newest, *older]:
         path.unlink()
     resumed = train(whole.spec, recorded=7, checkpointed=7)
-    begins = "goes on from step 6" if left else "begins again at step 0"
+    begins = "resumes from step 6" if left else "restarts at step 0"
     assert resumed.of("note") == [("note", f"{begins}, not 7: that checkpoint is not there")]
     assert_same_end(resumed, whole)
 
@@ -282,7 +282,7 @@ def test_a_checkpoint_of_another_version_of_kdx_is_set_aside(train, unbroken):
     assert_same(again, whole)
     why = "is of another version of kdx or of another program"
     told = f"step-000000007….ckpt {why}; step-000000006….ckpt {why}; set aside"
-    assert again.of("note") == [("note", f"begins again at step 0, not 7: {told}")]
+    assert again.of("note") == [("note", f"restarts at step 0, not 7: {told}")]
 
 
 @pytest.mark.parametrize(("average", "listed"), [(0, 1), (1, 1), (3, 3)])

@@ -57,7 +57,7 @@ def test_a_model_comes_back_with_the_same_bits(spec, make):
 @pytest.mark.parametrize("other", [torch.nn.Linear(2, 2), TranslationModel(cell("translation", select=None), 20)])
 def test_weights_of_another_model_are_refused(other):
     with pytest.raises(
-        KdxError, match="these weights are of another model than this kdx builds of the cell"
+        KdxError, match="these weights do not fit the model that this kdx builds for the cell"
     ) as refused:
         model_of(cell("prediction", select=None), saved(other), FILE)
     assert refused.value.place == str(FILE)

@@ -1,4 +1,4 @@
-"""The tasks on generated examples: cross-entropy of the class, or of each of the classes, that an example asks for."""
+"""The tasks on generated examples: cross-entropy of each class that an example asks for."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -26,18 +26,18 @@ class ExamplesModule(TaskModule):
 
     unit = "examples"
     build: ClassVar[type[nn.Module]]
-    """The model of a cell."""
+    """Class of the model of a cell."""
 
     def __init__(self, spec: CellSpec, corpus: ExampleCorpus) -> None:
         super().__init__(spec, type(self).built(spec, corpus))
         self.corpus = corpus
         self._right = 0
         self._read = 0
-        """Examples that an evaluation has read."""
+        """Number of examples that an evaluation has read."""
 
     @classmethod
     def built(cls, spec: CellSpec, corpus: ExampleCorpus) -> nn.Module:
-        """The model of a cell with its corpus."""
+        """Return the model of a cell with its corpus."""
         return cls.build(spec)
 
     @classmethod
@@ -57,12 +57,12 @@ class ExamplesModule(TaskModule):
     def evaluate(self, batch: ExampleBatch, split: Split) -> None:
         logits = self.model(**batch.inputs)
         nats = functional.cross_entropy(logits.flatten(0, 1).float(), batch.targets.flatten(), reduction="none")
-        asked = batch.targets != NO_ANSWER
-        self.add(nats, int(asked.sum()))
-        examples = (self._read + torch.arange(len(asked), device=asked.device))[:, None].expand(asked.shape)
+        answers = batch.targets != NO_ANSWER
+        self.add(nats, int(answers.sum()))
+        examples = (self._read + torch.arange(len(answers), device=answers.device))[:, None].expand(answers.shape)
         right = logits.argmax(-1) == batch.targets
-        self.by_document.add(examples[asked], nats=nats.view_as(asked)[asked], right=right[asked])
-        self._read += len(asked)
+        self.by_document.add(examples[answers], nats=nats.view_as(answers)[answers], right=right[answers])
+        self._read += len(answers)
         self.measure(batch, logits, batch.targets)
 
     def test_documents(self) -> Documents:
@@ -73,18 +73,18 @@ class ExamplesModule(TaskModule):
         self._right = self._read = 0
 
     def measure(self, batch: ExampleBatch, logits: Tensor, targets: Tensor) -> None:
-        """Adds to the further counts of the task: logits (B, T, V), targets (B, T)."""
-        right, asked = logits.argmax(-1) == targets, targets != NO_ANSWER
+        """Add to the further counts of the task: logits (B, T, V), targets (B, T)."""
+        right, answers = logits.argmax(-1) == targets, targets != NO_ANSWER
         self._right += int(right.sum())
         for respect, values in batch.slices.items():
-            self.slices.add(respect, values[asked], 100 * right[asked])
+            self.slices.add(respect, values[answers], 100 * right[answers])
 
     def summarise(self, split: Split) -> dict[str, float]:
         whole = {"loss": super().summarise(split)["loss"], "accuracy": 100 * self._right / self._targets}
         return whole | (self._accuracy_by_slice() if split is Split.TEST else {})
 
     def _accuracy_by_slice(self) -> dict[str, float]:
-        """The accuracy of each slice that has targets."""
+        """Return the accuracy of each slice that has targets."""
         return {f"accuracy/{name}": percent for name, percent in self.slices.means().items()}
 
     def definitions(self, split: Split) -> dict[str, str]:

@@ -12,11 +12,11 @@ from kdx.vocabulary import Split
 
 
 class GraphModule(ExamplesModule):
-    """What is asked about a node of a labelled graph."""
+    """A question about a node of a labelled graph."""
 
     name = "graph"
     attentions = ("encoder-self",)
-    # As a set, the nodes without their edges.
+    # A set is the nodes without their edges.
     spaces = ("graph", "set")
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Generation of images: how likely each pixel is after those before it."""
+"""Generation of images: the likelihood of each pixel, given the pixels before it."""
 
 import math
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from kdx.vocabulary import Split
 
 
 class ImageModule(ExamplesModule):
-    """The pixels of an image, each from those before it; the loss is in bits too, as is usual for images."""
+    """The pixels of an image, each from the pixels before it; the loss is given in bits too, as is usual for images."""
 
     name = "image"
     metrics: ClassVar[Mapping[str, str]] = {"bits_per_dimension": "min", "loss": "min"}

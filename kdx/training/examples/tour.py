@@ -1,4 +1,4 @@
-"""Tours through cities: which city follows each, and how long the tours are."""
+"""Tours through cities: the next city after each, and the length of the tours."""
 
 import math
 from collections.abc import Mapping
