@@ -23,7 +23,7 @@ class ArrayWriter:
 
     def __init__(self, file: IO[bytes], kind: str, below: int) -> None:
         self.counts: Counts = np.zeros(below, np.int64)
-        """How often each number below `below` occurs, once the file is complete."""
+        """Number of times that each number below `below` occurs, once the file is complete."""
         self._file = file
         self._pending = array(kind)
         self._dtype = np.dtype(kind)
@@ -68,7 +68,7 @@ class ListsWriter:
 
     @property
     def counts(self) -> Counts:
-        """How often each number occurs, once the files are complete."""
+        """Number of times that each number occurs, once the files are complete."""
         return self._flat.counts
 
     def append(self, numbers: Iterable[int]) -> None:
@@ -114,7 +114,7 @@ class TokenLists:
     flat: Tokens
     """Every token, list after list."""
     offsets: NDArray[np.int64]
-    """Where each list begins and the last one ends; one longer than the number of lists."""
+    """The start of each list and the end of the last one, (lists + 1,)."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

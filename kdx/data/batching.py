@@ -57,7 +57,7 @@ class BatchesByLength(ABC, Generic[_Batch]):
     """Batches of items of similar length. The items of a batch are fixed; an epoch shuffles the batches."""
 
     def __init__(self, *sides: TokenLists, batch_tokens: int, seed: int) -> None:
-        """Limits each side of a batch to `batch_tokens` tokens, padding included, except for a single longer item.
+        """Limit each side of a batch to `batch_tokens` tokens, padding included, except for a single longer item.
 
         Args:
             sides: the token lists of the items, one for each side; the length of the last one counts first.
@@ -70,17 +70,17 @@ class BatchesByLength(ABC, Generic[_Batch]):
         return len(self._batches)
 
     def batch(self, step: int) -> _Batch:
-        """The batch of this step; each item occurs once in an epoch."""
+        """Return the batch of this step; each item occurs once in an epoch."""
         epoch, place = divmod(step, len(self))
         return self._collate(self._batches[shuffled(len(self), self._seed, epoch)[place]])
 
     def in_order(self) -> Iterator[_Batch]:
-        """Every item once, the shortest first."""
+        """Yield every item once, the shortest first."""
         return map(self._collate, self._batches)
 
     @abstractmethod
     def _collate(self, index: NDArray[np.int64]) -> _Batch:
-        """The batch of the items with these indices."""
+        """Return the batch of the items with these indices."""
 
 
 class ParallelBatches(BatchesByLength[ParallelBatch]):
@@ -126,11 +126,11 @@ class StreamBatch(NamedTuple):
     targets: Tensor
     """(B, T): the tokens to predict, in the order of the text; padding where a stream has ended."""
     begins: bool
-    """Whether the streams begin here, so that no earlier batch is of this text."""
+    """Whether the streams start here, so no earlier batch is of this text."""
 
 
 class StreamBatches:
-    """A text that is cut into equally long streams, which are read in parallel, `length` tokens in each batch."""
+    """A text cut into equally long streams, which are read in parallel, `length` tokens in each batch."""
 
     def __init__(self, stream: Tokens, streams: int, length: int) -> None:
         """Cuts `stream`, the tokens of the text."""
@@ -142,12 +142,12 @@ class StreamBatches:
         return self._each // self._length
 
     def batch(self, step: int) -> StreamBatch:
-        """The batch of this step. Within an epoch each row continues where it ended in the batch before."""
+        """Return the batch of this step. Within an epoch each row continues where it ended in the batch before."""
         start = step % len(self) * self._length
         return _stretch(self._stream, self._streams, self._each, start, start + self._length)
 
     def in_order(self) -> Iterator[StreamBatch]:
-        """All batches for an evaluation, up to the end, so that every token of the text is a target once."""
+        """Yield all batches for an evaluation, up to the end, so that every token of the text is a target once."""
         each = stream_length(len(self._stream), self._streams)
         for start in range(0, each, self._length):
             yield _stretch(self._stream, self._streams, each, start, min(start + self._length, each))
@@ -165,26 +165,26 @@ class ExampleBatch(NamedTuple):
 
 
 class ExampleBatches:
-    """Batches of `size` examples. An epoch shuffles the examples, and leaves out those that would not fill a batch."""
+    """Batches of `size` examples. An epoch shuffles the examples and leaves out the rest that does not fill a batch."""
 
     def __init__(self, examples: Examples, size: int, seed: int = 0) -> None:
-        """Makes batches of B = `size` examples."""
+        """Make batches of B = `size` examples."""
         self._examples = examples
         self._size = size
         self._seed = seed
 
     def __len__(self) -> int:
-        """Batches in an epoch."""
+        """Return the number of batches in an epoch."""
         return len(self._examples) // self._size
 
     def batch(self, step: int) -> ExampleBatch:
-        """The batch of this step; an example occurs at most once in an epoch."""
+        """Return the batch of this step; an example occurs at most once in an epoch."""
         epoch, place = divmod(step, len(self))
         order = shuffled(len(self._examples), self._seed, epoch)
         return self._collate(order[place * self._size : (place + 1) * self._size])
 
     def in_order(self) -> Iterator[ExampleBatch]:
-        """All batches for an evaluation, with every example once."""
+        """Yield all batches for an evaluation, with every example once."""
         for start in range(0, len(self._examples), self._size):
             yield self._collate(slice(start, start + self._size))
 
@@ -195,25 +195,25 @@ class ExampleBatches:
 
 
 def _tensor(array: NDArray[Any]) -> Tensor:
-    """Converts integers of any width to indices, and copies arrays that are mapped from a file."""
+    """Convert integers of any width to indices, and copy arrays that are mapped from a file."""
     return torch.from_numpy(array.astype(np.int64) if array.dtype.kind in "iu" else array.copy())
 
 
 def _stretch(stream: Tokens, streams: int, each: int, start: int, stop: int) -> StreamBatch:
-    """Tokens `start` to `stop` of every stream; a stream has `each` tokens."""
+    """Return tokens `start` to `stop` of every stream; a stream has `each` tokens."""
     inputs = np.full((streams, stop - start), PADDING, dtype=np.int64)
     targets = inputs.copy()
     for row in range(streams):
         first = row * each + start
         tokens = stream[first : row * each + stop]
         targets[row, : len(tokens)] = tokens
-        # The first token of the text begins a line, so an end token stands before it.
+        # The first token of the text starts a line, so an end token is put before it.
         inputs[row, : len(tokens)] = stream[first - 1 : first - 1 + len(tokens)] if first else [END, *tokens[:-1]]
     return StreamBatch(torch.from_numpy(inputs), torch.from_numpy(targets), start == 0)
 
 
 def _by_length(sides: Sequence[NDArray[np.int64]], batch_tokens: int) -> list[NDArray[np.int64]]:
-    """Sorts items by (last length, …, first length, index) and cuts before a side would exceed `batch_tokens`."""
+    """Sort items by (last length, …, first length, index) and cut before a side would exceed `batch_tokens`."""
     # The sort is stable, so the index comes last; small integers make it several times as fast.
     order = np.lexsort([side.astype(np.min_scalar_type(side.max())) for side in sides])
     shortest, longest = sides[-1][order], np.max(sides, axis=0)[order]
@@ -229,12 +229,12 @@ def _by_length(sides: Sequence[NDArray[np.int64]], batch_tokens: int) -> list[ND
 
 @lru_cache(maxsize=2)
 def shuffled(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
-    """The order of the batches, or examples, of an epoch."""
+    """Return the order of the batches, or examples, of an epoch."""
     return np.argsort(random_bits(["batches", seed, epoch], count), kind="stable")
 
 
 def _padded(lists: TokenLists, index: NDArray[np.int64]) -> Tensor:
-    """These lists as a tensor (B, T), padded on the right to the longest of them."""
+    """Return these lists as a tensor (B, T), padded on the right to the longest of them."""
     tokens = [lists[i] for i in index.tolist()]
     padded = np.full((len(tokens), max(map(len, tokens))), PADDING, dtype=np.int64)
     for row, ids in zip(padded, tokens, strict=True):

@@ -1,8 +1,8 @@
 """Caches folders of computed files under a hash of their inputs.
 
-A folder takes its name when it is complete; two processes may compute the same one at once, and the second uses the
-folder of the first. Beside the files lies `contents.json` with the SHA-256 and the size of each. A folder in which a
-file is missing or has another size, as after a copy that was cut off, is computed anew.
+A folder is renamed when it is complete; two processes may compute the same one at once, and the second uses the folder
+of the first. A folder also has `contents.json` with the SHA-256 and the size of each file. A folder in which a file is
+missing or has another size, as after an interrupted copy, is computed again.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ class Cached:
 
 
 def cache_key(value: Any) -> str:
-    """The key of a JSON value in the cache."""
+    """Return the cache key of a JSON value."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
@@ -40,7 +40,7 @@ def cached(home: Path | None, key: str, make: Make) -> Cached:
     """Return the folder `<home>/cache/<key>`.
 
     Args:
-        home: the data home; None for that of the user.
+        home: the data home; None for the user's.
         make: fills an empty folder and returns facts as JSON; it is called only if the folder is absent or incomplete.
 
     Raises:
@@ -65,7 +65,7 @@ def _filled(folder: Path, make: Make) -> dict[str, Any]:
 
 
 def _contents(folder: Path) -> dict[str, Any] | None:
-    """The contents of a complete folder; None for any other."""
+    """Return the contents of a folder; None if it is incomplete."""
     try:
         contents: dict[str, Any] = json.loads((folder / _CONTENTS).read_bytes())
         complete = all((folder / name).stat().st_size == file["size"] for name, file in contents["files"].items())

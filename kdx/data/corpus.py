@@ -25,7 +25,7 @@ HELD_OUT = (Split.VALID, Split.TEST)
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """What every run needs of its corpus, whatever its kind."""
+    """What every run needs of its corpus, of any kind."""
 
     fingerprint: str
     """SHA-256 over everything that a run reads."""
@@ -33,19 +33,19 @@ class Corpus:
     """Nats per target of the validation data under the distribution of the training data's targets, with 1 added to
     each count."""
     facts: Mapping[str, Any]
-    """Facts by which scores compare, see `kdx.data.facts`."""
+    """Facts that decide whether scores compare, see `kdx.data.facts`."""
     notes: tuple[str, ...] = ()
-    """Remarks for users: what was left out."""
+    """Remarks for users, such as on items that were left out."""
 
 
 def load_corpus(task: str, data: Data, home: Path | None = None) -> Corpus:
     """Load the corpus that `data` names, by the reader of the task's kind of data.
 
     Args:
-        home: the data home; None for that of the user.
+        home: the data home; None for the user's.
 
     Raises:
-        KdxError: there is no such corpus of this kind, or a setting does not fit it.
+        KdxError: the corpus does not exist or is of another kind, or a setting does not fit it.
         StorageError: the cache cannot be written.
     """
     known = TASKS.definition(task)
@@ -54,16 +54,16 @@ def load_corpus(task: str, data: Data, home: Path | None = None) -> Corpus:
 
 
 def unigram_loss(counts: Mapping[Split, Counts]) -> float:
-    """`Corpus.unigram_loss`, from how often each target occurs in a split."""
+    """Return `Corpus.unigram_loss`, from the number of times that each target occurs in a split."""
     train, valid = counts[Split.TRAIN] + 1, counts[Split.VALID]
     return float(-np.log(train / train.sum()) @ valid / valid.sum())
 
 
 def corpus_code(reader: str, corpus: str) -> str:
-    """The fingerprint of the code that makes this corpus; changes to other corpora and readers do not affect it.
+    """Return the fingerprint of the code that makes this corpus, which other corpora and readers do not affect.
 
     Args:
-        reader: the module that reads the corpus.
+        reader: module that reads the corpus.
     """
     code = fingerprint({reader, *generator_of(corpus)}).sha256
     outside = DIFFICULTIES.outside.get(corpus)
@@ -71,7 +71,7 @@ def corpus_code(reader: str, corpus: str) -> str:
 
 
 def generator_of(corpus: str) -> tuple[str, ...]:
-    """The modules of kdx that make a generated corpus; none for other corpora, whose text has a hash."""
+    """Return the modules of kdx that make a generated corpus; empty for other corpora, whose text has a hash."""
     if corpus in DIFFICULTIES:
         return DIFFICULTIES.modules(corpus)
     generated = isinstance(BUILT_IN.get(corpus), GeneratedText | GeneratedExamples)

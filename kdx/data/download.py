@@ -1,4 +1,4 @@
-"""Fetches a file over HTTP; it takes its name when it is complete and checked."""
+"""Fetches a file over HTTP; the file is renamed when it is complete and checked."""
 
 import hashlib
 import os
@@ -16,17 +16,17 @@ from kdx.errors import KdxError
 from kdx.files import filling
 
 _PIECE = 1 << 18  # bytes
-# WikiText's host refuses Python's default name.
+# WikiText's host refuses Python's default user agent.
 _USER_AGENT = "Mozilla/5.0 (compatible; kdx)"
 
 
 def is_address(source: object) -> bool:
-    """Whether a source is an address to fetch, not a path."""
+    """Return whether a source is an address to fetch, not a path."""
     return str(source).startswith(("http://", "https://"))
 
 
 def file_name(address: str) -> str:
-    """The name of the file at its address, without characters that a name should not have."""
+    """Return the name of the file at an address, without characters that a file name should not have."""
     path = unquote(re.split("[?#]", address)[0])
     return re.sub(r"[^\w.-]", "_", PurePosixPath(path).name)[-80:]
 
@@ -40,15 +40,15 @@ def download(
     timeout: float = 30.0,
     otherwise: str | None = None,
 ) -> Path:
-    """Fetches the file at `address` into `folder`, unless it is already there, and returns its path.
+    """Fetch the file at `address` into `folder`, unless it is already there, and return its path.
 
     Args:
-        address: an address of HTTP or HTTPS.
-        folder: created if it does not exist.
-        sha256: the expected hash; None if it is not known.
+        address: an HTTP or HTTPS address.
+        folder: folder of the file, created if it does not exist.
+        sha256: the expected hash; None if unknown.
         progress: called with the number of bytes.
         timeout: seconds without an answer or a byte.
-        otherwise: the hint in the message that nothing can be fetched.
+        otherwise: hint for the error if nothing can be fetched.
 
     Raises:
         KdxError: nothing can be fetched, or another file was fetched.
@@ -78,7 +78,7 @@ def download(
 
 
 def _pieces(address: str, timeout: float, hint: str | None) -> Iterator[tuple[bytes, int | None]]:
-    """The parts of the file, each with the size of the whole file in bytes, None if the server does not tell it."""
+    """Yield the parts of the file, each with the size of the whole file in bytes, None if unknown."""
     done, total, problem = 0, None, None
     try:
         request = Request(address, headers={"User-Agent": _USER_AGENT, "Accept-Encoding": "identity"})

@@ -15,14 +15,14 @@ from kdx.vocabulary import Split
 
 
 def evaluated_corpus(spec: CellSpec, evaluation: ResolvedEvaluation, corpus: Any, home: Path | None = None) -> Any:
-    """The corpus of a cell as an evaluation reads it: what it reads stands in the place of every split.
+    """Return a copy of a cell's corpus in which every split is the text that an evaluation reads.
 
     Args:
-        corpus: the one that the run was trained with.
-        home: folder of prepared corpora; None: the user's.
+        corpus: corpus that the run was trained with.
+        home: folder of prepared corpora; None for the user's.
 
     Raises:
-        KdxError: there is no such text, or it does not fill the length or the memory that the evaluation asks for.
+        KdxError: the text does not exist, or does not fill the length or the memory of the evaluation.
         StorageError: the cache cannot be written.
     """
     split, read, name = evaluation.split, corpus, spec.data.corpus
@@ -41,7 +41,7 @@ def evaluated_corpus(spec: CellSpec, evaluation: ResolvedEvaluation, corpus: Any
 
 
 def _with_one_split(corpus: Any, split: Split) -> Corpus:
-    """What is known of each split is known of this one; the facts of the test are its facts."""
+    """Return a copy of a corpus in which every split, and the facts of the test, are those of `split`."""
     known = {each.name: getattr(corpus, each.name) for each in fields(corpus)}
     changes = {
         name: dict.fromkeys(Split, value[split])

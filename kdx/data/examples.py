@@ -1,7 +1,7 @@
-"""What a corpus of examples is: arrays instead of text, made from a seed.
+"""Corpora of examples: arrays instead of text, made from a seed.
 
-Those of a fixed form are made from numbers, all at once: an example is a function of its own row, so a corpus is the
-same in every order and at every size. Those whose difficulty the grid chooses are drawn one by one.
+Examples of a fixed form are made from random numbers, all at once: an example is a function of its own row, so a corpus
+is the same in every order and at every size. Examples whose difficulty the grid chooses are drawn one by one.
 """
 
 import hashlib
@@ -22,11 +22,11 @@ from kdx.words.option import Option, options_of
 Numbers = NDArray[np.float64]
 
 NO_ANSWER = -100
-"""The target of a place where nothing is asked; cross-entropy leaves it out."""
+"""The target of a position that has no answer; cross-entropy ignores it."""
 _SHARES = {Split.VALID: 1, Split.TEST: 1, Split.TRAIN: 6}
 """The share of all possible examples that each split may draw, in eighths; no example is in two splits."""
 _PATIENCE = 20_000
-"""After so many examples of other splits in a row, there seem to be none of this split."""
+"""Number of examples of other splits in a row after which a split counts as exhausted."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class ExamplesFromNumbers:
     """(N, draws) numbers from [0, 1) → N examples."""
 
     def generate(self, name: str, seed: int, split: Split, count: int) -> Examples:
-        """The first `count` examples of a split; a pure function of its arguments."""
+        """Return the first `count` examples of a split, a pure function of its arguments."""
         return self.make(_numbers([name, seed, split], count * self.draws).reshape(count, self.draws))
 
 
@@ -80,15 +80,15 @@ class ExamplesOneByOne(ABC):
     """A corpus whose difficulty depends on its options (`kdx.words.option`), which are its other fields.
 
     Raises:
-        ValueError: an option cannot be this.
+        ValueError: an option has an invalid value.
     """
 
     name: ClassVar[str] = ""
-    """Its name in a grid; empty for what has none."""
+    """Name in a grid; empty for a base class."""
     source: ClassVar[str] = ""
-    """The paper; empty for what has none."""
+    """The paper; empty if there is none."""
     slices: ClassVar[tuple[str, ...]]
-    """The names of `Example.slices`: in what respects examples differ in difficulty."""
+    """The names in `Example.slices`: the respects in which examples differ in difficulty."""
 
     task: str
     sizes: Mapping[Split, int] = field(
@@ -111,17 +111,17 @@ class ExamplesOneByOne(ABC):
         """Number of classes, or tokens, that a target may be."""
 
     def fault(self) -> KdxError | None:
-        """The fault of options that do not fit each other, at `data.` and one of them; None: they fit."""
+        """Return the error for options that do not fit each other, at one of them (`data.…`); None if they fit."""
         return None
 
     @abstractmethod
     def draw(self, random: Random) -> Example:
-        """Draws an example; all have arrays of the same shapes."""
+        """Draw an example; all examples have arrays of the same shapes."""
 
     def generate(self, name: str, seed: int, split: Split, count: int) -> Examples:
-        """The first `count` examples of a split, one at least; a pure function of its arguments and of the options.
+        """Return the first `count` examples of a split, at least one; a pure function of its arguments and the options.
 
-        With each seed, no example is in two splits.
+        For each seed, no example is in two splits.
 
         Raises:
             KdxError: there are too few different examples.
@@ -152,13 +152,13 @@ GeneratedExamples = ExamplesFromNumbers | ExamplesOneByOne
 def sequence(
     tokens: list[int], answers: Mapping[int, int], slices: Mapping[str, int | Mapping[int, int]], length: int
 ) -> Example:
-    """An example of the task `answer`: the model reads tokens one by one, and predicts an answer after some of them.
+    """Return an example of the task `answer`: the model reads tokens one by one, and predicts an answer after some.
 
     Args:
         tokens: ids from 1 on; 0 is padding.
-        answers: place → the token to predict once the token at this place is read.
-        slices: name → value of the whole example, or of each answer by its place.
-        length: T, of all examples of the corpus; padding lies to the right.
+        answers: index → the token to predict after reading the token at this index.
+        slices: name → value of the whole example, or of each answer by its index.
+        length: T, the same for all examples of the corpus; padding is on the right.
     """
     row, targets = np.zeros(length, np.int16), np.full(length, NO_ANSWER, np.int16)
     row[: len(tokens)] = tokens
@@ -172,7 +172,7 @@ def sequence(
 
 
 def answered(prompt: list[int], answer: list[int], slices: Mapping[str, int], length: int) -> Example:
-    """A `sequence` whose answer stands at its end; each token of the answer is read after it was predicted."""
+    """Return a `sequence` with the answer at its end; each token of the answer is read after it was predicted."""
     places = range(len(prompt) - 1, len(prompt) + len(answer) - 1)
     return sequence([*prompt, *answer[:-1]], dict(zip(places, answer, strict=True)), slices, length)
 
@@ -185,7 +185,7 @@ def _split_of(example: Example, seed: int) -> Split:
 
 
 def random_bits(key: list[Any], count: int) -> NDArray[np.uint64]:
-    """Random integers of 64 bits, (count,); a pure function of a JSON value."""
+    """Return random integers of 64 bits, (count,), a pure function of a JSON value."""
     digest = hashlib.blake2b(json.dumps(key).encode(), digest_size=16).digest()
     # NumPy promises only the raw bits of a bit generator to stay the same across versions.
     return np.random.PCG64(int.from_bytes(digest, "little")).random_raw(count)

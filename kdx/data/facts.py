@@ -1,8 +1,8 @@
-"""Facts on prepared data by which scores compare; they are recorded with every run.
+"""Facts about prepared data that decide whether scores compare; they are recorded with every run.
 
 Perplexities compare if the text and the vocabulary are the same. The length of a code of the text, in bits per byte,
-compares for any vocabulary: it codes the tokens by the model, and the text of each unknown token byte by byte, so that
-the text can be decoded.
+compares for any vocabulary: it codes the tokens by the model, and the text of each unknown token byte by byte, so the
+text can be decoded.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ class Spelling:
     """p(byte) in the words of a training text, over 256 bytes and the end mark of a word; 1 is added to each count."""
 
     def __init__(self, words: Mapping[str, int]) -> None:
-        """Takes how often each word of the training text occurs."""
+        """Take word of the training text → number of times that it occurs."""
         encoded = [word.encode() for word in words]
         times = np.fromiter(words.values(), np.int64, len(words))
         each = np.frombuffer(b"".join(encoded), np.uint8)
@@ -40,12 +40,12 @@ class Spelling:
         self._end = -math.log(end / total)
 
     def nats(self, piece: str) -> float:
-        """-ln p of the bytes of a piece of text and of its end mark."""
+        """Return -ln p of the bytes of a piece of text and of its end mark."""
         return math.fsum(self._nats[byte] for byte in piece.encode()) + self._end
 
 
 def vocabulary_facts(vocabulary: Vocabulary) -> dict[str, Any]:
-    """The number of tokens, and a hash of the vocabulary."""
+    """Return the number of tokens, and a hash of the vocabulary."""
     fields = json.dumps([vocabulary.kind, vocabulary.fields()], sort_keys=True)
     return {"vocabulary_size": vocabulary.size, "vocabulary": _hash(fields.encode())}
 
@@ -53,11 +53,11 @@ def vocabulary_facts(vocabulary: Vocabulary) -> dict[str, Any]:
 def predicted_facts(
     text: FoundText, data: Data, vocabulary: Vocabulary, counts: Mapping[Split, Counts], train: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Facts on the text that is predicted.
+    """Return facts about the text that is predicted.
 
     Args:
-        counts: how often each of its tokens occurs, end marks included.
-        train: how often each word of its training text occurs.
+        counts: number of times that each token occurs, end marks included.
+        train: word of the training text → number of times that it occurs.
     """
     spelling = Spelling(train)
     tokenised = "tokenised" if text.tokenised else "raw"
@@ -70,10 +70,10 @@ def predicted_facts(
 def split_facts(
     text: FoundText, split: Split, vocabulary: Vocabulary, counts: Counts, spelling: Spelling
 ) -> dict[str, Any]:
-    """Facts on one split of the text that is predicted: the text, whatever the vocabulary, and the unknown tokens.
+    """Return facts about one split of the text that is predicted: its hash, size and unknown tokens.
 
     Args:
-        counts: how often each token occurs, end marks included.
+        counts: number of times that each token occurs, end marks included.
     """
     plain = _plain(text.lines(split, text.suffixes[-1]))
     words = count_words([plain])
@@ -88,12 +88,12 @@ def split_facts(
 
 
 def text_hash(lines: Iterable[str]) -> str:
-    """The fact `text` of a split with these lines."""
+    """Return the fact `text` of a split with these lines."""
     return _hash(_plain(lines).encode())
 
 
 def example_facts(examples: Examples, split: Split) -> dict[str, Any]:
-    """Facts on one split: the number of examples, and a hash of them."""
+    """Return facts about one split: the number of examples, and a hash of them."""
     content = hashlib.sha256()
     for name, array in (*examples.inputs.items(), ("targets", examples.targets)):
         content.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
@@ -102,7 +102,7 @@ def example_facts(examples: Examples, split: Split) -> dict[str, Any]:
 
 
 def _plain(lines: Iterable[str]) -> str:
-    """The text with one space between words and one line feed after each line."""
+    """Return the text with one space between words and one line feed after each line."""
     return "".join(" ".join(line.split()) + "\n" for line in lines)
 
 

@@ -1,7 +1,7 @@
 """Finds the text that a grid names, generated or prepared, in its direction.
 
-Prepared text is known by the hashes that were recorded then. They are compared when the text is read, which is when its
-tokens are not in the cache.
+Prepared text is identified by the hashes recorded at its preparation. They are compared when the text is read, which
+happens only if its tokens are not in the cache.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -37,14 +37,14 @@ class FoundText:
     """Reads the lines of a split in one language, without line feeds, one at a time; each call starts again. Raises
     KdxError if the file cannot be read or is not what was prepared."""
     title: str | None = None
-    """Regular expression of the line with which a document begins; None: it has no documents."""
+    """Regular expression of the first line of a document; None if it has no documents."""
 
 
 def find_kind(data: Data, home: Path | None, kind: DataKind) -> FoundText:
-    """The text that `data` names, which must be of this kind.
+    """Return the text that `data` names, which must be of this kind.
 
     Raises:
-        KdxError: there is no such corpus, or it is of another kind.
+        KdxError: the corpus does not exist, or is of another kind.
     """
     text = find_text(data, home)
     if (actual := text_kind(text.suffixes)) != kind:
@@ -61,13 +61,13 @@ def _described(kind: DataKind) -> str:
 
 
 def find_text(data: Data, home: Path | None = None) -> FoundText:
-    """The text that `data` names.
+    """Return the text that `data` names.
 
     Args:
-        home: the data home; None for that of the user.
+        home: the data home; None for the user's.
 
     Raises:
-        KdxError: there is no such corpus, or it has no such direction or seed.
+        KdxError: the corpus does not exist, or does not have this direction or seed.
     """
     built_in = BUILT_IN.get(data.corpus)
     if isinstance(built_in, GeneratedText):
@@ -106,7 +106,7 @@ def find_text(data: Data, home: Path | None = None) -> FoundText:
 
 
 def corpus_names(home: Path | None = None, kind: DataKind | None = None) -> list[str]:
-    """The generated and prepared texts that can be used now, of one kind or of any."""
+    """Return the names of the generated and prepared texts that can be used now, of one kind or of any."""
     texts = {name: text.suffixes for name, text in BUILT_IN.items() if isinstance(text, GeneratedText)}
     texts |= {about.name: about.suffixes for about in prepared_corpora(home)}
     return sorted(name for name, suffixes in texts.items() if kind in (None, text_kind(suffixes)))

@@ -35,10 +35,10 @@ class ExampleCorpus(Corpus):
 
 
 def load_examples(data: Data, home: Path | None, task: Task) -> ExampleCorpus:
-    """The corpus that `data` names, as arrays.
+    """Load the corpus that `data` names, as arrays.
 
     Raises:
-        KdxError: there is no such corpus, it is not for this task, or its options do not fit each other.
+        KdxError: the corpus does not exist or is not for this task, or its options do not fit each other.
         StorageError: the cache cannot be written.
     """
     generator = examples_of(data, task)
@@ -82,10 +82,10 @@ def load_examples(data: Data, home: Path | None, task: Task) -> ExampleCorpus:
 
 
 def examples_of(data: Data, task: Task) -> GeneratedExamples:
-    """The generator of the corpus that `data` names, at the difficulty that it asks for.
+    """Return the generator of the corpus that `data` names, with its options.
 
     Raises:
-        KdxError: there is no such corpus, it is not for this task, or its options do not fit each other.
+        KdxError: the corpus does not exist or is not for this task, or its options do not fit each other.
     """
     generator = BUILT_IN.get(data.corpus)
     if not isinstance(generator, GeneratedExamples) or generator.task != task.word:
@@ -106,5 +106,5 @@ def examples_of(data: Data, task: Task) -> GeneratedExamples:
 
 
 def _counts(targets: NDArray[Any], classes: int) -> Counts:
-    """How often each class is the target."""
+    """Return the number of times that each class is the target."""
     return np.bincount(targets[targets != NO_ANSWER].ravel(), minlength=classes)

@@ -1,7 +1,7 @@
-"""Labelled directed graphs, for questions on how one node is related to another.
+"""Labelled directed graphs, for questions about the relation of one node to another.
 
-Edges have several kinds; only chains of one kind, from parent to child, decide who descends from whom. Nodes are all
-alike but for those that the question names, so that only the edges carry information.
+Edges have several kinds; only chains of one kind, from parent to child, decide descent. All nodes are the same, except
+those that the question names, so only the edges carry information.
 """
 
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ import numpy as np
 from kdx.data.examples import Example
 
 KINDS = 3
-"""The first kind leads from parent to child."""
+"""Number of kinds of edges; the first kind leads from parent to child."""
 CHILD = 1
 """The label of an edge along which a parent sees its child."""
 LABELS = 1 + 2 * KINDS
-"""One label for a node to itself, and for each kind one for the edge from a node and one for the edge to it."""
+"""Number of labels: one from a node to itself and, for each kind, one for an edge from a node and one to a node."""
 NO_EDGE = -1
 _PARENT = 0.5
 """Share of the edges that are from parent to child."""
@@ -28,9 +28,9 @@ Graph = list[list[int]]
 
 
 def draw_graph(random: Random, nodes: int) -> Graph:
-    """Draws a graph without cycles, whose edges are seen from both ends.
+    """Draw a graph without cycles, whose edges are seen from both ends.
 
-    In a random order, each node but the first has an edge from one or two nodes before it.
+    In a random order, each node except the first has an edge from one or two nodes before it.
     """
     order = random.sample(range(nodes), nodes)
     graph = [[0 if row == column else NO_EDGE for column in range(nodes)] for row in range(nodes)]
@@ -42,7 +42,7 @@ def draw_graph(random: Random, nodes: int) -> Graph:
 
 
 def descendants(graph: Graph, node: int) -> dict[int, int]:
-    """Each descendant, and the length of the shortest chain of children that leads to it."""
+    """Return descendant → length of the shortest chain of children that leads to it."""
     steps = {node: 0}
     left = [node]
     for parent in left:
@@ -55,7 +55,7 @@ def descendants(graph: Graph, node: int) -> dict[int, int]:
 
 
 def draw_pair(random: Random, nodes: int, lengths: Sequence[int]) -> tuple[Graph, int, int, int]:
-    """A graph, two of its nodes, and the length of the shortest chain from one to the other, which is one of `lengths`.
+    """Draw a graph, two of its nodes, and the length of the shortest chain between them, which is one of `lengths`.
 
     A length of 0 means that the second node does not descend from the first.
     """
@@ -71,9 +71,9 @@ def draw_pair(random: Random, nodes: int, lengths: Sequence[int]) -> tuple[Graph
 
 
 def draw_one_way(random: Random, nodes: int, seen: int) -> Graph:
-    """Draws a graph in which each node sees `seen` others, one of them as its child, and not itself.
+    """Draw a graph in which each node sees `seen` others, one of them as its child, and not itself.
 
-    An edge is seen from one end only, so that nobody learns from it what others are to them.
+    An edge is seen from one end only, so a node does not learn from edges how others see it.
     """
     graph = [[NO_EDGE] * nodes for _ in range(nodes)]
     for node, row in enumerate(graph):
@@ -85,7 +85,7 @@ def draw_one_way(random: Random, nodes: int, seen: int) -> Graph:
 
 
 def question(graph: Graph, named: Sequence[int], answer: int, **difficulty: int) -> Example:
-    """An example with `edges` (n, n), labels from 0 on and -1 for no edge, and `nodes` (N,), those that are named."""
+    """Return an example with `edges` (n, n), labels from 0 on or -1 for no edge, and `nodes` (N,), the named ones."""
     return Example(
         {"edges": np.array(graph, np.int8), "nodes": np.array(named, np.int16)},
         np.array([answer], np.int16),

@@ -25,7 +25,7 @@ from kdx.tasks.definition import Task
 from kdx.vocabulary import Split
 
 MOST_LABELS = 10_000
-"""A text with more labels has something else in their place, such as its lines."""
+"""The most labels; a text with more probably has something else in the files of labels, such as its lines."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ class LabelledCorpus(Corpus):
 
 
 def load_labelled(data: Data, home: Path | None = None, task: Task | None = None) -> LabelledCorpus:
-    """The corpus that `data` names, as token lists with labels.
+    """Load the corpus that `data` names, as token lists with labels.
 
     Training lines of more than `max_tokens` tokens are left out.
 
     Raises:
-        KdxError: there is no such corpus, it is not labelled, a label is missing or occurs in no training line, or a
+        KdxError: the corpus does not exist or is not labelled, a label is missing or occurs in no training line, or a
             line of the other splits is too long.
         StorageError: the cache cannot be written.
     """
@@ -100,15 +100,15 @@ def load_labelled(data: Data, home: Path | None = None, task: Task | None = None
 @dataclass(frozen=True)
 class _Written:
     tokens: Counts
-    """How often each token occurs."""
+    """Number of times that each token occurs."""
     labels: Counts
-    """How often each label occurs."""
+    """Number of times that each label occurs."""
     left_out: int
     """Number of lines that were left out."""
 
 
 def _labels_of(text: FoundText, data: Data) -> list[str]:
-    """The labels of the training text, sorted."""
+    """Return the labels of the training text, sorted."""
     labels = Counter(line.strip() for line in text.lines(Split.TRAIN, "labels"))
     if not 2 <= len(labels) <= MOST_LABELS:
         allowed = f"2 to {MOST_LABELS:,}"

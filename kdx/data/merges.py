@@ -18,17 +18,17 @@ _Entry = tuple[int, tuple[int, ...], tuple[int, ...], Pair]
 
 
 def letters_of(word: str) -> list[str]:
-    """The pieces of a word before the first merge: its letters, the last one marked."""
+    """Return the pieces of a word before the first merge: its letters, the last one marked."""
     return [*word[:-1], word[-1] + MARK]
 
 
 def learn_merges(counts: Mapping[str, int], limit: int) -> list[Pair]:
-    """The pairs of pieces to merge, in order: at most `limit`, and none that occurs only once.
+    """Return the pairs of pieces to merge, in order: at most `limit`, and none that occurs only once.
 
-    The most frequent pair comes first; of two equally frequent ones, the one that sorts last, as in subword-nmt.
+    The most frequent pair comes first; of two equally frequent pairs, the one that sorts last, as in subword-nmt.
 
     Args:
-        counts: how often each word of the training text occurs.
+        counts: word of the training text → number of times that it occurs.
         limit: largest number of merges.
     """
     words = [letters_of(word) for word in counts]
@@ -92,6 +92,6 @@ class _Backwards(dict[str, tuple[int, ...]]):
     """Piece → a key that sorts pieces in the reverse of subword-nmt's order."""
 
     def __missing__(self, piece: str) -> tuple[int, ...]:
-        # The 1 is above the negative of any letter, so that a piece comes before its own prefixes.
+        # The 1 is above the negative of any letter, so a piece comes before its own prefixes.
         self[piece] = (*(-ord(letter) for letter in piece.replace(MARK, "</w>")), 1)
         return self[piece]

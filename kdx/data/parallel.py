@@ -50,14 +50,14 @@ class ParallelCorpus(Corpus):
 
 
 def load_parallel(data: Data, home: Path | None = None, task: Task | None = None) -> ParallelCorpus:
-    """The corpus that `data` names, as pairs of token lists.
+    """Load the corpus that `data` names, as pairs of token lists.
 
     Training pairs with an empty side, or with more than `max_tokens` tokens on a side (the end token included), are
     left out; other splits are kept whole.
 
     Raises:
-        KdxError: there is no such corpus, it is plain text, a sentence of its other splits is too long, or a
-            setting does not fit it.
+        KdxError: the corpus does not exist or is plain text, a sentence of its other splits is too long, or a setting
+            does not fit it.
         StorageError: the cache cannot be written.
     """
     text = find_kind(data, home, PARALLEL_TEXT)
@@ -95,13 +95,14 @@ def load_parallel(data: Data, home: Path | None = None, task: Task | None = None
 def load_other_parallel(
     data: Data, trained: Data, corpus: ParallelCorpus, split: Split, home: Path | None = None
 ) -> ParallelCorpus:
-    """A copy of `corpus` in which a held-out split is that of the text which `data` names, in the same direction.
+    """Return a copy of `corpus` in which a held-out split is that of another text, in the same direction.
 
     Args:
-        trained: the data of `corpus`, with whose training words unknown tokens are spelled.
+        data: data that name the other text.
+        trained: data of `corpus`, whose training words spell unknown tokens.
 
     Raises:
-        KdxError: there is no such parallel text, or one of its sentences is too long to be read.
+        KdxError: the text does not exist or is not parallel, or one of its sentences is too long to be read.
         StorageError: the cache cannot be written.
     """
     source, target = find_text(trained, home).suffixes
@@ -125,13 +126,13 @@ def load_other_parallel(
 
 
 def _source_text(text: FoundText, split: Split) -> dict[str, Any]:
-    """The fact on the source text of a split."""
+    """Return the fact about the source text of a split."""
     return {f"{split}/source_text": text_hash(text.lines(split, text.suffixes[0]))}
 
 
 class _Pairs(NamedTuple):
     targets: Counts
-    """How often each target token occurs."""
+    """Number of times that each target token occurs."""
     left_out: int
     """Number of pairs that were left out."""
 
@@ -161,7 +162,7 @@ def _write_pairs(text: FoundText, data: Data, split: Split, words: list[Vocabula
 
 
 def _check_length(text: FoundText, data: Data, split: Split, number: int, pair: tuple[list[int], list[int]]) -> None:
-    """Refuses a pair that some model could not read, since an evaluation reads every pair whole."""
+    """Refuse a pair that some model could not read, since an evaluation reads every pair whole."""
     most = max(MAX_POSITIONS, data.max_tokens)
     for suffix, side in zip(text.suffixes, pair, strict=True):
         if len(side) > most:

@@ -19,15 +19,15 @@ from kdx.tasks.data_kinds import text_kind
 from kdx.vocabulary import Split
 
 LARGE = 5_000_000
-"""Number of words of training text, of both languages, from which on tokenising takes more than ten seconds."""
+"""Number of words of training text, in both languages together, above which tokenising takes more than ten seconds."""
 
 
 def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:
-    """Loads every corpus of the plan once, before workers need it, and returns notes on them for the user.
+    """Load every corpus of the plan once, before workers need it, and return notes for the user.
 
     Args:
-        large: whether large texts are tokenised too, and corpora of one's own are generated, which runs their code; if
-            not, only the existence and kind of a text are checked.
+        large: whether to tokenise large texts and to generate custom corpora, which runs their code; if not, only the
+            existence and kind of a text are checked.
 
     Raises:
         Faults: every corpus that is missing or does not fit its task, with its place in the grid.
@@ -43,7 +43,7 @@ def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:
         with _collected(cells[0], faults):
             if not large and _is_large(task, data):
                 find_text(data)
-                notes[f"{data.corpus} is large: kdx sweep looks into its text, which is not done here"] = None
+                notes[f"{data.corpus} is large: its text is checked by kdx sweep, not here"] = None
                 continue
             if not large and data.corpus in DIFFICULTIES.outside:
                 continue
@@ -63,7 +63,7 @@ def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:
 
 @contextmanager
 def _collected(planned: PlannedCell | ResolvedEvaluation, faults: dict[str, KdxError]) -> Iterator[None]:
-    """Collects faults of what the grid asks for, by their text, to report all at once; other errors are raised."""
+    """Collect faults of the grid by their text, to report all at once; other errors are raised."""
     try:
         yield
     except KdxError as fault:
@@ -74,7 +74,7 @@ def _collected(planned: PlannedCell | ResolvedEvaluation, faults: dict[str, KdxE
 
 
 def _is_large(task: str, data: Data) -> bool:
-    """Whether a text of this task takes long to tokenise; a text of another kind does not count, as it is refused."""
+    """Return whether a text takes long to tokenise; one of another kind than the task's is refused, so it does not."""
     about = read_about(corpus_folder(data.corpus))
     if about is None or text_kind(about.suffixes) != TASKS.definition(task).data:
         return False

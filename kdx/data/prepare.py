@@ -43,14 +43,14 @@ def prepare(
     tokenised: bool = False,
     progress: Progress = no_progress,
 ) -> PreparedInfo:
-    """Checks a text and copies it as the corpus `name`.
+    """Check a text and copy it as the corpus `name`.
 
     Preparing the same text again changes nothing.
 
     Args:
-        name: the name in grids.
-        source: a folder, an archive, or an address of HTTP; None for the address that kdx knows.
-        home: the data home; None for that of the user.
+        name: name of the corpus in grids.
+        source: a folder, an archive, or an HTTP address; None for the address that kdx knows.
+        home: the data home; None for the user's.
         tokenised: whether punctuation is already separated; kdx knows this for most known corpora.
         progress: called with the progress of long steps.
 
@@ -78,7 +78,7 @@ def prepare(
             files = {file: _copy(text, filling / file, progress) for file, text in texts.items()}
             _check_sides(texts, files, suffixes)
             if len(suffixes) > 1:
-                # In plain text an empty line has a meaning.
+                # In plain text an empty line is meaningful.
                 notes += [f"{file}: {info.empty:,} lines without a word" for file, info in files.items() if info.empty]
             if known:
                 notes += _check_known(texts, files, name, known)
@@ -101,7 +101,7 @@ def prepare(
 def _at_hand(
     name: str, known: KnownText | None, source: Path | str | None, home: Path, progress: Progress
 ) -> Iterator[tuple[Path, str]]:
-    """The path of the text, and its origin for `about.json`. A fetched archive that is damaged is removed."""
+    """Yield the path of the text, and its origin for `about.json`. A fetched archive that is damaged is removed."""
     address = str(source) if is_address(source) else None
     if source is None:
         if known is None or known.address is None:
@@ -132,7 +132,7 @@ def _at_hand(
 
 
 def _text(path: Path, files: Files, known: KnownText | None, progress: Progress) -> tuple[tuple[str, ...], Original]:
-    """The corpus in a folder or an archive at `path` with these files, with its suffixes."""
+    """Return the suffixes and the corpus of these files, which are in a folder or an archive at `path`."""
     if known and known.original:
         try:
             original = known.original(files, progress)
@@ -177,7 +177,7 @@ def _check_sides(texts: Mapping[str, TextFile], files: Mapping[str, FileInfo], s
 def _check_known(
     texts: Mapping[str, TextFile], files: Mapping[str, FileInfo], name: str, known: KnownText
 ) -> list[str]:
-    """Notes on the differences from the known text, where differences are allowed."""
+    """Return notes on the differences from the known text, if differences are allowed."""
     notes = []
     for file, expected in known.files.items():
         differences = ", ".join(_differences(files[file], expected))

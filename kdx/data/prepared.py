@@ -36,7 +36,7 @@ class PreparedInfo:
     suffixes: tuple[str, ...]
     """The source and the target language; only `txt` for plain text."""
     licence: str | None
-    """None if kdx does not know it."""
+    """The licence; None if unknown."""
     tokenised: bool
     """Whether punctuation is already separated, as far as kdx knows."""
     files: Mapping[str, FileInfo]
@@ -49,7 +49,7 @@ _ABOUT_OF = TypeAdapter(PreparedInfo)
 
 
 def corpus_folder(name: str, home: Path | None = None) -> Path:
-    """The folder of a prepared corpus."""
+    """Return the folder of a prepared corpus."""
     return (home or data_home()) / "corpora" / name
 
 
@@ -73,13 +73,13 @@ def read_about(folder: Path) -> PreparedInfo | None:
 
 
 def prepared_corpora(home: Path | None = None) -> list[PreparedInfo]:
-    """Every prepared corpus, by name."""
+    """Return every prepared corpus, sorted by name."""
     folders = sorted(corpus_folder("", home).glob("[!.]*/"))
     return [about for folder in folders if (about := read_about(folder))]
 
 
 def how_to_prepare(name: str) -> str:
-    """The command that prepares a corpus."""
+    """Return the command that prepares a corpus."""
     known = BUILT_IN.get(name)
     fetched = isinstance(known, KnownText) and known.address
     return f"kdx data prepare {name}" + ("" if fetched else " --from PATH")

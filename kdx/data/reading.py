@@ -1,4 +1,4 @@
-"""Whether a text is long enough for how a cell reads it: for a batch in training, for segments and memories after."""
+"""Checks that a text is long enough for a cell: for a batch in training, for segments and memories in evaluations."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ class Extent(NamedTuple):
 
     stream: int
     segment: int
-    """The length of the longest segment."""
+    """Length of the longest segment."""
     memory: int
     """The longest memory that a segment has."""
     context: int
@@ -26,7 +26,7 @@ class Extent(NamedTuple):
 
 
 def extent(tokens: int, reading: Reading) -> Extent:
-    """The lengths for a split of so many tokens."""
+    """Return the lengths for a split of n tokens."""
     stream = stream_length(tokens, reading.streams)
     last = (stream - 1) // reading.length * reading.length
     # The last segment may be short; of the full ones, the last has the longest memory.
@@ -40,12 +40,12 @@ def extent(tokens: int, reading: Reading) -> Extent:
 
 
 def stream_length(tokens: int, streams: int) -> int:
-    """Tokens of each stream if no text is left out; the last streams may be shorter."""
+    """Return the tokens of each stream if no text is left out; the last streams may be shorter."""
     return -(-tokens // streams)
 
 
 def data_facts(spec: CellSpec, corpus: Corpus) -> Mapping[str, Any]:
-    """The facts of a cell's corpus, and for a stream also how evaluations read it."""
+    """Return the facts of a cell's corpus and, for a stream, how evaluations read it."""
     if not isinstance(corpus, StreamCorpus):
         return corpus.facts
     reading = reading_of(spec)
@@ -55,14 +55,14 @@ def data_facts(spec: CellSpec, corpus: Corpus) -> Mapping[str, Any]:
 
 
 def longest_context(spec: CellSpec, corpus: Corpus, split: Split) -> int | None:
-    """Tokens of a split that one of it is predicted from at most; None where no stream is read."""
+    """Return the largest number of tokens that a token of a split is predicted from; None if no stream is read."""
     if not isinstance(corpus, StreamCorpus):
         return None
     return extent(len(corpus.splits[split]), reading_of(spec)).context
 
 
 def check_batch(spec: CellSpec, corpus: Corpus) -> None:
-    """Refuse a training text, or examples, that do not fill one batch.
+    """Refuse a training text, or examples, too few to fill one batch.
 
     Raises:
         KdxError: `training.batch_tokens` is too large.
@@ -82,21 +82,21 @@ def check_batch(spec: CellSpec, corpus: Corpus) -> None:
 
 
 def examples_of_a_batch(training: Training, corpus: ExampleCorpus) -> int:
-    """The number of examples in a batch of training."""
+    """Return the number of examples in a training batch."""
     return max(1, training.batch_tokens // corpus.tokens)
 
 
 def check_reading(
     spec: CellSpec, corpus: Corpus, *, splits: Sequence[Split] = HELD_OUT, text: str | None = None
 ) -> None:
-    """Refuses a length or memory that the cell's evaluation names and its text cannot fill; those of training may stay.
+    """Refuse a length or memory of the cell's evaluation that the text cannot fill; those of training are not checked.
 
     Args:
-        splits: those that are read.
-        text: what the corpus is called; None: as the cell calls it.
+        splits: splits that are read.
+        text: name of the corpus in messages; None for its name in the cell.
 
     Raises:
-        KdxError: `evaluation.length` or `evaluation.memory` is more than these splits give.
+        KdxError: `evaluation.length` or `evaluation.memory` is more than these splits allow.
     """
     if not isinstance(corpus, StreamCorpus):
         return
@@ -126,5 +126,5 @@ def check_reading(
 
 
 def _fewer(streams: int) -> str:
-    """The hint to read so many streams, each of which would be long enough."""
+    """Return the hint to read a number of streams, each of which would be long enough."""
     return f"read fewer streams: evaluation.streams: {streams}" if streams else "take a longer text"

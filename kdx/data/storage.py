@@ -14,12 +14,12 @@ from kdx.files import filling, give_name
 
 
 def data_home() -> Path:
-    """The folder of prepared text and of the cache: KDX_DATA, else `kdx` in the user's data folder."""
+    """Return the folder of prepared text and of the cache: KDX_DATA, else `kdx` in the user's data folder."""
     home = os.environ.get("KDX_DATA")
     try:
         if home:
             return Path(home).expanduser()
-        Path.home()  # raises without a home, where platformdirs would name a folder `~` in the current one
+        Path.home()  # raises without a home; platformdirs would name a folder `~` in the current one
         return user_data_path("kdx")
     except RuntimeError:
         # A user without a home, as in some containers, has no data and cannot write any.
@@ -28,7 +28,7 @@ def data_home() -> Path:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """An empty folder that takes the name `folder` when the block ends, and vanishes on an exception.
+    """Create an empty folder that is renamed to `folder` when the block ends, and removed on an exception.
 
     If another process made `folder` in the meantime, that folder stays.
 
@@ -38,7 +38,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """
     with translate_disk_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        # Unlike folders of tempfile, this one is readable for all, since a team may share a data home.
+        # Unlike a folder of tempfile, everybody can read this one, since a team may share a data home.
         with filling(folder.parent, folder=True) as unfinished:
             yield unfinished
             for path in unfinished.iterdir():
@@ -50,7 +50,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def translate_disk_errors(path: Path) -> Iterator[None]:
-    """Raises errors of the disk in this block as errors of kdx that name `path`.
+    """Raise errors of the disk in this block as errors of kdx that name `path`.
 
     Raises:
         AccessError: the place may not be written.
@@ -63,11 +63,11 @@ def translate_disk_errors(path: Path) -> Iterator[None]:
         kind = AccessError if isinstance(error, PermissionError) else StorageError
         raise kind(
             f"cannot write {path}: {error.strerror or error}",
-            hint=f"{'free some space' if full else 'mend it'}, or set KDX_DATA to a folder elsewhere",
+            hint=f"{'free some space' if full else 'repair it'}, or set KDX_DATA to a folder elsewhere",
         ) from error
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's content."""
+    """Return the SHA-256 of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

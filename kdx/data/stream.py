@@ -26,18 +26,18 @@ class StreamCorpus(Corpus):
     splits: Mapping[Split, Tokens]
     """The tokens of all lines, with one end token after each line, even an empty one."""
     training: Tokens
-    """The tokens of the training text; of it too where an evaluation puts another text in the place of every split."""
+    """The tokens of the training text, also when an evaluation replaces every split by another text."""
     words: Mapping[Split, int]
-    """Number of words and line ends in a split, by which perplexity per word divides for any vocabulary."""
+    """Number of words and line ends in a split; perplexity per word divides by it, whatever the vocabulary."""
     title: str | None = None
-    """Regular expression of the line with which a document of the held-out text begins; None: it has no documents."""
+    """Regular expression of the first line of a document of the held-out text; None if it has no documents."""
 
 
 def load_stream(data: Data, home: Path | None = None, task: Task | None = None) -> StreamCorpus:
-    """The corpus that `data` names, as one stream of tokens for each split.
+    """Load the corpus that `data` names, as one stream of tokens for each split.
 
     Raises:
-        KdxError: there is no such corpus, it is parallel text, or a setting does not fit it.
+        KdxError: the corpus does not exist or is parallel text, or a setting does not fit it.
         StorageError: the cache cannot be written.
     """
     text = find_kind(data, home, PLAIN_TEXT)
@@ -70,13 +70,14 @@ def load_stream(data: Data, home: Path | None = None, task: Task | None = None) 
 def load_other_stream(
     data: Data, trained: Data, corpus: StreamCorpus, split: Split, home: Path | None = None
 ) -> StreamCorpus:
-    """A copy of `corpus` in which a split is that of the text which `data` names, in the tokens of `corpus`.
+    """Return a copy of `corpus` in which a split is that of another text, in the tokens of `corpus`.
 
     Args:
-        trained: the data of `corpus`, with whose training words unknown tokens are spelled.
+        data: data that name the other text.
+        trained: data of `corpus`, whose training words spell unknown tokens.
 
     Raises:
-        KdxError: there is no such plain text.
+        KdxError: the text does not exist, or is not plain text.
         StorageError: the cache cannot be written.
     """
     text = find_kind(data, home, PLAIN_TEXT)
@@ -99,7 +100,7 @@ def load_other_stream(
 
 
 def _write_stream(text: FoundText, split: Split, words: Vocabulary, folder: Path) -> Counts:
-    """Writes one split into `folder` and returns how often each token occurs."""
+    """Write one split into `folder` and return the number of times that each token occurs."""
     with write_array(folder / f"{split}.npy", below=words.size) as ids:
         for line in text.lines(split, *text.suffixes):
             ids.extend([*words.encode(line), END])

@@ -77,10 +77,10 @@ class TextFile:
     lines: Callable[[], Iterator[bytes]]
     """Reads its lines, line feeds included; raises KdxError if they cannot be read."""
     size: int = 0
-    """Size in bytes by its folder or archive; 0 for a text that was made."""
+    """Size in bytes in its folder or archive; 0 for a text that kdx made."""
 
     def decoded(self) -> Iterator[str]:
-        """Its lines, without line feeds.
+        """Yield the lines, without line feeds.
 
         Raises:
             KdxError: the text cannot be read, or is not UTF-8.
@@ -94,10 +94,10 @@ Files = Mapping[PurePosixPath, TextFile]
 
 
 def decoded(line: bytes, place: str, number: int) -> str:
-    """Line `number` of `place` as text.
+    """Return line `number` of `place` as text.
 
     Raises:
-        KdxError: it is not UTF-8, or has a NUL character.
+        KdxError: the line is not UTF-8, or has a NUL character.
     """
     try:
         text = line.decode()
@@ -116,7 +116,7 @@ def decoded(line: bytes, place: str, number: int) -> str:
 
 @dataclass(frozen=True)
 class KnownFile:
-    """The contents of a file of a known corpus. Facts that nobody has published are None and not checked."""
+    """The contents of a file of a known corpus. Unpublished facts are None and not checked."""
 
     lines: int
     sha256: str | None = None
@@ -151,15 +151,15 @@ class KnownText:
     address: str | None = None
     """The address of its archive; None if there is no single archive to fetch."""
     archive_sha256: str | None = None
-    """Hash of the archive at `address`; None if not known, so that only the files are checked."""
+    """Hash of the archive at `address`; None if unknown, so only the files are checked."""
     by_hand: str = ""
     """How to get the corpus if it has no address."""
     exact: bool = True
-    """Whether a file that differs from `files` is refused; else, as where tokenisers differ, a difference is noted."""
+    """Whether a file that differs from `files` is refused; if not (tokenisers may differ), a difference is noted."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Published name of a file (`wiki.train.tokens`) → its name here (`train.txt`)."""
     title: str | None = None
-    """Regular expression of the line with which a document begins (`kdx.data.documents`); None: it has no documents."""
+    """Regular expression of the first line of a document (`kdx.data.documents`); None if it has no documents."""
     original: Callable[[Files, Progress], Original | None] | None = None
     """Makes the corpus from its published form; returns None if the files are not in that form."""
     processed: Callable[[Mapping[str, TextFile], Progress], Original] | None = None
@@ -167,5 +167,5 @@ class KnownText:
 
 
 def file_names(suffixes: Sequence[str]) -> list[str]:
-    """The names `train.de`, `train.en`, `valid.de`, …, one for each split and suffix."""
+    """Return the names `train.de`, `train.en`, `valid.de`, …, one for each split and suffix."""
     return [f"{split}.{suffix}" for split in Split for suffix in suffixes]

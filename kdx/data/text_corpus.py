@@ -37,10 +37,10 @@ def _vocabulary_names(text: FoundText, data: Data) -> list[str]:
 
 
 def note_on_left_out(data: Data, left_out: int, kept: int, why: str) -> tuple[str, ...]:
-    """A note on the training items that are not in the corpus, if there are any.
+    """Return a note on the training items that are not in the corpus, if there are any.
 
     Args:
-        why: continues the number of training items, up to `more than n tokens`.
+        why: words of the note between the number of training items and `more than n tokens`.
     """
     if not left_out:
         return ()
@@ -49,16 +49,16 @@ def note_on_left_out(data: Data, left_out: int, kept: int, why: str) -> tuple[st
 
 
 def spelling_of(data: Data, home: Path | None) -> Spelling:
-    """The spelling of the words of a training text, in the language that is predicted."""
+    """Return the spelling of the words of a training text, in the language that is predicted."""
     text = find_text(data, home)
     return Spelling(count_words(text.lines(Split.TRAIN, text.suffixes[-1])))
 
 
 def text_key(reader: str, text: FoundText, data: Data, *settings: int) -> str:
-    """The key of a text in the cache, which depends on the text, the settings, and the code that makes the tokens.
+    """Return the cache key of a text, which depends on the text, the settings, and the code that makes the tokens.
 
     Args:
-        reader: the module that reads the corpus.
+        reader: module that reads the corpus.
     """
     library = None if data.vocabulary is VocabularyKind.WORD else version("tokenizers")
     wanted = [data.vocabulary, data.vocabulary_size, data.merges, data.dictionaries, data.train_lines, *settings]
@@ -66,10 +66,10 @@ def text_key(reader: str, text: FoundText, data: Data, *settings: int) -> str:
 
 
 def other_text_key(reader: str, text: FoundText, trained: Data, vocabularies: list[Vocabulary], split: Split) -> str:
-    """The key of one split of a text in the tokens of another one, on which a run was trained.
+    """Return the cache key of one split of a text in the tokens of another text, on which a run was trained.
 
     Args:
-        reader: the module that reads the text.
+        reader: module that reads the text.
     """
     words = [vocabulary_facts(vocabulary)["vocabulary"] for vocabulary in vocabularies]
     code = fingerprint({reader}).sha256

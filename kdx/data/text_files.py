@@ -26,22 +26,22 @@ _SOURCES = "a folder, .tar, .tar.gz, .tar.xz, .tar.bz2 or .zip"
 
 
 class UnreadableError(KdxError):
-    """The source is no archive, or a damaged one."""
+    """The source is not an archive, or a damaged one."""
 
 
 @contextmanager
 def open_source(source: Path, home: Path) -> Iterator[Files]:
-    """The files of a folder, a tar archive (of any compression) or a zip archive, by their path inside.
+    """Yield the files of a folder, a tar archive (of any compression) or a zip archive, by their path inside.
 
     Args:
         home: the data home, in which an archive is unpacked until the block ends.
 
     Raises:
-        UnreadableError: the source is no archive, or a damaged one.
+        UnreadableError: the source is not an archive, or a damaged one.
         KdxError: the source does not exist.
         StorageError: `home` cannot be written, or its disk is full.
     """
-    # By os.path, which finds nothing where a name is too long; Path raises.
+    # os.path returns False for a name that is too long; Path raises.
     if os.path.isdir(source):  # noqa: PTH112
         yield _files(source, source)
     elif os.path.isfile(source):  # noqa: PTH113
@@ -65,17 +65,17 @@ def _unpack(archive: Path, folder: Path) -> None:
     except tarfile.ReadError as error:
         raise UnreadableError("this is no archive, or a damaged one", place=str(archive), allowed=_SOURCES) from error
     except Exception as error:
-        # A damaged archive may raise almost anything; an error with a number is one of the disk.
+        # A damaged archive may raise almost any exception; an error with a number is from the disk.
         if isinstance(error, OSError) and error.errno:
             raise
         raise UnreadableError(f"cannot be unpacked: {error}", place=str(archive)) from error
 
 
 def _files(folder: Path, source: Path) -> Files:
-    """The files of a folder and its subfolders; links to folders are not followed.
+    """Return the files of a folder and its subfolders; links to folders are not followed.
 
     Args:
-        source: what messages call the folder.
+        source: path of the folder in messages.
     """
     files = {}
     for place, _, names in os.walk(folder):
@@ -98,9 +98,9 @@ def _lines(path: Path, shown: str) -> Iterator[bytes]:
 def corpus_files(
     source: Path, files: Files, known: KnownText | None = None
 ) -> tuple[tuple[str, ...], dict[str, TextFile]]:
-    """The suffixes of the corpus in `files` (its direction, if parallel), and its files by name (`train.de`).
+    """Return the suffixes of the corpus in `files` (its direction, if parallel), and its files by name (`train.de`).
 
-    If several folders have training text, the one with the name in `known` counts, else the uppermost.
+    If several folders have training text, the one named in `known` counts, else the topmost.
 
     Raises:
         KdxError: no folder has training text of this corpus, or several have; or a file is missing.
@@ -113,8 +113,8 @@ def corpus_files(
         folders = {folder for folder in folders if all(folder / name in files for name in allowed)}
         folders = {folder for folder in folders if folder.name == known.folder} or folders
     if not folders:
-        there = f", but {_some_of(files)}" if files else ""
-        raise KdxError(f"no training text in it{there}", place=str(source), allowed=allowed)
+        others = f", but {_some_of(files)}" if files else ""
+        raise KdxError(f"no training text in it{others}", place=str(source), allowed=allowed)
     uppermost = min(len(folder.parts) for folder in folders)
     candidates = sorted(str(folder) for folder in folders if len(folder.parts) == uppermost)
     if len(candidates) > 1:
@@ -143,7 +143,7 @@ def joined(texts: Sequence[TextFile]) -> TextFile:
 
 
 def text_of_lines(place: str, lines: Sequence[str]) -> TextFile:
-    """A text of these lines, which were made from the text at `place`."""
+    """Return a text of these lines, which were made from the text at `place`."""
     return TextFile(place, lambda: (f"{line}\n".encode() for line in lines))
 
 
@@ -152,14 +152,14 @@ _SEGMENT_END = re.compile(r"\s*</seg>\s*")
 
 
 def segments(text: TextFile) -> Iterator[str]:
-    """The text of each `<seg id="…">` in a test set, the form in which translation campaigns publish them."""
+    """Yield the text of each `<seg id="…">` in a test set, the form in which translation campaigns publish them."""
     for line in text.decoded():
         if "<seg id" in line:
             yield _SEGMENT_END.sub("", _SEGMENT.sub("", line)).strip()
 
 
 def _renamed(files: Files, known: KnownText) -> Files:
-    """The files with their names here; a file that already has such a name wins over a renamed one."""
+    """Return the files under the names that kdx uses; a file that already has such a name replaces a renamed one."""
     ours = {path.with_name(known.names[path.name]): file for path, file in files.items() if path.name in known.names}
     return {**ours, **files}
 
@@ -168,7 +168,7 @@ _PARTS = {Split.TRAIN: {"train"}, Split.VALID: {"valid", "val", "dev"}, Split.TE
 
 
 def _plain_by_part(files: Files) -> Files:
-    """The files of which one alone in its folder has the name of a split as a part, as plain text is named here."""
+    """Return plain text under the names that kdx uses: files whose names contain a split, one per split in a folder."""
     named: dict[PurePosixPath, list[PurePosixPath]] = {}
     for path in files:
         for split, words in _PARTS.items():
@@ -181,7 +181,7 @@ def _plain_by_part(files: Files) -> Files:
 
 
 def _some_of(files: Files) -> str:
-    """The first files, in order of their names."""
+    """Return the first few file names, sorted."""
     names = sorted(map(str, files))
     more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
     return ", ".join(map(shortened, names[:5])) + more

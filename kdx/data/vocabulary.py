@@ -43,19 +43,19 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def encode(self, line: str) -> list[int]:
-        """The ids of a line's words, without begin and end."""
+        """Return the ids of a line's words, without begin and end."""
 
     @abstractmethod
     def unknown(self, word: str) -> list[str]:
-        """The text of each unknown token of a word; joined with the known tokens it is the word."""
+        """Return the text of each unknown token of a word; joined with the known tokens it is the word."""
 
     @abstractmethod
     def decode(self, ids: Iterable[int]) -> str:
-        """Words with one space between them, up to the first end token; padding and begin are skipped."""
+        """Return words with one space between them, up to the first end token; padding and begin are skipped."""
 
     @abstractmethod
     def fields(self) -> dict[str, Any]:
-        """The JSON fields that define this vocabulary among those of its kind."""
+        """Return the JSON fields that define this vocabulary among those of its kind."""
 
     def save(self, path: Path) -> None:
         """Writes the vocabulary as JSON for `load`."""
@@ -63,14 +63,14 @@ class Vocabulary(ABC):
 
 
 def load(path: Path) -> Vocabulary:
-    """The vocabulary that `save` wrote to `path`."""
+    """Return the vocabulary that `save` wrote to `path`."""
     fields = json.loads(path.read_text(encoding="utf-8"))
     vocabulary: Vocabulary = _KINDS[fields.pop("kind")](**fields)
     return vocabulary
 
 
 def count_words(lines: Iterable[str]) -> Counter[str]:
-    """How often each word occurs."""
+    """Return the number of times that each word occurs."""
     counts: Counter[str] = Counter()
     for line in lines:
         counts.update(line.split())
@@ -78,7 +78,7 @@ def count_words(lines: Iterable[str]) -> Counter[str]:
 
 
 def learn(data: Data, texts: Sequence[WordCounts]) -> list[Vocabulary]:
-    """Learns the vocabulary of each training text from its word counts; the same object for all if it is joint.
+    """Learn the vocabulary of each training text from its word counts; the same object for all if it is joint.
 
     Byte pairs are learned on all texts together even if each text has its own tokens.
 
@@ -109,7 +109,8 @@ class WordVocabulary(Vocabulary):
     """A token is a word; a word not seen in training is unknown.
 
     The literature counts a text's distinct words, including `<unk>`, and the end of a line: 33,278 for WikiText-2,
-    267,735 for WikiText-103. Here those two are special ids, so without a limit `size` is larger by padding and begin.
+    267,735 for WikiText-103. Here `<unk>` and the end are special ids like padding and begin, so without a limit `size`
+    is larger by two.
     """
 
     kind = VocabularyKind.WORD
@@ -148,7 +149,7 @@ class WordVocabulary(Vocabulary):
 
 
 class BytePairVocabulary(Vocabulary):
-    """A token is a piece of a word, learned by merging the most frequent pair of pieces again and again.
+    """A token is a piece of a word, learned by repeatedly merging the most frequent pair of pieces.
 
     [Sennrich et al. 2016.] The mark at the end of a word is a separate space, which merges like any letter. So the
     joined pieces are the text, no word contains the mark, and a letter is known at the end of a word even if it was
@@ -158,9 +159,9 @@ class BytePairVocabulary(Vocabulary):
     kind = VocabularyKind.BPE
 
     def __init__(self, pieces: Sequence[str], merges: Sequence[Sequence[str]]) -> None:
-        """Takes `pieces` by id, from the first id after the special ones, and `merges` in the order they were learned.
+        """Take `pieces` by id, from the first id after the special ones, and `merges` in the order they were learned.
 
-        Merges may make pieces that are not in `pieces`; those are unknown.
+        Merges may make pieces that are not in `pieces`; such pieces are unknown.
         """
         self._pieces = tuple(pieces)
         self._merges = [(left, right) for left, right in merges]
@@ -168,8 +169,7 @@ class BytePairVocabulary(Vocabulary):
     @classmethod
     def learn(cls, counts: WordCounts, size: int) -> Self:
         """Merges until there are `size` tokens, or until no pair occurs twice."""
-        # late: few corpora have subwords
-        from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+        from tokenizers import Tokenizer, models, pre_tokenizers, trainers  # late: few corpora have subwords
 
         letters = {MARK}.union(*counts)
         if size < SPECIAL + len(letters):
@@ -185,7 +185,7 @@ class BytePairVocabulary(Vocabulary):
         return cls(pieces[SPECIAL:], model["merges"])
 
     def restricted_to(self, counts: WordCounts) -> Self:
-        """The same merges, with only the pieces that a text of these words has."""
+        """Return a vocabulary with the same merges, and only the pieces that a text of these words has."""
         occurring = self._count(counts)
         return type(self)([piece for piece in self._pieces if piece in occurring], self._merges)
 
@@ -216,7 +216,7 @@ class BytePairVocabulary(Vocabulary):
         return {"pieces": self._pieces, "merges": self._merges}
 
     def segment(self, word: str) -> list[str]:
-        """The pieces of a word; the piece of an unseen letter is a placeholder."""
+        """Return the pieces of a word; the piece of an unseen letter is a placeholder."""
         tokens: list[str] = self._segmented(word).tokens
         return tokens
 
@@ -249,7 +249,7 @@ class BytePairVocabulary(Vocabulary):
         return self._make_tokenizer()
 
     def _make_tokenizer(self, **settings: Any) -> Any:
-        from tokenizers import Tokenizer, models
+        from tokenizers import Tokenizer, models  # late: few corpora have subwords
 
         merged = chain.from_iterable((left, right, left + right) for left, right in self._merges)
         pieces = dict.fromkeys((*_special_pieces(), *filter(None, self._pieces), *merged))
@@ -269,7 +269,7 @@ class SubwordNmtVocabulary(BytePairVocabulary):
 
     @classmethod
     def of(cls, merges: Sequence[tuple[str, str]], counts: WordCounts) -> Self:
-        """The vocabulary of the pieces into which the merges divide a text of these words."""
+        """Return the vocabulary of the pieces into which the merges divide a text of these words."""
         letters = dict.fromkeys(letter for word in counts for letter in letters_of(word))
         pieces = _by_frequency(cls(list(letters), merges)._count(counts))
         filled = -(len(pieces) + SPECIAL) % 8
@@ -287,12 +287,12 @@ _KINDS: dict[str, type[Any]] = {kind.kind: kind for kind in (WordVocabulary, Byt
 
 
 def _by_frequency(counts: WordCounts) -> list[str]:
-    """Words or pieces sorted by frequency, equally frequent ones alphabetically."""
+    """Return words or pieces sorted by frequency, equally frequent ones alphabetically."""
     return sorted(counts, key=lambda word: (-counts[word], word))
 
 
 def _written_out(counts: WordCounts) -> Iterator[str]:
-    """Text in which each word has these counts, in strings of limited length."""
+    """Yield text in which each word has these counts, in strings of limited length."""
     for word, times in counts.items():
         whole, rest = divmod(times, 1000)
         yield from [(word + MARK) * 1000] * whole
@@ -305,7 +305,7 @@ def _special_pieces() -> list[str]:
 
 
 def _text_ids(ids: Iterable[int]) -> Iterator[int]:
-    """The ids of text or of the unknown token, up to the first end token."""
+    """Yield the ids of text or of the unknown token, up to the first end token."""
     return (id for id in takewhile(lambda id: id != END, ids) if id not in (PADDING, BEGIN))
 
 

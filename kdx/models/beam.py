@@ -1,13 +1,13 @@
 """Beam search for the most probable translations, batched over sentences [as in Ott et al. 2019].
 
-At each word all continuations of a sentence's open hypotheses are ranked by log-probability. Those that end, among the
-best `beam`, are finished; the best `beam` that do not end stay open. The translation is the finished hypothesis with
-the best score, its log-probability over a penalty of its length.
+At each word all continuations of a sentence's open hypotheses are ranked by log-probability. Among the best `beam`, the
+continuations that end are finished; the best `beam` that do not end stay open. The translation is the finished
+hypothesis with the best score: its log-probability over a penalty on its length.
 
-A sentence is done when `beam` of its hypotheses are finished: so a beam of 1 is greedy decoding, and published scores
-were found in this way. It is done sooner where no open hypothesis can win any more, which changes no translation: a
-log-probability only falls, so the best that an open one can come to is what it has, over the largest penalty. At its
-limit a hypothesis is ended, at the log-probability that the end has there.
+A sentence is done when `beam` of its hypotheses are finished, as for published scores; so a beam of 1 is greedy
+decoding. It is done sooner if no open hypothesis can win any more, which changes no translation: a log-probability only
+falls, so the best possible score of an open hypothesis is its current log-probability over the largest penalty. A
+hypothesis that reaches its limit is ended there, at the log-probability of the end mark.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from kdx.vocabulary import LengthPenalty
 
 
 class Search(NamedTuple):
-    """How translations are looked for, in the words of `kdx.grid.sections.Evaluation`."""
+    """The settings of beam search, see `kdx.grid.sections.Evaluation`."""
 
     beam: int = 1
     """Hypotheses kept open; 1 is greedy."""
@@ -31,18 +31,18 @@ class Search(NamedTuple):
     penalty: LengthPenalty = LengthPenalty.LENGTH
     """n^a (Ott et al. 2019), or ((5 + n) / 6)^a (Wu et al. 2016, Eq. 14)."""
     longest: tuple[float, int] = (2.0, 10)
-    """Tokens of a translation at most: so many for each source token, and so many more."""
+    """The most tokens of a translation: a number for each source token, plus a constant."""
 
     def limits(self, lengths: Tensor) -> Tensor:
-        """The most tokens of a translation, its end mark aside, for source lengths (S,), theirs counted: integers (S,).
+        """Return the most tokens of a translation, integers (S,), without its end mark; source lengths (S,) include it.
 
-        Never more than the positions of a learned table allow, in whatever cell, so that cells compare.
+        The limit never exceeds what a learned table of positions allows, even in cells without one, so cells compare.
         """
         each, more = self.longest
         return ((lengths.double() * each).long() + more).clamp(max=MAX_POSITIONS - 1)
 
     def penalties(self, lengths: Tensor) -> Tensor:
-        """What the log-probability of n tokens is divided by, for integers n; the end mark counts as one."""
+        """Return the divisor of the log-probability of n tokens, for integers n; the end mark counts as a token."""
         base = lengths.double() if self.penalty is LengthPenalty.LENGTH else (5 + lengths.double()) / 6
         return base**self.length_penalty
 
@@ -53,23 +53,24 @@ def beam_search(
     limits: Tensor,
     search: Search,
 ) -> list[list[int]]:
-    """The best translation of each sentence; deterministic: of equals the smaller token, of the better hypothesis.
+    """Return the best translation of each sentence.
 
-    The model sees S sentences × W open hypotheses as rows, the hypotheses of a sentence together; at first W = 1.
+    The search is deterministic: among equal scores the better hypothesis comes first, then the smaller token. The model
+    sees S sentences × W open hypotheses as rows, the hypotheses of a sentence together; at first W = 1.
 
     Args:
-        logits_after: tokens (S·W,) at a position, counted from 0, to the logits (S·W, V) of the next.
-        go_on_with: from now on the model's rows are these of its rows (integers), repeats allowed; the flag says
-            whether a row's sentence may have changed.
-        limits: of each sentence, the most tokens that its translation may have, integers (S,).
-        search: how.
+        logits_after: maps tokens (S·W,) at a position, counted from 0, to the logits (S·W, V) of the next token.
+        go_on_with: replaces the model's rows by these of its rows (integers, with repeats); the flag says whether the
+            sentence of a row may have changed.
+        limits: the most tokens of each sentence's translation, integers (S,).
+        search: settings of the search.
 
     Returns:
-        Token ids without the end mark; none where no sequence has a positive probability.
+        Token ids without the end mark; empty if no sequence has a positive probability.
     """
     device = limits.device
     translations: list[list[int]] = [[] for _ in range(len(limits))]
-    sentences = torch.arange(len(limits), device=device)  # those not done yet
+    sentences = torch.arange(len(limits), device=device)  # sentences that are not done yet
     best = torch.full((len(limits),), -torch.inf, dtype=torch.float64, device=device)  # score of the translation so far
     finished = torch.zeros_like(limits)  # hypotheses
     earliest = int(limits.min()) if len(limits) else 0
@@ -91,7 +92,7 @@ def beam_search(
             translations[int(sentences[place])] = prefixes[place, parents[place, winner[place]]].tolist()
         best = best.maximum(score)
 
-        # Those that do not end come first, still the best first.
+        # Continuations that do not end come first, in order of their scores.
         stays = ends.int().sort(dim=1, stable=True).indices[:, : search.beam]
         scores = ranked.masked_fill(ends, -torch.inf).gather(1, stays)
         reachable = scores[:, 0] / search.penalties(limits + 1)
@@ -109,16 +110,16 @@ def beam_search(
 
 
 def _ranked(logits: Tensor, scores: Tensor, closing: Tensor | None, beam: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Continuations of each sentence's hypotheses, the most probable first: all that can be among the best `beam`.
+    """Return the continuations of each sentence's hypotheses that can be among the best `beam`, the best first.
 
     Args:
-        logits: (S·W, V) of the next token.
+        logits: logits of the next token, (S·W, V).
         scores: log-probability of each hypothesis, (S, W).
-        closing: True where a sentence's hypotheses can only end, (S,); None: nowhere.
-        beam: how many are of use.
+        closing: True where a sentence's hypotheses can only end, (S,); None if nowhere.
+        beam: number of continuations that are needed.
 
     Returns:
-        Their log-probabilities, which hypothesis each goes on from, and with which token, (S, N) each.
+        The log-probability of each continuation, the hypothesis that it continues, and its token, (S, N) each.
     """
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     total = logits.logsumexp(-1, keepdim=True)
@@ -126,8 +127,8 @@ def _ranked(logits: Tensor, scores: Tensor, closing: Tensor | None, beam: int) -
     if closing is not None:
         others = torch.arange(logits.size(1), device=logits.device) != END
         logits.masked_fill_(closing.repeat_interleave(scores.size(1))[:, None] & others, -torch.inf)
-    # Of a hypothesis the best `beam` + 1 are enough, since one at most ends. Their order is that of the logits, which
-    # no rounding of the sums below disturbs.
+    # The best `beam` + 1 continuations of a hypothesis are enough, since at most one ends. They are ordered by logits,
+    # so rounding in the sums below does not disturb the order.
     words, logits = _largest(logits, beam + 1)
     ranked = (scores.view(-1, 1) + (logits.double() - total.double())).view(len(scores), -1)
     ranked, order = ranked.masked_fill(ranked.isnan(), -torch.inf).sort(dim=-1, descending=True, stable=True)
@@ -135,10 +136,10 @@ def _ranked(logits: Tensor, scores: Tensor, closing: Tensor | None, beam: int) -
 
 
 def _largest(numbers: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """The places (R, K) of each row's largest numbers, K at most `most`, and these; of equals the first comes first."""
+    """Return the indices (R, K) of each row's K ≤ `most` largest numbers, and the numbers; ties keep their order."""
     most = min(most, numbers.size(1))
     largest, places = numbers.topk(min(most + 1, numbers.size(1)))
-    # Which of equals it takes, and in which order, torch does not say.
+    # torch does not define which of equal numbers it takes, or in which order.
     last, next_ = largest[:, most - 1], largest[:, -1]
     if most < largest.size(1) and bool(((last == next_) & last.isfinite()).any()):
         largest, places = numbers.sort(dim=-1, descending=True, stable=True)

@@ -8,7 +8,7 @@ from kdx.vocabulary import Attention
 
 
 class ClassificationModel(nn.Module):
-    """The tokens of a line to the logits of its label."""
+    """Maps the tokens of a line to the logits of its label."""
 
     def __init__(self, spec: CellSpec, vocabulary_size: int, labels: int) -> None:
         super().__init__()
@@ -23,5 +23,5 @@ class ClassificationModel(nn.Module):
         x = self.encoder(self.input(tokens), padding=padding)
         if self.first:
             return self.output(x[:, 0])
-        there = (~padding)[:, :, None]
-        return self.output((x * there).sum(1) / there.sum(1))
+        present = (~padding)[:, :, None]
+        return self.output((x * present).sum(1) / present.sum(1))

@@ -1,4 +1,4 @@
-"""A Transformer over the nodes of a labelled directed graph (Shaw et al. 2018, Sec. 3.1), asked about one of them."""
+"""A Transformer over the nodes of a labelled directed graph (Shaw et al. 2018, Sec. 3.1) that answers questions."""
 
 from collections.abc import Mapping
 
@@ -17,17 +17,17 @@ _PADDING_AND_NAMELESS = 2
 
 
 class GraphModel(nn.Module):
-    """Edges and the nodes that a question names to the logits of the answer, which the last of these nodes gathers.
+    """Maps edges and the nodes that a question names to the logits of the answer, computed at the last of these nodes.
 
     Args:
-        named: how many nodes a question names.
+        named: number of nodes that a question names.
     """
 
     def __init__(self, spec: CellSpec, classes: int, named: int) -> None:
         super().__init__()
         self.sees_edges = spec.space is Space.GRAPH
         attention = _attention_of if self.sees_edges else set_attention_of
-        # What a node is in the question: nothing, the first, the second, and so on.
+        # The role of a node in the question: none, the first, the second, and so on.
         self.input = embedding_of(_PADDING_AND_NAMELESS + named, spec.model.width)
         self.scale = spec.model.width**0.5
         self.dropout = nn.Dropout(spec.model.dropout)
@@ -36,7 +36,7 @@ class GraphModel(nn.Module):
         initialise(self, spec.model.initialisation)
 
     def forward(self, edges: Tensor, nodes: Tensor) -> Tensor:
-        """edges (B, T, T), labels, -1 where there is none; nodes (B, N), those named → logits (B, 1, V)."""
+        """edges (B, T, T), labels or -1 for no edge; nodes (B, N), the named ones → logits (B, 1, V)."""
         roles = torch.ones(edges.shape[:2], dtype=torch.long, device=edges.device)
         names = torch.arange(nodes.size(1), device=edges.device) + _PADDING_AND_NAMELESS
         roles = roles.scatter(1, nodes, names.expand_as(nodes))
@@ -46,12 +46,12 @@ class GraphModel(nn.Module):
 
     @classmethod
     def of_weights(cls, spec: CellSpec, state: Mapping[str, Tensor]) -> "GraphModel":
-        """The model whose weights these are."""
+        """Return the model that has these weights."""
         return cls(spec, len(state["output.weight"]), len(state["input.weight"]) - _PADDING_AND_NAMELESS)
 
 
 def _attention_of(spec: CellSpec, which: Attention) -> nn.Module:
-    """In a graph, a look-up by distance and a table of values are look-ups by label (Shaw et al. 2018, Sec. 3.1)."""
+    """Return the attention of a graph: look-ups by distance become look-ups by label (Shaw et al. 2018, Sec. 3.1)."""
     to_keys = "lookup" in positions_in(spec, which)
     to_values = value_in(spec, which) == "table"
     relations = [relation for relation, has in ((Relation.KEY, to_keys), (Relation.VALUE, to_values)) if has]

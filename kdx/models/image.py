@@ -1,4 +1,4 @@
-"""Image Transformer (Parmar et al. 2018): a decoder over the pixels of an image, row by row, with attention C alone."""
+"""Image Transformer (Parmar et al. 2018): a decoder over the pixels of an image, row by row, with attention C only."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -13,11 +13,11 @@ from kdx.vocabulary import Attention, Space
 
 
 class ImageModel(nn.Module):
-    """Pixels to the logits of each, from those before it in raster order."""
+    """Maps pixels to the logits of each pixel, given the pixels before it in raster order."""
 
     def __init__(self, spec: CellSpec) -> None:
         super().__init__()
-        # Id 0 stands before the first pixel.
+        # Id 0 is the input before the first pixel.
         self.input = Input(spec, embedding_of(1 + LEVELS, spec.model.width))
         self.decoder = Stack(spec, spec.model.decoder_layers, Attention.DECODER_SELF, attention=_attention_of)
         self.output = linear_of(spec.model.width, LEVELS)

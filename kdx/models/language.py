@@ -1,4 +1,4 @@
-"""Decoder-only Transformer for sequence prediction: the next token of a stream, with attention C alone."""
+"""Decoder-only Transformer for sequence prediction: the next token of a stream, with attention C only."""
 
 from torch import Tensor, nn
 
@@ -9,7 +9,7 @@ from kdx.vocabulary import Attention, Embeddings
 
 
 class LanguageModel(nn.Module):
-    """Tokens of a stream to the logits of the token after each."""
+    """Maps the tokens of a stream to the logits of the token after each."""
 
     def __init__(self, spec: CellSpec, vocabulary_size: int) -> None:
         super().__init__()
@@ -22,7 +22,7 @@ class LanguageModel(nn.Module):
         initialise(self, spec.model.initialisation)
 
     def hidden(self, tokens: Tensor, memory: Memory | None = None) -> Tensor:
-        """tokens (B, T) → (B, T, M). A memory of the tokens before is read, and renewed by these."""
+        """tokens (B, T) → (B, T, M). A memory of earlier tokens is read, and then updated with these tokens."""
         hidden: Tensor = self.dropout(self.decoder(self.input(tokens), memory=memory))
         return hidden
 

@@ -1,9 +1,10 @@
-"""Multimodal Transformer (Tsai et al., ACL 2019): streams of language, vision and audio with times of their own.
+"""Multimodal Transformer (Tsai et al., ACL 2019): streams of language, vision and audio, each with its own times.
 
-In the spaces `multimodal` and `sequence` there is one row of tokens, one for each time at which anything happens, with
-the features of the three side by side, zero where a modality is silent; the kernel is a product over the modalities, or
-one on all features. In the space `crossmodal` the streams stay apart, each a third as wide, and learn of each other
-pair by pair. So `multimodal` and `crossmodal` have equally many weights, but for biases and positions.
+In the spaces `multimodal` and `sequence` there is one row of tokens, one token for each time at which anything happens,
+with the features of the three modalities side by side, zero where a modality is silent. The kernel is a product over
+the modalities, or one kernel on all features. In the space `crossmodal` the streams stay apart, each a third as wide,
+and attend to each other pair by pair. So `multimodal` and `crossmodal` have the same number of weights, except for
+biases and positions.
 """
 
 from collections.abc import Mapping
@@ -36,7 +37,7 @@ _Residuals = Mapping[Modality, Residual]
 
 
 class MultimodalModel(nn.Module):
-    """Streams of the three modalities to the logits of their class, by the mean of each modality's features."""
+    """Maps streams of the three modalities to the logits of their class, by the mean of each modality's features."""
 
     def __init__(self, spec: CellSpec) -> None:
         super().__init__()
@@ -50,10 +51,10 @@ class MultimodalModel(nn.Module):
         initialise(self, spec.model.initialisation)
 
     def forward(self, **streams: Tensor) -> Tensor:
-        """What happens in each modality and, as `…_times`, when → logits (B, 1, V).
+        """Return the logits (B, 1, V) for the events of each modality and, as `…_times`, their times.
 
-        `language` (B, Tl) are words, `vision` (B, Tv, F) and `audio` (B, Ta, F) features; times are -1 where nothing
-        happens any more, in any number of places. No modality has two tokens at one time.
+        `language` (B, Tl) are words, `vision` (B, Tv, F) and `audio` (B, Ta, F) features; times are -1 for padding at
+        the end, of any length. No modality has two tokens at one time.
         """
         times = {name: streams[f"{name}_times"] for name in Modality}
         features = {Modality.LANGUAGE: self.words(streams[Modality.LANGUAGE]) * self.narrow**0.5}
@@ -70,7 +71,7 @@ class JointStack(nn.Module):
         self.stack = Stack(spec, spec.model.encoder_layers, Attention.ENCODER_SELF, attention=_joint_attention_of)
 
     def forward(self, streams: Streams, times: Streams) -> Tensor:
-        """streams (B, T_m, M / 3), zero where padding, times (B, T_m) → their mean over time (B, M)."""
+        """streams (B, T_m, M / 3), zero where padding, times (B, T_m) → mean over time (B, M)."""
         at = {name: when.clamp(min=0) for name, when in times.items()}
         joint = [
             stream.new_zeros(len(stream), LONGEST, stream.size(-1)).scatter_add(
@@ -86,7 +87,7 @@ class JointStack(nn.Module):
 
 
 class CrossmodalStack(nn.Module):
-    """Layers in which each modality learns of the others, pair by pair."""
+    """Layers in which each modality attends to the others, pair by pair."""
 
     def __init__(self, spec: CellSpec, narrow: int) -> None:
         super().__init__()
@@ -98,7 +99,7 @@ class CrossmodalStack(nn.Module):
         self.closing = nn.ModuleDict({name: normalisation_of(own.model) if pre else nn.Identity() for name in Modality})
 
     def forward(self, streams: Streams, times: Streams) -> Tensor:
-        """As `JointStack.forward`."""
+        """streams (B, T_m, M / 3), zero where padding, times (B, T_m) → mean over time (B, M)."""
         for layer in self.layers:
             streams = layer(streams, times)
         return torch.cat([_mean(self.closing[name](streams[name]), times[name] < 0) for name in Modality], -1)
@@ -143,6 +144,6 @@ def _joint_attention_of(spec: CellSpec, which: Attention) -> nn.Module:
 
 
 def _mean(x: Tensor, padding: Tensor) -> Tensor:
-    """Over what is there, (B, M) of (B, T, M); zero where nothing is."""
-    there = (~padding)[:, :, None]
-    return (x * there).sum(1) / there.sum(1).clamp(min=1)
+    """Return the mean (B, M) of the tokens of x (B, T, M) that are not padding; zero if all are."""
+    present = (~padding)[:, :, None]
+    return (x * present).sum(1) / present.sum(1).clamp(min=1)

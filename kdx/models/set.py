@@ -1,4 +1,4 @@
-"""Set Transformer (Lee et al. 2019): self-attention without positions over the elements of a set, then their sum."""
+"""Set Transformer (Lee et al. 2019): self-attention without positions over the elements of a set, then a sum."""
 
 from torch import Tensor, nn
 
@@ -10,10 +10,10 @@ from kdx.vocabulary import Attention
 
 
 class SetModel(nn.Module):
-    """The elements of a set to the logits of its class.
+    """Maps the elements of a set to the logits of its class.
 
     Lee et al. pool by attention to a learned vector. A sum, as in Zaheer et al. 2017, leaves every comparison of
-    elements to the layers before it, and so shows how mixers differ.
+    elements to the layers before it, so it shows how mixers differ.
     """
 
     def __init__(self, spec: CellSpec) -> None:
@@ -30,5 +30,5 @@ class SetModel(nn.Module):
 
 
 def set_attention_of(spec: CellSpec, which: Attention) -> nn.Module:
-    """The cell's attention without positions."""
+    """Return the cell's attention without positions."""
     return SetAttention(spec.model.width, spec.model.heads, **features_of(spec))

@@ -1,4 +1,4 @@
-"""Travelling salespeople: a Transformer over a set of cities that points from each to the next one."""
+"""Travelling salesperson problem: a Transformer over a set of cities that points from each city to the next one."""
 
 import math
 
@@ -12,14 +12,14 @@ from kdx.vocabulary import Attention
 
 
 class TourModel(nn.Module):
-    """Places of cities to the logits, for each city, of which one comes next."""
+    """Maps the coordinates of cities to logits: for each city, which one comes next."""
 
     def __init__(self, spec: CellSpec) -> None:
         super().__init__()
         width = spec.model.width
         self.input = linear_of(2, width)
         self.encoder = Stack(spec, spec.model.encoder_layers, Attention.ENCODER_SELF, attention=set_attention_of)
-        # A dot product of each city with each, as the pointer of Vinyals et al. 2015 is in later work.
+        # A dot product for each pair of cities, as later work computes the pointer of Vinyals et al. 2015.
         self.leaves, self.enters = linear_of(width, width), linear_of(width, width)
         initialise(self, spec.model.initialisation)
 
@@ -30,7 +30,7 @@ class TourModel(nn.Module):
 
 
 def greedy_tours(logits: Tensor) -> Tensor:
-    """The next city of each, (B, n), on the tours that always go to the likeliest city not yet seen, from city 0 on."""
+    """Return each city's next one (B, n) on the tours from city 0 that always go to the likeliest unvisited city."""
     rows = torch.arange(len(logits), device=logits.device)
     scores = logits.clone()
     following = torch.zeros(logits.shape[:2], dtype=torch.long, device=logits.device)
@@ -43,6 +43,6 @@ def greedy_tours(logits: Tensor) -> Tensor:
 
 
 def tour_lengths(cities: Tensor, following: Tensor) -> Tensor:
-    """Lengths (B,) of the tours through cities (B, n, 2) that go from each to the following one (B, n)."""
+    """Return the lengths (B,) of tours through cities (B, n, 2), given the city that follows each (B, n)."""
     ahead = cities.gather(1, following[:, :, None].expand_as(cities))
     return (ahead - cities).norm(dim=-1).sum(1)

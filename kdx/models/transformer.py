@@ -39,11 +39,11 @@ from kdx.vocabulary import (
 from kdx.words.family import Definition
 
 EPSILON = 1e-5
-"""What normalisations add to the mean square; torch would give RMSNorm another one for each number format."""
+"""The constant that normalisations add to the mean square; torch's default for RMSNorm depends on the number format."""
 
 
 def features_of(spec: CellSpec) -> dict[str, Any]:
-    """The arguments of `KernelAttention` by which an attention of the cell compares features, in every space."""
+    """Return the arguments of `KernelAttention` that describe how features are compared, in every space."""
     normaliser = spec.normaliser or KERNELS.definition(spec.kernel).normaliser
     return {
         "kernel": spec.kernel,
@@ -52,7 +52,7 @@ def features_of(spec: CellSpec) -> dict[str, Any]:
         "qk_norm": spec.qk_norm,
         "kv_heads": spec.kv_heads,
         "output_gate": spec.output_gate,
-        # Spaces that have no differential attention take no such argument.
+        # Attentions of spaces without differential attention do not take this argument.
         **({} if spec.maps is Maps.SINGLE else {"maps": spec.maps}),
         "bias": spec.model.bias is Bias.LEARNED,
         **_options(spec, [KERNELS.definition(spec.kernel), NORMALISERS.definition(normaliser)]),
@@ -60,7 +60,7 @@ def features_of(spec: CellSpec) -> dict[str, Any]:
 
 
 def parts_of(spec: CellSpec, which: Attention) -> dict[str, Any]:
-    """And what it makes of positions, in one of the three places."""
+    """Return the arguments of `features_of` and those for positions, filter and value, for one of three attentions."""
     value, filter, positions = value_in(spec, which), filter_in(spec, which), positions_in(spec, which)
     words = [VALUES.definition(value), FILTERS.definition(filter), *map(POSITIONS.definition, positions)]
     words += [ENCODINGS.definition(spec.encoding)] if spec.encoding else []
@@ -70,24 +70,24 @@ def parts_of(spec: CellSpec, which: Attention) -> dict[str, Any]:
         "filter": filter,
         "encoding": spec.encoding,
         "max_positions": MAX_POSITIONS,
-        # Only a decoder must not see what comes after.
+        # Only a decoder must not see later tokens.
         "reach": Reach.PAST if which is Attention.DECODER_SELF else Reach.BOTH,
         **_options(spec, words),
     }
 
 
 def _options(spec: CellSpec, words: Iterable[Definition]) -> dict[str, Any]:
-    """The cell's choices of those options that these words have."""
+    """Return the cell's choices of the options that these names have."""
     return {option.name: spec.option(option.name) for known in words for option in known.options}
 
 
 def attention_of(spec: CellSpec, which: Attention) -> KernelAttention:
-    """The cell's attention in one of the three places, of a sequence."""
+    """Return one of the cell's three attentions, for sequences."""
     return KernelAttention(
         spec.model.width,
         spec.model.heads,
         positions=positions_in(spec, which),
-        # Of both, so that a token's position in training is its position in an evaluation.
+        # The larger of both, so that a token has the same position in training and in an evaluation.
         memory_length=max(spec.memory, spec.evaluation.memory or 0),
         **parts_of(spec, which),
     )
@@ -97,7 +97,7 @@ AttentionOf = Callable[[CellSpec, Attention], nn.Module]
 
 
 def mixer_of(spec: CellSpec, which: Attention, attention: AttentionOf) -> nn.Module:
-    """What stands in the place of self-attention: that of the space, unless the cell has another mixer."""
+    """Return the mixer of a self-attention: the attention of the space, unless the cell has another mixer."""
     if spec.mixer == "attention":
         return attention(spec, which)
     own = _options(spec, [MIXERS.definition(spec.mixer)])
@@ -106,7 +106,7 @@ def mixer_of(spec: CellSpec, which: Attention, attention: AttentionOf) -> nn.Mod
 
 
 def normalisation_of(model: Model) -> nn.LayerNorm | nn.RMSNorm:
-    """The cell's normalisation of a token's features, its gain 1 and its bias, if it has one, 0.
+    """Return the cell's normalisation of a token's features, with gain 1 and bias, if it has one, 0.
 
     layer: (x - mean) / √(variance + ε) · gain + bias (Ba et al. 2016); rms: x / √(mean of x² + ε) · gain (Zhang &
     Sennrich 2019).
@@ -126,11 +126,11 @@ class Residual(nn.Module):
         self.pre = spec.norm is Norm.PRE
 
     def inner(self, x: Tensor) -> Tensor:
-        """What f reads."""
+        """Return the input of f."""
         return self.norm(x) if self.pre else x
 
     def outer(self, x: Tensor, change: Tensor) -> Tensor:
-        """The sum, with f's output as `change`."""
+        """Return the residual sum, given f's output as `change`."""
         total = x + self.dropout(change)
         return total if self.pre else self.norm(total)
 
@@ -139,8 +139,8 @@ class FeedForward(nn.Module):
     """dropout(f(x)) W2 + b2, position by position.
 
     f(x) = max(0, x W1 + b1) (Vaswani et al. 2017), GELU(x W1 + b1) (Hendrycks & Gimpel 2016, not its approximation), or
-    SwiGLU's SiLU(x W + b) ⊙ (x W1 + b1) (Shazeer 2020, with β = 1), where W is `gate`. All matrices begin
-    Xavier-uniform, all biases zero.
+    SwiGLU's SiLU(x W + b) ⊙ (x W1 + b1) (Shazeer 2020, with β = 1), where W is `gate`. All matrices are initialised
+    Xavier-uniform, all biases with zero.
     """
 
     def __init__(self, model: Model) -> None:
@@ -169,7 +169,7 @@ class FeedForward(nn.Module):
 
 
 class Layer(nn.Module):
-    """Self-attention in the cell's space, attention over a source where there is one, and the feed-forward sublayer."""
+    """Self-attention in the cell's space, attention over a source if there is one, and the feed-forward sublayer."""
 
     def __init__(
         self,
@@ -201,15 +201,15 @@ class Layer(nn.Module):
     ) -> Tensor:
         """x (B, T, M), padding (B, T) True where hidden, source (B, Ts, M) → (B, T, M).
 
-        When decoding token by token, `caches` keep the keys of earlier tokens, and x goes on where they end. In a
-        stream, `remembered` (B, Tm, M) is what this layer read before x; of a graph, `edges` (B, T, T) are the labels.
+        When decoding token by token, `caches` keep the keys of earlier tokens, and x continues where they end. In a
+        stream, `remembered` (B, Tm, M) has this layer's inputs before x; in a graph, `edges` (B, T, T) has the labels.
         """
         self_cache, cross_cache = caches or (None, None)
         inner = self.self_attention_residual.inner(x)
         before = None if remembered is None else self.self_attention_residual.inner(remembered)
-        beside = {"cache": self_cache, "memory": before, "labels": edges}
-        beside = {name: one for name, one in beside.items() if one is not None}
-        change = self.self_attention(inner, key_padding=padding, **beside)
+        others = {"cache": self_cache, "memory": before, "labels": edges}
+        others = {name: value for name, value in others.items() if value is not None}
+        change = self.self_attention(inner, key_padding=padding, **others)
         x = self.self_attention_residual.outer(x, change)
         if source is not None:
             inner = self.cross_attention_residual.inner(x)
@@ -219,7 +219,7 @@ class Layer(nn.Module):
 
 
 class Stack(nn.Module):
-    """Layers one on another, with the pre-norm's closing normalisation; u and v may be one pair for all of them."""
+    """A stack of layers, with a final normalisation for pre-norm; all layers may share one pair u and v."""
 
     def __init__(
         self,
@@ -246,7 +246,7 @@ class Stack(nn.Module):
         memory: Memory | None = None,
         edges: Tensor | None = None,
     ) -> Tensor:
-        """As `Layer.forward`, with one pair of caches a layer; the memory is read and then renewed."""
+        """See `Layer.forward`; `caches` has one pair per layer, and the memory is read and then updated."""
         for index, layer in enumerate(self.layers):
             remembered = memory.renew(index, x) if memory else None
             x = layer(
@@ -262,7 +262,7 @@ class Stack(nn.Module):
 
 
 def share_parameters(stack: nn.Module) -> None:
-    """Gives all layers one of those parameters that a position scheme is to have once, as Transformer-XL's u and v."""
+    """Share parameters that a position scheme has once for all layers, such as Transformer-XL's u and v."""
     first: dict[str, PositionScheme] = {}
     for name, module in stack.named_modules():
         if isinstance(module, PositionScheme):
@@ -271,7 +271,7 @@ def share_parameters(stack: nn.Module) -> None:
 
 
 def number_layers(layers: nn.ModuleList) -> None:
-    """Tells differential attention of its depth, counted from 1."""
+    """Set the depth of each differential attention, counted from 1."""
     for depth, layer in enumerate(layers, 1):
         for module in layer.modules():
             if isinstance(module, Differential):
@@ -279,7 +279,7 @@ def number_layers(layers: nn.ModuleList) -> None:
 
 
 class Input(nn.Module):
-    """Token embeddings times √M, plus the positions where the direct sum is taken at the input (Eq. 4)."""
+    """Token embeddings times √M, plus positions if the direct sum is taken at the input (Eq. 4)."""
 
     def __init__(self, spec: CellSpec, embedding: nn.Embedding) -> None:
         super().__init__()
@@ -303,7 +303,7 @@ class Input(nn.Module):
 
 
 def linear_of(inputs: int, outputs: int) -> nn.Linear:
-    """A projection that begins Xavier-uniform, its bias zero."""
+    """Return a projection initialised Xavier-uniform, with bias zero."""
     linear = nn.Linear(inputs, outputs)
     nn.init.xavier_uniform_(linear.weight)
     nn.init.zeros_(linear.bias)
@@ -311,7 +311,7 @@ def linear_of(inputs: int, outputs: int) -> nn.Linear:
 
 
 def embedding_of(size: int, width: int) -> nn.Embedding:
-    """Token vectors drawn from N(0, 1/M), the padding's zero; as an input it gets no gradient."""
+    """Return an embedding drawn from N(0, 1/M); the padding's vector is zero and gets no gradient as an input."""
     embedding = nn.Embedding(size, width, padding_idx=0)
     nn.init.normal_(embedding.weight, std=width**-0.5)
     with torch.no_grad():
@@ -322,15 +322,15 @@ def embedding_of(size: int, width: int) -> nn.Embedding:
 def output_of(
     size: int, width: int, tied_to: nn.Embedding | None, cutoffs: tuple[int, ...] = ()
 ) -> FullSoftmax | AdaptiveSoftmax:
-    """The distribution over the vocabulary, by the embedding's own matrix where the two are one."""
+    """Return the output layer, which shares the matrix of the embedding `tied_to` if there is one."""
     return AdaptiveSoftmax(width, size, cutoffs, tied_to) if cutoffs else FullSoftmax(width, size, tied_to)
 
 
 def initialise(model: nn.Module, initialisation: Initialisation) -> None:
-    """Draws weights anew where the cell asks for it, as Dai et al. 2019 do in their code.
+    """Draw the initial weights again if the cell has `normal`, as Dai et al. 2019 do in their code.
 
     `normal`: gains of normalisations from N(1, 0.02²), all matrices and tables, embeddings, u and v from N(0, 0.02²),
-    biases zero, and padding's vector zero. Parameters that are numbers of a formula, as KERPLE's, stay what they are.
+    biases zero, and padding's vector zero. Parameters that are numbers in a formula, such as KERPLE's, stay unchanged.
     """
     if initialisation is Initialisation.XAVIER:
         return

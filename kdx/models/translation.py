@@ -13,10 +13,10 @@ DECODED = 8192
 
 
 class TranslationModel(nn.Module):
-    """Source and target tokens to the logits of the next target token."""
+    """Maps source and target tokens to the logits of the next target token."""
 
     def __init__(self, spec: CellSpec, vocabulary_size: int, source_size: int | None = None) -> None:
-        """`vocabulary_size` is that of the target, and of the source too unless `source_size` says another."""
+        """Take the size of the target's vocabulary, and that of the source's if it has another."""
         super().__init__()
         width, embeddings = spec.model.width, spec.model.embeddings
         target = embedding_of(vocabulary_size, width)
@@ -35,31 +35,31 @@ class TranslationModel(nn.Module):
         return self.encoder(self.source_input(source), padding=source_padding)
 
     def hidden(self, source: Tensor, source_padding: Tensor, target: Tensor) -> Tensor:
-        """What the last layer gives at each of target (B, Tt): (B, Tt, M).
+        """Return the last layer's output (B, Tt, M) at each token of target (B, Tt).
 
-        Target padding lies to the right, where no causal query sees it.
+        Target padding is on the right, where no causal query sees it.
         """
         memory = self.encode(source, source_padding)
         return self.decoder(self.target_input(target), source=memory, source_padding=source_padding)
 
     def forward(self, source: Tensor, source_padding: Tensor, target: Tensor) -> Tensor:
-        """Logits (B, Tt, V) of the token after each of target (B, Tt)."""
+        """Return the logits (B, Tt, V) of the token after each token of target (B, Tt)."""
         return self.output(self.hidden(source, source_padding, target))
 
     @torch.no_grad()
     def translate(self, source: Tensor, source_padding: Tensor, search: Search) -> list[list[int]]:
-        """The best translations that beam search finds: token ids without the end mark.
+        """Return the best translations that beam search finds: token ids without the end mark.
 
-        Sentences go in groups of like length, with at most `DECODED` source tokens × hypotheses, which bounds the
-        memory. Those that are done leave their group, so its cost follows what is still open.
+        Sentences are decoded in groups of similar length, with at most `DECODED` source tokens × hypotheses, which
+        bounds the memory. Finished sentences leave their group, so the cost of a step depends on the open ones only.
         """
         lengths = (~source_padding).sum(1)
         translations: list[list[int]] = [[] for _ in range(len(source))]
         for group in _groups(lengths.cpu(), DECODED // search.beam):
             longest = int(lengths[group].max())
-            found = self._search(source[group, :longest], source_padding[group, :longest], search)
-            for place, tokens in zip(group.tolist(), found, strict=True):
-                translations[place] = tokens
+            decoded = self._search(source[group, :longest], source_padding[group, :longest], search)
+            for index, tokens in zip(group.tolist(), decoded, strict=True):
+                translations[index] = tokens
         return translations
 
     def _search(self, source: Tensor, source_padding: Tensor, search: Search) -> list[list[int]]:
@@ -68,7 +68,7 @@ class TranslationModel(nn.Module):
 
         def logits_after(tokens: Tensor, step: int) -> Tensor:
             inputs = self.target_input(tokens[:, None], torch.tensor([step], device=tokens.device))
-            # The source is read at the first step; from then on the caches have it.
+            # The source is read at the first step; after that the caches have it.
             hidden = self.decoder(inputs, source=memory, source_padding=source_padding, caches=caches)
             return self.output(hidden[:, -1])
 
@@ -82,7 +82,10 @@ class TranslationModel(nn.Module):
 
 
 def _groups(lengths: Tensor, tokens: int) -> list[Tensor]:
-    """Sentences in groups of at most so many tokens, padding included, or of one; all as they come, if they fit."""
+    """Return groups of sentences with at most `tokens` tokens, padding included, or of one sentence.
+
+    If all sentences fit into one group, they keep their order.
+    """
     if len(lengths) * int(lengths.max()) <= tokens:
         return [torch.arange(len(lengths))]
     order = lengths.argsort(stable=True)

@@ -1,1 +1,1 @@
-"""The corpora that kdx knows by name, a file each; `kdx.tasks.corpora` lists them."""
+"""The corpora that kdx knows by name, one file each; `kdx.tasks.corpora` lists them."""

@@ -2,8 +2,8 @@
 
     2 7 + 9 5 =        answer: 1 2 2, or 2 2 1 from the last digit on
 
-Both numbers have as many digits, the sum has one more, and zeros may lead. From the last digit on, each digit of the
-sum depends on two digits and a carry; from the first on, it depends on all digits behind it.
+Both numbers have the same number of digits, the sum has one more, and zeros may lead. Written from the last digit on,
+each digit of the sum depends on two digits and a carry; from the first on, it depends on all later digits.
 """
 
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ class Addition(ExamplesOneByOne):
     slices = ("carries", "digits")
 
     digits: int = option(3, minimum=1)
-    """Digits of either number at most; how many they are is drawn."""
+    """The most digits of each number; their number is drawn."""
     order: str = option("reversed", words=("reversed", "plain"))
-    """The sum is written from its last digit on, or as it is read."""
+    """The order of the digits of the sum: from the last digit on, or as it is read."""
 
     @property
     def tokens(self) -> int:

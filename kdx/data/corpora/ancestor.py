@@ -1,4 +1,4 @@
-"""Ancestors: whether a chain from parent to child leads from one node of a graph to another."""
+"""Ancestors: does a chain from parent to child lead from one node of a graph to another?"""
 
 from dataclasses import dataclass
 from random import Random
@@ -11,16 +11,16 @@ from kdx.words import option
 
 @dataclass(frozen=True, kw_only=True)
 class Ancestor(ExamplesOneByOne):
-    """Whether one node is an ancestor of another: half of the time."""
+    """Whether one node is an ancestor of another, which is so half of the time."""
 
     name = "ancestor"
     task: str = "graph"
     slices = ("distance",)
 
     nodes: int = option(10, minimum=4)
-    """Nodes of a graph."""
+    """Number of nodes of a graph."""
     steps: int = option(3, minimum=1)
-    """Generations between two nodes at most, of those that are related."""
+    """The most generations between two related nodes."""
 
     @property
     def tokens(self) -> int:

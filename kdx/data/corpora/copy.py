@@ -21,9 +21,9 @@ class Copy(ExamplesOneByOne):
     slices = ("length",)
 
     length: int = option(16, minimum=1)
-    """Tokens that are given at most; how many they are is drawn."""
+    """The most tokens that are given; their number is drawn."""
     symbols: int = option(8, minimum=2)
-    """Different tokens."""
+    """Number of different tokens."""
 
     @property
     def tokens(self) -> int:
@@ -38,5 +38,5 @@ class Copy(ExamplesOneByOne):
         return answered([*given, MARK], self.answer(given), {"length": len(given)}, self.tokens)
 
     def answer(self, given: list[int]) -> list[int]:
-        """What comes after the mark."""
+        """Return the tokens after the mark."""
         return given

@@ -1,7 +1,7 @@
-"""Labels of edges: of which kind is the only edge along which a node sees another?
+"""Labels of edges: what is the label of the only edge along which a node sees another?
 
-The weight of an only neighbour is 1, whatever the label of the edge adds to the key (a^K of Shaw et al. 2018). What the
-label adds to the value (a^V) tells it.
+The weight of an only neighbour is 1, whatever the label of the edge adds to the key (a^K of Shaw et al. 2018). Only
+what the label adds to the value (a^V) reveals it.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class EdgeLabel(ExamplesOneByOne):
     slices = ()
 
     nodes: int = option(10, minimum=4)
-    """Nodes of a graph."""
+    """Number of nodes of a graph."""
 
     @property
     def tokens(self) -> int:

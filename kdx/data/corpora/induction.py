@@ -1,9 +1,9 @@
-"""Induction: what came after this token before comes after it again (Olsson et al. 2022).
+"""Induction: the token that followed this token before follows it again (Olsson et al. 2022).
 
     d a c b d a c b d        answers: after the second d a, after the second a c, …
 
-A few tokens, all different, are repeated to the end. Their number is drawn, so that no fixed distance leads to the
-answer; only the token before it does.
+A few tokens, all different, are repeated to the end. Their number is drawn, so no fixed distance leads to the answer;
+only the token before it does.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from kdx.words import option
 
 @dataclass(frozen=True, kw_only=True)
 class Induction(ExamplesOneByOne):
-    """What came after a token before comes after it again."""
+    """The token that followed a token before follows it again."""
 
     name = "induction"
     source = "Olsson et al. 2022"
@@ -23,9 +23,9 @@ class Induction(ExamplesOneByOne):
     slices = ("distance",)
 
     length: int = option(32, minimum=4)
-    """Tokens of an example; at most half of them come before the first repetition."""
+    """Number of tokens of an example; at most half of them come before the first repetition."""
     symbols: int = option(32, minimum=2)
-    """Different tokens."""
+    """Number of different tokens."""
 
     @property
     def tokens(self) -> int:

@@ -24,11 +24,11 @@ _SPOKEN_TAG = re.compile(r"</?(title|description)>")
 _MOST_WORDS, _MOST_RATIO = 175, 1.5
 _EVERY = 23
 _ATTACHED = re.compile(r"[^\W\d_][.,!?](?:\s|$)")
-"""A sign that is attached to a word: in 1 % of tokenised lines, at abbreviations, and in most raw ones."""
+"""A punctuation mark attached to a word: in 1 % of tokenised lines, at abbreviations, and in most raw lines."""
 
 
 def make(files: Files, progress: Progress) -> Original | None:
-    """Makes the corpus from the campaign's archive; None if `files` are not that archive.
+    """Make the corpus from the campaign's archive; None if `files` are not that archive.
 
     Raises:
         KdxError: a file of the archive is missing, or the sides of a text differ in length.
@@ -57,7 +57,7 @@ def make(files: Files, progress: Progress) -> Original | None:
 
 
 def processed(texts: Mapping[str, TextFile], progress: Progress) -> Original:
-    """The six files; a split of raw text is tokenised, lower-cased, and for training also cleaned.
+    """Return the six files; a split of raw text is tokenised, lower-cased and, for training, cleaned.
 
     Raises:
         KdxError: the sides of raw text differ in length.
@@ -81,7 +81,7 @@ def processed(texts: Mapping[str, TextFile], progress: Progress) -> Original:
 
 
 def _is_raw(sides: Sequence[Sequence[str]]) -> bool:
-    """Whether signs are attached to words in more than a third of the lines."""
+    """Return whether punctuation is attached to words in more than a third of the lines."""
     lines = list(chain.from_iterable(sides))
     return 3 * sum(1 for line in lines if _ATTACHED.search(line)) > len(lines)
 
@@ -111,7 +111,7 @@ def _sides(texts: Sequence[TextFile], read: Callable[[TextFile], Iterator[str]])
 
 
 def _clean(sides: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """The tokenised pairs that are kept."""
+    """Return the tokenised pairs that are kept."""
     return [pair for pair in zip(*sides, strict=True) if _fits(*(len(side.split()) for side in pair))]
 
 

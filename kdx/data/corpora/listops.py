@@ -1,9 +1,10 @@
-"""ListOps: lists inside lists, each with what is to be done with its members (Nangia & Bowman 2018; Tay et al. 2021).
+"""ListOps: nested lists, each with an operation on its members (Nangia & Bowman 2018; Tay et al. 2021).
 
     [MAX 2 9 [MIN 4 7 ] 0 ] =        answer: 9
 
-The operations are the least, the greatest, the median, rounded down, and the last digit of the sum. Lists are less deep
-and shorter than in the papers, where an encoder classifies the sequence; here a decoder predicts the digit at its end.
+The operations are the minimum, the maximum, the median, rounded down, and the last digit of the sum. Lists are less
+deep and shorter than in the papers, where an encoder classifies the sequence; here a decoder predicts the digit at its
+end.
 """
 
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from kdx.words import option
 
 EQUALS, CLOSE, ZERO = 1, 2, 3
 MIN, MAX, MEDIAN, SUM = OPERATORS = (13, 14, 15, 16)
-"""Each opens a list."""
+"""Tokens that open a list, one for each operation."""
 LIST = 0.25
 """Share of lists among the members of a list that may have them."""
 
@@ -26,7 +27,7 @@ _Tree = int | tuple[int, list["_Tree"]]
 
 @dataclass(frozen=True, kw_only=True)
 class ListOps(ExamplesOneByOne):
-    """The value of lists inside lists, each with what is to be done with its members."""
+    """The value of nested lists, each with an operation on its members."""
 
     name = "listops"
     source = "Nangia & Bowman 2018; Tay et al. 2021"
@@ -34,11 +35,11 @@ class ListOps(ExamplesOneByOne):
     slices = ("depth",)
 
     depth: int = option(3, minimum=1)
-    """Lists inside one another at most; how many they are is drawn."""
+    """The most levels of nested lists; their number is drawn."""
     members: int = option(4, minimum=2)
-    """Members of a list at most, and two at least."""
+    """The most members of a list; the least is two."""
     length: int = option(48, minimum=5)
-    """Tokens of an example at most; one that is longer is drawn again."""
+    """The most tokens of an example; a longer one is drawn again."""
 
     @property
     def tokens(self) -> int:
@@ -49,7 +50,7 @@ class ListOps(ExamplesOneByOne):
         return 1 + max(OPERATORS)
 
     def fault(self) -> KdxError | None:
-        # With fewer tokens, most lists would be drawn again, and those that are left would be of few members.
+        # With fewer tokens, most lists would be drawn again, and the remaining ones would have few members.
         needed = self.depth * (self.members + 3)
         if self.length < needed:
             problem = f"{self.length} tokens for lists of depth {self.depth} and up to {self.members} members"
@@ -65,7 +66,7 @@ class ListOps(ExamplesOneByOne):
                 return answered(prompt, [ZERO + _value(tree)], {"depth": depth}, self.length)
 
     def _tree(self, random: Random, depth: int) -> _Tree:
-        """A list of exactly this depth."""
+        """Return a list of exactly this depth."""
         members: list[_Tree] = []
         count = random.randint(2, self.members)
         deepest = random.randrange(count)

@@ -1,6 +1,6 @@
 """Multi30k, task 1 (Elliott et al. 2016): captions of photographs, German to English, lower-cased and tokenised.
 
-The test split is test_2016_flickr. The text lies in the folder `tok`; the raw text beside it is another corpus, with
+The test split is test_2016_flickr. The text is in the folder `tok`; the raw text next to it is another corpus, with
 another name. The address is the authors' repository at the version of this text.
 """
 

@@ -1,9 +1,9 @@
-"""Choices among neighbours: which of the nodes that the last named one sees is its child.
+"""Choices among neighbours: which of the nodes that the last named node sees is its child?
 
-All nodes are named in an order of their own, and edges are seen from one end only, so that what a node gathers is one
-mean of its neighbours. Where the label of an edge has a part in the weights (a^K of Shaw et al. 2018), a node can look
-at its child alone and read its name. Where labels are only added to the values (a^V), the names and the labels of all
-neighbours come together in one sum, out of which few heads can tell few names.
+All nodes are named, in random order, and edges are seen from one end only, so a node gathers one mean of its
+neighbours. If the label of an edge enters the weights (a^K of Shaw et al. 2018), a node can look at its child only and
+read its name. If labels are only added to the values (a^V), the names and labels of all neighbours are mixed in one
+sum, from which few heads can recover few names.
 """
 
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ from kdx.words import option
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbour(ExamplesOneByOne):
-    """Which of the nodes that a node sees is its child."""
+    """The child among the nodes that a node sees."""
 
     name = "neighbour"
     task: str = "graph"
     slices = ("edges",)
 
     nodes: int = option(32, minimum=4)
-    """Nodes of a graph."""
+    """Number of nodes of a graph."""
     edges: int = option(16, minimum=2)
-    """Edges along which a node sees others at most; how many they are is drawn, one number for all nodes."""
+    """The most edges along which a node sees others; their number is drawn, the same for all nodes."""
 
     @property
     def tokens(self) -> int:

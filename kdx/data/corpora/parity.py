@@ -2,7 +2,7 @@
 
     1 0 1 1 =        answer: 1
 
-Every bit counts, and attention that looks at all bits alike cannot distinguish one more from one less.
+Every bit counts, and attention with the same weight on all bits cannot distinguish one more from one less.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Parity(ExamplesOneByOne):
     slices = ("length",)
 
     length: int = option(16, minimum=4)
-    """Bits of an example at most; how many they are is drawn."""
+    """The most bits of an example; their number is drawn."""
 
     @property
     def tokens(self) -> int:

@@ -1,10 +1,10 @@
-"""Associative recall of several pairs: keys with values are read, then keys are asked for (Arora et al. 2023, Sec. 3).
+"""Associative recall of several pairs: keys with values are read, then keys are queried (Arora et al. 2023, Sec. 3).
 
     k3 v1  k7 v4  k1 v1  .  .  k7  .  k3  .  k1  .        answers: after k7 v4, after k3 v1, after k1 v1
 
-The keys of an example are different, so that no pair overwrites another, and each is asked for once, at any place after
-the pairs. Between the questions stand blanks, not tokens at random as in the paper's code, among which a pair could
-come again with another value. The model predicts an answer after its key, and does not read it.
+The keys of an example are different, so no pair overwrites another, and each is queried once, anywhere after the pairs.
+Between the queries are blanks, not random tokens as in the paper's code, among which a pair could come again with
+another value. The model predicts an answer after its key, and does not read it.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ BLANK = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Recall(ExamplesOneByOne):
-    """Keys with values are read, then keys are asked for."""
+    """Keys with values are read, then keys are queried."""
 
     name = "recall"
     source = "Arora et al. 2023, Sec. 3"
@@ -27,11 +27,11 @@ class Recall(ExamplesOneByOne):
     slices = ("pairs", "distance")
 
     pairs: int = option(8, minimum=1)
-    """Pairs of an example at most; how many it has is drawn."""
+    """The most pairs of an example; their number is drawn."""
     length: int = option(48, minimum=3)
-    """Tokens of an example, blanks included."""
+    """Number of tokens of an example, blanks included."""
     symbols: int = option(16, minimum=1)
-    """Different keys, and as many different values."""
+    """Number of different keys, and of different values."""
 
     @property
     def tokens(self) -> int:

@@ -1,4 +1,4 @@
-"""Relations: how many generations lie between two nodes of a graph, by the shortest chain from parent to child."""
+"""Relations: the number of generations between two nodes of a graph, by the shortest chain from parent to child."""
 
 from dataclasses import dataclass
 from random import Random
@@ -10,7 +10,7 @@ from kdx.data.graphs import draw_pair, question
 
 @dataclass(frozen=True, kw_only=True)
 class Relation(Ancestor):
-    """Whether one node is another's parent, grandparent, and so on, or nothing of it: each as often."""
+    """Whether one node is another's parent, grandparent, and so on, or unrelated; each answer is equally frequent."""
 
     name = "relation"
 

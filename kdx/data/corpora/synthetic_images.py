@@ -1,8 +1,8 @@
 """Generated images for prediction pixel by pixel, in which rows and columns matter.
 
 An image has 12 × 12 pixels of 4 grey levels. It has a level for each row, a level for each column, or is woven, where
-the two alternate; on it lies a rectangle of one level, and some pixels are noise. A pixel equals the one to the left of
-it, above it, or two steps away in one of these directions; the earlier pixels show which.
+the two alternate; a rectangle of one level lies on it, and some pixels are noise. A pixel equals the pixel to its left,
+above it, or two steps away in one of these directions; the earlier pixels show which.
 """
 
 import numpy as np
@@ -17,12 +17,12 @@ SMALLEST, LARGEST = 3, 6  # sides of the rectangle
 
 
 def make(numbers: Numbers) -> Examples:
-    """Makes `pixels` (N, 144), row by row, which are also the targets."""
+    """Make `pixels` (N, 144), row by row, which are also the targets."""
     kind, box, rows, columns, noise = np.split(numbers, np.cumsum([1, 5, SIDE, SIDE]), axis=1)
     place = np.arange(SIDE)
     by_row, by_column = (np.floor(LEVELS * levels).astype(np.uint8) for levels in (rows, columns))
     woven = (place[:, None] + place) % 2
-    # The visible thread: that of the row where 0, that of the column where 1.
+    # The visible thread: the row's where 0, the column's where 1.
     above = np.stack([0 * woven, 0 * woven + 1, woven])[np.floor(3 * kind[:, 0]).astype(int)]
     images = np.where(above, by_column[:, None, :], by_row[:, :, None])
     tall, wide = (SMALLEST + np.floor((1 + LARGEST - SMALLEST) * side).astype(int) for side in box[:, :2].T)

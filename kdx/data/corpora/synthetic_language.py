@@ -45,7 +45,7 @@ _DEEPEST = 2  # clauses and phrases inside one another
 
 
 def generate(seed: int, lines: int) -> Lines:
-    """The text of every split, by suffix; a pure function of `seed` and of the number of training `lines`.
+    """Return the text of every split, by suffix; a pure function of `seed` and of the number of training `lines`.
 
     Fewer training lines are a prefix of more; valid and test do not depend on their number.
     """
@@ -75,38 +75,38 @@ def _paragraph(random: Random) -> list[str]:
             sentences.append([name, *_predicate(random, False, 1, trades)])
             sentences.append([pronoun, *_predicate(random, False, 1, trades)])
         else:
-            subject, many = _noun_phrase(random, 0, trades)
-            sentences.append([*subject, *_predicate(random, many, 1, trades)])
+            subject, plural = _noun_phrase(random, 0, trades)
+            sentences.append([*subject, *_predicate(random, plural, 1, trades)])
     return [" ".join([*sentence, "."]) for sentence in sentences]
 
 
 def _noun_phrase(random: Random, depth: int, trades: list[str]) -> tuple[list[str], bool]:
-    """A phrase, and whether it is plural; `depth` clauses and phrases enclose it."""
-    many = random.random() < 0.5
+    """Return a phrase, and whether it is plural; `depth` clauses and phrases enclose it."""
+    plural = random.random() < 0.5
     # The people of a paragraph are single persons, so only other nouns can be plural.
-    noun = random.choice(_NOUNS)[many] if many or random.random() < 0.5 else random.choice(trades)
+    noun = random.choice(_NOUNS)[plural] if plural or random.random() < 0.5 else random.choice(trades)
     adjective = [random.choice(_ADJECTIVES)] if random.random() < 0.3 else []
-    return ["the", *adjective, noun, *_modifier(random, many, depth, trades)], many
+    return ["the", *adjective, noun, *_modifier(random, plural, depth, trades)], plural
 
 
-def _modifier(random: Random, many: bool, depth: int, trades: list[str]) -> list[str]:
-    """A relative clause or a prepositional phrase after a noun, or nothing."""
+def _modifier(random: Random, plural: bool, depth: int, trades: list[str]) -> list[str]:
+    """Return a relative clause or a prepositional phrase after a noun, or nothing."""
     kind = random.random()
     if depth == _DEEPEST or kind < 0.5:
         return []
     if kind < 2 / 3:
         return [random.choice(_PREPOSITIONS), *_noun_phrase(random, depth + 1, trades)[0]]
     if kind < 5 / 6:
-        return ["that", *_predicate(random, many, depth + 1, trades)]
-    subject, several = _noun_phrase(random, depth + 1, trades)
-    return ["that", *subject, random.choice(_TRANSITIVE)[several]]
+        return ["that", *_predicate(random, plural, depth + 1, trades)]
+    subject, plural_subject = _noun_phrase(random, depth + 1, trades)
+    return ["that", *subject, random.choice(_TRANSITIVE)[plural_subject]]
 
 
-def _predicate(random: Random, many: bool, depth: int, trades: list[str]) -> list[str]:
-    """A verb that agrees with its subject, and its object if it has one."""
+def _predicate(random: Random, plural: bool, depth: int, trades: list[str]) -> list[str]:
+    """Return a verb that agrees with its subject, and its object if it has one."""
     if random.random() < 0.5:
-        return [random.choice(_INTRANSITIVE)[many]]
-    return [random.choice(_TRANSITIVE)[many], *_noun_phrase(random, depth, trades)[0]]
+        return [random.choice(_INTRANSITIVE)[plural]]
+    return [random.choice(_TRANSITIVE)[plural], *_noun_phrase(random, depth, trades)[0]]
 
 
 TEXT = GeneratedText(PLAIN, train_lines=9000, generate=generate)

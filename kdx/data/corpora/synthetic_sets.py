@@ -15,7 +15,7 @@ PAIRS = 3  # at most
 
 
 def make(numbers: Numbers) -> Examples:
-    """Makes `elements` (N, 10, 4) and `padding` (N, 10), True where there is no element; targets (N, 1)."""
+    """Make `elements` (N, 10, 4) and `padding` (N, 10), True where present is no element; targets (N, 1)."""
     kinds, order, features = np.split(numbers, [2, 2 + MOST], axis=1)
     count = FEWEST + np.floor((1 + MOST - FEWEST) * kinds[:, 0]).astype(int)
     pairs = np.floor((1 + PAIRS) * kinds[:, 1]).astype(np.int64)
@@ -23,11 +23,11 @@ def make(numbers: Numbers) -> Examples:
     first = np.arange(0, 2 * PAIRS, 2)
     paired = (np.arange(PAIRS) < pairs[:, None])[:, :, None]
     elements[:, first + 1] = np.where(paired, -elements[:, first], elements[:, first + 1])
-    there = np.arange(MOST) < count[:, None]
+    present = np.arange(MOST) < count[:, None]
     # Existing elements come first, in random order.
-    shuffled = np.argsort(order + ~there, axis=1)
-    elements = np.take_along_axis(np.where(there[:, :, None], elements, 0.0), shuffled[:, :, None], axis=1)
-    return Examples({"elements": elements.astype(np.float32), "padding": ~there}, pairs[:, None])
+    shuffled = np.argsort(order + ~present, axis=1)
+    elements = np.take_along_axis(np.where(present[:, :, None], elements, 0.0), shuffled[:, :, None], axis=1)
+    return Examples({"elements": elements.astype(np.float32), "padding": ~present}, pairs[:, None])
 
 
 EXAMPLES = ExamplesFromNumbers(

@@ -25,7 +25,7 @@ _STATES = LONGEST // STATE + 1
 
 
 def make(numbers: Numbers) -> Examples:
-    """Makes the events of each modality and, as `…_times`, their times, -1 for padding; targets (N, 1).
+    """Make the events of each modality and, as `…_times`, their times, -1 for padding; targets (N, 1).
 
     `language` (N, 8) are words, 0 for padding; `vision` (N, 24, 2) and `audio` (N, 16, 2) are features. Padding is on
     the right.
@@ -36,19 +36,19 @@ def make(numbers: Numbers) -> Examples:
     # A sample of different times, in order.
     times = np.argsort(when + (np.arange(LONGEST) >= length[:, None]), axis=1)[:, :MOST]
     times = np.sort(np.where(np.arange(MOST) < count[:, None], times, LONGEST), axis=1)
-    there = times < LONGEST
+    present = times < LONGEST
     place = np.floor(count * kinds[:, 2]).astype(np.int64)[:, None]
-    language = np.where(there, CUE + 1 + np.floor((WORDS - 1) * words), 0)
+    language = np.where(present, CUE + 1 + np.floor((WORDS - 1) * words), 0)
     np.put_along_axis(language, place, CUE, axis=1)
     inputs: dict[str, NDArray[np.generic]] = {
         Modality.LANGUAGE: language.astype(np.int8),
-        f"{Modality.LANGUAGE}_times": np.where(there, times, NO_TIME).astype(np.int8),
+        f"{Modality.LANGUAGE}_times": np.where(present, times, NO_TIME).astype(np.int8),
     }
     cue = np.take_along_axis(times, place, axis=1)
     target = np.zeros((len(numbers), 1), np.int64)
     for number, (modality, every) in enumerate(EVERY.items()):
         state = states[:, number * _STATES : (number + 1) * _STATES] < 0.5
-        shift = number * STATE // 2  # so that the two do not change at once
+        shift = number * STATE // 2  # so the two modalities do not change at the same time
         at = np.arange(0, LONGEST, every)
         own, frames = np.split(frames, [len(at) * FEATURES], axis=1)
         features = NOISE * (2 * own - 1).reshape(len(numbers), len(at), FEATURES)

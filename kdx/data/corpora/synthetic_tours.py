@@ -1,7 +1,7 @@
 """The travelling salesperson problem: ten cities in the unit square, and for each the next city on the shortest tour.
 
-Tours are exact, by dynamic programming over subsets (Held & Karp 1962), and go counter-clockwise, so that the next city
-is unique. The cities are listed in random order.
+Tours are exact, by dynamic programming over subsets (Held & Karp 1962), and go counter-clockwise, so the next city is
+unique. The cities are listed in random order.
 """
 
 import numpy as np
@@ -15,14 +15,14 @@ _AT_ONCE = 1000  # sets of cities, for which the tables of the programme take so
 
 
 def make(numbers: Numbers) -> Examples:
-    """Makes `cities` (N, 10, 2), their coordinates; targets (N, 10), the next city of each."""
+    """Make `cities` (N, 10, 2), their coordinates; targets (N, 10), the next city of each."""
     cities = numbers.astype(np.float32).reshape(len(numbers), -1, 2)
     parts = [shortest(cities[start : start + _AT_ONCE]) for start in range(0, len(cities), _AT_ONCE)]
     return Examples({"cities": cities}, np.concatenate(parts))
 
 
 def shortest(cities: NDArray[np.floating]) -> NDArray[np.int64]:
-    """The next city of each, (N, n), on the shortest tours through cities (N, n, 2), counter-clockwise."""
+    """Return each city's next one (N, n) on the shortest tours through cities (N, n, 2), counter-clockwise."""
     where = cities.astype(np.float64).transpose(1, 2, 0)  # (n, 2, N)
     steps = where[:, None] - where
     distance = np.sqrt((steps**2).sum(2))  # (n, n, N)
@@ -46,7 +46,7 @@ def shortest(cities: NDArray[np.floating]) -> NDArray[np.int64]:
 
 
 def _walked_back(whole: NDArray[np.float64], before: NDArray[np.int8]) -> NDArray[np.int64]:
-    """The cities of each shortest tour in its order, (n, N), from lengths (n - 1, N), by the city it ends in."""
+    """Return the cities of each shortest tour in order, (n, N), from the lengths (n - 1, N) by last city."""
     last, count = whole.shape
     each = np.arange(count)
     order = np.full((last + 1, count), last)

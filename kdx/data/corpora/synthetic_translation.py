@@ -5,7 +5,7 @@ The source has the order subject–verb–object, adjectives before their noun, 
     the old cat that saw my dog chased the birds near my foxes yesterday
 
 The target has the time first and the verb last; adjective and article follow their noun, and a relative clause or a
-prepositional phrase stands between the subject and the rest of the sentence:
+prepositional phrase is between the subject and the rest of the sentence:
 
     lume miru sona la rado mi vena ke tikin la zefun mi apu sequa
 
@@ -48,7 +48,7 @@ _Phrase = tuple[list[str], list[str]]
 
 
 def generate(seed: int, lines: int) -> Lines:
-    """The text of every split, see `draw_lines`, with this number of training `lines`."""
+    """Return the text of every split, see `draw_lines`, with this number of training `lines`."""
     return draw_lines("synthetic-translation", seed, {**HELD_OUT_LINES, Split.TRAIN: lines}, SUFFIXES, _pair)
 
 
@@ -74,19 +74,19 @@ def _sentence(random: Random) -> _Phrase:
 
 
 def _noun_phrase(random: Random) -> tuple[list[str], list[str], str]:
-    """A phrase in source and target, and the ending of a verb whose subject it is."""
+    """Return a phrase in source and target, and the ending of a verb whose subject it is."""
     forms, target_forms, gender = random.choice(_NOUNS)
-    many = random.random() < 0.5
+    plural = random.random() < 0.5
     article, target_article = random.choice(_ARTICLES)
-    source, target = [forms[many]], [target_forms[many]]
+    source, target = [forms[plural]], [target_forms[plural]]
     if random.random() < 0.5:
         adjective, target_adjective = random.choice(_ADJECTIVES)
         source, target = [adjective, *source], [*target, target_adjective]
-    return [article, *source], [*target, target_article], gender + "n" * many
+    return [article, *source], [*target, target_article], gender + "n" * plural
 
 
 def _modifier(random: Random, ending: str) -> _Phrase:
-    """A relative clause, a prepositional phrase or nothing, to follow a noun."""
+    """Return a relative clause, a prepositional phrase or nothing, to follow a noun."""
     kind = random.random()
     if kind < 1 / 3:
         return [], []

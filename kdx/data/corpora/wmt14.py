@@ -32,7 +32,7 @@ _PAIRS = {
 
 
 def make(target: str, files: Files, progress: Progress) -> Original | None:
-    """Makes English to `target` from the campaign's files; None if no training piece is among `files`.
+    """Make English to `target` from the campaign's files; None if no training piece is among `files`.
 
     Raises:
         KdxError: the other side of a piece, or a test set, is missing.
@@ -40,13 +40,13 @@ def make(target: str, files: Files, progress: Progress) -> Original | None:
     _, pair, pieces = _PAIRS[target]
     suffixes = ("en", target)
     named = {path.name: text for path, text in files.items()}
-    there = [piece for piece in pieces if any(f"{piece}.{suffix}" in named for suffix in suffixes)]
-    if not there:
+    present = [piece for piece in pieces if any(f"{piece}.{suffix}" in named for suffix in suffixes)]
+    if not present:
         return None
     texts: dict[str, TextFile] = {}
     test = f"newstest2014-{pair.replace('-', '')}"
     for suffix, side in zip(suffixes, ("src", "ref"), strict=True):
-        texts[f"train.{suffix}"] = joined([_named(named, f"{piece}.{suffix}") for piece in there])
+        texts[f"train.{suffix}"] = joined([_named(named, f"{piece}.{suffix}") for piece in present])
         texts[f"valid.{suffix}"] = _set(named, f"newstest2013.{suffix}", f"newstest2013-{side}.{suffix}.sgm")
         texts[f"test.{suffix}"] = _set(named, f"{test}.{suffix}", f"{test}-{side}.{suffix}.sgm")
     return Original({name: texts[name] for name in file_names(suffixes)})
