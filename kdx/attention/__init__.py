@@ -1,6 +1,6 @@
 """Attention as a kernel smoother: Definition 1 (Eq. 2) of Tsai et al. 2019, literally and fast.
 
-A query sees the keys that the filter leaves it, and averages their values by the kernel:
+A query sees the keys that the filter shows it, and averages their values by the kernel:
 
     Attention(x_q) = Σ_k∈M w(x_q, x_k) v(x_k) / Σ_k∈M w(x_q, x_k),    w(x_q, x_k) = k_F(f_q, f_k) · k_T(…) · …
 
@@ -10,11 +10,11 @@ file that `make words` finds:
 - `kernels`: k_F, on the projected features;
 - `positions`: either a change of the features before they are projected, or one more factor of the weight;
 - `encodings`: t, the vector of an absolute position;
-- `values`: what is averaged;
+- `values`: the vectors that are averaged;
 - `filters`: M, always intersected with the padding;
-- `normalisers`: what makes weights of a row, by default the row sum as above.
+- `normalisers`: turn a row into weights, by default by the row sum as above.
 
-What each must give stands in `interfaces`. `module` puts them together, `smoother` computes Eq. 2 in two ways that
+`interfaces` defines the base class of each. `module` combines them, and `smoother` computes Eq. 2 in two ways that
 agree: `literal`, as printed, which is the oracle, and `fused`, one scaled-dot-product-attention call.
 
 Letters for shapes, here and below: B batch, H heads, Tq and Tk queries and keys, D width per head, M model width.
@@ -30,7 +30,7 @@ __all__ = ["Cache", "KernelAttention"]
 
 
 def __getattr__(name: str) -> Any:
-    # The grid reads the families of words below this package, without torch.
+    # Imported on use: the grid reads the families of names below this package without torch.
     if name == "Cache":
         from kdx.attention.cache import Cache
 

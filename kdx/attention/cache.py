@@ -1,4 +1,4 @@
-"""What one attention keeps between the calls of incremental decoding."""
+"""The cache of one attention between the calls of incremental decoding."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -9,18 +9,18 @@ from torch import Tensor
 
 
 class Keys(NamedTuple):
-    """Projected keys, with what a query must know of them."""
+    """Projected keys, with what a query must know about them."""
 
     key: Tensor
-    """(B, H, Tk, D), H those that keys have."""
+    """(B, H, Tk, D), H the number of heads of keys."""
     value: Tensor
     """(B, H, Tk, D)"""
     positions: Tensor
     """Integers, (Tk,) or (B, Tk)."""
     padding: Tensor | None
-    """True where a key is padding, (B, Tk); None: nowhere."""
+    """True where a key is padding, (B, Tk); None if nowhere."""
     read: Mapping[str, Tensor] = MappingProxyType({})
-    """What position schemes read off the tokens, (B, H, Tk, C), by `PositionScheme.reads`."""
+    """`PositionScheme.reads` → what the scheme reads off the tokens, (B, H, Tk, C)."""
 
 
 class Cache:
@@ -32,10 +32,10 @@ class Cache:
     def __init__(self) -> None:
         self.keys: Keys | None = None
         self.next: Tensor | None = None
-        """Position after that of the last query, (1,) or (B, 1)."""
+        """Position after the last query, (1,) or (B, 1)."""
 
     def append(self, new: Keys) -> Keys:
-        """Add keys behind those seen, and return them all."""
+        """Append keys, and return all keys."""
         old = self.keys
         if old is None:
             self.keys = new
@@ -56,9 +56,9 @@ class Cache:
         return self.keys
 
     def select(self, rows: Tensor) -> None:
-        """Go on with these rows of the batch, in this order: integers (B',), repeats allowed.
+        """Keep these rows of the batch, in this order: integers (B',), repeats allowed.
 
-        For the survivors of a beam, or to drop finished sentences.
+        This selects the surviving hypotheses of a beam, or drops finished sentences.
         """
 
         def picked(field: Tensor) -> Tensor:

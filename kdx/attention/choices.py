@@ -1,4 +1,4 @@
-"""The classes that the names of an attention stand for, and which of its options each class takes."""
+"""The classes of an attention's components, by their names, and the options that each class takes."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -33,7 +33,7 @@ class Choices(NamedTuple):
     kernel: type[KernelFunction]
     normaliser: type[NormaliserFunction]
     positions: Mapping[str, type[PositionScheme]]
-    """The schemes, by their names without dots, as names of parameters must be."""
+    """Name without dots, as names of parameters must be → the scheme."""
     value: type[ValueFunction]
     filter: type[FilterFunction]
     encoding: type[AbsoluteEncoding] | None
@@ -58,8 +58,8 @@ def choices_of(
     """Return the classes that names stand for; arguments as in `KernelAttention`.
 
     Raises:
-        ValueError: an unknown name, a scheme that stands twice, a normaliser that has no meaning for the kernel, an
-            option that no component has, or t where there is no encoding.
+        ValueError: an unknown name, a scheme given twice, a normaliser that does not fit the kernel, an option that no
+            component has, or a use of t without an encoding.
     """
     schemes = [scheme for scheme in positions if scheme != "none"]
     scheme_classes = {_name(scheme): _class_of("positions", scheme, POSITIONS, PositionScheme) for scheme in schemes}
@@ -97,7 +97,7 @@ def choice(argument: str, name: str, enum: type[Choice]) -> Choice:
     """Return the member of an enumeration that has the name.
 
     Raises:
-        ValueError: there is none.
+        ValueError: no member has the name.
     """
     try:
         return enum(name)
@@ -120,7 +120,7 @@ def _name(given: str | type[Word]) -> str:
 
 
 def _options_by_class(classes: Sequence[type[Word]], options: Mapping[str, Any]) -> dict[type[Word], dict[str, Any]]:
-    """Return the options that each class has; those of other names are without effect, as in a grid."""
+    """Return the options that each class has; options of other names have no effect, as in a grid."""
     by_class = {kind: {name: options[name] for name in options_of(kind) if name in options} for kind in classes}
     known = options_of_words().keys() | {name for kind in classes for name in options_of(kind)}
     if unknown := options.keys() - known:

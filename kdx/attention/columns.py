@@ -1,4 +1,4 @@
-"""Log-weights of a key or a query alone as columns of a dot product, so that no tensor of pairs is made for them."""
+"""Log-weights that depend only on the key or the query, as columns of a dot product, without a tensor of pairs."""
 
 import math
 
@@ -7,18 +7,18 @@ from torch import Tensor
 
 from kdx.attention.interfaces import DotProduct
 
-# Pairs (Tq × Tk) up to which a bias is the quicker one: forward and backward on one CPU core with 4 heads of 64
-# features, it takes 0.85 to 0.95 of a column's time up to 256 × 256, 1.1 times it at 512 × 512, and 1.7 from
-# 1024 × 1024 on; of the many columns of `positions.product`, 0.75, 0.9 at 512 × 512, and 1.2 to 1.6 times.
+# Pairs (Tq × Tk) up to which a bias is faster: forward and backward on one CPU core with 4 heads of 64 features, it
+# takes 0.85 to 0.95 of a column's time up to 256 × 256, 1.1 times it at 512 × 512, and 1.7 times from 1024 × 1024 on;
+# compared with the many columns of `positions.product`, 0.75, 0.9 at 512 × 512, and 1.2 to 1.6 times.
 LARGEST_BIAS = 256 * 256
 
 
 def of_keys(log_weight: Tensor, query: Tensor) -> DotProduct:
-    """Columns whose dot product over √D is the log-weight of each key.
+    """Return columns whose dot product over √D is the log-weight of each key.
 
     Args:
         log_weight: (…, H, Tk), in at least 32 bits.
-        query: (B, H, Tq, D), in whose number format the columns are.
+        query: (B, H, Tq, D); the columns have its number format.
 
     Returns:
         (1, Tq, C) and (…, H, Tk, C)
@@ -28,7 +28,7 @@ def of_keys(log_weight: Tensor, query: Tensor) -> DotProduct:
 
 
 def of_difference(of_query: Tensor, of_key: Tensor, query: Tensor) -> DotProduct:
-    """Columns whose dot product over √D is the query's number less the key's.
+    """Return columns whose dot product over √D is the query's number minus the key's.
 
     Args:
         of_query, of_key: (B, H, Tq) and (B, H, Tk), in at least 32 bits.
@@ -44,9 +44,9 @@ def of_difference(of_query: Tensor, of_key: Tensor, query: Tensor) -> DotProduct
 
 
 def _parts(log_weight: Tensor, query: Tensor) -> Tensor:
-    """Columns in the query's format whose sum is √D times the numbers: (…, T) to (…, T, C).
+    """Return columns in the query's format whose sum is √D times the numbers: (…, T) to (…, T, C).
 
-    Half precision has the digits of a long sum in three columns, each of which is what those before it left over.
+    Half precision holds the digits of a long sum in three columns, each the remainder of those before it.
     """
     left = log_weight * math.sqrt(query.size(-1))
     count = 1 if torch.finfo(query.dtype).bits >= torch.finfo(left.dtype).bits else 3

@@ -1,7 +1,7 @@
-"""Distances from a query to a key, position of k − position of q, without a tensor of pairs and features.
+"""Distances from a query to a key, position of k − position of q, without a tensor of pairs × features.
 
-Where both stand at consecutive known positions, a row of distances is the row above it, shifted by one: what is
-computed once for each distance is laid out over the pairs by a view. Elsewhere each pair is looked up.
+If both have consecutive known positions, a row of distances is the row above it, shifted by one: numbers computed once
+for each distance become numbers of pairs by a view. Otherwise each pair is looked up.
 """
 
 import torch
@@ -13,7 +13,7 @@ from kdx.words import option
 
 
 def relative_positions(at_query: TokenPositions, at_key: TokenPositions) -> range | None:
-    """All distances from the last query to the first key up to the first to the last; None: positions not known."""
+    """Return all distances, from (last query, first key) to (first query, last key); None if positions are unknown."""
     if at_query.start is None or at_key.start is None:
         return None
     shift = at_key.start - at_query.start
@@ -21,17 +21,17 @@ def relative_positions(at_query: TokenPositions, at_key: TokenPositions) -> rang
 
 
 def pair_distances(at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
-    """The distance of each pair, integers (…, Tq, Tk)."""
+    """Return the distance of each pair, integers (…, Tq, Tk)."""
     return at_key.positions.unsqueeze(-2) - at_query.positions.unsqueeze(-1)
 
 
 def skew(scores: Tensor) -> Tensor:
-    """Scores of each query at all `relative_positions`, (…, Tq, Tq + Tk - 1), at its pairs: (…, Tq, Tk)."""
+    """Map scores of each query at all `relative_positions`, (…, Tq, Tq + Tk - 1), to its pairs: (…, Tq, Tk)."""
     return _pairs(scores.contiguous())
 
 
 def unskew(weights: Tensor) -> Tensor:
-    """The reverse of `skew`: weights (…, Tq, Tk) by distance, (…, Tq, Tq + Tk - 1), 0 elsewhere."""
+    """Reverse `skew`: map weights (…, Tq, Tk) to weights by distance, (…, Tq, Tq + Tk - 1), 0 elsewhere."""
     queries, keys = weights.shape[-2:]
     by_distance = weights.new_zeros(*weights.shape[:-1], queries + keys - 1)
     _pairs(by_distance).copy_(weights)
@@ -39,7 +39,7 @@ def unskew(weights: Tensor) -> Tensor:
 
 
 def _pairs(by_distance: Tensor) -> Tensor:
-    """The pairs among numbers by distance, a view: a query on and a distance back is a step of (distances - 1)."""
+    """Return a view of the pairs: the next query is one distance back, a step of (distances - 1) numbers."""
     queries, distances = by_distance.shape[-2:]
     if queries == 1:
         return by_distance
@@ -48,19 +48,19 @@ def _pairs(by_distance: Tensor) -> Tensor:
 
 
 class ByTable:
-    """The options of what has a table of distances."""
+    """The options of components that have a table of distances."""
 
     clip: int | str = option(16, minimum=0, none=True)
-    """The distance from which on all share a vector; none: each has its own."""
+    """The distance from which on all distances share a vector; none: each has its own."""
     sharing: str = option("per-head", words=("per-head", "shared"))
-    """A table for each head (Shaw et al. 2018, in print), or one for all (their code)."""
+    """Whether each head has a table (Shaw et al. 2018, in print), or all share one (their code)."""
 
 
 class DistanceTable(nn.Module):
-    """A vector for each distance up to ±clip, and for all beyond it the last (Shaw et al. 2018, Sec. 3.2).
+    """A vector for each distance up to ±clip; larger distances share the last one (Shaw et al. 2018, Sec. 3.2).
 
-    Row clip(j - i, -clip, clip) + clip, drawn from N(0, 1/D), for each head or shared by all. Without clipping the
-    table reaches to the distance `max_positions` - 1, and a pair farther apart is refused.
+    Distance j - i has row clip(j - i, -clip, clip) + clip, drawn from N(0, 1/D), for each head or shared by all.
+    Without clipping the table reaches to the distance `max_positions` - 1, and a pair farther apart is refused.
     """
 
     def __init__(self, settings: Settings, clip: int | str, sharing: str) -> None:
@@ -72,7 +72,7 @@ class DistanceTable(nn.Module):
         nn.init.normal_(self.weight, std=settings.head_width**-0.5)
 
     def products(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
-        """⟨q, a⟩ of each pair: (B, H, Tq, D) to (B, H, Tq, Tk)."""
+        """Return ⟨q, a⟩ of each pair: (B, H, Tq, D) to (B, H, Tq, Tk)."""
         distances = relative_positions(at_query, at_key)
         if distances is None:
             scores = query @ self.weight.transpose(-2, -1)
@@ -84,7 +84,7 @@ class DistanceTable(nn.Module):
         return skew(torch.cat(ends, -1))
 
     def sums(self, weights: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
-        """Σ w a over the pairs of each query: (B, H, Tq, Tk) to (B, H, Tq, D)."""
+        """Return Σ w a over the pairs of each query: (B, H, Tq, Tk) to (B, H, Tq, D)."""
         distances = relative_positions(at_query, at_key)
         if distances is None:
             totals = weights.new_zeros(*weights.shape[:-1], self.weight.size(1))
@@ -98,7 +98,7 @@ class DistanceTable(nn.Module):
         return totals.to(self.weight.dtype) @ self.weight[:, rows]
 
     def _span(self, distances: range) -> tuple[int, slice, int]:
-        """How many distances have the first row beside its own, the rows, and how many have the last."""
+        """Return the number of further distances that share the first row, the rows, and the same for the last row."""
         ends = distances.start, distances.stop - 1
         self._check(*ends)
         first, last = (min(max(end, -self.clip), self.clip) for end in ends)

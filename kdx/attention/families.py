@@ -1,4 +1,4 @@
-"""The families of names that an attention is made of, and all their options."""
+"""The families of components of an attention, and all their options."""
 
 from typing import Any
 

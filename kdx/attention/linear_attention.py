@@ -1,7 +1,7 @@
-"""Eq. 2 for a kernel that is a dot product of features: (Σ_k φ(k) v)ᵀ φ(q) over (Σ_k φ(k))ᵀ φ(q), without any pair.
+"""Eq. 2 for a kernel that is a dot product of features: (Σ_k φ(k) v)ᵀ φ(q) over (Σ_k φ(k))ᵀ φ(q), without pairs.
 
-Under a causal filter what lies before a chunk of the tokens is such a sum, and only pairs within the chunk are gone
-through [Katharopoulos et al. 2020, Sec. 3.2; Hua et al. 2022, Sec. 3.2].
+Under a causal filter the tokens before a chunk enter as such a sum, and only pairs within the chunk are computed
+[Katharopoulos et al. 2020, Sec. 3.2; Hua et al. 2022, Sec. 3.2].
 """
 
 import torch
@@ -11,23 +11,23 @@ from torch import Tensor
 from kdx.attention.interfaces import upcast
 from kdx.attention.running_sum import running_sum
 
-# Tokens; the quickest of 64, 128 and 256 at 4096 tokens with 64 and 128 features.
+# Tokens; the fastest of 64, 128 and 256 at 4096 tokens with 64 and 128 features.
 CHUNK = 64
 
 
 def linear_attention(query: Tensor, key: Tensor, value: Tensor, *, causal: bool) -> Tensor:
-    """The average of the values, weighted by dot products of features.
+    """Return the average of the values, weighted by dot products of features.
 
     Args:
-        query, key: φ of them, (B, H, Tq, C) and (B, H, Tk, C); zeros for a key that must not be seen.
+        query, key: φ of queries and keys, (B, H, Tq, C) and (B, H, Tk, C); zeros for a key that must not be seen.
         value: (B, H, Tk, D)
-        causal: the keys seen are the lower triangle; Tq = Tk.
+        causal: whether the visible keys are the lower triangle; then Tq = Tk.
 
     Returns:
         (B, H, Tq, D)
     """
     with torch.autocast(value.device.type, enabled=False):
-        # Sums over all keys, of which half precision has not the digits. The last column is the row sum.
+        # Sums over all keys, for which half precision lacks the digits. The last column is the row sum.
         query, key = upcast(query), upcast(key)
         summed = F.pad(upcast(value), (0, 1), value=1.0)
         sums = _causal_sums(query, key, summed) if causal else query @ (key.transpose(-2, -1) @ summed)
@@ -36,7 +36,7 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor, *, causal: bool)
 
 
 def _causal_sums(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Σ_{k ≤ q} ⟨φ(q), φ(k)⟩ v."""
+    """Return Σ_{k ≤ q} ⟨φ(q), φ(k)⟩ v."""
     tokens = query.size(2)
     query, key, value = (
         F.pad(rows, (0, 0, 0, -tokens % CHUNK)).reshape(*rows.shape[:2], -1, CHUNK, rows.size(-1))

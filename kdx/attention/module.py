@@ -31,19 +31,19 @@ from kdx.attention.linear_attention import linear_attention
 from kdx.attention.qk_norm import norms_of
 from kdx.vocabulary import Maps, OutputGate, QKNorm, Reach, Symmetry
 
-# Pairs (Tq × Tk) up to which a bias or a mask is made whole; above, weights are computed block by block.
+# Pairs (Tq × Tk) up to which a whole bias or mask is made; above, weights are computed block by block.
 LARGEST_WHOLE = 256 * 256
-# Tokens from which on sums over the keys are quicker than a kernel of each pair, forward and backward: so many, and so
-# many for each feature where a kernel has many more than a head has, as Taylor's has.
+# Tokens above which sums over the keys are faster than a kernel of each pair, forward and backward: a constant, and a
+# number for each feature of a kernel that has many more than a head, such as Taylor's.
 FEWEST_TOKENS = 128
 FEWEST_TOKENS_PER_FEATURE = 2.5
-# Under a causal filter a sum is one of each chunk: from so many times as many tokens on.
+# Under a causal filter there is a sum for each chunk, which is faster from this many times as many tokens on.
 CAUSAL = 1.75
-# Weights (B × H × queries × Tk) in a block: some 4 MiB, which an outer cache holds.
+# Weights (B × H × queries × Tk) in a block: about 4 MiB, which fits into an outer cache.
 BLOCK = 2**20
 SMALLEST_BLOCK = 128  # queries
-# Pairs up to which what blocks need for the gradient is kept, 4 MiB a head for each number of a pair at this size:
-# computing it again costs a fifth to a third more time.
+# Pairs up to which blocks keep what they need for the gradient: at this size 4 MiB a head for each number of a pair.
+# Computing it again costs a fifth to a third more time.
 LARGEST_KEPT = 1024 * 1024
 
 
@@ -59,8 +59,8 @@ class ForwardArguments(TypedDict, total=False):
 
 
 class _Projected(NamedTuple):
-    raw: Tensor  # (B, H, Tq, D), queries as positions weigh them
-    query: Tensor  # (B, H, Tq, D), as the kernel compares them
+    raw: Tensor  # (B, H, Tq, D), queries as position schemes weigh them
+    query: Tensor  # (B, H, Tq, D), queries as the kernel compares them
     key: Tensor  # (B, H, Tk, D)
     value: Tensor  # (B, H, Tk, D)
     at_query: TokenPositions
@@ -83,12 +83,12 @@ class _Masks(NamedTuple):
 class KernelAttention(ContextMixer):
     """Multi-head attention with any kernel, symmetry, positions, value function and filter.
 
-    One initialisation serves every variant, so that they compare: Xavier-uniform, with the gain 1/√2 for the
-    projections of queries, keys and values that they have where the three are packed in one matrix; biases zero.
-    Packing matters, because under it a symmetric kernel starts less close to the identity.
+    Every variant has the same initialisation, so variants compare: Xavier-uniform, with the gain 1/√2 for the
+    projections of queries, keys and values, as if the three were packed in one matrix; biases are zero. The gain
+    matters, because it makes a symmetric kernel start less close to the identity.
 
-    It needs nothing else of kdx, and does the work of `nn.MultiheadAttention(batch_first=True)`. Values are of the
-    tokens that the keys are of; masks say what is seen, not what is hidden; the output comes without weights:
+    The module needs nothing else of kdx, and does the work of `nn.MultiheadAttention(batch_first=True)`, except that
+    values come from the tokens of the keys, a mask is True where a key is seen, and the output has no weights:
 
         attention = KernelAttention(512, 8, kernel="rbf", positions=["relative"], filter="causal")
         output = attention(x)                            # self-attention, (B, T, 512)
@@ -99,36 +99,35 @@ class KernelAttention(ContextMixer):
     Args:
         width: M, features per token.
         heads: H.
-        kernel: k_F, as a name or as a class of `KernelFunction`; so it is with the other components.
+        kernel: k_F, as a name or as a class of `KernelFunction`; the other components are given in the same way.
         symmetry: `symmetric` projects queries and keys by one matrix and bias, also between decoder and encoder.
-        positions: the schemes that act together; none when empty.
+        positions: schemes that act together; may be empty.
         value: the value function.
-        filter: the keys a query sees.
-        normaliser: what a row of weights is divided by; the kernel's own unless given.
-        encoding: of t, where positions or values use it; else it is ignored, and may be None.
-        head_width: D; M / H unless given.
-        qk_norm: how projected queries and keys are normalised, before positions act on them.
-        kv_heads: heads of keys and values, each for as many heads of queries, one after the other (Shazeer 2019;
-            Ainslie et al. 2023); H unless given. A cache keeps no others.
+        filter: the keys that a query sees.
+        normaliser: divisor of a row of weights; default: the kernel's own.
+        encoding: encoding of t, if positions or values use it; otherwise ignored, and may be None.
+        head_width: D; default: M / H.
+        qk_norm: normalisation of projected queries and keys, before positions act on them.
+        kv_heads: heads of keys and values, each shared by the same number of consecutive heads of queries (Shazeer
+            2019; Ainslie et al. 2023); default: H. A cache keeps only these heads.
         maps: whether a head has one attention map or the difference of two, see `kdx.attention.differential`.
         output_gate: whether the heads' output is multiplied by σ(x W_g) before W_o, x the query's token.
         bias: whether the projections have biases (those of positions never have).
         dropout: probability of dropping a weight in training.
-        max_positions: positions of a learned encoding, and of a table without clipping.
-        memory_length: the most tokens of `memory`. Positions are counted so that the current tokens start there,
-            whether the memory is full or not: absolute positions stay what they are while the memory fills.
-        reach: of a filter that looks at distances: the past only, or both sides.
+        max_positions: number of positions of a learned encoding, and of a table without clipping.
+        memory_length: the most tokens of `memory`. The positions of the current tokens start there, whether the memory
+            is full or not, so absolute positions stay the same while the memory fills.
+        reach: reach of a filter that looks at distances: the past only, or both sides.
         path: `fused`, or `literal`, Eq. 2 as printed. Both give the same result; it may be changed at any time.
-        options: those of its components, such as `temperature` of the exponential kernel or `clip` of a look-up table,
-            as their classes declare them; those of other names are without effect. With `symmetric` there is no
-            `xl_bias`, for with u a symmetric kernel would not be symmetric; a `shared` one is learned, too, and whoever
-            stacks layers makes it one pair.
+        options: options of its components, such as `temperature` of the exponential kernel or `clip` of a look-up
+            table, as their classes declare them; options of other names have no effect. With `symmetric` there is no
+            `xl_bias`, since a symmetric kernel with u would not be symmetric; a `shared` one is learned too, and a
+            stack of layers makes it one pair.
 
     Raises:
         ValueError: for a width that does not divide by the heads, heads that do not divide by `kv_heads`, an odd width
-            with sinusoids, a scheme that stands twice, an unknown name, a normaliser that has no meaning for the
-            kernel, an option that no component has, a number out of its range, or a component that needs t where
-            `encoding` is None.
+            with sinusoids, a scheme given twice, an unknown name, a normaliser that does not fit the kernel, an option
+            that no component has, a number out of its range, or a component that needs t if `encoding` is None.
     """
 
     name = "attention"
@@ -195,7 +194,7 @@ class KernelAttention(ContextMixer):
         self.memory_length = memory_length
         self.heads = heads
         self.kv_heads = kv_heads
-        # What the kernel compares: heads, each map of a head for itself, and their width.
+        # The shape that the kernel compares: heads (each map of a head counts) and their width.
         self.shape = (MAPS * heads, head_width // MAPS) if differential else (heads, head_width)
         settings = Settings(width, *self.shape, max_positions, choice("reach", reach, Reach))
         self.kernel = choices.make(choices.kernel, settings)
@@ -230,31 +229,31 @@ class KernelAttention(ContextMixer):
 
         Args:
             queries: (B, Tq, M)
-            keys: (B, Tk, M); None: the queries themselves, which is self-attention.
-            memory: (B, Tm, M), the tokens before the first key: what this layer read at the previous segment of a
-                stream, detached by the caller. The newest `memory_length` are seen like any key, before the others.
-            query_positions: integers (Tq,) or (B, Tq); by default they go on from the cache's last, or from
+            keys: (B, Tk, M); None for the queries themselves, which is self-attention.
+            memory: (B, Tm, M), the tokens before the first key: this layer's input at the previous segment of a stream,
+                detached by the caller. The newest `memory_length` are seen like any key, before the others.
+            query_positions: integers (Tq,) or (B, Tq); by default they continue from the cache's last, or from
                 `memory_length`.
             key_positions: integers (Tk,) or (B, Tk), given only with `keys`; by default they count from
-                `memory_length`. Those of a memory go before.
+                `memory_length`. The positions of a memory come before.
             key_padding: (B, Tk), True where a key is padding and must not be seen; a memory has none.
-            mask: True where a query may see a key; broadcasts from (Tq, Tk), (B, Tq, Tk) or (B, H, Tq, Tk), with all
-                keys of memory and cache. What the filter hides stays hidden.
-            cache: for incremental decoding; it is read and added to. Self-attention then sees all keys so far;
-                with `keys`, those of the first call are projected once and kept, and those of later calls ignored.
+            mask: True where a query may see a key; broadcasts from (Tq, Tk), (B, Tq, Tk) or (B, H, Tq, Tk), including
+                all keys of memory and cache. Keys that the filter hides stay hidden.
+            cache: cache for incremental decoding, which is read and extended. Self-attention then sees all keys so far;
+                with `keys`, the keys of the first call are projected once and kept, and those of later calls ignored.
                 A memory is read at the first call and kept.
 
         Returns:
             (B, Tq, M)
 
         Raises:
-            ValueError: for tokens of another width, a memory where `memory_length` is 0, positions of keys without
-                keys, or a position or distance that is not in a learned table.
+            ValueError: for tokens of another width, a memory if `memory_length` is 0, positions of keys without keys,
+                or a position or distance that is not in a learned table.
         """
         return self.output_of(self.smooth(queries, keys, **arguments), queries)
 
     def output_of(self, smoothed: Tensor, queries: Tensor) -> Tensor:
-        """What W_o makes of the heads' output (B, H, Tq, D), gated by the queries' tokens (B, Tq, M): (B, Tq, M)."""
+        """Apply W_o to the heads' output (B, H, Tq, D), gated by the queries' tokens (B, Tq, M): (B, Tq, M)."""
         if self.differential is not None:
             smoothed = self.differential.normalised(smoothed)
         joined = smoothed.transpose(1, 2).flatten(2)
@@ -264,39 +263,39 @@ class KernelAttention(ContextMixer):
         return output
 
     def queries_of(self, features: Tensor) -> Tensor:
-        """Tokens (B, T, M), projected and normalised: (B, H, T, D), each map for itself."""
+        """Project and normalise tokens (B, T, M) as queries: (B, H, T, D), each map separately."""
         projected = self._heads(self.query, features)
         return projected if self.query_norm is None else self.query_norm(projected)
 
     def keys_of(self, features: Tensor) -> Tensor:
-        """Tokens (B, T, M), projected and normalised: (B, `kv_heads`, T, D), each map for itself."""
+        """Project and normalise tokens (B, T, M) as keys: (B, `kv_heads`, T, D), each map separately."""
         norm = self.key_norm or self.query_norm
         projected = self._heads(self.key or self.query, features)
         return projected if norm is None else norm(projected)
 
     def values_of(self, features: Tensor) -> Tensor:
-        """Tokens (B, T, M), projected: (B, `kv_heads`, T, D)."""
+        """Project tokens (B, T, M) as values: (B, `kv_heads`, T, D)."""
         projected: Tensor = self.value(features)
         return projected.view(*projected.shape[:-1], self.kv_heads, -1).transpose(1, 2)
 
     def for_all_heads(self, rows: Tensor) -> Tensor:
-        """Keys or values of `kv_heads`, each as often as heads of queries, and both of their maps, share it."""
+        """Repeat keys or values of `kv_heads` for each head of queries, and for both of its maps."""
         maps = self.shape[0] // self.heads
         if rows.size(1) == self.shape[0]:
             return rows
         if rows.size(1) == self.kv_heads:
             return rows.repeat_interleave(self.shape[0] // self.kv_heads, 1)
-        # Keys of several maps: those of a head stay together.
+        # The keys of a head's maps stay together.
         heads = rows.view(rows.size(0), self.kv_heads, maps, *rows.shape[2:])
         return heads.repeat_interleave(self.heads // self.kv_heads, 1).flatten(1, 2)
 
     def smooth(self, queries: Tensor, keys: Tensor | None = None, **arguments: Unpack[ForwardArguments]) -> Tensor:
-        """Definition 1 in each head, before W_o: (B, H, Tq, D). Arguments as in `forward`."""
+        """Return Definition 1 in each head, before W_o: (B, H, Tq, D). Arguments as in `forward`."""
         smoothed = self._smoothed(self._project(queries, keys, **arguments))
         return smoothed if self.differential is None else self.differential.difference(smoothed)
 
     def weights(self, queries: Tensor, keys: Tensor | None = None, **arguments: Unpack[ForwardArguments]) -> Tensor:
-        """The normalised weights by the literal path, (B, H, Tq, Tk). Arguments as in `forward`."""
+        """Return the normalised weights by the literal path, (B, H, Tq, Tk). Arguments as in `forward`."""
         projected = self._project(queries, keys, **arguments)
         log_weight, weight = self._log_weight(projected), self.kernel.weight(projected.query, projected.key)
         visible = self._chosen(log_weight, weight, self._visible(*projected[4:]))
@@ -336,7 +335,7 @@ class KernelAttention(ContextMixer):
         )
 
     def _smooth_in_one_call(self, projected: _Projected) -> Tensor | None:
-        """Smooth by scaled-dot-product attention; None: it cannot, or a bias or mask would be too large."""
+        """Smooth by scaled-dot-product attention; None if it cannot, or if a bias or mask would be too large."""
         raw, query, key, value, at_query, at_key, (own, padding, mask) = projected
         if not self.normaliser.is_row_sum or self.filter.reads_content or self.value_function.uses_weights:
             return None
@@ -368,7 +367,7 @@ class KernelAttention(ContextMixer):
         )
 
     def _smooth_by_linear_attention(self, projected: _Projected) -> Tensor | None:
-        """Smooth by sums over the keys; None: a weight is more than a product of features, or pairs are few."""
+        """Smooth by sums over the keys; None if a weight is not a product of features, or if there are few pairs."""
         query, key, (_, padding, mask) = projected.query, projected.key, projected.masks
         causal = self._triangular(projected)
         weighed = any(scheme.weighs for scheme in self._schemes) or self.value_function.uses_weights or self._dropout
@@ -388,12 +387,12 @@ class KernelAttention(ContextMixer):
         return linear_attention(of_query, of_key, projected.value, causal=causal)
 
     def _smooth_in_blocks(self, projected: _Projected) -> Tensor:
-        """Smooth some queries at a time, with those keys only that the filter may leave them."""
+        """Smooth some queries at a time, with only the keys that the filter may show them."""
         raw, query, key, value, at_query, at_key, masks = projected
         rows, heads, queries, width = query.shape
         size = max(BLOCK // (rows * heads * key.size(2)), SMALLEST_BLOCK)
         if size < queries:
-            # Each head's rows together, once, where each product of each block would do it again.
+            # Make each head's rows contiguous once; otherwise each product of each block would do it again.
             raw, query, key, value = (tokens.contiguous() for tokens in (raw, query, key, value))
         dot_product, term = self.kernel.dot_product(query, key), None
         if dot_product is not None:
@@ -414,7 +413,7 @@ class KernelAttention(ContextMixer):
             bias = None
             for factor in factors:
                 bias = _sum(bias, factor(index_select(raw, query_part), query_part, key_part))
-            # In place where no gradient needs the product itself: new memory costs more than the sum.
+            # In place if no gradient needs the product itself: new memory costs more than the sum.
             log_weight = _sum(log_weight, bias, in_place=dot_product is not None)
             visible = self._visible(at_query_part, at_key_part, masks.part(query_part, key_part))
             return smoother.quick(
@@ -434,13 +433,13 @@ class KernelAttention(ContextMixer):
         return smoother.in_blocks(block, blocks, again=pairs > LARGEST_KEPT, random=self._dropout > 0)
 
     def _triangular(self, projected: _Projected) -> bool:
-        """Whether the filter leaves each query its own key and those before it, and all stand in order."""
+        """Return whether the filter shows each query its own key and all keys before it, and all are in order."""
         first, start = projected.at_query.start, projected.at_key.start
         aligned = first is not None and first == start and projected.query.size(2) == projected.key.size(2)
         return self.filter.triangular and aligned
 
     def _seen(self, projected: _Projected, query_part: slice) -> Part:
-        """The keys that some of the queries may see."""
+        """Return the keys that some of the queries may see."""
         first, start, keys = projected.at_query.start, projected.at_key.start, projected.key.size(2)
         # Keys from elsewhere may all have to be seen.
         if first is None or start is None or not projected.masks.own:
@@ -555,7 +554,7 @@ class KernelAttention(ContextMixer):
         maps = self.shape[0] // self.heads
 
         def pair_values(weights: Tensor) -> Tensor:
-            # Both maps of a head weight what is one value.
+            # Both maps of a head weigh the same values.
             sums = [self.value_function.pair_values(weights[:, index::maps], at_query, at_key) for index in range(maps)]
             return sums[0] if maps == 1 else torch.stack(sums, 2).flatten(1, 2)
 
@@ -568,13 +567,13 @@ class KernelAttention(ContextMixer):
         real = None if masks.padding is None else ~masks.padding[:, None, None, :]
         visible = _and(chosen, real)
         if visible is not None and chosen is not None and not masks.own:
-            # A source that is shorter, or that stands elsewhere, may have no key where the filter looks for it.
+            # A source that is shorter, or has other positions, may have no key where the filter looks for one.
             missed = ~visible.any(-1, keepdim=True)
             visible = visible | (missed if real is None else missed & real)
         return _and(visible, masks.mask)
 
     def _chosen(self, log_weight: Tensor | None, weight: Tensor | None, visible: Tensor | None) -> Tensor | None:
-        """What is visible, less what the filter hides by the weights."""
+        """Return which keys are visible, without those that the filter hides by their weights."""
         return _and(visible, self.filter.chosen(log_weight, weight, visible))
 
 

@@ -1,7 +1,7 @@
 """Normalisation of the projected queries and keys, before positions act on them and any kernel compares them.
 
-Without it their lengths, and with them the spread of the log-weights, can grow without end in training (Dehghani et al.
-2023).
+Without it, their lengths, and with them the spread of the log-weights, can grow without bound in training (Dehghani et
+al. 2023).
 """
 
 import math
@@ -19,9 +19,9 @@ EPSILON = 1e-6
 class L2Norm(nn.Module):
     """x ← √(g √D) · x / |x|, so that ⟨q, k⟩ / √D is g times the cosine (Henry et al. 2020).
 
-    g = exp(log g) is positive, learned, one for the attention's queries and keys alike, so that a symmetric kernel
-    stays one. It starts at √D, where the log-weights of the exponential kernel spread as they do for vectors of unit
-    variance; Henry et al. start at log₂(L² - L) for texts of L tokens. A vector of zeros stays one.
+    g = exp(log g) is positive and learned, and the same for queries and keys, so a symmetric kernel stays symmetric. It
+    starts at √D, where the log-weights of the exponential kernel spread as they do for vectors of unit variance; Henry
+    et al. start at log₂(L² - L) for texts of L tokens. A vector of zeros stays zero.
     """
 
     def __init__(self, head_width: int) -> None:
@@ -35,10 +35,10 @@ class L2Norm(nn.Module):
 
 
 def norms_of(word: QKNorm, head_width: int, symmetric: bool) -> tuple[nn.Module | None, nn.Module | None]:
-    """Return the normalisation of queries, and that of keys; None: that of queries, too, or none at all.
+    """Return the normalisation of queries, and that of keys; None if the first serves both, or if there is none.
 
-    rms: x ← gain ⊙ x / √(mean of x² + ε), a gain of width D for all heads (Zhang & Sennrich 2019, as Dehghani et al.
-    2023 have layer normalisation), one for queries and one for keys unless they are to be alike.
+    rms: x ← gain ⊙ x / √(mean of x² + ε), a gain of width D for all heads (Zhang & Sennrich 2019; Dehghani et al. 2023
+    use layer normalisation there), one for queries and one for keys unless the attention is symmetric.
     """
     if word is QKNorm.NONE:
         return None, None

@@ -1,8 +1,8 @@
-"""Running sums that have the same bits in each repetition, on a GPU too.
+"""Running sums that have the same bits each time, on a GPU too.
 
-There blocks of torch's `cumsum` add up in the order in which they come (https://github.com/pytorch/pytorch/issues/75240),
-and torch 2.13 documents that it raises where deterministic algorithms are asked for. Its sources have had a form that
-repeats since https://github.com/pytorch/pytorch/pull/140887; once a GPU has shown that it does, `cumsum` is enough.
+On a GPU, torch's `cumsum` adds blocks in the order in which they end (https://github.com/pytorch/pytorch/issues/75240),
+and torch 2.13 documents that it raises under deterministic algorithms. Its sources have had a repeatable form since
+https://github.com/pytorch/pytorch/pull/140887; once that is confirmed on a GPU, `cumsum` is enough.
 """
 
 import torch
@@ -10,9 +10,9 @@ from torch import Tensor
 
 
 def running_sum(terms: Tensor, dim: int) -> Tensor:
-    """Σ_{j ≤ i} of the terms along a dimension, of their shape.
+    """Return Σ_{j ≤ i} of the terms along a dimension, in their shape.
 
-    On a CPU, and where deterministic algorithms are not asked for, it is torch's `cumsum`, to the bit.
+    On a CPU, and without deterministic algorithms, it is torch's `cumsum`, to the bit.
     """
     return by_doubling(terms, dim) if _torch_refuses(terms) else terms.cumsum(dim)
 
@@ -22,8 +22,8 @@ def _torch_refuses(terms: Tensor) -> bool:
 
 
 def by_doubling(terms: Tensor, dim: int) -> Tensor:
-    """`running_sum` in ⌈log2 T⌉ sums of whole tensors, each of twice as many terms as the one before (Hillis & Steele
-    1986). No term passes through more than that many additions, where one after another passes through T.
+    """Return `running_sum` by ⌈log2 T⌉ sums of whole tensors, each over twice as many terms as the one before (Hillis &
+    Steele 1986). A term passes through at most ⌈log2 T⌉ additions, instead of T.
     """
     length, reach = terms.size(dim), 1
     while reach < length:

@@ -1,7 +1,7 @@
 """Definition 1 (Eq. 2): each query's average of the visible values, weighted by the kernel over its row sum.
 
-A query that sees no key at all (a row that is padding from end to end), or only keys of weight 0, gets weights and
-output of zero, on all paths. No epsilon anywhere. Rows are summed in at least 32 bits.
+A query that sees no key at all (a row that is all padding), or only keys of weight 0, gets weights and output of zero,
+on all paths. There is no epsilon. Rows are summed in at least 32 bits.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,13 +22,13 @@ def weights(
     normaliser: NormaliserFunction,
     visible: Tensor | None = None,
 ) -> Tensor:
-    """w(x_q, x_k) = weight · exp(log_weight) over what the normaliser says, and 0 where a key is not visible.
+    """Return w(x_q, x_k) = weight · exp(log_weight), normalised, and 0 where a key is not visible.
 
     Args:
-        log_weight: (B, H, Tq, Tk); None: 0.
-        weight: (B, H, Tq, Tk), of any sign; None: 1.
-        normaliser: what to divide by, or what else makes weights of the row.
-        visible: True where a key is seen; broadcasts to (B, H, Tq, Tk). None: everywhere.
+        log_weight: (B, H, Tq, Tk); None for 0.
+        weight: (B, H, Tq, Tk), of any sign; None for 1.
+        normaliser: gives the divisor, or turns the row into weights in another way.
+        visible: True where a key is seen; broadcasts to (B, H, Tq, Tk). None if all are seen.
 
     Returns:
         (B, H, Tq, Tk)
@@ -49,12 +49,12 @@ def literal(
     pair_values: Callable[[Tensor], Tensor] | None = None,
     dropout: float = 0.0,
 ) -> Tensor:
-    """Eq. 2 as printed.
+    """Return Eq. 2 as printed.
 
     Args:
         log_weight, weight, normaliser, visible: as in `weights`.
         value: (B, H, Tk, D)
-        pair_values: what weights (B, H, Tq, Tk) sum up beside the values, (B, H, Tq, D).
+        pair_values: maps weights (B, H, Tq, Tk) to a weighted sum in addition to that of the values, (B, H, Tq, D).
         dropout: probability of dropping a weight.
 
     Returns:
@@ -74,7 +74,7 @@ def quick(
     pair_values: Callable[[Tensor], Tensor] | None = None,
     dropout: float = 0.0,
 ) -> Tensor:
-    """`literal` with less work: it divides the smaller of sum and weights, or takes torch's softmax."""
+    """Return the same as `literal` with less work: divide the smaller of sum and weights, or use torch's softmax."""
     total = unseeing = None
     if not normaliser.divides:
         kept = normaliser.weights(log_weight, weight, visible)
@@ -82,18 +82,18 @@ def quick(
         assert log_weight is not None
         log_weight = upcast(log_weight)
         if visible is not None:
-            # Added, not filled in, which costs a copy, and another for the gradient. Finite, so that a row without any
-            # key is not NaN; what it gives is taken away below.
+            # Added, since filling costs a copy and another one for the gradient. Finite, so that a row without any key
+            # is not NaN; its result is set to 0 below.
             hidden = torch.zeros_like(visible, dtype=log_weight.dtype)
             log_weight = log_weight + hidden.masked_fill_(~visible, torch.finfo(log_weight.dtype).min / 2)
             unseeing = ~visible.any(-1, keepdim=True)
         kept = log_weight.softmax(-1)
     else:
         kept, total = _raw(log_weight, weight, normaliser, visible)
-        # Autocast would make the products below narrow, so the weights are made small before.
+        # Autocast would round the products below, so the weights are normalised before.
         if kept.size(-1) <= value.size(-1) or torch.is_autocast_enabled(value.device.type):
             kept, total = kept / total, None
-    # The sum of many raw weights has no bound: before it is divided, it stays wide.
+    # The sum of many raw weights has no bound, so it keeps at least 32 bits until it is divided.
     kept = F.dropout(kept, dropout).to(value.dtype if total is None else kept.dtype)
     output = kept @ value.to(kept.dtype)
     if pair_values is not None:
@@ -113,17 +113,17 @@ def fused(
     width: int | None = None,
     dropout: float = 0.0,
 ) -> Tensor:
-    """Eq. 2 in one scaled-dot-product-attention call.
+    """Return Eq. 2, computed by one scaled-dot-product-attention call.
 
-    The log-weight is the sum of the dot products over √D, as one dot product of concatenated columns, and the bias.
+    The log-weight is the sum of the dot products over √D, as one dot product of concatenated columns, plus the bias.
 
     Args:
         dot_products: pairs (…, H, Tq, C) and (…, H, Tk, C) that broadcast over the batch.
         value: (B, H, Tk, D)
         bias: additive log-weight, (H, Tq, Tk) or (B, H, Tq, Tk).
         visible: as in `weights`.
-        causal: the keys seen are the lower triangle; excludes `bias` and `visible`.
-        width: D of the √D; that of the values unless given.
+        causal: whether the visible keys are the lower triangle; excludes `bias` and `visible`.
+        width: D in √D; default: the width of the values.
         dropout: probability of dropping a weight.
 
     Returns:
@@ -136,16 +136,16 @@ def fused(
     if bias is not None:
         mask = bias.unsqueeze(0) if bias.dim() == 3 else bias
         if visible is not None:
-            # Added, not filled in: the gradient of a fill is as large as the batch (1.1 to 1.4 times the time).
+            # Added, since the gradient of a fill is as large as the batch (1.1 to 1.4 times the time).
             hidden = torch.zeros_like(visible, dtype=bias.dtype).masked_fill(~visible, -torch.inf)
             mask = mask + hidden
     extra = query.size(-1) - values
-    # With values of another width torch leaves its flash kernel (1.1 to 1.5 times the time, and T × T memory).
+    # With values of another width torch does not use its flash kernel (1.1 to 1.5 times the time, and T × T memory).
     if extra > 0:
         value = F.pad(value, (0, extra))
     elif extra:
         query, key = F.pad(query, (0, -extra)), F.pad(key, (0, -extra))
-    # A CPU has no cuDNN, and need not wait for a choice without it.
+    # A CPU has no cuDNN, so selecting kernels there would only cost time.
     with nullcontext() if mask is None or value.device.type == "cpu" else sdpa_kernel(_all_but_cudnn()):
         output = F.scaled_dot_product_attention(
             query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=width**-0.5
@@ -154,22 +154,22 @@ def fused(
 
 
 def _all_but_cudnn() -> list[SDPBackend]:
-    """The kernels that are allowed now, without cuDNN's.
+    """Return the kernels that are allowed now, without cuDNN's.
 
-    With a mask its backward gives NaN for the queries in half precision where a row's log sum is below -88.7
-    (https://github.com/pytorch/pytorch/issues/196678), to which the squared norms of rbf come.
+    With a mask, cuDNN's backward gives NaN for the queries in half precision if a row's log sum is below -88.7
+    (https://github.com/pytorch/pytorch/issues/196678), which the squared norms of rbf reach.
     """
     allowed: dict[SDPBackend, Callable[[], bool]] = {
         SDPBackend.FLASH_ATTENTION: torch.backends.cuda.flash_sdp_enabled,
         SDPBackend.EFFICIENT_ATTENTION: torch.backends.cuda.mem_efficient_sdp_enabled,
         SDPBackend.MATH: torch.backends.cuda.math_sdp_enabled,
     }
-    # The last is that of devices which bring a kernel of their own.
+    # The last one is for devices that bring their own kernel.
     return [*(backend for backend, is_allowed in allowed.items() if is_allowed()), SDPBackend.OVERRIDEABLE]
 
 
 def _side_by_side(dot_products: Sequence[DotProduct], value: Tensor) -> DotProduct:
-    """One dot product that is the sum of all: (B, H, Tq, C) and (B, H, Tk, C)."""
+    """Return one dot product that is the sum of all: (B, H, Tq, C) and (B, H, Tk, C)."""
     if len(dot_products) == 1:
         return dot_products[0]
     batch = value.shape[:2]
@@ -180,19 +180,19 @@ def _side_by_side(dot_products: Sequence[DotProduct], value: Tensor) -> DotProdu
 def in_blocks(
     block: Callable[[slice], Tensor], slices: Sequence[slice], *, again: bool = True, random: bool = False
 ) -> Tensor:
-    """(B, H, Tq, D) from (B, H, size, D) at a time.
+    """Return the output (B, H, Tq, D), computed in blocks (B, H, size, D).
 
     Args:
-        block: the output for a slice of the queries.
-        slices: all queries, in order.
-        again: whether backward computes each block again, so that what it needs of the pairs is never kept.
-        random: whether a block draws random numbers, which are then to be drawn again.
+        block: returns the output for a slice of the queries.
+        slices: slices of all queries, in order.
+        again: whether backward computes each block again, so that no pairs are kept.
+        random: whether a block draws random numbers, which then must be drawn again.
     """
     if len(slices) == 1:
         return block(slices[0])
     if not again or not torch.is_grad_enabled():
         return torch.cat([block(some) for some in slices], 2)
-    # The last first: under a causal filter it is the largest, and leaves holes in the heap into which all others fit.
+    # The last block first: under a causal filter it is the largest, so the memory that it frees fits all others.
     blocks = [checkpoint(block, some, use_reentrant=False, preserve_rng_state=random) for some in reversed(slices)]
     return torch.cat(blocks[::-1], 2)
 
@@ -200,7 +200,7 @@ def in_blocks(
 def _raw(
     log_weight: Tensor | None, weight: Tensor | None, normaliser: NormaliserFunction, visible: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """The kernel's weights of the keys that are visible, and what they are divided by."""
+    """Return the kernel's weights of the visible keys, and their divisor."""
     sink = normaliser.sink()
     sink = sink if sink is None else upcast(sink)
     if log_weight is None:
@@ -211,8 +211,8 @@ def _raw(
     if visible is not None:
         log_weight = log_weight.masked_fill(~visible, -torch.inf)
     if normaliser.cancels:
-        # The largest of a row is scaled to 1, whatever its size. Finite even where all is hidden: -inf - largest is
-        # never NaN.
+        # The largest weight of a row is scaled to 1. `largest` is finite even if all keys are hidden, so -inf - largest
+        # is never NaN.
         largest = log_weight.detach().amax(-1, keepdim=True).clamp(min=torch.finfo(log_weight.dtype).min)
         if sink is not None:
             largest = torch.maximum(largest, sink.detach())

@@ -1,4 +1,4 @@
-"""t, the vector of an absolute position: modules that map integers (…, T) to (…, T, M)."""
+"""Encodings of t, the vector of an absolute position: modules that map integers (…, T) to (…, T, M)."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -30,7 +30,7 @@ class Learned(AbsoluteEncoding):
         """Integers (…, T) to (…, T, M).
 
         Raises:
-            ValueError: if a position is not in the table. On a GPU, where asking would wait for it, the look-up fails.
+            ValueError: if a position is not in the table. On a GPU, where a check would wait, the look-up fails.
         """
         last = len(self.weight) - 1
         for position in extremes(positions) or ():

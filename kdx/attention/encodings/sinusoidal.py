@@ -1,8 +1,8 @@
 """Sinusoids of a position, sines and cosines interleaved, for any integer position.
 
-The code of Ott et al. 2019 has the exponent p/(M/2 - 1) in place of 2p/M. It also puts all sines before all cosines and
-calls the first position 2. Neither matters here: the one is another order of features, which nothing depends on but
-the draw of the weights; and how two sinusoids compare depends on their distance alone.
+The code of Ott et al. 2019 has the exponent p/(M/2 - 1) instead of 2p/M. It also puts all sines before all cosines and
+counts positions from 2. Neither matters here: the order of features affects only the draw of the weights, and the
+comparison of two sinusoids depends only on their distance.
 """
 
 from typing import Any
@@ -15,11 +15,11 @@ from kdx.words import option
 
 
 class Sinusoidal(AbsoluteEncoding):
-    """A function of the position, computed and not stored; it has no parameters and no last position.
+    """A function of the position, computed and not stored, without parameters and without a last position.
 
     Args:
         width: M, even.
-        max_positions: not used; every encoding takes it.
+        max_positions: not used, but every encoding takes it.
 
     Raises:
         ValueError: if the width is odd.
@@ -41,9 +41,9 @@ class Sinusoidal(AbsoluteEncoding):
         if width % 2:
             raise ValueError(f"width: sinusoids come in pairs, not {width}; allowed: an even number")
         self.width = width
-        # Two features have one frequency, whose exponent is 0 by either rule.
+        # With two features there is one frequency, whose exponent is 0 by either rule.
         self.last = max(width - 2, 1) if self.sinusoids == "fairseq" else width
-        # Follows the module to its number format. The frequencies themselves would lose digits on the way to float64.
+        # Gives the number format of the module. The frequencies themselves would lose digits in conversions.
         self.register_buffer("like", torch.empty(0), persistent=False)
 
     def forward(self, positions: Tensor) -> Tensor:
@@ -52,7 +52,7 @@ class Sinusoidal(AbsoluteEncoding):
         return torch.stack((angle.sin(), angle.cos()), -1).flatten(-2).to(self.like.dtype)
 
     def frequencies(self, device: torch.device) -> Tensor:
-        """The angle by which each pair of features turns from one position to the next, in radians: (M / 2,)."""
+        """Return the angle by which each pair of features turns from one position to the next, in radians: (M / 2,)."""
         exact = torch.promote_types(self.like.dtype, torch.float32)
         exponent = torch.arange(0, self.width, 2, device=device, dtype=exact) / self.last
         frequencies: Tensor = self.base**-exponent

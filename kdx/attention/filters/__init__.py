@@ -1,4 +1,4 @@
-"""Set filtering functions M(x_q, S) (Sec. 2.2.4 of Tsai et al. 2019). The padding is taken away from each."""
+"""Set filtering functions M(x_q, S) (Sec. 2.2.4 of Tsai et al. 2019). Padding is always removed."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
-"""A query sees the keys that do not stand after it.
+"""A query sees the keys that do not come after it.
 
-Its own key is included, as in the example of Tsai et al. 2019, though their text says "< i".
+This includes its own key, as in the example of Tsai et al. 2019, though their text says "< i".
 """
 
 from torch import Tensor
@@ -9,7 +9,7 @@ from kdx.attention.interfaces import FilterFunction
 
 
 class Causal(FilterFunction):
-    """The keys that do not stand after the query."""
+    """The keys that do not come after the query."""
 
     name = "causal"
     formula = "M(x_q, S) = {x_k: j ≤ i}"

@@ -1,6 +1,6 @@
-"""The fixed pattern: the keys of the query's own block, and the last of every block, which sum it up.
+"""The fixed pattern: the keys of the query's own block, and the last keys of every block, which summarise it.
 
-The union of their two patterns; reaching to both sides, the same without j ≤ i.
+This is the union of the paper's two patterns; if it reaches to both sides, the same without j ≤ i.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from kdx.words import option
 
 
 class Fixed(Sparse):
-    """The query's own block, and c summary columns of each.
+    """The query's own block, and c summary columns of each block.
 
     Raises:
         ValueError: if there are more summary columns than l.
@@ -23,7 +23,7 @@ class Fixed(Sparse):
     formula = "M(x_q, S) = {x_k: j ≤ i, ⌊j/l⌋ = ⌊i/l⌋} ∪ {x_k: j ≤ i, j mod l ≥ l - c}"
     source = "Child et al. 2019, Sec. 4.3"
     summary: int = option(2, minimum=0)
-    """c: the last tokens of each block that all later ones see."""
+    """c: the number of last tokens of each block that all later tokens see."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(settings, **options)

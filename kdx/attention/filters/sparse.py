@@ -1,4 +1,4 @@
-"""What the two sparse patterns of Child et al. 2019 share: l, and whether they reach beyond the query."""
+"""The base class of the two sparse patterns of Child et al. 2019: the stride l, and the reach."""
 
 from kdx.attention.interfaces import FilterFunction
 from kdx.words import option
@@ -8,4 +8,4 @@ class Sparse(FilterFunction):
     """A pattern with a stride; in a decoder it reaches back only."""
 
     stride: int = option(16, minimum=1)
-    """l, in tokens: how near a key must be, or how long a block is; of strided also the step between farther keys."""
+    """l, in tokens: the reach of near keys, or the length of a block; for strided, also the step between far keys."""

@@ -1,6 +1,7 @@
 """The strided pattern: the nearest keys, and every l-th key.
 
-The union of their two patterns; reaching to both sides, the same with |i - j|. Their code's band has l keys, not l + 1.
+This is the union of the paper's two patterns; if it reaches to both sides, the same with |i - j|. The band in the
+paper's code has l keys, not l + 1.
 """
 
 from torch import Tensor
@@ -9,7 +10,7 @@ from kdx.attention.filters.sparse import Sparse
 
 
 class Strided(Sparse):
-    """The l nearest keys, and every l-th."""
+    """The l nearest keys, and every l-th key."""
 
     name = "strided"
     formula = "M(x_q, S) = {x_k: 0 ≤ i - j ≤ l} ∪ {x_k: j ≤ i, (i - j) mod l = 0}"

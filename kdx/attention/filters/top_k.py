@@ -1,7 +1,7 @@
-"""The keys of the largest weights: the one filter that looks at what a key weighs, and not at where it stands.
+"""The keys of the largest weights: the only filter that looks at the weight of a key, and not at its position.
 
-Keys that weigh exactly as much as the k-th are all left, so that no order of the keys breaks a tie. In a decoder the
-keys are chosen among those that do not stand after the query.
+Keys that weigh exactly as much as the k-th are all kept, so the order of the keys breaks no tie. In a decoder the keys
+are chosen among those up to the query.
 """
 
 import torch
@@ -19,7 +19,7 @@ class TopK(FilterFunction):
     source = "Zhao et al. 2019, Sec. 3"
     reads_content = True
     top_k: int = option(16, minimum=1)
-    """k: how many keys a query sees."""
+    """k: the number of keys that a query sees."""
 
     def visible(self, query: Tensor, key: Tensor) -> Tensor | None:
         return key <= query if self.past else None
@@ -35,7 +35,7 @@ class TopK(FilterFunction):
         elif weight is None:
             score = log_weight
         else:
-            # The largest of a row is scaled to 1, which changes no order.
+            # The largest weight of a row is scaled to 1, which does not change the order.
             log_weight = upcast(log_weight)
             score = weight * (log_weight - log_weight.amax(-1, keepdim=True)).exp()
         if score.size(-1) <= self.top_k:

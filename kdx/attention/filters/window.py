@@ -1,7 +1,7 @@
-"""The sliding window: the nearest keys to either side, every d-th of them, and a few at the very beginning.
+"""The sliding window: the nearest keys on either side, every d-th of them, and a few at the very beginning.
 
-A window alone forgets what many heads give their spare weight to, the first tokens; Xiao et al. 2024 keep them in
-sight as sinks. In a decoder the window reaches back only.
+A window alone loses the first tokens, to which many heads give their spare weight; Xiao et al. 2024 keep them visible
+as sinks. In a decoder the window reaches back only.
 """
 
 from typing import Any
@@ -13,19 +13,19 @@ from kdx.words import option
 
 
 class Window(FilterFunction):
-    """The nearest keys, and the first of all."""
+    """The nearest keys, and the first keys of the row."""
 
     name = "window"
     formula = "M(x_q, S) = {x_k: -d r ≤ i - j ≤ d l, (i - j) mod d = 0} ∪ {x_k: 0 ≤ j < s}"
     source = "Beltagy et al. 2020, Sec. 3.1; Xiao et al. 2024 (sinks)"
     left: int = option(128, minimum=0)
-    """l: how many keys before the query it sees."""
+    """l: the number of visible keys before the query."""
     right: int = option(128, minimum=0)
-    """r: how many keys after it; in a decoder none."""
+    """r: the number of visible keys after the query; in a decoder none."""
     dilation: int = option(1, minimum=1)
-    """d: the step from one of these keys to the next, in tokens."""
+    """d: the step from one visible key to the next, in tokens."""
     sinks: int = option(0, minimum=0)
-    """s: the first tokens, which every query sees; in a decoder, every query that does not stand before them."""
+    """s: the number of first tokens, which every query sees; in a decoder, every query after them."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(settings, **options)
@@ -49,6 +49,6 @@ class Window(FilterFunction):
         if self.past:
             first = range(first.start, min(first.stop, stop))
         if not first or (start <= first.start and first.stop <= stop):
-            # One is left where there is none, to be hidden.
+            # If no key is left, one is kept, to be hidden later.
             return slice(start, stop) if start < stop else slice(0, 1)
         return sorted({*first, *range(start, stop)})

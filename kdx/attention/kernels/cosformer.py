@@ -1,8 +1,8 @@
-"""Rectified features, with a weight that falls with the distance as a cosine does.
+"""Rectified features, with a weight that falls with the distance like a cosine.
 
-cos(a - b) = cos a cos b + sin a sin b, so that the kernel stays a dot product of features. M is fixed, for all rows
-alike, where Qin et al. have the length of the row: so that a token's weight does not depend on how many come after it.
-A query that finds no key alike answers 0.
+cos(a - b) = cos a cos b + sin a sin b, so the kernel stays a dot product of features. M is the same for all rows, where
+Qin et al. take the length of the row; so a token's weight does not depend on the number of tokens after it. The output
+of a query that is similar to no key is 0.
 """
 
 import math
@@ -27,7 +27,7 @@ class CosFormer(KernelFunction):
     positive_semi_definite = True
     blind_to_query_norm = True
     horizon: int = option(1024, minimum=1)
-    """M, the distance at which the weight is 0; there is none larger."""
+    """M, the distance at which the weight is 0; larger distances are not allowed."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(settings, **options)
@@ -49,12 +49,12 @@ class CosFormer(KernelFunction):
 
 
 class Angle(Sinusoidal):
-    """Sine and cosine of one angle, which is a right one at the horizon."""
+    """Sine and cosine of one angle, which is a right angle at the horizon."""
 
     def __init__(self, horizon: int) -> None:
         super().__init__(2, max_positions=1)
         self.horizon = horizon
 
     def frequencies(self, device: torch.device) -> Tensor:
-        """The angle from one position to the next, in radians: (1,)."""
+        """Return the angle from one position to the next, in radians: (1,)."""
         return super().frequencies(device) * (math.pi / (2 * self.horizon))

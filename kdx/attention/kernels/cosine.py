@@ -1,7 +1,7 @@
 """Cosine kernel: an exponential of the angle, with a learned temperature for each head.
 
-τ = exp(log τ) is positive and starts at √D, where the logarithm of the weight spreads as that of the exponential
-kernel does for queries and keys of unit variance.
+τ = exp(log τ) is positive and starts at √D, where the logarithm of the weight spreads like that of the exponential
+kernel for queries and keys of unit variance.
 """
 
 import math
@@ -15,7 +15,7 @@ from kdx.attention.interfaces import DotProduct, KernelFunction, Settings, upcas
 
 
 class Cosine(KernelFunction):
-    """Exponential of the angle, with a learned temperature for each head; a vector of zeros has cosine 0 with all."""
+    """Exponential of the angle, with a learned temperature for each head; a zero vector has cosine 0 with all."""
 
     name = "cosine"
     formula = "k(q, k) = exp(τ ⟨q, k⟩ / |q| |k|)"

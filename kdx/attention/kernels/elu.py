@@ -1,6 +1,6 @@
 """Feature map elu + 1, the kernel of linear attention.
 
-No epsilon: φ is positive, and so is the row sum.
+No epsilon is needed: φ is positive, and so is the row sum.
 """
 
 import torch.nn.functional as F

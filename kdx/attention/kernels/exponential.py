@@ -1,6 +1,6 @@
 """Exponential kernel, the scaled dot product of Vaswani et al. 2017.
 
-T, the temperature, is 1 in every paper; rbf's, in these terms, is ½ (see there).
+T, the temperature, is 1 in every paper; rbf in this form has ½ (see there).
 """
 
 import math

@@ -1,7 +1,7 @@
-"""What kernels share that are dot products of features which are exponentials.
+"""The base class of kernels that are dot products of exponential features.
 
-Exponents are large; so each vector's largest is taken out of its features and kept as a logarithm, exactly, or left out
-where it cancels.
+Exponents are large, so the largest exponent of each vector is factored out and kept as a logarithm, exactly, or left
+out where it cancels.
 """
 
 import torch
@@ -16,7 +16,7 @@ class ExponentialFeatures(KernelFunction):
     gives = "weight"
 
     def exponents(self, features: Tensor) -> Tensor:
-        """e, (B, H, T, D) to (B, H, T, C), in at least 32 bits."""
+        """Return e, (B, H, T, D) to (B, H, T, C), in at least 32 bits."""
         raise NotImplementedError
 
     def log_weight(self, query: Tensor, key: Tensor) -> Tensor:
@@ -29,12 +29,12 @@ class ExponentialFeatures(KernelFunction):
         exponents = self._exact(features)
         largest = _largest(exponents)
         if side is Side.KEY and largest.numel():
-            # Only a factor of all keys cancels. Keys whose exponents are some 80 smaller than the largest are lost.
+            # Only a factor common to all keys cancels. Keys with exponents about 80 below the largest are lost.
             largest = largest.amax(-2, keepdim=True)
         return (exponents - largest).exp()
 
     def _scaled(self, features: Tensor) -> Tensor:
-        """The features of each vector over their largest."""
+        """Return the features of each vector divided by the largest."""
         exponents = self._exact(features)
         return (exponents - _largest(exponents)).exp()
 
@@ -45,5 +45,5 @@ class ExponentialFeatures(KernelFunction):
 
 
 def _largest(exponents: Tensor) -> Tensor:
-    """(B, H, T, 1); a constant, for what is taken out is put back."""
+    """Return the largest exponents, (B, H, T, 1), as constants, since they are multiplied back in later."""
     return exponents.detach().amax(-1, keepdim=True)

@@ -1,8 +1,8 @@
 """FAVOR+: random features whose dot product is, on average, the exponential kernel.
 
 Each head has its own directions ω, drawn once, in blocks of D that are orthogonal, each as long as a vector of D normal
-numbers. They are no parameters: they stand in the checkpoint and are never drawn again, where Choromanski et al. may
-redraw them while they train. Nothing is added to the features, as their code does for fear of a row sum of 0.
+numbers. They are not parameters: they are in the checkpoint and are never drawn again, where Choromanski et al. may
+redraw them during training. Their code adds a constant to the features to avoid a row sum of 0; here nothing is added.
 """
 
 import math
@@ -24,7 +24,7 @@ class FAVOR(ExponentialFeatures):
     source = "Performer, Choromanski et al. 2021, Lemma 1 and Sec. 2.4"
     positive_semi_definite = True
     random_features: int = option(128, minimum=1)
-    """m, how many random features there are."""
+    """m, the number of random features."""
 
     directions: Tensor
 
@@ -40,14 +40,14 @@ class FAVOR(ExponentialFeatures):
 
 
 def _directions(count: int, width: int) -> Tensor:
-    """(m, D)"""
+    """Return the directions, (m, D)."""
     blocks = [_rotation(width) for _ in range(-(-count // width))]
     lengths = torch.randn(count, width).norm(dim=-1, keepdim=True)
     return lengths * torch.cat(blocks)[:count]
 
 
 def _rotation(width: int) -> Tensor:
-    """A matrix D × D of orthogonal unit vectors, each direction as likely as any other."""
+    """Return a matrix D × D of orthogonal unit vectors, uniformly distributed."""
     factors = torch.linalg.qr(torch.randn(width, width))
-    # A factorisation has signs of its own; with those of R the draw is uniform (Mezzadri 2007).
+    # A factorisation chooses signs; with the signs of R the draw is uniform (Mezzadri 2007).
     return (factors.Q * factors.R.diagonal().sign()).T

@@ -1,8 +1,8 @@
-"""A learned feature map of exponentials, with each of its opposite.
+"""A learned feature map: exponentials of linear functions and of their negatives.
 
-W_h is D × D for each head and begins as the identity, b_h at 0. One map serves queries and keys, so that k is a
-kernel; with a map of each, as Zhang et al. have it, W_q and W_k could take up the difference. The exponentials are as
-printed; code that they published later, with Based, has softmaxes over the features in their place.
+W_h is D × D for each head and starts as the identity, b_h at 0. One map serves queries and keys, so k is a kernel; with
+separate maps, as in Zhang et al., W_q and W_k could absorb the difference. The exponentials are as printed; code that
+they published later, with Based, has softmaxes over the features instead.
 """
 
 from typing import Any

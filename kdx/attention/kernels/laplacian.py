@@ -1,9 +1,9 @@
 """Laplacian kernel.
 
-The scale is that of the other kernels, with which the logarithm of the weight spreads by about 1 at any D.
+The scale is that of the other kernels; with it the logarithm of the weight spreads by about 1 at any D.
 
-No matrix product gives these distances; at 64 features a head they cost some twenty times one, and long rows, which
-are computed in blocks, compute them twice.
+No matrix product gives these distances; at 64 features a head they cost about twenty times as much as one, and long
+rows, which are computed in blocks, compute them twice.
 """
 
 import math

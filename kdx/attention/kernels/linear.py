@@ -1,7 +1,7 @@
 """Linear kernel, of either sign.
 
-The row is divided by its raw, signed sum, which can come near 0, so that outputs have no bound: not to converge is
-what the paper reports of it. No scale: it would cancel.
+The row is divided by its raw, signed sum, which can come near 0, so outputs have no bound; the paper reports that it
+does not converge. There is no scale, since it would cancel.
 """
 
 from torch import Tensor

@@ -1,6 +1,6 @@
 """Polynomial kernel of degree 2.
 
-Like the linear kernel it does not see the length of the query: a scale cancels in the row sum.
+Like the linear kernel, it does not depend on the length of the query: a scale cancels in the row sum.
 """
 
 from torch import Tensor

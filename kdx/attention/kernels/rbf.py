@@ -1,8 +1,8 @@
 """Radial-basis-function kernel.
 
-The scale is √D on the squared distance, as printed, not 2√D: T = 1. What the row sum leaves of it is
+The scale is √D on the squared distance, as printed, not 2√D: T = 1. After division by the row sum it is
 exp((2⟨q, k⟩ - |k|²) / T√D), the exponential kernel at half the temperature with a penalty on long keys; at T = 2 only
-the penalty sets the two apart.
+the penalty distinguishes the two.
 """
 
 import math
@@ -29,11 +29,11 @@ class RBF(Tempered):
         return -distance.square() / (self.temperature * math.sqrt(query.size(-1)))
 
     def dot_product(self, query: Tensor, key: Tensor) -> DotProduct:
-        """-|q - k|² = 2⟨q, k⟩ - |k|² - |q|², and |q|² cancels in the row sum: one more column."""
+        """Return columns for -|q - k|² = 2⟨q, k⟩ - |k|² - |q|²: one more than ⟨q, k⟩, as |q|² cancels in a row sum."""
         norm = upcast(key).square().sum(-1, keepdim=True)
         columns = [norm.to(key.dtype)]
         if norm.dtype != key.dtype:
-            # 8 bits of |k|² alone would be off by several per cent of the weight; the remainder brings it to 16.
+            # With 8 bits of |k|² only, the weight would be off by several per cent; the remainder brings it to 16 bits.
             columns.append((norm - columns[0]).to(key.dtype))
         query = F.pad(query, (0, len(columns)), value=-1.0)
         return query if self.temperature == 1 else query / self.temperature, torch.cat([2 * key, *columns], -1)

@@ -1,6 +1,6 @@
-"""Squared rectified dot product, which is 0 for many pairs, over the number of keys seen.
+"""Squared rectified dot product, which is 0 for many pairs, over the number of visible keys.
 
-Divided by its row sum, a query that finds no key alike would divide by 0; by the length it just answers 0.
+The row sum of a query that is similar to no key would be 0; divided by the length, its output is just 0.
 """
 
 import math

@@ -17,7 +17,7 @@ class StudentT(KernelFunction):
     positive_semi_definite = True
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
-        # The square may be expanded: beside the 1, the digits that a small distance loses do not count.
+        # The square may be expanded: next to the 1, the digits that a small distance loses do not count.
         query_norm, key_norm = (upcast(x).square().sum(-1, keepdim=True) for x in (query, key))
         inner = (-2 * query) @ key.transpose(-2, -1)
         distance = (inner + query_norm + key_norm.transpose(-2, -1)).clamp(min=0)

@@ -1,7 +1,7 @@
 """The exponential kernel's Taylor series up to the second degree, which is positive.
 
-Without pairs it has 1 + D + D (D + 1) / 2 features: with 16 features in a head 153, with 64 already 2,145. Arora et al.
-project queries and keys to 16; here that is a head's width.
+As a feature map it has 1 + D + D (D + 1) / 2 features: 153 with 16 features in a head, and already 2,145 with 64. Arora
+et al. project queries and keys to 16 features; here that is the width of a head.
 """
 
 import math
@@ -26,10 +26,10 @@ class Taylor(KernelFunction):
         return 1 + product + product.square() / 2
 
     def feature_map(self, features: Tensor, side: Side) -> Tensor:
-        """1, the features over D^(1/4), and the product of each two of these, with a square over √2."""
+        """Return 1, the features over D^(1/4), and the product of each two of these, squares divided by √2."""
         scaled = upcast(features) / features.size(-1) ** 0.25
         width = scaled.size(-1)
-        # Slices, for the gradient of an index is added up number by number.
+        # Slices, since the gradient of an index is summed number by number.
         pairs = torch.cat([scaled[..., at : at + 1] * scaled[..., at:] for at in range(width)], -1)
         lengths = torch.arange(width, 0, -1, device=features.device)
         squares = lengths.cumsum(0) - lengths

@@ -1,6 +1,6 @@
-"""Context mixers: layers that tell a token of the others, and may stand where self-attention stands in a block.
+"""Context mixers: layers that pass information between tokens, and may replace self-attention in a block.
 
-Attention weighs the others by their features; the two simpler ones weigh them alike, or by distance.
+Attention weighs other tokens by their features; the two simpler mixers weigh them equally, or by distance.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The translation-equivariant local layer: the neighbours, weighted by how far they stand.
+"""The translation-equivariant local layer: the neighbours, weighted by their distance.
 
 K_j = 0 for |j| > C, and with a causal filter for j > 0 as well. Beyond the ends of the row, and at padding, X is zero.
 """
@@ -36,7 +36,7 @@ class Convolution(ContextMixer):
         if filter not in ("full", "causal"):
             raise ValueError(f"filter: {filter!r}; allowed for a convolution: full, causal")
         self.causal = filter == "causal"
-        # Its weight at [:, :, C + j] is the transpose of K_j.
+        # The weight at [:, :, C + j] is the transpose of K_j.
         self.kernel = nn.Conv1d(width, width, 1 + (neighbours if self.causal else 2 * neighbours), bias=False)
         nn.init.xavier_uniform_(self.kernel.weight)
 

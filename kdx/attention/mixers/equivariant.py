@@ -1,7 +1,7 @@
-"""The permutation-equivariant linear layer: each token beside the mean of all.
+"""The permutation-equivariant linear layer: a map of each token plus a map of the mean of all.
 
-The mean is over the tokens that are visible: all that are not padding, or, with a causal filter, those of them that
-do not stand after the token. Then it is a running mean and no longer blind to the order.
+The mean is over the visible tokens: all that are not padding or, with a causal filter, those of them up to the token.
+Then it is a running mean and no longer blind to the order.
 """
 
 import torch
@@ -45,10 +45,10 @@ class Equivariant(ContextMixer):
         key_padding: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        # No mean counts padding. A cache keeps the sum and the number of tokens so far.
+        # Padding is not counted. A cache keeps the sum and the number of tokens so far.
         if cache is not None and not self.causal:
             raise ValueError("cache: given to a layer that also looks ahead; allowed: with filter causal")
-        # A long running sum loses a short format's digits.
+        # A long running sum loses digits in a short number format.
         terms = upcast(x)
         count = torch.ones_like(terms[..., :1])  # (B, T, 1)
         if key_padding is not None:

@@ -1,4 +1,4 @@
-"""What makes weights of a kernel's row: a divisor, or a function of the whole row."""
+"""Normalisers, which turn a kernel's row into weights: a divisor, or a function of the whole row."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

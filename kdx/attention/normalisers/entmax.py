@@ -1,4 +1,4 @@
-"""α-entmax: from softmax (α → 1) to sparsemax (α = 2), weights that are exactly 0 for all keys far below the largest.
+"""α-entmax: from softmax (α → 1) to sparsemax (α = 2), with weights of exactly 0 for keys far below the largest.
 
 τ is found by bisection to the last digit. Sorting, which is exact for α = 2 (Martins & Astudillo 2016) and α = 1.5,
 takes 1 to 1.8 times the time of the whole attention, forward and backward on one CPU core, at 64 to 1024 tokens. The
@@ -15,7 +15,7 @@ from kdx.words import option
 
 
 class Entmax(NormaliserFunction):
-    """α-entmax of the log-weights: few keys have a weight, all others exactly none."""
+    """α-entmax of the log-weights: few keys have a weight, all others exactly 0."""
 
     name = "entmax"
     formula = "w ← [(α - 1) log w(x_q, x_k) - τ]₊^(1 / (α - 1)), τ such that Σ_k w = 1"
@@ -32,7 +32,7 @@ class Entmax(NormaliserFunction):
         if visible is not None:
             log_weight = log_weight.masked_fill(~visible, -torch.inf)
         result: Tensor = _Entmax.apply(log_weight, self.alpha)  # type: ignore[no-untyped-call]
-        # Of a row without any key all weights are alike until here.
+        # Until here, all weights of a row without any key are equal.
         return result if visible is None else result.masked_fill(~visible, 0.0)
 
 
@@ -40,7 +40,7 @@ class _Entmax(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, log_weight: Tensor, alpha: float) -> Tensor:
         largest = log_weight.amax(-1, keepdim=True).clamp(min=torch.finfo(log_weight.dtype).min)
-        # The largest weight is at most 1, so that τ ≥ -1: whatever is below has no weight, however far below it is.
+        # The largest weight is at most 1, so τ ≥ -1: anything below has no weight, however far below it is.
         scores = ((alpha - 1) * (log_weight - largest)).clamp(min=-2.0)
         power = 1 / (alpha - 1)
         weights = (scores - _threshold(scores, power)).clamp(min=0).pow(power)
@@ -57,7 +57,7 @@ class _Entmax(torch.autograd.Function):
 
 
 def _threshold(scores: Tensor, power: float) -> Tensor:
-    """τ with Σ [z - τ]₊^power = 1, which lies between -1, where the largest alone is 1, and the largest, 0."""
+    """Return τ with Σ [z - τ]₊^power = 1, between -1, where the largest term alone is 1, and the largest score, 0."""
     low, high = torch.full_like(scores[..., :1], -1.0), torch.zeros_like(scores[..., :1])
     for _ in range(torch.finfo(scores.dtype).bits):
         middle = (low + high) / 2

@@ -1,6 +1,6 @@
 """A learned weight for each head, added to the row sum: a sink whose value is 0.
 
-It starts at 1, where it is softmax-plus-one.
+The weight starts at 1, which is softmax-plus-one.
 """
 
 from typing import Any

@@ -8,7 +8,7 @@ from kdx.attention.interfaces import NormaliserFunction
 class RowSum(NormaliserFunction):
     """The raw row sum, with its sign.
 
-    A row whose sum is 0, as where all weights are, is left as it is."""
+    A row whose sum is 0, for example because all weights are 0, is left as it is."""
 
     name = "row-sum"
     formula = "Σ_k w(x_q, x_k)"

@@ -1,8 +1,8 @@
-"""The sigmoid of each log-weight, without regard to the others: sigmoid attention.
+"""The sigmoid of each log-weight, independent of the others: sigmoid attention.
 
-Factors of positions stand inside the sigmoid. The bias makes the weights of a row begin with a sum near 1 whatever its
-length; n is the number of keys that the query sees, where Ramapuram et al. take the length of the row, so that a
-query's output does not depend on keys that it does not see.
+Factors of positions are inside the sigmoid. The bias makes the weights of a row start with a sum near 1 at any length.
+n is the number of keys that the query sees, where Ramapuram et al. take the length of the row; so a query's output does
+not depend on keys that it does not see.
 """
 
 from torch import Tensor

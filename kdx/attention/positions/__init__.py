@@ -1,4 +1,4 @@
-"""How positions enter the kernel (Sec. 2.2.2 and 2.3 of Tsai et al. 2019; beyond it, from ALiBi on).
+"""Position schemes: how positions enter the kernel (Sec. 2.2.2 and 2.3 of Tsai et al. 2019; others from ALiBi on).
 
 Several schemes may act together. `none` is the absence of a scheme and needs no class.
 """

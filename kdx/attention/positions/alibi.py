@@ -1,11 +1,11 @@
 """Attention with linear biases: a weight that falls with the distance, at a fixed rate for each head.
 
-The rates are the geometric series that Press et al. print for any number of heads (Sec. 3). For numbers that are no
-power of two their code has another: the rates for the next smaller power, and every other one of those for the next
+The rates are the geometric series that Press et al. print for any number of heads (Sec. 3). For numbers that are not a
+power of two their code has other rates: those for the next smaller power, and every other one of those for the next
 larger power.
 
-For keys that do not stand after the query, |i - j| is i - j, whose term of the query cancels in the row sum. What is
-left is one column of the keys.
+For keys that do not come after the query, |i - j| is i - j, whose term of the query cancels in the row sum. One column
+of the keys is left.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class ALiBi(ByDistance):
         return 2.0 ** (-8.0 / self.heads * torch.arange(1, self.heads + 1, dtype=torch.float64))
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        # A module that is made double would have the rates as they were rounded before.
+        # Computed again, since a module that is converted to double would keep the rounded rates.
         moved = super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self.slopes = self._rates().to(self.slopes)
         return moved
@@ -50,6 +50,6 @@ class ALiBi(ByDistance):
     ) -> DotProduct | None:
         if not past or query.size(-2) * at_key.positions.size(-1) <= columns.LARGEST_BIAS:
             return None
-        # From the middle, which halves the largest number and so its rounding.
+        # Counted from the middle, which halves the largest number and so its rounding.
         positions = at_key.positions - at_key.positions[..., at_key.positions.size(-1) // 2, None]
         return columns.of_keys(self.slopes[:, None] * positions.unsqueeze(-2), query)

@@ -1,4 +1,4 @@
-"""What schemes share that give their factor for a part of the queries and of the keys."""
+"""The base class of schemes that compute their factor for a part of the queries and of the keys."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from kdx.attention.interfaces import Part, PositionScheme, TokenPositions
 
 
 class Blockwise(PositionScheme):
-    """A factor of which any part is as easily had as the whole."""
+    """A factor of which any part is as easy to compute as the whole."""
 
     def blockwise(
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions

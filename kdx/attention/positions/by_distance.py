@@ -1,4 +1,4 @@
-"""What the schemes share that weigh a pair by its distance alone: a bias for each head, free of the batch."""
+"""The base class of schemes that weigh a pair by its distance only: a bias for each head, the same for the batch."""
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ class ByDistance(PositionScheme):
     """A factor whose logarithm is a function of j - i."""
 
     def bias(self, distance: Tensor) -> Tensor:
-        """The logarithm of the factor at distances from query to key, integers (…) to (H, …)."""
+        """Return the logarithm of the factor at distances from query to key, integers (…) to (H, …)."""
         raise NotImplementedError
 
     def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:

@@ -1,10 +1,10 @@
-"""A position that each query counts for itself: how many of the tokens since the key it finds alike.
+"""A position that each query counts itself: the number of tokens since the key that are similar to the query.
 
 g_il = σ(⟨q_i, k_l⟩ / √D) says how much token l counts, and between two whole numbers the vectors of both are mixed. q
-and k are those that the kernel compares. e is one table for all heads, drawn from N(0, 1/D) as the tables of other
-schemes are, where that of Golovneva et al. begins at 0. The listing in their paper has √D under the gate's product and
-not under that of e; here both have it, as in the code that they published, since the formula adds e to k. A key after
-the query has position 0, which they do not need. Padding counts nothing. Keys that only a filter or a mask hides count.
+and k are those that the kernel compares. e is one table for all heads, drawn from N(0, 1/D) like the tables of other
+schemes, where that of Golovneva et al. starts at 0. The listing in their paper has √D under the gate's product and not
+under that of e; here both have it, as in the code that they published, since the formula adds e to k. A key after the
+query has position 0, which they do not need. Padding does not count. Keys that only a filter or a mask hides do.
 """
 
 import math
@@ -30,7 +30,7 @@ class CoPE(Blockwise):
     past_only = True
     looks_at_tokens = True
     counted: int = option(64, minimum=2)
-    """How many vectors there are, for 0 tokens on; larger numbers share the last (Golovneva et al. 2024)."""
+    """The number of vectors, from 0 tokens on; larger numbers share the last (Golovneva et al. 2024)."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(settings, **options)
@@ -40,15 +40,18 @@ class CoPE(Blockwise):
     def blockwise(
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions
     ) -> Callable[[Tensor, slice, Part], Tensor]:
-        asking, keys = at_query.tokens, at_key.tokens
+        query_tokens, keys = at_query.tokens, at_key.tokens
 
         def part(query: Tensor, query_part: slice, key_part: Part) -> Tensor:
-            # Of a slice the last key stands no earlier than the last query; between keys of a list others count, too.
-            here, there = asking.part(query_part), keys.part(key_part) if isinstance(key_part, slice) else keys
-            gates = upcast(here.compared @ there.compared.transpose(-2, -1) / math.sqrt(query.size(-1))).sigmoid()
-            gates = gates.masked_fill(there.rank[:, None, None, :] > here.rank[:, None, :, None], 0.0)
-            if there.padding is not None:
-                gates = gates.masked_fill(there.padding[:, None, None, :], 0.0)
+            # A slice reaches to the last query or beyond; between the keys of a list, others count too, so take all.
+            queries, counted = (
+                query_tokens.part(query_part),
+                keys.part(key_part) if isinstance(key_part, slice) else keys,
+            )
+            gates = upcast(queries.compared @ counted.compared.transpose(-2, -1) / math.sqrt(query.size(-1))).sigmoid()
+            gates = gates.masked_fill(counted.rank[:, None, None, :] > queries.rank[:, None, :, None], 0.0)
+            if counted.padding is not None:
+                gates = gates.masked_fill(counted.padding[:, None, None, :], 0.0)
             positions = running_sum(gates.flip(-1), -1).flip(-1).clamp(max=self.counted - 1)
             if not isinstance(key_part, slice):
                 positions = positions.index_select(-1, key_part)

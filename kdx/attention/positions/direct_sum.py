@@ -1,7 +1,7 @@
 """Direct sum of features and position, inside the attention.
 
-Taken in each layer and for queries and keys only, it leaves values free of t (Eq. 8), which a sum at the input of the
-stack cannot.
+Since it is taken in each layer, for queries and keys only, values are free of t (Eq. 8), which a sum at the input of
+the stack cannot achieve.
 """
 
 from torch import Tensor

@@ -1,9 +1,10 @@
-"""A learned function of the distance in proportion to where the query stands.
+"""A learned function of the distance in proportion to the position of the query.
 
-Up to position L the proportion is to L, and beyond it to the position, so that no row is longer than what was learned.
-ψ's c and L are learned, as are the weights of f_θ: one input, 32 rectified units, one output for each head. c begins at
-0.1. Both stay positive as exponentials of what is learned, where the code of Li et al. takes absolute values. For a key
-after the query the distance is |i - j|, in proportion to the later of the two positions, which Li et al. do not need.
+Up to position L the proportion is to L, and beyond it to the position, so the input stays in the range that was
+learned. ψ's c and L are learned, as are the weights of f_θ: one input, 32 rectified units, one output for each head. c
+starts at 0.1. Both stay positive as exponentials of parameters, where the code of Li et al. takes absolute values. For
+a key after the query the distance is |i - j|, in proportion to the later of the two positions, which Li et al. do not
+need.
 """
 
 import math
@@ -28,7 +29,7 @@ class FIRE(PositionScheme):
     source = "Li et al. 2024"
     absolute = True
     threshold: float = option(512.0, above=0)
-    """L at first, in tokens; it is learned."""
+    """The initial value of L, in tokens; L is learned."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(settings, **options)
@@ -38,7 +39,7 @@ class FIRE(PositionScheme):
         self.output = nn.Linear(UNITS, settings.heads)
 
     def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
-        # Half precision would take near distances in a long row for one.
+        # Half precision cannot distinguish near distances in a long row.
         with torch.autocast(query.device.type, enabled=False):
             later = torch.maximum(at_query.positions.unsqueeze(-1), at_key.positions.unsqueeze(-2))
             longest = torch.maximum(later, upcast(self.log_threshold).exp())

@@ -1,9 +1,9 @@
-"""A gate at every token, by which all that came before it is forgotten.
+"""A gate at every token that reduces the weight of all earlier tokens.
 
-f_l = σ(w_h x_l + b_h) is read off what keys are projected from, with w and b for each head. With c_i = Σ_{l≤i} log f_l
-the sum in the formula is c_i - c_j: for keys that do not stand after the query, two columns of one dot product. For a
-key after the query it is -|c_i - c_j|, which Lin et al. do not need. Padding forgets nothing. Keys
-that only a filter or a mask hides do.
+f_l = σ(w_h x_l + b_h) is computed from the features of keys, with w and b for each head. With c_i = Σ_{l≤i} log f_l the
+sum in the formula is c_i - c_j: for keys that do not come after the query, two columns of one dot product. For a key
+after the query it is -|c_i - c_j|, which Lin et al. do not need. Padding has no gate; keys that only a filter or a mask
+hides do.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from kdx.attention.running_sum import running_sum
 
 
 class Forgetting(Blockwise):
-    """A gate at every token, by which what came before it is forgotten."""
+    """A gate at every token that reduces the weight of all earlier tokens."""
 
     name = "forgetting"
     formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(Σ_l log f_l), f_l = σ(w_h x_l + b_h), l = j + 1 … i"
@@ -52,7 +52,7 @@ class Forgetting(Blockwise):
         of_query, of_key = self._sums(at_query.tokens, at_key.tokens)
 
         def log_weight(query: Tensor, query_part: slice, key_part: Part) -> Tensor:
-            # The difference of two long sums: in 64 bits, for it is small where the weight is large.
+            # The difference of two long sums, in 64 bits, since it is small where the weight is large.
             difference = index_select(of_query, query_part) - index_select(of_key, key_part).transpose(-2, -1)
             return -difference.abs().to(upcast(query).dtype)
 
@@ -61,18 +61,18 @@ class Forgetting(Blockwise):
     def dot_product(
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions, past: bool
     ) -> DotProduct | None:
-        # Where positions are known, they are those of the order in which the gates are summed.
+        # Known positions are in the order in which the gates are summed.
         if not past or at_query.start is None or query.size(-2) * at_key.positions.size(-1) <= columns.LARGEST_BIAS:
             return None
-        # From the middle, which halves the largest number and so its rounding.
+        # Counted from the middle, which halves the largest number and so its rounding.
         sums = [c.squeeze(-1) for c in self._sums(at_query.tokens, at_key.tokens)]
         middle = sums[1][..., sums[1].size(-1) // 2, None]
         of_query, of_key = ((c - middle).to(upcast(query).dtype) for c in sums)
-        # c_i cancels in the row sum, but not in the gradient of a gate: there each row's rounding must meet its own.
+        # c_i cancels in the row sum, but not in the gradient of a gate, where the rounding of a row must cancel too.
         return columns.of_difference(of_query, of_key, query)
 
     def _sums(self, queries: TokenFeatures, keys: TokenFeatures) -> tuple[Tensor, Tensor]:
-        """c of queries and keys, in 64 bits, (B, H, Tq, 1) and (B, H, Tk, 1)."""
+        """Return c of queries and keys, in 64 bits, (B, H, Tq, 1) and (B, H, Tk, 1)."""
         log_forget = keys.read[self.reads]
         if keys.padding is not None:
             log_forget = log_forget.masked_fill(keys.padding[:, None, :, None], 0.0)

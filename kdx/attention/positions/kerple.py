@@ -1,7 +1,7 @@
 """Conditionally positive definite kernels of the distance, whose exponential is a positive definite kernel.
 
-a and p are learned for each head, at least 0.01; as smooth functions of the parameters, where Chi et al. clip. They
-begin as in the code of Chi et al.: a between 0 and 1, p between 0 and 2, any number as likely as any other.
+a and p are learned for each head and at least 0.01, as smooth functions of the parameters, where Chi et al. clip. Their
+initial values are as in the code of Chi et al.: a uniform between 0 and 1, p uniform between 0 and 2.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ LEAST = 0.01
 
 
 class KERPLE(ByDistance):
-    """The parameters of both."""
+    """The base class of both kernels, with their parameters."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(settings, **options)
@@ -25,7 +25,7 @@ class KERPLE(ByDistance):
         self.power = nn.Parameter(self._power_that_gives(2 * _drawn(settings)))
 
     def _power_that_gives(self, p: Tensor) -> Tensor:
-        """The parameter of p, which the least value is added to."""
+        """Return the parameter that gives p, to which the least value is added."""
         return _inverse_softplus(p)
 
     def _each(self, values: Tensor, distance: Tensor) -> Tensor:
@@ -61,7 +61,7 @@ class KERPLEPower(KERPLE):
 
 
 def _drawn(settings: Settings) -> Tensor:
-    """A number between 0 and 1 for each head, (H,); never 0, which no parameter gives."""
+    """Draw a number between 0 and 1 for each head, (H,); never 0, which no parameter gives."""
     return torch.rand(settings.heads).clamp(min=torch.finfo(torch.float32).eps)
 
 

@@ -1,6 +1,6 @@
 """Look-up of a vector for the distance.
 
-The distance runs from query to key, as in Shaw et al.; √D is theirs, and not printed in Eq. 6.
+The distance is from query to key, as in Shaw et al.; √D is theirs, and not printed in Eq. 6.
 """
 
 import math

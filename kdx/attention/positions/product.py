@@ -1,6 +1,6 @@
 """Product with a symmetric exponential kernel on positions.
 
-W_T is M × D for each head and has no bias; the factor stays exponential whatever k_F is, and is free of the batch.
+W_T is M × D for each head and has no bias; the factor is exponential for any k_F, and the same for the whole batch.
 """
 
 import math

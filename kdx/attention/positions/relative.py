@@ -4,9 +4,9 @@ R_(i-j) is the sinusoid of the distance, M wide, and W_R is M × D for each head
 frequencies, are those of Dai et al.'s code; without u and v it is Eq. 5 as printed. u and v belong to each layer,
 unless a stack of layers makes them one pair.
 
-The factor is computed for each distance and laid out over the pairs. Since sines and cosines of a difference expand, it
-is also a dot product of M more columns: forward and backward on one thread that took 1.3 to 3.1 times the time at 128,
-512 and 1024 tokens with 4 and 8 heads, and less (0.85 to 0.96) only with a single head from 512 tokens on.
+The factor is computed for each distance and skewed to the pairs. Since sines and cosines of a difference expand, it is
+also a dot product of M more columns: forward and backward on one thread that took 1.3 to 3.1 times the time at 128, 512
+and 1024 tokens with 4 and 8 heads, and less (0.85 to 0.96) only with a single head from 512 tokens on.
 """
 
 import math
@@ -62,7 +62,7 @@ class Relative(Blockwise):
         if distances is None:
             pairs = pair_distances(at_query, at_key)
             distances = range(int(pairs.min()), int(pairs.max()) + 1)
-        # For each row of the batch, once, where each product of each part would do it again.
+        # Once for each row of the batch; otherwise each product of each part would do it again.
         first, projected = distances.start, self._projected(distances, at_key.positions.device)
         table = projected.expand(query.size(0), -1, -1, -1).contiguous()
 
@@ -80,13 +80,13 @@ class Relative(Blockwise):
         return by_distance
 
     def _with_v(self, query: Tensor) -> Tensor:
-        """(q + v) / √D."""
+        """Return (q + v) / √D."""
         query = query if self.v is None else query + self.v.unsqueeze(1).to(query.dtype)
         return query / math.sqrt(self.shape[1])
 
     def _projected(self, distances: range, device: torch.device) -> Tensor:
-        """R W_R at distances from query to key, (H, n, D)."""
-        # R is of i - j, the other way round.
+        """Return R W_R at distances from query to key, (H, n, D)."""
+        # R takes i - j, the opposite sign.
         sinusoid = self.sinusoid(-torch.arange(distances.start, distances.stop, device=device))
         projected: Tensor = self.projection(F.dropout(sinusoid, self.position_dropout, self.training))
         return projected.view(len(distances), *self.shape).transpose(0, 1)

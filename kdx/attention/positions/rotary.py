@@ -1,7 +1,7 @@
-"""Rotation of queries and keys by their positions, so that their dot product sees the distance.
+"""Rotation of queries and keys by their positions, so that their dot product depends on the distance.
 
-b is the base, R the number of features that turn, s the factor and L the original length, in tokens. A pair turns
-fully once in λ = 2π b^(2p/R) tokens. By which angle pair p turns from one position to the next:
+b is the base, R the number of features that turn, s the factor and L the original length, in tokens. A pair makes a
+full turn in λ = 2π b^(2p/R) tokens. The angle by which pair p turns from one position to the next is:
 
 none             θ_p = b^(-2p/R)
 interpolation    θ_p / s                                                       [Chen et al. 2023]
@@ -10,7 +10,7 @@ yarn             (1 - γ) θ_p / s + γ θ_p, γ = (L/λ_p - 1) / (32 - 1) in 0 
 
 yarn also multiplies queries and keys by 0.1 ln s + 1, the root of its inverse temperature (Sec. 3.4 there). Its γ rises
 with the number of turns L/λ_p, as printed; in the code of Peng et al. it rises with p, from the pair that turns once to
-the one that turns 32 times, both rounded outward.
+the pair that turns 32 times, both rounded outward.
 """
 
 import math
@@ -23,27 +23,27 @@ from kdx.attention.encodings.sinusoidal import Sinusoidal
 from kdx.attention.interfaces import PositionScheme, Settings, TokenPositions
 from kdx.words import option
 
-# Pairs that turn less often than `SLOWEST` within the original length are interpolated, those that turn more often
-# than `FASTEST` are left alone (α and β of Peng et al. 2024).
+# Pairs that turn less often than `SLOWEST` within the original length are interpolated, pairs that turn more often than
+# `FASTEST` are unchanged (α and β of Peng et al. 2024).
 SLOWEST, FASTEST = 1.0, 32.0
 
 
 class Rotations(PositionScheme):
-    """The options of what turns features."""
+    """The base class of schemes that turn features, with their options."""
 
     even = "head_width"
     weighs = False
     rotary_base: float = option(10000.0, above=1)
     """The base b of the angles' geometric series; a larger one makes the slow pairs slower."""
     rotary_share: float = option(1.0, above=0, maximum=1)
-    """The share of a head's features that turn, the first of them; the others do not see positions."""
+    """The share of a head's features that turn (the first ones); the others are independent of positions."""
     rotary_scaling: str = option("none", words=("none", "interpolation", "ntk", "yarn"))
-    """How the angles are shrunk for rows longer than those of training: not; all alike (Chen et al. 2023); by a larger
+    """How the angles are reduced for rows longer than in training: not; all equally (Chen et al. 2023); by a larger
     base (NTK-aware); or slow pairs only, with a temperature (YaRN, Peng et al. 2024)."""
     rotary_factor: float = option(1.0, minimum=1)
-    """s, by how much longer; without effect where there is no scaling."""
+    """s, the factor by which rows are longer; has no effect without scaling."""
     original_length: int = option(512, minimum=1)
-    """Tokens of a row before it is made longer, from which YaRN counts turns; without effect elsewhere."""
+    """Number of tokens of a row before it is made longer, from which YaRN counts turns; has no effect otherwise."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(settings, **options)
@@ -71,10 +71,10 @@ class Rotations(PositionScheme):
 
 
 class Rotary(Rotations):
-    """A rotation of what the kernel compares; no factor.
+    """A rotation of what the kernel compares, without a factor.
 
     Raises:
-        ValueError: if D is odd, or the share of it is no even number.
+        ValueError: if D is odd, or the number of features that turn is.
     """
 
     name = "rotary"
@@ -93,7 +93,7 @@ class Angles(Sinusoidal):
             self.base *= self.factor ** (turning / (turning - 2))
 
     def frequencies(self, device: torch.device) -> Tensor:
-        """The angle by which each pair turns from one position to the next, in radians: (R / 2,)."""
+        """Return the angle by which each pair turns from one position to the next, in radians: (R / 2,)."""
         frequencies = super().frequencies(device)
         if self.scaling == "interpolation":
             return frequencies / self.factor

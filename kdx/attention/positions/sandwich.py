@@ -1,6 +1,6 @@
-"""The inner product of two sinusoids, kept for positions alone, as the logarithm of a factor.
+"""The inner product of two sinusoids, of positions only, as the logarithm of a factor.
 
-r_h = 8h/H, h = 1 … H, sets the heads apart, as the slopes of ALiBi do. The term of a distance 0 is the largest. Here p
+r_h = 8h/H, h = 1 … H, distinguishes the heads, like the slopes of ALiBi. The term of distance 0 is the largest. Here p
 counts from 0, as in the sinusoids of Vaswani et al. 2017; in the implementation of NVIDIA's NeMo it counts from 1.
 """
 
@@ -22,7 +22,7 @@ class Sandwich(ByDistance):
     formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(Σ_p cos((i - j) / 10000^(p/n)) / r_h), p = 0 … n - 1"
     source = "Chi et al. 2023"
     frequencies: int = option(64, minimum=1)
-    """n, how many cosines make the bias: half of d̄ of Chi et al. 2023."""
+    """n, the number of cosines in the bias: half of d̄ of Chi et al. 2023."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(settings, **options)

@@ -1,7 +1,7 @@
 """Buckets of distances, with a learned bias for each bucket and head.
 
-On either side of the query: 16 buckets of one distance, then 16 that widen geometrically up to distance 128 and
-beyond. For keys not after the query these are the buckets of T5's decoder; its encoder has half as many on a side.
+Each side of the query has 16 buckets of one distance, then 16 that widen geometrically up to distance 128 and beyond.
+For keys not after the query these are the buckets of T5's decoder; its encoder has half as many on a side.
 """
 
 import math
@@ -31,7 +31,7 @@ class T5(ByDistance):
 
     def bias(self, distance: Tensor) -> Tensor:
         away, exact = distance.abs(), BUCKETS // 2
-        # In 64 bits, so that a distance on a boundary falls on the same side everywhere.
+        # In 64 bits, so that a distance on a boundary falls on the same side on every machine.
         octaves = (away.clamp(min=exact).double() / exact).log() / math.log(FARTHEST / exact)
         wide = (exact + (octaves * (BUCKETS - exact)).long()).clamp(max=BUCKETS - 1)
         bucket = torch.where(away < exact, away, wide)

@@ -1,7 +1,7 @@
-"""Rotation with a decay: queries grow or shrink with their position as much as keys shrink or grow with theirs.
+"""Rotation with a decay: queries are scaled with their position, and keys by the inverse.
 
-ζ_p = (2p/R + 0.4) / 1.4 for the R features that turn, by pairs; the fast pairs decay most. The powers are of n / 512,
-as in the code of Sun et al. The weight of keys after the query would grow with the distance. At some 35,000 tokens the
+ζ_p = (2p/R + 0.4) / 1.4 for the R features that turn, by pairs; the fast pairs decay most. The exponent is n / 512, as
+in the code of Sun et al. The weight of keys after the query would grow with the distance. At about 35,000 tokens the
 power of a position leaves the range of float32.
 """
 
@@ -22,7 +22,7 @@ class XPos(Rotations):
     """A rotation of what the kernel compares, and a decay of each pair with the distance.
 
     Raises:
-        ValueError: if D is odd, or the share of it is no even number.
+        ValueError: if D is odd, or the number of features that turn is.
     """
 
     name = "xpos"
@@ -44,7 +44,7 @@ class XPos(Rotations):
         return (upcast(key) / self._power(place)).to(key.dtype)
 
     def _power(self, place: TokenPositions) -> Tensor:
-        """ζ to the power of n / 512, and 1 for features that do not turn: (…, 1, T, D)."""
+        """Return ζ to the power of n / 512, and 1 for features that do not turn: (…, 1, T, D)."""
         exact = torch.promote_types(self.sinusoid.like.dtype, torch.float32)
         share = torch.arange(0, self.turning, 2, dtype=exact, device=place.positions.device) / self.turning
         each = ((share + LEAST) / (1 + LEAST)).log().repeat_interleave(2) / TOKENS

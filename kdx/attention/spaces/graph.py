@@ -6,7 +6,7 @@ a^K_ij and a^V_ij are learned vectors of the edge's label. With any kernel, a^K 
 of the weight. Positions clipped at C are the graph whose labels are clip(j - i, -C, C) + C (their Sec. 3.2).
 
 The fused path never builds a vector for each pair: the products of the queries with all labels are gathered, and the
-weights are summed label by label before they meet a^V.
+weights are summed label by label before they are multiplied with a^V.
 """
 
 import math
@@ -25,35 +25,35 @@ from kdx.vocabulary import Maps
 
 
 class Relation(StrEnum):
-    """What a label's vector is added to: a^K to the keys, a^V to the values."""
+    """The side to which a label's vector is added: a^K to the keys, a^V to the values."""
 
     KEY = "key"
     VALUE = "value"
 
 
 class _Pairs(NamedTuple):
-    """What decides the weights."""
+    """The tensors from which weights are computed."""
 
     query: Tensor
-    """(B, H, T, D), as the key."""
+    """(B, H, T, D), like the key."""
     key: Tensor
     visible: Tensor
     """(B, 1, T, T) or (1, T, T)"""
     labels: Tensor
-    """(B, T, T), 0 where there is no edge."""
+    """(B, T, T), 0 for no edge."""
     factor: Tensor | None
-    """Logarithm of the relation's factor, (B, H, T, T); None: there is none."""
+    """Logarithm of the relation's factor, (B, H, T, T); None if there is none."""
 
 
 class GraphAttention(nn.Module):
     """Self-attention of nodes along labelled edges.
 
-    A graph whose nodes all see each other keeps a label for "no relation".
+    A graph whose nodes all see each other needs a label for "no relation".
 
     Args:
-        labels: L, how many there are.
-        relations: which of a^K and a^V there are; without both, the edges only say who sees whom.
-        sharing: whether each head has its own vectors of the labels, or all share them: `per-head` or `shared`.
+        labels: L, the number of labels.
+        relations: any of a^K and a^V; without both, the edges only decide which nodes see each other.
+        sharing: whether each head has its own vectors of the labels (`per-head`), or all share them (`shared`).
         width, heads, parts: as in `KernelAttention`.
 
     Raises:
@@ -95,19 +95,19 @@ class GraphAttention(nn.Module):
         Args:
             nodes: (B, T, M)
             labels: integers (B, T, T) or (T, T); [i, j] is the label of the edge along which i sees j, from 0 to
-                L - 1, or -1 where there is none. A node without any edge gets the output's bias alone.
+                L - 1, or -1 for no edge. The output of a node without any edge is only the bias.
             key_padding: (B, T), True where a node is padding and must not be seen.
 
         Returns:
             (B, T, M)
 
         Raises:
-            ValueError: for a label out of range. On a GPU, where asking would wait for it, the look-up fails.
+            ValueError: for a label out of range. On a GPU, where a check would have to wait, the look-up fails.
         """
         return self.attention.output_of(self.smooth(nodes, labels, key_padding=key_padding), nodes)
 
     def smooth(self, nodes: Tensor, labels: Tensor, *, key_padding: Tensor | None = None) -> Tensor:
-        """Definition 1 in each head, before W_o: (B, H, T, D). Arguments as in `forward`."""
+        """Return Definition 1 in each head, before W_o: (B, H, T, D). Arguments as in `forward`."""
         attention, literal = self.attention, self.path == "literal"
         query, key, visible, labels, factor = self._pairs(nodes, labels, key_padding, literal)
         value, to_values = attention.for_all_heads(attention.values_of(nodes)), self.vectors.get(Relation.VALUE)
@@ -132,7 +132,7 @@ class GraphAttention(nn.Module):
         )
 
     def weights(self, nodes: Tensor, labels: Tensor, *, key_padding: Tensor | None = None) -> Tensor:
-        """The normalised weights by the literal path, (B, H, T, T). Arguments as in `forward`."""
+        """Return the normalised weights by the literal path, (B, H, T, T). Arguments as in `forward`."""
         query, key, visible, labels, factor = self._pairs(nodes, labels, key_padding, literal=True)
         kernel = self.attention.kernel
         log_weight = _sum(kernel.log_weight(query, key), factor)
@@ -165,23 +165,23 @@ def _sum(log_weight: Tensor | None, factor: Tensor | None) -> Tensor | None:
 
 
 def _by_pair(query: Tensor, table: Tensor, labels: Tensor) -> Tensor:
-    """⟨q_i, a_ij⟩ as printed: (B, H, T, T) from (B, H, T, D), (H or 1, L, D) and (B, T, T)."""
+    """Return ⟨q_i, a_ij⟩ as printed: (B, H, T, T) from (B, H, T, D), (H or 1, L, D) and (B, T, T)."""
     return (query.unsqueeze(-2) * table[:, labels].transpose(0, 1)).sum(-1)
 
 
 def _by_label(query: Tensor, table: Tensor, labels: Tensor) -> Tensor:
-    """The same, gathered from the products with all labels."""
+    """Return the same, gathered from the products with all labels."""
     product = query @ table.transpose(-2, -1)  # (B, H, T, L)
     return product.gather(-1, labels.unsqueeze(1).expand(-1, query.size(1), -1, -1))
 
 
 def _values_by_pair(weights: Tensor, table: Tensor, labels: Tensor) -> Tensor:
-    """Σ_j w_ij a_ij as printed: (B, H, T, D) from (B, H, T, T), (H or 1, L, D) and (B, T, T)."""
+    """Return Σ_j w_ij a_ij as printed: (B, H, T, D) from (B, H, T, T), (H or 1, L, D) and (B, T, T)."""
     return (weights.unsqueeze(-1) * table[:, labels].transpose(0, 1).to(weights.dtype)).sum(-2)
 
 
 def _values_by_label(weights: Tensor, table: Tensor, labels: Tensor) -> Tensor:
-    """The same, from the weights summed label by label."""
+    """Return the same, from the weights summed label by label."""
     total = weights.new_zeros(*weights.shape[:-1], table.size(1))  # (B, H, T, L)
     total = total.scatter_add(-1, labels.unsqueeze(1).expand_as(weights), weights)
     return total @ table.to(weights.dtype)

@@ -5,8 +5,8 @@ direct-sum:    k(x_q, x_k) = k_F(f_q + t_q, f_k + t_k),   t = (r, c), each of ha
 
 [Tsai et al. 2019, Sec. 2.2.1 (ii), after Parmar et al. 2018, with Eq. 9 on each axis, or Eq. 4]
 
-r and c are the encodings of row and column. A pixel's position is one integer, its place in raster order, from which
-both are read; so the causal filter is raster order, in which Parmar et al. generate.
+r and c are the encodings of row and column. A pixel's position is one integer, its index in raster order, from which
+both follow; so the causal filter follows raster order, in which Parmar et al. generate.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,15 +27,15 @@ MakeEncoding = Callable[[int, int], AbsoluteEncoding]
 class ImageAttention(KernelAttention):
     """`KernelAttention` over the pixels of an image, row by row.
 
-    Its `forward` is that of `KernelAttention`. By default the tokens are whole rows from the top left corner on.
+    Its `forward` is that of `KernelAttention`. By default the tokens are whole rows, starting at the top left corner.
 
     Args:
         columns: W, pixels in a row.
-        positions: of `none`, `direct-sum` and `product`; they may act together.
+        positions: any of `none`, `direct-sum` and `product`; they may act together.
         width, heads, parts: as in `KernelAttention`; `max_positions` is H, rows of a learned encoding.
 
     Raises:
-        ValueError: for no column, another scheme, a width that 4 does not divide where t is used, or what
+        ValueError: for no column, another scheme, a width that 4 does not divide if t is used, or what
             `KernelAttention` refuses.
     """
 
@@ -89,7 +89,7 @@ class RowAndColumn(nn.Module):
 class AxisFactor(Product):
     """exp(⟨r_q W_H, r_k W_H⟩ / √D) of the rows, or exp(⟨c_q W_W, c_k W_W⟩ / √D) of the columns."""
 
-    uses_vector = False  # but that of the row or column, which it makes itself
+    uses_vector = False  # it uses the vector of the row or column, which it makes itself
 
     def __init__(
         self, settings: Settings, encoding: MakeEncoding, columns: int, axis: Literal["row", "column"]

@@ -1,11 +1,11 @@
-"""Several modalities: X = F^l × F^v × F^a × T, say of language, vision and sound, each with its own features.
+"""Several modalities: X = F^l × F^v × F^a × T, such as language, vision and audio, each with its own features.
 
-product:    k(x_q, x_k) = Π_m k_F(f^m_q, f^m_k) · k_T(t_q, t_k), where the modalities stand at the same times
+product:    k(x_q, x_k) = Π_m k_F(f^m_q, f^m_k) · k_T(t_q, t_k), where the modalities have the same times
 pairs:      k(x_q, x_k) = k_F(f^m_q, f^n_k) · k_T(t_q, t_k) for each ordered pair m ← n, whose times may differ
 
 [Tsai et al. 2019, Sec. 2.2.1 (iv); the pairs are those of their Multimodal Transformer, ACL 2019]
 
-In a pair, queries are of the modality that learns, keys and values of the one it learns of.
+In a pair, queries come from the modality that attends, keys and values from the one that it attends to.
 """
 
 import math
@@ -24,7 +24,7 @@ from kdx.vocabulary import Maps, QKNorm
 
 
 class Combine(StrEnum):
-    """How a modality joins what it learned of the others: side by side, or added up."""
+    """How a modality combines the results of attending to the others: concatenated, or summed."""
 
     CONCATENATION = "concatenation"
     SUM = "sum"
@@ -33,13 +33,13 @@ class Combine(StrEnum):
 class MultimodalAttention(KernelAttention):
     """`KernelAttention` on the joint space: its kernel is the product of one kernel for each modality.
 
-    Its `forward` is that of `KernelAttention`, with the features of all modalities side by side: M = Σ M_m. Queries
-    and keys of a modality are projected from its own features, and values from all. A head is n D wide.
+    Its `forward` is that of `KernelAttention`, with the features of all modalities side by side: M = Σ M_m. Queries and
+    keys of a modality are projected from its own features, values from all features. A head is n D wide.
 
     Args:
-        widths: M_m, features of each of the n modalities.
-        head_width: D, of one modality; M / (n H) unless given.
-        heads, positions, parts: as in `KernelAttention`. The sinusoids of t begin anew in each modality.
+        widths: M_m, number of features of each of the n modalities.
+        head_width: D, for one modality; default: M / (n H).
+        heads, positions, parts: as in `KernelAttention`. Each modality has its own sinusoids of t.
 
     Raises:
         ValueError: for no modality, two maps, or what `KernelAttention` refuses.
@@ -82,7 +82,7 @@ class MultimodalAttention(KernelAttention):
 
 
 class OverModalities(KernelFunction):
-    """Π_m k_F(q^m, k^m), of queries and keys that have the modalities side by side."""
+    """Π_m k_F(q^m, k^m), for queries and keys that have the modalities side by side."""
 
     def __init__(self, settings: Settings, kernel: KernelFunction, modalities: int) -> None:
         super().__init__(settings)
@@ -103,7 +103,7 @@ class OverModalities(KernelFunction):
         exact = [pair for pair in pairs if pair is not None]
         if len(exact) < len(pairs):
             return None
-        # The factors' products are over √D, the whole one is over √(n D).
+        # The factors' dot products are over √D, the whole one is over √(n D).
         root = math.sqrt(len(pairs))
         return torch.cat([root * q for q, _ in exact], -1), torch.cat([k for _, k in exact], -1)
 
@@ -127,7 +127,7 @@ class ByModality(nn.Module):
         linears = [nn.Linear(width, heads * head_width, bias) for width in widths]
         self.projections = nn.ModuleList(linears)
         for linear in linears:
-            # As in `KernelAttention`, each for itself.
+            # As in `KernelAttention`, for each modality separately.
             nn.init.xavier_uniform_(linear.weight, gain=0.5**0.5)
             if bias:
                 nn.init.zeros_(linear.bias)
@@ -139,7 +139,7 @@ class ByModality(nn.Module):
 
 
 class OfEachModality(nn.Module):
-    """A normalisation of each modality's features in a head, since each has a kernel of its own."""
+    """A normalisation of each modality's features in a head, since each modality has its own kernel."""
 
     def __init__(self, norm: nn.Module, head_width: int) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ class OfEachModality(nn.Module):
 
 
 class PerModality(nn.Module):
-    """t beside itself, as wide as each modality."""
+    """t repeated for each modality, with the width of the modality."""
 
     def __init__(self, encoding: AbsoluteEncoding, widths: Sequence[int], max_positions: int) -> None:
         super().__init__()
@@ -166,15 +166,15 @@ class PerModality(nn.Module):
 class CrossmodalAttention(nn.Module):
     """One cross kernel for each ordered pair of modalities.
 
-    Each is a stream of its own, with its times and their sinusoids, brought to one width M before.
+    Each modality is a separate stream, with its own times and their sinusoids, projected to one width M before.
 
     Args:
-        modalities: their names, of your choosing.
-        combine: how a modality joins what it learned of the others, in the order of the names.
+        modalities: any names for the modalities.
+        combine: how a modality combines the results of attending to the others, in the order of the names.
         width, heads, positions, parts: as in `KernelAttention`, for each pair.
 
     Raises:
-        ValueError: for fewer than two modalities, a name given twice, an unknown word, or what `KernelAttention`
+        ValueError: for fewer than two modalities, a name given twice, an unknown name, or what `KernelAttention`
             refuses.
     """
 
@@ -213,14 +213,14 @@ class CrossmodalAttention(nn.Module):
 
         Args:
             streams: (B, T_m, M) for each modality.
-            positions: integer times (T_m,) or (B, T_m) of those modalities that do not count 0, 1, 2, …
-            key_padding: (B, T_m), True where padding, of those modalities that have it.
+            positions: integer times (T_m,) or (B, T_m), for modalities whose times are not 0, 1, 2, …
+            key_padding: (B, T_m), True where padding, for modalities that have padding.
 
         Returns:
             For each modality (B, T_m, M) with `sum`, or (B, T_m, (n - 1) M) with `concatenation` of n modalities.
 
         Raises:
-            ValueError: for a stream too many or too few.
+            ValueError: for streams that are not exactly the modalities.
         """
         if set(streams) != set(self.modalities):
             raise ValueError(f"streams: {', '.join(streams) or 'none'}; allowed: all of {', '.join(self.modalities)}")

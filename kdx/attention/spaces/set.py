@@ -1,4 +1,4 @@
-"""Sets: X = F, features and nothing else.
+"""Sets: X = F, features only.
 
 k(x_q, x_k) = k_F(f_q, f_k)          [Tsai et al. 2019, Sec. 2.2.1 (iii), after Lee et al. 2018]
 """
@@ -9,9 +9,9 @@ from kdx.attention.module import KernelAttention
 
 
 class SetAttention(KernelAttention):
-    """`KernelAttention` without positions, in kernel, value and filter: permuting the elements permutes the output.
+    """`KernelAttention` without positions in kernel, value and filter: permuting the elements permutes the output.
 
-    A causal filter is not offered, because it would bring the order in again.
+    There is no causal filter, because it would depend on the order.
     """
 
     takes_positional_kernels = False

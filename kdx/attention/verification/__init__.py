@@ -1,5 +1,5 @@
-"""Does this build, on this device, compute what the papers say?
+"""Verifies that this build, on this device, computes what the papers say.
 
-`properties` lists what every attention must be, `cases` has the attentions that are checked, `interface` says what a
-component must give, and `golden` compares with vectors from elsewhere.
+`properties` lists the properties of every attention, `cases` the attentions that are checked, `interface` checks the
+outputs of a component, and `golden` compares with vectors from other programs.
 """

@@ -1,7 +1,7 @@
-"""The attentions that are held to the list of properties: several with each component, kdx's own or a custom one.
+"""The attentions whose properties are checked: several with each component, of kdx or custom.
 
-`kdx verify` checks all components of kdx, `kdx verify --component` and `kdx.testing` one of them or a custom one, on
-random tokens of a fixed seed.
+`kdx verify` checks all components of kdx; `kdx verify --component` and `kdx.testing` check one component, which may be
+custom. The tokens are random with a fixed seed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,7 +39,7 @@ AXES: Mapping[str, type[Word]] = {
     "normaliser": NormaliserFunction,
     "encoding": AbsoluteEncoding,
 }
-"""Axis → the base class of its components, for each that is checked."""
+"""Axis → the base class of its components, for each axis that is checked."""
 
 WIDTH, HEADS, TOKENS = 16, 2, 9
 # Enough for several blocks, each computed again for its gradient.
@@ -47,24 +47,24 @@ LONG_BATCH, LONG = 4, 520
 
 
 class Finding(NamedTuple):
-    """How far one variant of an attention is from what it is checked for."""
+    """The error of one variant of an attention in one check."""
 
     check: str
-    """The name of the property, or the path and number format that are compared with vectors."""
+    """Name of the property, or the path and number format that are compared with vectors."""
     variant: str
     error: float
-    """Largest difference from what is demanded, in roundings."""
+    """Largest difference from the expected result, in roundings."""
     tolerance: float = ROUNDINGS
     case: str | None = None
-    """The case of a file of vectors (`golden`); None if it is none of those."""
+    """The case in a file of vectors (`golden`); None for a property."""
 
     @property
     def holds(self) -> bool:
-        """Whether the difference is rounding; NaN is none."""
+        """Whether the difference is only rounding; NaN is not."""
         return self.error <= self.tolerance
 
 
-# What concerns the whole attention and is no component of an axis.
+# Choices that concern the whole attention and are not components of an axis.
 _WHOLE: tuple[dict[str, Any], ...] = (
     {"qk_norm": QKNorm.L2},
     {"qk_norm": QKNorm.RMS},
@@ -73,16 +73,16 @@ _WHOLE: tuple[dict[str, Any], ...] = (
     {"output_gate": OutputGate.SIGMOID},
 )
 _TOLERANCES_ON_LONG_ROWS = {
-    # A dot product adds the sums over the whole row to the rest and takes them away again, and is rounded at their size
-    # in between. Counted from the middle they are at most 252 here; 180 roundings were found.
+    # A dot product adds the sums over the whole row to the rest and subtracts them again, and is rounded at their size
+    # in between. Counted from the middle they are at most 252 here; 180 roundings were measured.
     "forgetting": 16 * ROUNDINGS,
-    # The gradient of its network is a sum over all pairs of the rows; in float32 58 were found.
+    # The gradient of its network is a sum over all pairs of the rows; in float32 58 roundings were measured.
     "fire": 4 * ROUNDINGS,
 }
 
 
 def findings(device: str) -> Iterator[Finding]:
-    """Check every component of kdx, and what concerns the whole attention."""
+    """Check every component of kdx, and the choices that concern the whole attention."""
     for family in FAMILIES:
         for word in family if family.axis in AXES else ():
             for finding in findings_of(family[word], device):
@@ -97,15 +97,15 @@ def findings(device: str) -> Iterator[Finding]:
 def findings_of(kind: type[Word], device: str, options: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Finding]:
     """Check every property of an attention that has the component, in several variants.
 
-    First of all what its class says of it, and that it leaves torch's settings and random numbers alone.
+    What its class declares is checked first, and that it leaves torch's settings and random numbers alone.
 
     Args:
-        kind: its class, see `AXES`.
+        kind: class of the component, see `AXES`.
         options: values of its options; the others have their defaults.
 
     Raises:
-        ComponentError: it is no component of its kind, or changes a setting of torch.
-        Exception: whatever the component raises.
+        ComponentError: it is not a component of its kind, or changes a setting of torch.
+        Exception: anything that the component raises.
     """
     variants = [(name, {**choices, **options}) for name, choices in _variants(kind)]
     _, choices = variants[-1]
@@ -123,7 +123,7 @@ def findings_of(kind: type[Word], device: str, options: Mapping[str, Any] = Mapp
 def held(
     name: str, module: KernelAttention, x: Tensor, *, causal: bool = False, long: bool = False
 ) -> Iterator[Finding]:
-    """Check the properties that speak of a variant, on tokens (B, T, M)."""
+    """Check the properties that apply to a variant, on tokens (B, T, M)."""
     for known in PROPERTIES:
         if known.long is long and (causal or not known.causal):
             with torch_left_alone("when it computes"):
@@ -136,7 +136,7 @@ def check_device(device: str) -> None:
     """Refuse a device that this machine, or this torch, does not have.
 
     Raises:
-        KdxError: there is none.
+        KdxError: the device is missing.
     """
     if device == "cuda" and not torch.cuda.is_available():
         problem = "this torch is built without CUDA" if torch.version.cuda is None else "torch finds no GPU"
@@ -151,7 +151,7 @@ def build(device: str, choices: Mapping[str, Any]) -> KernelAttention:
 
 
 def _variants(kind: type[Word]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(name, choices) of each attention with a component that is checked."""
+    """Yield (name, choices) of each attention in which a component is checked."""
     axis = next(axis for axis, base in AXES.items() if issubclass(kind, base))
     past_only = issubclass(kind, PositionScheme) and kind.past_only
     kernels: tuple[Any, ...] = ("exponential", "rbf")
@@ -180,13 +180,13 @@ def _name(word: str | type) -> str:
 
 
 def _is_causal(choices: Mapping[str, Any]) -> bool:
-    """Whether no query sees what stands after it, as in a decoder."""
+    """Return whether no query sees later tokens, as in a decoder."""
     filter = choices["filter"]
     return filter == "causal" or (not isinstance(filter, str) and not filter.sees_later)
 
 
 def _train_twice(module: KernelAttention, x: Tensor) -> None:
-    """Make two passes forward and backward, of which the second fails where something is kept of the first."""
+    """Make two passes forward and backward; the second fails if the module keeps something of the first."""
     with torch_left_alone("in training", may_draw=True):
         for _ in range(2):
             module.train()(x).sum().backward()

@@ -1,9 +1,9 @@
 """Comparison with vectors that another program computed: one head, no batch, no output projection, float64.
 
-A file of vectors is an `.npz` of arrays `CASE/NAME` beside a `.json` of the same name that gives each case's factors
+A file of vectors is an `.npz` of arrays `CASE/NAME`, with a `.json` of the same name that has each case's factors
 (`kernel`, `symmetric`, `position`, `value_position`, `value_table`, `clip`). Arrays of a case: features f_q (Tq, M) and
 f_k (Tk, M), integer positions i_q and i_k, mask (Tq, Tk) True where visible, matrices W_q, W_k, W_v, W_T, W_R (M, D),
-u and v (D,), tables a_K and a_V (2·clip + 1, D), and what is expected: weights (Tq, Tk) and output (Tq, D).
+u and v (D,), tables a_K and a_V (2·clip + 1, D), and the expected weights (Tq, Tk) and output (Tq, D).
 """
 
 import json
@@ -61,7 +61,7 @@ def compared(
     """Compare one case on both paths, in float64 and float32: the output, and on the literal path the weights.
 
     Raises:
-        KeyError, TypeError, ValueError, RuntimeError: what the case lacks, or what of it is not allowed.
+        KeyError, TypeError, ValueError, RuntimeError: the case lacks an array, or has one that is not allowed.
     """
     module = module_of(factors, arrays).to(device)
     symmetry = "symmetric" if factors["symmetric"] else "asymmetric"

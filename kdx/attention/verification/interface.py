@@ -1,6 +1,6 @@
-"""Whether a component gives what its interface asks for (`kdx.attention.interfaces`), and what its class declares.
+"""Checks that a component fulfils its interface (`kdx.attention.interfaces`), and what its class declares.
 
-These checks are quick, and each says what is wrong. A sweep makes them before it starts, `cases` before all others.
+These checks are quick, and each says what is wrong. A sweep makes them before it starts, `cases` before other checks.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,26 +23,27 @@ from kdx.attention.verification.properties import PROPERTIES
 from kdx.errors import ComponentError
 
 _PLACES = range(-3, 10)
-"""Positions of a filter's tokens: padding to the left, and what a memory holds, may be before 0."""
+"""Positions of a filter's tokens: padding on the left and tokens of a memory may be before 0."""
 _BLOCKS = (slice(0, 13), slice(0, 4), slice(4, 9), slice(8, 9), slice(12, 13))
-"""Some of them, as blocks, a memory and a cache take them."""
+"""Some of these positions, as blocks, a memory and a cache select them."""
 
 _CUT = "look for detach, data, no_grad, item and round"
 
 
 def rehearse(module: nn.Module, x: Tensor, *, past: bool, classes: Sequence[type]) -> None:
-    """Check in the number format of a run that self-attention, or another mixer, makes no table wrong.
+    """Check, in the number format of a run, for faults of self-attention or another mixer that make a table wrong.
 
-    Its numbers are finite, the same when it computes again, and have a gradient by all that they depend on; and it has
-    the properties that are `rehearsed`. Of a component that reads further than it may, its cell would be the best.
+    Its numbers must be finite, the same in a second computation, and have a gradient by everything that they depend on;
+    and it must have the properties that are `rehearsed`. A component that reads later tokens, for example, would have
+    the best cell of a table.
 
     Args:
         x: tokens (B, T, M), two rows or more.
-        past: whether it is of a decoder.
-        classes: of the components that are tried; others are right.
+        past: whether it belongs to a decoder.
+        classes: classes of the components that are tried; others count as right.
 
     Raises:
-        ComponentError: one of this does not hold.
+        ComponentError: one of these conditions does not hold.
     """
     components = _components_of(module) if isinstance(module, KernelAttention) else [module]
     tried = [type(component) for component in components if type(component) in classes]
@@ -78,13 +79,13 @@ def rehearse(module: nn.Module, x: Tensor, *, past: bool, classes: Sequence[type
 
 
 def check_components(attention: KernelAttention, x: Tensor, *, past: bool, classes: Sequence[type]) -> None:
-    """Check the components of an attention that are of these classes, on tokens (B, T, M); others are right.
+    """Check the components of an attention that are of these classes, on tokens (B, T, M); others count as right.
 
     Args:
         past: whether the attention is made to reach to the past only (`Settings.reach`).
 
     Raises:
-        ComponentError: one of them gives something else than its class says.
+        ComponentError: a component does not return what its class declares.
     """
     for component in _components_of(attention):
         if type(component) not in classes:
@@ -101,14 +102,14 @@ def check_components(attention: KernelAttention, x: Tensor, *, past: bool, class
 
 
 def check_kernel(kernel: KernelFunction, x: Tensor) -> None:
-    """Check that a kernel gives what its class says, from projected tokens (B, H, T, D).
+    """Check that a kernel returns what its class declares, on projected tokens (B, H, T, D).
 
     Raises:
-        ComponentError: it gives something else.
+        ComponentError: it returns something else.
     """
     key = kernel.placed(x, TokenPositions(torch.arange(x.size(-2), device=x.device), None, 0))
-    query = key[..., : max(1, x.size(-2) - 1), :]  # fewer than keys, so that the two are told apart
-    # Each query is one of the keys, as it may be where the kernel is symmetric.
+    query = key[..., : max(1, x.size(-2) - 1), :]  # fewer than keys, so that mixing up the two shows
+    # Each query is one of the keys, as may be so with a symmetric kernel.
     name = "log_weight" if kernel.weight(query, key) is None else "weight"
     compute = getattr(kernel, name)
     numbers = compute(query, key)
@@ -125,14 +126,14 @@ def check_kernel(kernel: KernelFunction, x: Tensor) -> None:
     if kernel.gives == "weight" and bool((numbers < 0).any()):
         problem = "its class says that it gives a weight, and some are below 0"
         _refuse(kernel, problem, hint="write gives = 'signed weight'")
-    # By query and key each for itself, which are of one projection where the kernel is symmetric.
+    # By query and key separately, which come from one projection if the kernel is symmetric.
     leaves = {side: tokens.detach().clone().requires_grad_() for side, tokens in (("query", query), ("key", key))}
     for side in _without_gradient(lambda: compute(leaves["query"], leaves["key"]), leaves):
         _refuse(kernel, f"{name} depends on {side}, and has no gradient by it", hint=_CUT)
 
 
 def check_filter(filter: FilterFunction, *, past: bool) -> None:
-    """Check that a filter leaves a query its own key, and hides what its class says that it hides.
+    """Check that a filter shows each query its own key, and hides what its class says that it hides.
 
     Args:
         past: whether it was made to reach to the past only (`Settings.reach`).
@@ -177,7 +178,7 @@ def check_filter(filter: FilterFunction, *, past: bool) -> None:
 
 
 def check_position(scheme: PositionScheme, attention: KernelAttention, x: Tensor) -> None:
-    """Check that the factor of a position scheme is a number for each pair, in an attention of tokens (B, T, M).
+    """Check that the factor of a position scheme is a number for each pair, in an attention over tokens (B, T, M).
 
     Raises:
         ComponentError: it is not.
@@ -191,7 +192,7 @@ def check_position(scheme: PositionScheme, attention: KernelAttention, x: Tensor
 
 
 def check_encoding(encoding: AbsoluteEncoding, width: int) -> None:
-    """Check that an encoding gives a vector for each position, whatever others stand before it in a call.
+    """Check that an encoding gives a vector for each position, independent of other positions in the call.
 
     Raises:
         ComponentError: it does not.
@@ -211,7 +212,7 @@ def _components_of(attention: KernelAttention) -> list[Any]:
 def _differs(computed: Tensor, expected: Tensor) -> Tensor:
     """Return whether tokens (…, T, M) differ by more than a hundredth, or are NaN, (…, T).
 
-    Rounding in float32 is far below it, and a token that is read changes an output by about its own size.
+    Rounding in float32 is far below that, and reading another token changes an output by about its own size.
     """
     return ~((computed - expected).abs().amax(-1) <= 1e-2 * expected.abs().amax(-1))
 
@@ -223,7 +224,7 @@ def _computed(module: nn.Module, x: Tensor) -> Tensor:
 
 
 def _without_gradient(compute: Callable[[], Tensor], sources: Mapping[str, Tensor]) -> Iterator[str]:
-    """Yield the names of those leaves that the numbers depend on without a gradient by them."""
+    """Yield the names of the sources that the numbers depend on, but have no gradient by."""
     with torch.enable_grad():
         numbers = compute()
         gradients: Sequence[Tensor | None] = (None,) * len(sources)
@@ -252,7 +253,7 @@ def _check_shape(component: Word, name: str, numbers: Any, expected: Sequence[in
 
 
 def _check_logarithm(component: Word, numbers: Tensor) -> None:
-    # Of hidden pairs, too: NaN and infinity stay what they are when -inf is added.
+    # Hidden pairs count too: adding -inf to NaN or infinity does not hide them.
     _check_numbers(component, "log_weight", numbers, numbers.isnan() | (numbers == torch.inf), "finite, or -inf")
 
 

@@ -1,9 +1,9 @@
-"""The properties that an attention must have, whoever wrote its components: kdx's own and others are held to one list.
+"""The properties that an attention must have, the same for kdx's components and custom ones.
 
-Some are propositions of theory, on attention without positions, or on what the class of a component says of itself.
-What must be equal may differ by rounding, in the unit of `rounding`; all is computed in float64 unless a property says
-otherwise. `cases` are the attentions that are checked; a sweep tries the properties that are `rehearsed` in the number
-format of its runs, see `interface.rehearse`.
+Some are propositions of theory about attention without positions, or about what the class of a component declares.
+Equal results may differ by rounding, in the unit of `rounding`; everything is computed in float64 unless a property
+says otherwise. `cases` are the attentions that are checked; a sweep tries the properties that are `rehearsed` in the
+number format of its runs, see `interface.rehearse`.
 """
 
 import copy
@@ -17,15 +17,15 @@ from kdx.attention.cache import Cache
 from kdx.attention.module import KernelAttention
 from kdx.attention.verification.rounding import ROUNDINGS, condition, largest, roundings
 
-# Half of what unseen vectors need: the features are always the same, so that no row can be unlucky one day.
+# Half of what unseen vectors need: the features are always the same, so no row can be unlucky one day.
 DRAWS = 4
 _PADDING = 3  # tokens
-# A difference quotient has half the digits of its number format, at a step that depends on the curvature: the best of
-# some counts, since a wrong gradient is off at every step. The smallest steps are for filters that choose by weights:
-# over a longer one they may choose another key.
+# A difference quotient has half the digits of its number format, at a step that depends on the curvature. The best of
+# several steps counts, since a wrong gradient is off at every step. The smallest steps are for filters that choose by
+# weights: over a longer step they may choose another key.
 _STEPS, _QUOTIENT = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8), 1e-6
 
-# What a scheme makes of integers it may make in torch's own dtype.
+# A scheme may compute in torch's default dtype what it computes from integers.
 _SINGLE = ROUNDINGS * torch.finfo(torch.float32).eps / torch.finfo(torch.float64).eps
 
 Compute = Callable[..., Tensor]
@@ -34,28 +34,28 @@ Compute = Callable[..., Tensor]
 
 @dataclass(frozen=True)
 class Property:
-    """What an attention must be, and how far it is from it."""
+    """A property of an attention, and the error by which an attention misses it."""
 
     name: str
     missed: str
-    """What is wrong with a component that misses it, in words for its author."""
+    """The fault of a component that misses the property, as a message for its author."""
     results: tuple[Compute, Compute] | None = None
-    """Two results that must be equal: the one that is checked, and the expected one."""
+    """Two results that must be equal: the checked one and the expected one."""
     measure: Callable[[KernelAttention, Tensor], float | None] | None = None
-    """The error on tokens (B, T, M), where it is not the difference of two results; None: the property says nothing of
-    this attention."""
+    """The error on tokens (B, T, M), if it is not the difference of two results; returns None if the property does not
+    apply to this attention."""
     causal: bool = False
-    """Whether it speaks only of attention in which no query sees a later token."""
+    """Whether it applies only to attention in which no query sees a later token."""
     rehearsed: bool = False
-    """Whether a sweep checks it before it starts, since without it a table would be wrong."""
+    """Whether a sweep checks it before it starts, since a table would be wrong without it."""
     paths: bool = False
-    """Whether it compares two paths, which a mixer that is no attention does not have."""
+    """Whether it compares two paths; a mixer that is not an attention has only one."""
     tolerance: float = ROUNDINGS
     long: bool = False
-    """Whether it is checked on long rows, which take long, in one variant alone."""
+    """Whether it is checked on long rows; since they take long, only in one variant."""
 
     def error(self, module: KernelAttention, x: Tensor) -> float | None:
-        """Return how far an attention is from it on tokens (B, T, M); None: it says nothing of this attention."""
+        """Return the error of an attention on tokens (B, T, M); None if the property does not apply to it."""
         if self.results is not None:
             return difference(module, *self.results, x)
         assert self.measure is not None
@@ -114,7 +114,7 @@ def _in_one_pass(module: KernelAttention, x: Tensor) -> Tensor:
 
 
 def _padded(module: KernelAttention, x: Tensor) -> Tensor:
-    """The output with padding to the right, and, moved by as many positions, to the left: (2, B, T, M)."""
+    """Return the output with padding on the right and, moved by as many positions, on the left: (2, B, T, M)."""
     padding = draw(str(x.device), x.size(0), _PADDING, x.size(-1), seed=7)
     real = torch.zeros(x.shape[:2], dtype=torch.bool, device=x.device)
     hidden = torch.ones(padding.shape[:2], dtype=torch.bool, device=x.device)
@@ -130,7 +130,7 @@ def _there_and_ahead(module: KernelAttention, x: Tensor) -> Tensor:
 
 @torch.no_grad()
 def _half(module: KernelAttention, x: Tensor) -> float | None:
-    """How far half precision is off; None: its filter may choose another key, so that no distance says anything."""
+    """Return the error of half precision; None if the filter may choose another key, which makes any error possible."""
     computed = copy.deepcopy(module).to(torch.bfloat16).smooth(x.to(torch.bfloat16))
     if module.filter.reads_content:
         return None if bool(computed.isfinite().all()) else torch.nan
@@ -138,7 +138,7 @@ def _half(module: KernelAttention, x: Tensor) -> float | None:
 
 
 def _gradient(module: KernelAttention, x: Tensor) -> float:
-    """How far the derivative in some direction, of the tokens and of all that is learned, is off: a share of itself."""
+    """Return the relative error of the derivative in some direction of the tokens and of all parameters."""
     device = str(x.device)
     learned = list(module.parameters())
     before = [parameter.detach().clone() for parameter in learned]
@@ -163,12 +163,12 @@ def _gradient(module: KernelAttention, x: Tensor) -> float:
 
 
 def _on_long_rows(module: KernelAttention, x: Tensor) -> float:
-    """The largest error of output and gradients on the fast path in float64 and float32, against Eq. 2 in float64."""
+    """Return the largest error of output and gradients on the fast path, in both formats, against Eq. 2 in float64."""
     with torch.no_grad():
         unit, expected = condition(KernelAttention.smooth, module, x, draws=DRAWS), _literal(module, x)
 
     def gradients(module: KernelAttention, x: Tensor) -> Tensor:
-        # Of outputs in units of their conditions, for else the worst row outweighs all others.
+        # Outputs in units of their conditions, since otherwise the worst row outweighs all others.
         output = module.smooth(x) / unit.clamp(min=1).to(x.dtype)
         factors = draw(str(x.device), *output.shape, seed=3).to(output.dtype)
         learned = [parameter for name, parameter in module.named_parameters() if not name.startswith("output.")]
@@ -182,7 +182,7 @@ def _on_long_rows(module: KernelAttention, x: Tensor) -> float:
     expected_gradients = gradients(module, x)
     module.path = "fused"
     errors = []
-    # Of two keys that weigh nearly the same, a filter may choose another one in float32.
+    # If two keys weigh nearly the same, a filter may choose the other one in float32.
     for dtype in (torch.float64,) if module.filter.reads_content else (torch.float64, torch.float32):
         module.to(dtype)
         with torch.no_grad():
@@ -192,13 +192,13 @@ def _on_long_rows(module: KernelAttention, x: Tensor) -> float:
 
 
 def _blind_to_order(module: KernelAttention) -> bool:
-    """Whether nothing in it looks at where a token stands, but for the filter."""
+    """Return whether nothing but the filter depends on the positions of tokens."""
     value = module.value_function
     return not (module.positions or module.kernel.sees_positions or value.uses_vector or value.uses_weights)
 
 
 def _permuted(module: KernelAttention, x: Tensor) -> float | None:
-    """Permuting the tokens permutes the output (Tsai et al. 2019, Prop. 1)."""
+    """Return the error of: permuting the tokens permutes the output (Tsai et al. 2019, Prop. 1)."""
     if module.filter.limits or not _blind_to_order(module):
         return None
     order = torch.randperm(x.size(1), generator=torch.Generator().manual_seed(2))
@@ -206,7 +206,7 @@ def _permuted(module: KernelAttention, x: Tensor) -> float | None:
 
 
 def _permuted_before(module: KernelAttention, x: Tensor) -> float | None:
-    """The last output does not change when the tokens before it are permuted."""
+    """Return the error of: the last output does not change when the tokens before it are permuted."""
     if not module.filter.triangular or not _blind_to_order(module):
         return None
     order = torch.tensor([*reversed(range(x.size(1) - 1)), x.size(1) - 1], device=x.device)
@@ -215,7 +215,7 @@ def _permuted_before(module: KernelAttention, x: Tensor) -> float | None:
 
 
 def _gram(module: KernelAttention, x: Tensor) -> Tensor:
-    """k(q_i, k_j) of every pair, (B, H, T, T), from tokens (B, T, M)."""
+    """Return k(q_i, k_j) of every pair, (B, H, T, T), from tokens (B, T, M)."""
     projected = module._project(x, None)
     log_weight = module.kernel.log_weight(projected.query, projected.key)
     weight = module.kernel.weight(projected.query, projected.key)
@@ -244,7 +244,7 @@ def _shifted(module: KernelAttention, x: Tensor) -> float | None:
     if not schemes or any(scheme.absolute for scheme in schemes) or module.value_function.uses_vector:
         return None
     if module.kernel.name != "exponential":
-        return None  # what a scheme does to queries and keys, such as xpos, may cancel in their dot product alone
+        return None  # what a scheme such as xpos does to queries and keys may cancel only in their dot product
     if module.filter.limits and not module.filter.triangular:
         return None  # it may look at absolute positions
     positions = torch.arange(x.size(1), device=x.device)
@@ -344,4 +344,4 @@ PROPERTIES = (
         measure=_longer_query,
     ),
 )
-"""What each attention is held to."""
+"""The properties of every attention."""

@@ -1,14 +1,14 @@
-"""The unit in which an error counts: what rounding costs where it is computed.
+"""The unit of an error: the cost of rounding in the computation.
 
 Eq. 2 is o = Σ w v / Σ w, so errors δw of the weights move it by Σ δw (v − o) / Σ w. A kernel with both signs has rows
 whose sum nearly cancels: κ = Σ|w| / |Σ w| is large, and so is o, up to κ max|v|. Weights with a relative error ε each
-then cost up to ε κ (1 + κ) max|v|: the square of κ, not its first power. Nor is ε that of the number format, for a
-score is itself a sum of products of sums, in which terms cancel; and a sinusoid is of an angle, which is rounded too.
+then cost up to ε κ (1 + κ) max|v|: the square of κ, not its first power. Nor is ε that of the number format, since a
+score is itself a sum of products of sums, in which terms cancel, and the angle of a sinusoid is rounded too.
 
-No formula need be found for each kernel, scheme and path. To first order all of this is the condition of the result:
-how far it moves when each number that it is computed from moves by its rounding [Higham 2002, Sec. 1.6]. It is measured
-in float64, by moving all of them at random [Parker 1997, Monte Carlo arithmetic]. In this unit the error of every
-variant is of the same size, whatever its kernel, size, scale and number format.
+This needs no formula for each kernel, scheme and path. To first order all of it is the condition of the result: how far
+the result moves when each number that it is computed from moves by its rounding [Higham 2002, Sec. 1.6]. The condition
+is measured in float64, by moving all numbers at random [Parker 1997, Monte Carlo arithmetic]. In this unit the error of
+every variant has the same size, for any kernel, size, scale and number format.
 """
 
 import copy
@@ -21,24 +21,23 @@ from torch import Tensor, nn
 from kdx.attention.encodings.sinusoidal import Sinusoidal
 
 ROUNDINGS = 32.0
-"""Largest error that is taken for rounding."""
+"""Largest error that counts as rounding."""
 
-# So small that the result moves in proportion, and so large that float64 keeps half its digits of the move.
+# Small enough that the result moves in proportion, and large enough that float64 keeps half its digits of the move.
 _MOVE = 2.0**-30
 
 
 def condition(compute: Callable[..., Tensor], module: nn.Module, *inputs: Tensor, draws: int = 8) -> Tensor:
-    """How far each row of a result moves per relative move of the numbers that it is computed from.
+    """Return how far each row of a result moves per relative move of the numbers that it is computed from.
 
     Args:
-        compute: the result in float64, (…, T, D), from the module and the inputs.
-        module: its parameters, buffers and angles of sinusoids are moved.
-        inputs: in float64; they are moved, too.
-        draws: directions in which all are moved. With fewer the condition of some row may be found too small.
+        compute: returns the result in float64, (…, T, D), for the module and the inputs.
+        module: module whose parameters, buffers and angles of sinusoids are moved.
+        inputs: inputs in float64, which are moved too.
+        draws: number of random directions. With fewer, the condition of some row may be measured too small.
 
     Returns:
-        (…, T, 1): the largest root mean square of a row's moves, plus its largest number, which no path can give better
-        than rounded.
+        (…, T, 1): the largest root mean square of a row's moves, plus its largest number, which every path rounds.
     """
     exact = compute(module, *inputs).detach()
     generator = torch.Generator().manual_seed(0)
@@ -64,12 +63,12 @@ def condition(compute: Callable[..., Tensor], module: nn.Module, *inputs: Tensor
 
 
 def roundings(computed: Tensor, expected: Tensor, condition: Tensor) -> float:
-    """The largest difference, in roundings of the number format of what is computed; NaN if one of them is.
+    """Return the largest difference, in roundings of the number format of `computed`; NaN if any difference is.
 
     Args:
         computed: (…, T, D)
-        expected: in float64, (…, T, D).
-        condition: of `expected`, (…, T, 1). Where it is 0 nothing was computed, and all must be 0.
+        expected: float64, (…, T, D).
+        condition: condition of `expected`, (…, T, 1). Where it is 0 nothing was computed, and all must be 0.
     """
     difference = (computed.detach().double() - expected.detach().double()).abs()
     in_conditions = float((difference / condition.clamp(min=torch.finfo(torch.float64).tiny)).max())
@@ -77,7 +76,7 @@ def roundings(computed: Tensor, expected: Tensor, condition: Tensor) -> float:
 
 
 def largest(errors: Sequence[float]) -> float:
-    """The largest; NaN if one of them is, which `max` would lose."""
+    """Return the largest error; NaN if any is, which `max` would lose."""
     return float(torch.tensor(errors, dtype=torch.float64).max())
 
 

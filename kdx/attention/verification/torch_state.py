@@ -1,7 +1,7 @@
-"""Whether a component leaves torch as it is: a setting that it changes is changed for its whole process.
+"""Checks that a component leaves torch's global state as it is: a changed setting affects the whole process.
 
-The settings are those on which the numbers of other components, and the bits of a run (`kdx.training.determinism`),
-depend.
+The settings are those that the numbers of other components, and the bits of a run (`kdx.training.determinism`), depend
+on.
 """
 
 import os
@@ -28,7 +28,7 @@ _SEED = 0x6B6478_7061727473  # a number with which no component would seed
 
 
 def set_otherwise_than_a_component_would() -> None:
-    """Set what components would not set, so that a change shows; these are the settings of exact arithmetic."""
+    """Set values that components would not set, so that a change shows; they include those of exact arithmetic."""
     # Without it torch refuses every deterministic product on a GPU.
     os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
     torch.use_deterministic_algorithms(True)
@@ -39,15 +39,15 @@ def set_otherwise_than_a_component_would() -> None:
 def torch_left_alone(when: str, *, may_draw: bool = False) -> Iterator[None]:
     """Check that torch's settings and the state of its random numbers are the same after the block.
 
-    It seeds torch's own generator first. A setting that already is as a component would set it does not show, see
+    torch's own generator is seeded first. A change to the value that a setting already has does not show, see
     `set_otherwise_than_a_component_would`.
 
     Args:
-        when: what is done in the block, such as `when it is imported`.
+        when: what happens in the block, such as `when it is imported`.
         may_draw: whether random numbers may be drawn from torch's own generator.
 
     Raises:
-        ComponentError: a setting was changed, the generator was seeded, or drawn from where nothing may be drawn.
+        ComponentError: a setting was changed, the generator was seeded, or drawn from without permission.
     """
     torch.default_generator.manual_seed(_SEED)
     before, state = _settings(), torch.default_generator.get_state()
@@ -68,7 +68,7 @@ def torch_left_alone(when: str, *, may_draw: bool = False) -> Iterator[None]:
     try:
         yield
     except Exception:
-        check()  # which may be why: without gradients, say, nothing has a gradient
+        check()  # a changed setting may be the cause: without gradients, for example, nothing has a gradient
         raise
     check()
 
