@@ -179,11 +179,15 @@ def test_an_option_that_a_class_sets_to_a_value_is_no_option_of_it():
         ("class Mine(Mine): pass\n", "class `Mine` is no KernelFunction, as every kernel is", 3),
         (
             "class Mine(RBF):\n    formula = f()\n",
-            "`formula` is no literal, so it cannot be read without running it",
+            "`formula` is not a literal, so it cannot be read without running the source",
             4,
         ),
-        ("class Mine(RBF):\n    formula = option(1.0)\n", "`formula` is no literal, so it cannot be read", 4),
-        ("class Mine(RBF):\n    x = option(f())\n", "`x` is no literal, so it cannot be read without running it", 4),
+        ("class Mine(RBF):\n    formula = option(1.0)\n", "`formula` is not a literal, so it cannot be read", 4),
+        (
+            "class Mine(RBF):\n    x = option(f())\n",
+            "`x` is not a literal, so it cannot be read without running the source",
+            4,
+        ),
         ("class Mine(RBF):\n    x = option(1.0, above=1)\n", "option `x` does not allow its default; allowed: a", 4),
         ("class Mine(RBF):\n    x = option('a')\n", "option `x`: the default is a number, or one of the words", 4),
         ("class Mine(RBF):\n    x = option(1.0, of='a')\n", "option `x`: option() got an unexpected keyword", 4),

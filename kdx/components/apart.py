@@ -1,4 +1,4 @@
-"""Runs custom components, or a few steps of a cell, in a child process, which may end, print or loop without harm.
+"""Runs custom components, or a few steps of a cell, in a child process, which may crash, print or loop without harm.
 
 The child reads its request from standard input as JSON, and writes {"answer": …} or {"fault": …} as JSON.
 """
@@ -20,7 +20,7 @@ from kdx.errors import ComponentError, KdxError, Place
 from kdx.words.component import Component
 
 _TIMEOUT = "Timeout ("
-"""How `faulthandler` begins the traceback of a step that took too long."""
+"""The start of `faulthandler`'s traceback of a step that took too long."""
 _FRAME = re.compile(r'  File "(.+)", line (\d+) in ')
 
 
@@ -30,19 +30,19 @@ def ask_apart(
     """Return the answer of a child process that runs `module` as a program.
 
     Args:
-        module: one that calls `answer`.
-        components: what the child adds to its words.
-        request: further arguments, in plain values.
+        module: module that calls `answer`.
+        components: components that the child adds to its known names.
+        request: further arguments, as plain values.
         within: seconds for each step of the work, after which it counts as endless.
-        limit: seconds for all of it.
+        limit: seconds for the whole work.
 
     Raises:
-        KdxError: the work raises, does not end, or ends the process; at the line in a component's source if it went
-            through one.
+        KdxError: the work raises, does not end, or ends the process; the error has the line in a component's source if
+            the work was in one.
     """
     components = tuple(components)
     sent = json.dumps({**request, "components": [component.text for component in components], "within": within})
-    # -P: no module is looked for in the folder of the user, where another one may have its name.
+    # -P: the current folder, which may have a module of the same name, is not searched.
     command = [sys.executable, "-P", "-m", module]
     try:
         done = subprocess.run(command, input=sent.encode(), capture_output=True, timeout=limit)
@@ -66,14 +66,14 @@ def ask_apart(
 
 
 def answer(work: Callable[[Mapping[str, Any], Callable[[str], None]], Any]) -> NoReturn:
-    """Do the work that standard input asks for, answer, and end the process.
+    """Do the work that standard input requests, answer, and end the process.
 
     Args:
-        work: takes the request, and a function to be called with the words of the components before each step, which
-            has the seconds of a step from then on; returns plain values.
+        work: takes the request, and a function to call with the names of the components before each step, which starts
+            the time limit of the step; returns plain values.
     """
     request = json.load(sys.stdin)
-    # What a component prints, or writes to the descriptor, is not in the answer.
+    # The answer has its own descriptor, so nothing that a component prints gets into it.
     out = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     components = [Component.read(text) for text in request["components"]]
@@ -82,7 +82,7 @@ def answer(work: Callable[[Mapping[str, Any], Callable[[str], None]], Any]) -> N
     def step(words: str) -> None:
         nonlocal trying
         trying = words
-        # Ends the process even if a component catches what is raised, or never returns from C.
+        # This ends the process even if a component catches all exceptions, or never returns from C.
         faulthandler.dump_traceback_later(request["within"], exit=True, file=sys.__stderr__ or 2)
 
     faulthandler.enable(sys.__stderr__ or 2)  # prints where the process crashes
@@ -102,7 +102,7 @@ def answer(work: Callable[[Mapping[str, Any], Callable[[str], None]], Any]) -> N
 
 
 def _ended(components: Sequence[Component], problem: str, printed: str = "") -> KdxError:
-    """Return the fault of a process that gave no answer, at the line of a component where `faulthandler` saw it."""
+    """Return the error of a process that gave no answer, at the line of a component where `faulthandler` saw it."""
     files = _files(components)
     frames = _FRAME.findall(printed.rpartition(_TIMEOUT)[2])  # the innermost first
     place = next((Place(file, int(line), 1) for file, line in frames if file in files), None)
@@ -115,12 +115,12 @@ def _ended(components: Sequence[Component], problem: str, printed: str = "") -> 
 def fault_of(error: BaseException, word: str, components: Iterable[Component]) -> KdxError:
     """Return an error that a component raised, or that a check found in it, as one message at a line of its source.
 
-    That is the last line of a component that the error went through; else the class in which it was found, or that of
+    The line is the last one of a component in the traceback; else that of the class in which the error was found, or of
     the component that was tried.
 
     Args:
-        word: the component or components that were tried.
-        components: those whose sources it may have gone through; without any, the error is that of the work itself.
+        word: name of the component that was tried, or names of several.
+        components: components whose sources may be in the traceback; if empty, the error is that of the work itself.
     """
     if isinstance(error, KdxError) and error.place is not None:
         return error

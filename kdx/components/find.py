@@ -1,7 +1,7 @@
-"""Finds custom components and reads their sources; nothing of them is run.
+"""Finds custom components and reads their sources, without running them.
 
-A grid names them. A recorded cell has the hash of a source and never says where to find it or what to run: its files
-are looked for where the user is or says, and whoever resumes a run has them.
+A grid names them. A recorded cell has only the hash of a source, not its place: the files are searched in the current
+folder or in the one that the user names.
 """
 
 import ast
@@ -23,59 +23,59 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUPS = {axis: f"kdx.{axis if axis.endswith('s') else f'{axis}s'}" for axis in FAMILY_OF} | {"corpus": "kdx.corpora"}
-"""Axis → the group of entry points by which a package brings components, such as `kdx.kernels`."""
+"""Axis → the group of entry points by which a package provides components, such as `kdx.kernels`."""
 _STEP = r"\w[\w.-]{0,99}"
-"""A folder or file of a path: nothing that leads elsewhere, or that a shell or a terminal takes for something else."""
+"""A folder or file of a path; excludes `..` and characters that a shell or a terminal would interpret."""
 IN_FILE = re.compile(rf"((?:{_STEP}/)*)({_STEP})(?<=\.py):[A-Za-z_]\w*", re.ASCII)
-"""A word of a file: its folder, with a slash at its end, and its name."""
+"""A name of the form `FILE.py:Class`; the groups are the folder, with a slash at its end, and the name of the file."""
 _SOURCE = re.compile(rf"(?:{_STEP}/)*{_STEP}(?<=\.py)", re.ASCII)
-"""The path of a module."""
+"""Path of a module."""
 LARGEST = 1_000_000
-"""Bytes of all modules of a component; a database keeps them as JSON, in which one may take twelve."""
+"""The most bytes of a component's modules together; a database keeps them as JSON, where a byte may take twelve."""
 
 
 def is_in_file(word: str) -> bool:
-    """Whether a word is meant to name a class in a file, `FILE.py:Class`."""
+    """Return whether a name is meant as a class in a file, `FILE.py:Class`."""
     return ".py:" in word
 
 
 def find(axis: str, word: str, folder: Path) -> Component | None:
-    """Return the component that a word names: a class in a file below `folder`, or what a package brings under it.
+    """Return the component of this name: a class in a file below `folder`, or one that an installed package provides.
 
     Args:
-        axis: as a grid names it; `corpus` of `data.corpus`.
+        axis: the axis as a grid names it; `corpus` for `data.corpus`.
 
     Returns:
-        None if no installed package has such a word.
+        None if no installed package has such a name.
 
     Raises:
-        KdxError: there is no such file, class or package, or its source cannot be read.
+        KdxError: the file, class or package does not exist, or its source cannot be read.
     """
     return _in_file(axis, word, folder) if is_in_file(word) else _in_package(axis, word)
 
 
 def find_any(word: str, folder: Path) -> Component:
-    """Return the component that a word names, of whatever axis its class is; raises what `find` does."""
+    """Return the component of this name on any axis; raises what `find` does."""
     components = [component for axis in FAMILY_OF if (component := find(axis, word, folder)) is not None]
     if not components:
-        raise KdxError(f"no installed package brings `{word}`", allowed="FILE.py:Class, or a name of a package")
+        raise KdxError(f"no installed package provides `{word}`", allowed="FILE.py:Class, or a name of a package")
     return next((component for component in components if FAMILY_OF[component.axis].fits(component)), components[0])
 
 
 def installed() -> Iterator[tuple[str, str]]:
-    """Return (axis, word) of every component of an installed package."""
+    """Yield (axis, name) of every component of an installed package."""
     for axis, group in GROUPS.items():
         for word in sorted(_entries(group, tuple(sys.path))):
             yield axis, word
 
 
 def folders_of(grid: str, components: Path | None = None) -> tuple[Path, ...]:
-    """Return the folders where the files of a recorded sweep's components are looked for.
+    """Return the folders in which the files of a recorded sweep's components are searched.
 
     Args:
-        grid: the file of the grid, as the database has it. Somebody may have made the database, so its folder counts
-            only if it lies below the current one.
-        components: the folder that the user named; no other one counts then.
+        grid: path of the grid, as recorded in the database. The database may be from somebody else, so the folder of
+            the grid is used only if it is below the current one.
+        components: folder that the user named; then it is the only one.
     """
     if components is not None:
         return (components,)
@@ -84,15 +84,15 @@ def folders_of(grid: str, components: Path | None = None) -> tuple[Path, ...]:
 
 
 def bring(missing: Mapping[tuple[str, str], str], folders: Iterable[Path], place: str) -> None:
-    """Make the components that recorded cells have words of this process.
+    """Add the components of recorded cells to the names that this process knows.
 
     Args:
-        missing: (axis, word) → the hash of its source.
-        folders: where files are looked for, see `folders_of`.
-        place: of messages.
+        missing: (axis, name) → the hash of its source.
+        folders: folders to search for files, see `folders_of`.
+        place: place of messages.
 
     Raises:
-        KdxError: a component is not there, or its source is another one.
+        KdxError: a component is missing, or has another source.
     """
     folders = tuple(folders)
     for (axis, word), sha256 in missing.items():
@@ -117,14 +117,14 @@ def bring(missing: Mapping[tuple[str, str], str], folders: Iterable[Path], place
             )
         else:
             raise KdxError(
-                f"its cells use {axis} `{word}`, which no installed package brings",
+                f"its cells use {axis} `{word}`, which no installed package provides",
                 place=place,
                 hint="install the package; kdx export --components FOLDER writes out the source that was recorded",
             )
 
 
 def is_found(word: str, sha256: str, folders: Iterable[Path]) -> bool:
-    """Whether a class in a file is found in these folders, with this source."""
+    """Return whether these folders have a class in a file, with this source."""
     return any(component.sha256 == sha256 for component in _candidates("", word, folders))
 
 
@@ -132,7 +132,7 @@ def laid_out(components: Iterable[Component]) -> dict[str, str]:
     """Return path below a folder → text, so that `--components FOLDER` finds recorded components there.
 
     Raises:
-        KdxError: a path leads out of the folder, since somebody edited the database.
+        KdxError: a path leads out of the folder, as after an edit of the database.
     """
     files: dict[str, str] = {}
     for component in components:
@@ -146,7 +146,7 @@ def laid_out(components: Iterable[Component]) -> dict[str, str]:
 
 
 def _candidates(axis: str, word: str, folders: Iterable[Path]) -> Iterator[Component]:
-    """Return what has this name: in a file where the word says, or beside the grid if the file was moved there."""
+    """Yield the components of this name: in the file that it names, or next to the grid if the file was moved there."""
     if not is_in_file(word):
         if (component := _in_package(axis, word)) is not None:
             yield component
@@ -178,7 +178,7 @@ def _in_package(axis: str, word: str) -> Component | None:
         return None
     distribution = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
     top = entry.module.partition(".")[0]
-    spec = find_spec(top)  # a module at the top of the path: its file is found, and nothing is run
+    spec = find_spec(top)  # for a top-level module this finds the file and runs nothing
     folders = list(spec.submodule_search_locations or ()) if spec else []
     origin = Path(folders[0]) if folders else Path(spec.origin) if spec and spec.origin else None
     path = None if origin is None else _file_of(origin.parent, entry.module)
@@ -191,8 +191,8 @@ def _in_package(axis: str, word: str) -> Component | None:
 
 @functools.cache
 def _entries(group: str, path: tuple[str, ...]) -> "dict[str, EntryPoint]":
-    """Word → what brings it, of packages on this path; once a process, for it reads a file of every package there."""
-    from importlib.metadata import entry_points  # late: it takes as long to import as a small grid takes to plan
+    """Return name → entry point of packages on this path; cached, since it reads a file of every package there."""
+    from importlib.metadata import entry_points  # late: importing it takes as long as planning a small grid
 
     entries: dict[str, EntryPoint] = {}
     for entry in entry_points(group=group):
@@ -204,8 +204,8 @@ def _sources(root: Path, first: str, folder: str = "", within: str | None = None
     """Return path → text of a module and of those below `root` that it imports, at whatever depth.
 
     Args:
-        folder: where `root` lies, for messages.
-        within: only modules of this package; None: all that lie there.
+        folder: path of `root`, for messages.
+        within: package to which modules are limited; None for all below `root`.
     """
     texts: dict[str, str] = {}
     room = LARGEST
@@ -239,7 +239,7 @@ def _sources(root: Path, first: str, folder: str = "", within: str | None = None
 
 
 def _imports(tree: ast.Module) -> Iterator[str]:
-    """Return every module that may be meant by an import, and the packages around it."""
+    """Yield every module that an import may mean, and the packages around it."""
     for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -256,7 +256,7 @@ def _with_packages(module: str) -> Iterator[str]:
 
 
 def _file_of(root: Path, module: str) -> str | None:
-    """Return the file of a module below `root`; None if there is none, so that it is somebody else's."""
+    """Return the file of a module below `root`; None if the module is not there, but in another package."""
     path = module.replace(".", "/")
     files = (f"{path}.py", f"{path}/__init__.py")
     return next((file for file in files if not _is_of_kdx(module) and (root / file).is_file()), None)

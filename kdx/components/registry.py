@@ -1,8 +1,8 @@
-"""The custom components that this process knows as words.
+"""The custom components that this process knows by name.
 
-Those that it may run come from files, packages or another process. Those that a database has recorded are known as
-well, so that a report treats them as words of kdx; they are never run. A word may stand for several sources, of sweeps
-that were planned with them: `meant_by` has it stand for that of a cell.
+Components from files, packages or another process may be run. Components recorded in a database are known too, so a
+report treats their names like those of kdx, but they are never run. A name may stand for several sources, if sweeps
+were planned with different ones: `meant_by` selects the sources of a cell.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -17,21 +17,21 @@ from kdx.words.family import Family
 from kdx.words.option import Option
 
 FAMILY_OF: dict[str, Family] = {family.axis: family for family in (*FAMILIES, DIFFICULTIES, TASKS)}  # type: ignore[type-arg]
-"""Axis → its words."""
+"""Axis → its names."""
 _VERSIONS: dict[tuple[str, str, str], Component] = {}
-"""(axis, word, hash of the source) → the component, to be run if it can be."""
+"""(axis, name, hash of the source) → the component; one that may be run replaces a recorded one."""
 
 
 def add(component: Component, taken: Collection[str] = (), beside: Iterable[Component] = ()) -> None:
-    """Make a component a word of its axis.
+    """Add a component to the names of its axis.
 
     Args:
-        taken: names that its options cannot have, for they are keys of the grid or of every cell.
-        beside: components of the same grid, with which it shares names of options.
+        taken: names that its options cannot have, since they are keys of the grid or of every cell.
+        beside: other components of the same grid; an option that it shares with one of them must be the same option.
 
     Raises:
-        KdxError: kdx has such a word, or the class is not there, of another kind, or cannot be read without running it;
-            or it has an option whose name means something else.
+        KdxError: kdx has such a name; or the class is missing, of another axis, or cannot be read without running it;
+            or the name of one of its options means something else.
     """
     family = FAMILY_OF[component.axis]
     _refuse_words_of_kdx(component)
@@ -44,7 +44,7 @@ def take(texts: Iterable[str]) -> None:
     """Add components that another process sent, see `texts_of`.
 
     Raises:
-        ValueError: a text is no component.
+        ValueError: a text is not a component.
         KdxError: as `add`.
     """
     for text in texts:
@@ -52,9 +52,9 @@ def take(texts: Iterable[str]) -> None:
 
 
 def know(recorded: Iterable[Component]) -> None:
-    """Make components that a database has recorded known; a word that stands for something else keeps its meaning.
+    """Add components recorded in a database; a name that already stands for something else keeps its meaning.
 
-    One that is not what it should be, since somebody edited the database, stays unknown.
+    An invalid component, as after an edit of the database, stays unknown.
     """
     for component in recorded:
         with suppress(SyntaxError, KdxError):
@@ -71,10 +71,10 @@ def know(recorded: Iterable[Component]) -> None:
 
 @contextmanager
 def meant_by(hashes: Mapping[str, str]) -> Iterator[None]:
-    """Have words stand for these sources, as far as they are known, within the block.
+    """Make names stand for these sources, if they are known, within the block.
 
     Args:
-        hashes: word → hash of its source, as a cell has them.
+        hashes: name → hash of its source, as a cell has them.
     """
     replaced = []
     for component in _versions(hashes):
@@ -91,13 +91,13 @@ def meant_by(hashes: Mapping[str, str]) -> Iterator[None]:
 
 
 def at_hand() -> Iterator[Component]:
-    """Return every component that words stand for and that may be run."""
+    """Yield every component that a name stands for and that may be run."""
     for family in FAMILY_OF.values():
         yield from (component for component in family.outside.values() if not component.recorded)
 
 
 def components_of(hashes: Mapping[str, str]) -> tuple[Component, ...]:
-    """Return the components of a cell that may be run, from its words and the hashes of their sources."""
+    """Return the components of a cell that may be run, given name → hash of its source."""
     return tuple(component for component in _versions(hashes) if not component.recorded)
 
 
@@ -106,12 +106,12 @@ def _versions(hashes: Mapping[str, str]) -> list[Component]:
 
 
 def texts_of(hashes: Mapping[str, str]) -> tuple[str, ...]:
-    """The same components as texts for another process."""
+    """Return the same components as texts for another process."""
     return tuple(component.text for component in components_of(hashes))
 
 
 def _refuse_words_of_kdx(component: Component) -> None:
-    """A cell has one source under a word, so a word of any axis is taken."""
+    """Refuse a name that kdx has on any axis: a cell maps each name to one source."""
     for axis, family in FAMILY_OF.items():
         if component.word in family and component.word not in family.outside:
             problem = f"kdx itself has a {axis} `{component.word}`"
@@ -121,7 +121,7 @@ def _refuse_words_of_kdx(component: Component) -> None:
 def _refuse_other_meanings(
     component: Component, options: Iterable[Option], taken: Collection[str], beside: Iterable[Component]
 ) -> None:
-    """An option whose name another word has must be the same option, for a cell has one value under a name."""
+    """Refuse an option that differs from another option of its name: a cell has one value for each name."""
     words = {(other.axis, other.word) for other in beside}
     others: dict[str, tuple[str, Option]] = {}
     for family in (*FAMILIES, TASKS) if component.axis != "corpus" else ():

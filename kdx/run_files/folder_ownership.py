@@ -1,7 +1,7 @@
 """Ownership of the folder of run files: a note in it names the database by its id.
 
-A folder is named after its database (`kdx.run_files.files.files_beside`), so another database meets it only where it
-has taken the place of one that was removed or moved away.
+A folder is named after its database (`kdx.run_files.files.files_beside`), so another database meets it only if it has
+the path of one that was removed or moved away.
 """
 
 import hashlib
@@ -23,10 +23,10 @@ STRANGE = "these are the files of another database"
 def take(database: Database) -> str | None:
     """Create the folder of a database's files with a note of its id; return a message for the user, or None.
 
-    The folder of another database that was here before is moved aside, since its weights may be all that is left of it.
+    The folder of an earlier database here is moved aside, since its weights may be all that is left of it.
 
     Raises:
-        DatabaseError: KDX_FILES names another folder than the one beside the database, which has its files.
+        DatabaseError: KDX_FILES names another folder than the one next to the database, which has its files.
         StorageError: the folder cannot be written.
     """
     assert database.id is not None, "not opened"
@@ -47,12 +47,12 @@ def take(database: Database) -> str | None:
 
 
 def settled_here(database: Database) -> bool:
-    """Whether the database last kept its files at its present place, so that it was not passed on since."""
+    """Return whether the database last kept its files at its present path; if not, somebody has moved or copied it."""
     return reading.place(database) == _place(database)
 
 
 def owner_of(files: Path) -> str | None:
-    """Return the id of the database that owns a folder, by the note in it; None without a note."""
+    """Return the id of the database that owns a folder, from the note in it; None without a note."""
     try:
         return (files / NOTE).read_text(errors="replace").strip()
     except (FileNotFoundError, NotADirectoryError):
@@ -60,12 +60,12 @@ def owner_of(files: Path) -> str | None:
 
 
 def is_strange(database: Database) -> bool:
-    """Whether the folder beside a database has files of another one."""
+    """Return whether the folder next to a database has files of another one."""
     return owner_of(files_beside(database.location)) not in (None, database.id)
 
 
 def refuse_stranger(database: Database) -> None:
-    """Raise DatabaseError if another database owns the folder beside this one."""
+    """Raise DatabaseError if another database owns the folder next to this one."""
     if is_strange(database):
         raise DatabaseError(
             STRANGE,
@@ -75,7 +75,7 @@ def refuse_stranger(database: Database) -> None:
 
 
 def _refuse_left_behind(database: Database) -> None:
-    """Raise DatabaseError if KDX_FILES names another folder than the one beside the database, which has its files."""
+    """Raise DatabaseError if KDX_FILES names another folder than the one next to the database, which has its files."""
     if database.file is None:
         return
     beside, files = files_beside(database.file), files_beside(database.location)
@@ -89,5 +89,5 @@ def _refuse_left_behind(database: Database) -> None:
 
 
 def _place(database: Database) -> str:
-    # A hash, since databases are passed on and paths are private.
+    # A hash, since databases are shared and paths are private.
     return hashlib.sha256(f"{machine()} {os.path.realpath(database.location)}".encode()).hexdigest()

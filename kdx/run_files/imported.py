@@ -1,4 +1,4 @@
-"""Files of finished runs that came from another database, beside which they lie."""
+"""Files of finished runs that were imported from another database; the files are next to that database."""
 
 import os
 import shutil
@@ -18,22 +18,22 @@ from kdx.store.records import RunState
 
 @dataclass(frozen=True)
 class Brought:
-    """What is there of the files of imported runs."""
+    """The files of imported runs that were copied, and those that are missing."""
 
     files: int
-    """How many were copied."""
+    """Number of files that were copied."""
     bytes: int
     elsewhere: tuple[Folder, ...]
-    """Completed runs whose weights are not here; a note says where the run came from."""
+    """Completed runs whose weights are not here; a note in the run's folder names the other database."""
 
 
 def bring(database: Database, folders: Sequence[Folder], *, copy: bool) -> Brought:
-    """Copy weights and logs of finished runs, or leave word where they are, so that none is missed.
+    """Copy weights and logs of finished runs, or leave a note that says where they are.
 
-    What is there already stays as it is; a second time, it copies what is missing.
+    Existing files stay as they are; a second call copies only what is missing.
 
     Args:
-        copy: whether files are copied.
+        copy: whether to copy files.
 
     Raises:
         DatabaseError: another database uses the folder of files.
@@ -46,8 +46,8 @@ def bring(database: Database, folders: Sequence[Folder], *, copy: bool) -> Broug
         source = files_beside(folder.source)
         here = files.listing_of(target, folder.name)
         names = {file.name for file in here}
-        theirs = [file for file in files.listing_of(source, folder.name) if copy and file.name not in names]
-        missing = [file for file in theirs if file.kind is Kind.LOG or _is_weights(file, folder)]
+        new = [file for file in files.listing_of(source, folder.name) if copy and file.name not in names]
+        missing = [file for file in new if file.kind is Kind.LOG or _is_weights(file, folder)]
         noted = any(file.kind in (Kind.REMOVED, Kind.ELSEWHERE) for file in here)
         lost = folder.state is RunState.COMPLETED and not any(_is_weights(file, folder) for file in (*here, *missing))
         if (missing or (lost and not noted)) and not taken:

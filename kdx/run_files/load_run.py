@@ -29,17 +29,17 @@ class LoadedRun(Trained):
 def load_run(
     database: str | Path, run: int, *, home: str | Path | None = None, components: str | Path | None = None
 ) -> LoadedRun:
-    """The model of a finished run with its tested weights.
+    """Return the model of a finished run with its tested weights.
 
     Args:
-        run: the id of the run, which `kdx trace` and `kdx query` show.
-        home: folder of prepared corpora; None for that of the user.
-        components: the folder with the files of the cell's custom components, whose code is run; None for this one.
+        run: id of the run, which `kdx trace` and `kdx query` show.
+        home: folder of prepared corpora; None for the user's.
+        components: folder with the files of the cell's custom components, whose code is run; None for the current one.
 
     Raises:
-        KdxError: there is no such run, it has no weights, they are of another model, or its cell has words that this
-            kdx does not know; or a custom component is not in `components`, or has another source.
-        DatabaseError: see `kdx.store.database.open_database`; or the files beside it belong to another database.
+        KdxError: the run does not exist or has no weights, its weights do not fit its model, or its cell has names that
+            this kdx does not know; or a custom component is not in `components`, or has another source.
+        DatabaseError: see `kdx.store.database.open_database`; or the files next to it belong to another database.
         StorageError: the weights cannot be read or are damaged.
     """
     home, components = (None if folder is None else Path(folder) for folder in (home, components))
@@ -52,7 +52,7 @@ def load_run(
         raise KdxError(
             f"run {run}, which is {record.state}, has no weights that were tested",
             place=str(files),
-            hint=f"a completed run has them until kdx gc is asked to remove them; kdx retry {run} makes them anew",
+            hint=f"a completed run keeps them unless kdx gc removes them; kdx retry {run} trains it again",
         )
     cell = ResolvedSpec.read(text)
     bring(cell.missing_components, folders_of("", components), f"run {run}")

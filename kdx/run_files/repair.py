@@ -13,10 +13,10 @@ from kdx.store.records import Inventory, RunRecord, RunState
 
 LOST_WEIGHTS = "completed, but its weights are not there"
 GONE = (
-    "put it back beside the database; without it the numbers stand, what was stopped begins anew, and kdx retry RUN "
-    "makes the weights of a run"
+    "put it back next to the database; without it the numbers stay, stopped runs start again from step 0, and "
+    "kdx retry RUN makes the weights of a run"
 )
-ANEW = "put its files back; kdx resume begins it anew else"
+ANEW = "put its files back; otherwise kdx resume starts it again from step 0"
 
 
 class Repair(StrEnum):
@@ -32,12 +32,12 @@ class Finding:
     """One fault."""
 
     place: str
-    """The run, or the file within the folder of files."""
+    """The run, or the file in the folder of files."""
     problem: str
     repair: Repair | None = None
     """None if kdx cannot repair the fault."""
     hint: str | None = None
-    """What the user can do, where there is no repair."""
+    """What the user can do if there is no repair."""
     run: RunRecord | None = None
     file: RunFile | None = None
 
@@ -48,13 +48,13 @@ def diagnose(
     damaged: Set[RunFile],
     why_lost: Callable[[RunRecord], str | None],
 ) -> tuple[Finding, ...]:
-    """All faults, first those of runs, then those of files.
+    """Return all faults, first of runs, then of files.
 
     Args:
-        listed: the files of runs; empty for a database that was passed on without them, which is no fault; None if the
-            files that this database had are gone.
-        damaged: the listed files that do not match their checksum.
-        why_lost: why no process works at a running run any more; None if one does.
+        listed: files of runs; empty for a database that was shared without them, which is no fault; None if the files
+            that this database had are gone.
+        damaged: listed files that do not match their checksum.
+        why_lost: returns why no process computes a running run any more; None if one does.
     """
     runs = {folder_of(run): run for run in sorted(inventory.runs, key=lambda run: run.generation)}
     held = {name for name, run in runs.items() if run.state is RunState.RUNNING and why_lost(run) is None}

@@ -1,4 +1,4 @@
-"""Decides which files of runs are kept, and by which rule others may be removed, as a pure function of both.
+"""Decides which files of runs are kept, and by which rule others may be removed, as a pure function of runs and files.
 
 A run that is not finished keeps everything. A finished run (completed, diverged or pruned) keeps its tested weights and
 its log; its checkpoints may be removed. Other files are removed only when the user names their rule.
@@ -32,7 +32,7 @@ class Retention(StrEnum):
 
 
 def rules_of(retention: Retention, *, unplanned: bool, unknown: bool) -> frozenset[RetentionRule]:
-    """The rules in force; those for checkpoints, leftovers and submissions always are."""
+    """Return the rules in force; the rules for checkpoints, leftovers and submissions always are."""
     rules = {RetentionRule.CHECKPOINTS, RetentionRule.LEFTOVERS, RetentionRule.SUBMISSIONS}
     rules |= {RetentionRule.NOT_SELECTED} if retention is not Retention.ALL else set()
     rules |= {RetentionRule.SELECTED} if retention is Retention.NONE else set()
@@ -43,20 +43,20 @@ def rules_of(retention: Retention, *, unplanned: bool, unknown: bool) -> frozens
 def removable(
     inventory: Inventory, selected: Set[int], listed: Iterable[RunFile]
 ) -> dict[RetentionRule, list[RunFile]]:
-    """Rule → the files of runs that may be removed by it; a file without a rule always stays.
+    """Return rule → the files of runs that may be removed by it; a file without a rule always stays.
 
     Args:
         selected: ids of the runs whose score is in some table.
     """
     runs = {folder_of(run): run for run in inventory.runs}
-    found: dict[RetentionRule, list[RunFile]] = {rule: [] for rule in RetentionRule}
+    removable_files: dict[RetentionRule, list[RunFile]] = {rule: [] for rule in RetentionRule}
     for file in listed:
         run = runs.get(file.folder)
         planned = run is not None and (run.cell_id, run.seed) in inventory.planned
         rule = _rule(file.kind, run, planned, run is not None and run.id in selected)
         if rule:
-            found[rule].append(file)
-    return found
+            removable_files[rule].append(file)
+    return removable_files
 
 
 def _rule(kind: Kind, run: RunRecord | None, planned: bool, selected: bool) -> RetentionRule | None:

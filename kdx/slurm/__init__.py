@@ -1,1 +1,1 @@
-"""Slurm starts workers; what they do comes from the database, and Slurm's word decides nothing about a run."""
+"""Starts workers with Slurm. The database alone decides what they do; a job's state decides nothing about a run."""

@@ -1,4 +1,4 @@
-"""Slurm's own programs: sbatch, squeue, scancel and sinfo. Many clusters have no sacct, so nothing asks it."""
+"""Calls Slurm's own programs: sbatch, squeue, scancel and sinfo. Many clusters lack sacct, so kdx does not use it."""
 
 import re
 import subprocess
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from kdx.errors import KdxError
 
 SECONDS = 60
-"""That a program may take to answer."""
-_FIELDS = ("%F", "%K", "%A", "%T", "%N", "%r", "%Z")  # array, place in it, own id, state, nodes, why it waits, folder
+"""Time limit for an answer of a program."""
+_FIELDS = ("%F", "%K", "%A", "%T", "%N", "%r", "%Z")  # array, index in it, id, state, nodes, why it waits, folder
 _OF_A_LIMIT = re.compile("MaxSubmit|array specification")
-"""What Slurm says if there are more jobs than a user may queue, or than an array may have."""
+"""Slurm's message if there are more jobs than a user may queue, or than an array may have."""
 _LONGEST = 4000  # characters of an answer in a message
 
 
@@ -22,16 +22,16 @@ class Job:
     array: int
     """The id that sbatch gave for the array."""
     task: str
-    """Its place in the array; several, such as `2-7`, where they are not apart yet."""
+    """Index in the array; several, such as `2-7`, if the tasks are not separate jobs yet."""
     id: str
-    """As scancel and scontrol take it."""
+    """Id of the job for scancel and scontrol."""
     state: str
-    """Slurm's word, such as RUNNING; one that kdx does not know is shown as it is."""
+    """Slurm's name of the state, such as RUNNING; an unknown one is shown as it is."""
     node: str
     reason: str
-    """Why it waits, such as Resources."""
+    """Why the job waits, such as Resources."""
     folder: str
-    """In which it works. Another cluster gives the same numbers again, so that a number alone names no job."""
+    """Working folder. Another cluster uses the same numbers, so a number alone does not identify a job."""
 
 
 def submit(command: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -39,37 +39,37 @@ def submit(command: Sequence[str], environment: Mapping[str, str]) -> int:
 
     Args:
         command: sbatch with its options and the script.
-        environment: of the jobs.
+        environment: environment of the jobs.
 
     Raises:
         KdxError: Slurm refuses it; nothing is queued.
     """
     answer = _run(command, environment)
-    found = re.fullmatch(r"(\d+)(?:;.*)?", answer.strip().splitlines()[-1] if answer.strip() else "")
-    if found is None:
+    match = re.fullmatch(r"(\d+)(?:;.*)?", answer.strip().splitlines()[-1] if answer.strip() else "")
+    if match is None:
         raise KdxError(f"sbatch answered `{answer.strip()[:200]}`, which names no job", hint="look at: squeue --me")
-    return int(found[1])
+    return int(match[1])
 
 
 def queue(arrays: Sequence[int]) -> tuple[Job, ...]:
-    """Return the jobs of these arrays that wait or are at work.
+    """Return the jobs of these arrays that wait or run.
 
-    Any other has left the queue, in whatever way. Nothing follows from that for its runs.
+    Any other job has left the queue. How it ended is unknown, so nothing follows for its runs.
 
     Raises:
         KdxError: Slurm does not answer.
     """
     if not arrays:
         return ()
-    # All of the user's: where Slurm has forgotten a job, asking for it by its number is an error.
+    # All jobs of the user: asking for a job that Slurm has forgotten would be an error.
     answer = _run(["squeue", "--noheader", "--array", "--me", "--format", "|".join(_FIELDS)])
-    asked = {str(array) for array in arrays}
+    wanted = {str(array) for array in arrays}
     lines = [line.split("|") for line in answer.splitlines() if line.count("|") == len(_FIELDS) - 1]
-    return tuple(Job(int(array), *others) for array, *others in lines if array in asked)
+    return tuple(Job(int(array), *others) for array, *others in lines if array in wanted)
 
 
 def cancel(arrays: Sequence[int]) -> None:
-    """Take arrays out of the queue and end those of their jobs that are at work.
+    """Remove arrays from the queue and end their running jobs.
 
     Raises:
         KdxError: Slurm refuses.
@@ -79,7 +79,7 @@ def cancel(arrays: Sequence[int]) -> None:
 
 
 def partitions() -> tuple[str, ...]:
-    """Return the names of the partitions; none if Slurm does not answer."""
+    """Return the names of the partitions; empty if Slurm does not answer."""
     try:
         return tuple(dict.fromkeys(_run(["sinfo", "--noheader", "--format", "%R"]).split()))
     except KdxError:

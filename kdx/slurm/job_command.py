@@ -1,4 +1,4 @@
-"""The command that submits workers, and the environment of their jobs; the script of every job is `job.sh`."""
+"""The command that submits workers, and the environment of their jobs; every job runs the script `job.sh`."""
 
 import shlex
 import sys
@@ -8,20 +8,20 @@ from pathlib import Path
 from kdx.slurm.job_options import JobOptions
 
 SCRIPT = Path("kdx", "slurm", "job.sh")
-"""In the folder with the package that the workers use."""
+"""Path of the script, in the folder with the package that the workers use."""
 
 
 def job_command(
     options: JobOptions, *, sweep: str, folder: Path, source: Path, jobs: int, words: Sequence[str]
 ) -> list[str]:
-    """Return the command line of sbatch. No shell reads it, here or on a node.
+    """Return the command line of sbatch. No shell interprets it, here or on a node.
 
     Args:
         sweep: name of the sweep.
-        folder: the folder in which it works and writes logs, and by which its jobs are known.
+        folder: folder in which the jobs work and write logs; it also identifies them.
         source: folder with the package that the workers use.
         jobs: number of jobs in the array.
-        words: the command line after `kdx`.
+        words: command line after `kdx`.
     """
     return [
         "sbatch",
@@ -46,7 +46,7 @@ def job_environment(options: JobOptions, *, source: Path, again: str) -> dict[st
 
     Args:
         source: folder with the package that the workers use.
-        again: the command that submits workers anew.
+        again: command that submits workers again.
     """
     return {
         "KDX_JOB_SETUP": options.setup or "",

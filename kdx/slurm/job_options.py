@@ -20,10 +20,10 @@ OURS = (
     "wrap",
     "test-only",
 )
-"""Options of sbatch that kdx sets, or that would take its script away."""
+"""Options of sbatch that kdx sets, or that would replace its script."""
 LEAST = 120
-"""Seconds of a job before Slurm signals it. Slurm may signal a minute early, and a worker takes a while to start; jobs
-that are signalled before a run has a checkpoint would be queued again and again."""
+"""Least seconds from the start of a job to Slurm's signal. Slurm may signal a minute early, and a worker takes a while
+to start; a job that is signalled before a run has a checkpoint would be queued again and again."""
 
 
 @dataclass(frozen=True)
@@ -31,23 +31,23 @@ class JobOptions:
     """Resources of each job, and how kdx is started in it."""
 
     jobs: int | None = None
-    """Workers at most; None: as many as there are runs to do, up to `submission.MOST_JOBS`."""
+    """The most workers; None for one per run to do, up to `submission.MOST_JOBS`."""
     partition: str | None = None
     gpus_per_node: str | None = None
     time: str | None = None
-    """Wall time of a job, as sbatch has it, such as 4:00:00."""
+    """Wall time of a job in the format of sbatch, such as 4:00:00."""
     account: str | None = None
     qos: str | None = None
     more: tuple[str, ...] = ()
     """Further options of sbatch, such as `--mem=8G`."""
     python: str | None = None
-    """The shell command that runs Python on a node, such as `apptainer exec kdx.sif python`; None: this Python."""
+    """Shell command that runs Python on a node, such as `apptainer exec kdx.sif python`; None for this Python."""
     setup: str | None = None
-    """Shell commands before it, such as `module load cuda`."""
+    """Shell commands to run before that, such as `module load cuda`."""
     leave: int = 120
     """Seconds before the time limit at which a worker makes checkpoints and leaves."""
     requeues: int = 100
-    """How often a job that left in time is queued again."""
+    """How many times a job that left in time is queued again."""
 
     def __post_init__(self) -> None:
         for option in self.more:
@@ -75,18 +75,18 @@ class JobOptions:
             "account": self.account,
             "qos": self.qos,
         }
-        # `--mem 8G` is two words, `--comment=of me` is one.
+        # `--mem 8G` is two arguments, `--comment=of me` is one.
         more = [word for option in self.more for word in option.split(None, 0 if "=" in option.split()[0] else 1)]
         return (*(f"--{name}={value}" for name, value in named.items() if value is not None), *more)
 
     @property
     def plain(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the options as plain values for JSON."""
         return asdict(self) | {"more": list(self.more)}
 
 
 def _seconds(time: str) -> int:
-    """Return the seconds of a time as sbatch has it, such as 90, 4:00:00 or 2-12; 0 where sbatch is to judge it."""
+    """Return the seconds of a time in sbatch's format, such as 90, 4:00:00 or 2-12; 0 for what sbatch has to judge."""
     days, dash, rest = time.rpartition("-")
     parts = rest.split(":")
     if not all(part.isascii() and part.isdigit() for part in (days or "0", *parts)):

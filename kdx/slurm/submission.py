@@ -1,4 +1,4 @@
-"""Submits workers of a sweep to Slurm, with a copy of the source, and remembers the jobs beside the runs' files."""
+"""Submits workers of a sweep to Slurm, with a copy of the source, and records the jobs next to the runs' files."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from kdx.slurm.job_options import JobOptions
 MOST_JOBS = 10
 """Default number of workers."""
 FOLDER = "slurm"
-"""In the folder of the runs' files."""
+"""Name of the folder of submissions, in the folder of the runs' files."""
 _SOURCE, _COMPONENTS = "source", "components"
 _NOTE = "submission.json"
 
@@ -36,12 +36,12 @@ class Submission:
     jobs: int
     """Number of jobs in the array."""
     made: float
-    """Seconds since 1970."""
+    """When it was submitted, in seconds since 1970."""
     folder: Path
     """The folder with the source that its workers use, and the logs."""
 
     def has(self, job: cluster.Job) -> bool:
-        """Whether the job is in this array, and not one of another cluster, or of a folder that was copied."""
+        """Return whether a job is in this array; an array of another cluster, or of a copied folder, is another one."""
         return job.array == self.array and job.folder == str(self.folder.resolve())
 
     def log(self, job: str) -> Path:
@@ -59,16 +59,17 @@ def submit(
     again: str,
     components: Mapping[str, str],
 ) -> Submission:
-    """Submit workers as one job array. Workers are alike, and each takes what is left to do.
+    """Submit workers as one job array. Every worker is the same, and takes whatever runs are left to do.
 
     Args:
         run_files: the folder of the runs' files.
-        sweep: its id and name.
+        sweep: id and name of the sweep.
         jobs: number of workers.
         words: folder of the components' sources → the command line after `kdx`.
-        environment: that of the jobs; it has the address of the database, which is in no list of processes.
-        again: the command that submits workers anew.
-        components: path → text of each source that is not of kdx.
+        environment: environment of the jobs; it has the address of the database, which thus shows in no list of
+            processes.
+        again: command that submits workers again.
+        components: path → text of each source outside kdx.
 
     Raises:
         KdxError: Slurm refuses them; nothing is queued.
@@ -80,7 +81,7 @@ def submit(
     source = folder / _SOURCE
     try:
         with translate_errors(folder):
-            # The package as it is now, so that later edits do not reach jobs that wait.
+            # A copy of the package, so that later edits do not reach waiting jobs.
             with as_file(files("kdx")) as package:
                 shutil.copytree(package, source / "kdx", ignore=shutil.ignore_patterns("__pycache__"))
             for path, text in components.items():
@@ -102,7 +103,7 @@ def submit(
 
 
 def submissions(run_files: Path) -> Iterator[Submission]:
-    """Yield the submissions of a database, the oldest first; one that is under way has no note yet and is left out."""
+    """Yield the submissions of a database, oldest first; one in progress has no note yet and is skipped."""
     for note in sorted((run_files / FOLDER).glob(f"*/{_NOTE}")):
         yield Submission(**json.loads(note.read_bytes()), folder=note.parent)
 

@@ -1,8 +1,8 @@
-"""What kdx can train models for: word → class.
+"""The tasks that kdx trains models for: name → class.
 
-Text is translated and predicted, as in the paper; beyond it, text is classified, and generated examples give the pixels
-of an image one by one, the class of a set, the class of streams of several modalities, the shortest tour, what
-a node of a graph is to another, and the answers in a sequence.
+Text is translated and predicted, as in the paper, and also classified. On generated examples a model predicts the
+pixels of an image one by one, the class of a set, the class of streams of several modalities, the shortest tour, the
+relation of a node of a graph to another, and the answers in a sequence.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""The corpora that kdx knows by name: generated ones, and published ones that are prepared from their archives.
+"""The corpora that kdx knows by name: generated corpora, and published ones that are prepared from their archives.
 
 Each has its own file in `kdx.data.corpora`, with a `kdx.data.text.GeneratedText`, a `kdx.data.text.KnownText` or a
 `kdx.data.examples.ExamplesFromNumbers`; or with a class of `kdx.data.examples.ExamplesOneByOne`, whose options are keys
@@ -42,10 +42,10 @@ def options_of_corpora() -> dict[str, tuple[Option, ...]]:
 
 
 class _Corpora(UserDict[str, Any]):
-    """Name → corpus, imported when it is needed; each of `DIFFICULTIES` at its default difficulty."""
+    """Name → corpus, imported when needed; each of `DIFFICULTIES` has its default difficulty."""
 
     def __init__(self, addresses: Mapping[str, str]) -> None:
-        """Takes name → `module:name`, such as `kdx.data.corpora.multi30k:TEXT`."""
+        """Take name → `module:name`, such as `kdx.data.corpora.multi30k:TEXT`."""
         self.addresses = dict(addresses)
         super().__init__(addresses)
 

@@ -11,21 +11,21 @@ class DataKind:
     """The kind of data that a task learns from, and how a corpus of that kind is read."""
 
     word: str
-    """Such as `parallel text`."""
+    """Its name, such as `parallel text`."""
     items: str
-    """What an example is called, in the plural."""
+    """Name of its examples, in the plural."""
     reader: str
-    """`module:function` that reads a corpus of this kind, from its `Data`, the data home and the task; imported when it
-    is used."""
+    """`module:function` that reads a corpus of this kind, given its `Data`, the data home and the task; imported when
+    used."""
     other_reader: str | None = None
-    """`module:function` that reads one split of another text with the vocabulary of a corpus of this kind; None if
-    there is no such text."""
+    """`module:function` that reads one split of another text with the vocabulary of a corpus of this kind; None if this
+    kind has no other texts."""
     text: bool = True
     """Whether it is text, which has a vocabulary, and not generated examples."""
     suffixes: tuple[str, ...] | None = None
-    """The suffixes of its files, if every corpus has the same; None for those of two languages, or without files."""
+    """Suffixes of its files, if they are the same for every corpus; None with two languages, or without files."""
     streams: bool = False
-    """Whether it is read as streams, from end to end, and not item by item."""
+    """Whether it is read as streams, end to end, and not item by item."""
     dictionaries: bool = False
     """Whether each of its languages may have its own vocabulary."""
 
@@ -66,6 +66,6 @@ DATA_KINDS = {kind.word: kind for kind in (PARALLEL_TEXT, PLAIN_TEXT, LABELLED_T
 
 
 def text_kind(suffixes: tuple[str, ...]) -> DataKind:
-    """Return the kind of a text whose files have these suffixes: one that always has them, or parallel text."""
+    """Return the kind of a text whose files have these suffixes: the kind that always has them, or parallel text."""
     same = (kind for kind in DATA_KINDS.values() if kind.suffixes and sorted(kind.suffixes) == sorted(suffixes))
     return next(same, PARALLEL_TEXT)

@@ -1,4 +1,4 @@
-"""What kdx knows of a task, from its class."""
+"""The facts about a task, as its class declares them."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _METRIC = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
 class Setting(StrEnum):
-    """The keys of the grid that not every task has."""
+    """Keys of the grid that only some tasks have."""
 
     MEMORY = "memory"
     LENGTH = "training.length"
@@ -31,41 +31,41 @@ class Setting(StrEnum):
 
 
 class Slicing(NamedTuple):
-    """A respect in which the targets of a test differ in difficulty, whatever the corpus (`kdx.tasks.difficulty`)."""
+    """A measure of the difficulty of a test's targets, for every corpus of the task (`kdx.tasks.difficulty`)."""
 
     respect: str
-    """As metrics have it: `context` in `perplexity/context=5-8`."""
+    """Its name in metrics: `context` in `perplexity/context=5-8`."""
     title: str
-    """What number of a target it is."""
+    """What it counts, such as the number of tokens that a target is predicted from."""
     metrics: tuple[str, ...]
-    """The metrics that a test measures by slice."""
+    """Metrics that a test measures by slice."""
 
 
 @dataclass(frozen=True)
 class Task(Definition):
-    """A task, for all code that depends on the task and is not its own; see `kdx.training.module.TaskModule`.
+    """A task, as code outside its class sees it; see `kdx.training.module.TaskModule`.
 
     Raises:
         ValueError: the facts do not fit together.
     """
 
     reads: str
-    """The kind of data that it learns from, a word of `DATA_KINDS`."""
+    """The kind of data that it learns from, a name in `DATA_KINDS`."""
     metrics: Mapping[str, Direction]
-    """Metrics of a validation, and which end of each is good; by default the first selects."""
+    """Metric of a validation → which end of it is good; by default the first one selects."""
     only_test: Mapping[str, Direction]
     """Further metrics of a test."""
     slicings: tuple[Slicing, ...]
-    """The respects by which a test also gives some of its metrics by slice."""
+    """The measures of difficulty by which a test divides some of its metrics."""
     attentions: tuple[Attention, ...]
     spaces: tuple[Space, ...]
-    """The spaces in which its tokens may be seen, the default first; empty if a sequence is the only one."""
+    """The spaces that its tokens may be in, the default first; empty if a sequence is the only one."""
     embeddings: tuple[Embeddings, ...]
-    """The ways in which its embeddings can be one; the first replaces `shared` if not all of them can be."""
+    """The ways in which its embeddings can share weights; the first replaces `shared` if not all of them can."""
     settings: tuple[Setting, ...]
-    """Keys of the grid that this task has and not every other."""
+    """Keys of the grid that this task has, of those that only some tasks have."""
     head_divisor: int
-    """What each head's features must divide by, beside what its components need."""
+    """A number that the features of each head must be divisible by, besides what its components need."""
 
     def __post_init__(self) -> None:
         if self.reads not in DATA_KINDS:
@@ -92,13 +92,13 @@ class Task(Definition):
 
     @property
     def test_metrics(self) -> Mapping[str, Direction]:
-        """Metrics of a test, and which end of each is good."""
+        """Metric of a test → which end of it is good."""
         return {**self.metrics, **self.only_test}
 
     @property
     def evaluation_settings(self) -> tuple[str, ...]:
         """The settings of an evaluation of a trained run, as keys of the grid."""
         section = "evaluation."
-        # `valid_beam` is of the validations within the training.
+        # `valid_beam` is for validations during training.
         own = (key.removeprefix(section) for key in self.settings if key.startswith(section) and "valid" not in key)
         return (*own, *(["corpus"] if self.data.other_reader else []), "split")

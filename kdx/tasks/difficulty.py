@@ -1,4 +1,4 @@
-"""How a test is divided into slices, by how difficult its targets are in some respect."""
+"""Divides a test into slices by the difficulty of its targets in some respect."""
 
 from bisect import bisect_left
 from functools import cache
@@ -6,8 +6,8 @@ from functools import cache
 from kdx.tasks.corpora import DIFFICULTIES
 
 EDGES = (0, 1, *(2**power for power in range(1, 31)))
-"""The greatest value of each slice. Slices widen with the values, so that a test has few of them; no corpus has as many
-tokens as the last edge."""
+"""The greatest value of each slice. Slices widen with the values, so a test has few of them; the last edge is above the
+number of tokens in any corpus."""
 
 
 @cache
@@ -26,5 +26,5 @@ def slice_name(respect: str, value: int) -> str:
 
 
 def slices_of(corpus: str) -> tuple[str, ...]:
-    """Return the respects in which the test examples of a corpus differ; none if all are alike, or it is unknown."""
+    """Return the respects in which a corpus's test examples differ in difficulty; empty if in none, or if unknown."""
     return DIFFICULTIES.definition(corpus).slices if corpus in DIFFICULTIES else ()

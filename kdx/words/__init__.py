@@ -1,6 +1,6 @@
-"""The names that a grid gives to kernels, positions, tasks and the like, and what kdx knows of each.
+"""The names of kernels, positions, tasks and the like in a grid, and what kdx knows about each.
 
-A class says it once, in attributes with literal values:
+A class declares it once, in attributes with literal values:
 
     class Cauchy(KernelFunction):
         name = "cauchy"
@@ -9,9 +9,9 @@ A class says it once, in attributes with literal values:
         bandwidth: float = option(1.0, above=0)
         'b, in units of a feature.'
 
-What it does not say itself is what its base classes say. `make words` copies the classes of kdx into `table.json`, from
-which a grid is checked and a name explained without importing torch; the literals of a class outside kdx are read from
-its source, and nothing of it is run.
+It inherits the rest from its base classes. `make words` copies the classes of kdx into `table.json`, so a grid is
+checked and a name explained without importing torch. The literals of a class outside kdx are read from its source,
+which is not run.
 """
 
 from kdx.words.option import option

@@ -1,6 +1,6 @@
-"""A custom component: a class outside kdx, whose source is read as text and run only where it computes.
+"""A custom component: a class outside kdx, whose source is read as text and run only by what computes with it.
 
-The source stays the one that was read, whatever the file holds by now, so an edit changes no run that was planned.
+The source is kept as it was read, so a later edit of the file changes no planned run.
 """
 
 import ast
@@ -24,24 +24,24 @@ from kdx.fingerprint import imports_of, tree_text
 
 @dataclass(frozen=True)
 class Component:
-    """A class with its source, and the sources of the modules beside it that it imports."""
+    """A class with its source, and the sources of the neighbouring modules that it imports."""
 
     axis: str
-    """As a grid names it: `kernel`, `position`, …"""
+    """The axis as a grid names it: `kernel`, `position`, …"""
     word: str
-    """As a cell has it: `my_kernels.py:Cauchy`, or the name that a package gives it."""
+    """Its name in a cell: `my_kernels.py:Cauchy`, or the name that a package gives it."""
     name: str
-    """The name of the class."""
+    """Name of the class."""
     path: str
-    """The module with the class, one of `sources`."""
+    """Path of the module with the class, one of `sources`."""
     sources: Mapping[str, str]
-    """Path → text of each module; paths are relative to the folder of the file, or to that which holds the package."""
+    """Path → text of each module; paths are relative to the folder of the file, or of the package's parent."""
     package: str = ""
-    """Name and version of the package that brings it; empty for a file."""
+    """Name and version of the package that provides it; empty for a file."""
     folder: str = field(default="", compare=False)
-    """Where it was read, for messages."""
+    """Folder from which it was read, for messages."""
     recorded: bool = field(default=False, compare=False)
-    """Whether it comes from a database, so that it is never run."""
+    """Whether it comes from a database; then it is never run."""
 
     @classmethod
     def read(cls, text: str) -> "Component":
@@ -50,12 +50,12 @@ class Component:
 
     @property
     def text(self) -> str:
-        """All of it as JSON, for another process."""
+        """The component as JSON, for another process."""
         return json.dumps(asdict(self))
 
     @property
     def module(self) -> str:
-        """The name of the module with the class, such as `my_kernels`."""
+        """Name of the module with the class, such as `my_kernels`."""
         return module_of(self.path)
 
     @cached_property
@@ -65,21 +65,21 @@ class Component:
 
     @cached_property
     def trees(self) -> Mapping[str, ast.Module]:
-        """Module → syntax tree, whose imports are absolute.
+        """Module → syntax tree with absolute imports.
 
         Raises:
-            SyntaxError: a source is no Python.
+            SyntaxError: a source is not Python.
         """
         return {module: tree_of(self.sources[path], path) for module, path in self.paths.items()}
 
     @cached_property
     def sha256(self) -> str:
-        """SHA-256 of the syntax trees of its modules; comments, docstrings and layout do not count.
+        """SHA-256 of the syntax trees of its modules, without comments, docstrings and layout.
 
-        Nor does the path of the module with the class: a file that was moved or renamed is the same component.
+        The path of the module with the class does not count: a file that was moved or renamed is the same component.
 
         Raises:
-            SyntaxError: a source is no Python.
+            SyntaxError: a source is not Python.
         """
         texts = {"" if path == self.path else path: self._content(module) for module, path in self.paths.items()}
         return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()
@@ -87,7 +87,7 @@ class Component:
     def _content(self, module: str) -> str:
         try:
             return tree_text(self.trees[module])
-        except (ValueError, RecursionError):  # too long a number, or too deep an expression
+        except (ValueError, RecursionError):  # a number that is too long, or an expression that is nested too deep
             return self.sources[self.paths[module]]
 
     @cached_property
@@ -96,13 +96,13 @@ class Component:
         return tuple(dict.fromkeys(module for tree in self.trees.values() for module in imports_of(tree)))
 
     def file(self, module: str) -> str:
-        """Return the path of a module for messages: relative to the folder of the grid, or inside the package."""
+        """Return the path of a module for messages, relative to the folder of the grid or inside the package."""
         folder = "" if self.package else self.word.rpartition(":")[0].rpartition("/")[0]
         return "/".join(filter(None, (folder, self.paths[module])))
 
     @property
     def class_place(self) -> Place:
-        """The line where its class begins; the first of its module if there is none."""
+        """The line where the class begins; the first line of the module if it lacks the class."""
         classes = (node for node in self.trees[self.module].body if isinstance(node, ast.ClassDef))
         line = next((node.lineno for node in classes if node.name == self.name), 1)
         return Place(self.file(self.module), line, 1)
@@ -111,9 +111,9 @@ class Component:
         """Run the source, once in a process, and return the class.
 
         Raises:
-            KdxError: it comes from a database.
-            AttributeError: there is no such class after all.
-            Exception: whatever the source raises.
+            KdxError: the component comes from a database.
+            AttributeError: the source, once run, does not have the class.
+            Exception: anything that the source raises.
         """
         if self.recorded:
             raise KdxError(f"`{self.word}` is known from a database, from which no code is run")
@@ -127,7 +127,7 @@ class Component:
 
 
 class _Modules(MetaPathFinder, Loader):
-    """Imports the modules of one component from their texts, as submodules of a package of its own.
+    """Imports the modules of one component from their texts, as submodules of a separate package.
 
     So two components may each have a `helpers.py`, and one process may load two versions of a file.
     """
@@ -157,7 +157,7 @@ class _Modules(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         file, text = self._sources[module.__name__.partition(".")[2]]
-        # Tracebacks show its lines, whatever the file holds by now.
+        # Tracebacks show the lines that ran, even if the file has changed since.
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         module.__dict__["__builtins__"] = {**vars(builtins), "__import__": self._import}
         exec(compile(text, file, "exec", dont_inherit=True), module.__dict__)
@@ -170,7 +170,7 @@ class _Modules(MetaPathFinder, Loader):
         fromlist: Sequence[str] = (),
         level: int = 0,
     ) -> ModuleType:
-        """Import as statements do: `import helpers` of the component means its own module."""
+        """Import as a statement does, except that `import helpers` means the component's own module."""
         if level or name not in self._sources:
             return __import__(name, globals, locals, fromlist, level)
         module = __import__(f"{self._package}.{name}", globals, locals, fromlist)
@@ -186,10 +186,10 @@ def tree_of(text: str, path: str) -> ast.Module:
     """Return the syntax tree of a source, with each relative import made absolute.
 
     Args:
-        path: of the module, relative to the folder that holds the outermost package.
+        path: path of the module, relative to the folder that holds the outermost package.
 
     Raises:
-        SyntaxError: it is no Python.
+        SyntaxError: the source is not Python.
     """
     try:
         tree = ast.parse(text, path)

@@ -1,4 +1,4 @@
-"""Families: the names of one axis, and what is known of each without importing its class."""
+"""Families: the names of one axis, and what is known about each without importing its class."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,30 +16,30 @@ from kdx.words.option import Option, is_line, options_of
 
 @dataclass(frozen=True)
 class Definition:
-    """What is known of every name; each family adds its own facts."""
+    """The facts about every name; each family adds its own."""
 
     word: str
     title: str
     """The first line of the class's docstring."""
     options: tuple[Option, ...]
-    """The keys that come with it; a cell without such a name lacks them."""
+    """The keys that come with the name; a cell without the name lacks them."""
 
     @property
     def option_names(self) -> tuple[str, ...]:
-        """The names of its options."""
+        """Names of the options."""
         return tuple(option.name for option in self.options)
 
 
 @dataclass(frozen=True)
 class ComponentDefinition(Definition):
-    """What is known of every component of an attention."""
+    """The facts about every component of an attention."""
 
     formula: str
-    """As printed in the source; empty where there is nothing to compute."""
+    """The formula as printed in the source; empty if there is nothing to compute."""
     source: str
     """The paper, with its equation or section; empty if there is none."""
     takes: tuple[str, ...]
-    """The axes that it uses, such as `encoding`; without it they have no effect."""
+    """The axes that it uses, such as `encoding`; without the component they have no effect."""
 
 
 D = TypeVar("D", bound=Definition)
@@ -53,28 +53,28 @@ def imported(address: str) -> Any:
 
 
 class Family(Mapping[str, type[C]], Generic[C, D]):
-    """The names of one axis: name → class, imported when it is first needed.
+    """The names of one axis: a mapping of name → class, which is imported when first needed.
 
-    `definition` returns what is known of a name without importing its class.
+    `definition` returns the facts about a name without importing its class.
     """
 
     def __init__(self, axis: str, definition: type[D], base: str) -> None:
-        """Takes the axis as a grid names it, its definitions, and the address of the base class of all its classes."""
+        """Take the axis as a grid names it, its type of definition, and the address of its classes' base class."""
         self.axis = axis
         self.base = base
         self._definition = definition
         self.outside: dict[str, Component] = {}
-        """The names whose classes lie outside kdx."""
+        """Name → component, for classes outside kdx."""
         self._known: dict[str, D] = {}
 
     @cached_property
     def addresses(self) -> Mapping[str, str]:
-        """Name → address of its class, `module:Class`, of the names of kdx."""
+        """Name → address of its class, `module:Class`, for the names of kdx."""
         return table.addresses(self.axis)
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
-        """Fact → the annotation of its values, for what its definitions say beside name, title and options."""
+        """Fact → the annotation of its values, for the facts of its definitions besides name, title and options."""
         return {name: kind for name, kind in get_type_hints(self._definition).items() if name not in _NO_FACTS}
 
     def __getitem__(self, word: str) -> type[C]:
@@ -92,14 +92,14 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
         return word in self.addresses or word in self.outside
 
     def add(self, component: Component) -> None:
-        """Add a name from outside, in place of an earlier one of the same name; raises what `define` does."""
+        """Add a component, replacing an earlier one of the same name; raises what `define` does."""
         self._known[component.word] = self.define(component)
         self.outside[component.word] = component
         for forget in _OVER_WORDS:
             forget()
 
     def fits(self, component: Component) -> bool:
-        """Whether its class is of this axis."""
+        """Return whether the class of a component is of this axis."""
         kind = stand_in(component)
         return kind is not None and issubclass(kind, table.stand_in(self.base))
 
@@ -107,7 +107,7 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
         """Return the definition of a component without adding it.
 
         Raises:
-            KdxError: the source has no such class, or one of another kind, or facts that are no literals.
+            KdxError: the source lacks the class, or the class is of another axis, or a fact is not a literal.
         """
         kind = stand_in(component)
         if kind is None:
@@ -124,13 +124,13 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
         return self._define(component.word, kind)
 
     def modules(self, word: str) -> tuple[str, ...]:
-        """Return the modules of kdx that compute with a name: that of its class, or those that it imports."""
+        """Return the modules of kdx that compute a name: the module of its class, or those that a component imports."""
         if word in self.outside:
             return self.outside[word].kdx_modules
         return (self.addresses[word].partition(":")[0],)
 
     def definition(self, word: str) -> D:
-        """Return what is known of a name.
+        """Return the facts about a name.
 
         Raises:
             KeyError: this family has no such name.
@@ -172,7 +172,7 @@ _OVER_WORDS: list[Callable[[], None]] = []
 
 
 def cached_over_words(function: Callable[Arguments, R]) -> Callable[Arguments, R]:
-    """`functools.cache` for what depends on the names that there are: emptied when one comes from outside."""
+    """Cache a function that depends on the known names; the cache is emptied when a component is added."""
     cached = cache(function)
     _OVER_WORDS.append(cached.cache_clear)
     return cached  # type: ignore[return-value]
@@ -183,10 +183,10 @@ _NAMED = {str: "a text of one line", bool: "True or False", int: "a whole number
 
 
 def _of_kind(value: Any, kind: Any) -> Any:
-    """Return a literal as the type of its fact has it; the name of a member of an enumeration becomes that member.
+    """Return a literal as the type of its fact; the name of a member of an enumeration becomes that member.
 
     Raises:
-        TypeError: it is of another kind.
+        TypeError: the literal is of another type.
     """
     inner = get_args(kind)
     if isinstance(kind, type) and issubclass(kind, StrEnum) and isinstance(value, str) and value in list(kind):

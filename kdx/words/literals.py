@@ -1,4 +1,4 @@
-"""What a source says of its classes in literals, read from its syntax tree; nothing of it is run."""
+"""Reads what a source declares of its classes in literals, from its syntax tree; none of the source is run."""
 
 import ast
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from kdx.words.component import Component
 from kdx.words.option import Option, option
 
 NOT_LITERAL: Any = object()
-"""Stands for an expression that is no literal."""
+"""Placeholder for an expression that is not a literal."""
 
 
 class ClassSource(NamedTuple):
@@ -20,32 +20,32 @@ class ClassSource(NamedTuple):
     name: str
     place: Place
     bases: tuple[str, ...]
-    """The base classes that are named by a plain name."""
+    """The base classes that are given by a plain name."""
     title: str
     """The first line of the docstring, without its full stop."""
     assigned: dict[str, Any]
     """Attribute → a literal, an `Option`, or `NOT_LITERAL` for any other expression."""
     places: dict[str, Place]
-    """Attribute → where its value stands."""
+    """Attribute → the place of its value."""
 
 
 class Source(NamedTuple):
-    """The classes of a module, and where its imported names come from."""
+    """The classes of a module, and the origin of its imported names."""
 
     classes: dict[str, ClassSource]
-    """Those at the top of the module; of two with one name the last, as when the source runs."""
+    """Name → class at the top level of the module; if two have one name, the last, as when the source runs."""
     imports: dict[str, tuple[str, str]]
-    """Name → the module and the name there."""
+    """Imported name → the module, and the name there."""
 
 
 def stand_in(component: Component) -> type | None:
     """Return a class with the base classes, facts and options of a component and nothing else; None if it has no class.
 
-    So Python itself settles which of several base classes a fact or an option comes from. Base classes are those of the
-    modules beside it and those of kdx, which `kdx.words.table` has; others count for nothing.
+    So Python itself decides from which of several base classes a fact or an option comes. Base classes count if they
+    are in the modules of the component or in kdx, whose classes `kdx.words.table` has; others are ignored.
 
     Raises:
-        KdxError: an option or the base classes are declared wrongly; at its line.
+        KdxError: an option or the base classes are declared wrongly; the error has the line.
     """
     sources = {module: read_source(tree, component.file(module)) for module, tree in component.trees.items()}
     known: dict[tuple[str, str], type | None] = {}
@@ -77,20 +77,20 @@ def stand_in(component: Component) -> type | None:
 
 
 def place_of(kind: type, fact: str | None = None) -> Place | None:
-    """Return where a stand-in begins, or where one of its facts stands; None in kdx itself."""
+    """Return the place of a stand-in, or of one of its facts; None for a class of kdx."""
     owner = next((base for base in kind.__mro__ if fact in vars(base)), kind)
     places: dict[str, Place] = vars(owner).get("_places", {})
     return places.get(fact or "", vars(owner).get("_place"))
 
 
 def read_source(tree: ast.Module, file: str) -> Source:
-    """Return what a module says of its classes.
+    """Return what a module declares of its classes.
 
     Args:
-        file: for messages.
+        file: name of the file, for messages.
 
     Raises:
-        KdxError: an option is declared with something else than literals, or with values that it cannot have.
+        KdxError: an option is declared with an argument that is not a literal, or with values that it cannot have.
     """
     imports = {
         alias.asname or alias.name: (node.module, alias.name)
@@ -139,10 +139,10 @@ def _is_option(value: ast.expr) -> bool:
 
 
 def _option(name: str, call: ast.expr) -> Option:
-    """The option that a call of `kdx.words.option` declares.
+    """Return the option that a call of `kdx.words.option` declares.
 
     Raises:
-        TypeError: an argument is no literal, or of another kind.
+        TypeError: an argument is not a literal, or of another type.
         ValueError: the default is not allowed.
     """
     assert isinstance(call, ast.Call)
@@ -162,12 +162,12 @@ def _option(name: str, call: ast.expr) -> Option:
 
 
 def not_literal(name: str) -> str:
-    """Return the message about an attribute whose value is no literal."""
-    return f"`{name}` is no literal, so it cannot be read without running it"
+    """Return the message about an attribute whose value is not a literal."""
+    return f"`{name}` is not a literal, so it cannot be read without running the source"
 
 
 def _text(statement: ast.stmt | None) -> str:
-    """The text that stands alone as a statement, on one line."""
+    """Return the text of a statement that is only a string, on one line."""
     match statement:
         case ast.Expr(value=ast.Constant(value=str(text))):
             return " ".join(text.split())

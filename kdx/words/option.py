@@ -4,15 +4,15 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
-_LARGEST = 2**53  # beyond it a float no longer holds every whole number
+_LARGEST = 2**53  # a float holds every whole number up to here
 
 
 @dataclass(frozen=True)
 class Option:
-    """A key that takes a name, a whole number or a number, as its default is.
+    """A key of the grid. Its default decides its type: a name, a whole number or a number.
 
     Raises:
-        TypeError: an argument is of another kind.
+        TypeError: an argument is of another type.
     """
 
     default: Any
@@ -25,10 +25,10 @@ class Option:
     none: bool = False
     """Whether `none` is allowed as well."""
     follows: tuple[str, ...] = ()
-    """Factors of a cell that limit it, so that it may differ where those are compared."""
+    """Factors of a cell that limit the option; where cells differ in these, they may differ in the option too."""
     name: str = ""
     title: str = ""
-    """The text below its declaration: what it is, with its unit."""
+    """The docstring of its declaration: what it is, with its unit."""
 
     def __post_init__(self) -> None:
         limits = [limit for limit in (self.minimum, self.maximum, self.above, self.below) if limit is not None]
@@ -44,7 +44,7 @@ class Option:
 
     @property
     def allowed(self) -> str:
-        """Its allowed values, for messages."""
+        """The allowed values, for messages."""
         if self.words:
             return ", ".join(self.words)
         limits = in_words(ge=self.minimum, gt=self.above, le=self.maximum, lt=self.below)
@@ -53,7 +53,7 @@ class Option:
 
     @property
     def json_schemas(self) -> list[dict[str, Any]]:
-        """The JSON Schemas of its allowed values; a value fits one of them."""
+        """Return the JSON Schemas of the allowed values; a value fits one of them."""
         schemas: list[dict[str, Any]] = [{"const": word} for word in self.words]
         if not self.words:
             limits = {
@@ -70,7 +70,7 @@ class Option:
         return schemas
 
     def value(self, given: Any) -> Any:
-        """Return a given value as a cell holds it: 2 becomes 2.0 where the default is 1.0.
+        """Return a given value as a cell holds it: 2 becomes 2.0 if the default is 1.0.
 
         Raises:
             ValueError: the value is not allowed.
@@ -131,5 +131,5 @@ def in_words(
 
 
 def is_line(text: Any) -> bool:
-    """Whether it is a text of one line, without characters that drive a terminal or that no file can hold."""
+    """Return whether this is text on one line, without control characters or characters that no file can hold."""
     return isinstance(text, str) and text.isprintable()

@@ -1,4 +1,4 @@
-"""The classes and the factors of kdx as `make words` copied them into JSON; none of them is imported."""
+"""The classes and factors of kdx, read from the JSON into which `make words` copies them, without importing any."""
 
 import json
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ def addresses(axis: str) -> Mapping[str, str]:
 def find(module: str, name: str) -> str | None:
     """Return the address of the class that a module of kdx has under a name, or None.
 
-    A module may have imported it, so a class of this name elsewhere in kdx will do.
+    The module may have imported the class, so a class of this name elsewhere in kdx counts too.
     """
     address = f"{module}:{name}"
     if address in _table()["classes"]:
@@ -36,9 +36,9 @@ def find(module: str, name: str) -> str | None:
 
 @cache
 def stand_in(address: str) -> type:
-    """Return a class with the base classes, facts and options of the one at an address, and nothing else of it.
+    """Return a class with only the base classes, facts and options of the class at an address.
 
-    So Python itself settles which of several base classes a fact or an option comes from.
+    So Python itself decides from which of several base classes a fact or an option comes.
     """
     known = _table()["classes"][address]
     module, _, name = address.partition(":")
@@ -48,10 +48,10 @@ def stand_in(address: str) -> type:
 
 
 class Factor(NamedTuple):
-    """What the field of a cell says of itself."""
+    """The facts about a field of a cell."""
 
     names: tuple[str, ...] = ()
-    """The names that it allows; none if it takes numbers or any text."""
+    """The allowed names; empty if it takes numbers or any text."""
     costs: bool = True
     """Whether the time of a step, or the memory of a run, may depend on it."""
     follows: tuple[str, ...] = ()
@@ -60,9 +60,9 @@ class Factor(NamedTuple):
 
 @cache
 def factors() -> Mapping[str, Factor]:
-    """Return every factor of a cell, in the order of the spec, with its section before it: `training.steps`.
+    """Return name → factor for every factor of a cell, in the order of the spec; names have sections: `training.steps`.
 
-    pydantic, which has the fields themselves, takes longer to load than a shell may wait for its completions.
+    pydantic, which has the fields themselves, takes longer to load than a shell may wait for completions.
     """
     plain = json.loads(FACTORS.read_text(encoding="utf-8"))
     return {name: Factor(**_plain(facts)) for name, facts in plain.items()}

@@ -232,7 +232,7 @@ def test_who_goes_on_with_a_task_needs_its_package_with_the_same_source(own_task
     with monkeypatch.context() as without:
         without.delenv("PYTHONPATH")
         _, said = kdx("resume", folder=own_task, code=2)
-        assert "its cells use task `majority`, which no installed package brings" in said
+        assert "its cells use task `majority`, which no installed package provides" in said
     _, said = kdx("resume", folder=own_task)
     assert "1 evaluation: 1 made" in said
 

@@ -234,7 +234,7 @@ def test_a_folder_of_files_that_is_gone_is_one_finding(figure):
     shutil.rmtree(checkpoints(stopped).folder)
     assert wrong() == [
         f"wrong: run 3 ({stopped.cell_id[:8]}, seed 2): interrupted at step 5, but it has no checkpoint left",
-        "  put its files back; kdx resume begins it anew else",
+        "  put its files back; otherwise kdx resume starts it again from step 0",
     ]
     shutil.rmtree(files_beside(DB))
     shown, hint = wrong()

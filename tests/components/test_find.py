@@ -138,7 +138,7 @@ def test_every_word_of_an_installed_package_is_listed(package):
 
 def test_no_package_has_a_word_that_nobody_brings(package):
     assert find("kernel", "lorentz", package) is find("position", "cauchy", package) is None
-    with pytest.raises(KdxError, match="no installed package brings `lorentz`"):
+    with pytest.raises(KdxError, match="no installed package provides `lorentz`"):
         find_any("lorentz", package)
 
 
@@ -248,7 +248,7 @@ def test_a_recorded_word_leads_nowhere_else(own_kernel, word):
 
 
 def test_a_package_that_is_gone_is_reported(components):
-    with pytest.raises(KdxError, match="kernel `cauchy`, which no installed package brings"):
+    with pytest.raises(KdxError, match="kernel `cauchy`, which no installed package provides"):
         bring({("kernel", "cauchy"): "0" * 64}, [], "sweep x")
 
 
