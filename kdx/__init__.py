@@ -1,7 +1,7 @@
 """kdx dissects attention: declarative grids of Transformer runs, recorded in SQL, rendered as the paper's tables.
 
-The walk of one run: grid (YAML to plan) → sweep (what to start) → training (metrics) → store (rows) → report (table).
-What a Python user calls stands in `kdx.api` and is offered here.
+The path of one run: grid (YAML to plan) → sweep (what to start) → training (metrics) → store (rows) → report (table).
+The Python interface is in `kdx.api`; this package has its names too.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ __all__ = ["__version__", "curves", "evaluations", "load_grid", "load_run", "pla
 
 
 def __getattr__(name: str) -> Any:
-    # `kdx --help` imports this package, and is to import nothing else.
+    # `kdx --help` imports this package and should import little else.
     if name in __all__:
         from kdx import api
 

@@ -1,4 +1,4 @@
-"""`python -m kdx` is `kdx`."""
+"""Runs `kdx` as `python -m kdx`."""
 
 import signal
 import sys
@@ -9,8 +9,8 @@ from typing import NoReturn
 def main() -> NoReturn:
     """Run `kdx.cli.app.main`; Ctrl-C ends it from the start, since imports take a while and have nothing to undo."""
     if sys.platform != "linux":
-        # Its workers are forked and end with their parent (prctl), its messages keep their bounds (SOCK_SEQPACKET), and
-        # a database is held by a descriptor without a name (O_PATH).
+        # kdx needs forked workers that end with their parent (prctl), sockets that keep message boundaries
+        # (SOCK_SEQPACKET), and a descriptor of the database that does not open it (O_PATH).
         print(f"error: kdx runs on Linux, not on {sys.platform}\n  hint: WSL or a container has one", file=sys.stderr)
         sys.exit(2)
     signals: list[int] = []
@@ -19,15 +19,15 @@ def main() -> NoReturn:
         signals.append(signum)
         sys.exit(128 + signum)
 
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is to be ignored
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # otherwise the parent has it ignored
         signal.signal(signal.SIGINT, end)
     try:
-        # late: a signal may come while the rest is imported
+        # Imported here, so that a signal during the import is handled.
         from kdx.cli.app import main as run
 
         run()
     except BaseException:
-        # A library may raise anything from an import that a signal broke off.
+        # A library may raise any exception if a signal interrupts its import.
         if signals:
             sys.exit(128 + signals[0])
         raise

@@ -1,4 +1,4 @@
-"""What a Python user calls; `import kdx` offers the same names.
+"""The Python interface; `import kdx` has the same names.
 
     import kdx
 
@@ -10,9 +10,9 @@
     print(kdx.table("quickstart").text())
     model = kdx.load_run("runs.db", best[0].id)
 
-A database is a path or an address; where none is given, it is KDX_DB, or else `runs.db` here, as in every command.
-Nothing here writes to one, and nothing but `load_run` imports torch. Every function raises what the command of its name
-reports: `kdx.errors.KdxError`, with place, problem, what is allowed and a hint; `DatabaseError` is one of them.
+A database is a path or an address; the default is KDX_DB, or else `runs.db` in the current folder, as in every command.
+No function writes to a database, and only `load_run` imports torch. Every function raises the error that the command of
+its name reports: a `kdx.errors.KdxError`, such as `DatabaseError`, with place, problem, allowed values and a hint.
 """
 
 import operator
@@ -73,17 +73,17 @@ T = TypeVar("T", bound="_Record")
 
 @dataclass(frozen=True)
 class _Record:
-    """One of `Records`."""
+    """A record, one of `Records`."""
 
     columns: ClassVar[Mapping[str, str | None]] = {}
-    """Field → its column in a data frame, if the name differs; None if it has none."""
+    """Field → its column in a data frame, if the name differs; None if it has no column."""
 
     def rows(self) -> Iterable[dict[str, Any]]:
-        """Return its rows in a data frame."""
+        """Return the rows of the record in a data frame."""
         yield self.row()
 
     def row(self) -> dict[str, Any]:
-        """Return a column for each field, and for each key of a mapping."""
+        """Return column → value, with a column for each field, and for each key of a mapping."""
         row: dict[str, Any] = {}
         for field in fields(self):
             value, column = getattr(self, field.name), self.columns.get(field.name, field.name)
@@ -96,10 +96,10 @@ class Records(tuple[T, ...]):
     """Frozen records, in order."""
 
     def to_pandas(self) -> "DataFrame":
-        """Return the records as a data frame, one column a field.
+        """Return the records as a data frame, one column per field.
 
         Raises:
-            ImportError: pandas is not installed; kdx does without it.
+            ImportError: pandas, which is optional, is not installed.
         """
         # late: pandas is optional
         from pandas import DataFrame
@@ -119,38 +119,38 @@ class Sweep(_Record):
     updated: float
     """When it was last planned, in seconds since 1970."""
     counts: Mapping[str, int]
-    """State → planned runs in it."""
+    """State → number of planned runs in it."""
 
 
 @dataclass(frozen=True)
 class Run(_Record):
-    """One run of a sweep: a cell with a seed, in its newest final generation that is in tables, or else its newest."""
+    """One run of a sweep: a cell with a seed, in its newest final generation that tables show, or else its newest."""
 
     columns: ClassVar[Mapping[str, str | None]] = {"id": "run", "spec": None, "metric": None}
     id: int
     cell: str
     """Id of its cell, 32 hexadecimal digits."""
     labels: Mapping[str, str]
-    """Axis → the cell's choice, as the grid words it."""
+    """Axis → the cell's choice, as in the grid."""
     spec: ResolvedSpec
-    """Every field of the cell, in plain words."""
+    """Every field of the cell, as plain values."""
     seed: int
     state: str
     """pending, running, interrupted, failed, cancelled, completed, diverged or pruned."""
     step: int
-    """Optimiser steps that are recorded."""
+    """Number of recorded optimiser steps."""
     metric: str
     """The metric by which weights and seeds are selected, such as `valid/bleu`."""
     valid_score: float | None
-    """Its best value."""
+    """Best value of the metric."""
     test_score: float | None
-    """The same metric on the test split, with the weights of that value."""
+    """The same metric on the test split, with the weights of the best value."""
     metrics: Mapping[str, float]
     """Every metric of the test, such as `test/bleu`, and `model/parameters`."""
     selected: bool
-    """Whether it has the best validation score of its cell's seeds, so that tables show it."""
+    """Whether it has the best validation score of its cell's seeds; tables show this run."""
     seconds: float | None
-    """Wall time of its attempts that ended."""
+    """Wall time of its ended attempts."""
     error: str | None
     """Why it failed or diverged, in one line."""
     invalidated: str | None = None
@@ -168,7 +168,7 @@ class Curve(_Record):
     """Axis → the choice of its cell, as the grid words it."""
     seed: int
     metric: str
-    """Such as `valid/loss`."""
+    """Name of the metric, such as `valid/loss`."""
     steps: Sequence[int]
     """Optimiser steps, ascending."""
     values: Sequence[float]
@@ -181,7 +181,7 @@ class Curve(_Record):
 
 @dataclass(frozen=True)
 class RunEvaluation(_Record):
-    """One evaluation of a run, made from the weights that it kept."""
+    """One evaluation of a run, made from its kept weights."""
 
     columns: ClassVar[Mapping[str, str | None]] = {"name": "evaluation"}
     run: int
@@ -190,13 +190,13 @@ class RunEvaluation(_Record):
     """Axis → the choice of its cell, as the grid words it."""
     seed: int
     name: str | None
-    """Its name in the grid; None if the sweep's newest plan lacks it."""
+    """Name in the grid; None if the sweep's newest plan lacks it."""
     settings: Mapping[str, Any]
     """Every setting, such as `length`, `corpus` and `split`."""
     metrics: Mapping[str, float]
-    """Metric, without a split → value; none where it failed."""
+    """Metric, without a split → value; empty if the evaluation failed."""
     longest_context: int | None
-    """The most tokens that one was predicted from; None if no stream was read."""
+    """The largest number of tokens that a token was predicted from; None if no stream was read."""
     error: str | None
     """Why it failed, in one line."""
 
@@ -208,25 +208,25 @@ class TableView:
     table: Table
     """The cell in each place, with comparisons, audit and notes."""
     made_by: MadeBy
-    """The command that makes it."""
+    """The command that makes the table."""
 
     def text(self, width: int = 100) -> str:
-        """Return it as `kdx report` shows it on a terminal of `width` columns."""
+        """Return the table as `kdx report` shows it on a terminal of `width` columns."""
         console = Console(file=StringIO(), width=width, color_system=None)
         with console.capture() as captured:
             console.print(TextTable(self.table))
         return captured.get()
 
     def markdown(self) -> str:
-        """Return it as `kdx report --format markdown` writes it."""
+        """Return the table as `kdx report --format markdown` writes it."""
         return to_markdown(self.table, made_by=str(self.made_by))
 
     def latex(self) -> str:
-        """Return it as `kdx report --format latex` writes it, the preamble's comment before it."""
+        """Return the table as `kdx report --format latex` writes it, after the comment for the preamble."""
         return PREAMBLE + to_latex(self.table, made_by=str(self.made_by))
 
     def to_pandas(self) -> "DataFrame":
-        """Return a row for each cell with a place: its factors, `n`, and `score`, as shown, `mean` and `sd` over seeds.
+        """Return a row for each cell in the table: its factors, `n`, `score` as shown, `mean` and `sd` over seeds.
 
         Raises:
             ImportError: pandas is not installed.
@@ -256,7 +256,7 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None) -> Plan:
 
     Args:
         grid: path of a YAML file, or the name of a shipped grid, such as `quickstart`.
-        seeds: in the place of the grid's own.
+        seeds: seeds that replace those of the grid.
 
     Raises:
         Faults: everything that is wrong with the grid, each with its place.
@@ -265,15 +265,15 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None) -> Plan:
 
 
 def plan(grid: str | Path | Plan, database: str | Path | None = None) -> tuple[Decision, ...]:
-    """Return what a sweep of this grid would do with each run, and why, given what the database has; nothing starts.
+    """Return what a sweep of this grid would do with each run, and why, given the database; nothing is started.
 
     Args:
-        grid: as for `load_grid`, or what it returned.
-        database: need not exist.
+        grid: as for `load_grid`, or a plan that it returned.
+        database: path or address; it need not exist.
 
     Raises:
         Faults: see `load_grid`.
-        DatabaseError: it is no results database, or cannot be read.
+        DatabaseError: the database is not one of kdx, or cannot be read.
     """
     wanted = load_grid(grid) if isinstance(grid, str | Path) else grid
     database = _place(database)
@@ -287,7 +287,7 @@ def sweeps(database: str | Path | None = None) -> Records[Sweep]:
     """Return every sweep of a database, the most recent first.
 
     Raises:
-        DatabaseError: it is absent, no results database, or cannot be read.
+        DatabaseError: the database does not exist, is not one of kdx, or cannot be read.
     """
     with open_database(_place(database), write=False) as opened:
         return Records(
@@ -340,7 +340,7 @@ def runs(sweep: str | None = None, database: str | Path | None = None) -> Record
 
 
 def evaluations(sweep: str | None = None, database: str | Path | None = None) -> Records[RunEvaluation]:
-    """Return every evaluation of the runs of a sweep, whichever grid it comes from.
+    """Return every evaluation of the runs of a sweep, from any grid.
 
     Args:
         sweep: its name; default: the most recent.
@@ -370,7 +370,7 @@ def evaluations(sweep: str | None = None, database: str | Path | None = None) ->
 
 
 def _cells(record: SweepRecord) -> dict[str, CellRecord]:
-    """Cells by id, in the order of the plan; of choices that give the same cell, the first."""
+    """Return id → cell, in the order of the plan; if several choices give the same cell, the first."""
     cells: dict[str, CellRecord] = {}
     for cell in record.cells:
         cells.setdefault(cell.id, cell)
@@ -384,7 +384,7 @@ def curves(
 
     Args:
         sweep: its name; default: the most recent.
-        metrics: one or several, with their split, such as `valid/bleu`; a run need not have all.
+        metrics: one metric or several, with their split, such as `valid/bleu`; a run need not have all.
 
     Raises:
         KdxError: there is no such sweep, or none of its runs has recorded a metric.
@@ -396,7 +396,7 @@ def curves(
         runs_by_id = {run.id: run for run in record.runs}
         known = reading.metric_names(opened, runs_by_id)
         for name in names:
-            # A run that has only begun lacks the usual ones.
+            # A run that has just started lacks the usual ones.
             if known and name not in (*known, *USUAL_CURVES):
                 raise KdxError(f"no run has recorded `{name}`", allowed=known, hint=did_you_mean(name, known))
         curves_by_run = reading.curves_of(opened, runs_by_id, names)
@@ -418,18 +418,18 @@ def table(
     """Return a table of a sweep: for each cell, the test score of the seed with the best validation score, compared.
 
     Args:
-        sweep: its name, default: the most recent; of several, the table has the cells of all, and `sweep` is a factor.
-        name: of the table; default: the first of the grid.
-        tables: a YAML file with `tables:`, in the place of those of the grid.
+        sweep: its name, default: the most recent; given several, the table has the cells of all and the factor `sweep`.
+        name: name of the table; default: the first of the grid.
+        tables: a YAML file with `tables:`, which replace those of the grid.
 
     Raises:
         KdxError: there is no such sweep or table.
         Faults: `tables` cannot be read, or its tables do not fit the cells.
         DatabaseError: see `sweeps`.
     """
-    sweeps = [sweep] if sweep is None or isinstance(sweep, str) else list(dict.fromkeys(sweep))
+    sweep_names = [sweep] if sweep is None or isinstance(sweep, str) else list(dict.fromkeys(sweep))
     with open_database(_place(database), write=False) as opened, opened.read():
-        records = [load_sweep(opened, one) for one in sweeps]
+        records = [load_sweep(opened, sweep_name) for sweep_name in sweep_names]
     record = joined(records) if len(records) > 1 or tables is not None else records[0]
     record = record if tables is None else with_tables_of(Path(tables), record)
     table = tables_of(record, str(_place(database)), only=name)[0]
@@ -450,20 +450,20 @@ def load_run(
         database: default: KDX_DB, or else `runs.db`.
         run: its id, as in `runs` and `kdx trace`.
         home: folder of prepared corpora; default: the user's.
-        components: the folder with the files of the cell's custom components, whose code is run; default: this one.
+        components: folder with the files of the cell's custom components, whose code is run; default: the current one.
 
     Raises:
-        KdxError: there is no such run, it has no weights, or its cell has words that this kdx does not know; or a
+        KdxError: the run does not exist or has no weights, or its cell has names that this kdx does not know; or a
             custom component is not in `components`, or has another source than the one that was trained.
-        DatabaseError: see `sweeps`; or the files beside it are another database's.
+        DatabaseError: see `sweeps`; or the files next to it belong to another database.
         StorageError: the weights cannot be read or are damaged.
     """
     try:
-        number = operator.index(run)  # a data frame's ids are numbers of numpy
+        number = operator.index(run)  # ids in a data frame are numpy numbers
     except TypeError:
         problem, hint = f"`{shortened(run)}` is no id of a run", "the database comes first: load_run('runs.db', 5)"
         raise KdxError(problem, hint=hint) from None
-    # Imports torch, which nothing else here needs.
+    # Imported here, since it imports torch, which no other function needs.
     from kdx.run_files import load_run as loading
 
     return loading.load_run(_place(database), number, home=home, components=components)

@@ -1,6 +1,6 @@
-"""The names of checkpoint files: what each holds, its optimiser step, and the SHA-256 of its content.
+"""The names of checkpoint files: the kind of content, the optimiser step, and the SHA-256 of the content.
 
-Training writes these files; `kdx.run_files` reads their names without torch, so the names lie below both.
+Training writes these files; `kdx.run_files` reads their names without torch, so this module is below both.
 """
 
 import re
@@ -9,16 +9,16 @@ from typing import NamedTuple, Self
 
 
 class CheckpointKind(StrEnum):
-    """What a checkpoint file holds."""
+    """The kind of content of a checkpoint file."""
 
     STEP = "step"
-    """Everything that a run needs to resume at its step, except the weights that it lists."""
+    """Everything that a run needs to resume at its step, except the weights files that it lists."""
     WEIGHTS = "weights"
     """Weights at a validation, which a `STEP` may list."""
     BEST = "best"
-    """What a finished run keeps: the weights of its best validation."""
+    """The weights of the best validation, which a finished run keeps."""
     AVERAGE = "average"
-    """What a finished run keeps: the mean of the weights at its last validations."""
+    """The mean of the weights at the last validations, which a finished run keeps."""
 
 
 _KINDS = "|".join(CheckpointKind)
@@ -33,7 +33,7 @@ class CheckpointName(NamedTuple):
     step: int
     """Optimiser steps done."""
     sha256: str
-    """Of the file's content."""
+    """SHA-256 of the file's content."""
 
     @classmethod
     def parse(cls, name: str) -> Self | None:
@@ -51,5 +51,5 @@ def set_aside_name(name: str) -> str:
 
 
 def is_set_aside(name: str) -> bool:
-    """Whether a file has a name that `set_aside_name` gave."""
+    """Return whether a file has a name made by `set_aside_name`."""
     return _SET_ASIDE.fullmatch(name) is not None

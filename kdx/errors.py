@@ -1,6 +1,6 @@
-"""What a user can mend: a problem with its place, what is allowed there, and what to do.
+"""Errors that a user can fix: a problem with its place, the allowed values, and what to do.
 
-Anything that is not a `KdxError` is a fault of kdx and keeps its traceback. Nothing below `kdx.cli` prints or exits.
+Any other exception is a bug of kdx and keeps its traceback. Nothing below `kdx.cli` prints or exits.
 """
 
 import errno
@@ -10,18 +10,18 @@ from difflib import get_close_matches
 from typing import Any
 
 LONGEST_PART = 2000
-"""Characters that are shown of a place, of a problem, of what is allowed and of a hint."""
+"""The most characters shown of a place, a problem, the allowed values, and a hint."""
 MOST_SHOWN = 20
-"""Faults of one input that are shown."""
+"""The most faults shown for one input."""
 LONGEST_VALUE = 80
-"""Characters that are shown of a value."""
+"""The most characters shown of a value."""
 
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """Where in a file a value stands; line and column count from 1, as editors do.
+    """The place of a value in a file; line and column count from 1, as in editors.
 
-    Line 0 is that of a value which stands in no file, such as one of the command line.
+    Line 0 is for a value that is in no file, such as one from the command line.
     """
 
     file: str
@@ -53,7 +53,7 @@ class KdxError(Exception):
 
     def __str__(self) -> str:
         problem = _cut(self.problem)
-        # A file's name may have line feeds, with which it could make up a message of its own.
+        # The name of a file may have line feeds, and could thus imitate a message.
         place = _cut(str(self.place or "").replace("\n", "\\n"))
         lines = [f"{place}: {problem}" if place else problem]
         if self.allowed:
@@ -91,7 +91,7 @@ class ComponentError(KdxError):
     """A custom component does not do what every component of its kind must, or what its class declares."""
 
     def __init__(self, problem: str, *, component: type | None = None, **shown: Any) -> None:
-        """Takes the class of the component, None if it is unknown which of several it is; and what `KdxError` takes."""
+        """Take the class of the component (None if it could be one of several), and what `KdxError` takes."""
         super().__init__(problem, **shown)
         self.component = component
 
@@ -109,7 +109,7 @@ class AccessError(KdxError):
 
 
 class StorageError(KdxError):
-    """The disk is full or failed; what was recorded before stands."""
+    """The disk is full or failed; what was recorded before is safe."""
 
     exit_code = 74
 
@@ -121,24 +121,24 @@ class ServerError(KdxError):
 
 
 class ServerEndedError(KdxError):
-    """The process that workers are forked from ended of its own accord, which is a bug of kdx."""
+    """The process that workers are forked from ended by itself, which is a bug of kdx."""
 
     exit_code = 1
 
 
 class ChangedError(KdxError):
-    """A run was started under other conditions than the present ones: libraries, threads, data or code."""
+    """A run was started under other conditions than the current ones: libraries, threads, data or code."""
 
     exit_code = 5
 
     def __init__(self, problem: str, *, changes: str | None = None, **shown: Any) -> None:
-        """Takes what differs, such as `torch 2.12.0 → 2.13.0`, and what `KdxError` takes."""
+        """Take the difference, such as `torch 2.12.0 → 2.13.0`, and what `KdxError` takes."""
         super().__init__(problem, **shown)
         self.changes = changes
 
 
 TRY_AGAIN = "then try again; what was recorded stands, and kdx resume continues a sweep"
-"""The end of a hint on what no command is to blame for."""
+"""The end of a hint about a failure that no command caused."""
 
 
 _FULL = StorageError, "the disk is full", "free some space (df and df -i show what there is)"
@@ -149,17 +149,17 @@ _OF_THE_MACHINE: dict[int | None, tuple[type[KdxError], str, str]] = {
     errno.EDQUOT: _FULL,
     errno.EFBIG: _FULL,
     errno.EIO: _FAILED,
-    errno.EROFS: _FAILED,  # a disk that failed is often mounted read-only from then on
+    errno.EROFS: _FAILED,  # a disk that failed is often mounted read-only afterwards
     errno.EACCES: _FORBIDDEN,
     errno.EPERM: _FORBIDDEN,
 }
 
 
 def of_the_machine(error: OSError, place: str | None = None) -> KdxError | None:
-    """Return the error that a failed system call is about the disk or permissions; None for anything else.
+    """Return the error for a system call that failed because of the disk or permissions; None for anything else.
 
     Args:
-        place: the file or folder in question, where the error names none.
+        place: the file or folder, for an error that does not name one.
     """
     if error.errno not in _OF_THE_MACHINE:
         return None
@@ -169,13 +169,13 @@ def of_the_machine(error: OSError, place: str | None = None) -> KdxError | None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
-    """Return a hint that names the known word nearest to `word`, or None when nothing is near."""
+    """Return a hint with the known word nearest to `word`, or None if none is near."""
     near = get_close_matches(word.lower(), list(known), n=1, cutoff=0.65)
     return f"did you mean `{near[0]}`?" if near else None
 
 
 def _cut(text: str) -> str:
-    """The beginning and the end of a long text."""
+    """Return the start and the end of a long text."""
     if len(text) <= LONGEST_PART:
         return text
     end = LONGEST_PART // 4
@@ -183,8 +183,8 @@ def _cut(text: str) -> str:
 
 
 def shortened(value: Any) -> str:
-    """Return a value as a message shows it: on one line, and not all of a long one."""
-    # As YAML spells them, since somebody is to find them in a file.
+    """Return a value as a message shows it: on one line, and shortened if it is long."""
+    # Spelled as in YAML, so that a user finds them in the file.
     plain = {None: "null", True: "true", False: "false"}
     text = plain[value] if value is None or isinstance(value, bool) else " ".join(str(value).split())
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"

@@ -1,6 +1,6 @@
 """Writes files and folders completely or not at all, and reads files up to a limit.
 
-Whatever a user names is written under a temporary name beside it, `.kdx-…`, and takes its name when it is complete.
+A file or folder is written under a temporary name in the same place, `.kdx-…`, and renamed when it is complete.
 """
 
 import errno
@@ -17,7 +17,7 @@ from pathlib import Path
 
 _UNFINISHED = re.compile(r"\.kdx-[0-9a-f]{16}")
 _ABANDONED = 24 * 60 * 60
-"""Age in seconds from which on nobody is filling an unfinished file or folder any more."""
+"""Age in seconds after which an unfinished file or folder counts as abandoned."""
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",
@@ -41,20 +41,20 @@ class TooLargeError(OSError):
 
 
 def not_a_file(mode: int) -> str | None:
-    """Return what a path names that is no file, such as "a folder"; None for a file."""
+    """Return what a path names if it is not a file, such as "a folder"; None for a file."""
     return None if stat.S_ISREG(mode) else _KINDS.get(stat.S_IFMT(mode), "no file")
 
 
 def open_file(path: Path, *, follow: bool = True) -> BufferedReader:
-    """Open a file to read it, and nothing that would wait for somebody to write.
+    """Open a file for reading; never opens a pipe or the like, which would wait for a writer.
 
     Args:
-        follow: whether a link at the end of the path is followed.
+        follow: whether to follow a link at the end of the path.
 
     Raises:
         NotAFileError: the path names something else, which is not opened.
-        OSError: it does not exist, or must not be read.
-        ValueError: no path can be like this.
+        OSError: the file does not exist, or may not be read.
+        ValueError: the path is invalid.
     """
     if what := not_a_file(path.stat(follow_symlinks=follow).st_mode):
         raise NotAFileError(errno.EINVAL, f"this is {what}, not a file", str(path))
@@ -65,11 +65,11 @@ def read_file(path: Path, most: int, *, follow: bool = True) -> bytes:
     """Return the content of a file.
 
     Args:
-        most: bytes that it may have.
+        most: the most bytes that it may have.
         follow: as for `open_file`.
 
     Raises:
-        TooLargeError: it has more.
+        TooLargeError: the file has more.
         NotAFileError, OSError, ValueError: as `open_file`.
     """
     with open_file(path, follow=follow) as file:
@@ -81,12 +81,12 @@ def read_file(path: Path, most: int, *, follow: bool = True) -> bytes:
 
 @contextmanager
 def filling(place: Path, *, folder: bool = False) -> Iterator[Path]:
-    """Create an empty file or folder in `place`, to be filled and renamed; what was not renamed is removed at the end.
+    """Create an empty file or folder in `place`, to be filled and renamed; at the end it is removed if still there.
 
-    What processes that were killed left unfinished in `place`, a day ago or earlier, is removed first.
+    Unfinished files that killed processes left in `place` at least a day ago are removed first.
 
     Raises:
-        OSError: it cannot be created.
+        OSError: the file or folder cannot be created.
     """
     with suppress(OSError):
         for left in place.iterdir():
@@ -99,7 +99,7 @@ def filling(place: Path, *, folder: bool = False) -> Iterator[Path]:
         else:
             path.touch(exist_ok=False)
     except OSError as error:
-        error.filename = str(place)  # the user knows no other name
+        error.filename = str(place)  # the only name that the user knows
         raise
     try:
         yield path
@@ -108,13 +108,13 @@ def filling(place: Path, *, folder: bool = False) -> Iterator[Path]:
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
-    """Write a file that exists completely or not at all, even if the power is cut, in place of an earlier one.
+    """Write or replace a file so that it exists completely or not at all, even after a power cut.
 
-    The content is forced to disk, then takes its name, then the name is forced to disk. Nothing is written through a
-    link at the name.
+    The content is forced to disk, then renamed, then the name is forced to disk. A link at the path is replaced, not
+    followed.
 
     Raises:
-        OSError: it cannot be written; then the earlier one stays.
+        OSError: the file cannot be written; the earlier one stays.
     """
     with filling(path.parent) as unfinished:
         with unfinished.open("wb") as file:
@@ -126,7 +126,7 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
 
 
 def fsync_directory(folder: Path) -> None:
-    """Force the names in a folder to disk; until then a power cut may remove them, whatever they name."""
+    """Force the names in a folder to disk; until then a power cut may remove them."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -135,21 +135,21 @@ def fsync_directory(folder: Path) -> None:
 
 
 def is_unfinished(name: str) -> bool:
-    """Whether a file or folder of this name is being filled, or was when its process was killed."""
+    """Return whether the name is that of a file or folder that is being filled, or was when its process was killed."""
     return _UNFINISHED.fullmatch(name) is not None
 
 
 def unfinished_name(place: Path) -> Path:
-    """Return a new path in `place` for what has no name yet, or none any more."""
+    """Return a new temporary path in `place`."""
     return place / f".kdx-{secrets.token_hex(8)}"
 
 
 def give_name(path: Path, name: Path) -> None:
-    """Rename a file or folder, unless something has the new name.
+    """Rename a file or folder, unless the new name exists.
 
     Raises:
-        FileExistsError: something has it.
-        OSError: it cannot be renamed.
+        FileExistsError: the new name exists.
+        OSError: the file or folder cannot be renamed.
     """
     taken = FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(name))
     if os.path.lexists(name):
@@ -157,7 +157,7 @@ def give_name(path: Path, name: Path) -> None:
     try:
         path.rename(name)
     except OSError as error:
-        # Another process has made the same folder meanwhile.
+        # Another process has made the same folder in the meantime.
         if error.errno in (errno.ENOTEMPTY, errno.ENOTDIR):
             raise taken from error
         raise

@@ -1,7 +1,7 @@
-"""The code that decides a number, found through its imports, as one hash: what changes nothing leaves it as it is.
+"""One hash of the code that a number depends on, found through its imports; changes without effect do not change it.
 
-A module counts as its syntax tree, without comments, docstrings and layout. Adding a kernel, a
-task or a corpus changes no fingerprint: it adds a file, which only what uses it imports.
+A module counts as its syntax tree, without comments, docstrings and layout. Adding a kernel, a task or a corpus changes
+no fingerprint: it adds a file, which only its users import.
 """
 
 import ast
@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeGuard
 
-# What the grid resolves is in the cell's id, so how it came to that decides nothing any more; the others compute no
-# number of a run. Those that are read later are read by readers of text, models and evaluations.
+# The result of resolving a grid is in the cell's id, so the code that resolves it does not count; the other modules
+# compute no number of a run.
 _ELSEWHERE = (
     "kdx.grid",
     "kdx.tasks",
@@ -45,16 +45,16 @@ class Fingerprint:
 
     @property
     def sha256(self) -> str:
-        """The hash of all of them."""
+        """The hash of all modules."""
         return hashlib.sha256(json.dumps(dict(self.modules)).encode()).hexdigest()
 
 
 def fingerprint(roots: Iterable[str]) -> Fingerprint:
-    """Return the code of these modules of kdx and of those that they import, at whatever depth."""
+    """Return the code of these modules of kdx and of those that they import, at any depth."""
     return _fingerprint(frozenset(roots))
 
 
-# Thousands of cells of a grid have a few sets of components.
+# The thousands of cells of a grid have only a few sets of components.
 @cache
 def _fingerprint(roots: frozenset[str]) -> Fingerprint:
     modules: set[str] = set()
@@ -88,16 +88,16 @@ def _code(module: str) -> _Code:
 
 @cache
 def _file(module: str) -> Path | None:
-    """The file of a module of kdx, found without importing the packages around it; None if there is none."""
+    """Return the file of a module of kdx, without importing the packages around it; None if there is none."""
     path = Path(__file__).parent.joinpath(*module.split(".")[1:])
     return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
 
 
 def tree_text(tree: ast.AST) -> str:
-    """Return what counts of a source: not comments, docstrings and layout. It is the same in every version of Python.
+    """Return the parts of a source that count: no comments, docstrings or layout. Python's version does not matter.
 
     Raises:
-        ValueError: it has a number that Python refuses to write in decimal.
+        ValueError: the source has a number that Python refuses to write in decimal.
         RecursionError: an expression is nested too deep.
     """
     return json.dumps(_plain(tree))
@@ -106,7 +106,7 @@ def tree_text(tree: ast.AST) -> str:
 def _plain(node: Any) -> Any:
     if isinstance(node, ast.AST):
         fields = ((name, getattr(node, name, None)) for name in node._fields)
-        # What is empty is left out: fields that a newer Python adds change nothing.
+        # Empty fields are left out, so fields that a newer Python adds change nothing.
         return [type(node).__name__, *((name, _plain(value)) for name, value in fields if value not in (None, []))]
     if isinstance(node, list):
         return [_plain(child) for child in node if not _is_docstring(child)]
@@ -118,7 +118,7 @@ def _is_docstring(node: Any) -> bool:
 
 
 def imports_of(tree: ast.AST) -> Iterator[str]:
-    """Return the modules of kdx that are imported, the packages around them among them; not those for types alone."""
+    """Yield the modules of kdx that are imported, with the packages around them; not imports for types only."""
     for node in _blocks(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -131,7 +131,7 @@ def imports_of(tree: ast.AST) -> Iterator[str]:
 
 
 def _blocks(node: ast.AST) -> Iterator[ast.AST]:
-    """Return every statement, handler and case, at whatever depth, but not those under `if TYPE_CHECKING`."""
+    """Yield every statement, handler and case, at any depth, except under `if TYPE_CHECKING`."""
     for block in ("body", "orelse", "finalbody", "handlers", "cases"):
         for inner in getattr(node, block, ()):
             if _is_for_types(inner):

@@ -1,4 +1,4 @@
-"""The options of a run beside its cell and its seed."""
+"""The options of a run apart from its cell and seed."""
 
 from dataclasses import dataclass
 
@@ -7,18 +7,18 @@ from kdx.vocabulary import IfChanged
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Every option of a run beside its cell and its seed, from the command line to the worker.
+    """Every option of a run apart from its cell and seed, from the command line to the worker.
 
-    They are no part of a run's identity. Between processes they travel as JSON, see `kdx.sweep.messages.Work`.
+    They are not part of a run's identity. Processes exchange them as JSON, see `kdx.sweep.messages.Work`.
 
     Raises:
         ValueError: an option has a value that it cannot have.
     """
 
     if_changed: IfChanged = IfChanged.REFUSE
-    """What is done with a run that began under other conditions."""
+    """What to do with a run that was started under other conditions."""
     hang_after: float = 600.0
-    """Seconds without a sign of life after which a run counts as hung; it is ended and tried again."""
+    """Seconds without a sign of life after which a run counts as hung; then it is ended and tried again."""
 
     def __post_init__(self) -> None:
         if not self.hang_after > 0:

@@ -1,27 +1,27 @@
-"""Names in commands that are shown for a user to type: no shell expands them, and kdx takes none for an option.
+"""Quotes names in commands that a user is to type: no shell expands them, and kdx takes none for an option.
 
-Apart from `kdx.sanitize`, which is among the code that a run depends on (`kdx.fingerprint`).
+This is not in `kdx.sanitize`, because a run's code fingerprint covers that module (`kdx.fingerprint`).
 """
 
 import shlex
 
 
 def shell_word(text: str) -> str:
-    """Return `text` as bash and zsh read it back, on one line of characters that a terminal shows as they are."""
+    """Return `text` quoted for bash and zsh, on one line of printable characters."""
     if not text.isprintable():
-        # $'…' of shells has the escapes of C. Names of files may have bytes that are no UTF-8.
+        # $'…' in shells has the escapes of C. Names of files may have bytes that are not UTF-8.
         return f"$'{''.join(sign if sign.isprintable() and sign not in _QUOTES else _bytes(sign) for sign in text)}'"
-    # Easier to read than a quotation mark within quotation marks.
+    # This is easier to read than a quotation mark within quotation marks.
     return f'"{text}"' if "'" in text and not set(text) & set('"$`\\!') else shlex.quote(text)
 
 
 def kdx_command(verb: str, *names: str, options: str = "") -> str:
-    """Return the line of a shell that calls kdx with these names, whatever characters they have.
+    """Return the shell command that calls kdx with these names, which may have any characters.
 
     Args:
-        verb: such as `resume`, or `db backup`.
-        names: arguments that are no options.
-        options: as a shell takes them, with a blank before each, such as ` --failed`.
+        verb: verb of kdx, such as `resume` or `db backup`.
+        names: arguments that are not options.
+        options: options as a shell takes them, with a blank before each, such as ` --failed`.
     """
     words = "".join(f" {shell_word(name)}" for name in names)
     if any(name.startswith("-") for name in names):

@@ -29,11 +29,11 @@ class ComponentCase:
     component: ClassVar[type[Word]]
     """The class under test."""
     options: ClassVar[Mapping[str, Any]] = {}
-    """Values of its options; the others have their defaults."""
+    """Values of its options; other options have their defaults."""
     device: ClassVar[str] = "cpu"
 
     def test_gives_what_its_class_declares(self) -> None:
-        """Shapes, dtypes, finite numbers, gradients, independence of later tokens and of torch's global state."""
+        """Check shapes, dtypes, finite numbers, gradients, independence of later tokens and of torch's global state."""
         _findings(type(self))
 
 

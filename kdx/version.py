@@ -1,3 +1,3 @@
-"""Which kdx this is."""
+"""The version of kdx."""
 
 VERSION = "0.1.0"

@@ -1,4 +1,4 @@
-"""The vocabulary of the study, as words in YAML and enums in code.
+"""The vocabulary of the study: names in YAML, enums in code.
 
 Equations are those of Tsai et al. 2019 ("Transformer Dissection", EMNLP) unless another paper is named.
 """
@@ -35,18 +35,18 @@ class Attention(StrEnum):
     """The three attentions of a Transformer; the paper's A, B and C (Table 3)."""
 
     ENCODER_SELF = "encoder-self"
-    """A: of the encoder's tokens to each other."""
+    """A: the encoder's tokens attend to each other."""
     ENCODER_DECODER = "encoder-decoder"
-    """B: of the decoder's tokens to the encoder's."""
+    """B: the decoder's tokens attend to the encoder's."""
     DECODER_SELF = "decoder-self"
-    """C: of the decoder's tokens to each other."""
+    """C: the decoder's tokens attend to each other."""
 
 
 class Symmetry(StrEnum):
     """Whether queries and keys share one projection, weights and biases alike (W_q = W_k)."""
 
     ASYMMETRIC = "asymmetric"
-    """Queries and keys have a projection each."""
+    """Queries and keys have separate projections."""
     SYMMETRIC = "symmetric"
     """One projection serves both: W_q = W_k."""
 
@@ -55,15 +55,15 @@ class QKNorm(StrEnum):
     """How queries and keys are normalised before any kernel compares them."""
 
     NONE = "none"
-    """Not at all."""
+    """No normalisation."""
     L2 = "l2"
-    """To one length, with a learned scale (Henry et al. 2020)."""
+    """Scaled to length 1, with a learned scale (Henry et al. 2020)."""
     RMS = "rms"
-    """To a root mean square of 1, with a learned gain (Dehghani et al. 2023, who take layer normalisation)."""
+    """Scaled to a root mean square of 1, with a learned gain (Dehghani et al. 2023, who use layer normalisation)."""
 
 
 class Maps(StrEnum):
-    """What a head's values are weighted by."""
+    """The weights of a head's values."""
 
     SINGLE = "single"
     """One attention map."""
@@ -72,10 +72,10 @@ class Maps(StrEnum):
 
 
 class OutputGate(StrEnum):
-    """What the heads' output is multiplied by before W_o."""
+    """The gate by which the heads' output is multiplied before W_o."""
 
     NONE = "none"
-    """Nothing."""
+    """No gate."""
     SIGMOID = "sigmoid"
     """σ(x W_g), where x is the query's token (Qiu et al. 2025)."""
 
@@ -90,16 +90,16 @@ class Bias(StrEnum):
 
 
 class Initialisation(StrEnum):
-    """Where weights begin."""
+    """The initial weights."""
 
     XAVIER = "xavier"
     """Xavier's uniform distribution (Glorot & Bengio 2010)."""
     NORMAL = "normal"
-    """N(0, 0.02²), as Dai et al. 2019 do it."""
+    """N(0, 0.02²), as in Dai et al. 2019."""
 
 
 class Inject(StrEnum):
-    """Where the direct sum f + t is taken."""
+    """The place of the direct sum f + t."""
 
     INPUT = "input"
     """Once, at the input of the stack."""
@@ -108,19 +108,19 @@ class Inject(StrEnum):
 
 
 class Reach(StrEnum):
-    """Which side of a query the patterns `strided` and `fixed` extend to."""
+    """The side of a query to which the patterns `strided` and `fixed` extend."""
 
     PAST = "past"
     BOTH = "both"
 
 
 class Norm(StrEnum):
-    """Where layer normalisation stands."""
+    """The place of layer normalisation."""
 
     POST = "post"
-    """After the residual sum (Vaswani et al. 2017)."""
+    """Normalised after the residual sum (Vaswani et al. 2017)."""
     PRE = "pre"
-    """Before each sublayer (Xiong et al. 2020)."""
+    """Normalised before each sublayer (Xiong et al. 2020)."""
 
 
 class Normalisation(StrEnum):
@@ -133,25 +133,25 @@ class Normalisation(StrEnum):
 
 
 class FeedForwardKind(StrEnum):
-    """What stands between the matrices of a feed-forward layer."""
+    """The function between the matrices of a feed-forward layer."""
 
     RELU = "relu"
     """A ReLU (Vaswani et al. 2017)."""
     GELU = "gelu"
     """x Φ(x) with the normal distribution's Φ (Hendrycks & Gimpel 2016)."""
     SWIGLU = "swiglu"
-    """x σ(x) times a second projection, which makes three matrices of two (Shazeer 2020)."""
+    """x σ(x) times a second projection, so the layer has three matrices (Shazeer 2020)."""
 
 
 class Embeddings(StrEnum):
-    """Which embedding matrices are one."""
+    """The embedding matrices that are shared."""
 
     SHARED = "shared"
     """All three matrices are one."""
     TIED = "tied"
     """The decoder's input and output are one."""
     SEPARATE = "separate"
-    """Each is its own."""
+    """Three separate matrices."""
 
 
 class VocabularyKind(StrEnum):
@@ -171,11 +171,11 @@ class Dictionaries(StrEnum):
     JOINT = "joint"
     """One list of tokens."""
     SEPARATE = "separate"
-    """A list for each, of the tokens in its own training text."""
+    """A list for each language, of the tokens in its training text."""
 
 
 class Optimiser(StrEnum):
-    """What takes a step along the gradient."""
+    """The optimisation algorithm."""
 
     ADAMW = "adamw"
     """AdamW (Loshchilov & Hutter 2019)."""
@@ -189,17 +189,17 @@ class Schedule(StrEnum):
     """The learning rate after the warm-up."""
 
     INVERSE_SQRT = "inverse-sqrt"
-    """It falls as 1/√step (Vaswani et al. 2017)."""
+    """Falls as 1/√step (Vaswani et al. 2017)."""
     COSINE = "cosine"
-    """It falls by half a cosine (Loshchilov & Hutter 2017)."""
+    """Falls along half a cosine (Loshchilov & Hutter 2017)."""
     CONSTANT = "constant"
-    """It stays."""
+    """Stays constant."""
     WARMUP_STABLE_DECAY = "warmup-stable-decay"
-    """It stays, and falls at the end of the run (Hu et al. 2024)."""
+    """Stays constant, then falls at the end of the run (Hu et al. 2024)."""
 
 
 class LengthPenalty(StrEnum):
-    """What a log-probability of n tokens is divided by."""
+    """The divisor of a log-probability of n tokens."""
 
     LENGTH = "length"
     """n^a (Ott et al. 2019)."""
@@ -208,7 +208,7 @@ class LengthPenalty(StrEnum):
 
 
 class Precision(StrEnum):
-    """Number format of the forward and backward pass; weights stay in 32 bits."""
+    """The number format of the forward and backward pass; weights stay in 32 bits."""
 
     FP32 = "fp32"
     """32 bits."""
@@ -217,38 +217,38 @@ class Precision(StrEnum):
 
 
 class Arithmetic(StrEnum):
-    """Which algorithms torch may compute with."""
+    """The algorithms that torch may use."""
 
     EXACT = "exact"
-    """Deterministic ones alone: a run has the same bits in each repetition, and where it was resumed."""
+    """Deterministic algorithms only: a run has the same bits each time, also if it was resumed."""
     FAST = "fast"
-    """The fastest, whose sums may have another order in each repetition."""
+    """The fastest algorithms, whose sums may have another order each time."""
 
 
 class Direction(StrEnum):
-    """Which end of a metric is the good one."""
+    """The direction in which a metric is better."""
 
     MAX = "max"
-    """More is better."""
+    """Higher is better."""
     MIN = "min"
-    """Less is better."""
+    """Lower is better."""
 
 
 class Split(StrEnum):
     """The three parts of a corpus."""
 
     TRAIN = "train"
-    """What the weights are found on."""
+    """The part that weights are trained on."""
     VALID = "valid"
-    """What runs are selected by."""
+    """The part that runs are selected by."""
     TEST = "test"
-    """What is reported."""
+    """The part that results are reported on."""
 
 
 class IfChanged(StrEnum):
-    """What happens to a run that started under other conditions than the present ones, so that its bits would differ.
+    """What to do with a run that was started under other conditions than the current ones, which would change its bits.
 
-    It is refused and stays as it is, starts again, or resumes and is marked as not bit-exact.
+    The run is refused and stays as it is, starts again from step 0, or resumes and is marked as not bit-exact.
     """
 
     REFUSE = "refuse"

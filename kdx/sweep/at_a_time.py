@@ -13,12 +13,12 @@ AUTO: Literal["auto"] = "auto"
 
 @dataclass(frozen=True)
 class AtATime:
-    """The number of runs at a time, as the user sets it."""
+    """The number of runs at a time, as set by the user."""
 
     workers: int | None = None
-    """Altogether; default: what the GPUs have room for, or without GPUs one for each core."""
+    """Number in total; default: what the GPUs have room for or, without GPUs, one for each core."""
     per_gpu: int | Literal["auto"] | None = None
-    """On each GPU; auto: what fits into its memory. Default: one, or `workers` divided among the GPUs."""
+    """Number on each GPU; auto: what fits into its memory. Default: one, or `workers` divided among the GPUs."""
 
     def runs(self, gpus: int) -> int:
         """Return the most runs at a time, given the number of GPUs."""
@@ -36,14 +36,14 @@ class AtATime:
         return min(self.on_each(gpus) or 1, self.runs(gpus))
 
     def on_each(self, gpus: int) -> int | None:
-        """Return the number of runs at a time on each of `gpus`; None for what fits."""
+        """Return the number of runs at a time on each of `gpus`; None for as many as fit."""
         if self.per_gpu == AUTO:
             return None
         return self.per_gpu or max(1, -(-(self.workers or 0) // max(gpus, 1)))
 
 
 def gpus_of_machine(root: Path = Path("/")) -> int:
-    """Return the number of GPUs that NVIDIA's driver shows, without CUDA: a process that used it cannot fork workers.
+    """Return the number of GPUs that NVIDIA's driver shows, without CUDA: a process that used CUDA cannot fork workers.
 
     Args:
         root: root of the file system in which the driver shows them.
@@ -53,30 +53,30 @@ def gpus_of_machine(root: Path = Path("/")) -> int:
 
 
 def take_devices(named: str) -> None:
-    """Let this process, and those that it starts, see only these GPUs.
+    """Limit this process, and those that it starts, to these GPUs.
 
     Args:
-        named: numbers as nvidia-smi has them, or identifiers such as `GPU-8f3a`, with commas between; `none`.
+        named: comma-separated numbers as in nvidia-smi, or identifiers such as `GPU-8f3a`; or `none`.
 
     Raises:
-        KdxError: it is no such list, or this machine has no such GPU; CUDA would ignore it and use the processor.
+        KdxError: the list is invalid, or names a GPU that this machine lacks; CUDA would silently use the processor.
     """
     names = [] if named == "none" else [name.strip() for name in named.split(",")]
     if not all(re.fullmatch(r"\d+|(GPU|MIG)-[\w./-]+", name, re.ASCII) for name in names):
         raise KdxError(f"--devices `{named}`", allowed="GPUs such as 0,2 or GPU-8f3a, or none")
     count = gpus_of_machine()
-    # The driver's files do not always list identifiers; under Windows (/dev/dxg) they list nothing.
+    # The driver's files do not always have identifiers; under Windows (/dev/dxg) they are empty.
     countable = count or not Path("/dev/dxg").exists()
     if countable and (absent := [name for name in names if not count or (name.isdigit() and int(name) >= count)]):
         here = f"GPU 0{f' to {count - 1}' if count > 1 else ''}, or none" if count else "none, for no GPU is here"
         raise KdxError(f"--devices `{named}`: no GPU {absent[0]} here", allowed=here)
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(names)
-    # Else CUDA numbers them with the fastest first.
+    # Otherwise CUDA numbers them with the fastest first.
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
 
 
 def _cores() -> int:
-    """The cores that this process may use; some Slurm clusters do not bind a job's processes to its cores."""
+    """Return the number of cores of this process; some Slurm clusters do not bind a job's processes to its cores."""
     given = os.environ.get("SLURM_CPUS_ON_NODE", "")
     cores = len(os.sched_getaffinity(0))
     return min(cores, int(given)) if given.isdigit() and int(given) else cores

@@ -22,18 +22,18 @@ _IN_AN_HOUR = {"s": 3600, "m": 60}
 
 @dataclass(frozen=True)
 class Budget:
-    """How long a command may work."""
+    """The time that a command may take."""
 
     text: str
-    """As the user typed it."""
+    """The budget as the user typed it."""
     hours: float
     unit: str
-    """`s`, `m` or `h` of wall time; `gpuh` or `coreh`, which the runs at a time spend together."""
+    """`s`, `m` or `h` of wall time; `gpuh` or `coreh`, which all runs at a time spend together."""
     begun: float
     """When the command was started, by the monotonic clock, in seconds."""
 
     def deadline(self, workers: int) -> float:
-        """Return when the command has to end, by the same clock.
+        """Return the time at which the command has to end, by the same clock.
 
         Args:
             workers: number of runs at a time; each has a GPU, or a core.
@@ -48,7 +48,7 @@ def read_budget(text: str, begun: float) -> Budget:
         begun: when the command was started, by the monotonic clock.
 
     Raises:
-        KdxError: the text is no budget, or one of no time.
+        KdxError: the text is not a budget, or a budget of no time.
     """
     match = _BUDGET.fullmatch(text)
     if match is None or not (hours := _hours(match)):
@@ -64,7 +64,7 @@ def read_wall_time(option: str, text: str, *, least: float = 0.0) -> float:
         least: smallest number of seconds.
 
     Raises:
-        KdxError: the text is no such length.
+        KdxError: the text is not a length of time, or too short.
     """
     match = _BUDGET.fullmatch(text)
     if match is None or match["unit"] not in ("s", "m", "h") or 3600 * _hours(match) < least:
@@ -78,10 +78,10 @@ def _hours(match: re.Match[str]) -> float:
 
 @dataclass(frozen=True)
 class Covered:
-    """What a budget is enough for."""
+    """The runs that a budget is enough for, and those that it is not."""
 
     to_do: tuple[PlannedRun, ...]
-    """The runs that have not ended and that nobody computes, in the order of the plan."""
+    """Runs that have not ended and that no process computes, in the order of the plan."""
     left_out: tuple[PlannedRun, ...] | None
     """The runs for which the budget is not enough; None if unknown."""
     seconds: float | None
@@ -89,11 +89,11 @@ class Covered:
     unknown: tuple[PlannedCell, ...] = ()
     """Cells with runs to do whose time is unknown."""
     evaluations: int = 0
-    """Number of evaluations to make; they count as no time, for their time is recorded nowhere."""
+    """Number of evaluations to make; they count as no time, since their time is not recorded."""
 
 
 def covered(decisions: Iterable[Decision], seconds: Mapping[str, float | None], workers: int, left: float) -> Covered:
-    """Return what is done if n workers start now.
+    """Return what will be done if n workers start now.
 
     Args:
         seconds: cell id → seconds of a whole run of the cell; None or missing if unknown.
@@ -107,11 +107,11 @@ def covered(decisions: Iterable[Decision], seconds: Mapping[str, float | None], 
     unknown = {run.cell.id: run.cell for run in runs if seconds.get(run.cell.id) is None}
     if unknown:
         return Covered(runs, None, None, tuple(unknown.values()), evaluations)
-    free = [0.0] * workers  # when each worker has done what it started; a heap
+    free = [0.0] * workers  # the time at which each worker is free; a heap
     left_out, last = [], 0.0
     for decision in to_do:
         ends = free[0] + (remaining(decision, seconds) or 0.0)
-        # Times at which workers are free only grow, so what does not fit now fits never.
+        # Workers become free later and later, so a run that does not fit now will never fit.
         if ends > left:
             left_out.append(decision.run)
             continue
@@ -121,15 +121,15 @@ def covered(decisions: Iterable[Decision], seconds: Mapping[str, float | None], 
 
 
 def evaluations_to_make(decisions: Iterable[Decision]) -> int:
-    """Return the number of evaluations to make of completed runs, and of runs to train."""
+    """Return the number of evaluations to make, of completed runs and of runs to train."""
     makes = (Action.START, Action.CONTINUE, Action.EVALUATE)
     return sum(len(decision.missing) for decision in decisions if decision.action in makes)
 
 
 def remaining(decision: Decision, seconds: Mapping[str, float | None]) -> float | None:
-    """Return how long a run still takes, in seconds; None if unknown.
+    """Return the seconds that a run still takes; None if unknown.
 
-    A run that resumes from a checkpoint takes the share of the steps that is left.
+    A run that resumes from a checkpoint takes time in proportion to its remaining steps.
     """
     whole = seconds.get(decision.run.cell.id)
     if whole is None:
@@ -141,7 +141,7 @@ def remaining(decision: Decision, seconds: Mapping[str, float | None]) -> float 
 
 
 def fits(decision: Decision, seconds: Mapping[str, float | None], left: float) -> bool:
-    """Return whether a run may start: it would be done in time, or its time is unknown and there is some time left."""
+    """Return whether a run may start: it would end in time, or its time is unknown and some time is left."""
     needed = remaining(decision, seconds)
     return left > 0 if needed is None else needed <= left
 
@@ -151,12 +151,12 @@ class MissingSeeds:
     """Cells that lack the same seeds."""
 
     seeds: tuple[int, ...]
-    """In the order of the plan; empty if the cells have no run at all."""
+    """Missing seeds in the order of the plan; empty if the cells have no run at all."""
     cells: tuple[PlannedCell, ...]
 
 
 def missing_seeds(planned: Sequence[PlannedRun], left_out: Iterable[PlannedRun]) -> tuple[MissingSeeds, ...]:
-    """Return what a plan without some of its runs lacks: most cells first, cells that are missing as a whole last."""
+    """Return what a plan lacks without some of its runs: most cells first, cells without any run last."""
     seeds_of: dict[str, list[int]] = {}
     cells = {}
     for run in planned:

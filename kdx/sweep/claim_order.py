@@ -9,11 +9,10 @@ _T = TypeVar("_T")
 
 
 class ClaimOrder(Iterator[_T], Generic[_T]):
-    """Yields the runs in their order as long as no other process is faster.
+    """Yields runs in their order, as long as no other process claims them first.
 
-    A thousand workers that start together would otherwise try every run one after another, half a million times in
-    all. So a process that was too late continues farther down at random, up to twice as far each time; what it passes
-    over comes last.
+    A thousand workers that start together would otherwise try every run in turn, half a million times in total. So a
+    process that was too late skips a random number of runs, up to twice as many each time; the skipped runs come last.
     """
 
     def __init__(self, wanted: Iterable[_T]) -> None:
@@ -26,6 +25,6 @@ class ClaimOrder(Iterator[_T], Generic[_T]):
         return self._left.popleft()
 
     def too_late(self) -> None:
-        """Note that another process had claimed the last run that was yielded."""
+        """Note that another process had already claimed the last run."""
         self._farthest = min(2 * self._farthest, max(1, len(self._left)))
         self._left.rotate(-random.randrange(self._farthest))

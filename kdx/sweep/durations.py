@@ -1,4 +1,4 @@
-"""Lengths of time in words."""
+"""Formats lengths of time."""
 
 
 def in_words(seconds: float) -> str:

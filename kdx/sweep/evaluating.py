@@ -1,4 +1,4 @@
-"""Makes the evaluations of one completed run in the process of its worker: from the kept weights to recorded rows."""
+"""Makes the evaluations of one completed run in a worker's process: from the kept weights to recorded rows."""
 
 import fcntl
 import json
@@ -24,17 +24,18 @@ from kdx.training.evaluation import Evaluator
 from kdx.training.stopping import Stopped, StopRequest
 
 _PAUSE = 0.2
-"""Seconds between two looks at whether another process is done."""
+"""Seconds between two checks whether another process is done."""
 
 
 def make_evaluations(work: Work, channel: socket.socket, database: Database, stop: StopRequest) -> None:
     """Make the evaluations that a run still lacks; each is recorded as soon as it is made.
 
-    A process that another supervisor has started for the same run waits until this one is done, and finds them made.
-    An evaluation that cannot be made is recorded with the reason; if the weights are gone, nothing is recorded.
+    If another supervisor starts a process for the same run, it waits until this one is done and then finds the
+    evaluations recorded. An evaluation that fails is recorded with the reason; if the weights are gone, nothing is
+    recorded.
 
     Raises:
-        Stopped: the process was asked to stop; what was made until then is recorded.
+        Stopped: the process was asked to stop; evaluations made until then are recorded.
         DatabaseError: the database cannot be written.
     """
     signs = SignsOfLife(channel, work.run_id)
@@ -46,25 +47,25 @@ def make_evaluations(work: Work, channel: socket.socket, database: Database, sto
     planned = [resolve_evaluation(spec, _asked(text)) for text in work.evaluations]
     evaluator: Evaluator | None = None
     with _alone_with(Path(work.folder).parent / weights.folder / weights.name, stop, signs):
-        there = evaluations.of_runs(database, [work.run_id]).get(work.run_id, {})
-        for evaluation in {each.id: each for each in planned if each.id not in there}.values():
+        recorded = evaluations.of_runs(database, [work.run_id]).get(work.run_id, {})
+        for evaluation in {each.id: each for each in planned if each.id not in recorded}.values():
             try:
                 evaluator = evaluator or _evaluator(spec, work, weights, origin.data, stop, signs)
-                made = _made(evaluator, evaluation, weights)
+                result = _made(evaluator, evaluation, weights)
             except (AccessError, DatabaseError, StorageError):
-                raise  # of the machine, not of this evaluation
+                raise  # the fault is in the machine, not in this evaluation
             except Exception as error:
-                made = Made(evaluation.id, evaluation.settings, weights.sha256, error=describe_error(error))
-                signs.note(f"cannot be evaluated ({_described(evaluation)}): {made.error}")
-            evaluations.record(database, work.run_id, made)
+                result = Made(evaluation.id, evaluation.settings, weights.sha256, error=describe_error(error))
+                signs.note(f"cannot be evaluated ({_described(evaluation)}): {result.error}")
+            evaluations.record(database, work.run_id, result)
             signs.alive()
 
 
 @contextmanager
 def _alone_with(weights: Path, stop: StopRequest, signs: SignsOfLife) -> Iterator[None]:
-    """Hold the lock on a file of weights, which ends with the process; wait for another process that holds it.
+    """Hold the lock on a weights file, waiting for another process that holds it; the lock ends with the process.
 
-    On a file system without locks it waits for nothing: an evaluation that is made twice is recorded once.
+    On a file system without locks there is no wait: an evaluation that is made twice is recorded once.
     """
     with ExitStack() as held:
         with suppress(OSError):
@@ -98,7 +99,7 @@ def _evaluator(
     try:
         state = unpacked(b"".join(content(Path(work.folder).parent, weights)))
     except StorageError as error:
-        # The damage concerns this run alone.
+        # The damage concerns this run only.
         raise KdxError(error.problem, place=error.place, hint=error.hint) from error
     return Evaluator(spec, work.seed, state, corpus, stop=stop, alive=signs.alive)
 

@@ -1,4 +1,4 @@
-"""What runs will cost, and how long a sweep will still take, from what completed runs cost."""
+"""Forecasts what runs will cost and how long a sweep will still take, from the cost of completed runs."""
 
 import heapq
 import json
@@ -14,11 +14,11 @@ from kdx.store.status import CellTime, WorkRecord
 from kdx.words import table
 
 CHECKED = 20
-"""The latest completed runs whose forecasts are compared with their real time."""
+"""Number of the latest completed runs whose forecasts are compared with their real time."""
 
 
 class Basis(StrEnum):
-    """What a forecast is made from."""
+    """The basis of a forecast."""
 
     CELL = "runs of this cell"
     COST = "runs that differ in no cost"
@@ -28,17 +28,17 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a run of a cell will cost."""
+    """The expected cost of a run of a cell."""
 
     seconds: float
     """Wall time."""
     memory: int | None
-    """Most bytes that a run held; None if unknown."""
+    """The most bytes that a run uses; None if unknown."""
     parameters: int | None
-    """Numbers that training changes; None if unknown."""
+    """Number of trained parameters; None if unknown."""
     basis: Basis
     runs: int
-    """Number of completed runs that it is made from."""
+    """Number of completed runs behind the forecast."""
 
 
 @dataclass
@@ -62,10 +62,10 @@ class Forecaster:
     """Forecasts the mean cost of completed runs of the same cell, or else of similar cells."""
 
     def __init__(self, runs: Iterable[RunCost]) -> None:
-        """Takes completed runs in the order in which they ended."""
+        """Take completed runs in the order in which they ended."""
         self._sums: dict[tuple[Basis, str], _Sum] = {}
         self.errors: tuple[float, ...] = ()
-        """|expected / real − 1| of the time of the latest runs, by what was known before each ended."""
+        """|expected / real − 1| of the time of the latest runs, forecast from what was known before each ended."""
         keys: dict[str, tuple[str, str]] = {}
         errors = []
         for run in runs:
@@ -79,7 +79,7 @@ class Forecaster:
         self.errors = tuple(errors[-CHECKED:])
 
     def forecast(self, cell_id: str, cell: Mapping[str, Any]) -> Forecast | None:
-        """Return what a run of a resolved cell will cost; None if no similar run has completed."""
+        """Return the expected cost of a run of a resolved cell; None if no similar run has completed."""
         return self._expected(cell_id, cost_keys(cell), cell["training"]["steps"])
 
     def _expected(self, cell_id: str, keys: tuple[str, str], steps: int) -> Forecast | None:
@@ -98,7 +98,7 @@ _SIZES = ("data", "model", "training")
 
 @cache
 def _free_factors() -> frozenset[str]:
-    """The factors on which no cost depends."""
+    """Return the factors on which no cost depends."""
     return frozenset(factor for factor, facts in table.factors().items() if not facts.costs)
 
 
@@ -127,7 +127,7 @@ def makespan(seconds: Iterable[float], at_a_time: int) -> float:
 
 
 def typical_error(errors: Collection[float]) -> str | None:
-    """Return how far forecasts were off, as a phrase; None without any."""
+    """Return how far forecasts were off, as a phrase; None without forecasts."""
     if not errors:
         return None
     last = f"the last {len(errors)} runs" if len(errors) > 1 else "the last run"
@@ -141,13 +141,13 @@ def _named(cell_id: str, keys: tuple[str, str]) -> tuple[tuple[Basis, str], ...]
 
 
 def seconds_left(cells: Collection[CellTime], working: Collection[WorkRecord]) -> float | None:
-    """Return the wall time until the last run of a sweep ends, if as many processes continue with it as now.
+    """Return the wall time until the last run of a sweep ends, if the number of processes stays as it is.
 
-    Without any, it is the time that one process would take. An active run is as far as its time says; one that takes
-    longer than those before it counts as done.
+    Without any process, it is the time that one would take. The progress of an active run is estimated from its elapsed
+    time; one that takes longer than earlier runs counts as done.
 
     Args:
-        cells: the cells that have runs to do, all of one sweep.
+        cells: the cells of one sweep that have runs to do.
         working: the active runs of the sweep.
 
     Returns:

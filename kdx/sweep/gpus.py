@@ -18,15 +18,15 @@ from kdx.sweep.at_a_time import AUTO, AtATime, gpus_of_machine
 from kdx.sweep.forecast import cost_keys
 
 MARGIN = 1.25
-"""Times the most memory that a run held until its first validation, which its test may exceed."""
+"""Factor on the most memory that a run used up to its first validation, since its test may use more."""
 OVERHEAD = 2**30
-"""Bytes of a process on a GPU that PyTorch does not count as held: CUDA's context, its libraries, and gaps."""
+"""Bytes of a process on a GPU that PyTorch does not count: CUDA's context, its libraries, and gaps."""
 
 
 def visible_gpus(root: Path = Path("/")) -> tuple[str, ...]:
     """Return the names of the GPUs that runs may use, as in `CUDA_VISIBLE_DEVICES`; empty if there is none.
 
-    If the variable is set, these are the GPUs that it names (none if it is empty or -1); else all of the machine.
+    If the variable is set, these are the GPUs that it names (none if it is empty or -1); else all GPUs of the machine.
 
     Args:
         root: root of the file system in which NVIDIA's driver shows the GPUs.
@@ -34,20 +34,20 @@ def visible_gpus(root: Path = Path("/")) -> tuple[str, ...]:
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is None:
         return tuple(map(str, range(gpus_of_machine(root))))
-    # CUDA too stops reading at the first invalid name.
+    # CUDA, too, stops reading at the first invalid name.
     names = takewhile(lambda name: name and not name.startswith("-"), map(str.strip, named.split(",")))
     return tuple(dict.fromkeys(names))
 
 
 class GpuMemory(NamedTuple):
-    """Bytes of a GPU."""
+    """The memory of a GPU in bytes."""
 
     total: int
     free: int
 
 
 def memory_of(names: Sequence[str]) -> dict[str, GpuMemory]:
-    """Return name → memory, for those of these GPUs whose memory NVIDIA's driver reports.
+    """Return name → memory, for the given GPUs whose memory NVIDIA's driver reports.
 
     Args:
         names: numbers, or the beginnings of identifiers such as `GPU-8f3a`, as in `CUDA_VISIBLE_DEVICES`.
@@ -60,7 +60,7 @@ def memory_of(names: Sequence[str]) -> dict[str, GpuMemory]:
     with suppress(OSError, subprocess.TimeoutExpired):
         answer = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=20)
         for line in answer.stdout.splitlines():
-            with suppress(ValueError):  # a line that is no GPU, or one without such numbers
+            with suppress(ValueError):  # a line that is not a GPU, or lacks the numbers
                 index, uuid, total, free = map(str.strip, line.split(","))
                 gpu = GpuMemory(int(total) * 2**20, int(free) * 2**20)
                 reported |= {name: gpu for name in names if name == index or uuid.startswith(name)}
@@ -68,13 +68,13 @@ def memory_of(names: Sequence[str]) -> dict[str, GpuMemory]:
 
 
 def memory(gpus: tuple[str, ...], root: Path = Path("/")) -> int | None:
-    """Return the bytes that a run can have at most: of the largest of these GPUs or, without any, of this machine.
+    """Return the most bytes that a run can use: the memory of the largest of these GPUs, or of the machine without any.
 
     Args:
         root: root of the file system in which the system shows a limit of this process.
 
     Returns:
-        None if the system does not say.
+        None if unknown.
     """
     if gpus:
         known = memory_of(gpus)
@@ -94,30 +94,30 @@ class Placed:
     gpu: str
     cell_id: str
     alone: bool
-    """Whether it needs the GPU alone."""
+    """Whether the run needs the GPU alone."""
 
 
 @dataclass
 class Gpus:
     """Assigns the GPUs of a sweep: a run gets the GPU with the fewest runs that has room.
 
-    If up to as many runs share a GPU as its memory holds, the first run on it is alone until its first validation is
-    done. The most memory that it held by then is what other runs of its cell are expected to need, with a margin; so
-    are runs of cells of the same sizes, until one of theirs has been measured.
+    If as many runs share a GPU as its memory holds, the first run on it is alone until its first validation is done.
+    The most memory that it used by then, with a margin, is what other runs of its cell are expected to need. The same
+    holds for runs of cells of the same sizes, until a run of their own cell has been measured.
     """
 
     names: tuple[str, ...] = ()
-    """As in `CUDA_VISIBLE_DEVICES`; if empty, runs use whatever they find."""
+    """Names as in `CUDA_VISIBLE_DEVICES`; if empty, runs use the default device."""
     on_each: int | None = 1
-    """Number of runs on one GPU at a time; None: as many as its memory holds."""
+    """Number of runs on one GPU at a time; None for as many as its memory holds."""
     free: Mapping[str, int] = field(default_factory=dict)
-    """Bytes of each GPU that were free before the sweep, if memory decides."""
+    """Name → bytes of the GPU that were free before the sweep, if memory decides."""
 
     def __post_init__(self) -> None:
         self._sizes: dict[str, str] = {}
         """Cell id → a key that cells of the same sizes have in common."""
         self._held: dict[str, int] = {}
-        """Cell id, or key of cells of the same sizes → the most bytes that a run of them held."""
+        """Cell id, or key of cells of the same sizes → the most bytes that a run of them used."""
 
     @property
     def shared(self) -> bool:
@@ -131,8 +131,8 @@ class Gpus:
 
         Args:
             at_work: the runs that are on GPUs now.
-            waiting: runs that need a GPU alone and wait until theirs is empty, so that no other run gets it before.
-                If this run has to wait so, it is added.
+            waiting: runs that need a GPU alone and wait until it is empty; no other run gets that GPU before. If this
+                run has to wait like that, it is added.
             alone: whether the run needs the GPU alone.
         """
         alone = alone or not self.shared
@@ -148,7 +148,7 @@ class Gpus:
         return None
 
     def measured(self, cell: PlannedCell, held: int) -> None:
-        """Note the most bytes that a run of a cell has held up to a validation."""
+        """Note the most bytes that a run of a cell has used up to a validation."""
         for key in (cell.id, self._size(cell)):
             self._held[key] = max(held, self._held.get(key, 0))
 
@@ -174,7 +174,7 @@ class Gpus:
 
 
 def gpus_for(at_a_time: AtATime, names: tuple[str, ...]) -> Gpus:
-    """Return the GPUs of this machine, shared as the options say.
+    """Return the GPUs of this machine, shared as set by the options.
 
     Raises:
         KdxError: memory decides how many runs share a GPU, and the memory of one is unknown.
@@ -184,7 +184,7 @@ def gpus_for(at_a_time: AtATime, names: tuple[str, ...]) -> Gpus:
     known = memory_of(names)
     if lacking := [name for name in names if name not in known]:
         raise KdxError(
-            f"--per-gpu {AUTO}, but nvidia-smi does not say how much memory GPU {lacking[0]} has",
+            f"--per-gpu {AUTO}, but nvidia-smi does not report the memory of GPU {lacking[0]}",
             allowed=f"--per-gpu N, or {AUTO} where nvidia-smi runs",
         )
     return Gpus(names, None, {name: gpu.free for name, gpu in known.items()})

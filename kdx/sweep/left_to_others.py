@@ -1,9 +1,9 @@
-"""Finds which runs a worker leaves to others that can resume them exactly: under like conditions, from the checkpoint.
+"""Finds the runs that a worker leaves to others that can resume them exactly: same conditions, and the checkpoint.
 
-A run that was started under other conditions would end with other bits here, and one whose checkpoint is on another
-machine would start again. Another worker may be able to resume it, so such runs wait for some time; then `--if-changed`
-says what happens to them, so that nothing waits for ever. Whether conditions are alike shows only when a run is about
-to resume (`kdx.training.resume`). What was refused once is known from then on of all runs of its kind.
+A run that was started under other conditions would end with other bits here, and a run whose checkpoint is on another
+machine would start again. Another worker may be able to resume it, so such a run waits for some time; after that,
+`--if-changed` decides. Whether conditions differ shows only when a run is about to resume (`kdx.training.resume`); once
+one run was refused, the answer is known for all runs that were started under the same conditions.
 """
 
 from collections.abc import Mapping
@@ -24,14 +24,14 @@ def leave_to_others(
     patience: float,
     if_changed: IfChanged,
 ) -> dict[int, Decision]:
-    """Return the decisions again; runs that are left to others have another action, or come after all others.
+    """Return the decisions; runs that are left to others have another action, or come last.
 
     Args:
         decisions: run id → what would be done with the run.
-        begun: run id → where it was computed, for runs that were.
-        holder: this process, see `kdx.sweep.lease_holder`.
-        patience: seconds that a run waits for others, since a process last computed it.
-        if_changed: what is done then with a run that was started under other conditions.
+        begun: run id → where it was computed, for runs that were started.
+        holder: name of this process, see `kdx.sweep.lease_holder`.
+        patience: seconds that a run waits for others after a process last computed it.
+        if_changed: what to do after that with a run that was started under other conditions.
     """
     refused = {record.conditions: record.refusals[holder] for record in begun.values() if holder in record.refusals}
     first: dict[int, Decision] = {}

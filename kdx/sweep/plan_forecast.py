@@ -1,4 +1,4 @@
-"""Forecasts a plan: what a sweep of it would do with each run, and what that will cost."""
+"""Forecasts a plan: what a sweep would do with each run, and what that will cost."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,12 +17,12 @@ from kdx.sweep.forecast import Forecast, Forecaster, makespan
 from kdx.sweep.stale import changed_evaluations, changed_modules
 
 SAMPLED = 50
-"""Number of completed runs whose files are weighed."""
+"""Number of completed runs whose file sizes are summed."""
 _WEIGHT = 4
 """Bytes of a weight in a file."""
 _WHILE_TRAINING = 8
-"""Times its weights that a run has on disk while it is trained: two checkpoints with weights and two means of the
-gradient, the best weights and their copy."""
+"""Disk space of a run during training, in multiples of its weights: two checkpoints, each with the weights and two
+moments of the gradient, and the best weights with a copy."""
 
 
 class RunStatus(StrEnum):
@@ -47,9 +47,9 @@ class RunStatus(StrEnum):
     CANCELLED = "cancelled"
     """Somebody cancelled it, and nobody asked for more."""
     PAUSED = "paused"
-    """Other runs of its cell failed alike, and nobody asked for more."""
+    """Other runs of its cell failed in the same way, and nobody asked for more."""
     OPEN = "open"
-    """It has a seed that the plan's rule may need; the seeds before it will show."""
+    """It has a seed that the plan's rule may need, depending on the seeds before it."""
     NOT_NEEDED = "not needed"
     """It has a seed that the plan's rule does not need."""
 
@@ -77,11 +77,11 @@ class PlanForecast:
 
     runs: tuple[PlannedDecision, ...]
     forecasts: Mapping[str, Forecast]
-    """Cell id → what one run will cost, for cells that have runs to train; a cell whose cost is unknown is missing."""
+    """Cell id → expected cost of a run, for cells that have runs to train; cells of unknown cost are missing."""
     errors: tuple[float, ...] = ()
     """See `Forecaster.errors`."""
     kept: float | None = None
-    """Mean bytes of files that completed runs of this plan have kept; None if there are none."""
+    """Mean bytes of the files that completed runs of this plan keep; None if there are none."""
 
     @property
     def cells(self) -> dict[str, tuple[PlannedCell, int]]:
@@ -95,15 +95,15 @@ class PlanForecast:
 
     @property
     def unknown(self) -> tuple[PlannedCell, ...]:
-        """Cells that have runs to train of unknown cost."""
+        """Cells that have runs to train, and whose cost is unknown."""
         return tuple(cell for cell, _ in self.cells.values() if cell.id not in self.forecasts)
 
     def with_forecasts(self, more: Mapping[str, Forecast]) -> "PlanForecast":
-        """Return the same with what was measured."""
+        """Return the same with further forecasts."""
         return replace(self, forecasts={**self.forecasts, **more})
 
     def seconds(self) -> list[float]:
-        """Return the wall time of each run to train, in their order, for those whose time is known."""
+        """Return the wall time of each run to train, in their order, for runs whose time is known."""
         whole = self._seconds_of_cells
         left = (remaining(planned.decision, whole) for planned in self.runs if planned.trains)
         return [seconds for seconds in left if seconds is not None]
@@ -114,7 +114,7 @@ class PlanForecast:
 
     @property
     def evaluations(self) -> int:
-        """Number of evaluations to make; their time is unknown, and not in `seconds`."""
+        """Number of evaluations to make; their time is unknown and not in `seconds`."""
         return evaluations_to_make(planned.decision for planned in self.runs)
 
     def wall_time(self, at_a_time: int) -> float:
@@ -122,7 +122,7 @@ class PlanForecast:
         return makespan(self.seconds(), at_a_time)
 
     def memory(self, at_a_time: int) -> int | None:
-        """Return the bytes that runs at a time hold at most; None if unknown."""
+        """Return the most bytes that runs at a time use together; None if unknown."""
         if not self.cells:
             return 0
         known = [self.forecasts[cell].memory for cell in self.cells if cell in self.forecasts]
@@ -131,12 +131,12 @@ class PlanForecast:
         return largest[0] * runs if largest else None
 
     def within(self, budget: Budget, at_a_time: int) -> Covered:
-        """Return what the whole of a budget is enough for."""
+        """Return what a whole budget is enough for."""
         left = budget.deadline(at_a_time) - budget.begun
         return covered([planned.decision for planned in self.runs], self._seconds_of_cells, at_a_time, left)
 
     def disk(self, at_a_time: int) -> int | None:
-        """Return the bytes that the runs will take at most, during training and after it; None if unknown."""
+        """Return the most bytes on disk that the runs will take, during and after training; None if unknown."""
         trained = sum(count for _, count in self.cells.values())
         weights = [_WEIGHT * forecast.parameters for forecast in self.forecasts.values() if forecast.parameters]
         if not trained:
@@ -148,10 +148,10 @@ class PlanForecast:
 
 
 def forecast_plan(database: Database | None, plan: Plan) -> PlanForecast:
-    """Return the forecast of a plan, given what a database and the files beside it have.
+    """Return the forecast of a plan, given a database and the files next to it.
 
     Args:
-        database: None if there is none yet.
+        database: the database; None if there is none yet.
     """
     if database is None:
         new = decisions_in(None, plan)
@@ -179,7 +179,7 @@ def forecast_plan(database: Database | None, plan: Plan) -> PlanForecast:
 
 
 def expected_seconds(database: Database, plan: Plan) -> dict[str, float | None]:
-    """Return cell id → wall time of a whole run; None if no similar run has completed."""
+    """Return cell id → wall time of a whole run, None if no similar run has completed."""
     cells = {cell.id: cell for cell in plan.cells}
     forecasts = _forecasts(Forecaster(costs(database, cells)), cells)
     return {key: forecasts[key].seconds if key in forecasts else None for key in cells}

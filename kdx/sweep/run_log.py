@@ -1,4 +1,4 @@
-"""Writes lines on a run's progress to its log: one now and then, and one for each validation and for the test."""
+"""Writes a run's progress to its log: a line now and then, and one for each validation and for the test."""
 
 import contextlib
 import sys
@@ -16,9 +16,9 @@ EVERY = 30.0
 class RunLog:
     """Writes the lines of one attempt to stderr, which is the run's log.
 
-    A line has the step, the loss of that step, the steps of this attempt a second since its first one (validations
-    included), how long the other steps take at this rate, the memory, and the norm of the gradient before clipping. The
-    norm is there only where the cell clips, since nothing else computes it.
+    A line has the step, its loss, the steps per second of this attempt (validations included), the time left at this
+    rate, the memory, and the norm of the gradient before clipping. The norm is shown only if the cell clips, since
+    nothing else computes it.
     """
 
     def __init__(self, steps: int, metric: str, memory: Callable[[], int]) -> None:
@@ -26,8 +26,8 @@ class RunLog:
 
         Args:
             steps: number of steps of the run.
-            metric: name of the metric of the selection, without its split; it is shown beside the loss.
-            memory: returns the most bytes that the process has held.
+            metric: name of the metric that selects, without its split; it is shown next to the loss.
+            memory: returns the most bytes that the process has used.
         """
         self._steps = steps
         self._shown = tuple(
@@ -40,7 +40,7 @@ class RunLog:
         self._measured: dict[str, float] = {}
 
     def progress(self, step: int, loss: float, gradient_norm: SupportsFloat | None) -> None:
-        """Note a step, and write a line if the last one is long ago."""
+        """Note a step, and write a line if the last line is more than `EVERY` seconds old."""
         now = time.monotonic()
         self._last = step, loss, gradient_norm
         if self._first is None:
@@ -50,15 +50,15 @@ class RunLog:
         self._line(self._training())
 
     def measured(self, name: str, value: float) -> None:
-        """Note a recorded number; those of a validation and of the test are shown."""
+        """Note a recorded number; numbers of a validation and of the test are shown."""
         if name in self._shown:
             self._measured[name] = value
 
     def recorded(self, step: int) -> None:
-        """Note that all numbers are durable, and write a line if some are of a validation or of the test."""
+        """Note that all numbers are durable, and write a line if some are from a validation or the test."""
         if self._measured:
             scores = ", ".join(f"{name} {value:.4g}" for name, value in self._measured.items())
-            # A test has the step of the weights that it reads, perhaps long before the last step.
+            # A test has the step of its weights, which may be long before the last step.
             tested = any(name.startswith("test/") for name in self._measured)
             now = self._step(step) if tested or self._last is None else self._training()
             self._measured.clear()
@@ -85,6 +85,6 @@ class RunLog:
     def _line(self, text: str) -> None:
         self._written = time.monotonic()
         at = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-        # A full disk must not end the run here: the database says so at the next checkpoint.
+        # A full disk must not end the run here: the database reports it at the next checkpoint.
         with contextlib.suppress(OSError):
             print(f"{at} {text}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Looks at the runs of a plan that have ended, to find which further seeds its rule needs."""
+"""Finds the further seeds that a plan's rule needs, given the runs that have ended."""
 
 from collections.abc import Mapping
 
@@ -10,8 +10,8 @@ from kdx.store.records import OVER, RunRecord, SweepRecord
 
 
 class NeededSeeds:
-    """The needed seeds of each cell of a plan; what was found stays until another run has ended, or is taken
-    out of tables."""
+    """Computes the needed seeds of each cell of a plan; the result is kept until another run ends, or is excluded from
+    reports."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -19,15 +19,15 @@ class NeededSeeds:
         self._found: Mapping[str, Needed] = {}
 
     def __call__(self, database: Database | None, records: Mapping[tuple[str, int], RunRecord]) -> Mapping[str, Needed]:
-        """Cell id → the seeds that it needs; empty where the plan has no rule.
+        """Return cell id → the seeds that the cell needs; empty if the plan has no rule.
 
         Args:
-            database: None: there is none yet.
+            database: the database; None if there is none yet.
             records: (cell id, seed) → the newest generation of that run.
         """
         if self._plan.seed_rule is None:
             return {}
-        ended = frozenset((one.id, one.state, one.invalidated) for one in records.values() if one.state in OVER)
+        ended = frozenset((run.id, run.state, run.invalidated) for run in records.values() if run.state in OVER)
         if ended != self._ended:
             self._found = needed_seeds(self._results(database))
             self._ended = ended

@@ -7,7 +7,7 @@ from kdx.grid.spec import CellSpec
 
 
 def changed_modules(spec: CellSpec, modules: Mapping[str, str] | None) -> tuple[str, ...]:
-    """Return the names of the modules that changed since a run of the cell was computed, new and removed ones included.
+    """Return the modules that changed since a run of the cell was computed, including new and removed ones.
 
     Args:
         modules: module → hash, as recorded with the run; None if it was not started.
@@ -16,16 +16,16 @@ def changed_modules(spec: CellSpec, modules: Mapping[str, str] | None) -> tuple[
 
 
 def changed_evaluations(
-    spec: CellSpec, planned: Iterable[str], made: Mapping[str, Mapping[str, str]]
+    spec: CellSpec, planned: Iterable[str], recorded: Mapping[str, Mapping[str, str]]
 ) -> dict[str, tuple[str, ...]]:
-    """Return id of an evaluation → the modules that changed since it was made, for evaluations with any.
+    """Return id → the modules that changed since the evaluation was made, for evaluations with any.
 
     Args:
         planned: ids of the evaluations that a plan has of a run of the cell.
-        made: id → module → hash, as recorded with each evaluation of the run that succeeded.
+        recorded: id → module → hash, as recorded with each successful evaluation of the run.
     """
-    now = evaluation_code_of(spec).modules if made else {}
-    changed = {key: _changed(now, made[key]) for key in planned if key in made}
+    now = evaluation_code_of(spec).modules if recorded else {}
+    changed = {key: _changed(now, recorded[key]) for key in planned if key in recorded}
     return {key: modules for key, modules in changed.items() if modules}
 
 

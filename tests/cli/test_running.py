@@ -82,7 +82,7 @@ def test_as_many_as_fit_are_not_to_be_had_where_nobody_knows_the_memory(supervis
     monkeypatch.setenv("PATH", "")
     fault = CliRunner().invoke(app, ["sweep", "grid.yaml", "--per-gpu", "auto"]).exception
     assert isinstance(fault, KdxError)
-    assert fault.problem == "--per-gpu auto, but nvidia-smi does not say how much memory GPU 0 has"
+    assert fault.problem == "--per-gpu auto, but nvidia-smi does not report the memory of GPU 0"
     assert not supervised
 
 

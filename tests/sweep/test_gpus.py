@@ -100,7 +100,7 @@ def test_as_many_as_fit_is_for_gpus_whose_memory_is_known(played):
     played(**{"nvidia-smi": f"cat <<'END'{TABLE}END"})
     gpus = gpus_for(AtATime(per_gpu="auto"), ("1", "0"))
     assert (gpus.on_each, gpus.free) == (None, {"1": 1000 * 2**20, "0": 80000 * 2**20})
-    with pytest.raises(KdxError, match="--per-gpu auto, but nvidia-smi does not say how much memory GPU 2 has"):
+    with pytest.raises(KdxError, match="--per-gpu auto, but nvidia-smi does not report the memory of GPU 2"):
         gpus_for(AtATime(per_gpu="auto"), ("0", "2"))
     # On a machine without any the same command is right.
     assert gpus_for(AtATime(per_gpu="auto"), ()).names == ()
