@@ -41,7 +41,7 @@ class Submitted:
         return {
             "array": one.array,
             "jobs": one.jobs,
-            "submitted": one.made,
+            "submitted": one.submitted,
             "folder": str(one.folder),
             "queued": queued,
         }

@@ -35,7 +35,7 @@ class Submission:
     """Slurm's id of the array."""
     jobs: int
     """Number of jobs in the array."""
-    made: float
+    submitted: float
     """When it was submitted, in seconds since 1970."""
     folder: Path
     """The folder with the source that its workers use, and the logs."""
@@ -96,7 +96,7 @@ def submit(
         shutil.rmtree(folder, ignore_errors=True)
         raise
     submission = Submission(sweep[0], array, jobs, time.time(), folder)
-    note = {"sweep": submission.sweep, "array": array, "jobs": jobs, "made": submission.made}
+    note = {"sweep": submission.sweep, "array": array, "jobs": jobs, "submitted": submission.submitted}
     with translate_errors(folder):
         write_whole(folder / _NOTE, json.dumps(note).encode())
     return submission

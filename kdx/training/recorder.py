@@ -29,7 +29,7 @@ class Recorder:
         """
 
     def note(self, text: str) -> None:
-        """A remark on the attempt for the user, in one line without a subject: `goes on from step …`."""
+        """A remark on the attempt for the user, in one line without a subject: `resumes from step …`."""
 
     def metric(self, name: str, step: int, value: float) -> None:
         """One row: `train/loss`, `valid/bleu`, …, at an optimiser step."""

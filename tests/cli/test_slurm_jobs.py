@@ -28,7 +28,7 @@ def jobs(played) -> Path:
     other = "echo '7|1|9|RUNNING|n2|None|/elsewhere'"
     played(squeue=f"echo '7|0|8|RUNNING|n1|None|{there}'; {other}", scancel="true")
     with open_database(DB, write=False) as database:
-        note = {"sweep": sweep_named(database, "tiny"), "array": 7, "jobs": 2, "made": 1.0}
+        note = {"sweep": sweep_named(database, "tiny"), "array": 7, "jobs": 2, "submitted": 1.0}
     folder = files_beside(DB) / "slurm" / "1"
     folder.mkdir(parents=True)
     (folder / "submission.json").write_text(json.dumps(note))

@@ -110,7 +110,7 @@ def test_a_large_text_is_looked_at_but_not_into_unless_asked_to(plan, tmp_path, 
     grid = GRID.replace("synthetic-translation, train_lines: 300", "large")
     monkeypatch.setattr(corpora, "LARGE", 50)
     (note,) = prepare_data(plan(grid), large=False)
-    assert note == "large is large: kdx sweep looks into its text, which is not done here"
+    assert note == "large is large: its text is checked by kdx sweep, not here"
     assert not (tmp_path / "data" / "cache").exists()
     # Its first lines are no large text, and one of another kind is refused without a look into it.
     assert prepare_data(plan(grid.replace("large", "large, train_lines: 10")), large=False) == []

@@ -68,9 +68,9 @@ def test_home_that_is_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("number", "kind", "problem", "mend"),
     [
-        (errno.EIO, StorageError, "Input/output error", "mend it"),
+        (errno.EIO, StorageError, "Input/output error", "repair it"),
         (errno.ENOSPC, StorageError, "No space left on device", "free some space"),
-        (errno.EACCES, AccessError, "Permission denied", "mend it"),
+        (errno.EACCES, AccessError, "Permission denied", "repair it"),
     ],
 )
 def test_what_fails_on_the_disk_is_told_of_the_place(tmp_path, number, kind, problem, mend):

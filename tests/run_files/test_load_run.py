@@ -161,7 +161,7 @@ def test_damaged_weights_and_those_of_another_model_are_told(database, monkeypat
     run = ids(database)["prediction"]
     with monkeypatch.context() as patch:
         patch.setattr("kdx.training.prediction.LanguageModel", lambda *_: torch.nn.Linear(1, 1))
-        assert "another model than this kdx builds" in refusal(database, run).problem
+        assert "do not fit the model that this kdx builds" in refusal(database, run).problem
     (path,) = (path for path in files_beside(database).rglob("best-*") if path.parent.name == _folder(database, run))
     content = path.read_bytes()
     try:

@@ -90,7 +90,7 @@ def test_a_file_that_holds_no_weights_is_refused_by_name_and_runs_nothing(conten
 
 @pytest.mark.parametrize("weights", [{"input.embedding.weight": 3}, {"input.embedding.weight": None}, {}])
 def test_what_is_no_tensor_is_of_another_model(weights):
-    with pytest.raises(KdxError, match="of another model"):
+    with pytest.raises(KdxError, match="do not fit the model"):
         model_of(cell("prediction", select=None), packed(weights), FILE)
 
 
