@@ -118,9 +118,9 @@ class Norm(StrEnum):
     """The place of layer normalisation."""
 
     POST = "post"
-    """Normalised after the residual sum (Vaswani et al. 2017)."""
+    """After the residual sum (Vaswani et al. 2017)."""
     PRE = "pre"
-    """Normalised before each sublayer (Xiong et al. 2020)."""
+    """Before each sublayer (Xiong et al. 2020)."""
 
 
 class Normalisation(StrEnum):

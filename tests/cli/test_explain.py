@@ -23,7 +23,7 @@ def test_a_value():
         "  Radial basis function\n"
         "  formula: k(q, k) = exp(-|q - k|² / T√D)\n"
         "  source: Tsai et al. 2019, Table 2\n"
-        "  temperature: T, what the logarithm of the weight is divided by, beside √D.\n"
+        "  temperature: T; the logarithm of the weight is divided by T√D.\n"
         "    Allowed: a number above 0; default: 1.0.\n"
         "  example:\n"
         "    kernel: rbf\n"
@@ -39,7 +39,7 @@ def test_a_key():
         "  default: shared\n"
         "    shared    All three matrices are one\n"
         "    tied      The decoder's input and output are one\n"
-        "    separate  Each is its own\n"
+        "    separate  Three separate matrices\n"
         "  example:\n"
         "    model: {embeddings: shared}\n"
     )

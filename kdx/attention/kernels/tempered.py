@@ -8,4 +8,4 @@ class Tempered(KernelFunction):
     """A kernel with a temperature."""
 
     temperature: float = option(1.0, above=0)
-    """T, by which the logarithm of the weight is divided, in addition to √D."""
+    """T; the logarithm of the weight is divided by T√D."""
