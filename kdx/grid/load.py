@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kdx.errors import KdxError, by_place, did_you_mean, shortened
+from kdx.errors import KdxError, by_place, shortened
 from kdx.grid.cell_selector import factors
 from kdx.grid.components import find_components
 from kdx.grid.dimensions import sub_grids
@@ -17,9 +17,8 @@ from kdx.grid.messages import checked, mapping_of
 from kdx.grid.model import GRID, SUB_GRID, GridFile
 from kdx.grid.plan import Plan, TableSpec
 from kdx.grid.read_tables import check_tables, labelled_cells, layouts_of, read_tables
-from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.searches import with_searches
-from kdx.grid.seeds import DECIDED, SeedRule, seeds_of
+from kdx.grid.seeds import SeedRule, seeds_of
 from kdx.grid.set_values import set_values
 from kdx.grid.settings import check_keys, settings, without_removed
 from kdx.grid.shipped import find
@@ -163,31 +162,15 @@ def _with_tables(plan: Plan, specs: Sequence[TableSpec], root: Node, faults: lis
 
 
 def _check_seed_rule(plan: Plan, root: Node, faults: list[KdxError]) -> None:
-    """A rule needs a baseline that a table declares, or metrics that cells have."""
-    rule = plan.seed_rule
-    if rule is None:
+    """A rule needs a baseline that a table of test scores declares."""
+    if plan.seed_rule is None:
         return
-    node = root.value["seeds"]
-    if rule.until == DECIDED:
-        if not any(table.baseline and not (plan.evaluations and reads_evaluations(table)) for table in plan.tables):
-            faults.append(
-                KdxError(
-                    f"until: {DECIDED} needs a baseline to compare with, and no table of test scores declares one",
-                    place=node.at(("until",)),
-                    hint="write `baseline:` into a table; or a half-width, such as until: {bleu: 0.3}",
-                )
+    if not any(table.baseline and not (plan.evaluations and reads_evaluations(table)) for table in plan.tables):
+        faults.append(
+            KdxError(
+                f"until: {plan.seed_rule.until} needs a baseline to compare with, and no table of test scores declares "
+                "one",
+                place=root.value["seeds"].at(("until",)),
+                hint="write `baseline:` into a table",
             )
-        return
-    specs = {(cell.spec.task, cell.spec.data.corpus): ResolvedSpec.of(cell.spec) for cell in plan.cells}.values()
-    known = list(dict.fromkeys(name for spec in specs for name in spec.test_metrics))
-    for metric in rule.widths:
-        if metric not in known:
-            whole = [name for name in known if "=" not in name]
-            faults.append(
-                KdxError(
-                    f"until: unknown metric `{shortened(metric)}`",
-                    place=node.key(("until", metric)),
-                    allowed=whole,
-                    hint=did_you_mean(metric, known),
-                )
-            )
+        )

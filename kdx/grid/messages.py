@@ -57,11 +57,15 @@ def located(
     ]
 
 
-def checked(model: type[Model], node: Node, faults: list[KdxError]) -> tuple[Model, Node]:
-    """The mapping as `model`, without the entries that are wrong, and their nodes; each fault goes to `faults`."""
+def checked(model: type[Model], node: Node, faults: list[KdxError], context: Any = None) -> tuple[Model, Node]:
+    """The mapping as `model`, without the entries that are wrong, and their nodes; each fault goes to `faults`.
+
+    Args:
+        context: what the validators of the model need to know.
+    """
     while True:
         try:
-            return model.model_validate(node.plain()), node
+            return model.model_validate(node.plain(), context=context), node
         except ValidationError as error:
             seen = {str(fault) for fault in faults}
             faults.extend(fault for fault in located(error, node, model) if str(fault) not in seen)
@@ -148,7 +152,7 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
 def _allowed(detail: ErrorDetails, model: type[BaseModel]) -> list[str] | str:
     """What pydantic expects in the place of a value."""
     match detail["type"]:
-        case "enum":
+        case "enum" | "literal_error":
             return re.findall(r"'([^']*)'", detail["ctx"]["expected"])
         case "model_type":
             return mapping_of(model, detail["loc"])

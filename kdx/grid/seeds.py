@@ -1,43 +1,16 @@
 """The seeds that a grid asks for: a number, a list, or a rule by which the first ones show how many it takes."""
 
 from collections.abc import Mapping
-from math import inf
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Tag, WithJsonSchema, model_validator
 
 from kdx.grid.sections import Bounded, Section, distinct_list, not_allowed, refuse
-from kdx.grid.source import written
 
 MOST_SEEDS = 1_000_000
 LARGEST_SEED = 2**32 - 1
-DECIDED = "decided"
-"""Until the comparison of a cell with its baseline is decided."""
 FEWEST, MOST = 2, 50
 """Seeds of a rule: one has no spread, and the levels of fifty looks take four seconds to compute."""
-
-
-def _until(value: Any) -> str | dict[str, float]:
-    """`decided`, or metric → half-width.
-
-    Raises:
-        PydanticCustomError: it is neither.
-    """
-    allowed = f"{DECIDED}, or a half-width above 0 for each metric, such as {{bleu: 0.3}}"
-    if value == DECIDED:
-        return DECIDED
-    if not isinstance(value, dict) or not value:
-        raise refuse("", f"`{written(value)}` as until", allowed=allowed)
-    for metric, width in value.items():
-        if not isinstance(width, int | float) or isinstance(width, bool) or not 0 < width < inf:
-            raise refuse(
-                metric, f"`{written(width)}` as half-width of {metric}", allowed="a number above 0, in its units"
-            )
-    return {metric: float(width) for metric, width in value.items()}
-
-
-_WIDTHS = {"type": "object", "additionalProperties": {"type": "number", "exclusiveMinimum": 0}, "minProperties": 1}
-_UNTIL = {"anyOf": [{"const": DECIDED}, _WIDTHS]}
 
 
 class SeedRule(Section):
@@ -47,9 +20,8 @@ class SeedRule(Section):
     """Seeds that every cell has."""
     max: Annotated[int, Bounded(ge=FEWEST, le=MOST)]
     """Seeds that a cell has at most."""
-    until: Annotated[str | dict[str, float], BeforeValidator(_until), WithJsonSchema(_UNTIL)]
-    """`decided`: until the comparison with the baseline is decided. Or metric → half-width, in its units: until the
-    interval of the mean is no wider."""
+    until: Literal["decided"]
+    """A cell gets seeds until its comparison with the baseline is decided."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -63,19 +35,13 @@ class SeedRule(Section):
         return tuple(range(self.max))
 
     @property
-    def widths(self) -> dict[str, float]:
-        """Metric → half-width; empty until decided."""
-        return self.until if isinstance(self.until, dict) else {}
-
-    @property
     def number(self) -> str:
         """`3 to 12 seeds`."""
         return f"{self.min} to {self.max} seeds"
 
     def __str__(self) -> str:
         """`3 to 12 seeds a cell, until decided`."""
-        widths = " and ".join(f"{metric} ± {width:g}" for metric, width in self.widths.items())
-        return f"{self.number} a cell, until {widths or DECIDED}"
+        return f"{self.number} a cell, until {self.until}"
 
 
 def rule_of(grid: Mapping[str, Any]) -> SeedRule | None:

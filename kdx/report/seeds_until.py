@@ -6,15 +6,12 @@ The comparisons are those of the tables (`kdx.report.table`), so that they mean 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kdx.grid.plan import Shown, TableSpec
-from kdx.grid.seeds import DECIDED, SeedRule, rule_of
-from kdx.report.selection.best_seed import by_cell
-from kdx.report.selection.cells import cell_of
-from kdx.report.statistics.looks import looks
+from kdx.grid.plan import TableSpec
+from kdx.grid.seeds import SeedRule, rule_of
 from kdx.report.table.comparable import comparable_cells, traits
 from kdx.report.table.comparisons import baseline_of, decides, follow
 from kdx.report.table.layout import lay_out
-from kdx.store.records import OVER, CellRecord, RunRecord, SweepRecord
+from kdx.store.records import OVER, SweepRecord
 
 
 @dataclass(frozen=True)
@@ -36,9 +33,6 @@ def needed_seeds(sweep: SweepRecord) -> dict[str, Needed]:
     rule = rule_of(sweep.grid)
     if rule is None:
         return {}
-    if rule.until != DECIDED:
-        runs = by_cell(sweep.runs)
-        return {cell.id: _until_narrow(cell, runs.get(cell.id, []), sweep, rule) for cell in sweep.cells}
     found = {cell.id: Needed(rule.min, "no table compares it with a baseline", False) for cell in sweep.cells}
     compared: dict[str, Needed] = {}
     for cell_id, one in _followed(sweep, rule):
@@ -78,7 +72,7 @@ def _followed(sweep: SweepRecord, rule: SeedRule) -> Iterator[tuple[str, Needed]
     asked = [TableSpec.model_validate(table) for table in sweep.grid.get("tables") or ()]
     asked = [table for table in asked if table.baseline]
     for table, layout in zip(asked, lay_out(sweep, asked), strict=True):
-        if not decides(table, layout, rule):
+        if not decides(table, layout):
             continue
         comparable = comparable_cells(layout, traits(layout, sweep))
         baseline = baseline_of(layout, table)
@@ -93,23 +87,3 @@ def _followed(sweep: SweepRecord, rule: SeedRule) -> Iterator[tuple[str, Needed]
                 needed = Needed(one.n, decided, False)
             yield layout.places[at].id, needed
             yield layout.places[against].id, needed
-
-
-def _until_narrow(cell: CellRecord, runs: list[RunRecord], sweep: SweepRecord, rule: SeedRule) -> Needed:
-    """What the intervals of a cell's means need."""
-    made = [
-        cell_of(cell, runs, sweep.metrics, sweep.documents, metric=metric, shown=Shown.MEAN, seed_rule=rule)
-        for metric in rule.widths
-    ]
-    its = [(one, rule.widths[one.metric.name]) for one in made if one]
-    if not its:
-        return Needed(rule.min, "it has no metric of the rule", False)
-    for look in looks(rule.min, rule.max):
-        so_far = [(one.until(look.n), width) for one, width in its]
-        if its[0][0].ended < look.n:
-            return Needed(look.n, f"if an interval is still too wide after {look.n} seeds", look.n < rule.max)
-        if not any(one.scores for one, _ in so_far):
-            return Needed(look.n, f"no score after {look.n} seeds", False)
-        if all((half := one.half_width) is not None and half <= width for one, width in so_far):
-            return Needed(look.n, f"narrow enough after {look.n} seeds", False)
-    return Needed(rule.max, f"{rule.max} seeds are the most", False)

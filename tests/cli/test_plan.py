@@ -250,7 +250,8 @@ def test_a_grid_that_tunes_shows_both_stages_and_their_time(tmp_path):
         "note: time of both: unknown, for no like run has completed",
         "2 cells to search; next: kdx sweep grid.yaml --workers 1",
     ]
-    by_rule = plan("grid.yaml", "--set", "seeds={min: 2, max: 5, until: {bleu: 1}}").stderr
+    table = "tables=[{name: t, rows: [kernel], baseline: {kernel: rbf}}]"
+    by_rule = plan("grid.yaml", "--set", "seeds={min: 2, max: 5, until: decided}", "--set", table).stderr
     assert "note: then 2 winners × 2 to 5 seeds = 4 to 10 runs\n" in by_rule
     with open_database("runs.db", write=True, create=True) as database:
         recording.register(database, tuned, tuned.grid)

@@ -9,21 +9,20 @@ says which.
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from math import sqrt
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from kdx.grid.load import load_grid
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.report.papers.decisions import Verdict
-from kdx.report.papers.paper_file import Claim, Contrast, ErrorModel, Rule, load_paper
+from kdx.report.papers.paper_file import Claim, Contrast, Rule, load_paper
 from kdx.report.papers.verdicts import answers
 from kdx.report.statistics.by_document import by_document
 from kdx.report.statistics.estimates import contrast, summarise
-from kdx.report.statistics.seed_effect import seed_effect
 from kdx.report.table.comparisons import Mark
 from kdx.report.tables import tables
 from kdx.store.records import CellRecord, RunRecord, RunState, SweepRecord
@@ -111,13 +110,6 @@ def misses_of_unequal(noisier: float, n: tuple[int, int], draws: int, rng: np.ra
     return Rate(f"95% interval misses, {n[0]} against {n[1]} seeds", f"{noisier:g} times as noisy", n[0], hits, draws)
 
 
-def seed_effects(cells: int, n: int, draws: int, rng: np.random.Generator) -> Rate:
-    """Tables in which common seeds have no effect, and p is below 0.05."""
-    tables_of = rng.normal(size=(draws, cells, n)) * np.exp(rng.normal(size=(draws, cells, 1)))
-    hits = sum((seed_effect([dict(enumerate(row)) for row in one]) or 1.0) < 0.05 for one in tables_of)
-    return Rate("common seeds have an effect, though they have none", f"{cells} cells", n, hits, draws)
-
-
 def misses_of_tuned(trials: int, n: int, draws: int, rng: np.random.Generator, *, range_end: float = 10.0) -> Rate:
     """95% intervals of the difference of two equal cells that miss it, each at the best of some noisy trials.
 
@@ -145,8 +137,6 @@ class Scatter:
     sd: str = "equal"
     shared: float = 0.0
     """Correlation of cells that have a seed in common."""
-    exchangeable: bool = True
-    """Whether a claim may say so of these spreads."""
 
     def drawn(self, n: int, effect: float, rng: np.random.Generator) -> Any:
         """Scores (6, n), the first cell better by `effect`."""
@@ -165,14 +155,14 @@ SCATTERS = (
     Scatter("equal spreads"),
     Scatter("seeds correlate by 0.6", shared=0.6),
     Scatter("lognormal spreads", "lognormal"),
-    Scatter("half 5 times as noisy", "half", exchangeable=False),
-    Scatter("the better one 3 times", "3 times", exchangeable=False),
-    Scatter("the better one 8 times", "8 times", exchangeable=False),
+    Scatter("half 5 times as noisy", "half"),
+    Scatter("the better one 3 times", "3 times"),
+    Scatter("the better one 8 times", "8 times"),
 )
 
 
 def held(
-    error_model: ErrorModel, scatter: Scatter, effect: float, n: int, draws: int, rng: np.random.Generator
+    pairs: Literal["seed"] | None, scatter: Scatter, effect: float, n: int, draws: int, rng: np.random.Generator
 ) -> Rate:
     """Claims that one cell is better than another, with four more in the table, that hold."""
     records = [record for record in _table()[0] if record.spec.task == "translation"]
@@ -182,7 +172,7 @@ def held(
     compared = Contrast.model_validate(
         {"where": {"position": "none"}, "a": sides[0], "b": sides[1], "expect": "better"}
     )
-    claim = replace(Claim("c", "It is better.", "", Rule(False, (compared,))), error_model=error_model)
+    claim = Claim(id="c", statement="It is better.", holds=Rule(all=(compared,)), pairs=pairs)
     grid = {"tables": [], "axes": []}
     hits = 0
     for _ in range(draws):
@@ -190,8 +180,8 @@ def held(
         runs = [_completed(record, 1000 * i + k, k, scores[i, k]) for i, record in enumerate(records) for k in range(n)]
         (answer,) = answers([claim], [SweepRecord(1, "t", 0.0, grid, tuple(records), tuple(runs))])
         hits += answer.settings[0].verdict is Verdict.HOLDS
-    known = not effect and (scatter.exchangeable or error_model is not ErrorModel.EXCHANGEABLE)
-    what = f"better, {error_model}: " + ("holds, though equal" + "*" * (not known) if not effect else f"{effect:g} sd")
+    how = "paired by seed" if pairs else "own spreads"
+    what = f"better, {how}: " + (f"{effect:g} sd" if effect else "holds, though equal")
     return Rate(what, scatter.name, n, hits, draws)
 
 
@@ -360,16 +350,13 @@ def table(draws: int, seed: int = 0) -> Iterator[Rate]:
     for noisier in (1 / 3, 1.0, 3.0, 8.0):
         for few, many in ((2, 3), (2, 5), (2, 12), (3, 5), (3, 12)):
             yield misses_of_unequal(noisier, (few, many), 20 * draws, rng)
-    for cells in (2, 3, 6, 12):
-        for n in SEEDS[:3]:
-            yield seed_effects(cells, n, draws, rng)
     for trials in (5, 10, 20):
         for n in SEEDS[1:]:
             yield misses_of_tuned(trials, n, 5 * draws, rng)
-    for error_model in ErrorModel:
+    for pairs in (None, "seed"):
         for scatter in SCATTERS:
             for n in SEEDS[:3]:
-                yield held(error_model, scatter, 0.0, n, draws, rng)
+                yield held(pairs, scatter, 0.0, n, draws, rng)
     claims: list[Claim] = list(load_paper_once().claims)
     for scenario in SCENARIOS:
         for n in SEEDS:
@@ -388,11 +375,11 @@ def table(draws: int, seed: int = 0) -> Iterator[Rate]:
 def power(draws: int, seed: int = 0) -> Iterator[Rate]:
     """How often each claim holds on the paper's own values, and at wider spreads."""
     rng = np.random.default_rng(seed)
-    for error_model in ErrorModel:
+    for pairs in (None, "seed"):
         for scatter in SCATTERS[:2]:
             for n in SEEDS[:3]:
                 for effect in (1.0, 2.0, 3.0):
-                    yield held(error_model, scatter, effect, n, draws, rng)
+                    yield held(pairs, scatter, effect, n, draws, rng)
     for sd, spread in ((1.0, "sd 0.15 BLEU, 0.08 perplexity"), (5 / 3, "sd 0.25 BLEU, 0.13 perplexity")):
         for n in SEEDS:
             for claim, its in verdicts(SCENARIOS[0], n, draws, rng, published=True, sd=sd).items():
@@ -400,7 +387,7 @@ def power(draws: int, seed: int = 0) -> Iterator[Rate]:
 
 
 def _asks_for_better(rule: Rule) -> bool:
-    return all(one.expect == "better" if isinstance(one, Contrast) else _asks_for_better(one) for one in rule.of)
+    return all(one.expect == "better" if isinstance(one, Contrast) else _asks_for_better(one) for one in rule.parts)
 
 
 def printed(rates: Iterator[Rate]) -> Iterator[str]:

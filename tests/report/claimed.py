@@ -29,8 +29,11 @@ def contrast(a: str = "rbf", b: str = "exponential", expect: str = "better", **r
     return Contrast.model_validate({"a": {"kernel": a}, "b": {"kernel": b}, "expect": expect, **rest})
 
 
-def claim(*parts: Contrast | Rule, any: bool = False) -> Claim:
-    return Claim("id", "It works.", "", Rule(any, parts or (contrast(),)))
+def claim(*parts: Contrast | Rule, any: bool = False, **rest: object) -> Claim:
+    quantifier = "any" if any else "all"
+    return Claim.model_validate(
+        {"id": "id", "statement": "It works.", "holds": Rule(**{quantifier: parts or (contrast(),)}), **rest}
+    )
 
 
 def kernels(

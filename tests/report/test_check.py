@@ -209,7 +209,8 @@ def test_published_values_and_searches_are_compared(suffix):
         one.model_copy(update={"where": {"kernel": kernel}, "value": value, "metric": "bleu"})
         for one, kernel, value in zip(table.cells, ("rbf", "linear"), (12.25, 13.5), strict=False)
     ]
-    paper = replace(paper, tables=(table.model_copy(update={"where": {}, "cells": tuple(cells)}),))
+    table = table.model_copy(update={"where": {}, "cells": tuple(cells)})
+    paper = paper.model_copy(update={"tables": (table,)})
     beside = [
         replace(one, published=compare_with_published(one.layout.places, one.layout.records, paper)) for one in made()
     ]

@@ -140,20 +140,6 @@ def test_seeds_do_not_depend_on_the_order_in_which_runs_end(random, seed):
     assert swept(random.choice) == swept(lambda able: able[0])
 
 
-def test_a_half_width_is_met_cell_by_cell():
-    rule = RULE | {"until": {"bleu": 2.0}}
-    wide = [30.0, 36.0, 24.0, 33.0, 27.0, 30.0]
-    found = needed_seeds(of(first(3, exponential=BASE, rbf=wide), rule=rule))
-    assert found["exponential"] == Needed(3, "narrow enough after 3 seeds", False)
-    assert found["rbf"] == Needed(4, "if an interval is still too wide after 4 seeds", True)
-    assert needed_seeds(of({"exponential": BASE, "rbf": wide}, rule=rule))["rbf"] == Needed(
-        6, "6 seeds are the most", False
-    )
-    (made,) = tables(of(first(3, exponential=BASE), rule=rule, table={"name": "t", "rows": ["kernel"], "cell": "mean"}))
-    (its,) = made.layout.cells
-    assert its.half_width <= 2.0 and its.half_width > its.summary.half_width
-
-
 def test_without_a_rule_nothing_is_said_of_seeds():
     made = of(first(3, exponential=BASE))
     plain = replace(made, grid={"tables": [TABLE], "axes": []})

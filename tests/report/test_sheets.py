@@ -288,7 +288,18 @@ def all_answered(
 ) -> list[Sheet]:
     cells = cells or [cell(kernel, kernel=kernel) for kernel in KERNELS[:2]]
     runs = [*seeded("rbf", *RBF), *seeded("exponential", *EXP)] if runs is None else runs
-    return list(claim(answers([Claim("A1", "It works.", "Sec. 1", Rule(any, parts))], [sweep(cells, runs)])[0]))
+    return list(
+        claim(
+            answers(
+                [
+                    Claim(
+                        id="A1", statement="It works.", source="Sec. 1", holds=Rule(**{"any" if any else "all": parts})
+                    )
+                ],
+                [sweep(cells, runs)],
+            )[0]
+        )
+    )
 
 
 def answered(*parts: Contrast, **records: Any) -> Sheet:
@@ -401,14 +412,14 @@ def test_a_single_seed_is_told() -> None:
 
 def test_contrasts_without_cells_are_named_in_one_note() -> None:
     missing = [contrast(where={"norm": "pre"}), contrast(where={"task": "prediction"})]
-    its = Claim("A1", "It works.", "Sec. 1", Rule(False, tuple(missing)))
+    its = Claim(id="A1", statement="It works.", source="Sec. 1", holds=Rule(all=tuple(missing)))
     cells = [cell(kernel, kernel=kernel) for kernel in KERNELS[:2]]
     (answer,) = answers([its], [sweep(cells, [*seeded("rbf", *RBF), *seeded("exponential", *EXP)])])
     assert not list(claim(answer))
     (found,) = not_tested([answer])
     assert found.rows == (("A1", "It works.", "–"),)
     assert found.notes == ("A1: No cells here for rbf over exponential (pre); rbf over exponential (prediction).",)
-    (answer,) = answers([replace(its, grids=("mine/table's",))], [])
+    (answer,) = answers([its.model_copy(update={"grids": ("mine/table's",)})], [])
     (found,) = not_tested([answer])
     assert (found.rows, found.notes) == ((("A1", "It works.", 'kdx sweep "mine/table\'s"'),), ())
 
@@ -458,7 +469,7 @@ def test_what_a_contrast_is_averaged_over_is_told() -> None:
     ],
 )
 def test_a_contrast_is_named_by_what_tells_its_sides_apart(a: dict[str, Any], b: dict[str, Any], expected: str) -> None:
-    (found,) = not_tested(answers([Claim("A1", "It works.", "", Rule(False, (contrast(a=a, b=b),)))], []))
+    (found,) = not_tested(answers([Claim(id="A1", statement="It works.", holds=Rule(all=(contrast(a=a, b=b),)))], []))
     assert found.notes == (f"A1: No cells here for {expected}.",)
 
 

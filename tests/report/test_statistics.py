@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from kdx.report.statistics.estimates import Estimate, Summary, contrast, paired, summarise
+from kdx.report.statistics.estimates import Estimate, Summary, contrast, summarise
 from kdx.report.statistics.expected_best import expected_best
 from kdx.report.statistics.multiple_comparisons import holm
 from kdx.report.statistics.power import minimum_detectable_difference
 from kdx.report.statistics.rates import p_rates, rate_difference, wilson
-from kdx.report.statistics.seed_effect import seed_effect
 
 finite = st.floats(-1e307, 1e307)
 TINY = Fraction(5e-324)
@@ -251,52 +250,6 @@ def test_equal_runs_differ_by_nothing_with_certainty() -> None:
     same = difference([1.0, 1.0], [1.0, 1.0])
     assert (same.value, same.p, same.p_equivalent(0.1)) == (0.0, 1.0, 0.0)
     assert difference([1.0, 1.0], [2.0, 2.0]).p == 0.0
-
-
-def test_the_paired_test_is_that_of_scipy() -> None:
-    found, test = paired(dict(enumerate(A)), dict(enumerate(B))), stats.ttest_rel(A, B)
-    assert found and found.df == 3 and found.p == pytest.approx(test.pvalue)
-    assert paired({0: 1.0, 1: 2.0}, {1: 2.0, 2: 3.0}) is None
-
-
-def test_the_effect_of_common_seeds_agrees_with_the_f_test_of_the_two_way_table() -> None:
-    rng = np.random.default_rng(0)
-    spread = np.array([1.0, 1.0, 1.0, 1.0])
-    table = rng.normal(size=(4, 5)) + rng.normal(size=5)
-    # Each row with the same spread, so that scaling by it changes nothing.
-    table = (table - table.mean(1, keepdims=True)) / table.std(1, keepdims=True) * spread[:, None]
-    between = 4 * ((table.mean(0) - table.mean()) ** 2).sum() / 4
-    rest = ((table - table.mean(0) - table.mean(1, keepdims=True) + table.mean()) ** 2).sum() / 12
-    # Scores are normal here, so the permutation test agrees with the F test.
-    found = seed_effect([dict(enumerate(row)) for row in table])
-    assert found == pytest.approx(stats.f.sf(between / rest, 4, 12), abs=0.02)
-
-
-def test_the_effect_of_common_seeds_is_not_tested_where_no_p_value_can_be_small() -> None:
-    """Two cells of two seeds agree by chance half of the time, and of three seeds once in six."""
-    assert seed_effect([{0: 1.0, 1: 2.0}]) is None
-    assert seed_effect([{0: 1.0, 1: 2.0}, {1: 1.0, 2: 2.0}]) is None
-    assert seed_effect([{0: 1.0, 1: 1.0}, {0: 1.0, 1: 2.0}]) is None
-    alike = {0: 0.1, 1: 0.2, 2: 0.4, 3: 0.5}
-    assert seed_effect([{seed: alike[seed] for seed in (0, 1)}] * 5) is None
-    assert seed_effect([{seed: alike[seed] for seed in (0, 1)}] * 6) == 1 / 32
-    assert seed_effect([{seed: alike[seed] for seed in (0, 1, 2)}] * 2) is None
-    assert seed_effect([alike] * 2) == 1 / 24
-
-
-@pytest.mark.parametrize(("cells", "n"), [(6, 2), (3, 3), (2, 5)])
-def test_common_seeds_have_no_effect_in_19_of_20_tables_without_one(cells: int, n: int) -> None:
-    """Simulated, with cells that spread very differently."""
-    rng = np.random.default_rng(0)
-    tables = rng.normal(size=(600, cells, n)) * np.exp(rng.normal(size=(600, cells, 1)))
-    hits = sum((seed_effect([dict(enumerate(row)) for row in table]) or 1.0) < 0.05 for table in tables)
-    assert hits / 600 <= 0.05 + 3 * sqrt(0.05 * 0.95 / 600)
-
-
-@pytest.mark.filterwarnings("error")
-def test_numbers_too_large_to_square_have_no_effect_of_common_seeds() -> None:
-    for size in (1e200, 1.7e308):
-        assert seed_effect([{0: size, 1: -size}, {0: 1.0, 1: 2.0}]) is None
 
 
 def test_the_effect_is_hedges() -> None:

@@ -9,14 +9,12 @@ from until_calibration import (
     FIRST,
     LAST,
     NULLS,
-    WIDTHS,
     Scores,
     error,
     false_equalities,
     false_verdicts,
     followed,
     saved,
-    wide_misses,
 )
 
 from kdx.report.statistics.looks import Look
@@ -68,9 +66,3 @@ def test_a_large_difference_saves_seeds_and_none_at_all_saves_few() -> None:
     none = [followed(NULLS[0], 0.0, rng)[0] for _ in range(30)]
     assert all(one.decided and FIRST <= one.n < LAST for one in large)
     assert sum(one.n == LAST and not one.decided for one in none) >= 26
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_intervals_that_were_awaited_miss_no_more_than_they_say(width) -> None:
-    missed, _ = wide_misses(width, 1500, np.random.default_rng(0))
-    assert missed <= 0.05 + 3 * error(1500)

@@ -191,24 +191,6 @@ def test_of_perplexities_the_smallest_difference_is_a_ratio_and_the_spread_in_na
     assert below(*unequal("prediction", scale=100.0))[1] == resolution
 
 
-def test_too_few_seeds_say_nothing_of_common_seeds() -> None:
-    cells = [cell(kernel, kernel=kernel) for kernel in ("rbf", "exponential")]
-    runs = [*seeded("rbf", 17.2, 17.2, 16.1), *seeded("exponential", 17.2, 17.2, 16.3)]
-    assert not any("common seeds" in line for line in below(cells, runs, full=True))
-
-
-def test_whether_common_seeds_move_the_cells_together_is_told() -> None:
-    cells = [cell(kernel, kernel=kernel) for kernel in ("rbf", "exponential", "linear")]
-
-    def text(*scores: list[float]) -> str:
-        runs = [one for its, values in zip(cells, scores, strict=True) for one in seeded(its.id, *values)]
-        return next(one for one in below(cells, runs, full=True) if "common seeds" in one)
-
-    together = text([1.0, 2.0, 3.1], [4.0, 5.1, 6.0], [7.1, 8.0, 9.0])
-    assert together.endswith("they move the cells together, which these comparisons do not use: they are too cautious.")
-    assert text([1.0, 2.0, 3.1], [5.1, 4.0, 6.0], [9.0, 8.0, 7.1]).endswith("p = 0.556, so none is shown.")
-
-
 def test_where_no_cell_is_marked_best_the_caption_says_what_that_takes() -> None:
     cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
     takes = "No cell is marked best: that takes two cells of two seeds each whose numbers compare."

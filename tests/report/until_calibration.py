@@ -65,9 +65,6 @@ NULLS = (
 EFFECTS = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0)
 """Differences in standard deviations over seeds."""
 
-WIDTHS = (0.3, 0.5, 0.75, 1.0, 1.5, 2.5)
-"""Half-widths of intervals, in standard deviations over seeds."""
-
 
 def drawn(scores: Scores, effect: float, rng: np.random.Generator) -> list[list[float | None]]:
     """Scores by seed, of the baseline first; None where a run diverges."""
@@ -117,26 +114,6 @@ def false_equalities(scores: Scores, draws: int, rng: np.random.Generator) -> fl
     return sum(followed(scores, -margin, rng, margin)[0].decided for _ in range(draws)) / draws
 
 
-def wide_misses(width: float, draws: int, rng: np.random.Generator, first: int = FIRST) -> tuple[float, float]:
-    """Share of 95% intervals that miss the mean where seeds are added until they are narrow, and mean seeds.
-
-    Args:
-        width: the half-width that is asked for, in standard deviations.
-    """
-    missed = seeds = 0
-    for _ in range(draws):
-        scores = rng.normal(size=LAST).tolist()
-        for n in range(first, LAST + 1):
-            summary = summarise(scores[:n])
-            assert summary
-            half = summary.half_width_at(Look(n, first, LAST, at_width=True).alone(0.95))
-            assert half is not None
-            if half <= width or n == LAST:
-                missed, seeds = missed + (abs(summary.mean) > half), seeds + n
-                break
-    return missed / draws, seeds / draws
-
-
 def saved(scores: Scores, effect: float, draws: int, rng: np.random.Generator) -> tuple[float, float, float]:
     """Share of comparisons that are decided, mean seeds of a cell, and mean seeds of the baseline."""
     decided, seeds, of_baseline = 0, 0, 0
@@ -163,10 +140,6 @@ def lines(draws: int, seed: int = 0) -> Iterator[str]:
     for scores in NULLS:
         if scores.cells == 1 and not scores.perplexity:
             yield f"  {scores.name:40} {100 * false_equalities(scores, draws, rng):5.1f}%"
-    yield "intervals that miss, and seeds, where seeds are added until an interval is narrow"
-    for width in WIDTHS:
-        missed, seeds = wide_misses(width, draws, rng)
-        yield f"  ± {width:g} standard deviations {100 * missed:5.1f}%, {seeds:4.1f} seeds"
     yield "seeds of a cell, and of the baseline, of 12; comparisons that are decided"
     for cells in (1, 5):
         for effect in EFFECTS:

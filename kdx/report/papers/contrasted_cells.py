@@ -11,14 +11,13 @@ from kdx.grid.cell_selector import factors
 from kdx.grid.seeds import SeedRule, rule_of
 from kdx.grid.table_layout import is_of_evaluation
 from kdx.grid.words import known_options
-from kdx.report.papers.paper_file import Contrast, ErrorModel
+from kdx.report.papers.paper_file import Contrast
 from kdx.report.selection.cells import Cell, cell_of
 from kdx.report.selection.evaluated import evaluated_cells
 from kdx.report.selection.joined import planned_id
 from kdx.report.selection.searched import searched_cells
 from kdx.report.statistics.by_document import ByDocument, together
 from kdx.report.statistics.estimates import Estimate, Summary, contrast, summarise
-from kdx.report.statistics.exchangeable import exchangeable_error
 from kdx.report.statistics.looks import Look
 from kdx.report.statistics.metric import Metric
 from kdx.store.records import CellRecord, DocumentRecord, RunRecord, SweepRecord
@@ -75,7 +74,7 @@ class RecordedRuns:
         return self._searched[planned_id(evaluated.cell_id if evaluated else record.id)]
 
     def finished(self, candidate: "_Candidate", contrast: Contrast) -> Cell | None:
-        """Its cell, if a run of it has ended."""
+        """The cell of a candidate, if a run of it has ended."""
         cell = self.cell(candidate.record, contrast.metric)
         return cell if cell and (cell.scores or lost_runs(cell)) else None
 
@@ -102,9 +101,8 @@ class ContrastedCells:
     over: tuple[str, ...]
     confounders: tuple[str, ...]
     sides: tuple[tuple[tuple[Cell, ...], tuple[Cell, ...]], ...]
-    error_model: ErrorModel = ErrorModel.OWN_SPREADS
-    others: tuple[Cell, ...] = ()
-    """The other cells of the setting, whose spreads are supposed to be alike; empty under any other error model."""
+    paired: bool = False
+    """Whether errors are those of the differences at each seed that all cells have."""
     searched: bool = False
     """Whether a search found the settings of some of its cells."""
 
@@ -123,12 +121,11 @@ class ContrastedCells:
     @cached_property
     def look(self) -> Look | None:
         """The last look at all cells whose seeds a rule added; None: the seeds of all were fixed beforehand."""
-        found = [cell.look for cell in (*self.a, *self.b) if cell.look]
-        if not found:
+        looks = [cell.look for cell in (*self.a, *self.b) if cell.look]
+        if not looks:
             return None
-        at_width = all(one.at_width for one in found)
-        first, last = min(one.first for one in found), max(one.last for one in found)
-        return Look(min(one.n for one in found), first, last, at_width)
+        first, last = min(look.first for look in looks), max(look.last for look in looks)
+        return Look(min(look.n for look in looks), first, last)
 
     @cached_property
     def compared(self) -> Mapping[str, Cell]:
@@ -136,14 +133,14 @@ class ContrastedCells:
         cells = {cell.id: cell for cell in (*self.a, *self.b)}
         if look := self.look:
             cells = {id: cell.until(look.n) if cell.seed_rule else cell for id, cell in cells.items()}
-        if self.error_model is ErrorModel.PAIRED:
+        if self.paired:
             common = set.intersection(*(set(cell.scores) for cell in cells.values()))
             cells = {id: cell.only(common) for id, cell in cells.items()}
         return cells
 
     @property
     def n(self) -> int:
-        """The smallest number of those seeds of a cell."""
+        """The smallest number of compared seeds of a cell."""
         return min((len(cell.scores) for cell in self.compared.values()), default=0)
 
     @cached_property
@@ -160,28 +157,24 @@ class ContrastedCells:
         # those of all cells that are paired by seed.
         of_runs: dict[tuple[int, ...], list[tuple[float, Cell]]] = {}
         for id, weight in weights.items():
-            paired = self.error_model is ErrorModel.PAIRED
-            runs = () if paired else tuple(one.run_id for one in cells[id].seeds if one.seed in cells[id].scores)
-            of_runs.setdefault(runs, []).append((weight, cells[id]))
+            cell = cells[id]
+            runs = () if self.paired else tuple(seed.run_id for seed in cell.seeds if seed.seed in cell.scores)
+            of_runs.setdefault(runs, []).append((weight, cell))
         parts: list[tuple[float, Summary]] = []
         documents: list[ByDocument | None] = []
-        for its in of_runs.values():
-            if not all(cell.compared for _, cell in its):
+        for weighted in of_runs.values():
+            if not all(cell.compared for _, cell in weighted):
                 return None
             # Then the spread is that of a single score.
-            length = hypot(*(weight for weight, _ in its))
-            scaled = [(weight / length if length else 0.0, cell) for weight, cell in its]
-            seeds = its[0][1].scores
+            length = hypot(*(weight for weight, _ in weighted))
+            scaled = [(weight / length if length else 0.0, cell) for weight, cell in weighted]
+            seeds = weighted[0][1].scores
             summary = summarise([fsum(weight * cell.scores[seed] for weight, cell in scaled) for seed in seeds])
             assert summary
             known = [(weight, cell.by_document) for weight, cell in scaled if cell.by_document]
             parts.append((length, summary))
-            documents.append(together(known) if len(known) == len(its) else None)
-        alike = None
-        # The small levels of looks need each cell's own spread.
-        if self.error_model is ErrorModel.EXCHANGEABLE and not self.look:
-            alike = exchangeable_error(parts, [one.compared for one in self.others if one.compared])
-        return contrast(parts, documents, self.look, alike)
+            documents.append(together(known) if len(known) == len(weighted) else None)
+        return contrast(parts, documents, self.look)
 
     @property
     def margin(self) -> float | None:
@@ -198,29 +191,18 @@ def following(named: Iterable[str]) -> frozenset[str]:
     return frozenset(factor for factor, facts in table.factors().items() if not named.isdisjoint(facts.follows))
 
 
-def named(contrast: Contrast) -> frozenset[str]:
-    return frozenset(contrast.a.keys() | contrast.b.keys())
-
-
 def contrasted_cells(
-    contrast: Contrast,
-    runs: RecordedRuns,
-    varied: frozenset[str],
-    error_model: ErrorModel = ErrorModel.OWN_SPREADS,
+    contrast: Contrast, runs: RecordedRuns, varied: frozenset[str], *, paired: bool = False
 ) -> dict[str, ContrastedCells]:
     """Setting → the contrast in it, for each setting that has both sides."""
-    factors_named = named(contrast)
-    follows = following(factors_named) - factors_named
+    free = contrast.factors | following(contrast.factors)
     settings: dict[str, dict[str, tuple[list[_Candidate], list[_Candidate]]]] = {}
-    neighbours: dict[str, dict[str, CellRecord]] = {}
-    for candidate, sides_of in _candidates(contrast, runs, every=error_model is ErrorModel.EXCHANGEABLE):
-        rest = {one: word for one, word in candidate.words.items() if one not in factors_named | follows}
-        recipe = {one: word for one, word in rest.items() if one.startswith(_SETTING) and one not in varied}
+    for candidate, sides_of in _candidates(contrast, runs):
+        rest = {factor: word for factor, word in candidate.words.items() if factor not in free}
+        recipe = {factor: word for factor, word in rest.items() if factor.startswith(_SETTING) and factor not in varied}
         # The selection rule is no factor, but the score depends on it.
         setting = json.dumps([recipe, candidate.record.spec.value("select")])
-        background = {one: word for one, word in rest.items() if one not in recipe and one not in runs.options}
-        if not sides_of:
-            neighbours.setdefault(setting, {})[candidate.record.id] = candidate.record
+        background = {factor: word for factor, word in rest.items() if factor not in {*recipe, *runs.options}}
         for index in sides_of:
             settings.setdefault(setting, {}).setdefault(json.dumps(background), ([], []))[index].append(candidate)
     found = {}
@@ -228,33 +210,23 @@ def contrasted_cells(
         sides = []
         used: tuple[list[_Candidate], list[_Candidate]] = ([], [])
         backgrounds = by_background.values()
-        for halves in (pair for both in backgrounds for pair in _by_options(both, factors_named | follows, runs)):
+        for halves in (pair for both in backgrounds for pair in _by_options(both, free, runs)):
             finished = [[(one, cell) for one in half if (cell := runs.finished(one, contrast))] for half in halves]
             if all(finished):
                 sides.append((tuple(cell for _, cell in finished[0]), tuple(cell for _, cell in finished[1])))
                 for candidates, half in zip(used, finished, strict=True):
                     candidates.extend(one for one, _ in half)
         if sides:
-            words = {one: used[0][0].words[one] or "none" for one in SHOWN_FACTORS if one not in varied}
-            over, confounders = _unspoken(used, contrast, follows, runs)
-            others = [runs.cell(one, contrast.metric) for one in neighbours.get(setting, {}).values()]
-            found[setting] = ContrastedCells(
-                contrast,
-                words,
-                over,
-                confounders,
-                tuple(sides),
-                error_model,
-                others=tuple(filter(None, others)),
-                searched=any(any(runs.searched(one.record)) for half in used for one in half),
-            )
+            words = {factor: used[0][0].words[factor] or "none" for factor in SHOWN_FACTORS if factor not in varied}
+            over, confounders = _unspoken(used, contrast, free, runs)
+            searched = any(any(runs.searched(candidate.record)) for half in used for candidate in half)
+            found[setting] = ContrastedCells(contrast, words, over, confounders, tuple(sides), paired, searched)
     return found
 
 
 def kept_apart(contrast: Contrast, runs: RecordedRuns) -> tuple[str, ...]:
     """The factors in which the closest cells of the two sides differ; none if a side has no finished cell."""
-    factors_named = named(contrast)
-    free = factors_named | following(factors_named)
+    free = contrast.factors | following(contrast.factors)
     sides: tuple[list[Mapping[str, str | None]], list[Mapping[str, str | None]]] = ([], [])
     for candidate, sides_of in _candidates(contrast, runs):
         if runs.finished(candidate, contrast):
@@ -282,22 +254,17 @@ class _Candidate(NamedTuple):
     """Those of its spec; a factor that a search chose, and that the contrast does not name, is alike in all of them."""
 
 
-def _candidates(
-    contrast: Contrast, runs: RecordedRuns, *, every: bool = False
-) -> Iterator[tuple[_Candidate, list[int]]]:
+def _candidates(contrast: Contrast, runs: RecordedRuns) -> Iterator[tuple[_Candidate, list[int]]]:
     """The cells of a contrast, each with the sides that it is of: 0 for a, 1 for b.
 
     A cell that one sweep searched and another planned is compared with both kinds.
-
-    Args:
-        every: cells that are of no side as well.
     """
-    spoken = named(contrast) | contrast.where.keys()
+    spoken = contrast.factors | contrast.where.keys()
     for record in runs.candidates(contrast):
-        there = record.spec.matches(contrast.where)
-        sides = (contrast.a, contrast.b)
-        sides_of = [index for index, side in enumerate(sides) if there and record.spec.matches(side)]
-        if sides_of or every:
+        sides_of = [
+            i for i, side in enumerate((contrast.a, contrast.b)) if record.spec.matches({**contrast.where, **side})
+        ]
+        if sides_of:
             for chosen in {space - spoken for space in runs.searched(record)}:
                 yield _Candidate(record, {**record.spec.words, **dict.fromkeys(chosen, _SEARCHED)}), sides_of
 
@@ -364,24 +331,26 @@ def lost_runs(cell: Cell) -> int:
 def _unspoken(
     sides: tuple[Sequence[_Candidate], Sequence[_Candidate]],
     contrast: Contrast,
-    follows: Iterable[str],
+    free: frozenset[str],
     runs: RecordedRuns,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The factors that vary within the sides, and the factors beside the first different one in which the sides differ.
 
     A factor that only one side has, such as an encoding or an option of a word, is no difference.
+
+    Args:
+        free: the factors that the contrast names, and those that follow from them.
     """
-    factors_named = named(contrast)
     about = next((factor for factor, word in contrast.a.items() if contrast.b.get(factor) != word), None)
     over, confounders = [], []
     for factor in runs.factors:
         a, b = ({_word(one, factor, runs) for one in side} for side in sides)
         if factor == about:
             continue
-        if factor in factors_named or factor in follows or factor in runs.options:
+        if factor in free or factor in runs.options:
             if not a & b and "none" not in a | b:
                 confounders.append(factor)
-            elif factor not in factors_named and (len(a) > 1 or len(b) > 1):
+            elif factor not in contrast.factors and (len(a) > 1 or len(b) > 1):
                 over.append(factor)
         elif len(a | b) > 1:
             over.append(factor)

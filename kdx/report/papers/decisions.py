@@ -18,7 +18,7 @@ from math import inf
 from typing import NamedTuple
 
 from kdx.report.papers.contrasted_cells import ContrastedCells, lost_runs
-from kdx.report.papers.paper_file import Contrast, ErrorModel, Expect
+from kdx.report.papers.paper_file import Contrast, Expect
 from kdx.report.statistics.estimates import LEVEL, Estimate
 from kdx.report.statistics.metric import Metric
 from kdx.report.statistics.rates import p_rates, rate_difference
@@ -173,7 +173,7 @@ def _regions(
 
 
 def _without_spread(one: ContrastedCells) -> str:
-    if one.error_model is ErrorModel.PAIRED and all(cell.compared for cell in (*one.a, *one.b)):
+    if one.paired and all(cell.compared for cell in (*one.a, *one.b)):
         return "the cells have fewer than two seeds in common"
     return "a cell has a single seed"
 

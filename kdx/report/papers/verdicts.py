@@ -23,7 +23,6 @@ from kdx.report.papers.contrasted_cells import (
     distinguished,
     following,
     kept_apart,
-    named,
 )
 from kdx.report.papers.decisions import ContrastOutcome, Errors, Verdict, decide
 from kdx.report.papers.paper_file import Claim, Contrast, Rule
@@ -51,11 +50,6 @@ class SettingVerdict:
         return tuple(dict.fromkeys(factor for one in held for factor in one.confounders))
 
     @property
-    def supposes_alike(self) -> bool:
-        """Whether an interval supposes that all cells scatter alike, as the claim declares."""
-        return any(one.estimate is not None and one.estimate.own is not None for one in self.outcomes)
-
-    @property
     def more(self) -> int | None:
         """Number of further seeds that would decide every undecided contrast; None if seeds alone cannot."""
         wanted = [one.more for one in self.outcomes if one.verdict in (Verdict.CANNOT_TELL, Verdict.NOT_TESTED)]
@@ -63,11 +57,9 @@ class SettingVerdict:
         return max(known) if known and len(known) == len(wanted) else None
 
     def __str__(self) -> str:
-        """The verdict with what it supposes and its confounders, such as `holds, confounded by memory`."""
-        decided = self.verdict in (Verdict.HOLDS, Verdict.DOES_NOT_HOLD)
-        supposed = ", if the cells scatter alike" if decided and self.supposes_alike else ""
+        """The verdict with its confounders, such as `holds, confounded by memory`."""
         doubt = f", confounded by {', '.join(self.confounders)}" if self.verdict is Verdict.HOLDS else ""
-        return f"{self.verdict}{supposed}{doubt if self.confounders else ''}"
+        return f"{self.verdict}{doubt if self.confounders else ''}"
 
 
 @dataclass(frozen=True)
@@ -92,8 +84,8 @@ def answers(claims: Iterable[Claim], sweeps: Sequence[SweepRecord]) -> list[Answ
 def _answer(claim: Claim, runs: RecordedRuns) -> Answer:
     contrasts = list(_contrasts(claim.holds))
     # A factor that some contrast varies does not define a setting.
-    varied = frozenset[str]().union(*(named(one) | following(named(one)) for one in contrasts))
-    comparisons = {id(one): contrasted_cells(one, runs, varied, claim.error_model) for one in contrasts}
+    varied = frozenset[str]().union(*(one.factors | following(one.factors) for one in contrasts))
+    comparisons = {id(one): contrasted_cells(one, runs, varied, paired=claim.pairs is not None) for one in contrasts}
     reasons = {
         id(contrast): _without_cells(() if comparisons[id(contrast)] else kept_apart(contrast, runs))
         for contrast in contrasts
@@ -118,10 +110,10 @@ def _in_setting(
 
     def decided(part: Rule | Contrast, errors: Errors) -> Verdict:
         if isinstance(part, Rule):
-            its = [one for one in part.of if _speaks_of(one, recipe)]
+            its = [one for one in part.parts if _speaks_of(one, recipe)]
             holds, does_not = errors
             inner = Errors(holds / len(its), does_not) if part.any else Errors(holds, does_not / len(its))
-            return _together([decided(one, inner) for one in its], any=part.any)
+            return _together([decided(one, inner) for one in its], any=bool(part.any))
         found = comparisons[id(part)].get(key)
         outcome = (
             decide(found, errors)
@@ -145,7 +137,7 @@ def _speaks_of(part: Rule | Contrast, recipe: Mapping[str, str | None]) -> bool:
     So a claim may name the lengths of one training after those of another.
     """
     if isinstance(part, Rule):
-        return any(_speaks_of(one, recipe) for one in part.of)
+        return any(_speaks_of(one, recipe) for one in part.parts)
     sides = (part.where, part.a, part.b)
     return all(
         factor not in recipe or same_word(recipe[factor], word) for side in sides for factor, word in side.items()
@@ -153,7 +145,7 @@ def _speaks_of(part: Rule | Contrast, recipe: Mapping[str, str | None]) -> bool:
 
 
 def _contrasts(rule: Rule) -> Iterator[Contrast]:
-    for part in rule.of:
+    for part in rule.parts:
         if isinstance(part, Rule):
             yield from _contrasts(part)
         else:

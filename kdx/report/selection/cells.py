@@ -180,7 +180,7 @@ class Cell:
         if self.seed_rule is None:
             return None
         first, last = self.seed_rule.min, self.seed_rule.max
-        return Look(min(max(self.ended, first), last), first, last, bool(self.seed_rule.widths))
+        return Look(min(max(self.ended, first), last), first, last)
 
     def until(self, n: int) -> "Cell":
         """The cell as its first n seeds make it, by their mean."""

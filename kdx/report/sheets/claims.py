@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from kdx.grid.words import owners
 from kdx.report.papers.contrasted_cells import following
 from kdx.report.papers.decisions import ContrastOutcome, Verdict
-from kdx.report.papers.paper_file import Claim, Contrast, ErrorModel, Expect
+from kdx.report.papers.paper_file import Claim, Contrast, Expect
 from kdx.report.papers.verdicts import NO_CELLS, Answer, SettingVerdict
 from kdx.report.sheet import Sheet
 from kdx.report.table.notes import CONDITIONAL
@@ -82,7 +82,7 @@ def _claim(claim: Claim, found: SettingVerdict, *, first: bool) -> Sheet:
         headers=("a over b", "expected", "a better by", at_level, "n", "verdict", "more seeds"),
         names=2,
         rows=tuple(rows),
-        notes=(*notes, *dict.fromkeys(_remarks(found, claim.error_model))),
+        notes=(*notes, *dict.fromkeys(_remarks(found, paired=claim.pairs is not None))),
     )
 
 
@@ -130,21 +130,19 @@ def _more(one: ContrastOutcome) -> str:
     return str(one.more) if one.more is not None else "none in sight"
 
 
-_FROM = {
-    ErrorModel.OWN_SPREADS: "from the spread of these cells alone, with cautious degrees of freedom",
-    ErrorModel.PAIRED: "of the differences at each seed, as the claim declares",
-    ErrorModel.EXCHANGEABLE: "from the spreads of all cells of the setting",
-}
-
-
-def _remarks(found: SettingVerdict, error_model: ErrorModel) -> Iterator[str]:
+def _remarks(found: SettingVerdict, *, paired: bool) -> Iterator[str]:
     outcomes = found.outcomes
     tested = [one for one in outcomes if one.estimate]
     if tested:
         errors = dict.fromkeys(over(one.estimate.documents) for one in tested if one.estimate)
         nats = any(one.metric and one.metric.in_nats for one in tested)
+        spread = (
+            "of the differences at each seed, as the claim declares"
+            if paired
+            else "from the spread of these cells alone, with cautious degrees of freedom"
+        )
         yield (
-            f"Differences of means{', of perplexities in nats' if nats else ''}, t {_FROM[error_model]}, "
+            f"Differences of means{', of perplexities in nats' if nats else ''}, t {spread}, "
             f"over {' or '.join(errors)}. Each interval is the one used for the verdict (one-sided where the claim "
             "is); the contrasts of a claim share its 5%."
         )
@@ -155,12 +153,6 @@ def _remarks(found: SettingVerdict, error_model: ErrorModel) -> Iterator[str]:
             )
     if any(one.searched for one in tested):
         yield f"A search found settings of these cells: {CONDITIONAL}."
-    if found.supposes_alike:
-        yield (
-            "The claim supposes that all cells of the setting scatter alike over seeds, but for a factor of about e; "
-            "few seeds cannot check that. Where one side scatters 3 to 8 times as much as all other cells, some 10% of "
-            "verdicts are false, not 5%."
-        )
     looked = [one for one in tested if one.estimate and one.estimate.look]
     if looked:
         which = (

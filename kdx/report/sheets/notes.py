@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 from kdx.report.sheet import sign
-from kdx.report.statistics.estimates import LEVEL
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.audit import ALWAYS, EVALUATED, FAST, OUT, TUNED, UNKNOWN, UnequalFact
 from kdx.report.table.comparisons import Group
 from kdx.report.table.table import Table
-from kdx.report.wording import difference, equals, over, place, rounded, setting
+from kdx.report.wording import difference, over, place, rounded, setting
 
 _MOST_NAMED = 4
 """A note names up to so many cells; where there are more, it gives their number."""
@@ -100,7 +99,7 @@ def _size(value: float, metric: Metric) -> str:
 
 
 def _spread(table: Table, group: Group) -> str:
-    """The sentences on the spread over seeds, and on whether common seeds move the cells together."""
+    """The sentence on the spread over seeds."""
     alone = group.minimum_detectable_difference
     if group.spread is None or alone is None:
         return ""
@@ -113,15 +112,7 @@ def _spread(table: Table, group: Group) -> str:
     if group.comparisons > 1:
         size = _size(alone, group.metric)
         line += f"; in one comparison alone, the smallest difference that two such cells can show is {size}"
-    line += "."
-    effect = group.seed_effect
-    if effect is not None:
-        line += f" Effect of common seeds (permutation test): p {equals(effect)}" + (
-            "; they move the cells together, which these comparisons do not use: they are too cautious."
-            if effect < 1 - LEVEL
-            else ", so none is shown."
-        )
-    return line
+    return f"{line}."
 
 
 def _differ_also(table: Table, facts: Sequence[UnequalFact]) -> str:

@@ -2,16 +2,15 @@
 
 A comparison uses only the spread of the cells that it compares (Welch 1947): a spread that is pooled over cells is
 wrong once one of them is noisier than the others, which three seeds cannot rule out. Seeds count as independent of each
-other; if the same seed moves all cells alike, that is too cautious (`kdx.report.statistics.seed_effect` shows it).
+other, which is too cautious if the same seed moves all cells alike.
 
 SciPy's special functions are imported when first needed; `scipy.stats`, which takes a second to import, is used only
 for rank agreement. Levels are two-sided unless stated otherwise.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import copysign, exp, frexp, fsum, hypot, inf, isfinite, ldexp, lgamma, nan, sqrt
-from typing import Any
 
 from kdx.report.statistics.by_document import ByDocument, Documents, document_error
 from kdx.report.statistics.looks import Look
@@ -89,8 +88,6 @@ class Estimate:
     """The same with the error over seeds alone; None where this one has no other."""
     look: Look | None = None
     """The look that it was made at, with others allowed for; None: seeds were not added by a rule."""
-    own: "Estimate | None" = None
-    """The same with each cell's own spread, where `error` supposes that spreads are alike; else None."""
 
     @property
     def over_documents(self) -> float:
@@ -99,19 +96,10 @@ class Estimate:
         return sqrt((self.error - over_seeds) * (self.error + over_seeds))
 
     def interval(self, level: float = LEVEL) -> tuple[float, float]:
-        """The confidence interval by Student's t.
-
-        Where spreads are supposed to be alike, it is no narrower than the interval by the cells' own spreads that
-        misses twice as often, so that what the cells themselves contradict is not concluded.
-        """
+        """The confidence interval by Student's t."""
         level = self.look.alone(level) if self.look else level
-        half = self._half(level)
-        if self.own:
-            half = max(half, self.own._half(_twice(level)))
+        half = _quantile(self.df, (1 + level) / 2) * self.error
         return self.value - half, self.value + half
-
-    def _half(self, level: float) -> float:
-        return _quantile(self.df, (1 + level) / 2) * self.error
 
     @property
     def p(self) -> float:
@@ -177,22 +165,13 @@ class Estimate:
         while enough - below > 1:
             middle = (below + enough) // 2
             below, enough = (below, middle) if shown(middle) else (middle, enough)
-        if self.own:
-            by_own = self.own.seeds_to_show(low, high, n, _twice(level), most)
-            return None if by_own is None else max(enough, by_own)
         return enough
-
-
-def _twice(level: float) -> float:
-    """The level of an interval that misses twice as often."""
-    return 1 - 2 * (1 - level)
 
 
 def contrast(
     parts: Sequence[tuple[float, Summary]],
     documents: Sequence[ByDocument | None] = (),
     look: Look | None = None,
-    alike: tuple[float, float] | None = None,
 ) -> Estimate | None:
     """A weighted sum of means, each cell with its own spread; over documents too, where all cells have the same ones.
 
@@ -208,8 +187,6 @@ def contrast(
         documents: what each cell's scores are document by document; None where that is not known.
         look: the look that it is made at. The degrees of freedom are then those of the cell with the fewest scores,
             since what the noisiest part's are divided by is known too badly for the small levels of a look.
-        alike: standard error over seeds, and its degrees of freedom, if spreads are supposed to be alike
-            (`kdx.report.statistics.exchangeable`).
 
     Returns:
         None where a cell has a single score, or the numbers are too large for a double.
@@ -227,10 +204,7 @@ def contrast(
     sd_df = float(sum(one.n - 1 for weight, one in parts if weight))
     df = float(min(one.n - 1 for _, one in parts)) if look else _noisiest_freedom(parts, errors, sd_df)
     weights = [weight for weight, _ in parts]
-    own = _over_documents(Estimate(value, error, df, sd, sd_df, look=look), weights, documents)
-    if alike is None:
-        return own
-    return replace(_over_documents(Estimate(value, *alike, sd, sd_df, look=look), weights, documents), own=own)
+    return _over_documents(Estimate(value, error, df, sd, sd_df, look=look), weights, documents)
 
 
 def _noisiest_freedom(parts: Sequence[tuple[float, Summary]], errors: Sequence[float], total: float) -> float:
@@ -272,25 +246,12 @@ def _over_documents(one: Estimate, weights: Sequence[float], documents: Sequence
     )
 
 
-def _sum(values: Any) -> float:
+def _sum(values: Iterable[float]) -> float:
     values = list(values)
     try:
         return fsum(values)
     except OverflowError:
         return float(sum(values))
-
-
-def paired(scores: Mapping[int, float], other: Mapping[int, float]) -> Estimate | None:
-    """The paired t-test's estimate of the first mean minus the second, over common seeds.
-
-    Returns:
-        None with fewer than two common seeds.
-    """
-    both = summarise([score - other[seed] for seed, score in scores.items() if seed in other])
-    if both is None or both.sd is None or not isfinite(both.sd):
-        return None
-    # A difference has the variance of two scores.
-    return Estimate(both.mean, both.sd / sqrt(both.n), both.n - 1, both.sd / sqrt(2), both.n - 1)
 
 
 def _quantile(df: float, p: float) -> float:

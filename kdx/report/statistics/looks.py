@@ -17,11 +17,6 @@ It is the chain of one noisy cell against a steady one, which no other ratio of 
 with the degrees of freedom of one cell, n − 1, the t-statistic of two cells has thinner tails (Mickey & Brown 1966). So
 a look counts those of one cell, where a comparison without looks counts more (`kdx.report.statistics.estimates`); with
 these, some of twelve comparisons together erred in 6% of all draws, once their share of the 5% met three seeds.
-
-Seeds that are added until an interval is narrow look at the spread alone, which says nothing of where the mean is. Such
-a rule errs because it stops where the spread is by chance too small: 95% intervals at the stop miss 9% from 3 seeds on,
-98% intervals 4.5% (5.7% from 2 seeds on; by simulation, `tests/report/until_calibration.py`). So every look of it has
-0.4 times the level.
 """
 
 from collections.abc import Iterator
@@ -36,10 +31,6 @@ _BINS, _FURTHEST, _DENSITY = 400, 12.0, 4.0
 """Bins of artanh(r), where the outermost ones end (r = 1 − 8e−11), and how much denser they are around 0."""
 
 
-_OF_WIDTH = 0.4
-"""The level of a look at the width of an interval, as a share of the level that all looks together hold."""
-
-
 @dataclass(frozen=True)
 class Look:
     """A look at cells that have `n` seeds each, where looks began at `first` seeds and end at `last`."""
@@ -47,8 +38,6 @@ class Look:
     n: int
     first: int
     last: int
-    at_width: bool = False
-    """Whether the width of an interval decides about the next seed, not a comparison."""
 
     def overall(self, p: float, *, sides: int = 2) -> float:
         """The p-value over all looks: how often some look is as extreme as a p-value of `p` is at this one.
@@ -64,8 +53,6 @@ class Look:
 
         if self.first == self.last or not 0 < p < 1:
             return p
-        if self.at_width:
-            return min(1.0, p / _OF_WIDTH)
         level = p * (self.last / self.n) ** _EXPONENT
         levels, overall = _levels(self.first, self.last, sides)
         # Below the lowest level, where hardly two looks are extreme together, one is as the other.
@@ -81,8 +68,6 @@ class Look:
 
         if self.first == self.last:
             return level
-        if self.at_width:
-            return 1 - _OF_WIDTH * (1 - level)
         levels, overall = _levels(self.first, self.last, 2)
         of_last = exp(float(np.interp(log(1 - level), np.log(overall), np.log(levels))))
         return 1 - of_last * (self.n / self.last) ** _EXPONENT

@@ -22,15 +22,14 @@ from types import MappingProxyType
 from kdx.grid.cell_selector import plain_number
 from kdx.grid.plan import TableSpec
 from kdx.grid.sections import Margin
-from kdx.grid.seeds import DECIDED, SeedRule
+from kdx.grid.seeds import SeedRule
 from kdx.grid.table_layout import Address, reads_evaluations
 from kdx.report.selection.cells import Cell
-from kdx.report.statistics.estimates import LEVEL, Estimate, contrast, paired
+from kdx.report.statistics.estimates import LEVEL, Estimate, contrast
 from kdx.report.statistics.looks import Look
 from kdx.report.statistics.metric import Metric
 from kdx.report.statistics.multiple_comparisons import holm
 from kdx.report.statistics.power import detectable_errors, minimum_detectable_difference
-from kdx.report.statistics.seed_effect import seed_effect
 from kdx.report.statistics.until_decided import Followed, PValues, until_decided
 from kdx.report.table.comparable import ComparableCells
 from kdx.report.table.layout import Layout
@@ -64,8 +63,6 @@ class Difference:
     p: float | None = None
     """The p-value of no difference, corrected over the table; or of the cell being no worse than the best, corrected
     over its column."""
-    paired: Estimate | None = None
-    """The difference by the paired t-test, over the seeds that both cells have."""
     margin: float | None = None
     """The difference below which the two cells count as equal, on the same scale; None if the grid states none."""
     p_equivalent: float | None = None
@@ -98,8 +95,6 @@ class Group:
     spread: tuple[float, float, float] | None
     """Standard deviations over seeds of the compared cells: lowest, root mean square, highest; for perplexities in
     nats."""
-    seed_effect: float | None
-    """The p-value of common seeds not moving the cells alike; None where no p-value could be small."""
     comparisons: int
     """Number of comparisons for which a p-value is corrected: all of the table with a baseline, or those of a column
     with its best, the most of any column."""
@@ -155,7 +150,7 @@ def compare(
     from_best = _worse_than_best(from_best, with_best)
     found, number, sides = from_best, None, 1
     if asked.baseline:
-        followed = follow(layout, asked, comparable, rule) if rule and decides(asked, layout, rule) else {}
+        followed = follow(layout, asked, comparable, rule) if rule and decides(asked, layout) else {}
         found = _differences(comparable, baseline_of(layout, asked), asked.margin, rule, followed)
         found = _corrected(found, len(followed))
         number, sides = max(sum(one.p is not None for one in found), len(followed)), 2
@@ -192,12 +187,12 @@ def baseline_of(layout: Layout, asked: TableSpec) -> BaselineOf:
     return baseline
 
 
-def decides(asked: TableSpec, layout: Layout, rule: SeedRule) -> bool:
-    """Whether the rule adds seeds until the comparisons of this table with its baseline are decided.
+def decides(asked: TableSpec, layout: Layout) -> bool:
+    """Whether a rule adds seeds until the comparisons of this table with its baseline are decided.
 
     Evaluations are made of runs that have ended, so no seed waits for them.
     """
-    return rule.until == DECIDED and bool(asked.baseline) and not (layout.evaluations and reads_evaluations(asked))
+    return bool(asked.baseline) and not (layout.evaluations and reads_evaluations(asked))
 
 
 def follow(
@@ -245,7 +240,6 @@ def _group(
         cells=len(distinct),
         seeds=min(len(cell.scores) for cell in compared) if able else 0,
         spread=(min(sds), hypot(*sds) / sqrt(len(sds)), max(sds)) if able else None,
-        seed_effect=seed_effect([cell.scores for cell in compared]) if able else None,
         comparisons=comparisons,
         sides=sides,
         over_documents=hypot(*(one.over_documents for one in its)) / sqrt(len(its)) if its else 0.0,
@@ -279,7 +273,7 @@ def _differences(
                 found.append(_difference(group.metric, (at, cell), (against, other), margin))
                 continue
             n = its.n if its else min(cell.ended, other.ended, rule.max)
-            look = Look(n, rule.min, rule.max, bool(rule.widths)) if n >= rule.min else None
+            look = Look(n, rule.min, rule.max) if n >= rule.min else None
             placed, from_ = (at, cell.until(n)), (against, other.until(n))
             found.append(replace(_difference(group.metric, placed, from_, margin, look), followed=its))
     return tuple(found)
@@ -374,7 +368,6 @@ def _difference(
     if cell.compared and other.compared:
         of_each = [(sign, cell.compared), (-sign, other.compared)]
         estimate = contrast(of_each, [cell.by_document, other.by_document], look)
-    pair = (cell.scores, other.scores) if sign > 0 else (other.scores, cell.scores)
     bound = None
     if margin is not None and other.reference is not None:
         bound = metric.margin_on_scale(margin, other.reference)
@@ -384,7 +377,6 @@ def _difference(
         metric=metric,
         n=min(len(cell.scores), len(other.scores)),
         estimate=estimate,
-        paired=replace(by_seed, look=look) if (by_seed := paired(*pair)) else None,
         margin=bound,
         p_equivalent=estimate.p_equivalent(bound) if estimate and bound is not None else None,
     )

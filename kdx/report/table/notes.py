@@ -77,18 +77,11 @@ def notes(layout: Layout) -> tuple[str, ...]:
 
 def seeds_by_rule(layout: Layout, differences: Sequence[Difference], rule: SeedRule) -> Iterator[str]:
     """The sentences on the rule by which cells have seeds, and on what it left open."""
-    if rule.widths:
-        widths = " and ".join(f"± {width:g} {metric}" for metric, width in rule.widths.items())
-        until = f"while the interval of its mean was wider than {widths}"
-        how, most = "each look has 0.4 times that level", "about"
-    else:
-        until = "while its comparison with a baseline was open"
-        how = "group-sequential t-tests whose levels rise as the cube of the number of seeds; Jennison & Turnbull 1989"
-        most = "at most"
     yield (
-        f"Each cell has {rule.number}: another was added {until}, with a look after each. Intervals, marks and "
-        "p-values are over the seeds of the last look and allow for all looks, which together err with "
-        f"{most} 5% ({how})."
+        f"Each cell has {rule.number}: another was added while its comparison with a baseline was open, with a look "
+        "after each. Intervals, marks and p-values are over the seeds of the last look and allow for all looks, which "
+        "together err with at most 5% (group-sequential t-tests whose levels rise as the cube of the number of seeds; "
+        "Jennison & Turnbull 1989)."
     )
     if layout.shown is Shown.BEST_SEED:
         yield "The best of more seeds is better by chance alone: compare cells by their means."

@@ -81,7 +81,7 @@ def claim_to_json(answer: Answer) -> dict[str, Any]:
         }
         for verdict in answer.settings
     ]
-    return {**taken(answer.claim, "id statement source error_model grids"), "settings": settings}
+    return {**taken(answer.claim, "id statement source pairs grids"), "settings": settings}
 
 
 def cell_to_json(cell: Cell, mark: Mark | None) -> dict[str, Any]:
@@ -171,7 +171,6 @@ def _group(group: Group) -> dict[str, Any]:
         "highest_sd": high,
         "detectable_difference": group.minimum_detectable_difference,
         "detectable_corrected": group.corrected_minimum_detectable_difference,
-        "p_no_seed_effect": group.seed_effect,
     }
 
 
@@ -188,7 +187,6 @@ def _difference(table: Table, difference: Difference) -> dict[str, Any]:
         "p_corrected": difference.p,
         "p_correction": correction(table),
         **taken(estimate, "effect"),
-        "p_paired": difference.paired.p if difference.paired else None,
         **taken(difference, "margin p_equivalent"),
         "randomisation": plain(table.randomisations.get(difference.at)),
     }

@@ -324,10 +324,10 @@ def test_a_claim_may_name_the_lengths_of_several_trainings() -> None:
     ]
     record = lengths({"128": [3.0, 3.01], "256": [4.0, 4.01]})
     assert record.cells[0].spec.word("training.length") == "128"
-    (answer,) = answers([Claim("one", "One.", "", Rule(False, tuple(parts)))], [record])
+    (answer,) = answers([Claim(id="one", statement="One.", holds=Rule(all=tuple(parts)))], [record])
     (found,) = answer.settings
     assert (found.verdict, len(found.outcomes)) == (Verdict.HOLDS, 1)
-    (answer,) = answers([Claim("one", "One.", "", Rule(False, tuple(parts[1:])))], [record])
+    (answer,) = answers([Claim(id="one", statement="One.", holds=Rule(all=tuple(parts[1:])))], [record])
     assert [one.verdict for one in answer.settings] == [Verdict.NOT_TESTED]
 
 

@@ -31,7 +31,6 @@ from scipy import stats
 from sweeps import run, seeded
 
 from kdx.report.papers.decisions import ContrastOutcome, Verdict
-from kdx.report.papers.paper_file import ErrorModel
 from kdx.report.statistics.rates import p_rates
 from kdx.store.records import RunRecord, RunState
 
@@ -348,16 +347,11 @@ def test_an_outcome_without_an_estimate_has_no_interval() -> None:
     assert replace(found, estimate=None).interval is None
 
 
-def declared(error_model: ErrorModel, *scores: list[float]) -> ContrastOutcome:
-    """The outcome of a claim that rbf is better than exponential, with other kernels in the sweep."""
-    (found,) = finding(replace(claim(), error_model=error_model), *kernels(*scores)).outcomes
-    return found
-
-
 def test_a_claim_may_declare_that_cells_are_paired_by_seed() -> None:
     a, b = [30.0, 32.1, 34.0, 36.2], [29.5, 31.4, 33.6, 35.6]
-    assert declared(ErrorModel.OWN_SPREADS, a, b).verdict is UNKNOWN
-    found, test = declared(ErrorModel.PAIRED, a, b), stats.ttest_rel(a, b)
+    assert only(contrast(), a, b).verdict is UNKNOWN
+    (found,) = finding(claim(pairs="seed"), *kernels(a, b)).outcomes
+    test = stats.ttest_rel(a, b)
     assert found.verdict is HOLDS and (found.n, found.level) == (4, pytest.approx(0.9))
     assert found.interval == pytest.approx(test.confidence_interval(0.9))
 
@@ -365,33 +359,9 @@ def test_a_claim_may_declare_that_cells_are_paired_by_seed() -> None:
 def test_pairs_are_of_the_seeds_that_all_cells_have() -> None:
     cells, runs = kernels([30.0, 32.1, 34.0, 36.2], [29.5, 31.4, 33.6])
     runs += [run("exponential", 7, 50.0, 50.0, id=999)]
-    (found,) = finding(replace(claim(), error_model=ErrorModel.PAIRED), cells, runs).outcomes
+    (found,) = finding(claim(pairs="seed"), cells, runs).outcomes
     assert found.n == 3 and found.estimate
     assert found.estimate.value == pytest.approx(np.mean([0.5, 0.7, 0.4]))
     apart = [one for one in runs if one.cell_id == "rbf" or one.seed in (0, 7)]
-    (found,) = finding(replace(claim(), error_model=ErrorModel.PAIRED), cells, apart).outcomes
+    (found,) = finding(claim(pairs="seed"), cells, apart).outcomes
     assert (found.verdict, found.reason) == (UNKNOWN, "the cells have fewer than two seeds in common")
-
-
-def test_a_claim_may_declare_that_all_cells_of_a_setting_scatter_alike() -> None:
-    rng = np.random.default_rng(0)
-    others = [[*rng.normal(20, 0.5, 3)] for _ in range(2)]
-    a, b = [31.0, 31.9, 31.4], [30.0, 30.9, 30.3]
-    own, alike = (declared(one, a, b, *others) for one in (ErrorModel.OWN_SPREADS, ErrorModel.EXCHANGEABLE))
-    assert own.estimate and alike.estimate and alike.estimate.df > own.estimate.df
-    assert own.interval and alike.interval and alike.interval[0] > own.interval[0]
-    # It is never narrower than the interval by the cells' own spreads that misses twice as often.
-    guarded = 0
-    for _ in range(20):
-        found = declared(ErrorModel.EXCHANGEABLE, *rng.normal(20, 1, (4, 2)).tolist())
-        assert found.interval and found.estimate and found.estimate.own
-        low, _ = found.estimate.own.interval(0.8)
-        assert found.interval[0] <= low + 1e-9
-        guarded += found.interval[0] == pytest.approx(low)
-    assert guarded
-
-
-def test_what_a_claim_supposes_is_said_with_its_verdict() -> None:
-    its = replace(claim(), error_model=ErrorModel.EXCHANGEABLE)
-    found = finding(its, *kernels([31.0, 31.1, 31.2], [21.0, 21.1, 21.2], [25.0, 25.1, 25.3]))
-    assert str(found) == "holds, if the cells scatter alike"

@@ -10,7 +10,7 @@ from kdx.errors import Faults
 from kdx.grid.cell_selector import unknown
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.report.papers.decisions import Verdict
-from kdx.report.papers.paper_file import Contrast, ErrorModel, Expect, Paper, Rule, load_paper, shipped
+from kdx.report.papers.paper_file import Contrast, Expect, Paper, Rule, load_paper, shipped
 from kdx.report.papers.verdicts import answers
 from tests.conftest import MAJORITY
 from tests.grids import TSALLIS, recorded
@@ -48,10 +48,10 @@ def test_a_file_becomes_tables_and_claims(tmp_path: Path) -> None:
     assert (paper.name, paper.title, paper.scale) == ("paper", "Ours", {"translation": "small"})
     assert [cell.value for cell in paper.tables[0].cells] == [34.71, "not converge"]
     (claim,) = paper.claims
-    better, nested = claim.holds.of
+    better, nested = claim.holds.parts
     assert isinstance(better, Contrast) and better.expect is Expect.BETTER and better.a == {"kernel": "rbf"}
     assert isinstance(nested, Rule) and nested.any
-    (contrast,) = nested.of
+    (contrast,) = nested.parts
     assert isinstance(contrast, Contrast) and contrast.a == {"training.steps": "10"} and contrast.margin == 0.3
 
 
@@ -65,12 +65,12 @@ def test_a_file_becomes_tables_and_claims(tmp_path: Path) -> None:
         ("metric: bleu, value: not", "metric: blue, value: not", ":8:43: unknown metric `blue`"),
         ("title: Ours", "titel: Ours", ":1:1: unknown key `titel`"),
         ("{translation: small}", "{translate: small}", ":2:"),
-        ("expect: better", "expect: beter", ":15:64: unknown expect `beter`"),
+        ("expect: better", "expect: beter", ":15:64: unknown claims.holds.all.expect `beter`"),
         ("expect: better", "expect: equivalent", ":15:11: `equivalent` needs a margin"),
         ("b: {kernel: exponential}, ", "b: {kernel: rbf}, ", ":15:33: a cell may be on both sides"),
         ("b: {kernel: exponential}, ", "b: {norm: pre}, ", ":15:33: a cell may be on both sides"),
         ("b: {kernel: exponential}, ", "b: {kernel: rbf, norm: pre}, ", ":15:33: a cell may be on both sides"),
-        ("b: {kernel: exponential}, ", "", ":15:11: `b` is missing"),
+        ("b: {kernel: exponential}, ", "", ":15:11: `claims.holds.all.b` is missing"),
         (
             "{a: {kernel: rbf}",
             "{where: {kernel: rbf}, a: {kernel: rbf}",
@@ -85,8 +85,8 @@ def test_a_file_becomes_tables_and_claims(tmp_path: Path) -> None:
         ),
         ("        - any:\n", "        - some:\n", ":16:11: "),
         ("      all:\n", "      most:\n", ":14:7: "),
-        ("    holds:\n", "    hold:\n", ":13:5: unknown key `hold`"),
-        ("    statement: It works.\n", "", ":10:5: `statement` is missing"),
+        ("    holds:\n", "    hold:\n", ":13:5: unknown key `claims.hold`"),
+        ("    statement: It works.\n", "", ":10:5: `claims.statement` is missing"),
     ],
 )
 def test_a_fault_is_told_at_its_place(tmp_path: Path, old: str, new: str, told: str) -> None:
@@ -99,9 +99,9 @@ def test_a_fault_is_told_at_its_place(tmp_path: Path, old: str, new: str, told: 
 @pytest.mark.parametrize(("stated", "margin"), [("1", 1.0), ("0.25", 0.25), ("1%", "1%"), ("0.5%", "0.5%")])
 def test_a_margin_is_a_number_or_a_share(tmp_path: Path, stated: str, margin: float | str) -> None:
     (its,) = written(tmp_path, WRITTEN.replace("margin: 0.3", f"margin: {stated}")).claims
-    rule = its.holds.of[1]
-    assert isinstance(rule, Rule) and isinstance(rule.of[0], Contrast)
-    assert rule.of[0].margin == margin
+    rule = its.holds.parts[1]
+    assert isinstance(rule, Rule) and isinstance(rule.parts[0], Contrast)
+    assert rule.parts[0].margin == margin
 
 
 def test_all_faults_are_told_at_once_in_their_order(tmp_path: Path) -> None:
@@ -113,14 +113,10 @@ def test_all_faults_are_told_at_once_in_their_order(tmp_path: Path) -> None:
 
 def test_a_claim_declares_how_its_error_is_found_and_what_would_test_it(tmp_path: Path) -> None:
     (its,) = written(tmp_path, WRITTEN).claims
-    assert (its.error_model, its.grids) == (ErrorModel.OWN_SPREADS, ())
-    for line, model in (("pairs: seed", ErrorModel.PAIRED), ("spread: exchangeable", ErrorModel.EXCHANGEABLE)):
-        text = WRITTEN.replace("    holds:", f"    {line}\n    grids: [tsai2019/table1-mini]\n    holds:")
-        (its,) = written(tmp_path, text).claims
-        assert (its.error_model, its.grids) == (model, ("tsai2019/table1-mini",))
-    both = WRITTEN.replace("    holds:", "    pairs: seed\n    spread: exchangeable\n    holds:")
-    with pytest.raises(Faults, match=r"`spread: exchangeable` beside `pairs: seed`"):
-        written(tmp_path, both)
+    assert (its.pairs, its.grids) == (None, ())
+    text = WRITTEN.replace("    holds:", "    pairs: seed\n    grids: [tsai2019/table1-mini]\n    holds:")
+    (its,) = written(tmp_path, text).claims
+    assert (its.pairs, its.grids) == ("seed", ("tsai2019/table1-mini",))
     with pytest.raises(Faults, match=r"paper\.yaml:\d+:\d+"):
         written(tmp_path, WRITTEN.replace("    holds:", "    pairs: document\n    holds:"))
 
@@ -184,7 +180,7 @@ def test_every_question_of_the_paper_has_its_answer() -> None:
 def test_the_big_model_of_shaw_has_a_claim_of_its_own() -> None:
     """Its cells are of another size, so that no setting has those of both."""
     clips = {
-        claim.id: [one.a["clip"] for one in claim.holds.of if isinstance(one, Contrast)]
+        claim.id: [one.a["clip"] for one in claim.holds.parts if isinstance(one, Contrast)]
         for claim in load_paper("shaw2018").claims
         if claim.id.startswith("relative")
     }

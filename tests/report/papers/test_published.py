@@ -28,7 +28,7 @@ def specs(prefix: str, scale: str) -> list[ResolvedSpec]:
 
 
 def contrasts(rule: Rule) -> list[Contrast]:
-    return [one for part in rule.of for one in (contrasts(part) if isinstance(part, Rule) else [part])]
+    return [one for part in rule.parts for one in (contrasts(part) if isinstance(part, Rule) else [part])]
 
 
 GRIDS = [

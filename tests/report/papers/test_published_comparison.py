@@ -33,7 +33,7 @@ def paper(
 ) -> Paper:
     """One table of (words, value), of the corpus that ours are of."""
     published = [PublishedCell.model_validate({"where": where, "metric": metric, "value": v}) for where, v in cells]
-    return Paper("p", "", "", "", {}, (PublishedTable(table=table, cells=tuple(published)),), (), corpora)
+    return Paper(name="p", tables=(PublishedTable(table=table, cells=tuple(published)),), corpora=corpora)
 
 
 def of_kernels(*values: object, metric: str = "bleu") -> Paper:
@@ -106,7 +106,7 @@ def test_words_of_the_whole_table_count_for_each_of_its_cells() -> None:
     table = PublishedTable.model_validate(
         {"table": "A", "where": {"norm": "pre"}, "cells": [{"metric": "bleu", "value": 1.0}]}
     )
-    published = Paper("p", "", "", "", {}, (table,), ())
+    published = Paper(name="p", tables=(table,))
     cells = [cell("post", norm="post"), cell("pre", norm="pre")]
     assert [one.at for one in compared(published, cells, [], rows=["norm"]).pairs] == [(1, 0)]
 
@@ -114,7 +114,7 @@ def test_words_of_the_whole_table_count_for_each_of_its_cells() -> None:
 def test_a_number_in_two_tables_names_both_and_two_numbers_for_the_same_words_meet_nothing() -> None:
     def twice(value: float) -> Paper:
         one, other = of_kernels(20.0), paper(({"kernel": "linear"}, value), table="Table 2")
-        return Paper("p", "", "", "", {}, (*one.tables, *other.tables), ())
+        return Paper(name="p", tables=(*one.tables, *other.tables))
 
     (pair,) = compared(twice(20.0), *kernels(19.0)).pairs
     assert pair.tables == ("Table 1", "Table 2")

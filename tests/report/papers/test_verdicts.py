@@ -51,7 +51,7 @@ def test_a_contrast_without_cells_in_a_setting_cannot_be_told_there() -> None:
 def of_tasks() -> Claim:
     """rbf is better on translation, and in one of two ways on prediction."""
     on_prediction = {"where": {"task": "prediction"}}
-    ways = Rule(True, (contrast(**on_prediction), contrast("rbf", "polynomial", **on_prediction)))
+    ways = Rule(any=(contrast(**on_prediction), contrast("rbf", "polynomial", **on_prediction)))
     return claim(contrast(where={"task": "translation"}), ways)
 
 
@@ -161,10 +161,10 @@ def test_all_and_any(parts: tuple[Verdict, ...], all_of: Verdict, any_of: Verdic
 
 
 def test_rules_nest() -> None:
-    any_of = Rule(True, (PARTS[FAILS], PARTS[HOLDS]))
+    any_of = Rule(any=(PARTS[FAILS], PARTS[HOLDS]))
     assert finding(claim(PARTS[HOLDS], any_of), *known()).verdict is HOLDS
     assert finding(claim(PARTS[UNKNOWN], any_of), *known()).verdict is UNKNOWN
-    all_of = Rule(False, (PARTS[HOLDS], PARTS[FAILS]))
+    all_of = Rule(all=(PARTS[HOLDS], PARTS[FAILS]))
     assert finding(claim(all_of, PARTS[FAILS], any=True), *known()).verdict is FAILS
 
 
@@ -182,7 +182,7 @@ def test_parts_that_could_each_bring_a_verdict_about_share_its_five_percent() ->
     assert errors(claim(one)) == errors(claim(one, any=True)) == [shared(0.05, 0.05)]
     assert errors(claim(one, other)) == [shared(0.05, 0.025)] * 2
     assert errors(claim(one, other, any=True)) == [shared(0.025, 0.05)] * 2
-    all_of, any_of = Rule(False, (one, other)), Rule(True, (one, other))
+    all_of, any_of = Rule(all=(one, other)), Rule(any=(one, other))
     assert errors(claim(all_of, one, any=True)) == [*[shared(0.025, 0.025)] * 2, shared(0.025, 0.05)]
     assert errors(claim(any_of, one, any=True)) == [*[shared(0.0125, 0.05)] * 2, shared(0.025, 0.05)]
     assert errors(claim(all_of, one)) == [*[shared(0.05, 0.0125)] * 2, shared(0.05, 0.025)]
@@ -210,7 +210,7 @@ def test_the_papers_claims_cannot_be_told_from_nothing(name: str) -> None:
 def test_a_claim_of_the_paper_is_answered_from_runs_that_follow_it() -> None:
     """A2: symmetric kernels are hardly worse, in both tasks, for every kernel."""
     (its,) = (one for one in load_paper("tsai2019").claims if one.id == "A2-symmetry")
-    asked = [one for one in its.holds.of if isinstance(one, Contrast)]
+    asked = [one for one in its.holds.parts if isinstance(one, Contrast)]
 
     def sweep_of(*tasks: str, lost: float = 0.0) -> Records:
         words = {"translation": ("direct-sum", "with-position"), "prediction": ("relative", "without-position")}

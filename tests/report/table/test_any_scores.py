@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from sweeps import cell, run, sweep
 
-from kdx.report.papers.paper_file import Claim, Contrast, Paper, Rule
+from kdx.report.papers.paper_file import Claim, Paper
 from kdx.report.papers.verdicts import answers
 from kdx.report.sheets.claims import claim
 from kdx.report.tables import tables
@@ -127,21 +127,19 @@ def test_any_scores_are_shown_on_the_page_and_only_finite_ones_are_marked(
 
 
 CLAIMS = [
-    Claim(
-        f"{expect} {margin}",
-        "It works.",
-        "",
-        Rule(
-            any_of,
-            tuple(
-                Contrast.model_validate(
+    Claim.model_validate(
+        {
+            "id": f"{expect} {margin}",
+            "statement": "It works.",
+            "holds": {
+                quantifier: [
                     {"a": {"kernel": kernel}, "b": {"kernel": "rbf"}, "expect": expect, "margin": margin}
-                )
-                for kernel in KERNELS[1:]
-            ),
-        ),
+                    for kernel in KERNELS[1:]
+                ]
+            },
+        }
     )
-    for any_of in (True, False)
+    for quantifier in ("any", "all")
     for expect, margin in (("better", None), ("no-worse", 0.5), ("equivalent", "1%"))
 ]
 
@@ -156,7 +154,7 @@ CLAIMS = [
 @lone
 def test_any_scores_are_answers_to_claims_in_every_format(scores: list[list[tuple[float, float]]]) -> None:
     told = answers(CLAIMS, [recorded(scores)])
-    paper = Paper("p", "Paper", "", "", {}, (), tuple(CLAIMS))
+    paper = Paper(name="p", title="Paper", claims=tuple(CLAIMS))
     for one in told:
         json.dumps(claim_to_json(one))
         for listing in claim(one):

@@ -126,16 +126,6 @@ def test_one_bad_seed_of_another_cell_changes_nothing_for_a_pair() -> None:
     assert steady.differences[0] == wild.differences[0]
 
 
-def test_beside_it_stands_the_paired_test() -> None:
-    """A seed that moves both cells alike makes it the sharper one."""
-    close, _ = table(baseline={"kernel": "exponential"}).differences
-    assert close.paired and close.paired.p == pytest.approx(stats.ttest_rel(RBF, EXP).pvalue)
-    down, _ = table(baseline={"kernel": "exponential"}, task="prediction").differences
-    assert down.paired and down.paired.value == pytest.approx(np.mean(np.log(EXP)) - np.mean(np.log(RBF)))
-    shifted = table(*seeded("rbf", *RBF), *(run("exponential", 7 + i, 1.0, x, id=i) for i, x in enumerate(EXP)))
-    assert shifted.differences[0].estimate and shifted.differences[0].paired is None, "no seed in common"
-
-
 def test_equivalence_needs_a_stated_margin() -> None:
     close, far = table(baseline={"kernel": "exponential"}, margin={"bleu": 3.0}).differences
     assert close.equivalent and not far.equivalent
@@ -314,14 +304,6 @@ def test_what_a_group_can_show_goes_by_the_cell_with_the_fewest_seeds_and_the_us
         and wide.corrected_minimum_detectable_difference
         and wide.minimum_detectable_difference < wide.corrected_minimum_detectable_difference
     )
-
-
-def test_whether_a_seed_moves_all_cells_alike_is_told() -> None:
-    noise = np.random.default_rng(0).normal(0, 0.1, (3, 4))
-    shifted = noise + 10 * np.arange(4)
-    together = [one for kernel, its in zip(KERNELS, shifted, strict=True) for one in seeded(kernel, *its)]
-    alike, apart = table(*together).groups[0].seed_effect, table().groups[0].seed_effect
-    assert alike and apart and alike < 0.01 < apart
 
 
 @pytest.mark.long

@@ -103,7 +103,7 @@ def test_what_was_asked_for_beside_the_scores_is_there() -> None:
     (table,) = tables(record)
     first, _ = table.differences
     over = Randomisation(1.25, 0.01, 1000, 40, "s")
-    paper = Paper("p", "P", "", "", {}, (PublishedTable.model_validate(PUBLISHED),), ())
+    paper = Paper(name="p", title="P", tables=(PublishedTable.model_validate(PUBLISHED),))
     published = compare_with_published(table.layout.places, table.layout.records, paper)
     table = replace(table, differences=(first,), randomisations={first.at: over}, published=published)
     rbf, exponential, linear = read(to_csv([table], record))
@@ -193,13 +193,15 @@ def test_claims_have_one_row_a_comparison() -> None:
 
 def test_each_setting_of_a_claim_has_its_own_verdict_in_its_rows() -> None:
     sides = {"a": {"kernel": "rbf"}, "b": {"kernel": "exponential"}}
-    its = Claim("c", "It works.", "", Rule(False, (Contrast.model_validate({**sides, "expect": "better"}),)))
+    its = Claim(
+        id="c", statement="It works.", holds=Rule(all=(Contrast.model_validate({**sides, "expect": "better"}),))
+    )
     cells, runs = [], []
     for steps, scores in ((1000, ([30.0, 31.0, 32.0], [10.0, 11.0, 12.0])), (10, ([1.0], [2.0]))):
         for kernel, values in zip(("rbf", "exponential"), scores, strict=True):
             cells.append(cell(f"{kernel}{steps}", kernel=kernel, training={"steps": steps}))
             runs += seeded(cells[-1].id, *values)
-    rows = read(claims_to_csv([(Paper("p", "P", "", "", {}, (), ()), [answers([its], [sweep(cells, runs)])[0]])]))
+    rows = read(claims_to_csv([(Paper(name="p", title="P"), [answers([its], [sweep(cells, runs)])[0]])]))
     assert [(row["setting"], row["claim_verdict"], row["better_by"], row["n"]) for row in rows] == [
         ("translation, synthetic, width 128, steps 1000", "holds", "20.0", "3"),
         ("translation, synthetic, width 128, steps 10", "cannot tell", "", "1"),

@@ -298,7 +298,12 @@ def claims(tmp_path: Path) -> Path:
         Contrast.model_validate({**sides, "expect": "better"}),
         Contrast.model_validate({**sides, "expect": "equivalent", "margin": 1.0}),
     )
-    ours = Claim("kernel", "A kernel with more words than are needed is no worse.", "here", Rule(False, contrasts))
+    ours = Claim(
+        id="kernel",
+        statement="A kernel with more words than are needed is no worse.",
+        source="here",
+        holds=Rule(all=contrasts),
+    )
     path = tmp_path / "claims.html"
     path.write_text("".join(claims_to_html([(paper, answers((*paper.claims, ours), [record()]))], "8 claims")))
     return path
