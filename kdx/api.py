@@ -352,7 +352,7 @@ def evaluations(sweep: str | None = None, database: str | Path | None = None) ->
     with open_database(_place(database), write=False) as opened:
         record = load_sweep(opened, sweep)
     cells = _cells(record)
-    names = {(cell.cell_id, cell.evaluation.id): cell.evaluation.asked.name for cell in evaluated_cells(record)[0]}
+    names = {(cell.cell_id, cell.evaluation.id): cell.evaluation.asked.name for cell in evaluated_cells(record)}
     return Records(
         RunEvaluation(
             run.id,

@@ -59,11 +59,6 @@ def reads_evaluations(table: TableSpec) -> bool:
     return any(map(is_of_evaluation, (*table.rows, *table.columns, *table.where)))
 
 
-def reads_sweeps(table: TableSpec) -> bool:
-    """Return whether the table has the factor of sweeps, so that each sweep's cells stand in places of their own."""
-    return SWEEP in (*table.rows, *table.columns, *table.where)
-
-
 def is_of_evaluation(factor: str) -> bool:
     """Return whether a factor is the name of an evaluation or one of its settings."""
     return factor == EVALUATION or factor.startswith(f"{EVALUATION}.")

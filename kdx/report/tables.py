@@ -9,7 +9,7 @@ from kdx.grid.table_layout import SWEEP, Address, factor_value
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.published_comparison import compare_with_published
 from kdx.report.seeds_until import without_unneeded
-from kdx.report.selection.joined import names, planned_id
+from kdx.report.selection.joined import names
 from kdx.report.selection.searched import SearchedCell, searched_cells
 from kdx.report.statistics.randomisation import Randomisation
 from kdx.report.table.audit import audit
@@ -103,10 +103,9 @@ def _table(
 
 
 def _searches(layout: Layout, sweep: SweepRecord) -> dict[Address, SearchedCell]:
-    found = searched_cells(sweep)
-    of_places = {at: layout.evaluations.get(cell.id) for at, cell in layout.places.items()}
-    ids = {at: planned_id(read.cell_id if read else layout.places[at].id) for at, read in of_places.items()}
-    return {at: found[id] for at, id in ids.items() if id in found}
+    winners = searched_cells(sweep)
+    trained = {at: layout.trained(cell) for at, cell in layout.places.items()}
+    return {at: winners[id] for at, id in trained.items() if id in winners}
 
 
 def _default(sweep: SweepRecord) -> TableSpec:
@@ -119,7 +118,7 @@ def _default(sweep: SweepRecord) -> TableSpec:
         return len({factor_value(cell.labels, cell.spec, factor) for cell in sweep.cells}) > 1
 
     axes = sweep.grid.get("axes") or dict.fromkeys(axis for cell in sweep.cells for axis in cell.labels)
-    rows = [axis for axis in axes if axis != "task" and varies(axis)]
+    rows = [axis for axis in axes if axis not in ("task", SWEEP) and varies(axis)]
     columns = ["task"] if rows and varies("task") else []
     found = TableSpec(name=sweep.name, rows=tuple(rows or ["task"]), columns=tuple(columns))
     if sweep.joins:

@@ -8,7 +8,6 @@ from kdx.errors import KdxError, did_you_mean
 from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.table_layout import Address
 from kdx.report.selection.cells import Cell
-from kdx.report.selection.joined import planned_id
 from kdx.report.sheets.scores import column_headers
 from kdx.report.table.layout import Layout
 from kdx.report.wording import LEVELS
@@ -123,13 +122,10 @@ def trace(sweep: SweepRecord, layout: Layout, at: Address, attempts: Mapping[int
     cell = layout.places[at]
     records = {run.id: run for run in sweep.runs}
     nothing = Provenance(None, None, None, None)
-    read = layout.evaluations.get(cell.id)
-    own_id = read.cell_id if read else cell.id
-    record = next(one for one in sweep.cells if one.id == planned_id(own_id))
-    of_sweeps = record.sweeps if record.id == own_id else layout.records[cell.id].sweeps
+    record = next(record for record in sweep.cells if record.id == layout.trained(cell))
     commands = {one.name: str(one.grid.get("command", "")) for one in (sweep.joins or (sweep,))}
     return Trace(
-        planned={name: commands[name] for name in of_sweeps or commands},
+        planned={name: commands[name] for name in record.sweeps or commands},
         table=layout.name,
         row=rows(layout)[at[0]],
         column=columns(layout)[at[1]],
@@ -145,7 +141,7 @@ def trace(sweep: SweepRecord, layout: Layout, at: Address, attempts: Mapping[int
             )
             for one in cell.seeds
         ),
-        evaluation=read.evaluation if read else None,
+        evaluation=layout.evaluations[cell.id].evaluation if cell.id in layout.evaluations else None,
     )
 
 

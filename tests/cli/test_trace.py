@@ -116,7 +116,7 @@ def test_a_number_of_several_sweeps_names_those_that_plan_its_cell(runs, folder)
     (folder / "days.yaml").write_text("tables:\n- {name: days, rows: kernel, columns: sweep}\n")
     asked = ("days", "exponential", "newer", "--sweep", "tiny", "--sweep", "newer", "--tables", "days.yaml")
     shown = json.loads(typed("trace", *asked, "--json").stdout)
-    assert [run["seed"] for run in shown["runs"]] == [0, 1]
-    assert (shown["sweep"], shown["cell"]) == ("newer", runs[0].cell_id)
-    assert shown["sweeps"] == [{"sweep": "newer", "command": None}]
+    assert [run["seed"] for run in shown["runs"]] == [0, 1, 2]
+    assert (shown["sweep"], shown["cell"]) == ("tiny, newer", runs[0].cell_id)
+    assert shown["sweeps"] == [{"sweep": name, "command": None} for name in ("tiny", "newer")]
     assert "--sweep tiny --sweep newer --tables days.yaml --grid" in typed("trace", *asked).stderr

@@ -14,7 +14,6 @@ from kdx.grid.words import known_options
 from kdx.report.papers.paper_file import Contrast
 from kdx.report.selection.cells import Cell, cell_of
 from kdx.report.selection.evaluated import evaluated_cells
-from kdx.report.selection.joined import planned_id
 from kdx.report.selection.searched import searched_cells
 from kdx.report.statistics.by_document import ByDocument, together
 from kdx.report.statistics.estimates import Estimate, Summary, contrast, summarise
@@ -49,13 +48,13 @@ class RecordedRuns:
                 for cell in sweep.cells:
                     # Of several rules the one with the most looks, which allows for those of the others.
                     self._rules[cell.id] = max(rule, self._rules.get(cell.id, rule), key=lambda one: one.max - one.min)
-        self._evaluated = {one.record.id: one for sweep in sweeps for one in evaluated_cells(sweep)[0]}
+        self._evaluated = {one.record.id: one for sweep in sweeps for one in evaluated_cells(sweep)}
         self._searched: dict[str, set[frozenset[str]]] = {}
         for sweep in sweeps:
             winners = searched_cells(sweep)
-            for id in (planned_id(cell.id) for cell in sweep.cells):
-                space = frozenset(winners[id].search.space) if id in winners else frozenset[str]()
-                self._searched.setdefault(id, set()).add(space)
+            for cell in sweep.cells:
+                space = frozenset(winners[cell.id].search.space) if cell.id in winners else frozenset[str]()
+                self._searched.setdefault(cell.id, set()).add(space)
         recorded = dict.fromkeys(factor for record in self.records.values() for factor in record.spec.words)
         others = tuple(factor for factor in recorded if factor not in factors())
         self.options = frozenset((*known_options(), *others))
@@ -71,7 +70,7 @@ class RecordedRuns:
     def searched(self, record: CellRecord) -> Collection[frozenset[str]]:
         """Return the sets of factors that searches chose for this cell; an empty set if a sweep planned it directly."""
         evaluated = self._evaluated.get(record.id)
-        return self._searched[planned_id(evaluated.cell_id if evaluated else record.id)]
+        return self._searched[evaluated.cell_id if evaluated else record.id]
 
     def finished(self, candidate: "_Candidate", contrast: Contrast) -> Cell | None:
         """The cell of a candidate, if a run of it has ended."""

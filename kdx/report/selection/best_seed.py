@@ -7,7 +7,6 @@ The paper's protocol: of a cell's seeds, the one with the best validation score 
 from collections.abc import Iterable
 from math import isnan
 
-from kdx.report.selection.joined import apart
 from kdx.store.records import FINAL, RunRecord, RunState, SweepRecord
 from kdx.vocabulary import Direction
 
@@ -56,25 +55,16 @@ def best_seed(runs: Iterable[RunRecord], direction: Direction) -> RunRecord | No
 
 def by_cell(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
     """Cell id → its runs."""
-    found: dict[str, list[RunRecord]] = {}
+    cells: dict[str, list[RunRecord]] = {}
     for run in runs:
-        found.setdefault(run.cell_id, []).append(run)
-    return found
+        cells.setdefault(run.cell_id, []).append(run)
+    return cells
 
 
 def selected_runs(sweep: SweepRecord) -> dict[str, RunRecord]:
-    """Cell id → the run that stands for the cell in tables; cells without such a run are left out.
-
-    Joined sweeps have those of their cells together, and of their cells apart.
-    """
-    runs, cells = [*sweep.runs], [*sweep.cells]
-    if sweep.joins:
-        each = apart(sweep)
-        known = {cell.id for cell in cells}
-        cells += [cell for cell in each.cells if cell.id not in known]
-        runs += [run for run in each.runs if run.cell_id not in known]
-    of_cells = by_cell(runs)
+    """Cell id → the run that stands for the cell in tables; cells without such a run are left out."""
+    runs = by_cell(sweep.runs)
     best = {
-        cell.id: best_seed(standing_runs(of_cells.get(cell.id, ())), cell.spec.selection_direction) for cell in cells
+        cell.id: best_seed(standing_runs(runs.get(cell.id, ())), cell.spec.selection_direction) for cell in sweep.cells
     }
     return {cell: run for cell, run in best.items() if run}

@@ -4,12 +4,13 @@ Which seed stands for a cell is decided by the validation within its own trainin
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from kdx.components.registry import meant_by
 from kdx.errors import KdxError
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
-from kdx.grid.table_layout import evaluated
+from kdx.grid.table_layout import SWEEP, evaluated
 from kdx.store.records import CellRecord, DocumentRecord, EvaluationRecord, RunRecord, SweepRecord
 
 
@@ -25,60 +26,49 @@ class EvaluatedCell:
     """Run id → what was made of it."""
 
     def runs(self, runs: list[RunRecord]) -> list[RunRecord]:
-        """Those of the cell, with the score that this evaluation gave each in the place of its test's."""
+        """The runs of the cell, with the score that this evaluation gave each in the place of its test's."""
         own = self.record.spec.selection_metric.removeprefix("valid/")
         return [run._replace(test_score=self.metrics.get(run.id, {}).get(f"test/{own}")) for run in runs]
 
     @property
     def metrics(self) -> dict[int, dict[str, float]]:
         """Run id → metric, named as a test's → value."""
-        return {run: {f"test/{name}": value for name, value in one.metrics.items()} for run, one in self.made.items()}
+        return {run: {f"test/{name}": value for name, value in made.metrics.items()} for run, made in self.made.items()}
 
     @property
     def documents(self) -> dict[int, DocumentRecord]:
         """Run id → what it measured by document; runs for which that is not recorded are left out."""
-        return {run: one.documents for run, one in self.made.items() if one.documents}
+        return {run: made.documents for run, made in self.made.items() if made.documents}
 
 
-@dataclass(frozen=True)
-class ImpossibleEvaluation:
-    """One evaluation that the runs of a cell cannot have, although an evaluation of its task has these settings."""
+def evaluated_cells(sweep: SweepRecord) -> tuple[EvaluatedCell, ...]:
+    """The evaluations that the sweep asks for and its cells can have, cell by cell.
 
-    record: CellRecord
-    asked: AskedEvaluation
-    reason: str
-
-
-def evaluated_cells(sweep: SweepRecord) -> tuple[tuple[EvaluatedCell, ...], tuple[ImpossibleEvaluation, ...]]:
-    """Those that the sweep asks for and its cells can have, cell by cell; and those that its cells cannot have.
-
-    Of joined sweeps, each asks for evaluations of its own cells.
+    Each of several joined sweeps asks for evaluations of its own cells.
     """
-    own = _asked(sweep)
-    of_sweeps = {one.name: _asked(one) for one in sweep.joins}
-    found, impossible = [], []
-    for cell in sweep.cells if own or any(of_sweeps.values()) else ():
-        asked = dict.fromkeys(each for name in cell.sweeps for each in of_sweeps[name]) if sweep.joins else own
-        known = cell.spec.known
-        if known is None:
+    requests = {part.name: _requests(part) for part in sweep.joins or (sweep,)}
+    evaluations = []
+    for cell in sweep.cells:
+        wanted = requests[cell.labels[SWEEP] if sweep.joins else sweep.name]
+        spec = cell.spec.known if wanted else None
+        if spec is None:
             continue
-        with meant_by(known.components):
-            for each in asked:
-                try:
-                    one = resolve_evaluation(known, each)
-                except KdxError as error:
-                    if each.is_of(known.task):
-                        impossible.append(ImpossibleEvaluation(cell, each, error.problem))
-                    continue
-                labels, spec = evaluated(cell.labels, cell.spec, one)
-                made = {run: there[one.id] for run, there in sweep.evaluations.items() if one.id in there}
-                record = replace(cell, id=f"{cell.id}-{one.id[:8]}", labels=labels, spec=spec)
-                found.append(EvaluatedCell(record, cell.id, one, made))
-    return tuple(found), tuple(impossible)
+        with meant_by(spec.components):
+            for request in wanted:
+                # A table of learned positions, say, ends before some lengths; kdx plan lists what a cell cannot have.
+                with suppress(KdxError):
+                    evaluation = resolve_evaluation(spec, request)
+                    labels, as_read = evaluated(cell.labels, cell.spec, evaluation)
+                    made = {
+                        run: known[evaluation.id] for run, known in sweep.evaluations.items() if evaluation.id in known
+                    }
+                    record = replace(cell, id=f"{cell.id}-{evaluation.id[:8]}", labels=labels, spec=as_read)
+                    evaluations.append(EvaluatedCell(record, cell.id, evaluation, made))
+    return tuple(evaluations)
 
 
-def _asked(sweep: SweepRecord) -> list[AskedEvaluation]:
+def _requests(sweep: SweepRecord) -> list[AskedEvaluation]:
     return [
-        AskedEvaluation(str(one["name"]), EvaluationSettings.model_validate(one["settings"]))
-        for one in sweep.grid.get("evaluations", ())
+        AskedEvaluation(str(entry["name"]), EvaluationSettings.model_validate(entry["settings"]))
+        for entry in sweep.grid.get("evaluations", ())
     ]

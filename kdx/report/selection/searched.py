@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from kdx.components.registry import meant_by
 from kdx.grid.tuning import Choice, Distribution, DrawnRange, Sampler, Search
-from kdx.report.selection.joined import planned_id
 from kdx.report.statistics.expected_best import BestOf, best_of_draws
 from kdx.report.statistics.metric import Metric
 from kdx.store.records import CellRecord, SearchRecord, SweepRecord, TrialRecord, TrialState
@@ -167,7 +166,7 @@ def searches_without_winner(sweep: SweepRecord) -> Iterator[tuple[SearchRecord, 
 
 
 def _cells(sweep: SweepRecord) -> dict[str, CellRecord]:
-    return {planned_id(one.id): one for one in sweep.cells}
+    return {one.id: one for one in sweep.cells}
 
 
 def _found(record: SearchRecord, cells: Mapping[str, CellRecord]) -> SearchedCell | None:

@@ -15,7 +15,6 @@ from kdx.grid.table_layout import Address
 from kdx.report.selection.best_seed import by_cell
 from kdx.report.selection.cells import Cell
 from kdx.report.selection.evaluated import EvaluatedCell
-from kdx.report.selection.joined import planned_id
 from kdx.report.selection.searched import SearchedCell, space_in_words
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.comparable import BITS_PER_BYTE, ComparableCells, Trait, compares_by_bytes
@@ -91,9 +90,9 @@ def audit(
     made = [kept.provenance for one in layout.evaluations.values() for kept in one.made.values() if kept.provenance]
     edited_since = _edited(made)
     found = list(_not_compared(groups, traits, baseline_of, sweep))
-    out = by_cell(run for run in sweep.runs if run.invalidated is not None)
+    excluded = by_cell(run for run in sweep.runs if run.invalidated is not None)
     for group in groups:
-        found += _out_of_tables(group, layout, out)
+        found += _excluded_runs(group, layout, excluded)
         by_topic: dict[str, dict[str, list[Address]]] = {}
         scored = [at for at, cell in group.cells.items() if cell.value is not None]
         # What every search was free to choose is meant to differ.
@@ -136,34 +135,19 @@ def _facts_of_search(found: SearchedCell | None, cell: Cell) -> Iterator[tuple[s
         yield TUNED, f"seed{'' if len(seeds) == 1 else 's'} {_ranges(seeds)}"
 
 
-def _out_of_tables(
-    group: ComparableCells, layout: Layout, out: Mapping[str, Sequence[RunRecord]]
+def _excluded_runs(
+    group: ComparableCells, layout: Layout, excluded: Mapping[str, Sequence[RunRecord]]
 ) -> Iterator[UnequalFact]:
-    """The runs that would stand for a seed, had nobody taken them out of tables, with the reason; also of cells without
-    a score."""
+    """The runs that would stand for a seed, had nobody excluded them from reports, with the reason; also of cells
+    without a score."""
     by_reason: dict[str, list[Address]] = {}
     for at, cell in group.cells.items():
-        read = layout.evaluations.get(cell.id)
-        for reason in _reasons(cell, out.get(planned_id(read.cell_id if read else cell.id), ())):
-            by_reason.setdefault(reason, []).append(at)
+        standing = {seed.seed: seed.generation for seed in cell.seeds}
+        for run in sorted(excluded.get(layout.trained(cell), ()), key=lambda run: (run.seed, run.generation)):
+            if run.generation >= standing[run.seed]:
+                by_reason.setdefault(f"run {run.id} of seed {run.seed} ({run.invalidated})", []).append(at)
     if by_reason:
         yield UnequalFact(OUT, group.task, group.metric, _commonest_first(by_reason))
-
-
-def _reasons(cell: Cell, out: Sequence[RunRecord]) -> Iterator[str]:
-    """One line for each of these runs that is as new as the run which stands for its seed, or newer.
-
-    Of several sweeps apart, a cell may lack seeds that another sweep plans.
-    """
-    standing = {one.seed: one for one in cell.seeds}
-    for run in sorted(out, key=lambda run: (run.seed, run.generation)):
-        own = standing.get(run.seed)
-        if own is None:
-            continue
-        if own.invalidated is None and run.generation > own.generation:
-            yield f"run {run.id} of seed {run.seed} ({run.invalidated}), for which run {own.run_id} stands"
-        elif own.run_id == run.id:
-            yield f"seed {run.seed}, run {run.id} ({run.invalidated})"
 
 
 def _not_compared(

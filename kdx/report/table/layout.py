@@ -1,9 +1,8 @@
 """The layout of a table: headers, cells and metrics, without comparisons."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kdx.grid.cell_selector import same_word
 from kdx.grid.plan import Shown, TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.seeds import rule_of
@@ -11,17 +10,13 @@ from kdx.grid.table_layout import (
     Address,
     LayoutBuilder,
     TableLayout,
-    factor_value,
-    is_of_evaluation,
     reads_evaluations,
-    reads_sweeps,
 )
 from kdx.report.selection.best_seed import by_cell
 from kdx.report.selection.cells import Cell, cell_of
-from kdx.report.selection.evaluated import EvaluatedCell, ImpossibleEvaluation, evaluated_cells
-from kdx.report.selection.joined import apart
+from kdx.report.selection.evaluated import EvaluatedCell, evaluated_cells
 from kdx.report.statistics.metric import Metric
-from kdx.store.records import CellRecord, DocumentRecord, RunRecord, SweepRecord
+from kdx.store.records import CellRecord, SweepRecord
 
 
 @dataclass(frozen=True)
@@ -48,8 +43,6 @@ class Layout:
     """Cell id → the cell as the sweep planned it."""
     evaluations: Mapping[str, EvaluatedCell] = field(default_factory=dict)
     """Cell id → the evaluation whose scores stand in its place; none where the scores are those of tests."""
-    impossible: tuple[ImpossibleEvaluation, ...] = ()
-    """The evaluations of the table that some of its cells cannot have."""
 
     @property
     def body(self) -> tuple[tuple[Cell | None, ...], ...]:
@@ -83,125 +76,95 @@ class Layout:
         factors = (*self.row_factors, *self.column_factors)
         return dict(zip(factors, (*self.rows[row], *self.columns[column]), strict=True))
 
+    def trained(self, cell: Cell) -> str:
+        """The id of the trained cell; that of an evaluation is another one."""
+        return self.evaluations[cell.id].cell_id if cell.id in self.evaluations else cell.id
+
     def spec(self, at: Address) -> ResolvedSpec:
         """The spec of the cell in a place."""
         return self.records[self.places[at].id].spec
 
 
-def lay_out(sweep: SweepRecord, asked: Sequence[TableSpec]) -> tuple[Layout, ...]:
+def lay_out(sweep: SweepRecord, specs: Sequence[TableSpec]) -> tuple[Layout, ...]:
     """The cells of the sweep as each table places them.
 
     Raises:
         KdxError: a table that does not fit the cells, see `kdx.grid.table_layout.LayoutBuilder.build`.
     """
-    view_of = _views(sweep)
-    return tuple(view_of(one).filled(one) for one in asked)
+    cells = _Cells(sweep)
+    return tuple(cells.filled(table) for table in specs)
 
 
 def headers_of(sweep: SweepRecord) -> Callable[[TableSpec], TableLayout]:
-    """Places the cells of the sweep as a table asks, without their scores.
+    """Return a function that places the cells of the sweep as a table asks, without their scores.
 
     Raises:
         KdxError: as `lay_out`; when the function that is returned is called.
     """
-    view_of = _views(sweep)
-    return lambda table: view_of(table).headers(table)
+    return _Cells(sweep).headers
 
 
-class _View:
+class _Cells:
     """The cells of a sweep, its evaluations among them, as tables place them."""
 
     def __init__(self, sweep: SweepRecord) -> None:
         self._sweep = sweep
-        of_sweeps = bool(sweep.joins)
-        self._own = LayoutBuilder([(cell.labels, cell.spec) for cell in sweep.cells], of_sweeps=of_sweeps)
-        self._read, self._impossible = evaluated_cells(sweep)
-        evaluations = [(one.record.labels, one.record.spec) for one in self._read]
-        self._of_evaluations = LayoutBuilder(evaluations, of_sweeps=of_sweeps)
+        self._evaluations = evaluated_cells(sweep)
         self._runs = by_cell(sweep.runs)
+        self._rule = rule_of(sweep.grid)
+        tested = [(cell.labels, cell.spec) for cell in sweep.cells]
+        evaluated = [(cell.record.labels, cell.record.spec) for cell in self._evaluations]
+        self._of_tests, self._of_evaluations = (
+            LayoutBuilder(cells, of_sweeps=bool(sweep.joins)) for cells in (tested, evaluated)
+        )
 
-    def _reads(self, table: TableSpec) -> bool:
-        return bool(self._read) and reads_evaluations(table)
+    def _reads_evaluations(self, table: TableSpec) -> bool:
+        return bool(self._evaluations) and reads_evaluations(table)
 
     def headers(self, table: TableSpec) -> TableLayout:
-        return (self._of_evaluations if self._reads(table) else self._own).build(table)
+        return (self._of_evaluations if self._reads_evaluations(table) else self._of_tests).build(table)
 
     def filled(self, table: TableSpec) -> Layout:
-        of_evaluations = (self._read, self._impossible) if self._reads(table) else ()
-        return _filled(self.headers(table), table, self._sweep, self._runs, *of_evaluations)
+        headers = self.headers(table)
+        places: dict[Address, Cell] = {}
+        records: dict[str, CellRecord] = {}
+        evaluations: dict[str, EvaluatedCell] = {}
+        for at, index in sorted(headers.at.items()):
+            evaluated = self._evaluations[index] if self._reads_evaluations(table) else None
+            record = evaluated.record if evaluated else self._sweep.cells[index]
+            cell = self._cell(record, evaluated, table)
+            if cell:
+                places[at], records[record.id] = cell, record
+                if evaluated:
+                    evaluations[record.id] = evaluated
+        columns = range(len(headers.columns))
+        return Layout(
+            name=table.name,
+            caption=table.caption,
+            shown=table.cell,
+            row_factors=table.rows,
+            column_factors=table.columns,
+            rows=headers.rows,
+            columns=headers.columns,
+            metrics=tuple(_only(cell.metric for (_, c), cell in places.items() if c == column) for column in columns),
+            places=places,
+            records=records,
+            evaluations=evaluations,
+        )
 
-
-def _views(sweep: SweepRecord) -> Callable[[TableSpec], _View]:
-    """The cells that a table is of: those of several sweeps together, or apart where the table names sweeps."""
-    made: dict[bool, _View] = {}
-
-    def view_of(table: TableSpec) -> _View:
-        is_apart = bool(sweep.joins) and reads_sweeps(table)
-        if is_apart not in made:
-            made[is_apart] = _View(apart(sweep) if is_apart else sweep)
-        return made[is_apart]
-
-    return view_of
-
-
-def _filled(
-    headers: TableLayout,
-    asked: TableSpec,
-    sweep: SweepRecord,
-    runs: Mapping[str, list[RunRecord]],
-    read: Sequence[EvaluatedCell] = (),
-    impossible: Sequence[ImpossibleEvaluation] = (),
-) -> Layout:
-    places: dict[Address, Cell] = {}
-    records: dict[str, CellRecord] = {}
-    evaluations: dict[str, EvaluatedCell] = {}
-    metrics: Mapping[int, Mapping[str, float]] = sweep.metrics
-    documents: Mapping[int, DocumentRecord] = sweep.documents
-    rule = rule_of(sweep.grid)
-    for at, index in sorted(headers.at.items()):
-        if read:
-            one = read[index]
-            record, its_runs = one.record, one.runs(runs.get(one.cell_id, []))
-            metrics, documents = one.metrics, one.documents
-        else:
-            record = sweep.cells[index]
-            its_runs = runs.get(record.id, [])
-        cell = cell_of(record, its_runs, metrics, documents, metric=asked.metric, shown=asked.cell, seed_rule=rule)
-        if cell:
-            places[at], records[record.id] = cell, record
-            if read:
-                evaluations[record.id] = one
-    columns = range(len(headers.columns))
-    return Layout(
-        name=asked.name,
-        caption=asked.caption,
-        shown=asked.cell,
-        row_factors=asked.rows,
-        column_factors=asked.columns,
-        rows=headers.rows,
-        columns=headers.columns,
-        metrics=tuple(_only(cell.metric for (_, c), cell in places.items() if c == column) for column in columns),
-        places=places,
-        records=records,
-        evaluations=evaluations,
-        impossible=tuple(_meant(asked, impossible, evaluations)),
-    )
-
-
-def _meant(
-    table: TableSpec, impossible: Iterable[ImpossibleEvaluation], evaluations: Mapping[str, EvaluatedCell]
-) -> Iterator[ImpossibleEvaluation]:
-    """Those of which the table shows the same evaluation of another cell, and which are of its cells."""
-    shown = {(one.evaluation.asked.name, one.evaluation.asked.settings) for one in evaluations.values()}
-    where = {factor: word for factor, word in table.where.items() if not is_of_evaluation(factor)}
-    for one in impossible:
-        labels, spec = one.record.labels, one.record.spec
-        if (one.asked.name, one.asked.settings) in shown and all(
-            same_word(factor_value(labels, spec, factor), word) for factor, word in where.items()
-        ):
-            yield one
+    def _cell(self, record: CellRecord, evaluated: EvaluatedCell | None, table: TableSpec) -> Cell | None:
+        runs = self._runs.get(evaluated.cell_id if evaluated else record.id, [])
+        return cell_of(
+            record,
+            evaluated.runs(runs) if evaluated else runs,
+            evaluated.metrics if evaluated else self._sweep.metrics,
+            evaluated.documents if evaluated else self._sweep.documents,
+            metric=table.metric,
+            shown=table.cell,
+            seed_rule=self._rule,
+        )
 
 
 def _only(metrics: Iterable[Metric]) -> Metric | None:
-    found = set(metrics)
-    return found.pop() if len(found) == 1 else None
+    distinct = set(metrics)
+    return distinct.pop() if len(distinct) == 1 else None

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kdx.grid.plan import Shown
 from kdx.grid.seeds import SeedRule
-from kdx.grid.table_layout import Address, factor_value, is_of_evaluation
+from kdx.grid.table_layout import Address
 from kdx.report.selection.cells import PRUNED, UNDERTRAINED, State
 from kdx.report.selection.searched import SearchedCell, searches_without_winner
 from kdx.report.statistics.metric import Metric
@@ -64,7 +64,6 @@ def notes(layout: Layout) -> tuple[str, ...]:
         ]
     if layout.evaluations:
         sentences.append(_EVALUATED)
-    sentences += _impossible(layout)
     if by_own_score:
         chosen = "Seed and weights were" if layout.shown is Shown.BEST_SEED else "Weights were"
         sentences.append(f"{chosen} chosen by this very score, which flatters it.")
@@ -117,19 +116,6 @@ def _named(layout: Layout, places: Sequence[Address]) -> str:
     if len(places) > _MOST_NAMED:
         return f"{len(places)} cells"
     return ", ".join(" / ".join((*layout.rows[row], *layout.columns[column])) for row, column in places)
-
-
-def _impossible(layout: Layout) -> Iterator[str]:
-    """Which evaluations some cells go without, and why."""
-    factors = [factor for factor in (*layout.row_factors, *layout.column_factors) if not is_of_evaluation(factor)]
-    found: dict[tuple[str, str], dict[str, None]] = {}
-    for one in layout.impossible:
-        words = [factor_value(one.record.labels, one.record.spec, factor) for factor in factors]
-        name = " / ".join(filter(None, words)) or one.record.spec.task
-        found.setdefault((str(one.asked), one.reason), {})[name] = None
-    for (asked, reason), cells in found.items():
-        of = ", ".join(cells) if len(cells) <= _MOST_NAMED else f"{len(cells)} cells"
-        yield f"Evaluation {asked} cannot be made of {of}: {reason}."
 
 
 def of_sweeps(layout: Layout, sweep: SweepRecord) -> Iterator[str]:

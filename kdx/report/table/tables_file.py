@@ -12,7 +12,6 @@ from kdx.grid.sections import Section
 from kdx.grid.source import read
 from kdx.grid.table_layout import Labelled
 from kdx.report.selection.evaluated import evaluated_cells
-from kdx.report.selection.joined import apart
 from kdx.report.table.layout import headers_of
 from kdx.store.records import SweepRecord
 
@@ -25,15 +24,14 @@ def with_tables_of(path: Path, sweep: SweepRecord) -> SweepRecord:
     """The sweep with the tables that a file asks for under `tables:`, as a grid has them.
 
     Args:
-        sweep: one, or several joined.
+        sweep: a sweep, or several joined.
 
     Raises:
         Faults: everything that is wrong with the file or with how its tables fit the cells, in the order of the file.
     """
 
     def cells() -> list[Labelled]:
-        each = apart(sweep) if sweep.joins else sweep
-        records = (*each.cells, *(one.record for one in evaluated_cells(each)[0]))
+        records = (*sweep.cells, *(cell.record for cell in evaluated_cells(sweep)))
         return [(record.labels, record.spec) for record in records]
 
     faults: list[KdxError] = []
@@ -47,5 +45,5 @@ def with_tables_of(path: Path, sweep: SweepRecord) -> SweepRecord:
         check_tables(tables, headers_of(sweep), faults)
     if faults:
         raise by_place(faults)
-    asked = [table.model_dump(mode="json") for table, _ in tables]
-    return replace(sweep, grid={**sweep.grid, "tables": asked})
+    specs = [table.model_dump(mode="json") for table, _ in tables]
+    return replace(sweep, grid={**sweep.grid, "tables": specs})

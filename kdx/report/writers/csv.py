@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kdx.grid.table_layout import Address
+from kdx.grid.table_layout import SWEEP, Address
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.published_comparison import PublishedPair
 from kdx.report.papers.verdicts import Answer
@@ -34,7 +34,8 @@ def to_csv(tables: Sequence[Table], sweep: SweepRecord) -> str:
     records = {cell.id: cell for cell in sweep.cells} | {
         k: v for table in tables for k, v in table.layout.records.items()
     }
-    labels = {cell.id: {"task": cell.spec.task, **cell.labels} for cell in records.values()}
+    sweeps = {cell.id: {SWEEP: ", ".join(cell.sweeps)} if cell.sweeps else {} for cell in records.values()}
+    labels = {cell.id: {"task": cell.spec.task, **cell.labels, **sweeps[cell.id]} for cell in records.values()}
     headers = [
         {**labels[cell.id], **table.layout.header(at)} for table in tables for at, cell in table.layout.places.items()
     ]

@@ -71,7 +71,7 @@ def test_the_name_of_an_evaluation_is_a_factor_too():
     record = made(SCORES, columns=["evaluation"], rows=["evaluation.length"], where={})
     (table,) = tables(record)
     assert table.layout.columns == (("longer",), ("valid",))
-    assert {one.record.labels["evaluation.split"] for one in evaluated_cells(record)[0]} == {"test", "valid"}
+    assert {one.record.labels["evaluation.split"] for one in evaluated_cells(record)} == {"test", "valid"}
 
 
 @pytest.mark.parametrize(("scores", "figures"), [(SCORES, 1), ({(1, 128): 7.5}, 0)])
@@ -141,31 +141,12 @@ def two_encodings(**table: object) -> SweepRecord:
     return replace(record, grid={**record.grid, "evaluations": asked})
 
 
-WITHOUT = (
-    "Evaluation `longer` (length 2000) cannot be made of learned: "
-    "a learned table has 1024 positions, and 2000 are in sight."
-)
-
-
-def test_a_table_tells_which_evaluations_its_cells_go_without_and_why():
+def test_an_evaluation_that_a_cell_cannot_have_leaves_its_place_empty():
     record = two_encodings()
-    # The beam is of another task and no reason to tell.
-    assert [(one.record.id, one.asked.settings.length) for one in evaluated_cells(record)[1]] == [("learned", 2000)]
+    assert [(one.cell_id, one.evaluation.settings["length"]) for one in evaluated_cells(record)] == [
+        ("sinusoidal", 128),
+        ("sinusoidal", 2000),
+        ("learned", 128),
+    ]
     (table,) = tables(record)
-    assert [note for note in table.notes if note.startswith("Evaluation")] == [WITHOUT]
-
-
-@pytest.mark.parametrize(
-    "where", [{"encoding": "sinusoidal"}, {"evaluation.length": "128"}], ids=["other cells", "other evaluations"]
-)
-def test_what_a_table_does_not_show_it_does_not_explain(where):
-    (table,) = tables(two_encodings(where=where))
-    assert not [note for note in table.notes if note.startswith("Evaluation")]
-    (own,) = tables(two_encodings(columns=[]))
-    assert not [note for note in own.notes if note.startswith("Evaluation")]
-
-
-def test_a_cell_that_can_have_no_evaluation_is_explained_too():
-    (table,) = tables(two_encodings(where={"evaluation.length": "2000"}))
-    assert table.layout.rows == (("sinusoidal",),)
-    assert WITHOUT in table.notes
+    assert table.layout.body[1][1] is None and table.layout.body[0][1] is not None

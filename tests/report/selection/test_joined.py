@@ -1,4 +1,4 @@
-"""Several sweeps as one: a cell that several plan is one cell, unless a table keeps sweeps apart."""
+"""Several sweeps as one: a cell that several plan is one cell with the runs of all."""
 
 from dataclasses import replace
 
@@ -7,8 +7,7 @@ from sweeps import cell, run, seeded, sweep
 
 from kdx.errors import KdxError
 from kdx.grid.plan import TableSpec
-from kdx.report.selection.best_seed import selected_runs
-from kdx.report.selection.joined import apart, joined, names, planned_id
+from kdx.report.selection.joined import joined, names
 from kdx.report.table.layout import Layout, lay_out
 from kdx.report.tables import tables
 from kdx.store.records import SweepRecord
@@ -38,46 +37,25 @@ def shown(layout: Layout) -> dict[tuple[str, ...], list[int]]:
 
 def test_a_cell_of_several_sweeps_appears_once_with_the_runs_of_all() -> None:
     both = joined([monday(0, 1), tuesday(1, 2)])
-    assert [one.id for one in both.cells] == ["a", "b"]
-    assert both.cells[0].sweeps == ("monday", "tuesday") and both.cells[1].sweeps == ("tuesday",)
+    assert [one.id for one in both.cells] == ["a", "a", "b"]
+    assert [one.sweeps for one in both.cells] == [("monday", "tuesday"), ("monday", "tuesday"), ("tuesday",)]
     (layout,) = lay_out(both, [KERNELS])
     assert shown(layout) == {("rbf",): [0, 1, 2], ("linear",): [0]}
     assert (both.name, names(both)) == ("monday, tuesday", ("monday", "tuesday"))
 
 
-def test_apart_each_sweep_has_the_seeds_that_it_plans() -> None:
+def test_a_table_by_sweep_has_a_shared_cell_in_each_with_the_same_runs() -> None:
     (layout,) = lay_out(joined([monday(0, 1), tuesday(1, 2)]), [BY_SWEEP])
-    assert shown(layout) == {("rbf", "monday"): [0, 1], ("rbf", "tuesday"): [1, 2], ("linear", "tuesday"): [0]}
-    ids = {c.id for c in layout.cells}
-    assert len(ids) == 3 and {planned_id(id) for id in ids} == {"a", "b"}
-    # Each is the number that a report of its sweep alone has.
-    alone = [lay_out(one, [KERNELS])[0].places[0, 0].value for one in (monday(0, 1), tuesday(1, 2))]
-    assert [layout.places[0, column].value for column in (0, 1)] == alone
-
-
-def test_a_cell_with_the_same_seeds_stays_the_same_cell_apart() -> None:
-    """So that no test compares it with itself."""
-    (layout,) = lay_out(joined([monday(0, 1), tuesday(0, 1)]), [BY_SWEEP])
-    assert shown(layout)["rbf", "monday"] == shown(layout)["rbf", "tuesday"]
-    assert len({c.id for c in layout.cells}) == 2
+    assert shown(layout) == {("rbf", "monday"): [0, 1, 2], ("rbf", "tuesday"): [0, 1, 2], ("linear", "tuesday"): [0]}
+    assert {c.id for c in layout.cells} == {"a", "b"}, "so that no test compares it with itself"
 
 
 def test_one_sweep_may_be_chosen() -> None:
     both = joined([monday(0, 1), tuesday(1, 2)])
     (layout,) = lay_out(both, [TableSpec(name="t", rows=("kernel",), where={"sweep": "monday"})])
-    assert shown(layout) == {("rbf",): [0, 1]}
+    assert shown(layout) == {("rbf",): [0, 1, 2]}
     with pytest.raises(KdxError, match=r"no cell where sweep = sunday\n  allowed: monday, tuesday"):
         lay_out(both, [TableSpec(name="t", rows=("kernel",), where={"sweep": "sunday"})])
-
-
-def test_runs_are_selected_together_and_apart() -> None:
-    """A randomisation asks for the outputs of all that some table may show."""
-    best = selected_runs(joined([monday(0, 1), tuesday(1, 2)]))
-    assert {id: one.seed for id, one in best.items() if planned_id(id) == "a"} == {
-        "a": 2,
-        "a-sweep1": 1,
-        "a-sweep2": 2,
-    }
 
 
 def test_axes_of_all_sweeps_describe_a_shared_cell() -> None:
@@ -99,7 +77,7 @@ def test_a_cell_that_two_sweeps_call_differently_has_both_names() -> None:
 def test_two_choices_of_one_sweep_that_are_one_cell_both_stay() -> None:
     one, other = (cell("a", labels={"approach": name}, kernel="rbf") for name in ("Ours", "Theirs"))
     both = joined([sweep([one, other], [], name="monday"), replace(sweep([one], [], name="tuesday"), id=2)])
-    assert [found.sweeps for found in both.cells] == [("monday", "tuesday"), ("monday",)]
+    assert [found.labels["approach"] for found in both.cells] == ["Ours", "Theirs", "Ours"]
 
 
 def test_different_cells_in_one_place_are_refused_with_their_sweeps() -> None:
@@ -141,22 +119,9 @@ def test_an_axis_of_that_name_is_refused() -> None:
         joined([own, tuesday()])
 
 
-def test_apart_has_every_run_under_its_cell() -> None:
-    each = apart(joined([monday(0, 1), tuesday(1, 2)]))
-    assert {(one.cell_id, one.seed) for one in each.runs} == {
-        ("a-sweep1", 0),
-        ("a-sweep1", 1),
-        ("a-sweep2", 1),
-        ("a-sweep2", 2),
-        ("b", 0),
-    }
-
-
 def test_one_cell_on_two_axes_of_one_sweep_keeps_a_row_on_each() -> None:
     """As of two sub-grids, each with an axis of its own."""
     on_kernel, on_norm = (cell("a", labels=labels, kernel="rbf") for labels in ({"x": "1"}, {"y": "2"}))
     both = joined([sweep([on_kernel, on_norm], [], name="monday"), tuesday(0)])
-    assert [dict(found.labels) for found in both.cells if found.id == "a"] == [
-        {"sweep": "monday, tuesday", "x": "1", "kernel": "rbf", "task": "translation"},
-        {"sweep": "monday", "y": "2"},
-    ]
+    (layout,) = lay_out(both, [TableSpec(name="t", rows=("x", "y"), where={"sweep": "monday"})])
+    assert layout.rows == (("1", "–"), ("–", "2"))

@@ -13,7 +13,6 @@ from sweeps import cell, run, seeded, sweep
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.tuning import Pruner, Sampler
-from kdx.report.selection.joined import joined
 from kdx.report.sheets.notes import caption
 from kdx.report.table.audit import (
     CHANGED,
@@ -404,7 +403,7 @@ def test_of_an_older_kdx_and_of_failed_evaluations_nothing_is_known():
     assert evaluated((bare, TRAINED), (TRAINED, None), (TRAINED, bare), (bare, bare)) == {}
 
 
-def test_runs_that_are_out_of_the_table_are_told_with_the_reason_and_what_stands_for_them() -> None:
+def test_runs_that_are_out_of_the_table_are_told_with_the_reason() -> None:
     cells, runs = three([1.0, 2.0], [1.0, 2.0], [1.0])
     out = {"invalidated": "the corpus was cut"}
     rbf, exp, poly = ([one for one in runs if one.cell_id == kernel] for kernel in KERNELS)
@@ -412,24 +411,12 @@ def test_runs_that_are_out_of_the_table_are_told_with_the_reason_and_what_stands
     given = [*rbf, again, exp[0], exp[1]._replace(**out), poly[0]._replace(**out)]
     found = audit(cells, given)[OUT]
     assert found == {
-        f"run 7 of seed 0 (the corpus was cut), for which run {rbf[0].id} stands": (RBF,),
-        f"seed 1, run {exp[1].id} (the corpus was cut)": (EXP,),
-        f"seed 0, run {poly[0].id} (the corpus was cut)": (POLY,),
+        "run 7 of seed 0 (the corpus was cut)": (RBF,),
+        f"run {exp[1].id} of seed 1 (the corpus was cut)": (EXP,),
+        f"run {poly[0].id} of seed 0 (the corpus was cut)": (POLY,),
     }
     (table,) = tables(sweep(cells, given, tables=[{"name": "t", "rows": ["kernel"]}]))
     assert any(text.startswith("Out of the table: run 7 of seed 0") for text in caption(table, best="*"))
-
-
-def test_a_table_of_several_sweeps_apart_says_which_runs_are_out_of_the_cell_of_each() -> None:
-    runs = [one._replace(invalidated="cut") if one.seed == 1 else one for one in seeded("rbf", 1.0, 2.0, 3.0)]
-    monday = sweep([cell("rbf", kernel="rbf")], runs[:2], name="monday")
-    tuesday = replace(sweep([cell("rbf", kernel="rbf")], runs[1:], name="tuesday"), id=2)
-    friday = replace(sweep([cell("rbf", kernel="rbf")], runs[2:], name="friday"), id=3)
-    asked = {"name": "t", "rows": ["sweep"]}
-    both = joined([monday, tuesday, friday])
-    (table,) = tables(replace(both, grid={**both.grid, "tables": [asked]}))
-    (found,) = (one.values for one in table.audit if one.topic == OUT)
-    assert found == {f"seed 1, run {runs[1].id} (cut)": ((0, 0), (1, 0))}
 
 
 def test_an_older_generation_that_would_not_stand_is_not_told() -> None:
