@@ -11,8 +11,8 @@ from kdx.report.papers.published_comparison import compare_with_published
 from kdx.report.seeds_until import without_unneeded
 from kdx.report.selection.joined import names
 from kdx.report.selection.searched import SearchedCell, searched_cells
-from kdx.report.statistics.randomisation import Randomisation
 from kdx.report.table.audit import audit
+from kdx.report.table.bleu_randomisation import Randomisation
 from kdx.report.table.comparable import ComparableCells, comparable_cells, traits
 from kdx.report.table.comparisons import Comparisons, Difference, Mark, baseline_of, compare
 from kdx.report.table.layout import Layout, headers_of, lay_out

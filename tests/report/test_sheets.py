@@ -20,7 +20,7 @@ from kdx.report.sheet import Sheet
 from kdx.report.sheets.claims import claim, not_tested
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.searches import tuned_settings
-from kdx.report.statistics.randomisation import Randomisation
+from kdx.report.table.bleu_randomisation import Randomisation
 from kdx.report.table.table import Table
 from kdx.report.tables import tables
 from kdx.report.writers.html.figures import searches

@@ -7,8 +7,8 @@ where the paper's file names none, each side's place in the order is given inste
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import isfinite
+from dataclasses import dataclass, replace
+from math import inf, isfinite
 
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.table_layout import Address
@@ -16,7 +16,6 @@ from kdx.report.papers.paper_file import NOT_CONVERGE, Paper, PublishedCell
 from kdx.report.selection.cells import Cell, State
 from kdx.report.statistics.metric import Metric
 from kdx.store.records import CellRecord
-from kdx.vocabulary import Direction
 
 
 @dataclass(frozen=True)
@@ -84,98 +83,73 @@ def compare_with_published(
         places: where each cell of the table stands.
         records: cell id → the cell as the sweep planned it.
     """
-    published = [(named.table, {**named.where, **one.where}, one) for named in paper.tables for one in named.cells]
-    met: dict[Address, _Met] = {}
+    pairs = {at: pair for at, cell in places.items() if (pair := _pair(at, cell, records[cell.id].spec, paper))}
     # A cell that stands in several places is ranked and counted once.
-    comparable: dict[tuple[Metric, str, str], dict[str, tuple[Cell, _Met]]] = {}
+    comparable: dict[tuple[Metric, str, str], dict[str, PublishedPair]] = {}
     by_task: dict[str, dict[str, Cell]] = {}
-    for at, cell in places.items():
-        spec = records[cell.id].spec
-        if one := _met(cell, spec, published, paper.corpora):
-            met[at] = one
-            comparable.setdefault((cell.metric, spec.task, repr(spec.value("data"))), {})[cell.id] = cell, one
-            by_task.setdefault(spec.task, {})[cell.id] = cell
-    ranks = {id: those for its in comparable.values() for id, those in _places(its).items()}
+    for at, pair in pairs.items():
+        cell, spec = places[at], records[places[at].id].spec
+        comparable.setdefault((cell.metric, spec.task, repr(spec.value("data"))), {})[cell.id] = pair
+        by_task.setdefault(spec.task, {})[cell.id] = cell
+    ranks = {id: places for group in comparable.values() for id, places in _places(group).items()}
     return PublishedComparison(
         paper=paper,
-        pairs=tuple(
-            PublishedPair(
-                at=at,
-                metric=places[at].metric,
-                published=one.value,
-                tables=one.tables,
-                ours=places[at].value,
-                diverged=places[at].state is State.DIVERGED,
-                note=one.note,
-                same_corpus=one.same_corpus,
-                places=ranks.get(places[at].id),
-            )
-            for at, one in met.items()
-        ),
+        pairs=tuple(replace(pair, places=ranks.get(places[at].id)) for at, pair in pairs.items()),
         agreement=tuple(
-            _agreement(metric, task, records[next(iter(its))].spec.corpus, [*its.values()])
-            for (metric, task, _), its in comparable.items()
+            _agreement(metric, task, records[next(iter(group))].spec.corpus, [*group.values()])
+            for (metric, task, _), group in comparable.items()
         ),
-        scale={task: _scale([records[id].spec for id in its], [*its.values()]) for task, its in by_task.items()},
+        scale={task: _scale([records[id].spec for id in cells], [*cells.values()]) for task, cells in by_task.items()},
     )
 
 
-@dataclass(frozen=True)
-class _Met:
-    """The published value of a cell."""
-
-    value: float | None
-    tables: tuple[str, ...]
-    note: str
-    same_corpus: bool
-
-
-def _met(
-    cell: Cell,
-    spec: ResolvedSpec,
-    published: Sequence[tuple[str, Mapping[str, str], PublishedCell]],
-    corpora: Mapping[str, str],
-) -> _Met | None:
-    fitting = [
-        (len(selector), name, one, selector.get("data.corpus", corpora.get(spec.task)))
-        for name, selector, one in published
-        if one.metric == cell.metric.name and spec.matches(selector)
-    ]
+def _pair(at: Address, cell: Cell, spec: ResolvedSpec, paper: Paper) -> PublishedPair | None:
+    """The cell beside the published value that has most of its words; None if there is none, or not a single one."""
+    fitting: list[tuple[int, str, PublishedCell, str | None]] = []
+    for table in paper.tables:
+        for published in table.cells:
+            selector = {**table.where, **published.where}
+            if published.metric == cell.metric.name and spec.matches(selector):
+                corpus = selector.get("data.corpus", paper.corpora.get(spec.task))
+                fitting.append((len(selector), table.table, published, corpus))
     most = max((words for words, *_ in fitting), default=0)
-    closest = [(name, one, corpus) for words, name, one, corpus in fitting if words == most]
-    values = {one.value for _, one, _ in closest}
+    closest = [(published, corpus) for words, _, published, corpus in fitting if words == most]
+    values = {published.value for published, _ in closest}
     if len(values) != 1:
         # The file has two numbers for the same words and does not say which one is meant.
         return None
     (value,) = values
-    return _Met(
-        value=None if value == NOT_CONVERGE else float(value),
-        tables=tuple(dict.fromkeys(name for _, name, one, _ in fitting if one.value == value)),
-        note=" ".join(dict.fromkeys(one.note for _, one, _ in closest if one.note)),
-        same_corpus=all(corpus == spec.corpus for _, _, corpus in closest),
+    return PublishedPair(
+        at=at,
+        metric=cell.metric,
+        published=None if value == NOT_CONVERGE else float(value),
+        tables=tuple(dict.fromkeys(table for _, table, published, _ in fitting if published.value == value)),
+        ours=cell.value,
+        diverged=cell.state is State.DIVERGED,
+        note=" ".join(dict.fromkeys(published.note for published, _ in closest if published.note)),
+        same_corpus=all(corpus == spec.corpus for _, corpus in closest),
     )
 
 
-def _rank(cell: Cell, met: _Met) -> tuple[float, float] | None:
+def _rank(pair: PublishedPair) -> tuple[float, float] | None:
     """The published value and ours as numbers to rank; a divergence is the worst. None if ours has no score yet."""
-    ours = cell.value
-    if ours is None and cell.state is not State.DIVERGED:
+    if pair.ours is None and not pair.diverged:
         return None
-    worst = float("-inf") if cell.metric.direction is Direction.MAX else float("inf")
-    theirs, our = (worst if value is None or not isfinite(value) else value for value in (met.value, ours))
-    return theirs, our
+    worst = -pair.metric.gain(inf)
+    theirs, ours = (worst if value is None or not isfinite(value) else value for value in (pair.published, pair.ours))
+    return theirs, ours
 
 
-def _places(cells: Mapping[str, tuple[Cell, _Met]]) -> dict[str, tuple[int, int]]:
+def _places(pairs: Mapping[str, PublishedPair]) -> dict[str, tuple[int, int]]:
     """Cell id → its place in the published order, and in ours."""
-    ranks = {id: rank for id, those in cells.items() if (rank := _rank(*those))}
-    metric = next(cell.metric for cell, _ in cells.values())
+    ranks = {id: rank for id, pair in pairs.items() if (rank := _rank(pair))}
+    metric = next(pair.metric for pair in pairs.values())
     theirs, ours = (sorted((rank[side] for rank in ranks.values()), key=metric.gain, reverse=True) for side in (0, 1))
     return {id: (theirs.index(rank[0]) + 1, ours.index(rank[1]) + 1) for id, rank in ranks.items()}
 
 
-def _agreement(metric: Metric, task: str, corpus: str, cells: Sequence[tuple[Cell, _Met]]) -> Agreement:
-    ranked = [rank for one in cells if (rank := _rank(*one))]
+def _agreement(metric: Metric, task: str, corpus: str, pairs: Sequence[PublishedPair]) -> Agreement:
+    ranked = [rank for pair in pairs if (rank := _rank(pair))]
     tau = p = None
     if len({theirs for theirs, _ in ranked}) > 1 and len({ours for _, ours in ranked}) > 1:
         # late: scipy takes 0.1 to 0.5 s to import, and few tables need it

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from kdx.grid.table_layout import Address
 from kdx.report.papers.published_comparison import PublishedComparison
 from kdx.report.selection.searched import SearchedCell
-from kdx.report.statistics.randomisation import Randomisation
 from kdx.report.table.audit import UnequalFact
+from kdx.report.table.bleu_randomisation import Randomisation
 from kdx.report.table.comparisons import Difference, Group, Mark
 from kdx.report.table.layout import Layout
 

@@ -1,107 +1,163 @@
-"""Which differences of a table get a randomisation of sentences, and from which translations."""
+"""Translations exchanged at random, against sacrebleu's scores and exchanges by hand; which differences are tested."""
 
 import random
 
+import numpy as np
 import pytest
+from sacrebleu.metrics.bleu import BLEU
 from sweeps import cell, run, sweep
 
 from kdx.errors import KdxError
-from kdx.report.statistics.randomisation import Randomisation, score
-from kdx.report.table.bleu_randomisation import Translated, Translations, compared_runs, randomised
+from kdx.report.table import bleu_randomisation
+from kdx.report.table.bleu_randomisation import (
+    TRIALS,
+    Randomisation,
+    Translations,
+    bleu_of,
+    paired_randomisation,
+    score,
+)
 from kdx.report.table.table import Table
 from kdx.report.tables import tables
 from kdx.store.records import Provenance
 
-SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.6.0"
+SIGNATURE = "sacrebleu, greedy translations: nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.6.0"
+
 rng = random.Random(0)
-REFERENCES = [" ".join(rng.choices("abcdefgh", k=8)) for _ in range(40)]
+REFERENCES = [" ".join(rng.choices("abcdefgh", k=8)) for _ in range(60)]
 
 
-def lines(share: float) -> list[str]:
-    draw = random.Random(share)
+def noisy(share: float, seed: int) -> list[str]:
+    """The references with so many of their words replaced."""
+    draw = random.Random(seed)
     return [" ".join(w if draw.random() > share else "x" for w in line.split()) for line in REFERENCES]
 
 
-LINES = {10: lines(0.4), 11: lines(0.3), 20: lines(0.1), 21: lines(0.15)}
-BLEU = {run: score(text, REFERENCES, SIGNATURE) for run, text in LINES.items()}
+@pytest.mark.parametrize(
+    "metric",
+    [
+        BLEU(tokenize="none", force=True),
+        BLEU(lowercase=True),
+        BLEU(smooth_method="floor", smooth_value=0.1, effective_order=True),
+    ],
+)
+def test_a_signature_gives_back_its_scorer(metric: BLEU) -> None:
+    metric.corpus_score(REFERENCES, [REFERENCES])
+    signature = str(metric.get_signature())
+    again = bleu_of(signature)
+    again.corpus_score(REFERENCES, [REFERENCES])
+    assert str(again.get_signature()) == signature
 
 
-def made(seeds: int = 2, **asked: object) -> Table:
-    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
+@pytest.mark.parametrize("text", ["", "mean over target words", "nrefs:1|case:mixed"])
+def test_another_text_is_no_signature(text: str) -> None:
+    with pytest.raises(KdxError, match="is no signature of BLEU"):
+        bleu_of(text)
+
+
+def test_the_score_is_sacrebleus() -> None:
+    lines = noisy(0.2, 1)
+    assert score(lines, REFERENCES, SIGNATURE) == BLEU(tokenize="none").corpus_score(lines, [REFERENCES]).score
+    with pytest.raises(KdxError, match="59 translations, but 60 references"):
+        score(lines[1:], REFERENCES, SIGNATURE)
+
+
+def test_a_better_system_is_told_apart_and_an_equal_one_is_not() -> None:
+    systems = {"base": noisy(0.3, 1), "better": noisy(0.1, 2), "same": noisy(0.3, 3)}
+    found = paired_randomisation(systems, "base", REFERENCES, SIGNATURE)
+    assert set(found) == {"better", "same"}
+    assert found["better"].p < 0.01 and found["better"].gain > 10
+    assert found["same"].p > 0.05
+    assert found["better"].sentences == 60 and found["better"].trials == TRIALS
+    assert found["better"].gain == pytest.approx(
+        score(systems["better"], REFERENCES, SIGNATURE) - score(systems["base"], REFERENCES, SIGNATURE)
+    )
+
+
+def test_the_p_value_is_that_of_exchanges_by_hand() -> None:
+    """Two-sided: as far from 0 as what was seen, either way."""
+    one, other = noisy(0.3, 1), noisy(0.27, 2)
+    (found,) = paired_randomisation({"a": one, "b": other}, "a", REFERENCES, SIGNATURE).values()
+    draw = np.random.default_rng(7)
+    as_far = 0
+    for _ in range(500):
+        exchanged = draw.random(len(REFERENCES)) < 0.5
+        pairs = [(b, a) if swap else (a, b) for a, b, swap in zip(one, other, exchanged, strict=True)]
+        first, second = (score(list(lines), REFERENCES, SIGNATURE) for lines in zip(*pairs, strict=True))
+        as_far += abs(second - first) >= abs(found.gain)
+    assert found.p == pytest.approx(as_far / 500, abs=0.05)
+
+
+def test_the_p_value_is_the_same_whichever_of_two_systems_is_the_baseline() -> None:
+    systems = {"a": noisy(0.3, 1), "b": noisy(0.27, 2)}
+    there, back = (paired_randomisation(systems, name, REFERENCES, SIGNATURE) for name in "ab")
+    assert there["b"].p == pytest.approx(back["a"].p, abs=0.02)
+    assert there["b"].gain == -back["a"].gain
+
+
+@pytest.mark.long
+def test_a_true_null_is_rejected_as_often_as_the_level_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The p-value of sacrebleu's paired bootstrap rejects 8% and more of them."""
+    monkeypatch.setattr(bleu_randomisation, "TRIALS", 500)
+    rejected = 0
+    for draw in range(300):
+        systems = {"a": noisy(0.3, 2 * draw), "b": noisy(0.3, 2 * draw + 1)}
+        (found,) = paired_randomisation(systems, "a", REFERENCES, SIGNATURE).values()
+        rejected += found.p < 0.05
+    # 15 of 300 are expected; more than 24 come once in a hundred times.
+    assert rejected <= 24
+
+
+def test_it_comes_out_the_same_each_time() -> None:
+    systems = {"a": noisy(0.3, 1), "b": noisy(0.27, 2)}
+    first = paired_randomisation(systems, "a", REFERENCES, SIGNATURE)
+    assert paired_randomisation(systems, "a", REFERENCES, SIGNATURE) == first
+
+
+LINES = {10: noisy(0.4, 10), 11: noisy(0.3, 11), 20: noisy(0.1, 20), 21: noisy(0.15, 21)}
+SCORES = {id: score(text, REFERENCES, SIGNATURE) for id, text in LINES.items()}
+
+
+def made(seeds: int = 2, *, lines=LINES, references=REFERENCES, signatures=(), **asked: object) -> Table:
+    """Two cells of translation and one of another task, with their randomisations."""
+    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential"), cell("c", "prediction", kernel="rbf")]
     runs = [
-        run("a", 0, 1.0, BLEU[10], id=10),
-        run("a", 1, 2.0, BLEU[11], id=11),
-        run("b", 0, 2.0, BLEU[20], id=20),
-        run("b", 1, 1.0, BLEU[21], id=21),
+        run("a", 0, 1.0, SCORES[10], id=10),
+        run("a", 1, 2.0, SCORES[11], id=11),
+        run("b", 0, 2.0, SCORES[20], id=20),
+        run("b", 1, 1.0, SCORES[21], id=21),
+        run("c", 0, 1.0, 2.0, id=30),
     ]
-    runs = [one for one in runs if one.seed < seeds]
-    return tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"], **asked}]))[0]
-
-
-def translated(**changed: object) -> dict[int, Translated]:
-    return {
-        run: Translated(**{"lines": text, "references": REFERENCES, "signature": SIGNATURE, **changed})
-        for run, text in LINES.items()
-    }
-
-
-def compared(table: Table) -> dict[int, str]:
-    return compared_runs(table.layout, table.differences)
-
-
-def of(table: Table, translations: dict[int, Translated]) -> dict[tuple[int, int], Randomisation]:
-    return randomised(table.layout, table.differences, translations)
+    defined = dict.fromkeys(LINES, SIGNATURE) | dict(signatures)
+    known = {id: Provenance(None, None, None, {"test/bleu": signature}) for id, signature in defined.items()}
+    table = {"name": "t", "rows": ["kernel"], "where": {"task": "translation"}, **asked}
+    record = sweep(cells, [one for one in runs if one.seed < seeds], tables=[table], provenance=known)
+    return tables(record, randomise=Translations(record, lines, lambda data: references).randomise)[0]
 
 
 def test_the_selected_runs_are_compared() -> None:
-    table = made()
-    assert compared(table) == {11: "a", 20: "b"}
-    (one,) = table.differences
-    assert (one.at, one.against) == ((0, 0), (1, 0)), "the best stands against nothing"
-    found = of(table, translated())
-    assert found.keys() == {(0, 0)}
-    assert found[0, 0].gain == pytest.approx(BLEU[11] - BLEU[20])
-    assert found[0, 0].p < 0.05
+    found: dict[tuple[int, int], Randomisation] = dict(made().randomisations)
+    assert found.keys() == {(0, 0)}, "the best stands against nothing"
+    assert found[0, 0].gain == pytest.approx(SCORES[11] - SCORES[20]) and found[0, 0].p < 0.05
 
 
 def test_runs_of_one_seed_are_compared_with_a_declared_baseline() -> None:
     """Sentences tell what a single seed cannot; a best that others could stand against takes two."""
-    assert compared(made(seeds=1)) == {}
+    assert made(seeds=1).randomisations == {}
     table = made(seeds=1, baseline={"kernel": "rbf"})
-    assert compared(table) == {10: "a", 20: "b"}
-    (one,) = table.differences
-    assert one.estimate is None
-    assert of(table, translated())[one.at].gain == pytest.approx(BLEU[20] - BLEU[10])
+    (difference,) = table.differences
+    assert difference.estimate is None
+    assert table.randomisations[difference.at].gain == pytest.approx(SCORES[20] - SCORES[10])
 
 
-def test_only_bleu_is_resampled() -> None:
-    assert compared(made(metric="perplexity")) == {}
-
-
-def test_runs_without_translations_or_of_another_scorer_are_left_as_they_are() -> None:
-    table = made()
-    assert of(table, {11: translated()[11]}) == {}
-    other = {**translated(), 11: translated(signature=SIGNATURE.replace("tok:none", "tok:13a"))[11]}
-    recorded = score(LINES[11], REFERENCES, other[11].signature)
-    if recorded == BLEU[11]:
-        assert of(table, other) == {}
+def test_other_metrics_and_runs_without_translations_or_of_another_scorer_are_left_as_they_are() -> None:
+    assert made(metric="perplexity").randomisations == {}
+    assert made(lines={11: LINES[11]}).randomisations == {}
+    assert made(signatures={11: SIGNATURE.replace("tok:none", "tok:13a")}).randomisations == {}
 
 
 def test_other_references_than_the_runs_own_are_refused() -> None:
     with pytest.raises(KdxError) as caught:
-        of(made(), translated(references=REFERENCES[::-1]))
+        made(references=REFERENCES[::-1])
     assert str(caught.value).startswith("the translations of run ")
     assert str(caught.value).endswith("was recorded\n  hint: prepare the corpus that it was tested on")
-
-
-def test_a_table_is_built_with_its_randomisations_and_asks_for_the_references_that_it_needs_alone() -> None:
-    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential"), cell("c", "prediction", kernel="rbf")]
-    runs = [run("a", 0, 1.0, BLEU[10], id=10), run("b", 0, 2.0, BLEU[20], id=20), run("c", 0, 1.0, 2.0, id=30)]
-    known = Provenance(None, None, None, {"test/bleu": SIGNATURE})
-    asked = {"name": "t", "rows": ["kernel"], "where": {"task": "translation"}, "baseline": {"kernel": "rbf"}}
-    record = sweep(cells, runs, tables=[asked], provenance={10: known, 20: known})
-    corpora: list[str] = []
-    translations = Translations(record, LINES, lambda data: corpora.append(data.corpus) or REFERENCES)
-    (table,) = tables(record, randomise=translations.randomise)
-    assert table.randomisations[1, 0].gain == pytest.approx(BLEU[20] - BLEU[10])
-    assert corpora == ["synthetic", "synthetic"]

@@ -16,7 +16,7 @@ from sweeps import cell, run, scored, seeded, sweep
 from kdx.report.papers.paper_file import Claim, Contrast, Paper, PublishedTable, Rule, load_paper
 from kdx.report.papers.published_comparison import compare_with_published
 from kdx.report.papers.verdicts import answers
-from kdx.report.statistics.randomisation import Randomisation
+from kdx.report.table.bleu_randomisation import Randomisation
 from kdx.report.tables import tables
 from kdx.report.writers.csv import claims_to_csv, to_csv
 from kdx.store.records import RunState, SweepRecord
