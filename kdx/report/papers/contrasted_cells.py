@@ -1,7 +1,7 @@
 """Finds the cells that a contrast compares in each setting: pairs that agree in all factors it does not name."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import fsum, hypot
@@ -13,7 +13,7 @@ from kdx.grid.table_layout import is_of_evaluation
 from kdx.grid.words import known_options
 from kdx.report.papers.paper_file import Contrast
 from kdx.report.selection.cells import Cell, cell_of
-from kdx.report.selection.evaluated import evaluated_cells
+from kdx.report.selection.evaluated import EvaluatedCell, evaluated_cells
 from kdx.report.selection.searched import searched_cells
 from kdx.report.statistics.by_document import ByDocument, together
 from kdx.report.statistics.estimates import Estimate, Summary, contrast, summarise
@@ -28,66 +28,89 @@ SHOWN_FACTORS = ("task", "data.corpus", "model.width", "training.steps")
 """The factors by which a setting is shown; several that are alike in these are shown with what differs, too."""
 
 
+class Candidate(NamedTuple):
+    """A cell with a run that has ended, as a contrast compares it."""
+
+    record: CellRecord
+    cell: Cell
+    words: Mapping[str, str]
+    """Factor → word, without options that the cell lacks; a factor that a search chose, and that the contrast does not
+    name, is `searched` in all of them."""
+    sides: tuple[int, ...]
+    """The sides that it is of: 0 for a, 1 for b."""
+    searched: bool
+
+
 class RecordedRuns:
     """The cells of several sweeps, each once, with their runs in all of them, and the evaluations of these."""
 
     def __init__(self, sweeps: Sequence[SweepRecord]) -> None:
-        self.records = {cell.id: cell for sweep in sweeps for cell in sweep.cells}
-        self._cells: dict[tuple[str, str | None], Cell | None] = {}
         self._metrics: dict[int, Mapping[str, float]] = {}
         self._documents: dict[int, DocumentRecord] = {}
         self._runs: dict[str, dict[int, RunRecord]] = {}
+        self._rules: dict[str, SeedRule] = {}
+        self._searched: dict[str, set[frozenset[str]]] = {}
+        self._evaluated: dict[str, EvaluatedCell] = {}
         for sweep in sweeps:
             self._metrics |= sweep.metrics
             self._documents |= sweep.documents
+            self._evaluated |= {evaluated.record.id: evaluated for evaluated in evaluated_cells(sweep)}
             for run in sweep.runs:
                 self._runs.setdefault(run.cell_id, {})[run.id] = run
-        self._rules: dict[str, SeedRule] = {}
-        for sweep in sweeps:
-            if (rule := rule_of(sweep.grid)) is not None:
-                for cell in sweep.cells:
-                    # Of several rules the one with the most looks, which allows for those of the others.
-                    self._rules[cell.id] = max(rule, self._rules.get(cell.id, rule), key=lambda one: one.max - one.min)
-        self._evaluated = {one.record.id: one for sweep in sweeps for one in evaluated_cells(sweep)}
-        self._searched: dict[str, set[frozenset[str]]] = {}
-        for sweep in sweeps:
-            winners = searched_cells(sweep)
+            winners, rule = searched_cells(sweep), rule_of(sweep.grid)
             for cell in sweep.cells:
+                # A cell that one sweep searched and another planned is compared with both kinds.
                 space = frozenset(winners[cell.id].search.space) if cell.id in winners else frozenset[str]()
                 self._searched.setdefault(cell.id, set()).add(space)
-        recorded = dict.fromkeys(factor for record in self.records.values() for factor in record.spec.words)
+                if rule:
+                    # Of several rules the one with the most looks, which allows for those of the others.
+                    rules = (rule, self._rules.get(cell.id, rule))
+                    self._rules[cell.id] = max(rules, key=lambda rule: rule.max - rule.min)
+        self._records = {cell.id: cell for sweep in sweeps for cell in sweep.cells}
+        self._cells: dict[tuple[str, str | None], Cell | None] = {}
+        recorded = dict.fromkeys(factor for record in self._records.values() for factor in record.spec.words)
         others = tuple(factor for factor in recorded if factor not in factors())
         self.options = frozenset((*known_options(), *others))
         """The options of words, which a cell without such a word lacks."""
         self.factors = (*factors(), *others)
 
-    def candidates(self, contrast: Contrast) -> Iterator[CellRecord]:
-        """The cells that a contrast may be of: evaluations are, if it names a setting of theirs."""
-        yield from self.records.values()
-        if any(map(is_of_evaluation, (*contrast.where, *contrast.a, *contrast.b))):
-            yield from (one.record for one in self._evaluated.values())
+    def candidates(self, contrast: Contrast) -> Iterator[Candidate]:
+        """The cells of both sides of which a run has ended; evaluations are, if it names a setting of theirs."""
+        records = list(self._records.values())
+        if any(map(is_of_evaluation, (*contrast.where, *contrast.factors))):
+            records += [evaluated.record for evaluated in self._evaluated.values()]
+        for record in records:
+            spec = record.spec
+            both = enumerate((contrast.a, contrast.b))
+            sides = tuple(index for index, side in both if spec.matches({**contrast.where, **side}))
+            cell = self._cell(record, contrast.metric) if sides else None
+            if cell is None or not (cell.scores or lost_runs(cell)):
+                continue
+            words = {
+                factor: word
+                for factor, word in spec.words.items()
+                if factor not in self.options or spec.value(factor) is not None
+            }
+            evaluated = self._evaluated.get(record.id)
+            spaces = self._searched[evaluated.cell_id if evaluated else record.id]
+            for chosen in {space.difference(contrast.factors, contrast.where) for space in spaces}:
+                as_searched = {**words, **dict.fromkeys(chosen, _SEARCHED)}
+                yield Candidate(record, cell, as_searched, sides, any(spaces))
 
-    def searched(self, record: CellRecord) -> Collection[frozenset[str]]:
-        """Return the sets of factors that searches chose for this cell; an empty set if a sweep planned it directly."""
-        evaluated = self._evaluated.get(record.id)
-        return self._searched[evaluated.cell_id if evaluated else record.id]
-
-    def finished(self, candidate: "_Candidate", contrast: Contrast) -> Cell | None:
-        """The cell of a candidate, if a run of it has ended."""
-        cell = self.cell(candidate.record, contrast.metric)
-        return cell if cell and (cell.scores or lost_runs(cell)) else None
-
-    def cell(self, record: CellRecord, metric: str | None) -> Cell | None:
+    def _cell(self, record: CellRecord, metric: str | None) -> Cell | None:
         key = record.id, metric
         if key not in self._cells:
-            one = self._evaluated.get(record.id)
-            trained = one.cell_id if one else record.id
-            runs, rule = list(self._runs.get(trained, {}).values()), self._rules.get(trained)
-            if one:
-                made = one.runs(runs), one.metrics, one.documents
-                self._cells[key] = cell_of(record, *made, metric=metric, seed_rule=rule)
-            else:
-                self._cells[key] = cell_of(record, runs, self._metrics, self._documents, metric=metric, seed_rule=rule)
+            evaluated = self._evaluated.get(record.id)
+            trained = evaluated.cell_id if evaluated else record.id
+            runs = list(self._runs.get(trained, {}).values())
+            self._cells[key] = cell_of(
+                record,
+                evaluated.runs(runs) if evaluated else runs,
+                evaluated.metrics if evaluated else self._metrics,
+                evaluated.documents if evaluated else self._documents,
+                metric=metric,
+                seed_rule=self._rules.get(trained),
+            )
         return self._cells[key]
 
 
@@ -195,105 +218,67 @@ def contrasted_cells(
 ) -> dict[str, ContrastedCells]:
     """Setting → the contrast in it, for each setting that has both sides."""
     free = contrast.factors | following(contrast.factors)
-    settings: dict[str, dict[str, tuple[list[_Candidate], list[_Candidate]]]] = {}
-    for candidate, sides_of in _candidates(contrast, runs):
+    settings: dict[str, dict[str, list[Candidate]]] = {}
+    for candidate in runs.candidates(contrast):
         rest = {factor: word for factor, word in candidate.words.items() if factor not in free}
         recipe = {factor: word for factor, word in rest.items() if factor.startswith(_SETTING) and factor not in varied}
         # The selection rule is no factor, but the score depends on it.
         setting = json.dumps([recipe, candidate.record.spec.value("select")])
         background = {factor: word for factor, word in rest.items() if factor not in {*recipe, *runs.options}}
-        for index in sides_of:
-            settings.setdefault(setting, {}).setdefault(json.dumps(background), ([], []))[index].append(candidate)
-    found = {}
-    for setting, by_background in settings.items():
-        sides = []
-        used: tuple[list[_Candidate], list[_Candidate]] = ([], [])
-        backgrounds = by_background.values()
-        for halves in (pair for both in backgrounds for pair in _by_options(both, free, runs)):
-            finished = [[(one, cell) for one in half if (cell := runs.finished(one, contrast))] for half in halves]
-            if all(finished):
-                sides.append((tuple(cell for _, cell in finished[0]), tuple(cell for _, cell in finished[1])))
-                for candidates, half in zip(used, finished, strict=True):
-                    candidates.extend(one for one, _ in half)
-        if sides:
-            words = {factor: used[0][0].words[factor] or "none" for factor in SHOWN_FACTORS if factor not in varied}
-            over, confounders = _unspoken(used, contrast, free, runs)
-            searched = any(any(runs.searched(candidate.record)) for half in used for candidate in half)
-            found[setting] = ContrastedCells(contrast, words, over, confounders, tuple(sides), paired, searched)
-    return found
+        settings.setdefault(setting, {}).setdefault(json.dumps(background), []).append(candidate)
+    contrasted = {}
+    for setting, backgrounds in settings.items():
+        pairs = [pair for candidates in backgrounds.values() for pair in _by_options(candidates, runs.options - free)]
+        if pairs:
+            sides = ([one for a, _ in pairs for one in a], [one for _, b in pairs for one in b])
+            over, confounders = _unspoken(sides, contrast, free, runs)
+            contrasted[setting] = ContrastedCells(
+                contrast,
+                {factor: sides[0][0].words.get(factor, "none") for factor in SHOWN_FACTORS if factor not in varied},
+                over,
+                confounders,
+                tuple((tuple(one.cell for one in a), tuple(one.cell for one in b)) for a, b in pairs),
+                paired,
+                searched=any(one.searched for side in sides for one in side),
+            )
+    return contrasted
 
 
 def kept_apart(contrast: Contrast, runs: RecordedRuns) -> tuple[str, ...]:
     """The factors in which the closest cells of the two sides differ; none if a side has no finished cell."""
     free = contrast.factors | following(contrast.factors)
-    sides: tuple[list[Mapping[str, str | None]], list[Mapping[str, str | None]]] = ([], [])
-    for candidate, sides_of in _candidates(contrast, runs):
-        if runs.finished(candidate, contrast):
-            left_out = free | {option for option in runs.options if not _has_option(candidate, option)}
-            words = {factor: word for factor, word in candidate.words.items() if factor not in left_out}
-            for index in sides_of:
-                sides[index].append({**words, "select": candidate.record.spec.selection_metric})
-    # Most factors are alike in all cells, and many cells then alike in the others.
-    every = [words for side in sides for words in side]
-    varying = sorted(factor for factor in set().union(*every) if len({words.get(factor, "") for words in every}) > 1)
-    a, b = ({tuple(words.get(factor, "") for factor in varying) for words in side} for side in sides)
-    differ = (
-        tuple(factor for factor, x, y in zip(varying, one, other, strict=True) if x != y and "" not in (x, y))
-        for one in a
-        for other in b
-    )
+    sides: tuple[set[frozenset[tuple[str, str]]], ...] = (set(), set())
+    for candidate in runs.candidates(contrast):
+        words = {factor: word for factor, word in candidate.words.items() if factor not in free}
+        for index in candidate.sides:
+            sides[index].add(frozenset({**words, "select": candidate.record.spec.selection_metric}.items()))
+    differ = [
+        tuple(sorted({factor for factor, _ in one - other} & {factor for factor, _ in other - one}))
+        for one in sides[0]
+        for other in sides[1]
+    ]
     return min(differ, key=lambda factors: (len(factors), factors), default=())
 
 
-class _Candidate(NamedTuple):
-    """A cell as a contrast compares it."""
-
-    record: CellRecord
-    words: Mapping[str, str | None]
-    """Those of its spec; a factor that a search chose, and that the contrast does not name, is alike in all of them."""
-
-
-def _candidates(contrast: Contrast, runs: RecordedRuns) -> Iterator[tuple[_Candidate, list[int]]]:
-    """The cells of a contrast, each with the sides that it is of: 0 for a, 1 for b.
-
-    A cell that one sweep searched and another planned is compared with both kinds.
-    """
-    spoken = contrast.factors | contrast.where.keys()
-    for record in runs.candidates(contrast):
-        sides_of = [
-            i for i, side in enumerate((contrast.a, contrast.b)) if record.spec.matches({**contrast.where, **side})
-        ]
-        if sides_of:
-            for chosen in {space - spoken for space in runs.searched(record)}:
-                yield _Candidate(record, {**record.spec.words, **dict.fromkeys(chosen, _SEARCHED)}), sides_of
-
-
 def _by_options(
-    halves: tuple[list[_Candidate], list[_Candidate]], free: frozenset[str], runs: RecordedRuns
-) -> Iterable[tuple[list[_Candidate], list[_Candidate]]]:
-    """Two halves that agree in all else, in pairs that agree in every option, except those that some cell lacks.
+    candidates: Sequence[Candidate], options: frozenset[str]
+) -> Iterator[tuple[list[Candidate], list[Candidate]]]:
+    """Pairs of sides that agree in every option, except those that some cell lacks, of cells that agree in all else.
 
     Between lookup and product, say, the clip is no difference, since product has none; but two kernels that both have a
     temperature are compared at the same one.
     """
-    both = [candidate for half in halves for candidate in half]
-    shared = [option for option in sorted(runs.options - free) if all(_has_option(each, option) for each in both)]
-    pairs: dict[tuple[str | None, ...], tuple[list[_Candidate], list[_Candidate]]] = {}
-    for index, half in enumerate(halves):
-        for candidate in {each.record.id: each for each in half}.values():
-            key = tuple(candidate.words[option] for option in shared)
-            pairs.setdefault(key, ([], []))[index].append(candidate)
-    return pairs.values()
-
-
-def _has_option(candidate: _Candidate, option: str) -> bool:
-    return candidate.record.spec.value(option) is not None
+    shared = sorted(option for option in options if all(option in candidate.words for candidate in candidates))
+    pairs: dict[tuple[str, ...], tuple[dict[str, Candidate], dict[str, Candidate]]] = {}
+    for candidate in candidates:
+        pair = pairs.setdefault(tuple(candidate.words[option] for option in shared), ({}, {}))
+        for index in candidate.sides:
+            pair[index][candidate.record.id] = candidate
+    yield from (([*a.values()], [*b.values()]) for a, b in pairs.values() if a and b)
 
 
 def distinguished(settings: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
     """The words of each setting, and where several have the same ones, those of as few factors more as tell them apart.
-
-    A factor of words, such as `model.feed_forward`, comes before one of numbers.
 
     Args:
         settings: key of a setting, as `contrasted_cells` makes it → its words.
@@ -305,7 +290,8 @@ def distinguished(settings: Mapping[str, Mapping[str, str]]) -> dict[str, dict[s
     for keys in alike.values():
         recipes = {key: json.loads(key)[0] for key in keys}
         differ = [factor for factor in recipes[keys[0]] if len({recipes[key].get(factor) for key in keys}) > 1]
-        differ.sort(key=lambda factor: any(_is_number(recipes[key].get(factor)) for key in keys))
+        # A factor of words, such as `model.feed_forward`, says more than one of numbers.
+        differ.sort(key=lambda factor: any((recipes[key].get(factor) or "")[:1].isdecimal() for key in keys))
         distinct = 1
         for factor in differ:
             more = {key: {**found[key], factor: recipes[key].get(factor) or "none"} for key in keys}
@@ -314,21 +300,13 @@ def distinguished(settings: Mapping[str, Mapping[str, str]]) -> dict[str, dict[s
     return found
 
 
-def _is_number(word: str | None) -> bool:
-    try:
-        float(word or "")
-    except ValueError:
-        return False
-    return True
-
-
 def lost_runs(cell: Cell) -> int:
     """Runs that diverged, or completed with a score that is no finite number."""
     return cell.diverged + (cell.summary.n - len(cell.scores) if cell.summary else 0)
 
 
 def _unspoken(
-    sides: tuple[Sequence[_Candidate], Sequence[_Candidate]],
+    sides: tuple[Sequence[Candidate], Sequence[Candidate]],
     contrast: Contrast,
     free: frozenset[str],
     runs: RecordedRuns,
@@ -343,7 +321,7 @@ def _unspoken(
     about = next((factor for factor, word in contrast.a.items() if contrast.b.get(factor) != word), None)
     over, confounders = [], []
     for factor in runs.factors:
-        a, b = ({_word(one, factor, runs) for one in side} for side in sides)
+        a, b = ({candidate.words.get(factor, "none") for candidate in side} for side in sides)
         if factor == about:
             continue
         if factor in free or factor in runs.options:
@@ -354,9 +332,3 @@ def _unspoken(
         elif len(a | b) > 1:
             over.append(factor)
     return tuple(over), tuple(confounders)
-
-
-def _word(candidate: _Candidate, factor: str, runs: RecordedRuns) -> str | None:
-    if factor in runs.options and not _has_option(candidate, factor):
-        return "none"
-    return candidate.words.get(factor)
