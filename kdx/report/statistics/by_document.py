@@ -15,11 +15,10 @@ many equal documents as weigh the same, (Σ M)² / Σ M² for M targets in each 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from numpy import float64
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -36,15 +35,13 @@ class ByDocument:
     """How the scores of a cell's seeds depend on single documents. S is the number of seeds, D that of documents."""
 
     documents: Documents
-    targets: "NDArray[float64]"
+    targets: NDArray[np.float64]
     """The number of targets in each document, (D,)."""
-    differences: "NDArray[float64]"
+    differences: NDArray[np.float64]
     """Each seed's score minus its score without that document, (S, D)."""
 
     def scaled(self, factors: Sequence[float]) -> "ByDocument":
         """Of scores so many times as large, (S,)."""
-        # late: numpy takes 0.07 s to import, and few tables need it
-        import numpy as np
 
         return ByDocument(self.documents, self.targets, np.array(factors)[:, None] * self.differences)
 
@@ -73,8 +70,6 @@ def by_document(
     Returns:
         None where fewer than two documents have targets, or the numbers are too large for a double.
     """
-    import numpy as np
-
     some = np.array(targets, dtype=float)
     there = some > 0
     if there.sum() < 2:
@@ -99,8 +94,6 @@ def bleu_by_document(
         None where fewer than two documents have targets, or a text has no n-gram in common with its references, for
         which BLEU is smoothed.
     """
-    import numpy as np
-
     some = np.array(targets, dtype=float)
     there = some > 0
     if there.sum() < 2:
@@ -141,8 +134,6 @@ def document_error(parts: Sequence[tuple[float, ByDocument]]) -> DocumentError |
     Returns:
         None where the documents are not the same, or a mean is of a single seed.
     """
-    import numpy as np
-
     if not parts or not _same_documents([one for _, one in parts]) or any(len(one.differences) < 2 for _, one in parts):
         return None
     targets = parts[0][1].targets

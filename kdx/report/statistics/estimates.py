@@ -8,9 +8,10 @@ SciPy's special functions are imported when first needed; `scipy.stats`, which t
 for rank agreement. Levels are two-sided unless stated otherwise.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import copysign, exp, frexp, fsum, hypot, inf, isfinite, ldexp, lgamma, nan, sqrt
+from math import copysign, exp, hypot, inf, isfinite, lgamma, nan, sqrt
+from statistics import mean, stdev
 
 from kdx.report.statistics.by_document import ByDocument, Documents, document_error
 from kdx.report.statistics.looks import Look
@@ -53,20 +54,10 @@ def summarise(scores: Sequence[float]) -> Summary | None:
     n = len(scores)
     if not all(map(isfinite, scores)):
         return Summary(n, sum(scores) / n, nan if n > 1 else None)
-    low, high = min(scores), max(scores)
-    if low == high:
-        return Summary(n, low, 0.0 if n > 1 else None)
-    # Scores are scaled by a power of two, which is exact, so that no square overflows; squares are taken around the
-    # mean, so that none cancels.
-    exponent = frexp(max(-low, high))[1]
-    scaled = [ldexp(score, -exponent) for score in scores]
-    middle = fsum(scaled) / n
-    squares = fsum((score - middle) ** 2 for score in scaled)
-    mean = min(high, max(low, ldexp(middle, exponent)))
     try:
-        return Summary(n, mean, ldexp(sqrt(squares / (n - 1)), exponent))
+        return Summary(n, mean(scores), stdev(scores) if n > 1 else None)
     except OverflowError:  # The range from −1.8e308 to 1.8e308 is larger than a double.
-        return Summary(n, mean, inf)
+        return Summary(n, mean(scores), inf)
 
 
 @dataclass(frozen=True)
@@ -196,7 +187,7 @@ def contrast(
         if one.sd is None:
             return None
         errors.append(abs(weight) * (one.sd / sqrt(one.n)))
-    error, value = hypot(*errors), _sum(weight * one.mean for weight, one in parts)
+    error, value = hypot(*errors), sum(weight * one.mean for weight, one in parts)
     if not (isfinite(value) and isfinite(error)):
         return None
     total = sum(abs(weight) for weight, _ in parts)
@@ -244,14 +235,6 @@ def _over_documents(one: Estimate, weights: Sequence[float], documents: Sequence
         documents=known[0].documents,
         over_seeds=one,
     )
-
-
-def _sum(values: Iterable[float]) -> float:
-    values = list(values)
-    try:
-        return fsum(values)
-    except OverflowError:
-        return float(sum(values))
 
 
 def _quantile(df: float, p: float) -> float:

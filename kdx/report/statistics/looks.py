@@ -25,6 +25,8 @@ from functools import cache
 from math import atanh, exp, log, sqrt
 from typing import Any
 
+import numpy as np
+
 _EXPONENT = 3
 _LEVELS = 61
 _BINS, _FURTHEST, _DENSITY = 400, 12.0, 4.0
@@ -48,8 +50,6 @@ class Look:
             p: of the test by itself.
             sides: 2, or 1 for a one-sided p-value.
         """
-        # late: numpy takes 0.07 s to import, and few tables need it
-        import numpy as np
 
         if self.first == self.last or not 0 < p < 1:
             return p
@@ -64,7 +64,6 @@ class Look:
 
         They are repeated confidence intervals (Jennison & Turnbull 1989).
         """
-        import numpy as np
 
         if self.first == self.last:
             return level
@@ -76,8 +75,6 @@ class Look:
 @cache
 def _levels(first: int, last: int, sides: int) -> tuple[Any, Any]:
     """Levels of the last look, and how often some look has a p-value below its own; between them both rise evenly."""
-    import numpy as np
-
     levels = np.geomspace(1e-12, 1.0, _LEVELS)
     overall = np.array([_any_look(first, last, float(level), sides) for level in levels])
     return levels, np.maximum.accumulate(overall)
@@ -89,8 +86,6 @@ def _any_look(first: int, last: int, level: float, sides: int) -> float:
     Args:
         level: of the last look.
     """
-    import numpy as np
-
     # late: scipy takes 0.1 to 0.5 s to import, and few tables need it
     from scipy.special import stdtrit
 
@@ -112,15 +107,12 @@ def _any_look(first: int, last: int, level: float, sides: int) -> float:
 
 
 def _edges() -> Any:
-    import numpy as np
-
     return _FURTHEST / np.sinh(_DENSITY) * np.sinh(_DENSITY * np.linspace(-1, 1, _BINS + 1))
 
 
 @cache
 def _first(n: int) -> Any:
     """The probability of each bin after n scores."""
-    import numpy as np
     from scipy.special import stdtr
 
     t = np.sinh(_edges()) * sqrt(n - 1)  # r / √(1 − r²) = sinh(artanh r)
@@ -132,8 +124,6 @@ def _first(n: int) -> Any:
 @cache
 def _step(n: int) -> Any:
     """The probability of each bin after n scores, from the middle of each after n − 1: (before, after)."""
-    import numpy as np
-
     edges = np.tanh(_edges())
     above = [np.ones(_BINS), *(_above(n, edge) for edge in edges[_BINS // 2 : -1]), np.zeros(_BINS)]
     # Both r and its negative have the same chain.
@@ -147,8 +137,6 @@ def _above(n: int, bound: float) -> Any:
     With v = sin φ, r' = R · cos(φ − ψ); and the density of φ is that of an angle to a plane in n dimensions,
     proportional to cos(φ)^(n − 2).
     """
-    import numpy as np
-
     edges = _edges()
     r = np.tanh((edges[1:] + edges[:-1]) / 2)
     a, b = sqrt((n - 1) / n) * r, 1 / sqrt(n)
@@ -159,7 +147,6 @@ def _above(n: int, bound: float) -> Any:
 
 def _angle_below(n: int, angle: Any) -> Any:
     """The distribution function of φ."""
-    import numpy as np
     from scipy.special import betainc
 
     within = np.clip(angle, -np.pi / 2, np.pi / 2)
@@ -169,8 +156,6 @@ def _angle_below(n: int, angle: Any) -> Any:
 
 def _kept(bound: float, sides: int) -> Any:
     """The share of each bin within the bounds."""
-    import numpy as np
-
     edges = _edges()
     high = atanh(bound) if bound < 1 else _FURTHEST
     low = -high if sides == 2 else -_FURTHEST

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Corrects p-values for all of them (Holm 1979)."""
-    # late: numpy takes 0.07 s to import, and few tables need it
-    import numpy as np
-
     p = np.array(p_values, dtype=float)
     order = p.argsort()
     corrected = np.empty_like(p)

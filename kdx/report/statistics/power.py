@@ -3,6 +3,8 @@
 from functools import cache
 from math import sqrt
 
+import numpy as np
+
 from kdx.report.statistics.estimates import LEVEL, POWER
 
 
@@ -16,9 +18,6 @@ def minimum_detectable_difference(n: int, comparisons: int = 1, *, sides: int = 
         comparisons: number of comparisons that share the level (Bonferroni).
         sides: 2, or 1 if only a difference in one direction counts.
     """
-    # late: numpy takes 0.07 s to import, and few tables need it
-    import numpy as np
-
     # late: scipy takes 0.1 to 0.5 s to import, and few tables need it
     from scipy.optimize import brentq
     from scipy.special import betaincinv, chdtr, nctdtr, stdtrit

@@ -3,6 +3,8 @@
 from math import sqrt
 from typing import Any
 
+import numpy as np
+
 from kdx.report.statistics.estimates import LEVEL
 
 
@@ -37,8 +39,6 @@ def p_rates(hits: tuple[int, int], n: tuple[int, int]) -> float:
     It sums over the tables that are at least as far from equal as this one by the score statistic, under the common
     rate for which they are most likely.
     """
-    # late: numpy takes 0.07 s to import, and few tables need it
-    import numpy as np
     from scipy.special import gammaln
 
     if not all(n):
@@ -67,8 +67,6 @@ _EXACT = 10_000
 
 
 def _score(first: Any, second: Any, n: tuple[int, int]) -> Any:
-    import numpy as np
-
     pooled = (first + second) / sum(n)
     variance = pooled * (1 - pooled) * (1 / n[0] + 1 / n[1])
     difference = np.abs(first / n[0] - second / n[1])

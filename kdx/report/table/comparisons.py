@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import hypot, sqrt
 from types import MappingProxyType
+from typing import NamedTuple
 
 from kdx.grid.cell_selector import plain_number
 from kdx.grid.plan import TableSpec
@@ -136,7 +137,7 @@ class Comparisons:
 
 
 def compare(
-    layout: Layout, asked: TableSpec, comparable: Sequence[ComparableCells], rule: SeedRule | None = None
+    layout: Layout, spec: TableSpec, comparable: Sequence[ComparableCells], rule: SeedRule | None = None
 ) -> Comparisons:
     """Every comparison that a table makes.
 
@@ -145,105 +146,109 @@ def compare(
         rule: what decides how many seeds a cell has, if a rule does.
     """
     best = _best_of_columns(comparable)
-    with_best = _comparisons_with_best(comparable, best)
-    from_best = _differences(comparable, lambda at: best[at][0] if at in best else None, {}, rule)
-    from_best = _worse_than_best(from_best, with_best)
-    found, number, sides = from_best, None, 1
-    if asked.baseline:
-        followed = follow(layout, asked, comparable, rule) if rule and decides(asked, layout) else {}
-        found = _differences(comparable, baseline_of(layout, asked), asked.margin, rule, followed)
-        found = _corrected(found, len(followed))
-        number, sides = max(sum(one.p is not None for one in found), len(followed)), 2
-    return Comparisons(
-        groups=tuple(
-            _group(
-                one,
-                max((with_best.get(at, 0) for at in one.cells), default=0) if number is None else number,
-                sides,
-                found,
-                fixed=rule is None,
-            )
-            for one in comparable
-        ),
-        differences=found,
-        marks=_marks(layout, best, from_best),
+    from_best = tuple(
+        # The best was chosen by the same runs.
+        replace(
+            difference,
+            p=min(1.0, best[difference.at].comparisons * difference.estimate.p_below) if difference.estimate else None,
+        )
+        for difference in _differences(comparable, lambda at: best[at].places[0] if at in best else None, {}, rule)
     )
+    if not spec.baseline:
+        groups = [
+            _group(
+                group, max((best[at].comparisons for at in group.cells if at in best), default=0), 1, from_best, rule
+            )
+            for group in comparable
+        ]
+        return Comparisons(tuple(groups), from_best, _marks(layout, best, from_best))
+    followed = follow(layout, spec, comparable, rule) if rule and decides(spec, layout) else {}
+    differences = _differences(comparable, baseline_of(layout, spec), spec.margin, rule, followed)
+    tested = [difference.estimate.p for difference in differences if difference.estimate]
+    # Planned comparisons that cannot be made yet count too.
+    number = max(len(tested), len(followed))
+    corrected = iter(holm([*tested, *[1.0] * (number - len(tested))]))
+    differences = tuple(
+        replace(difference, p=next(corrected)) if difference.estimate else difference for difference in differences
+    )
+    groups = [_group(group, number, 2, differences, rule) for group in comparable]
+    return Comparisons(tuple(groups), differences, _marks(layout, best, from_best))
 
 
-def baseline_of(layout: Layout, asked: TableSpec) -> BaselineOf:
-    """Finds the place with the baseline's words, and with the words of the cell itself for all other factors."""
+def baseline_of(layout: Layout, spec: TableSpec) -> BaselineOf:
+    """Return the function that finds the place with the baseline's words, and with a cell's own for other factors."""
     rows = {tuple(map(plain_number, header)): index for index, header in enumerate(layout.rows)}
     columns = {tuple(map(plain_number, header)): index for index, header in enumerate(layout.columns)}
 
     def replaced(factors: Sequence[str], header: Sequence[str]) -> tuple[str, ...]:
-        words = (asked.baseline.get(factor, word) for factor, word in zip(factors, header, strict=True))
+        words = (spec.baseline.get(factor, word) for factor, word in zip(factors, header, strict=True))
         return tuple(map(plain_number, words))
 
     def baseline(at: Address) -> Address | None:
-        row = rows.get(replaced(asked.rows, layout.rows[at[0]]))
-        column = columns.get(replaced(asked.columns, layout.columns[at[1]]))
+        row = rows.get(replaced(spec.rows, layout.rows[at[0]]))
+        column = columns.get(replaced(spec.columns, layout.columns[at[1]]))
         return None if row is None or column is None or (row, column) == at else (row, column)
 
     return baseline
 
 
-def decides(asked: TableSpec, layout: Layout) -> bool:
+def decides(spec: TableSpec, layout: Layout) -> bool:
     """Whether a rule adds seeds until the comparisons of this table with its baseline are decided.
 
     Evaluations are made of runs that have ended, so no seed waits for them.
     """
-    return bool(asked.baseline) and not (layout.evaluations and reads_evaluations(asked))
+    return bool(spec.baseline) and not (layout.evaluations and reads_evaluations(spec))
 
 
 def follow(
-    layout: Layout, asked: TableSpec, comparable: Sequence[ComparableCells], rule: SeedRule
+    layout: Layout, spec: TableSpec, comparable: Sequence[ComparableCells], rule: SeedRule
 ) -> dict[Address, Followed]:
     """How far each planned comparison with the baseline came, whether its cells have scores yet or not."""
-    baseline = baseline_of(layout, asked)
+    places, baseline = layout.places, baseline_of(layout, spec)
     pairs: list[tuple[Address, Address]] = []
-    for at, cell in layout.places.items():
+    for at, cell in places.items():
         against = baseline(at)
-        if against is not None and against in layout.places and layout.places[against].id != cell.id:
+        if against is not None and against in places and places[against].id != cell.id:
             pairs.append((at, against))
     group_of = {at: group for group in comparable for at in group.cells}
 
     def test(index: int, look: Look) -> PValues | None:
         at, against = pairs[index]
-        group = group_of[at]
-        cell, other = (layout.places[one].until(look.n) for one in (at, against))
-        if group is not group_of[against] or not (cell.scores and other.scores):
+        cell, other = (places[place].until(look.n) for place in (at, against))
+        if group_of[at] is not group_of[against] or not (cell.scores and other.scores):
             return None
-        margin = asked.margin.get(group.metric.name)
-        found = _difference(group.metric, (at, cell), (against, other), margin, look)
-        if found.estimate is None:
+        margin = spec.margin.get(group_of[at].metric.name)
+        difference = _difference(cell, other, at, against, margin, look)
+        if difference.estimate is None:
             return PValues(1.0)
-        return PValues(found.estimate.p, 1.0 if found.p_equivalent is None else found.p_equivalent)
+        return PValues(difference.estimate.p, 1.0 if difference.p_equivalent is None else difference.p_equivalent)
 
-    ended = [min(layout.places[at].ended, layout.places[against].ended) for at, against in pairs]
-    found = until_decided(rule.min, rule.max, ended, test)
-    return {at: one for (at, _), one in zip(pairs, found, strict=True)}
+    ended = [min(places[at].ended, places[against].ended) for at, against in pairs]
+    courses = until_decided(rule.min, rule.max, ended, test)
+    return {at: followed for (at, _), followed in zip(pairs, courses, strict=True)}
 
 
 def _group(
-    comparable: ComparableCells, comparisons: int, sides: int, differences: Sequence[Difference], *, fixed: bool
+    comparable: ComparableCells, comparisons: int, sides: int, differences: Sequence[Difference], rule: SeedRule | None
 ) -> Group:
-    """Summarises comparable cells; a cell that stands in several places counts once."""
+    """Summarise comparable cells; a cell that stands in several places counts once."""
     distinct = list({cell.id: cell for cell in comparable.cells.values() if cell.scores}.values())
     compared = [cell for cell in distinct if cell.compared]
-    sds = [one.sd for cell in compared if (one := cell.compared) and one.sd is not None]
-    able = len(compared) > 1
-    its = [one.estimate for one in differences if one.at in comparable.cells and one.estimate]
+    sds = [summary.sd for cell in compared if (summary := cell.compared) and summary.sd is not None]
+    several = len(compared) > 1
+    estimates = [one.estimate for one in differences if one.at in comparable.cells and one.estimate]
+    over_documents = hypot(*(estimate.over_documents for estimate in estimates))
     return Group(
         metric=comparable.metric,
         task=comparable.task,
         places=tuple(comparable.cells),
         cells=len(distinct),
-        seeds=min(len(cell.scores) for cell in compared) if able else 0,
-        spread=(min(sds), hypot(*sds) / sqrt(len(sds)), max(sds)) if able else None,
+        seeds=min(len(cell.scores) for cell in compared) if several else 0,
+        spread=(min(sds), hypot(*sds) / sqrt(len(sds)), max(sds)) if several else None,
         comparisons=comparisons,
         sides=sides,
-        over_documents=hypot(*(one.over_documents for one in its)) / sqrt(len(its)) if its else 0.0,
-        fixed=fixed,
+        over_documents=over_documents / sqrt(len(estimates)) if estimates else 0.0,
+        fixed=rule is None,
     )
 
 
@@ -251,101 +256,96 @@ def _differences(
     comparable: Sequence[ComparableCells],
     baseline: BaselineOf,
     margins: Mapping[str, Margin],
-    rule: SeedRule | None = None,
+    rule: SeedRule | None,
     followed: Mapping[Address, Followed] = MappingProxyType({}),
 ) -> tuple[Difference, ...]:
-    """Each cell compared with its baseline where both have scores, still without p-values.
+    """Each cell compared with its baseline where both have scores, still without corrected p-values.
 
     Args:
         margins: metric → margin.
         rule: what decides how many seeds a cell has, if a rule does.
         followed: place → how far its comparison came under the rule; any other is over the seeds that both cells have.
     """
-    found = []
+    differences = []
     for group in comparable:
+        margin = margins.get(group.metric.name)
         for at, cell in group.cells.items():
             against = baseline(at)
             other = group.cells.get(against) if against is not None else None
             if against is None or other is None or other.id == cell.id or not (cell.scores and other.scores):
                 continue
-            margin, its = margins.get(group.metric.name), followed.get(at)
             if rule is None:
-                found.append(_difference(group.metric, (at, cell), (against, other), margin))
+                differences.append(_difference(cell, other, at, against, margin))
                 continue
-            n = its.n if its else min(cell.ended, other.ended, rule.max)
+            course = followed.get(at)
+            n = course.n if course else min(cell.ended, other.ended, rule.max)
             look = Look(n, rule.min, rule.max) if n >= rule.min else None
-            placed, from_ = (at, cell.until(n)), (against, other.until(n))
-            found.append(replace(_difference(group.metric, placed, from_, margin, look), followed=its))
-    return tuple(found)
+            difference = _difference(cell.until(n), other.until(n), at, against, margin, look)
+            differences.append(replace(difference, followed=course))
+    return tuple(differences)
 
 
-def _corrected(found: Sequence[Difference], planned: int = 0) -> tuple[Difference, ...]:
-    """The differences with p-values that are corrected for all of them.
+def _difference(
+    cell: Cell, other: Cell, at: Address, against: Address, margin: Margin | None, look: Look | None = None
+) -> Difference:
+    metric = cell.metric
+    estimate = None
+    if cell.compared and other.compared:
+        parts = [(metric.gain(1.0), cell.compared), (metric.gain(-1.0), other.compared)]
+        estimate = contrast(parts, [cell.by_document, other.by_document], look)
+    on_scale = None
+    if margin is not None and other.reference is not None:
+        on_scale = metric.margin_on_scale(margin, other.reference)
+    return Difference(
+        at=at,
+        against=against,
+        metric=metric,
+        n=min(len(cell.scores), len(other.scores)),
+        estimate=estimate,
+        margin=on_scale,
+        p_equivalent=estimate.p_equivalent(on_scale) if estimate and on_scale is not None else None,
+    )
 
-    Args:
-        planned: the number of comparisons, where those that cannot be made yet count too.
+
+class _Best(NamedTuple):
+    """The best of a column's comparable cells."""
+
+    places: tuple[Address, ...]
+    """Several where means are equal."""
+    comparisons: int
+    """Number of cells that are compared with it."""
+
+
+def _best_of_columns(comparable: Sequence[ComparableCells]) -> dict[Address, _Best]:
+    """Place → the best comparable mean of its column.
+
+    Cells with a single seed, or with a score that is not finite, cannot be the best; a column with fewer than two other
+    cells has no best.
     """
-    tested = {index: one.estimate.p for index, one in enumerate(found) if one.estimate}
-    others = [1.0] * (planned - len(tested))
-    p = dict(zip(tested, holm([*tested.values(), *others]) if tested else (), strict=False))
-    return tuple(replace(one, p=p.get(index)) for index, one in enumerate(found))
-
-
-def _best_of_columns(comparable: Sequence[ComparableCells]) -> dict[Address, tuple[Address, ...]]:
-    """Place → the places of the best comparable mean of its column, several when means are equal.
-
-    Cells with a single seed, or with a score that is not finite, are left out; a column with fewer than two other cells
-    has no best.
-    """
-    found: dict[Address, tuple[Address, ...]] = {}
+    best: dict[Address, _Best] = {}
     for group in comparable:
         columns: dict[int, dict[Address, Cell]] = {}
         for at, cell in group.cells.items():
             if cell.scores:
                 columns.setdefault(at[1], {})[at] = cell
-        for its in columns.values():
-            means = {at: cell.metric.gain(cell.compared.mean) for at, cell in its.items() if cell.compared}
-            if len({its[at].id for at in means}) > 1:
-                highest = max(means.values())
-                best = tuple(at for at, mean in means.items() if mean == highest)
-                found |= dict.fromkeys(its, best)
-    return found
+        for cells in columns.values():
+            means = {at: cell.metric.gain(cell.compared.mean) for at, cell in cells.items() if cell.compared}
+            comparisons = len({cells[at].id for at in means}) - 1
+            if comparisons > 0:
+                highest = tuple(at for at, mean in means.items() if mean == max(means.values()))
+                best |= dict.fromkeys(cells, _Best(highest, comparisons))
+    return best
 
 
-def _comparisons_with_best(
-    comparable: Sequence[ComparableCells], best: Mapping[Address, tuple[Address, ...]]
-) -> dict[Address, int]:
-    """Place → the number of comparisons with the best of its column: one fewer than the column has comparable cells."""
-    number: dict[Address, int] = {}
-    for group in comparable:
-        columns: dict[int, set[str]] = {}
-        for at, cell in group.cells.items():
-            if at in best and cell.compared:
-                columns.setdefault(at[1], set()).add(cell.id)
-        number |= {at: len(columns[at[1]]) - 1 for at in group.cells if at[1] in columns}
-    return number
-
-
-def _worse_than_best(found: Sequence[Difference], comparisons: Mapping[Address, int]) -> tuple[Difference, ...]:
-    """Differences from the best with their p-values, one-sided and multiplied by the comparisons of the column."""
-    return tuple(
-        replace(one, p=None if one.estimate is None else min(1.0, comparisons[one.at] * one.estimate.p_below))
-        for one in found
-    )
-
-
-def _marks(
-    layout: Layout, best: Mapping[Address, tuple[Address, ...]], from_best: Sequence[Difference]
-) -> dict[Address, Mark]:
-    """Marks the best of each column, cells that are not distinguishable from it, and cells that have no test."""
-    compared = {one.at: one for one in from_best}
-    ids = {those: {layout.places[one].id for one in those} for those in best.values()}
+def _marks(layout: Layout, best: Mapping[Address, _Best], from_best: Sequence[Difference]) -> dict[Address, Mark]:
+    """Mark the best of each column, cells that are not distinguishable from it, and cells that have no test."""
+    differences = {difference.at: difference for difference in from_best}
     marks = {}
     for at, cell in layout.places.items():
         if at not in best:
             continue
-        difference = compared.get(at)
-        if cell.id in ids[best[at]]:
+        difference = differences.get(at)
+        if cell.id in {layout.places[place].id for place in best[at].places}:
             marks[at] = Mark.BEST
         elif difference is None or difference.p is None:
             if cell.value is not None and cell.metric.on_scale(cell.value) is not None:
@@ -353,30 +353,3 @@ def _marks(
         elif not difference.significant:
             marks[at] = Mark.NOT_DISTINGUISHABLE
     return marks
-
-
-def _difference(
-    metric: Metric,
-    placed: tuple[Address, Cell],
-    baseline: tuple[Address, Cell],
-    margin: Margin | None,
-    look: Look | None = None,
-) -> Difference:
-    (at, cell), (against, other) = placed, baseline
-    sign = metric.gain(1.0)
-    estimate = None
-    if cell.compared and other.compared:
-        of_each = [(sign, cell.compared), (-sign, other.compared)]
-        estimate = contrast(of_each, [cell.by_document, other.by_document], look)
-    bound = None
-    if margin is not None and other.reference is not None:
-        bound = metric.margin_on_scale(margin, other.reference)
-    return Difference(
-        at=at,
-        against=against,
-        metric=metric,
-        n=min(len(cell.scores), len(other.scores)),
-        estimate=estimate,
-        margin=bound,
-        p_equivalent=estimate.p_equivalent(bound) if estimate and bound is not None else None,
-    )
