@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from kdx.grid.plan import TableSpec
 from kdx.grid.seeds import SeedRule, rule_of
-from kdx.report.table.comparable import comparable_cells, traits
+from kdx.report.table.comparable import comparable_cells, traits_of
 from kdx.report.table.comparisons import baseline_of, decides, follow
 from kdx.report.table.layout import lay_out
 from kdx.store.records import OVER, SweepRecord
@@ -74,7 +74,7 @@ def _followed(sweep: SweepRecord, rule: SeedRule) -> Iterator[tuple[str, Needed]
     for table, layout in zip(asked, lay_out(sweep, asked), strict=True):
         if not decides(table, layout):
             continue
-        comparable = comparable_cells(layout, traits(layout, sweep))
+        comparable = comparable_cells(layout, traits_of(layout, sweep))
         baseline = baseline_of(layout, table)
         for at, one in follow(layout, table, comparable, rule).items():
             against = baseline(at)

@@ -13,18 +13,10 @@ from kdx.report.selection.joined import names
 from kdx.report.selection.searched import SearchedCell, searched_cells
 from kdx.report.table.audit import audit
 from kdx.report.table.bleu_randomisation import Randomisation
-from kdx.report.table.comparable import ComparableCells, comparable_cells, traits
+from kdx.report.table.comparable import ComparableCells, comparable_cells, traits_of
 from kdx.report.table.comparisons import Comparisons, Difference, Mark, baseline_of, compare
 from kdx.report.table.layout import Layout, headers_of, lay_out
-from kdx.report.table.notes import (
-    definitions,
-    notes,
-    of_searches,
-    of_sweeps,
-    seeds_by_rule,
-    seeds_raised,
-    without_one_rule,
-)
+from kdx.report.table.notes import definitions, notes
 from kdx.report.table.table import Table
 from kdx.store.records import SweepRecord
 
@@ -53,50 +45,44 @@ def tables(
             table `only`; and whatever `randomise` raises.
     """
     sweep = without_unneeded(sweep)
-    asked = [TableSpec.model_validate(one) for one in sweep.grid.get("tables") or ()] or [_default(sweep)]
+    specs = [TableSpec.model_validate(table) for table in sweep.grid.get("tables") or ()] or [_default(sweep)]
     try:
-        layouts = lay_out(sweep, asked)
+        layouts = lay_out(sweep, specs)
     except KdxError as error:
         place = ", ".join(filter(None, (database, f"sweep{'s' if len(names(sweep)) > 1 else ''} {sweep.name}")))
         raise KdxError(error.problem, place=place, allowed=error.allowed, hint=error.hint) from error
-    if only is not None and only not in (known := [one.name for one in asked]):
+    if only is not None and only not in (known := [spec.name for spec in specs]):
         raise KdxError(f"there is no table `{only}`", allowed=known, hint=did_you_mean(only, known))
     return tuple(
-        _table(layout, one, sweep, paper, randomise)
-        for layout, one in zip(layouts, asked, strict=True)
-        if only in (None, one.name)
+        _table(layout, spec, sweep, paper, randomise)
+        for layout, spec in zip(layouts, specs, strict=True)
+        if only in (None, spec.name)
     )
 
 
 def _table(
     layout: Layout,
-    asked: TableSpec,
+    spec: TableSpec,
     sweep: SweepRecord,
     paper: Paper | None,
     randomise: Randomise | None,
 ) -> Table:
-    of = traits(layout, sweep)
-    comparable = comparable_cells(layout, of)
+    traits = traits_of(layout, sweep)
+    comparable = comparable_cells(layout, traits)
     rule = rule_of(sweep.grid)
     searches = _searches(layout, sweep)
-    found = compare(layout, asked, comparable, rule)
+    comparisons = compare(layout, spec, comparable, rule)
     return Table(
         layout=layout,
-        baseline=asked.baseline,
-        groups=found.groups,
-        differences=found.differences,
-        randomisations=randomise(layout, found.differences) if randomise else {},
-        marks=found.marks,
-        legend=_legend(found, comparable, rule),
-        audit=audit(layout, comparable, of, baseline_of(layout, asked), sweep, searches),
-        notes=(
-            *notes(layout),
-            *of_sweeps(layout, sweep),
-            *of_searches(layout, sweep, searches),
-            *(seeds_by_rule(layout, found.differences, rule) if rule else without_one_rule(sweep)),
-            *seeds_raised(sweep),
-        ),
-        definitions=definitions(layout, sweep.provenance),
+        baseline=spec.baseline,
+        groups=comparisons.groups,
+        differences=comparisons.differences,
+        randomisations=randomise(layout, comparisons.differences) if randomise else {},
+        marks=comparisons.marks,
+        legend=_legend(comparisons, comparable, rule),
+        audit=audit(layout, comparable, traits, baseline_of(layout, spec), sweep, searches),
+        notes=tuple(notes(layout, sweep, comparisons.differences, rule, searches)),
+        definitions=tuple(definitions(layout, sweep.provenance)),
         searches=searches,
         published=compare_with_published(layout.places, layout.records, paper) if paper else None,
     )
@@ -120,16 +106,16 @@ def _default(sweep: SweepRecord) -> TableSpec:
     axes = sweep.grid.get("axes") or dict.fromkeys(axis for cell in sweep.cells for axis in cell.labels)
     rows = [axis for axis in axes if axis not in ("task", SWEEP) and varies(axis)]
     columns = ["task"] if rows and varies("task") else []
-    found = TableSpec(name=sweep.name, rows=tuple(rows or ["task"]), columns=tuple(columns))
+    spec = TableSpec(name=sweep.name, rows=tuple(rows or ["task"]), columns=tuple(columns))
     if sweep.joins:
         try:
-            headers_of(sweep)(found)
+            headers_of(sweep)(spec)
         except KdxError:
-            return found.model_copy(update={"columns": (*found.columns, SWEEP)})
-    return found
+            return spec.model_copy(update={"columns": (*spec.columns, SWEEP)})
+    return spec
 
 
-def _legend(found: Comparisons, comparable: Sequence[ComparableCells], rule: SeedRule | None) -> dict[Mark, str]:
+def _legend(comparisons: Comparisons, comparable: Sequence[ComparableCells], rule: SeedRule | None) -> dict[Mark, str]:
     """The meaning of each mark in the table."""
     columns = [column for group in comparable for column in {column for _, column in group.cells}]
     among = "" if len(columns) == len(set(columns)) else ", among cells whose numbers compare"
@@ -141,5 +127,5 @@ def _legend(found: Comparisons, comparable: Sequence[ComparableCells], rule: See
         Mark.UNTESTED: "not compared with it: a single seed, or a score that is not finite, has no spread to judge by"
         + (f"; or {rule.min} seeds have not ended yet" if rule else ""),
     }
-    shown = set(found.marks.values())
+    shown = set(comparisons.marks.values())
     return {mark: meaning for mark, meaning in meanings.items() if mark in shown}

@@ -74,15 +74,6 @@ def test_scores_near_the_largest_double_have_a_mean_and_a_spread() -> None:
     assert wide and contrast([(1.0, wide), (-1.0, small)]) is None
 
 
-def test_the_interval_of_the_mean_is_students() -> None:
-    scores = [30.1, 31.4, 29.8, 30.9, 30.2]
-    summary = summarise(scores)
-    assert summary and summary.half_width is not None
-    low, high = stats.t.interval(0.95, 4, np.mean(scores), stats.sem(scores))
-    assert (summary.mean - summary.half_width, summary.mean + summary.half_width) == pytest.approx((low, high))
-    assert Summary(1, 30.0, None).half_width is None
-
-
 scores_of_seeds = st.lists(st.floats(-100, 100), min_size=1, max_size=7)
 
 

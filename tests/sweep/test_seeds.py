@@ -19,7 +19,7 @@ GRID = """
 name: tiny
 task: translation
 data: {corpus: synthetic-translation}
-seeds: {min: 3, max: %(most)s, until: %(until)s}
+seeds: {min: 3, max: %(most)s, until: decided}
 axes: {kernel: [exponential, rbf, linear]}
 tables: [{name: t, rows: [kernel], baseline: exponential, cell: mean}]
 """
@@ -30,8 +30,8 @@ SCORES = {
 }
 
 
-def planned(tmp_path, most: int = 6, until: str = "decided") -> Plan:
-    (tmp_path / "grid.yaml").write_text(GRID % {"most": most, "until": until})
+def planned(tmp_path, most: int = 6) -> Plan:
+    (tmp_path / "grid.yaml").write_text(GRID % {"most": most})
     return load_grid(tmp_path / "grid.yaml")
 
 
@@ -109,11 +109,6 @@ def test_a_failed_seed_counts_as_ended_and_is_looked_at_once_it_has_a_score(tmp_
     assert (again.run.cell.spec.kernel, again.run.seed) == ("rbf", 1)
     ended(database, again)
     assert {one.action for one in decisions_in(database, plan)} == {Action.SKIP}
-
-
-@pytest.mark.slow
-def test_a_rule_by_half_width_adds_seeds_cell_by_cell(tmp_path, database):
-    assert swept(database, planned(tmp_path, until="{bleu: 0.8}")) == [*FIRST, ("linear", 3)]
 
 
 def test_the_rule_is_rebuilt_from_the_record(tmp_path, database):

@@ -12,6 +12,7 @@ not. While there are too few runs to distinguish the rates, the scores of comple
 the side that diverged more often.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
@@ -90,45 +91,46 @@ class ContrastOutcome:
         return self.estimate.interval(self.level) if self.estimate else None
 
 
-def decide(one: ContrastedCells, errors: Errors) -> ContrastOutcome:
-    """Decides a contrast from its cells in one setting."""
-    n = one.n
-    diverged = (sum(map(lost_runs, one.a)), sum(map(lost_runs, one.b)))
-    ended = (diverged[0] + sum(len(cell.scores) for cell in one.a), diverged[1] + sum(len(c.scores) for c in one.b))
-    estimate, margin = one.estimate, one.margin
-    verdict = _by_rates(one.contrast, diverged, ended, errors) if any(diverged) else None
-    contrary = verdict is None and estimate is not None and _contrary(one.contrast, margin, estimate, diverged, ended)
-    level = max(level for *_, level in _regions(one.contrast, margin, errors))
+def decide(cells: ContrastedCells, errors: Errors) -> ContrastOutcome:
+    """Decide a contrast from its cells in one setting."""
+    contrast, estimate, margin = cells.contrast, cells.estimate, cells.margin
+    diverged = (sum(map(lost_runs, cells.a)), sum(map(lost_runs, cells.b)))
+    scored = (sum(len(cell.scores) for cell in cells.a), sum(len(cell.scores) for cell in cells.b))
+    ended = (diverged[0] + scored[0], diverged[1] + scored[1])
+    regions = _regions(contrast, margin, errors)
+    verdict = _by_rates(contrast, diverged, ended, errors) if any(diverged) else None
+    contrary = verdict is None and estimate is not None and _contrary(contrast, margin, estimate, diverged, ended)
+    level = max(level for *_, level in regions)
+    more = None
     if verdict is None and estimate and not contrary:
-        for possible, low, high, at in _regions(one.contrast, margin, errors):
+        for possible, low, high, at in regions:
             below, above = estimate.interval(at)
             if low < below and above < high:
                 verdict, level = possible, at
                 break
-    more = None
-    if verdict is None and estimate and not contrary:
-        more = _more_scores(one.contrast, margin, estimate, n, errors)
+        else:
+            more = _more_scores(regions, estimate, cells.n)
     elif verdict is None:
-        more = _more_rates(one.contrast, diverged, ended, errors) if any(diverged) else max(1, 2 - n)
+        more = _more_rates(contrast, diverged, ended, errors) if any(diverged) else max(1, 2 - cells.n)
     return ContrastOutcome(
-        contrast=one.contrast,
+        contrast=contrast,
         verdict=verdict or Verdict.CANNOT_TELL,
         errors=errors,
-        metric=one.metric,
-        a=tuple(cell.id for cell in one.a),
-        b=tuple(cell.id for cell in one.b),
-        over=one.over,
-        confounders=one.confounders,
+        metric=cells.metric,
+        a=tuple(cell.id for cell in cells.a),
+        b=tuple(cell.id for cell in cells.b),
+        over=cells.over,
+        confounders=cells.confounders,
         estimate=estimate,
         level=level,
         margin=margin,
-        n=n,
+        n=cells.n,
         diverged=diverged,
         ended=ended,
-        searched=one.searched,
+        searched=cells.searched,
         rates=rate_difference(diverged[::-1], ended[::-1]) if any(diverged) else None,
         more=more,
-        reason=_SURVIVORS if contrary else "" if estimate or any(diverged) else _without_spread(one),
+        reason=_SURVIVORS if contrary else "" if estimate or any(diverged) else _without_spread(cells),
     )
 
 
@@ -152,10 +154,12 @@ def _contrary(
     return a > b if estimate.value > (-margin if contrast.expect is Expect.NO_WORSE else margin) else a < b
 
 
-def _regions(
-    contrast: Contrast, margin: float | None, errors: Errors
-) -> tuple[tuple[Verdict, float, float, float], ...]:
-    """The verdict for an interval that lies wholly between two bounds; the last entry is the level of the interval.
+_Region = tuple[Verdict, float, float, float]
+"""The verdict for an interval that lies wholly between two bounds, and the level of that interval."""
+
+
+def _regions(contrast: Contrast, margin: float | None, errors: Errors) -> tuple[_Region, ...]:
+    """The regions that decide a contrast.
 
     An interval errs at each end with half of what it leaves out. Where one end decides, or both must agree (TOST), it
     may leave out twice the allowed error; where either end may decide, once.
@@ -172,16 +176,15 @@ def _regions(
     )
 
 
-def _without_spread(one: ContrastedCells) -> str:
-    if one.paired and all(cell.compared for cell in (*one.a, *one.b)):
+def _without_spread(cells: ContrastedCells) -> str:
+    if cells.paired and all(cell.compared for cell in (*cells.a, *cells.b)):
         return "the cells have fewer than two seeds in common"
     return "a cell has a single seed"
 
 
-def _more_scores(contrast: Contrast, margin: float | None, estimate: Estimate, n: int, errors: Errors) -> int | None:
+def _more_scores(regions: Sequence[_Region], estimate: Estimate, n: int) -> int | None:
     """Number of seeds to add so that the interval decides, if the difference stays what it is."""
-    regions = _regions(contrast, margin, errors)
-    needed = [estimate.seeds_to_show(low, high, max(n, 1), at) for _, low, high, at in regions]
+    needed = [estimate.seeds_to_show(low, high, max(n, 1), level) for _, low, high, level in regions]
     known = [seeds for seeds in needed if seeds is not None]
     return max(1, min(known) - n) if known else None
 
@@ -190,9 +193,9 @@ def _more_rates(contrast: Contrast, diverged: tuple[int, int], ended: tuple[int,
     """Number of runs to add on each side so that the rates decide, if they stay what they are."""
     more = 1
     while more < _MOST_RUNS:
-        of = (ended[0] + more, ended[1] + more)
-        hits = (round(diverged[0] / ended[0] * of[0]), round(diverged[1] / ended[1] * of[1]))
-        if _by_rates(contrast, hits, of, errors):
+        runs = (ended[0] + more, ended[1] + more)
+        hits = (round(diverged[0] / ended[0] * runs[0]), round(diverged[1] / ended[1] * runs[1]))
+        if _by_rates(contrast, hits, runs, errors):
             return more
         more += max(1, more // 4)
     return None

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 from kdx.grid.cell_selector import same_word
 from kdx.report.papers.contrasted_cells import (
-    ContrastedCells,
     RecordedRuns,
     contrasted_cells,
     distinguished,
@@ -46,15 +45,17 @@ class SettingVerdict:
     @property
     def confounders(self) -> tuple[str, ...]:
         """The confounders of all contrasts that hold."""
-        held = (one for one in self.outcomes if one.verdict is Verdict.HOLDS)
-        return tuple(dict.fromkeys(factor for one in held for factor in one.confounders))
+        held = (outcome for outcome in self.outcomes if outcome.verdict is Verdict.HOLDS)
+        return tuple(dict.fromkeys(factor for outcome in held for factor in outcome.confounders))
 
     @property
     def more(self) -> int | None:
         """Number of further seeds that would decide every undecided contrast; None if seeds alone cannot."""
-        wanted = [one.more for one in self.outcomes if one.verdict in (Verdict.CANNOT_TELL, Verdict.NOT_TESTED)]
-        known = [one for one in wanted if one is not None]
-        return max(known) if known and len(known) == len(wanted) else None
+        undecided = [
+            outcome.more for outcome in self.outcomes if outcome.verdict in (Verdict.CANNOT_TELL, Verdict.NOT_TESTED)
+        ]
+        known = [more for more in undecided if more is not None]
+        return max(known) if known and len(known) == len(undecided) else None
 
     def __str__(self) -> str:
         """The verdict with its confounders, such as `holds, confounded by memory`."""
@@ -72,7 +73,7 @@ class Answer:
     @property
     def tested(self) -> tuple[SettingVerdict, ...]:
         """The settings that have cells for one of its contrasts."""
-        return tuple(one for one in self.settings if one.verdict is not Verdict.NOT_TESTED)
+        return tuple(setting for setting in self.settings if setting.verdict is not Verdict.NOT_TESTED)
 
 
 def answers(claims: Iterable[Claim], sweeps: Sequence[SweepRecord]) -> list[Answer]:
@@ -84,72 +85,62 @@ def answers(claims: Iterable[Claim], sweeps: Sequence[SweepRecord]) -> list[Answ
 def _answer(claim: Claim, runs: RecordedRuns) -> Answer:
     contrasts = list(_contrasts(claim.holds))
     # A factor that some contrast varies does not define a setting.
-    varied = frozenset[str]().union(*(one.factors | following(one.factors) for one in contrasts))
-    comparisons = {id(one): contrasted_cells(one, runs, varied, paired=claim.pairs is not None) for one in contrasts}
+    varied = frozenset[str]().union(*(contrast.factors | following(contrast.factors) for contrast in contrasts))
+    cells = {
+        id(contrast): contrasted_cells(contrast, runs, varied, paired=claim.pairs is not None) for contrast in contrasts
+    }
     reasons = {
-        id(contrast): _without_cells(() if comparisons[id(contrast)] else kept_apart(contrast, runs))
+        id(contrast): _without_cells(() if cells[id(contrast)] else kept_apart(contrast, runs))
         for contrast in contrasts
     }
-    settings = distinguished({key: one.words for those in comparisons.values() for key, one in those.items()})
-    verdicts = [_in_setting(claim, comparisons, reasons, key, words) for key, words in settings.items()]
-    if not verdicts:
-        nothing = tuple(ContrastOutcome(one, Verdict.NOT_TESTED, _WHOLE, reason=reasons[id(one)]) for one in contrasts)
-        verdicts = [SettingVerdict({}, Verdict.NOT_TESTED, nothing)]
-    return Answer(claim, tuple(verdicts))
 
+    def in_setting(key: str, words: Mapping[str, str]) -> SettingVerdict:
+        outcomes: list[ContrastOutcome] = []
 
-def _in_setting(
-    claim: Claim,
-    comparisons: Mapping[int, Mapping[str, ContrastedCells]],
-    reasons: Mapping[int, str],
-    key: str,
-    words: Mapping[str, str],
-) -> SettingVerdict:
-    outcomes: list[ContrastOutcome] = []
-    recipe: dict[str, str | None] = json.loads(key)[0]
+        def verdict_on(part: Rule | Contrast, errors: Errors) -> Verdict:
+            if isinstance(part, Rule):
+                parts = [inner for inner in part.parts if _speaks_of(inner, json.loads(key)[0])]
+                holds, does_not = errors
+                shared = Errors(holds / len(parts), does_not) if part.any else Errors(holds, does_not / len(parts))
+                return _together([verdict_on(inner, shared) for inner in parts], any=bool(part.any))
+            compared = cells[id(part)].get(key)
+            outcomes.append(decide(compared, errors) if compared else untested(part, errors))
+            return outcomes[-1].verdict
 
-    def decided(part: Rule | Contrast, errors: Errors) -> Verdict:
-        if isinstance(part, Rule):
-            its = [one for one in part.parts if _speaks_of(one, recipe)]
-            holds, does_not = errors
-            inner = Errors(holds / len(its), does_not) if part.any else Errors(holds, does_not / len(its))
-            return _together([decided(one, inner) for one in its], any=bool(part.any))
-        found = comparisons[id(part)].get(key)
-        outcome = (
-            decide(found, errors)
-            if found
-            else ContrastOutcome(part, Verdict.NOT_TESTED, errors, reason=reasons[id(part)])
-        )
-        outcomes.append(outcome)
-        return outcome.verdict
+        return SettingVerdict(words, verdict_on(claim.holds, _WHOLE), tuple(outcomes))
 
-    verdict = decided(claim.holds, _WHOLE)
-    return SettingVerdict(words, verdict, tuple(outcomes))
+    def untested(contrast: Contrast, errors: Errors) -> ContrastOutcome:
+        return ContrastOutcome(contrast, Verdict.NOT_TESTED, errors, reason=reasons[id(contrast)])
+
+    settings = distinguished({key: one.words for by_setting in cells.values() for key, one in by_setting.items()})
+    if settings:
+        return Answer(claim, tuple(in_setting(key, words) for key, words in settings.items()))
+    nothing = tuple(untested(contrast, _WHOLE) for contrast in contrasts)
+    return Answer(claim, (SettingVerdict({}, Verdict.NOT_TESTED, nothing),))
 
 
 def _without_cells(apart: Sequence[str]) -> str:
     return f"{NO_CELLS}: the closest cells of both sides also differ in {', '.join(apart)}" if apart else NO_CELLS
 
 
-def _speaks_of(part: Rule | Contrast, recipe: Mapping[str, str | None]) -> bool:
+def _speaks_of(part: Rule | Contrast, recipe: Mapping[str, str]) -> bool:
     """Whether the part applies to a setting of this recipe: no cell of a contrast has another word for a factor of it.
 
     So a claim may name the lengths of one training after those of another.
     """
     if isinstance(part, Rule):
-        return any(_speaks_of(one, recipe) for one in part.parts)
-    sides = (part.where, part.a, part.b)
+        return any(_speaks_of(inner, recipe) for inner in part.parts)
+    selectors = (part.where, part.a, part.b)
     return all(
-        factor not in recipe or same_word(recipe[factor], word) for side in sides for factor, word in side.items()
+        factor not in recipe or same_word(recipe[factor], word)
+        for selector in selectors
+        for factor, word in selector.items()
     )
 
 
 def _contrasts(rule: Rule) -> Iterator[Contrast]:
     for part in rule.parts:
-        if isinstance(part, Rule):
-            yield from _contrasts(part)
-        else:
-            yield part
+        yield from _contrasts(part) if isinstance(part, Rule) else (part,)
 
 
 def _together(parts: Sequence[Verdict], *, any: bool) -> Verdict:

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import takewhile
-from math import isfinite, isnan
+from math import isfinite
 from types import MappingProxyType
 
 from kdx.grid.plan import Shown
 from kdx.grid.seeds import SeedRule
 from kdx.report.selection.best_seed import best_seed, standing_runs
 from kdx.report.statistics.by_document import ByDocument, Documents, bleu_by_document, by_document
-from kdx.report.statistics.estimates import LEVEL, Summary, contrast, summarise
+from kdx.report.statistics.estimates import Summary, contrast, summarise
 from kdx.report.statistics.expected_best import expected_best
 from kdx.report.statistics.looks import Look
 from kdx.report.statistics.metric import Metric
@@ -146,17 +146,18 @@ class Cell:
     def half_width(self) -> float | None:
         """Half of the 95% interval of the mean over seeds, and over documents too where `by_document` is known.
 
-        None for a single seed; NaN if the spread is NaN.
+        None where there is no finite spread.
         """
-        look = self.look
-        over_seeds = self.summary.half_width_at(look.alone(LEVEL) if look else LEVEL) if self.summary else None
-        if self.summary is None or self.by_document is None or len(self.scores) != self.summary.n:
-            return over_seeds
-        # A perplexity is the exponential of what is averaged over documents.
-        factors = [one.score or 0.0 if self.metric.in_nats else 1.0 for one in self.seeds if one.seed in self.scores]
-        mean = contrast([(1.0, self.summary)], [self.by_document.scaled(factors)], look)
+        if self.summary is None:
+            return None
+        documents = None
+        if self.by_document and len(self.scores) == self.summary.n:
+            # A perplexity is the exponential of what is averaged over documents.
+            scores = [seed.score or 0.0 for seed in self.seeds if seed.seed in self.scores]
+            documents = self.by_document.scaled(scores if self.metric.in_nats else [1.0] * len(scores))
+        mean = contrast([(1.0, self.summary)], [documents], self.look)
         if mean is None:
-            return over_seeds
+            return None
         low, high = mean.interval()
         return (high - low) / 2
 
@@ -164,7 +165,7 @@ class Cell:
     def interval(self) -> tuple[float, float] | None:
         """The 95% interval of the mean, within the metric's scale; None where there is no spread."""
         half = self.half_width
-        if self.summary is None or half is None or isnan(half):
+        if self.summary is None or half is None:
             return None
         return self.metric.within((self.summary.mean - half, self.summary.mean + half))
 

@@ -32,17 +32,6 @@ class Summary:
     sd: float | None
     """Sample standard deviation, Σ(x − mean)² / (n − 1) under the root; None for a single seed."""
 
-    @property
-    def half_width(self) -> float | None:
-        """Half of the mean's 95% interval by Student's t; None for a single seed, NaN if the spread is NaN."""
-        return self.half_width_at(LEVEL)
-
-    def half_width_at(self, level: float) -> float | None:
-        """The same of an interval of another level."""
-        if self.sd is None:
-            return None
-        return _quantile(self.n - 1, (1 + level) / 2) * (self.sd / sqrt(self.n))
-
 
 def summarise(scores: Sequence[float]) -> Summary | None:
     """Mean, standard deviation and number of `scores`; None when there are none.

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from types import MappingProxyType
-from typing import Any
 
 from kdx.grid.table_layout import Address
 from kdx.report.selection.best_seed import by_cell
@@ -87,20 +86,18 @@ def audit(
     """
     meant = {*layout.row_factors, *layout.column_factors}
     edited = _edited(sweep.provenance.values())
-    made = [kept.provenance for one in layout.evaluations.values() for kept in one.made.values() if kept.provenance]
-    edited_since = _edited(made)
-    found = list(_not_compared(groups, traits, baseline_of, sweep))
+    made = [evaluation for cell in layout.evaluations.values() for evaluation in cell.made.values()]
+    edited_since = _edited(evaluation.provenance for evaluation in made if evaluation.provenance)
     excluded = by_cell(run for run in sweep.runs if run.invalidated is not None)
+    unequal = list(_not_compared(groups, traits, baseline_of, sweep))
     for group in groups:
-        found += _excluded_runs(group, layout, excluded)
-        by_topic: dict[str, dict[str, list[Address]]] = {}
-        scored = [at for at, cell in group.cells.items() if cell.value is not None]
+        unequal += _excluded_runs(group, layout, excluded)
+        scored = {at: cell for at, cell in group.cells.items() if cell.value is not None}
         # What every search was free to choose is meant to differ.
         spaces = [set(searches[at].search.space) if at in searches else set() for at in scored]
         chosen = set.intersection(*spaces) if spaces else set()
-        for at, cell in group.cells.items():
-            if cell.value is None:
-                continue
+        by_topic: dict[str, dict[str, list[Address]]] = {}
+        for at, cell in scored.items():
             facts = [*_facts(cell, layout.records[cell.id], sweep, edited)]
             if cell.id in layout.evaluations:
                 facts += _facts_of_evaluation(cell, layout.evaluations[cell.id], sweep, edited_since)
@@ -109,29 +106,29 @@ def audit(
             for topic, value in facts:
                 if topic not in meant and topic not in chosen:
                     by_topic.setdefault(topic, {}).setdefault(value, []).append(at)
-        for topic, values in by_topic.items():
-            if len(values) > 1 or topic in ALWAYS:
-                found.append(UnequalFact(topic, group.task, group.metric, _commonest_first(values)))
-    return tuple(found)
+        unequal += (
+            UnequalFact(topic, group.task, group.metric, _commonest_first(values))
+            for topic, values in by_topic.items()
+            if len(values) > 1 or topic in ALWAYS
+        )
+    return tuple(unequal)
 
 
-def _facts_of_search(found: SearchedCell | None, cell: Cell) -> Iterator[tuple[str, str]]:
-    """The budget of a cell's search, the space, and how trials were ended early; of a cell that was not searched for
-    among others that were, that it was not."""
-    if found is None:
+def _facts_of_search(searched: SearchedCell | None, cell: Cell) -> Iterator[tuple[str, str]]:
+    """The budget of a cell's search, the space, and how trials were ended early; `none` for a cell without a search."""
+    if searched is None:
         yield "tuning", "none"
         return
-    tuning = found.search.tuning
+    tuning, space = searched.search.tuning, searched.search.space
     yield "tuning", str(tuning.sampler)
-    yield "tuning trials", str(len(found.ended))
+    yield "tuning trials", str(len(searched.ended))
     yield "tuning seeds", _ranges(tuning.seeds)
-    yield "tuning steps", f"{sum(found.steps.values()):,}"
+    yield "tuning steps", f"{sum(searched.steps.values()):,}"
     yield "tuning pruner", str(tuning.pruner)
-    yield "pruned trials", str(found.count(TrialState.PRUNED))
-    yield "failed trials", str(found.count(TrialState.FAILED))
-    space = found.search.space
+    yield "pruned trials", str(searched.count(TrialState.PRUNED))
+    yield "failed trials", str(searched.count(TrialState.FAILED))
     yield "tuning space", "; ".join(f"{name} {space_in_words(space[name])}" for name in sorted(space))
-    if seeds := found.overlap(one.seed for one in cell.seeds if one.score is not None):
+    if seeds := searched.overlap(seed.seed for seed in cell.seeds if seed.score is not None):
         yield TUNED, f"seed{'' if len(seeds) == 1 else 's'} {_ranges(seeds)}"
 
 
@@ -160,10 +157,10 @@ def _not_compared(
     for group in groups:
         scored = {at: cell for at, cell in group.cells.items() if cell.value is not None}
         apart.setdefault((group.task, group.metric), {}).update(scored)
-    for (task, metric), those in apart.items():
+    for (task, metric), cells in apart.items():
         # The cells of a column with the best of them, and each cell with its baseline.
-        meant = [[at for at in those if at[1] == column] for column in dict.fromkeys(column for _, column in those)]
-        meant += [[at, against] for at in those if (against := baseline_of(at)) is not None and against in those]
+        meant = [[at for at in cells if at[1] == column] for column in dict.fromkeys(column for _, column in cells)]
+        meant += [[at, against] for at in cells if (against := baseline_of(at)) is not None and against in cells]
         by_topic: dict[str, dict[str, dict[Address, None]]] = {}
         for places in meant:
             traits_by_topic: dict[str, dict[Address, Trait]] = {}
@@ -175,7 +172,7 @@ def _not_compared(
                     for at, trait in by_place.items():
                         by_topic.setdefault(topic, {}).setdefault(trait.text, {})[at] = None
         bytewise = metric.unit == metric.whole != BITS_PER_BYTE and by_topic.keys() <= {"vocabulary", "tokenisation"}
-        instead = BITS_PER_BYTE if bytewise and compares_by_bytes(those, sweep) else ""
+        instead = BITS_PER_BYTE if bytewise and compares_by_bytes(cells, sweep) else ""
         for topic, values in by_topic.items():
             yield UnequalFact(topic, task, metric, _commonest_first(values), compared=False, instead=instead)
 
@@ -186,33 +183,33 @@ def _commonest_first(values: Mapping[str, Collection[Address]]) -> dict[str, tup
 
 def _edited(provenance: Iterable[Provenance]) -> frozenset[str]:
     """The modules of kdx that differ between the results that use them."""
-    origins = list({id(one): one for one in provenance}.values())
     hashes: dict[str, set[str]] = {}
-    for one in origins:
-        for module, sha256 in (one.modules or {}).items():
+    for origin in {id(origin): origin for origin in provenance}.values():
+        for module, sha256 in (origin.modules or {}).items():
             hashes.setdefault(module, set()).add(sha256)
-    return frozenset(module for module, those in hashes.items() if len(those) > 1)
+    return frozenset(module for module, versions in hashes.items() if len(versions) > 1)
 
 
 def _code(origins: Iterable[Provenance], edited: Collection[str]) -> Iterator[tuple[str, str]]:
     """The code of a cell's runs as facts, module by module, since two cells need not use the same modules."""
     for module in sorted(edited):
-        hashes = (sha256[:_SHORT] for one in origins if one.modules and (sha256 := one.modules.get(module)))
+        hashes = (sha256[:_SHORT] for origin in origins if (sha256 := (origin.modules or {}).get(module)))
         yield from _agreed(f"{CODE} of {module}", hashes)
 
 
 def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord, edited: Collection[str]) -> Iterator[tuple[str, str]]:
-    runs = [one.run_id for one in cell.seeds if one.score is not None]
+    seeds = [seed for seed in cell.seeds if seed.score is not None]
+    runs = [seed.run_id for seed in seeds]
     yield from ((UNKNOWN, word) for word in record.spec.unknown)
-    yield SEEDS_BY_RULE if cell.seed_rule else "seeds", _ranges(one.seed for one in cell.seeds if one.score is not None)
+    yield SEEDS_BY_RULE if cell.seed_rule else "seeds", _ranges(seed.seed for seed in seeds)
     yield from ((factor, word) for factor, word in record.spec.words.items() if factor not in _NO_MATTER)
     yield "select.metric", record.spec.selection_metric
     counts = [sweep.metrics.get(run, {}).get(PARAMETERS) for run in runs]
     yield from _agreed("parameters", (f"{count:,.0f}" for count in counts if count is not None))
     # Runs share their origins; each origin counts once.
-    origins = list({id(one): one for run in runs if (one := sweep.provenance.get(run))}.values())
+    origins = list({id(origin): origin for run in runs if (origin := sweep.provenance.get(run))}.values())
     yield from _conditions(origins, edited, record.spec.word("training.precision"))
-    yield from _agreed(CHANGED, (f"{one.changes} (not bit-exact)" for one in origins if one.changes))
+    yield from _agreed(CHANGED, (f"{origin.changes} (not bit-exact)" for origin in origins if origin.changes))
     yield from _agreed("definition", _definitions(cell.metric, origins))
 
 
@@ -220,10 +217,10 @@ def _conditions(
     origins: Sequence[Provenance], edited: Collection[str], precision: str | None
 ) -> Iterator[tuple[str, str]]:
     """The data, code and environment of a cell's results."""
-    yield from _agreed("data", (one.data[:_SHORT] for one in origins if one.data))
+    yield from _agreed("data", (origin.data[:_SHORT] for origin in origins if origin.data))
     yield from _code(origins, edited)
-    for key in dict.fromkeys(key for one in origins for key in one.environment or ()):
-        values = [(one.environment or {}).get(key) for one in origins]
+    for key in dict.fromkeys(key for origin in origins for key in origin.environment or ()):
+        values = [(origin.environment or {}).get(key) for origin in origins]
         if key == CANARY:
             # The hash is of one precision, and runs that did not record it may have had the same arithmetic.
             yield from _agreed(f"arithmetic in {precision}", (str(value) for value in values if value is not None))
@@ -235,8 +232,8 @@ def _facts_of_evaluation(
     cell: Cell, evaluated: EvaluatedCell, sweep: SweepRecord, edited: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """How the evaluations of a cell were made, and how otherwise than their runs."""
-    made = {run: one.provenance for run, one in evaluated.made.items() if one.provenance}
-    runs = [one.run_id for one in cell.seeds if one.score is not None and one.run_id in made]
+    made = {run: evaluation.provenance for run, evaluation in evaluated.made.items() if evaluation.provenance}
+    runs = [seed.run_id for seed in cell.seeds if seed.score is not None and seed.run_id in made]
     precision = evaluated.record.spec.word("training.precision")
     for topic, value in _conditions([made[run] for run in runs], edited, precision):
         yield f"{topic} of evaluations", value
@@ -244,12 +241,11 @@ def _facts_of_evaluation(
     differences = (
         list(_changes(sweep.provenance[run], made[run], own_text)) for run in runs if run in sweep.provenance
     )
-    yield from _agreed(EVALUATED, (", ".join(those) for those in differences if those))
+    yield from _agreed(EVALUATED, (", ".join(changes) for changes in differences if changes))
 
 
 def _changes(run: Provenance, evaluation: Provenance, own_text: bool) -> Iterator[str]:
-    """What an evaluation had otherwise than its run, such as `torch 2.12 → 2.13`; what either did not record is left
-    out.
+    """What differs between an evaluation and its run, such as `torch 2.12 → 2.13`, of what both recorded.
 
     Args:
         own_text: whether both read the same corpus.
@@ -267,9 +263,8 @@ def _changes(run: Provenance, evaluation: Provenance, own_text: bool) -> Iterato
 
 
 def _definitions(metric: Metric, origins: Iterable[Provenance]) -> Iterator[str]:
-    for one in origins:
-        defined: Any = (one.definitions or {}).get(metric.recorded)
-        if defined:
+    for origin in origins:
+        if defined := (origin.definitions or {}).get(metric.recorded):
             yield str(defined)
 
 

@@ -35,7 +35,7 @@ class Trait(NamedTuple):
     """The fact in words."""
 
 
-def traits(layout: Layout, sweep: SweepRecord) -> dict[Address, tuple[Trait, ...]]:
+def traits_of(layout: Layout, sweep: SweepRecord) -> dict[Address, tuple[Trait, ...]]:
     """The traits of every cell, without task and metric."""
     facts = {at: _facts(cell, sweep) for at, cell in layout.places.items()}
     scored = [at for at, cell in layout.places.items() if cell.scores]
@@ -63,63 +63,46 @@ class ComparableCells:
     cells: Mapping[Address, Cell]
 
 
-def comparable_cells(layout: Layout, of: Mapping[Address, Sequence[Trait]]) -> tuple[ComparableCells, ...]:
-    """The cells of a layout, grouped so that the numbers within a group compare.
-
-    Args:
-        of: the traits of each cell.
-    """
-    found: dict[Any, dict[Address, Cell]] = {}
+def comparable_cells(layout: Layout, traits: Mapping[Address, Sequence[Trait]]) -> tuple[ComparableCells, ...]:
+    """The cells of a layout, grouped so that the numbers within a group compare."""
+    groups: dict[Any, dict[Address, Cell]] = {}
     for at, cell in layout.places.items():
-        same = tuple((one.topic, one.key) for one in of[at])
-        found.setdefault((cell.metric, layout.spec(at).task, same), {})[at] = cell
-    return tuple(ComparableCells(task, metric, cells) for (metric, task, _), cells in found.items())
+        same = tuple((trait.topic, trait.key) for trait in traits[at])
+        groups.setdefault((cell.metric, layout.spec(at).task, same), {})[at] = cell
+    return tuple(ComparableCells(task, metric, cells) for (metric, task, _), cells in groups.items())
 
 
 def compares_by_bytes(cells: Mapping[Address, Cell], sweep: SweepRecord) -> bool:
     """Whether every run of these cells recorded bits per byte, so that the cells can be compared by them."""
-    runs = [one.run_id for cell in cells.values() for one in cell.seeds if one.score is not None]
+    runs = [seed.run_id for cell in cells.values() for seed in cell.seeds if seed.score is not None]
     return all(f"test/{BITS_PER_BYTE}" in sweep.metrics.get(run, {}) for run in runs)
 
 
 def _facts(cell: Cell, sweep: SweepRecord) -> Mapping[str, Any] | None:
-    known = [
-        origin.facts
-        for one in cell.seeds
-        if one.score is not None and (origin := sweep.provenance.get(one.run_id)) and origin.facts
-    ]
-    return known[0] if known else None
+    """What the first run with a score recorded of its data; None where none did."""
+    origins = (sweep.provenance.get(seed.run_id) for seed in cell.seeds if seed.score is not None)
+    return next((origin.facts for origin in origins if origin and origin.facts), None)
 
 
 def _of_facts(metric: Metric, facts: Mapping[str, Any], spec: ResolvedSpec) -> tuple[Trait, ...]:
     split = metric.recorded.partition("/")[0]
-    found = []
-
-    def add(topic: str, *names: str, text: str = "") -> None:
-        if all(name in facts for name in names):
-            key = " ".join(str(facts[name]) for name in names)
-            found.append(
-                Trait(topic, key, text or key[:_SHORT] if topic.endswith(("text", "examples")) else text or key)
-            )
-
+    topics = {f"{split}/text": f"{split} text", f"{split}/source_text": f"{split} source text"}
+    topics |= {f"{split}/content": f"{split} examples"}
+    traits = []
     unknown = facts.get(f"{split}/unknown_rate") or 0.0
-    if metric.whole in _PER_TOKEN or (metric.whole == "word_perplexity" and unknown):
-        size = facts.get("vocabulary_size") or 0
-        add(
-            "vocabulary",
-            "vocabulary",
-            text=f"{size:,} tokens ({facts.get('vocabulary', '')[:6]}), {unknown:.1%} of the {split} unknown",
-        )
-    if metric.whole in _PER_TOKEN or metric.whole.startswith("bleu"):
-        add("tokenisation", "tokenisation")
-    add(f"{split} text", f"{split}/text")
-    add(f"{split} source text", f"{split}/source_text")
-    add(f"{split} examples", f"{split}/content")
+    if "vocabulary" in facts and (metric.whole in _PER_TOKEN or (metric.whole == "word_perplexity" and unknown)):
+        key, size = str(facts["vocabulary"]), facts.get("vocabulary_size") or 0
+        traits.append(Trait("vocabulary", key, f"{size:,} tokens ({key[:6]}), {unknown:.1%} of the {split} unknown"))
+    if "tokenisation" in facts and (metric.whole in _PER_TOKEN or metric.whole.startswith("bleu")):
+        traits.append(Trait("tokenisation", str(facts["tokenisation"]), str(facts["tokenisation"])))
+    traits += (
+        Trait(topic, str(facts[name]), str(facts[name])[:_SHORT]) for name, topic in topics.items() if name in facts
+    )
     if metric.unit.startswith(f"{metric.whole}/frequency="):
         # A token may be rare in one training text and frequent in another of the same vocabulary.
         trained = "/".join(str(spec.value(f"data.{name}")) for name in ("corpus", "train_lines", "seed"))
-        found.append(Trait("training text", trained, trained))
-    return (*found, *_reading(spec))
+        traits.append(Trait("training text", trained, trained))
+    return (*traits, *_reading(spec))
 
 
 def _of_evaluation(labels: Mapping[str, str]) -> tuple[Trait, ...]:

@@ -1,8 +1,9 @@
 """What a cell's runs come to."""
 
-from math import e, exp, inf, nan
+from math import e, exp, inf, nan, sqrt
 
 import pytest
+from scipy import stats
 from sweeps import cell, run, scored, seeded
 
 from kdx.grid.plan import Shown
@@ -130,6 +131,12 @@ def documents(*nats: float, unit: str = "block", **sums: list[float]) -> Documen
     return DocumentRecord(unit, {"targets": [10.0, 20.0, 30.0], "nats": list(nats), **sums})
 
 
+def students(found: Cell) -> float:
+    """Half of Student's 95% interval of the mean over seeds alone."""
+    assert found.summary and found.summary.sd is not None
+    return float(stats.t.ppf(0.975, found.summary.n - 1)) * found.summary.sd / sqrt(found.summary.n)
+
+
 OF_SEEDS = {0: documents(11.0, 19.0, 35.0), 1: documents(12.0, 21.0, 30.0)}
 LOSSES = [sum(one.sums["nats"]) / 60 for one in OF_SEEDS.values()]
 
@@ -146,7 +153,7 @@ def test_the_interval_of_a_mean_is_over_documents_too_on_the_scale_of_its_score(
     found, alone = with_documents(OF_SEEDS), with_documents({})
     assert (found.documents, alone.documents) == (Documents("block", 3), None)
     assert found.scores == {seed: pytest.approx(loss) for seed, loss in enumerate(LOSSES)}
-    assert found.summary == alone.summary and alone.half_width == alone.summary.half_width
+    assert found.summary == alone.summary and alone.half_width == pytest.approx(students(alone))
     # A perplexity moves by itself times what its loss moves by.
     parts = by_document("block", [10, 20, 30], [one.sums["nats"] for one in OF_SEEDS.values()])
     mean = contrast([(1.0, found.summary)], [parts.scaled([exp(loss) for loss in LOSSES])])
@@ -166,7 +173,7 @@ def test_the_interval_of_a_mean_is_over_documents_too_on_the_scale_of_its_score(
 )
 def test_where_not_all_seeds_were_added_up_alike_errors_are_over_seeds_alone(kept):
     found = with_documents(kept)
-    assert found.documents is None and found.half_width == found.summary.half_width
+    assert found.documents is None and found.half_width == pytest.approx(students(found))
 
 
 def test_only_a_mean_over_targets_has_an_error_over_documents():

@@ -9,7 +9,7 @@ from sweeps import cell, marks, seeded, sweep
 from kdx.grid.plan import TableSpec
 from kdx.report.sheets.notes import caption
 from kdx.report.statistics.metric import Metric
-from kdx.report.table.comparable import traits
+from kdx.report.table.comparable import traits_of
 from kdx.report.table.comparisons import Mark
 from kdx.report.table.layout import Layout, lay_out
 from kdx.report.table.table import Table
@@ -102,7 +102,7 @@ def layout(record: SweepRecord, metric: str) -> Layout:
 
 def topics(metric: str, facts: dict[str, Any]) -> list[str]:
     record = recorded(facts)
-    ((*found, context),) = traits(layout(record, metric), record).values()
+    ((*found, context),) = traits_of(layout(record, metric), record).values()
     assert context.topic == "evaluation context"
     return [one.topic for one in found]
 
