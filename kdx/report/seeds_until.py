@@ -33,20 +33,20 @@ def needed_seeds(sweep: SweepRecord) -> dict[str, Needed]:
     rule = rule_of(sweep.grid)
     if rule is None:
         return {}
-    found = {cell.id: Needed(rule.min, "no table compares it with a baseline", False) for cell in sweep.cells}
+    uncompared = {cell.id: Needed(rule.min, "no table compares it with a baseline", False) for cell in sweep.cells}
     compared: dict[str, Needed] = {}
-    for cell_id, one in _followed(sweep, rule):
+    for cell_id, needed in _followed(sweep, rule):
         before = compared.get(cell_id)
-        if before is None or (one.seeds, one.open) > (before.seeds, before.open):
-            compared[cell_id] = one
-    return found | compared
+        if before is None or (needed.seeds, needed.open) > (before.seeds, before.open):
+            compared[cell_id] = needed
+    return uncompared | compared
 
 
 def without_unneeded(sweep: SweepRecord) -> SweepRecord:
     """The sweep without runs that its rule does not need and that have not ended."""
     if sweep.joins:
         parts = tuple(map(without_unneeded, sweep.joins))
-        kept = {run.id for one in parts for run in one.runs}
+        kept = {run.id for part in parts for run in part.runs}
         return replace(sweep, runs=tuple(run for run in sweep.runs if run.id in kept), joins=parts)
     needed = needed_seeds(sweep)
     if not needed:
@@ -61,29 +61,32 @@ def spared(sweep: SweepRecord) -> dict[int, str]:
     """Run id → why its rule will not need it; of runs that have not ended."""
     needed = needed_seeds(sweep)
     return {
-        run.id: one.why
+        run.id: of_cell.why
         for run in sweep.runs
-        if run.state not in OVER and (one := needed.get(run.cell_id)) and run.seed >= one.seeds and not one.open
+        if run.state not in OVER
+        and (of_cell := needed.get(run.cell_id))
+        and run.seed >= of_cell.seeds
+        and not of_cell.open
     }
 
 
 def _followed(sweep: SweepRecord, rule: SeedRule) -> Iterator[tuple[str, Needed]]:
     """What each comparison with a baseline needs of both cells."""
-    asked = [TableSpec.model_validate(table) for table in sweep.grid.get("tables") or ()]
-    asked = [table for table in asked if table.baseline]
-    for table, layout in zip(asked, lay_out(sweep, asked), strict=True):
+    tables = [TableSpec.model_validate(table) for table in sweep.grid.get("tables") or ()]
+    tables = [table for table in tables if table.baseline]
+    for table, layout in zip(tables, lay_out(sweep, tables), strict=True):
         if not decides(table, layout):
             continue
         comparable = comparable_cells(layout, traits_of(layout, sweep))
         baseline = baseline_of(layout, table)
-        for at, one in follow(layout, table, comparable, rule).items():
+        for at, course in follow(layout, table, comparable, rule).items():
             against = baseline(at)
             assert against is not None
-            if one.open:
-                seeds = max(one.n + 1, rule.min)
+            if course.open:
+                seeds = max(course.n + 1, rule.min)
                 needed = Needed(seeds, f"if the comparison is still open after {seeds} seeds", seeds < rule.max)
             else:
-                decided = f"decided after {one.n} seeds" if one.decided else f"no score after {one.n} seeds"
-                needed = Needed(one.n, decided, False)
+                decided = f"decided after {course.n} seeds" if course.decided else f"no score after {course.n} seeds"
+                needed = Needed(course.n, decided, False)
             yield layout.places[at].id, needed
             yield layout.places[against].id, needed

@@ -230,16 +230,16 @@ def contrasted_cells(
     for setting, backgrounds in settings.items():
         pairs = [pair for candidates in backgrounds.values() for pair in _by_options(candidates, runs.options - free)]
         if pairs:
-            sides = ([one for a, _ in pairs for one in a], [one for _, b in pairs for one in b])
+            sides = [each for a, _ in pairs for each in a], [each for _, b in pairs for each in b]
             over, confounders = _unspoken(sides, contrast, free, runs)
             contrasted[setting] = ContrastedCells(
                 contrast,
                 {factor: sides[0][0].words.get(factor, "none") for factor in SHOWN_FACTORS if factor not in varied},
                 over,
                 confounders,
-                tuple((tuple(one.cell for one in a), tuple(one.cell for one in b)) for a, b in pairs),
+                tuple((tuple(each.cell for each in a), tuple(each.cell for each in b)) for a, b in pairs),
                 paired,
-                searched=any(one.searched for side in sides for one in side),
+                searched=any(candidate.searched for side in sides for candidate in side),
             )
     return contrasted
 
@@ -253,9 +253,9 @@ def kept_apart(contrast: Contrast, runs: RecordedRuns) -> tuple[str, ...]:
         for index in candidate.sides:
             sides[index].add(frozenset({**words, "select": candidate.record.spec.selection_metric}.items()))
     differ = [
-        tuple(sorted({factor for factor, _ in one - other} & {factor for factor, _ in other - one}))
-        for one in sides[0]
-        for other in sides[1]
+        tuple(sorted({factor for factor, _ in a - b} & {factor for factor, _ in b - a}))
+        for a in sides[0]
+        for b in sides[1]
     ]
     return min(differ, key=lambda factors: (len(factors), factors), default=())
 
@@ -286,7 +286,7 @@ def distinguished(settings: Mapping[str, Mapping[str, str]]) -> dict[str, dict[s
     alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for key, words in settings.items():
         alike.setdefault(tuple(words.items()), []).append(key)
-    found = {key: dict(words) for key, words in settings.items()}
+    distinct_words = {key: dict(words) for key, words in settings.items()}
     for keys in alike.values():
         recipes = {key: json.loads(key)[0] for key in keys}
         differ = [factor for factor in recipes[keys[0]] if len({recipes[key].get(factor) for key in keys}) > 1]
@@ -294,10 +294,10 @@ def distinguished(settings: Mapping[str, Mapping[str, str]]) -> dict[str, dict[s
         differ.sort(key=lambda factor: any((recipes[key].get(factor) or "")[:1].isdecimal() for key in keys))
         distinct = 1
         for factor in differ:
-            more = {key: {**found[key], factor: recipes[key].get(factor) or "none"} for key in keys}
+            more = {key: {**distinct_words[key], factor: recipes[key].get(factor) or "none"} for key in keys}
             if (now := len({tuple(words.values()) for words in more.values()})) > distinct:
-                found, distinct = found | more, now
-    return found
+                distinct_words, distinct = distinct_words | more, now
+    return distinct_words
 
 
 def lost_runs(cell: Cell) -> int:

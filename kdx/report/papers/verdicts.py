@@ -112,7 +112,9 @@ def _answer(claim: Claim, runs: RecordedRuns) -> Answer:
     def untested(contrast: Contrast, errors: Errors) -> ContrastOutcome:
         return ContrastOutcome(contrast, Verdict.NOT_TESTED, errors, reason=reasons[id(contrast)])
 
-    settings = distinguished({key: one.words for by_setting in cells.values() for key, one in by_setting.items()})
+    settings = distinguished(
+        {key: compared.words for by_setting in cells.values() for key, compared in by_setting.items()}
+    )
     if settings:
         return Answer(claim, tuple(in_setting(key, words) for key, words in settings.items()))
     nothing = tuple(untested(contrast, _WHOLE) for contrast in contrasts)

@@ -108,7 +108,7 @@ class Cell:
     def scores(self) -> dict[int, float]:
         """Seed → test score on the scale on which it is compared; seeds without one are left out."""
         on_scale = self.metric.on_scale
-        scaled = {one.seed: on_scale(one.score) for one in self.seeds if one.score is not None}
+        scaled = {seed.seed: on_scale(seed.score) for seed in self.seeds if seed.score is not None}
         return {seed: score for seed, score in scaled.items() if score is not None}
 
     @cached_property
@@ -123,19 +123,19 @@ class Cell:
         """How each of `scores` depends on single documents; None where that is not recorded of all, or the metric is
         neither a mean over targets nor BLEU."""
         known = [self.sums.get(seed) for seed in self.scores]
-        records = [one for one in known if one]
+        records = [record for record in known if record]
         if not records or len(records) < len(known):
             return None
         unit, targets = records[0].unit, records[0].sums["targets"]
-        if any((one.unit, one.sums["targets"]) != (unit, targets) for one in records):
+        if any((record.unit, record.sums["targets"]) != (unit, targets) for record in records):
             return None
         if self.metric.name == "bleu":
-            measured = all("words" in one.sums for one in records)
-            return bleu_by_document(unit, targets, [one.sums for one in records]) if measured else None
-        if not self.metric.summed or any(self.metric.summed[0] not in one.sums for one in records):
+            measured = all("words" in record.sums for record in records)
+            return bleu_by_document(unit, targets, [record.sums for record in records]) if measured else None
+        if not self.metric.summed or any(self.metric.summed[0] not in record.sums for record in records):
             return None
         quantity, times = self.metric.summed
-        return by_document(unit, targets, [one.sums[quantity] for one in records], times=times)
+        return by_document(unit, targets, [record.sums[quantity] for record in records], times=times)
 
     @property
     def documents(self) -> Documents | None:
@@ -172,7 +172,7 @@ class Cell:
     @property
     def ended(self) -> int:
         """Seeds that have ended, counted from 0 to the first that has not."""
-        over = {one.seed for one in self.seeds if one.state in OVER}
+        over = {seed.seed for seed in self.seeds if seed.state in OVER}
         return sum(1 for _ in takewhile(lambda seed: seed in over, range(len(over))))
 
     @property
@@ -185,12 +185,12 @@ class Cell:
 
     def until(self, n: int) -> "Cell":
         """The cell as its first n seeds make it, by their mean."""
-        return self.only({one.seed for one in self.seeds if one.seed < n})
+        return self.only({seed.seed for seed in self.seeds if seed.seed < n})
 
     def only(self, kept: Container[int]) -> "Cell":
         """The cell as some of its seeds make it, by their mean."""
-        seeds = tuple(one for one in self.seeds if one.seed in kept)
-        summary = summarise([one.score for one in seeds if one.score is not None])
+        seeds = tuple(seed for seed in self.seeds if seed.seed in kept)
+        summary = summarise([seed.score for seed in seeds if seed.score is not None])
         state = State.VALUE if summary else State.HOLE
         return replace(self, seeds=seeds, summary=summary, state=state, shown=Shown.MEAN)
 
@@ -220,12 +220,12 @@ class Cell:
     @property
     def undertrained(self) -> int:
         """Number of completed runs that learned no more than the frequencies of the tokens."""
-        return sum(one.undertrained is not None and one.invalidated is None for one in self.seeds)
+        return sum(seed.undertrained is not None and seed.invalidated is None for seed in self.seeds)
 
     @property
     def invalidated(self) -> int:
         """Number of seeds whose every run somebody took out of tables."""
-        return sum(one.invalidated is not None for one in self.seeds)
+        return sum(seed.invalidated is not None for seed in self.seeds)
 
     @property
     def failed(self) -> int:
@@ -269,14 +269,14 @@ class Cell:
         """The expected test score of the best-validation seed among 1, 2, … seeds."""
         sign = 1 if self.selected_by.direction is Direction.MAX else -1
         ranked = sorted(
-            (sign * one.validation, -one.seed, one.score)
-            for one in self.seeds
-            if one.score is not None and one.validation is not None and isfinite(one.validation)
+            (sign * seed.validation, -seed.seed, seed.score)
+            for seed in self.seeds
+            if seed.score is not None and seed.validation is not None and isfinite(seed.validation)
         )
         return expected_best([score for *_, score in ranked])
 
     def _count(self, state: RunState) -> int:
-        return sum(one.state is state and one.invalidated is None for one in self.seeds)
+        return sum(seed.state is state and seed.invalidated is None for seed in self.seeds)
 
 
 def cell_of(
@@ -329,7 +329,7 @@ def cell_of(
     )
     best = best_seed(standing, selected_by.direction)
     score = score_of(best) if best else None
-    summary = summarise([one.score for one in seeds if one.score is not None])
+    summary = summarise([seed.score for seed in seeds if seed.score is not None])
     memory = sum(run.out_of_memory and run.invalidated is None for run in standing)
     states = Counter(run.state for run in standing if run.invalidated is None)
     out = bool(standing) and not states

@@ -41,7 +41,7 @@ class ByDocument:
     """Each seed's score minus its score without that document, (S, D)."""
 
     def scaled(self, factors: Sequence[float]) -> "ByDocument":
-        """Of scores so many times as large, (S,)."""
+        """The same of scores that are multiplied by these factors, (S,)."""
 
         return ByDocument(self.documents, self.targets, np.array(factors)[:, None] * self.differences)
 
@@ -101,7 +101,7 @@ def bleu_by_document(
 
     def left(*names: str) -> Any:
         """The sums over all documents, and without each, (names, S, 1 + D)."""
-        table = np.array([[one[name] for one in sums] for name in names], dtype=float)[:, :, there]
+        table = np.array([[of_seed[name] for of_seed in sums] for name in names], dtype=float)[:, :, there]
         whole = table.sum(axis=2, keepdims=True)
         return np.concatenate([whole, whole - table], axis=2)
 
@@ -120,11 +120,9 @@ def bleu_by_document(
 def together(parts: Sequence[tuple[float, ByDocument]]) -> ByDocument | None:
     """A weighted sum of scores of the same seeds; None where the documents or the numbers of seeds are not the same."""
     first = parts[0][1]
-    if not _same_documents([one for _, one in parts]) or len({len(one.differences) for _, one in parts}) > 1:
+    if not _same_documents(parts) or any(len(scores.differences) != len(first.differences) for _, scores in parts):
         return None
-    differences = first.differences * 0.0
-    for weight, one in parts:
-        differences = differences + weight * one.differences
+    differences = np.sum([weight * scores.differences for weight, scores in parts], axis=0)
     return ByDocument(first.documents, first.targets, differences)
 
 
@@ -134,20 +132,22 @@ def document_error(parts: Sequence[tuple[float, ByDocument]]) -> DocumentError |
     Returns:
         None where the documents are not the same, or a mean is of a single seed.
     """
-    if not parts or not _same_documents([one for _, one in parts]) or any(len(one.differences) < 2 for _, one in parts):
+    if not parts or not _same_documents(parts) or any(len(scores.differences) < 2 for _, scores in parts):
         return None
     targets = parts[0][1].targets
     jackknife = (len(targets) - 1) / len(targets)
     of_means, interaction = np.zeros(len(targets)), 0.0
-    for weight, one in parts:
-        n, mean = len(one.differences), one.differences.mean(axis=0)
+    for weight, scores in parts:
+        n, mean = len(scores.differences), scores.differences.mean(axis=0)
         of_means += weight * mean
-        interaction += weight**2 * float(((one.differences - mean) ** 2).sum()) / (n * (n - 1))
+        interaction += weight**2 * float(((scores.differences - mean) ** 2).sum()) / (n * (n - 1))
     equal = float(targets.sum() ** 2 / (targets**2).sum())
     variance = jackknife * float((of_means**2).sum())
     return DocumentError(variance, jackknife * interaction, max(1.0, equal - 1))
 
 
-def _same_documents(those: Sequence[ByDocument]) -> bool:
-    first = those[0]
-    return all(one.documents == first.documents and one.targets.tolist() == first.targets.tolist() for one in those)
+def _same_documents(parts: Sequence[tuple[float, ByDocument]]) -> bool:
+    first = parts[0][1]
+    return all(
+        scores.documents == first.documents and np.array_equal(scores.targets, first.targets) for _, scores in parts
+    )

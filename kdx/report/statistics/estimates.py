@@ -93,7 +93,7 @@ class Estimate:
 
     def p_equivalent(self, margin: float) -> float:
         """The p-value of a value `margin` or more away from 0: two one-sided tests (Schuirmann 1987)."""
-        above, below = (_tail(margin + one, self.error, self.df) for one in (self.value, -self.value))
+        above, below = (_tail(margin + value, self.error, self.df) for value in (self.value, -self.value))
         return self._over_looks(max(above, below), sides=1)
 
     def _over_looks(self, p: float, *, sides: int) -> float:
@@ -172,35 +172,35 @@ def contrast(
         None where a cell has a single score, or the numbers are too large for a double.
     """
     errors = []
-    for weight, one in parts:
-        if one.sd is None:
+    for weight, cell in parts:
+        if cell.sd is None:
             return None
-        errors.append(abs(weight) * (one.sd / sqrt(one.n)))
-    error, value = hypot(*errors), sum(weight * one.mean for weight, one in parts)
+        errors.append(abs(weight) * (cell.sd / sqrt(cell.n)))
+    error, value = hypot(*errors), sum(weight * cell.mean for weight, cell in parts)
     if not (isfinite(value) and isfinite(error)):
         return None
     total = sum(abs(weight) for weight, _ in parts)
-    sd = hypot(*(sqrt(abs(weight) / total) * (one.sd or 0.0) for weight, one in parts))
-    sd_df = float(sum(one.n - 1 for weight, one in parts if weight))
-    df = float(min(one.n - 1 for _, one in parts)) if look else _noisiest_freedom(parts, errors, sd_df)
+    sd = hypot(*(sqrt(abs(weight) / total) * (cell.sd or 0.0) for weight, cell in parts))
+    sd_df = float(sum(cell.n - 1 for weight, cell in parts if weight))
+    df = float(min(cell.n - 1 for _, cell in parts)) if look else _noisiest_freedom(parts, errors, sd_df)
     weights = [weight for weight, _ in parts]
     return _over_documents(Estimate(value, error, df, sd, sd_df, look=look), weights, documents)
 
 
 def _noisiest_freedom(parts: Sequence[tuple[float, Summary]], errors: Sequence[float], total: float) -> float:
     """The degrees of freedom of the noisiest part, divided by its share of the variance."""
-    most = max(one.n for weight, one in parts if weight)
-    pooled = hypot(*(sqrt((one.n - 1) / total) * (one.sd or 0.0) for weight, one in parts if weight))
+    most = max(cell.n for weight, cell in parts if weight)
+    pooled = hypot(*(sqrt((cell.n - 1) / total) * (cell.sd or 0.0) for weight, cell in parts if weight))
     freedom = []
-    for index, (weight, one) in enumerate(parts):
-        part = max(errors[index], abs(weight) * (pooled / sqrt(one.n))) if one.n < most else errors[index]
+    for index, (weight, cell) in enumerate(parts):
+        part = max(errors[index], abs(weight) * (pooled / sqrt(cell.n))) if cell.n < most else errors[index]
         if part:
             whole = hypot(*errors[:index], part, *errors[index + 1 :])
-            freedom.append((one.n - 1) * (whole / part) * (whole / part))
+            freedom.append((cell.n - 1) * (whole / part) * (whole / part))
     return min(freedom, default=total)
 
 
-def _over_documents(one: Estimate, weights: Sequence[float], documents: Sequence[ByDocument | None]) -> Estimate:
+def _over_documents(estimate: Estimate, weights: Sequence[float], documents: Sequence[ByDocument | None]) -> Estimate:
     """An estimate with its error over documents crossed with seeds, if documents are known.
 
     The variance is no less than that over either alone, as it might be where the interaction is badly estimated. So
@@ -209,20 +209,20 @@ def _over_documents(one: Estimate, weights: Sequence[float], documents: Sequence
     """
     known = [by_document for by_document in documents if by_document]
     if len(known) < len(weights):
-        return one
-    found = document_error([*zip(weights, known, strict=True)])
-    if found is None or not isfinite(found.variance):
-        return one
-    over_seeds = one.error**2
-    variance = max(over_seeds, found.variance, over_seeds + found.variance - found.interaction)
-    parts = [(df, part) for df, part in ((one.df, over_seeds), (found.df, found.variance)) if part]
-    freedom = [df if one.look else df * variance / part for df, part in parts]
+        return estimate
+    error = document_error([*zip(weights, known, strict=True)])
+    if error is None or not isfinite(error.variance):
+        return estimate
+    over_seeds = estimate.error**2
+    variance = max(over_seeds, error.variance, over_seeds + error.variance - error.interaction)
+    parts = [(df, part) for df, part in ((estimate.df, over_seeds), (error.df, error.variance)) if part]
+    freedom = [df if estimate.look else df * variance / part for df, part in parts]
     return replace(
-        one,
+        estimate,
         error=sqrt(variance),
-        df=min(freedom, default=one.df),
+        df=min(freedom, default=estimate.df),
         documents=known[0].documents,
-        over_seeds=one,
+        over_seeds=estimate,
     )
 
 

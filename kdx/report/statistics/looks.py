@@ -127,7 +127,7 @@ def _step(n: int) -> Any:
     edges = np.tanh(_edges())
     above = [np.ones(_BINS), *(_above(n, edge) for edge in edges[_BINS // 2 : -1]), np.zeros(_BINS)]
     # Both r and its negative have the same chain.
-    mirrored = [1 - one[::-1] for one in above[-2:1:-1]]
+    mirrored = [1 - column[::-1] for column in above[-2:1:-1]]
     return -np.diff(np.stack([above[0], *mirrored, *above[1:]], axis=1), axis=1)
 
 

@@ -11,4 +11,4 @@ def holm(p_values: Sequence[float]) -> list[float]:
     order = p.argsort()
     corrected = np.empty_like(p)
     corrected[order] = np.maximum.accumulate(np.minimum(1.0, np.arange(len(p), 0, -1) * p[order]))
-    return [float(one) for one in corrected]
+    return [float(p_value) for p_value in corrected]

@@ -25,8 +25,8 @@ def wilson(hits: int, n: int, level: float = LEVEL) -> tuple[float, float]:
 
 def rate_difference(hits: tuple[int, int], n: tuple[int, int], level: float = LEVEL) -> tuple[float, float]:
     """The interval of the first rate minus the second, from their Wilson intervals (Newcombe 1998, method 10)."""
-    (low, high), (other_low, other_high) = (wilson(k, of, level) for k, of in zip(hits, n, strict=True))
-    first, second = (k / of if of else 0.5 for k, of in zip(hits, n, strict=True))
+    (low, high), (other_low, other_high) = (wilson(k, runs, level) for k, runs in zip(hits, n, strict=True))
+    first, second = (k / runs if runs else 0.5 for k, runs in zip(hits, n, strict=True))
     between = first - second
     below = sqrt((first - low) ** 2 + (other_high - second) ** 2)
     above = sqrt((high - first) ** 2 + (second - other_low) ** 2)
@@ -47,12 +47,14 @@ def p_rates(hits: tuple[int, int], n: tuple[int, int]) -> float:
         from scipy.special import ndtr
 
         return float(2 * ndtr(-_score(np.array(hits[0]), np.array(hits[1]), n)))
-    first, second = (np.arange(of + 1) for of in n)
+    first, second = (np.arange(runs + 1) for runs in n)
     far = _score(first[:, None], second[None, :], n)
     extreme = far >= _score(np.array(hits[0]), np.array(hits[1]), n) - 1e-9
     if extreme.all():
         return 1.0
-    ways = [gammaln(of + 1) - gammaln(k + 1) - gammaln(of - k + 1) for k, of in zip((first, second), n, strict=True)]
+    ways = [
+        gammaln(runs + 1) - gammaln(k + 1) - gammaln(runs - k + 1) for k, runs in zip((first, second), n, strict=True)
+    ]
     likely = (ways[0][:, None] + ways[1][None, :])[extreme]
     total = (first[:, None] + second[None, :])[extreme]
     rates = np.linspace(0, 0.5, _RATES + 1)[1:, None]

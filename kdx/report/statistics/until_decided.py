@@ -49,20 +49,20 @@ def until_decided(
             seed of a cell has a score.
     """
     p = [1.0] * len(ended)
-    found = [Followed(0)] * len(ended)
+    courses = [Followed(0)] * len(ended)
     for look in looks(first, last):
-        still = [index for index, one in enumerate(found) if one.open]
-        if not still or any(ended[index] < look.n for index in still):
+        still_open = [index for index, course in enumerate(courses) if course.open]
+        if not still_open or any(ended[index] < look.n for index in still_open):
             break
         decided = set()
-        for index in still:
+        for index in still_open:
             tested = test(index, look)
-            found[index] = Followed(look.n, open=tested is not None and look.n < last)
+            courses[index] = Followed(look.n, open=tested is not None and look.n < last)
             if tested:
                 p[index] = tested.p
                 if tested.p_equivalent < 1 - LEVEL:
                     decided.add(index)
         decided |= {index for index, corrected in enumerate(holm(p)) if corrected < 1 - LEVEL}
         for index in decided:
-            found[index] = Followed(found[index].n, decided=True, open=False)
-    return found
+            courses[index] = Followed(courses[index].n, decided=True, open=False)
+    return courses

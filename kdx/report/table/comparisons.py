@@ -236,7 +236,9 @@ def _group(
     compared = [cell for cell in distinct if cell.compared]
     sds = [summary.sd for cell in compared if (summary := cell.compared) and summary.sd is not None]
     several = len(compared) > 1
-    estimates = [one.estimate for one in differences if one.at in comparable.cells and one.estimate]
+    estimates = [
+        difference.estimate for difference in differences if difference.at in comparable.cells and difference.estimate
+    ]
     over_documents = hypot(*(estimate.over_documents for estimate in estimates))
     return Group(
         metric=comparable.metric,
