@@ -14,7 +14,7 @@ from kdx.vocabulary import Direction
 def standing_runs(runs: Iterable[RunRecord]) -> list[RunRecord]:
     """The run that stands for each seed, from the lowest seed: its newest final generation, or else the newest.
 
-    A run that somebody took out of tables stands for its seed only where every generation is out of them.
+    A run that somebody excluded from reports stands for its seed only where every generation is excluded.
 
     Args:
         runs: all runs of one cell, in any state and generation.
@@ -32,7 +32,8 @@ def standing_runs(runs: Iterable[RunRecord]) -> list[RunRecord]:
 def best_seed(runs: Iterable[RunRecord], direction: Direction) -> RunRecord | None:
     """The completed run with the best validation score; of equals, the one with the lowest seed.
 
-    Test scores are never used. A run without a validation score, with a score of NaN, or out of tables, cannot win.
+    Test scores are never used. A run cannot win without a validation score, with a score of NaN, or if it is excluded
+    from reports.
 
     Args:
         runs: the runs that stand for the seeds of one cell.

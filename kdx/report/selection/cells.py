@@ -22,7 +22,8 @@ from kdx.store.records import OVER, CellRecord, DocumentRecord, RunRecord, RunSt
 from kdx.vocabulary import Direction
 
 INVALIDATED, PRUNED, UNDERTRAINED = "invalidated", "pruned", "undertrained"
-"""What a seed is called whose run somebody took out of tables, a search stopped early, or learned too little."""
+"""Why a seed has no score, or one that says little: its run was excluded from reports, stopped early, or learned too
+little."""
 
 
 class State(StrEnum):
@@ -51,13 +52,13 @@ class Seed:
     undertrained: str | None = None
     """Why its score says little: the model learned no more than the frequencies of the tokens."""
     invalidated: str | None = None
-    """Why somebody took its run out of tables; None: nobody did."""
+    """Why its run was excluded from reports; None if it was not."""
     generation: int = 0
-    """Of its run; each deliberate repetition adds one."""
+    """The generation of its run; each deliberate repetition adds one."""
 
     @property
     def outcome(self) -> str:
-        """Its state, or that its run is out of tables."""
+        """The state of its run, or that the run is excluded from reports."""
         return self.state.value if self.invalidated is None else INVALIDATED
 
 
@@ -65,8 +66,8 @@ class Seed:
 class Cell:
     """One place of a table, in full precision.
 
-    Each seed counts once, by its newest final generation, or by its newest one if none is final. Generations that
-    somebody took out of tables count as missing.
+    Each seed counts once, by its newest final generation, or by its newest one if none is final. Generations that are
+    excluded from reports count as missing.
     """
 
     id: str
@@ -224,7 +225,7 @@ class Cell:
 
     @property
     def invalidated(self) -> int:
-        """Number of seeds whose every run somebody took out of tables."""
+        """Number of seeds whose every run is excluded from reports."""
         return sum(seed.invalidated is not None for seed in self.seeds)
 
     @property
@@ -239,7 +240,7 @@ class Cell:
 
     @property
     def cancelled(self) -> int:
-        """Number of runs that somebody cancelled, which nothing takes up by itself; they are unfinished too."""
+        """Number of runs that somebody cancelled, which kdx resume leaves as they are; they are unfinished too."""
         return self._count(RunState.CANCELLED)
 
     @property
@@ -356,7 +357,7 @@ def _without_value(states: Mapping[RunState, int], memory: int) -> State:
     """The state of a cell without a score: divergence counts at once, a failure only when every run has failed.
 
     Args:
-        states: state → number of runs, less those out of tables.
+        states: state → number of runs that are not excluded from reports.
     """
     if states[RunState.COMPLETED]:
         return State.HOLE

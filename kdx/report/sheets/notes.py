@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kdx.report.sheet import sign
 from kdx.report.statistics.metric import Metric, ratio
-from kdx.report.table.audit import ALWAYS, EVALUATED, FAST, OUT, TUNED, UNKNOWN, UnequalFact
+from kdx.report.table.audit import ALWAYS, FAST, OUT, TUNED, UNKNOWN, UnequalFact
 from kdx.report.table.comparisons import Group
 from kdx.report.table.table import Table
 from kdx.report.wording import difference, over, place, rounded, setting
@@ -150,8 +150,6 @@ def _unequal(table: Table, fact: UnequalFact) -> str:
         return f"Out of the table{among}: {'; '.join(parts)}."
     if fact.topic == FAST:
         return f"Arithmetic{among}: {'; '.join(parts)}; not bit-exact where a run is repeated or resumed."
-    if fact.topic == EVALUATED:
-        return f"Evaluated{among} otherwise than trained: {'; '.join(parts)}."
     if fact.compared:
         return f"Unequal {fact.topic}{among}: {'; '.join(parts)}."
     instead = f"; metric: {fact.instead} in a table compares them" if fact.instead else ""

@@ -19,9 +19,9 @@ class PValues(NamedTuple):
     """A comparison at one look, by p-values over all looks."""
 
     p: float
-    """Of no difference, before the correction."""
+    """The p-value of no difference, before the correction."""
     p_equivalent: float = 1.0
-    """Of a difference of the margin or more; 1 where there is no margin."""
+    """The p-value of a difference of the margin or more; 1 where there is no margin."""
 
 
 @dataclass(frozen=True)

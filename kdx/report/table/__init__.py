@@ -1,1 +1,1 @@
-"""From a sweep's records to a table: layout, comparisons, audit and notes, each of which uses only those before it."""
+"""Makes a table of a sweep's records: layout, comparisons, audit and notes, each of which uses only those before it."""

@@ -26,12 +26,10 @@ PARAMETERS = "model/parameters"
 
 CHANGED = "conditions while training"
 """Topic of runs that continued with other libraries, threads, data or code than they began with."""
-EVALUATED = "conditions of evaluation"
-"""Topic of evaluations that were made with other libraries, threads, data or code than their runs."""
 TUNED = "tuning seeds that score it"
 """Topic of cells that are scored with seeds that the trials of their own search used."""
 OUT = "invalidated"
-"""Topic of runs that somebody took out of tables."""
+"""Topic of runs that somebody excluded from reports."""
 FAST = "arithmetic"
 """Topic, and key of an environment, of runs computed with fast arithmetic, whose bits do not repeat."""
 UNKNOWN = "unknown to this kdx"
@@ -42,12 +40,10 @@ SEEDS_BY_RULE = "seeds, as many as their rule chose"
 
 _NO_MATTER = frozenset({"host", "gpu", "commit", "training.record_every"})
 """Facts that cannot change a score; instead of the commit, the code that a run uses is compared."""
-_OF_THE_MACHINE = frozenset({"cores", "kdx"})
-"""Facts that no bit depends on; what of kdx is in use has hashes."""
 CANARY = "canary"
 """Key of an environment that holds the hash of some arithmetic (`kdx.training.canary`)."""
 CODE = "code"
-ALWAYS = frozenset({CHANGED, EVALUATED, FAST, OUT, TUNED, UNKNOWN})
+ALWAYS = frozenset({CHANGED, FAST, OUT, TUNED, UNKNOWN})
 """Topics that are listed even where all cells share the fact."""
 _SHORT = 8
 """Digits of a hash that are shown."""
@@ -100,7 +96,7 @@ def audit(
         for at, cell in scored.items():
             facts = [*_facts(cell, layout.records[cell.id], sweep, edited)]
             if cell.id in layout.evaluations:
-                facts += _facts_of_evaluation(cell, layout.evaluations[cell.id], sweep, edited_since)
+                facts += _facts_of_evaluation(cell, layout.evaluations[cell.id], edited_since)
             if any(spaces):
                 facts += _facts_of_search(searches.get(at), cell)
             for topic, value in facts:
@@ -228,38 +224,12 @@ def _conditions(
             yield from _agreed(key, ("not recorded" if value is None else str(value) for value in values))
 
 
-def _facts_of_evaluation(
-    cell: Cell, evaluated: EvaluatedCell, sweep: SweepRecord, edited: Collection[str]
-) -> Iterator[tuple[str, str]]:
-    """How the evaluations of a cell were made, and how otherwise than their runs."""
-    made = {run: evaluation.provenance for run, evaluation in evaluated.made.items() if evaluation.provenance}
-    runs = [seed.run_id for seed in cell.seeds if seed.score is not None and seed.run_id in made]
-    precision = evaluated.record.spec.word("training.precision")
-    for topic, value in _conditions([made[run] for run in runs], edited, precision):
+def _facts_of_evaluation(cell: Cell, evaluated: EvaluatedCell, edited: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The data, code and environment of a cell's evaluations."""
+    made = (evaluated.made.get(seed.run_id) for seed in cell.seeds if seed.score is not None)
+    origins = [evaluation.provenance for evaluation in made if evaluation and evaluation.provenance]
+    for topic, value in _conditions(origins, edited, evaluated.record.spec.word("training.precision")):
         yield f"{topic} of evaluations", value
-    own_text = evaluated.evaluation.other_corpus is None
-    differences = (
-        list(_changes(sweep.provenance[run], made[run], own_text)) for run in runs if run in sweep.provenance
-    )
-    yield from _agreed(EVALUATED, (", ".join(changes) for changes in differences if changes))
-
-
-def _changes(run: Provenance, evaluation: Provenance, own_text: bool) -> Iterator[str]:
-    """What differs between an evaluation and its run, such as `torch 2.12 → 2.13`, of what both recorded.
-
-    Args:
-        own_text: whether both read the same corpus.
-    """
-    before, after = run.environment or {}, evaluation.environment or {}
-    for key in before:
-        if key in after and key not in _NO_MATTER and key not in _OF_THE_MACHINE and before[key] != after[key]:
-            yield "arithmetic" if key == CANARY else f"{key} {before[key]} → {after[key]}"
-    if own_text and run.data and evaluation.data and run.data != evaluation.data:
-        yield f"data {run.data[:_SHORT]} → {evaluation.data[:_SHORT]}"
-    modules = run.modules or {}
-    for module, sha256 in (evaluation.modules or {}).items():
-        if modules.get(module, sha256) != sha256:
-            yield f"{CODE} of {module} {modules[module][:_SHORT]} → {sha256[:_SHORT]}"
 
 
 def _definitions(metric: Metric, origins: Iterable[Provenance]) -> Iterator[str]:

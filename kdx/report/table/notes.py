@@ -22,7 +22,7 @@ _MEANINGS = {
     State.HOLE: "–: no score yet",
     PRUNED: "pruned k/n: k of n seeds were stopped after a validation, before their last step; they have no test "
     "score, and no mean counts them",
-    State.INVALIDATED: "invalidated k/n: somebody took the runs of k of n seeds out of tables, with kdx invalidate; "
+    State.INVALIDATED: "invalidated k/n: the runs of k of n seeds were excluded from reports with kdx invalidate; "
     "no score and no mean counts them",
     UNDERTRAINED: "undertrained k/n: k of n seeds predict the validation set no better than the frequencies of its "
     "tokens do (the unigram distribution of the training set), so their scores say little",
