@@ -16,62 +16,29 @@ from kdx.report.statistics.multiple_comparisons import holm
 from kdx.report.statistics.power import minimum_detectable_difference
 from kdx.report.statistics.rates import p_rates, rate_difference, wilson
 
-finite = st.floats(-1e307, 1e307)
-TINY = Fraction(5e-324)
-"""The smallest double above 0."""
 
-
-def test_spread_divides_by_n_minus_one() -> None:
+def test_a_summary_has_the_mean_and_the_spread_with_n_minus_one() -> None:
     assert summarise([1.0, 2.0, 3.0]) == Summary(3, 2.0, 1.0)
     assert summarise([1.0, 2.0]) == Summary(2, 1.5, sqrt(0.5))
-
-
-def test_one_seed_has_no_spread_and_none_has_no_summary() -> None:
+    assert summarise([0.1] * 3) == Summary(3, 0.1, 0.0)
     assert summarise([30.5]) == Summary(1, 30.5, None)
     assert summarise([]) is None
 
 
-def test_equal_scores_have_no_spread_at_all() -> None:
-    assert summarise([0.1] * 3) == Summary(3, 0.1, 0.0)
-
-
-@pytest.mark.parametrize(("scores", "mean"), [([1.0, inf], inf), ([-inf, 1.0], -inf)])
-def test_an_infinite_score_makes_the_mean_infinite_and_the_spread_nan(scores: list[float], mean: float) -> None:
+@pytest.mark.parametrize(("scores", "mean"), [([1.0, inf], inf), ([-inf, 1.0], -inf), ([1.0, nan], nan)])
+def test_a_score_that_is_not_finite_makes_the_spread_nan(scores: list[float], mean: float) -> None:
     summary = summarise(scores)
-    assert summary and summary.mean == mean and summary.sd is not None and isnan(summary.sd)
-
-
-def test_nan_spreads() -> None:
-    summary = summarise([1.0, nan])
-    assert summary and isnan(summary.mean) and summary.sd is not None and isnan(summary.sd)
-    lone = summarise([nan])
-    assert lone and isnan(lone.mean) and lone.sd is None
-
-
-@given(st.lists(finite, min_size=2, max_size=10))
-def test_mean_lies_among_the_scores_and_spread_is_theirs_by_definition(scores: list[float]) -> None:
-    summary = summarise(scores)
-    assert summary and summary.sd is not None
-    assert min(scores) <= summary.mean <= max(scores)
-    exact = [Fraction(score) for score in scores]
-    squares = sum((score - sum(exact) / len(exact)) ** 2 for score in exact)
-    # Squared as a fraction, since a fraction has no root and the square of a huge double does not exist.
-    variance = squares / (len(scores) - 1)
-    assert abs(Fraction(summary.sd) ** 2 - variance) <= max(
-        variance / 10**12, Fraction(max(scores)) ** 2 / 10**30, TINY**2
-    )
+    assert summary and summary.mean == pytest.approx(mean, nan_ok=True)
+    assert summary.sd is not None and isnan(summary.sd)
 
 
 def test_scores_near_the_largest_double_have_a_mean_and_a_spread() -> None:
-    huge = summarise([1e155, 2e155, 3e155])
-    assert huge and (huge.mean, huge.sd) == pytest.approx((2e155, 1e155))
-    assert summarise([1.7e308, -1.7e308]) == Summary(2, 0.0, inf)
-    huge, small = summarise([1e155, 3e155]), summarise([1.0, 2.0])
+    wide, huge, small = summarise([1.7e308, -1.7e308]), summarise([1e155, 3e155]), summarise([1.0, 2.0])
+    assert wide == Summary(2, 0.0, inf)
     assert huge and small
     found = contrast([(1.0, huge), (-1.0, small)])
     assert found and (found.value, found.error, found.df) == pytest.approx((2e155, 1e155, 1))
-    wide = summarise([1.7e308, -1.7e308])
-    assert wide and contrast([(1.0, wide), (-1.0, small)]) is None
+    assert contrast([(1.0, wide), (-1.0, small)]) is None
 
 
 scores_of_seeds = st.lists(st.floats(-100, 100), min_size=1, max_size=7)
@@ -189,14 +156,6 @@ def test_the_noisy_cell_alone_counts_where_the_other_never_scatters() -> None:
     assert (found.error, found.df) == (pytest.approx(np.std(A, ddof=1) / 2), pytest.approx(3))
 
 
-def test_a_pair_is_told_by_its_own_spread_whatever_other_cells_do() -> None:
-    """One perplexity of 8 among fifteen of 4.2 says nothing of a pair that it does not belong to."""
-    assert difference(A, B) == difference(A, B)
-    first, second, other = cells(A, B, [4.2, 4.2, 8.0, 4.2])
-    with_other = contrast([(1.0, first), (-1.0, second), (0.0, other)])
-    assert with_other == difference(A, B)
-
-
 @settings(deadline=None, max_examples=50)
 @given(st.integers(2, 5), st.integers(0, 2**32 - 1))
 def test_a_weighted_sum_of_cells_has_the_variance_of_its_parts(n: int, draw: int) -> None:
@@ -227,14 +186,6 @@ def test_equivalence_is_two_one_sided_tests() -> None:
 def test_a_single_seed_has_no_spread_to_judge_by() -> None:
     one, other = cells([1.0], [2.0, 3.0])
     assert contrast([(1.0, one), (-1.0, other)]) is None
-
-
-def test_large_scores_lose_no_precision() -> None:
-    shifted, plain = difference([a + 1e9 for a in A], [b + 1e9 for b in B]), difference(A, B)
-    assert shifted.value == pytest.approx(plain.value, rel=1e-6) and shifted.sd == pytest.approx(plain.sd, rel=1e-6)
-    for size in (1e14, 1e18, 1e100):
-        found = difference([a * size for a in A], [b * size for b in B])
-        assert found.value == pytest.approx(plain.value * size) and found.p == pytest.approx(plain.p)
 
 
 def test_equal_runs_differ_by_nothing_with_certainty() -> None:

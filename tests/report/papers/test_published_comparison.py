@@ -153,11 +153,6 @@ def test_kendalls_tau_by_hand() -> None:
     assert found.p == pytest.approx(8 / 24)
 
 
-def test_ties_are_taken_out_of_both_sides() -> None:
-    # Pairs: (1,2) tied in ours, others in order: 5 / √(6 · 5).
-    assert order(of_kernels(1.0, 2.0, 3.0, 4.0), 10.0, 10.0, 20.0, 40.0).tau == pytest.approx(5 / sqrt(30))
-
-
 @pytest.mark.parametrize(("task", "metric"), [("translation", "bleu"), ("prediction", "perplexity")])
 def test_what_did_not_converge_ranks_last_at_either_end(task: str, metric: str) -> None:
     better, worse = (30.0, 20.0) if task == "translation" else (20.0, 30.0)

@@ -107,30 +107,27 @@ def topics(metric: str, facts: dict[str, Any]) -> list[str]:
     return [one.topic for one in found]
 
 
-def test_bits_per_byte_ask_for_the_same_text_alone() -> None:
-    assert topics("bits_per_byte", FACTS) == ["test text", "test source text", "test examples"]
-
-
-def test_a_perplexity_per_word_asks_for_the_vocabulary_where_words_are_unknown() -> None:
-    """An unknown word costs next to nothing."""
-    assert topics("word_perplexity", FACTS)[0] == "vocabulary"
-    assert topics("word_perplexity", {**FACTS, "test/unknown_rate": 0.0})[0] == "test text"
-    assert topics("word_perplexity", {**FACTS, "test/unknown_rate": None})[0] == "test text"
-
-
-def test_words_of_a_frequency_are_the_same_only_in_one_training_text() -> None:
-    assert topics("perplexity/frequency=5-8", FACTS)[-1] == "training text"
+PER_WORD = ["vocabulary", "test text", "test source text", "test examples"]
 
 
 @pytest.mark.parametrize(
-    ("metric", "whole"), [("perplexity/context=5-8", "perplexity"), ("bleu/source-words=1", "bleu")]
+    ("metric", "facts", "expected"),
+    [
+        ("bits_per_byte", FACTS, PER_WORD[1:]),
+        # An unknown word costs next to nothing.
+        ("word_perplexity", FACTS, PER_WORD),
+        ("word_perplexity", {**FACTS, "test/unknown_rate": 0.0}, PER_WORD[1:]),
+        ("word_perplexity", {**FACTS, "test/unknown_rate": None}, PER_WORD[1:]),
+        # Words of a frequency are the same only in one training text.
+        ("perplexity/frequency=5-8", FACTS, ["vocabulary", "tokenisation", *PER_WORD[1:], "training text"]),
+        # A slice asks for what the whole does.
+        ("perplexity/context=5-8", FACTS, ["vocabulary", "tokenisation", *PER_WORD[1:]]),
+        ("bleu/source-words=1", FACTS, ["tokenisation", *PER_WORD[1:]]),
+        ("accuracy", {"test/content": "e" * 32}, ["test examples"]),
+    ],
 )
-def test_a_metric_of_a_slice_asks_for_what_the_metric_of_the_whole_does(metric: str, whole: str) -> None:
-    assert topics(metric, FACTS) == topics(whole, FACTS) != topics("bits_per_byte", FACTS)
-
-
-def test_generated_examples_have_to_be_the_same() -> None:
-    assert topics("accuracy", {"test/content": "e" * 32}) == ["test examples"]
+def test_a_metric_compares_where_these_are_the_same(metric: str, facts: dict[str, Any], expected: list[str]) -> None:
+    assert topics(metric, facts) == expected
 
 
 def test_a_vocabulary_is_told_by_its_size_and_what_it_does_not_know() -> None:
