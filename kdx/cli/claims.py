@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from kdx.cli import completion
-from kdx.cli.console import out, out_json, out_parts, say
+from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Files, Format, Json, TableFormat, in_database
 from kdx.cli.sweep_argument import load_named, plans_in_files
 from kdx.report.papers.decisions import Verdict
@@ -78,7 +78,7 @@ def claims(
         # Jinja2 and the libraries of the page, which no other format needs.
         from kdx.report.writers.html.page import claims_to_html
 
-        out_parts(claims_to_html(found, _counts(verdicts)))
+        out(claims_to_html(found, _counts(verdicts)))
     else:
         if format is Format.LATEX:
             out(PREAMBLE)

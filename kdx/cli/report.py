@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kdx.cli import completion
-from kdx.cli.console import out, out_json, out_parts, say
+from kdx.cli.console import out, out_json, say
 from kdx.cli.options import (
     DATABASE,
     Against,
@@ -141,7 +141,7 @@ def _write(tables: tuple[Table, ...], sweep: SweepRecord, curves: "Curves", form
         # Jinja2 and the libraries of the page, which no other format needs.
         from kdx.report.writers.html.page import to_html
 
-        out_parts(to_html(tables, sweep, curves))
+        out(to_html(tables, sweep, curves))
     else:
         for one in tables:
             out(TextTable(one, statistics=statistics, full=full))

@@ -16,8 +16,9 @@ from kdx.cli.shown_run import ShownRun
 from kdx.cli.shown_sweep import ShownSweep
 from kdx.cli.sweep_argument import plan_in_file
 from kdx.errors import KdxError, did_you_mean
-from kdx.report.figures.curves import MOST_CURVES, NamedCurve, TextCurves
-from kdx.report.figures.curves_file import FORMATS, figure
+from kdx.report.figures.plot import NamedCurve, curves_plot
+from kdx.report.figures.text import MOST_SERIES, TextPlot
+from kdx.report.figures.vega import FORMATS, figure
 from kdx.report.folder import write_new_file
 from kdx.sanitize import sanitize
 from kdx.store.database import Database, open_database
@@ -139,7 +140,7 @@ def _curves(database: Database, shown: Shown, metrics: Sequence[str]) -> dict[st
     Raises:
         KdxError: no run has recorded anything, or a metric that is asked for.
     """
-    drawn = shown.drawn[:MOST_CURVES]
+    drawn = shown.drawn[:MOST_SERIES]
     ids = [record.id for _, record in drawn]
     known = metric_names(database, ids)
     if not known:
@@ -168,19 +169,18 @@ def _plain_curves(drawn: Mapping[str, Sequence[NamedCurve]]) -> list[dict[str, A
 def _draw(drawn: Mapping[str, Sequence[NamedCurve]]) -> None:
     for metric, its in drawn.items():
         out("")
-        out(TextCurves(metric, its))
+        out(TextPlot(curves_plot(metric, its)))
 
 
 def _draw_trials(shown: "ShownCell") -> None:
     """Where a search found the cell, or tried it: the score against each parameter."""
     # Tables of the report, for which no run and no sweep waits.
     from kdx.report.figures.series import over_parameters
-    from kdx.report.figures.text import TextTrials
 
     for one in shown.searches:
         for plot in over_parameters(one):
             out("")
-            out(TextTrials(plot, one.metric))
+            out(TextPlot(plot))
 
 
 def _refuse_format(to: Path) -> None:
@@ -190,6 +190,6 @@ def _refuse_format(to: Path) -> None:
 
 
 def _write(to: Path, drawn: Mapping[str, Sequence[NamedCurve]]) -> None:
-    write_new_file(to.expanduser(), figure(drawn, to.suffix.lower()))
+    write_new_file(to.expanduser(), figure([curves_plot(*each) for each in drawn.items()], to.suffix.lower()))
     out(str(to))
     say(f"drew {count_of(sum(map(len, drawn.values())), 'curve')} of {', '.join(drawn)}")

@@ -109,7 +109,7 @@ def test_one_table_as_markdown() -> None:
 def test_latex_names_the_packages_that_it_takes_and_holds_every_table() -> None:
     stdout = ran("--format", "latex").stdout
     made_by = "% kdx report nightly --table kernels\n"
-    assert stdout.startswith(f"% \\usepackage{{array,booktabs,longtable,pdflscape}}\n{made_by}\\begin{{table}}[!ht]\n")
+    assert stdout.startswith(f"% \\usepackage{{array,booktabs,graphicx,longtable}}\n{made_by}\\begin{{table}}[!ht]\n")
     assert stdout.count("\\begin{table}") == 2
 
 

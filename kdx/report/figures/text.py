@@ -1,131 +1,98 @@
-"""Scores against a parameter or a length on the terminal, of signs; nothing is said by colour alone."""
+"""A plot on the terminal: each series has a letter, and nothing is said by colour alone."""
 
-from collections.abc import Iterator, Sequence
-from math import log
+import textwrap
+from collections.abc import Iterator
+from string import ascii_lowercase
 
-from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.constrain import Constrain
 from rich.text import Text
 
-from kdx.report.figures.frame import WIDEST, cropped, framed, plot_columns, plot_row
-from kdx.report.figures.scale import is_logarithmic, scale, share
-from kdx.report.figures.series import AXIS, OverParameter, Series
-from kdx.report.fit import fold
-from kdx.report.sheets.searches import value_in_words
-from kdx.report.statistics.metric import Metric
-from kdx.report.wording import rounded
+from kdx.report.figures.plot import Plot, Scale, is_logarithmic, share
 from kdx.sanitize import sanitize
 
-_TRIAL, _SEVERAL_TRIALS, _BEST = "·*●"
-_POINT, _LOW, _BAND, _HIGH = "●├─┤"
-_LENGTH = "length"
-_WIDEST_BANDS, _NARROWEST_BAND = 80, 12
-"""Columns of a figure of bands at most, and of its axis at least, where the console has room."""
+MOST_SERIES = len(ascii_lowercase)
+"""Largest number of series in one figure."""
+_SEVERAL, _DOT, _POINT = "*", "●", "·"
+_HEIGHT = 16
+"""Rows of a plot."""
+_WIDEST, _NARROWEST = 100, 20
+"""Columns of a figure at most, and of its plot at least, where the console has room."""
 
 
-class TextTrials:
-    """A figure that rich prints: a sign for each trial that completed, the score upwards, the parameter across."""
+class TextPlot:
+    """A figure that rich prints, with a legend below."""
 
-    height = 12
-    """Rows of the plot."""
-
-    def __init__(self, plot: OverParameter, metric: Metric) -> None:
+    def __init__(self, plot: Plot) -> None:
+        """Of a plot with up to `MOST_SERIES` series."""
         self.plot = plot
-        self.metric = metric
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """What is drawn, the plot with its axes, and what the signs mean."""
-        yield Text(sanitize(f"{self.metric} against {self.plot.name}"), style="bold")
-        yield from cropped(self._lines(min(options.max_width, WIDEST)))
+        """Yield the title, the plot with its axes, and for each series its letter and its numbers."""
+        yield Text(sanitize(self.plot.title or self.plot.y), style="bold")
+        for line in self._lines(min(options.max_width, _WIDEST)):
+            yield Text(line.rstrip(), no_wrap=True, overflow="crop")
 
     def _lines(self, width: int) -> Iterator[str]:
-        span = scale([point.score for point in self.plot.points])
-        assert span is not None, "every plot has points, and their scores are finite"
-        ends = value_in_words(span[0]), value_in_words(span[1])
-        columns = plot_columns(width, ends)
-        grid = [[" "] * columns for _ in range(self.height)]
-        for point in sorted(self.plot.points, key=lambda point: point.best):
-            row, column = plot_row(point.score, span, self.height), round((columns - 1) * self._place(point.at))
-            sign = _TRIAL if grid[row][column] == " " else _SEVERAL_TRIALS
-            grid[row][column] = _BEST if point.best else sign
-        yield from framed(["".join(row) for row in grid], ends, self._across(columns))
-        notes = [f"{_TRIAL} a trial, {_SEVERAL_TRIALS} several, {_BEST} the best"]
-        notes += ["the parameter's axis is logarithmic"] if self.plot.logarithmic else []
-        notes += ["the axis of scores is logarithmic"] if is_logarithmic(span) else []
-        yield from fold(f"{'; '.join(notes)}.", width, cell_len)
+        plot = self.plot
+        marks = ascii_lowercase if len(plot.series) > 1 else _POINT if plot.dots else _DOT
+        notes = []
+        if spanned := plot.spanned():
+            assert spanned.x_span is not None and spanned.y_span is not None
+            ends = [f"{end:.4g}" for end in spanned.y_span]
+            names = max(map(len, ends))
+            columns = max(width - names - 2, _NARROWEST)
+            rows = self._grid(spanned, spanned.x_span, spanned.y_span, columns, marks)
+            for number, row in enumerate(rows):
+                # A single value stands at the foot.
+                is_top = number == 0 and ends[0] != ends[1]
+                end = ends[0] if number == len(rows) - 1 else ends[1] if is_top else ""
+                yield f"{end:>{names}} │{row}"
+            yield f"{'':{names}} └{'─' * columns}"
+            yield f"{'':{names}}  {_below(spanned, spanned.x_span, columns)}"
+            notes += [f"{_SEVERAL} several"] if any(_SEVERAL in row for row in rows) else []
+            notes += [f"{_DOT} the best"] if plot.dots else []
+            notes += [f"the axis of {plot.x} is logarithmic"] if plot.logarithmic else []
+            notes += ["the axis of values is logarithmic"] if is_logarithmic(spanned.y_span) else []
+        for mark, series in zip(marks, plot.series, strict=False):
+            legend = ": ".join(filter(None, (sanitize(series.name), series.detail)))
+            yield from textwrap.wrap(f"{mark}  {legend}", width, subsequent_indent="   ")
+        if notes:
+            text = "; ".join(map(sanitize, notes))
+            yield from textwrap.wrap(f"{text[0].upper()}{text[1:]}.", width)
 
-    def _place(self, at: float) -> float:
-        """How far along the axis a value lies, from 0 to 1."""
-        low, high = self.plot.span
-        if not low < high:
-            return 0.0
-        if self.plot.logarithmic:
-            at, low, high = log(at), log(low), log(high)
-        return min(max((at - low) / (high - low), 0.0), 1.0)
+    def _grid(self, plot: Plot, x_span: Scale, y_span: Scale, columns: int, marks: str) -> list[str]:
+        """The rows of the plot."""
+        grid = [[" "] * columns for _ in range(_HEIGHT)]
 
-    def _across(self, columns: int) -> str:
-        """The two ends of the parameter's axis, or the values of a list, each below its signs."""
-        words = self.plot.words or tuple(map(value_in_words, self.plot.span))
-        line = [" "] * columns
-        free = 0
-        for place, word in enumerate(map(sanitize, words)):
-            middle = round((columns - 1) * place / max(len(words) - 1, 1))
-            start = min(max(middle - len(word) // 2, 0), max(columns - len(word), 0))
-            if start >= free:
-                line[start : start + len(word)] = word
-                free = start + len(word) + 1
-        return "".join(line)[:columns]
+        def place(x: float, y: float) -> tuple[int, int]:
+            height = share(y, y_span, logarithmic=is_logarithmic(y_span))
+            across = share(x, x_span, logarithmic=plot.logarithmic)
+            return _HEIGHT - 1 - round((_HEIGHT - 1) * height), round((columns - 1) * across)
+
+        for mark, series in zip(marks, plot.series, strict=False):
+            for point in series.points:
+                if point.y is not None:
+                    row, column = place(point.x, point.y)
+                    is_taken = grid[row][column] not in (" ", mark) or grid[row][column] == _POINT
+                    grid[row][column] = _SEVERAL if is_taken else mark
+        for x, y in plot.dots:
+            row, column = place(x, y)
+            grid[row][column] = _DOT
+        return ["".join(row) for row in grid]
 
 
-class TextBands:
-    """A figure that rich prints: scores against a length, a line for each, on one horizontal axis of scores."""
-
-    def __init__(self, title: str, metric: Metric, series: Sequence[Series]) -> None:
-        self.title = title
-        self.metric = metric
-        self.series = series
-        span = scale([value for one in series for _, *values in one.points for value in values])
-        assert span is not None, "every series has points, and their values are finite"
-        self._span = span
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The title, the groups, the axis with its two ends, and what the signs mean."""
-        width = min(options.max_width, _WIDEST_BANDS)
-        yield Text(f"{sanitize(self.title)}: {self.metric} against the length", style="bold")
-        yield from cropped(self._lines(width))
-        bands = any(low < high for one in self.series for _, _, low, high in one.points)
-        band = f"; {_LOW}{_BAND}{_HIGH}: from the lowest to the highest of all seeds" if bands else ""
-        axis = ". The axis is logarithmic" if is_logarithmic(self._span) else ""
-        yield Constrain(Text(f"Length: {AXIS}. {_POINT}: the number in the table{band}{axis}."), width)
-
-    def _lines(self, width: int) -> list[str]:
-        lengths = max(len(_LENGTH), *(len(f"{at:.0f}") for one in self.series for at, *_ in one.points))
-        groups = [sanitize(one.group) for one in self.series]
-        # A blank before the lengths, and the axis with a blank on either side of it.
-        room = width - lengths - 4
-        names = min(max(map(cell_len, groups)), max(room - _NARROWEST_BAND, room // 2, 1))
-        axis = max(room - names, 1)
-        lines = [f"{'':{names}} {_LENGTH:>{lengths}}"]
-        for one, group in zip(self.series, groups, strict=True):
-            folded = fold(group, names, cell_len)
-            for row in range(max(len(folded), len(one.points))):
-                name = folded[row] if row < len(folded) else ""
-                at, *values = one.points[row] if row < len(one.points) else ("",)
-                length = f"{at:.0f}" if values else ""
-                drawn = self._drawn(values, axis) if values else ""
-                lines.append(f"{name}{' ' * (names - cell_len(name))} {length:>{lengths}} │ {drawn}")
-        low, high = (rounded(end, self.metric.name) for end in self._span)
-        before = " " * (names + lengths + 2)
-        lines.append(f"{before}└{_BAND * (axis + 1)}")
-        ends = f"{low}{high:>{max(axis - len(low), len(high) + 1)}}" if low != high else low
-        return [*lines, f"{before}  {ends}"]
-
-    def _drawn(self, values: Sequence[float], axis: int) -> str:
-        """The band and the point of (score, lowest, highest)."""
-        point, low, high = (round((axis - 1) * share(value, self._span)) for value in values)
-        line = [" "] * axis
-        line[low : high + 1] = _BAND * (high + 1 - low)
-        line[low], line[high] = _LOW, _HIGH
-        line[point] = _POINT
-        return "".join(line)
+def _below(plot: Plot, span: Scale, columns: int) -> str:
+    """The two ends of the horizontal axis and its name, or the values of a list, each below its place."""
+    words = list(plot.ticks)
+    if not words:
+        low, high = (f"{end:,.10g}" for end in span)
+        words = [low, plot.x, high] if low != high else [f"{low} {plot.x}"]
+    line = [" "] * columns
+    free = 0
+    for index, word in enumerate(map(sanitize, words)):
+        middle = round((columns - 1) * index / max(len(words) - 1, 1))
+        start = max(min(middle - len(word) // 2, columns - len(word)), 0)
+        if start >= free:
+            line[start : start + len(word)] = word
+            free = start + len(word) + 1
+    return "".join(line)[:columns]

@@ -1,17 +1,16 @@
 """A sheet on the terminal, ruled like a table in a paper: one line a row, no meaning by colour alone."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 from rich.box import Box
-from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.constrain import Constrain
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from kdx.report.figures.series import over_length
-from kdx.report.figures.text import TextBands
-from kdx.report.fit import Column, Piece, are_words, column, fit, fold, of_listing
+from kdx.report.figures.text import TextPlot
+from kdx.report.fit import Piece, are_words, fit
 from kdx.report.sheet import Score, Sheet, beside_scores, means, unless_repeated
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.scores import scores
@@ -19,9 +18,7 @@ from kdx.report.table.table import Table
 from kdx.sanitize import sanitize
 
 _RULE = "─"
-_BOX = Box(f"    \n    \n {_RULE}{_RULE} \n    \n    \n    \n    \n    \n")
-_GAP = 2
-"""Blanks between columns; a column of scores has one more before it."""
+_BOX = Box(f"    \n    \n    \n    \n {_RULE}{_RULE} \n    \n    \n    \n")
 _NOTES = 80
 """Smallest width of the notes, where the console has room; they are else as wide as the table."""
 
@@ -36,9 +33,9 @@ class TextTable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield TextSheet(self.scores)
-        for metric, series in over_length(self.table).items():
+        for plot in over_length(self.table):
             yield Text("")
-            yield TextBands(self.table.layout.name, metric, series)
+            yield TextPlot(plot)
         for listing in self.listings:
             yield Text("")
             yield TextSheet(listing)
@@ -49,91 +46,52 @@ class TextSheet:
 
     def __init__(self, sheet: Sheet) -> None:
         self.sheet = sheet
-        self._headers = [tuple(map(sanitize, sheet.levels(at))) for at in range(len(sheet.headers))]
-        self._texts = [
-            _aligned(sheet.scores(at)) if self._has_scores(at) else [Text(sanitize(text)) for text in sheet.texts(at)]
-            for at in range(len(sheet.headers))
-        ]
+        self._gap = 3 if sheet.of_scores else 2
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The title, the body in as many pieces as the width needs, and the notes."""
+        """Yield the title, the body in as many pieces as the width needs, and the notes."""
         title = Text(sanitize(self.sheet.title), style="bold")
         if self.sheet.caption:
             title.append(f": {sanitize(self.sheet.caption)}", style="not bold")
         yield title
         widest = _NOTES
-        columns = [self._column(at) for at in range(len(self._headers))]
-        for piece in (
-            fit(columns, self.sheet.names, options.max_width, _GAP) if self.sheet.rows or self.sheet.of_scores else []
-        ):
-            total = sum(map(int, piece.widths)) + _GAP * (len(piece.widths) - 1)
+        has_body = self.sheet.rows or self.sheet.of_scores
+        for piece in fit(self.sheet, options.max_width, self._gap) if has_body else []:
+            total = sum(piece.widths) + self._gap * (len(piece.widths) - 1)
             widest = max(widest, total)
             rule = Text(_RULE * total, overflow="crop", no_wrap=True)
             yield from (rule, self._grid(piece), rule)
         yield from (Constrain(Text(sanitize(note)), widest) for note in self.sheet.notes)
 
-    def _has_scores(self, at: int) -> bool:
-        return self.sheet.of_scores and at >= self.sheet.names
-
-    def _column(self, at: int) -> Column:
-        texts = [text.plain for text in self._texts[at]]
-        if self._has_scores(at):
-            return column(self._headers[at], texts, _behind_blank)
-        return of_listing(self._headers[at][-1], texts, cell_len, names=at < self.sheet.names)
-
     def _grid(self, piece: Piece) -> RichTable:
         names = self.sheet.names
-        shown = [*range(names), *(names + index for index in piece.columns)]
-        grid = RichTable(box=_BOX, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0), header_style="")
-        for at, width, header in zip(shown, piece.widths, self._folded_headers(piece), strict=True):
-            texts = [text.plain for text in self._texts[at]]
-            is_number = at >= names and not self._has_scores(at) and not are_words(texts)
-            grid.add_column(_text(header), width=int(width), justify="right" if is_number else "left")
+        grid = RichTable(box=_BOX, show_header=False, show_edge=False, pad_edge=False, padding=(0, self._gap - 1, 0, 0))
+        columns = []
+        for at, width in zip(piece.columns, piece.widths, strict=True):
+            is_score = self.sheet.of_scores and at >= names
+            is_number = at >= names and not is_score and not are_words(self.sheet.texts(at))
+            grid.add_column(width=width, justify="right" if is_number else "left", overflow="fold")
+            columns.append(_aligned(self.sheet.scores(at)) if is_score else [*map(_text, self.sheet.texts(at))])
+        headers = [self.sheet.levels(at) for at in piece.columns[names:]]
+        shown = [unless_repeated(headers, index) for index in range(len(headers))]
+        levels = max(map(len, headers), default=1)
+        for level in range(levels):
+            innermost = level == levels - 1
+            row_header = [self.sheet.headers[at] if innermost else "" for at in range(names)]
+            grid.add_row(*map(_text, (*row_header, *(header[level] for header in shown))))
+        grid.add_section()
         for index in range(len(self.sheet.rows)):
-            row: list[Text] = []
-            row_names = self.sheet.row_names(index)
-            for at, width in zip(shown, piece.widths, strict=True):
-                if self._has_scores(at):
-                    row.append(Text(" ") + self._texts[at][index])
-                else:
-                    text = sanitize(row_names[at]) if at < names else self._texts[at][index].plain
-                    row.append(_text(fold(text, width, cell_len)))
-            grid.add_row(*row)
+            row_names = map(_text, self.sheet.row_names(index))
+            grid.add_row(*row_names, *(column[index] for column in columns[names:]))
         return grid
 
-    def _folded_headers(self, piece: Piece) -> Iterator[list[str]]:
-        """The lines of each column's header; each level has as many lines as its most folded word."""
-        names = self.sheet.names
-        headers = [self._headers[names:][index] for index in piece.columns]
-        levels = [
-            *([*([""] * (len(headers[0]) - 1) if headers else []), self._headers[at][-1]] for at in range(names)),
-            *(unless_repeated(headers, index) for index in range(len(headers))),
-        ]
-        measure, blank = (_behind_blank, " ") if self.sheet.of_scores else (cell_len, "")
-        folded = [
-            [fold(word, width, cell_len if at < names else measure) for word in header]
-            for at, (header, width) in enumerate(zip(levels, piece.widths, strict=True))
-        ]
-        depths = [max(map(len, level)) for level in zip(*folded, strict=True)]
-        for at, header in enumerate(folded):
-            lines = [line for level, depth in zip(header, depths, strict=True) for line in _deep(level, depth)]
-            yield lines if at < names else [f"{blank}{line}".rstrip() for line in lines]
 
-
-def _behind_blank(text: str) -> int:
-    return 1 + cell_len(text)
-
-
-def _deep(lines: Sequence[str], depth: int) -> list[str]:
-    return [*[""] * (depth - len(lines)), *lines]
-
-
-def _text(lines: Iterable[str]) -> Text:
-    return Text("\n".join(lines), overflow="fold")
+def _text(text: str) -> Text:
+    return Text(sanitize(text))
 
 
 def _aligned(column: Sequence[Score]) -> list[Text]:
-    """One column's texts, its numbers aligned."""
+    """The texts of a column of scores, its numbers aligned."""
     width = max((len(score.score) for score in column if score.aligned), default=0)
     blank = " " if any(score.mark for score in column) else ""
 

@@ -11,12 +11,11 @@ from kdx.grid.shipped import names
 from kdx.report.writers.tex import breakable_tex, tex
 
 WRITTEN = re.compile(
-    r"""(?: [A-Za-z0-9 .,:;!?/()=+@-]
+    r"""(?: [A-Za-z0-9 .,:;!?/()=+@-] | [–—‘’“”…§\u00C0-\u017F]
         | '
         | \\[{}$&\#_%]
         | \\[A-Za-z]+\{\} | \\symbol\{34\} | \{[\[\]*]\} | \{\}
         | \$\\?[A-Za-z-]+\$
-        | (?:\{\\(?:[`'^~=."]|[uvHrdc][ ]))+ (?:[A-Za-z]|\\i\{\}) \}+
         )*""",
     re.VERBOSE,
 )
@@ -31,7 +30,7 @@ def test_numbers_of_a_list_are_not_broken() -> None:
 @example("".join(HOSTILE))
 def test_any_text_is_written_with_nothing_but_letters_and_signs_of_ours(name: str) -> None:
     assert WRITTEN.fullmatch(tex(name)), tex(name)
-    assert WRITTEN.fullmatch(breakable_tex(name, 2000)), breakable_tex(name, 2000)
+    assert WRITTEN.fullmatch(breakable_tex(name))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +40,8 @@ def test_any_text_is_written_with_nothing_but_letters_and_signs_of_ours(name: st
         ("d_model = 50%", "d\\_model = 50\\%"),
         ("a -- b''", "a -{}- b'{}'"),
         ("Kendall's τ ≥ 1", "Kendall's $\\tau$ $\\ge$ 1"),
-        ("Ångström", '{\\r A}ngstr{\\"o}m'),
+        ("Ångström", "Ångström"),
+        ("Wąż", "WU+0105ż"),
         ("W_q ≠ W_k", "W\\_q $\\ne$ W\\_k"),
         ("日", "U+65E5"),
         ("\x1b", "\\textbackslash{}x1b"),

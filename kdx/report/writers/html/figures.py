@@ -8,97 +8,104 @@ from typing import Any
 from markupsafe import Markup
 
 from kdx.grid.table_layout import Address
-from kdx.report.figures.scale import scale
-from kdx.report.figures.series import AXIS, OverParameter, Series, over_length, over_parameters
+from kdx.report.figures.plot import Plot, Point, Series, scale
+from kdx.report.figures.series import over_length, over_parameters
 from kdx.report.selection.cells import Seed
 from kdx.report.sheets.scores import cell_anchor, run_anchor
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.table import Table
 from kdx.report.wording import LEVELS, place, rounded, setting, word_of
-from kdx.report.writers.html.charts import MANY, Point, forest, over_parameter, over_setting, scatter
+from kdx.report.writers.html.charts import CURVE, SCATTER, Mark, forest, plotted, scatter
 
 _MOST_GROUPS = 24
 """Largest number of groups that a scatter distinguishes by colour and shape."""
 
 
-def scatters(table: Table) -> Iterator[dict[str, Any]]:
-    svgs = []
+def figures(table: Table) -> Iterator[dict[str, Any]]:
+    """The figures of a table as the template takes them: a caption, and charts."""
+    for caption, svgs, narrow in (
+        (
+            "The score against the length that was read; the band is from the lowest to the highest of all seeds.",
+            [plotted(plot, SCATTER) for plot in over_length(table)],
+            True,
+        ),
+        (
+            "The score on validation and on test, a point a seed; large and filled: the one selected in its cell.",
+            [*_scatters(table)],
+            True,
+        ),
+        (_about_differences(table), [*_forests(table)], False),
+        (
+            "The score of each trial against each parameter, over its range; filled: the best, whose settings the cell "
+            "has. Axes of scores are the same for all cells of a metric.",
+            [*_trials(table)],
+            True,
+        ),
+        (
+            "The expected best score of as many trials, drawn with replacement from those that completed (Dodge et al. "
+            "2019); nine in ten such searches lie in the band. It is too pessimistic, the more the nearer to all.",
+            [*_expected_best(table)],
+            True,
+        ),
+    ):
+        if svgs:
+            yield {"caption": caption, "svgs": [*map(Markup, svgs)], "narrow": narrow}
+
+
+def _scatters(table: Table) -> Iterator[str]:
     groups = _groups(table)
+    places = table.layout.places.items()
     for test, validation in dict.fromkeys((cell.metric, cell.selected_by) for cell in table.layout.cells):
-        its = [
-            cell for cell in table.layout.places.items() if (cell[1].metric, cell[1].selected_by) == (test, validation)
-        ]
-        seeds = [
-            (at, cell, one)
-            for at, cell in its
-            for one in cell.seeds
-            if one.validation is not None and one.score is not None
-            if isfinite(one.validation) and isfinite(one.score)
-        ]
-        points = [
-            Point(
-                # Where there are many points, only the selected ones are links with a label.
-                _label(table, at, one, test, validation, selected=one.run_id == cell.run_id)
-                if len(seeds) <= MANY or one.run_id == cell.run_id
-                else "",
-                f"#{run_anchor(table.layout, cell, one.run_id)}",
-                one.run_id == cell.run_id,
-                one.validation or 0.0,
-                one.score or 0.0,
+        marks = [
+            Mark(
+                _label(table, at, seed, test, validation, selected=seed.run_id == cell.run_id),
+                f"#{run_anchor(table.layout, cell, seed.run_id)}",
+                seed.run_id == cell.run_id,
+                seed.validation,
+                seed.score,
                 group=groups[at[0]],
             )
-            for at, cell, one in seeds
+            for at, cell in places
+            if (cell.metric, cell.selected_by) == (test, validation)
+            for seed in cell.seeds
+            if seed.validation is not None and isfinite(seed.validation)
+            if seed.score is not None and isfinite(seed.score)
         ]
         # A table of validation scores has no test scores to plot against them.
-        if points and test != validation:
-            svgs.append(Markup(scatter(points, str(validation), str(replace(test, name=test.recorded)))))
-    if svgs:
-        text = "The score on validation and on test, a point a seed; large and filled: the one selected in its cell."
-        yield {"caption": text, "svgs": svgs, "narrow": True}
+        if marks and test != validation:
+            yield scatter(marks, str(validation), str(replace(test, name=test.recorded)))
 
 
-def lengths(table: Table) -> Iterator[dict[str, Any]]:
-    """Scores against the length of the evaluation, where the table has it and cells have several."""
-    svgs = [Markup(over_setting(series, AXIS, str(metric))) for metric, series in over_length(table).items()]
-    if svgs:
-        caption = "The score against the length that was read; the band is from the lowest to the highest of all seeds."
-        yield {"caption": caption, "svgs": svgs, "narrow": True}
-
-
-def searches(table: Table) -> Iterator[dict[str, Any]]:
-    """Of each searched cell the scores of its trials against each parameter; and the expected best of fewer trials."""
-    by_metric: dict[Metric, list[tuple[str, OverParameter]]] = {}
-    draws: dict[Metric, list[Series]] = {}
-    for at, one in table.searches.items():
-        name = place(table.layout, at)
-        by_metric.setdefault(one.metric, []).extend((name, plot) for plot in over_parameters(one))
-        points = tuple((float(each.draws), each.expected, each.low, each.high) for each in one.expected_best)
-        if points:
-            draws.setdefault(one.metric, []).append(Series(name, points))
-    for metric, plots in by_metric.items():
-        span = scale([point.score for _, plot in plots for point in plot.points])
-        if span:
-            svgs = [Markup(over_parameter(plot, name, span, str(metric))) for name, plot in plots]
-            text = (
-                f"{metric} of each trial against each parameter, over its range; filled: the best, whose settings "
-                "the cell has. Axes of scores are the same for all."
-            )
-            yield {"caption": text, "svgs": svgs, "narrow": True}
-    if draws:
-        text = (
-            "The expected best score of as many trials, drawn with replacement from those that completed (Dodge et al. "
-            "2019); nine in ten such searches lie in the band. It is too pessimistic, the more the nearer to all."
+def _trials(table: Table) -> Iterator[str]:
+    """The scores of the trials of each searched cell against each parameter."""
+    plots = [
+        (searched.metric, replace(plot, title=place(table.layout, at)))
+        for at, searched in table.searches.items()
+        for plot in over_parameters(searched)
+    ]
+    for metric, plot in plots:
+        span = scale(
+            [point.low for other, its in plots if other == metric for one in its.series for point in one.points]
         )
-        svgs = [Markup(over_setting(series, "trials", str(metric))) for metric, series in draws.items()]
-        yield {"caption": text, "svgs": svgs, "narrow": True}
+        yield plotted(replace(plot, y_span=span), CURVE)
 
 
-def _label(table: Table, at: Address, one: Seed, test: Metric, validation: Metric, *, selected: bool) -> str:
-    assert one.validation is not None and one.score is not None
+def _expected_best(table: Table) -> Iterator[str]:
+    by_metric: dict[Metric, list[Series]] = {}
+    for at, searched in table.searches.items():
+        points = tuple(Point(float(best.draws), best.expected, best.low, best.high) for best in searched.expected_best)
+        if points:
+            by_metric.setdefault(searched.metric, []).append(Series(place(table.layout, at), points))
+    for metric, series in by_metric.items():
+        yield plotted(Plot("", "trials", str(metric), tuple(series), logarithmic=True), SCATTER)
+
+
+def _label(table: Table, at: Address, seed: Seed, test: Metric, validation: Metric, *, selected: bool) -> str:
+    assert seed.validation is not None and seed.score is not None
     return (
-        f"{place(table.layout, at)}, seed {one.seed}: "
-        f"{rounded(one.validation, validation.name)} on validation, "
-        f"{rounded(one.score, test.name)} on test{', selected' if selected else ''}"
+        f"{place(table.layout, at)}, seed {seed.seed}: "
+        f"{rounded(seed.validation, validation.name)} on validation, "
+        f"{rounded(seed.score, test.name)} on test{', selected' if selected else ''}"
     )
 
 
@@ -116,29 +123,31 @@ def _groups(table: Table) -> list[str]:
     return [""] * len(table.layout.rows)
 
 
-def forests(table: Table) -> Iterator[dict[str, Any]]:
-    svgs = []
-    for metric in dict.fromkeys(one.metric for one in table.differences):
-        its = [one for one in table.differences if one.metric == metric and one.estimate]
-        headers = [table.layout.header(one.at) for one in its]
+def _forests(table: Table) -> Iterator[str]:
+    for metric in dict.fromkeys(difference.metric for difference in table.differences):
+        differences = [one for one in table.differences if one.metric == metric and one.estimate]
+        headers = [table.layout.header(difference.at) for difference in differences]
         # Words that all rows share are left out.
-        varying = [factor for factor in headers[0] if len({header[factor] for header in headers}) > 1] if its else []
-        points = []
-        for one, header in zip(its, headers, strict=True):
-            if one.estimate and isfinite(one.estimate.value):
-                bounds = one.estimate.value, *one.estimate.interval()
+        varying = (
+            [factor for factor in headers[0] if len({header[factor] for header in headers}) > 1] if headers else []
+        )
+        marks = []
+        for difference, header in zip(differences, headers, strict=True):
+            if difference.estimate and isfinite(difference.estimate.value):
+                bounds = difference.estimate.value, *difference.estimate.interval()
                 x, low, high = map(ratio, bounds) if metric.in_nats else bounds
                 label = LEVELS.join(word_of(factor, header[factor]) for factor in varying or header)
-                href = f"#{cell_anchor(table.layout.places[one.at])}"
-                points.append(Point(label, href, one.significant, x, low=low, high=high))
-        if points:
+                href = f"#{cell_anchor(table.layout.places[difference.at])}"
+                marks.append(Mark(label, href, difference.significant, x, low=low, high=high))
+        if marks:
             title = f"{metric.unit}, times that of the other cell" if metric.in_nats else f"better by ({metric.unit})"
-            svgs.append(Markup(forest(points, title, ratios=metric.in_nats)))
-    if svgs:
-        against = setting(table.baseline) or "the best of the column"
-        filled, of = ("different from", "table") if table.baseline else ("worse than", "column")
-        yield {
-            "caption": f"Difference of each cell's mean from {against}, or their ratio, with the 95% interval of this "
-            f"one comparison; right of the line is better. Filled: {filled} it, corrected over the {of}.",
-            "svgs": svgs,
-        }
+            yield forest(marks, title, ratios=metric.in_nats)
+
+
+def _about_differences(table: Table) -> str:
+    against = setting(table.baseline) or "the best of the column"
+    filled, of = ("different from", "table") if table.baseline else ("worse than", "column")
+    return (
+        f"Difference of each cell's mean from {against}, or their ratio, with the 95% interval of this one comparison; "
+        f"right of the line is better. Filled: {filled} it, corrected over the {of}."
+    )

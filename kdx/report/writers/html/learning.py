@@ -2,17 +2,17 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from math import inf, isfinite, isnan
 from typing import Any
 
 from markupsafe import Markup
 
-from kdx.report.figures.scale import scale
+from kdx.report.figures.plot import Plot, Point, Series, scale
 from kdx.report.selection.cells import Cell
 from kdx.report.sheets.scores import cell_anchor
 from kdx.report.statistics.metric import Metric
-from kdx.report.writers.html.charts import learning_curve, overlay
-from kdx.report.writers.html.curves import Band, band
+from kdx.report.writers.html.charts import OVERLAY, plotted
 from kdx.store.records import CurveRecord, RunRecord, SweepRecord
 
 Curves = Mapping[int, Mapping[str, CurveRecord]]
@@ -20,9 +20,9 @@ Curves = Mapping[int, Mapping[str, CurveRecord]]
 
 LOSS = "train/loss"
 
-_MOST_CHECKED, _BEST_CHECKED = 8, 4
-"""Most cells whose curves the page lays over each other at first, and how many of them are the best where there are
-more; baselines come next."""
+_MOST_TOGETHER, _BEST_TOGETHER = 8, 4
+"""Most cells whose curves lie over each other in one chart, and how many of them are the best where there are more;
+baselines come next."""
 _MOST_STEPS, _FEWEST_STEPS, _ALL_STEPS = 120, 30, 12_000
 """Steps of one curve at most and at least, and of all curves of the page: more cells make coarser curves."""
 
@@ -48,69 +48,83 @@ def figures_of_curves(
         groups.setdefault(cell.selected_by, []).append((cell, title))
     most = max(_FEWEST_STEPS, min(_MOST_STEPS, _ALL_STEPS // max(1, 2 * len(cells))))
     sections = []
-    for metric, its in groups.items():
-        figures: dict[str, list[Any]] = {cell.id: [] for cell, _ in its}
-        bands = {
-            name: {cell.id: found for cell, _ in its if (found := _band(cell, name, curves, most))}
-            for name in (metric.name, LOSS)
-        }
-        drawn = [one for those in bands.values() for one in those.values()]
-        steps = scale([step for one in drawn for step in (*one.steps, *(at for at, _ in one.line))])
-        overlays = []
-        for number, (name, those) in enumerate(bands.items()):
-            title = str(metric) if name == metric.name else name
-            span = scale([value for one in those.values() for value in (*one.low, *one.high)])
-            for cell, _ in its:
-                if cell.id in those and span and steps:
-                    best = _best(cell, runs) if name == metric.name else None
-                    figures[cell.id].append(_numbered(learning_curve(those[cell.id], title, span, steps, best), number))
-            if len(those) > 1 and span and steps:
-                overlays.append(_numbered(overlay(title, span, steps), number))
-        checked = _checked([cell for cell, _ in its if figures[cell.id]], baselines)
-        shown = [
-            {
-                "href": f"#{cell_anchor(cell)}",
-                "caption": title,
-                "outcomes": _outcomes(cell),
-                "svgs": figures[cell.id],
-                "checked": cell.id in checked,
+    for metric, members in groups.items():
+        plots = []
+        for name, title in ((metric.name, str(metric)), (LOSS, LOSS)):
+            series = {
+                cell.id: Series(title_of_cell, points)
+                for cell, title_of_cell in members
+                if (points := _seeds_together(cell, name, curves, most))
             }
-            for cell, title in its
-            if figures[cell.id]
+            plots.append((name, title, series))
+        x_span = scale([point.x for _, _, series in plots for one in series.values() for point in one.points])
+        charts: dict[str, list[Markup]] = {}
+        together = []
+        for name, title, series in plots:
+            spanned = Plot(title, "step", "", tuple(series.values()), x_span=x_span).spanned()
+            if spanned is None:
+                continue
+            for cell, _ in members:
+                if cell.id in series:
+                    dots = _tested(cell, runs) if name == metric.name else ()
+                    own = replace(spanned, series=(series[cell.id],), dots=dots)
+                    charts.setdefault(cell.id, []).append(Markup(plotted(own)))
+            shown = _together([cell for cell, _ in members if cell.id in series], baselines)
+            if len(shown) > 1:
+                chart = plotted(replace(spanned, series=tuple(series[cell] for cell in shown)), OVERLAY)
+                together.append(Markup(chart))
+        figures = [
+            {"href": f"#{cell_anchor(cell)}", "caption": title, "outcomes": _outcomes(cell), "svgs": charts[cell.id]}
+            for cell, title in members
+            if cell.id in charts
         ]
-        sections += [{"title": metric, "figures": shown, "overlays": overlays}] if shown else []
+        sections += [{"title": metric, "figures": figures, "together": together}] if figures else []
     return sections
 
 
-def _checked(cells: Sequence[Cell], baselines: Collection[str]) -> set[str]:
-    """The cells whose curves lie over each other until the reader chooses others."""
+def _together(cells: Sequence[Cell], baselines: Collection[str]) -> list[str]:
+    """The cells whose curves lie over each other, in the order of the table."""
 
     def gain(cell: Cell) -> float:
         mean = cell.summary.mean if cell.summary else None
         return -inf if mean is None or isnan(mean) else cell.metric.gain(mean)
 
     ranked = sorted(cells, key=gain, reverse=True)
-    rest = sorted(ranked[_BEST_CHECKED:], key=lambda cell: cell.id not in baselines)
-    return {cell.id for cell in [*ranked[:_BEST_CHECKED], *rest][:_MOST_CHECKED]}
+    rest = sorted(ranked[_BEST_TOGETHER:], key=lambda cell: cell.id not in baselines)
+    chosen = {cell.id for cell in [*ranked[:_BEST_TOGETHER], *rest][:_MOST_TOGETHER]}
+    return [cell.id for cell in cells if cell.id in chosen]
 
 
-def _numbered(svg: str, number: int) -> Markup:
-    """Adds the number by which the page's script finds the chart among the metrics of its cell."""
-    return Markup(svg.replace("<svg", f'<svg data-metric="{number}"', 1))
+def _seeds_together(cell: Cell, name: str, curves: Curves, most: int) -> tuple[Point, ...]:
+    """One metric of a cell over training: the selected seed's values, in the range of all seeds.
 
-
-def _band(cell: Cell, name: str, curves: Curves, most: int) -> Band | None:
-    shown = [one.run_id for one in cell.seeds if one.invalidated is None]
-    its = [curves[run][name] for run in shown if name in curves.get(run, ())]
+    Steps are grouped into up to `most` intervals of equal length; the range keeps the lowest and the highest value of
+    each. Values that are not finite are left out.
+    """
+    of_seeds = [curves.get(seed.run_id, {}).get(name) for seed in cell.seeds if seed.invalidated is None]
+    shown = [curve for curve in of_seeds if curve]
+    finite = [point for curve in shown for point in zip(curve.steps, curve.values, strict=True) if isfinite(point[1])]
     selected = curves.get(cell.run_id, {}).get(name) if cell.run_id is not None else None
-    return band(its, selected, most)
+    line = dict(zip(selected.steps, selected.values, strict=True)) if selected else {}
+    first = min((step for step, _ in finite), default=0)
+    width = max((max((step for step, _ in finite), default=0) - first + 1) / most, 1.0)
+    groups: dict[int, list[tuple[int, float]]] = {}
+    for step, value in sorted(finite):
+        groups.setdefault(int((step - first) / width), []).append((step, value))
+    points = []
+    for group in groups.values():
+        values = [value for _, value in group]
+        own = [line[step] for step, _ in group if isfinite(line.get(step, inf))]
+        points.append(Point(group[-1][0], own[-1] if own else None, min(values), max(values)))
+    return tuple(points)
 
 
-def _best(cell: Cell, runs: Mapping[int, RunRecord]) -> tuple[float, float] | None:
+def _tested(cell: Cell, runs: Mapping[int, RunRecord]) -> tuple[tuple[float, float], ...]:
+    """The step and the score at which the weights of the selected run were tested."""
     run = runs.get(cell.run_id) if cell.run_id is not None else None
     if run is None or run.valid_step is None or run.valid_score is None or not isfinite(run.valid_score):
-        return None
-    return float(run.valid_step), run.valid_score
+        return ()
+    return ((float(run.valid_step), run.valid_score),)
 
 
 def _outcomes(cell: Cell) -> str:

@@ -73,54 +73,6 @@ addEventListener("mouseover", (event) => {
   }
 });
 
-// Curves of chosen cells over each other: those that the page shows cell by cell, on axes of the same scales.
-const COLOURS = 6, DASHES = ["", "6 3", "2 2", "8 3 2 3"];
-for (const panel of document.querySelectorAll(".overlay")) layOver(panel);
-
-function layOver(panel) {
-  const choices = panel.querySelector("fieldset");
-  [...panel.nextElementSibling.querySelectorAll("figure")].forEach((figure, number) => {
-    const look = { stroke: `var(--series-${number % COLOURS})`, "stroke-width": 1.75, fill: "none" };
-    look["stroke-dasharray"] = DASHES[Math.floor(number / COLOURS) % DASHES.length];
-    const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: "checked" in figure.dataset });
-    const swatch = drawn("svg", { width: 22, height: 8, "aria-hidden": "true" });
-    swatch.append(drawn("path", { d: "M0,4H22", ...look }));
-    const label = document.createElement("label");
-    label.append(box, swatch, figure.querySelector("a").textContent);
-    choices.append(label);
-    const layers = [...panel.querySelectorAll("svg[data-metric]")].map((chart) => {
-      const own = figure.querySelector(`svg[data-metric="${chart.dataset.metric}"]`);
-      return own ? copied(own, chart, look) : null;
-    });
-    const show = () => layers.forEach((layer) => layer && (layer.style.display = box.checked ? "" : "none"));
-    box.addEventListener("change", show);
-    show();
-  });
-  panel.hidden = false;
-}
-
-// The band and the line of one chart, stretched into another.
-function copied(own, chart, look) {
-  const [from, to] = [own, chart].map((svg) => {
-    const frame = svg.querySelector(".role-frame > g > path.background").getAttribute("d");
-    return frame.match(/h([\d.]+)v([\d.]+)/).slice(1).map(Number);
-  });
-  const layer = drawn("g", { transform: `scale(${to[0] / from[0]},${to[1] / from[1]})` });
-  for (const path of own.querySelectorAll(".mark-area path, .mark-line path")) {
-    const band = path.closest(".mark-area");
-    const style = band ? { fill: look.stroke, "fill-opacity": 0.12 } : { ...look, "vector-effect": "non-scaling-stroke" };
-    layer.append(drawn("path", { d: path.getAttribute("d"), ...style }));
-  }
-  chart.querySelector(".role-frame > g").append(layer);
-  return layer;
-}
-
-function drawn(name, attributes) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [attribute, value] of Object.entries(attributes)) element.setAttribute(attribute, value);
-  return element;
-}
-
 // On paper nothing can be opened.
 addEventListener("beforeprint", () => {
   for (const part of document.querySelectorAll("details.numbers")) part.open = true;

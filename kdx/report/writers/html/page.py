@@ -23,19 +23,17 @@ from kdx.report.sheets.scores import scores
 from kdx.report.table.layout import Layout
 from kdx.report.table.table import Table
 from kdx.report.wording import place
-from kdx.report.writers.html.figures import forests, lengths, scatters, searches
+from kdx.report.writers.html.figures import figures
 from kdx.report.writers.html.learning import Curves, figures_of_curves
-from kdx.report.writers.html.runs import Environments, runs_of_cell
+from kdx.report.writers.html.runs import runs_of_cell
 from kdx.sanitize import sanitize
 from kdx.store.records import SweepRecord
 
 _DIGIT = "\u2007"  # a blank as wide as a digit
-_PARTS = 5000
-"""Number of template strings that are joined to one part of the page."""
 
 
-def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> Iterator[str]:
-    """The parts of one page: every table with its figures, the learning curves of each cell, and every run.
+def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> str:
+    """Return one page: every table with its figures, the learning curves of each cell, and every run.
 
     Args:
         curves: of `curves_wanted`.
@@ -47,14 +45,17 @@ def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> Iter
             cells.setdefault(cell.id, (cell, place(table.layout, at)))
             layouts.setdefault(cell.id, table.layout)
     runs = {run.id: run for run in sweep.runs}
-    environments = Environments()
-    specs = {key: record.spec.plain for table in tables for key, record in table.layout.records.items()}
     shown = [_table(table, f"table-{index}") for index, table in enumerate(tables, 1)]
     # An evaluation has no curves of its own.
-    trained = {key: one for key, one in cells.items() if key not in layouts[key].evaluations}
-    baselines = {table.layout.places[one.against].id for table in tables if table.baseline for one in table.differences}
+    trained = {key: cell for key, cell in cells.items() if key not in layouts[key].evaluations}
+    baselines = {
+        table.layout.places[difference.against].id
+        for table in tables
+        if table.baseline
+        for difference in table.differences
+    }
     groups = figures_of_curves(trained, runs, curves, baselines)
-    sections = [{"id": one["id"], "title": one["scores"]["title"]} for one in shown]
+    sections = [{"id": table["id"], "title": table["scores"]["title"]} for table in shown]
     sections += [{"id": "curves", "title": "Learning curves"}] if groups else []
     sections += [{"id": "runs", "title": "Runs"}] if cells else []
     return _rendered(
@@ -65,23 +66,16 @@ def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> Iter
         curves=groups,
         curves_note="Line: the selected seed; dot: the step whose weights were tested. Band: from the lowest to the "
         "highest value of all seeds. Axes are the same for all cells of a metric, and logarithmic over three decades.",
-        # Cells are rendered one at a time, since a hundred thousand runs are as many rows.
-        cells=(
-            runs_of_cell(layouts[cell.id], cell, title, runs, sweep.provenance, environments, specs[cell.id])
-            for cell, title in cells.values()
-        )
-        if cells
-        else None,
-        environments=environments.linked,
+        cells=[runs_of_cell(layouts[cell.id], cell, title, runs, sweep.provenance) for cell, title in cells.values()],
     )
 
 
-def claims_to_html(answers: Sequence[tuple[Paper, Sequence[Answer]]], lead: str) -> Iterator[str]:
-    """The parts of one page with every claim, its verdict and the comparisons behind it."""
+def claims_to_html(answers: Sequence[tuple[Paper, Sequence[Answer]]], lead: str) -> str:
+    """Return one page with every claim, its verdict and the comparisons behind it."""
     title = " · ".join(paper.title or paper.name for paper, _ in answers)
-    sections = [section for _, those in answers for one in those for section in _claim(one)]
-    for _, those in answers:
-        for sheet in not_tested(those):
+    sections = [section for _, of_paper in answers for answer in of_paper for section in _claim(answer)]
+    for _, of_paper in answers:
+        for sheet in not_tested(of_paper):
             verdict = Verdict.NOT_TESTED.value
             rows = tuple((verdict, *row) for row in sheet.rows)
             sheet = replace(sheet, headers=("verdict", *sheet.headers), rows=rows, names=sheet.names + 1)
@@ -92,19 +86,19 @@ def claims_to_html(answers: Sequence[tuple[Paper, Sequence[Answer]]], lead: str)
 
 def _claim(answer: Answer) -> Iterator[dict[str, Any]]:
     """The sections of a claim, one for each setting, with the verdict of each comparison in the first column."""
-    for found, sheet in zip(answer.tested, claim(answer), strict=True):
+    for verdict, sheet in zip(answer.tested, claim(answer), strict=True):
         at = sheet.headers.index("verdict")
         headers = (sheet.headers[at], *sheet.headers[:at], *sheet.headers[at + 1 :])
         rows = tuple((row[at], *row[:at], *row[at + 1 :]) for row in sheet.rows)
         yield {
-            "verdict": str(found.verdict),
-            "verdict_text": str(found),
-            "title": sheet.title.replace(f": {found}", "", 1),
+            "verdict": str(verdict.verdict),
+            "verdict_text": str(verdict),
+            "title": sheet.title.replace(f": {verdict}", "", 1),
             "sheet": _sheet(replace(sheet, headers=headers, rows=rows, names=sheet.names + 1)),
         }
 
 
-def _rendered(**shown: Any) -> Iterator[str]:
+def _rendered(**shown: Any) -> str:
     folder = files(__package__)
     style, script = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     environment = Environment(
@@ -114,7 +108,7 @@ def _rendered(**shown: Any) -> Iterator[str]:
         finalize=lambda value: value if isinstance(value, Markup) else sanitize(str(value)),
     )
     template = environment.from_string(folder.joinpath("page.html").read_text(encoding="utf-8"))
-    page = template.stream(
+    return template.render(
         **shown,
         version=version("kdx"),
         style=Markup(style),
@@ -122,8 +116,6 @@ def _rendered(**shown: Any) -> Iterator[str]:
         script=Markup(script),
         script_hash=_hash(script),
     )
-    page.enable_buffering(_PARTS)
-    return page
 
 
 def _hash(text: str) -> str:
@@ -143,8 +135,8 @@ def _table(table: Table, id: str) -> dict[str, Any]:
     return {
         "id": id,
         "scores": _sheet(scores(table, full=True)),
-        "figures": [*lengths(table), *scatters(table), *forests(table), *searches(table)],
-        "listings": [_sheet(one) for one in listings(table, statistics=True)],
+        "figures": [*figures(table)],
+        "listings": [_sheet(listing) for listing in listings(table, statistics=True)],
     }
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import escape
 
 from kdx.report.selection.cells import Cell, Seed
 from kdx.report.sheets.scores import cell_anchor, run_anchor
@@ -16,24 +16,19 @@ from kdx.store.records import Provenance, RunRecord
 
 
 def runs_of_cell(
-    layout: Layout,
-    cell: Cell,
-    title: str,
-    runs: Mapping[int, RunRecord],
-    provenance: Mapping[int, Provenance],
-    environments: "Environments",
-    spec: Mapping[str, Any],
+    layout: Layout, cell: Cell, title: str, runs: Mapping[int, RunRecord], provenance: Mapping[int, Provenance]
 ) -> dict[str, Any]:
+    """The runs of a cell as the template takes them, with their settings and origins."""
     states = Counter(seed.outcome for seed in cell.seeds)
     # Runs share their origins; each origin is shown once.
-    origins = {id(one): one for seed in cell.seeds if (one := provenance.get(seed.run_id))}.values()
+    origins = {id(origin): origin for seed in cell.seeds if (origin := provenance.get(seed.run_id))}.values()
     facts: dict[str, dict[Any, None]] = {"cell": {cell.id: None}}
-    for one in origins:
-        facts.setdefault("data", {})[one.data] = None
-        facts.setdefault("code", {})[one.code] = None
-        facts.setdefault("environment", {})[one.environment and environments.link(one.environment)] = None
-        for name, text in {**(one.definitions or {}), **(one.facts or {})}.items():
-            facts.setdefault(name, {})[str(text)] = None
+    for origin in origins:
+        environment = ", ".join(f"{name} {value}" for name, value in (origin.environment or {}).items())
+        known = {"data": origin.data, "code": origin.code, "environment": environment}
+        for name, text in {**known, **(origin.definitions or {}), **(origin.facts or {})}.items():
+            if text:
+                facts.setdefault(name, {})[str(text)] = None
     return {
         "id": cell_anchor(cell),
         "title": title,
@@ -43,15 +38,15 @@ def runs_of_cell(
             *("generation", "attempts"),
         ],
         "runs": [
-            {"id": run_anchor(layout, cell, one.run_id), "words": _run(cell, one, runs[one.run_id])}
-            for one in cell.seeds
+            {"id": run_anchor(layout, cell, seed.run_id), "words": _run(cell, seed, runs[seed.run_id])}
+            for seed in cell.seeds
         ],
         "errors": [
-            *(f"Run {run.id}: {run.error}" for one in cell.seeds if (run := runs[one.run_id]).error),
-            *(f"Run {one.run_id} is out of tables: {one.invalidated}" for one in cell.seeds if one.invalidated),
+            *(f"Run {run.id}: {run.error}" for seed in cell.seeds if (run := runs[seed.run_id]).error),
+            *(f"Run {seed.run_id} is excluded: {seed.invalidated}" for seed in cell.seeds if seed.invalidated),
         ],
-        "facts": [(name, known) for name, those in facts.items() if (known := [*filter(None, those)])],
-        "spec": escape(sanitize_lines(as_yaml(spec).rstrip())),
+        "facts": list(facts.items()),
+        "spec": escape(sanitize_lines(as_yaml(layout.records[cell.id].spec.plain).rstrip())),
     }
 
 
@@ -71,26 +66,3 @@ def _run(cell: Cell, seed: Seed, run: RunRecord) -> list[str]:
         str(run.generation),
         str(run.attempt),
     ]
-
-
-class Environments:
-    """The environments in which runs were computed; each is shown once and linked from the cells."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-
-    def link(self, environment: Mapping[str, Any]) -> Markup:
-        """A link to the environment."""
-        number = self._numbers.setdefault(as_yaml(environment).rstrip(), len(self._numbers) + 1)
-        return Markup('<a href="#environment-{0}">environment {0}</a>').format(number)
-
-    def linked(self) -> list[dict[str, Any]]:
-        """The environments that a cell links to."""
-        return [
-            {
-                "id": f"environment-{number}",
-                "title": f"Environment {number}",
-                "text": escape(sanitize_lines(text)),
-            }
-            for text, number in self._numbers.items()
-        ]
