@@ -8,28 +8,24 @@ from typing import Annotated
 import typer
 
 from kdx.cli import completion
+from kdx.cli.amounts import count_of
 from kdx.cli.console import as_json, out, out_json, say
 from kdx.cli.db import FOUND
+from kdx.cli.made_tables import MadeTables
 from kdx.cli.options import DATABASE, Against, Db, Files, Json, OfSweeps, OnlyTable, PairedAr, Tables, in_database
-from kdx.cli.sweep_argument import load_together, plans_in_files, table_names
-from kdx.cli.translations import TEXTS, translations_of
+from kdx.cli.sweep_argument import plans_in_files, table_names
 from kdx.errors import KdxError
 from kdx.report.check import Comparison, FoundTable, compare, documents, find_tables
 from kdx.report.made_by import MadeBy
-from kdx.report.papers.paper_file import load_paper
-from kdx.report.selection.best_seed import selected_runs
 from kdx.report.selection.joined import names
 from kdx.report.table.table import Table
-from kdx.report.table.tables_file import with_tables_of
-from kdx.report.tables import tables as tables_of
 from kdx.report.writers.json import to_json
 from kdx.report.writers.latex import to_latex
 from kdx.report.writers.markdown import to_markdown
 from kdx.sanitize import sanitize_lines
 from kdx.shell import shell_word
-from kdx.store.database import Database, open_database
-from kdx.store.reading import grids, outputs_of
-from kdx.store.records import SweepRecord
+from kdx.store.database import open_database
+from kdx.store.reading import grids
 
 
 def check(
@@ -69,37 +65,45 @@ def check(
     files = documents(file)
     with open_database(db, write=False) as database, database.read():
         known = table_names(grids(database))
-        titles = [name for of_sweep in known.values() for name in of_sweep] + ([table] if table else [])
+        titles = [title for of_sweep in known.values() for title in of_sweep] + ([table] if table else [])
         found = find_tables(files, titles)
-        if table is not None and table not in (there := [item.name for item in found]):
+        if table is not None and table not in (there := [each.name for each in found]):
             raise KdxError(f"there is no table `{table}`", place=str(file), allowed=list(dict.fromkeys(there)))
-        found = [item for item in found if table in (None, item.name)]
-        made = [_made_by(item, named, known, tables, against, paired_ar=paired_ar) for item in found]
-        loaded = {item: _Loaded(database, item, db) for item in dict.fromkeys(map(_of_report, made))}
-    shown = {item: {each.layout.name: each for each in report.tables(db)} for item, report in loaded.items()}
-    results: list[tuple[FoundTable, Comparison]] = []
+        found = [each for each in found if table in (None, each.name)]
+        made_by = [_made_by(each, named, known, tables, against, paired_ar=paired_ar) for each in found]
+        reports = {
+            options: MadeTables(database, options, plans_in_files(options.sweeps, "check"), db)
+            for options in dict.fromkeys(map(_of_report, made_by))
+        }
+    now = {options: {each.layout.name: each for each in report.tables()} for options, report in reports.items()}
+    results: list[Comparison] = []
+    compared: dict[str, None] = {}
     left_out: list[str] = []
-    for item, made_by in zip(found, made, strict=True):
-        now = shown[_of_report(made_by)].get(item.name)
-        if now is None:
-            of = next((name for name, of_sweep in known.items() if item.name in of_sweep), "")
-            left_out.append(f"{item.name} of sweep {of}" if of else item.name)
+    for each, options in zip(found, made_by, strict=True):
+        shown = now[_of_report(options)].get(each.name)
+        if shown is None:
+            has_it = next((f" of sweep {name}" for name, of_sweep in known.items() if each.name in of_sweep), "")
+            left_out.append(f"{each.name}{has_it}")
         else:
-            results.append((item, _compared(item, now, made_by)))
-    changes = [change for _, result in results for change in result.changes]
-    left_out += [part for _, result in results for part in result.left_out]
-    of_sweeps = list(dict.fromkeys(name for report in loaded.values() for name in names(report.record)))
-    compared_tables = list(dict.fromkeys(item.name for item, _ in results))
-    numbers = sum(result.numbers for _, result in results)
-    compared_values = f"{file}: {numbers} numbers of {', '.join(compared_tables)}"
-    own = [part for _, result in results for part in result.own]
-    also = (
-        f"; {len(own)} caption{'s' * (len(own) > 1)} or note{'s' * (len(own) > 1)} of the author's own" if own else ""
-    )
+            compared[each.name] = None
+            results.append(_compared(each, shown, options))
+    changes = [change for result in results for change in result.changes]
+    left_out += [part for result in results for part in result.left_out]
+    own = [part for result in results for part in result.own]
+    numbers = sum(result.numbers for result in results)
+    of_sweeps = ", ".join(dict.fromkeys(name for report in reports.values() for name in names(report.record)))
     if json:
-        compared = {"file": str(file), "sweep": ", ".join(of_sweeps), "tables": compared_tables, "numbers": numbers}
-        differences = [asdict(change) for change in changes]
-        out_json(compared | {"differences": differences, "own": own, "not_compared": left_out})
+        out_json(
+            {
+                "file": str(file),
+                "sweep": of_sweeps,
+                "tables": list(compared),
+                "numbers": numbers,
+                "differences": [asdict(change) for change in changes],
+                "own": own,
+                "not_compared": left_out,
+            }
+        )
     else:
         for change in changes:
             what = change.key if change.key else "" if change.kind == "rows" else change.kind
@@ -107,15 +111,16 @@ def check(
             out(sanitize_lines(f"{place}: {f'{what} ' if what else ''}was {change.was}, is {change.now}"))
         for part in left_out:
             out(sanitize_lines(f"not compared: {part}"))
+    compared_values = f"{file}: {numbers} numbers of {', '.join(compared)}"
+    also = f"; captions and notes of the author's own: {len(own)}" if own else ""
     if not changes and not left_out:
-        say(f"{compared_values} match sweep {', '.join(of_sweeps)}{also}")
+        say(f"{compared_values} match sweep {of_sweeps}{also}")
         return
-    options = in_database(db)
-    reports = " && ".join(f"{replace(item, statistics=False)}{options}" for item in loaded)
+    commands = " && ".join(f"{options}{in_database(db)}" for options in reports)
     differ = f"{len(changes)} differ{'s' * (len(changes) == 1)}" if changes else "they match"
     if left_out:
-        differ += f", {len(left_out)} part{'' if len(left_out) == 1 else 's'} could not be compared"
-    say(f"{compared_values} compared, {differ}{also}; as they are now: {reports}")
+        differ += f", {count_of(len(left_out), 'part')} could not be compared"
+    say(f"{compared_values} compared, {differ}{also}; as they are now: {commands}")
     raise typer.Exit(FOUND)
 
 
@@ -129,10 +134,10 @@ def _made_by(
     paired_ar: bool,
 ) -> MadeBy:
     """How a table of a file is made again: as its comment says, unless the command says otherwise."""
-    of_name = tuple(name for name, titles in known.items() if found.name in titles)[:1]
-    made_by = found.made_by or MadeBy(of_name, found.name, statistics=True)
+    has_it = tuple(name for name, titles in known.items() if found.name in titles)[:1]
+    made_by = found.made_by or MadeBy(has_it, found.name, statistics=True)
     if not set(made_by.sweeps) <= known.keys():
-        made_by = replace(made_by, sweeps=of_name or made_by.sweeps)
+        made_by = replace(made_by, sweeps=has_it or made_by.sweeps)
     return replace(
         made_by,
         sweeps=tuple(named) or made_by.sweeps,
@@ -145,26 +150,6 @@ def _made_by(
 def _of_report(made_by: MadeBy) -> MadeBy:
     """What a table shares with others that are built in one go."""
     return replace(made_by, table=None, statistics=False, notes="short")
-
-
-class _Loaded:
-    """The records of a report, read within one transaction, of which its tables are built after it."""
-
-    def __init__(self, database: Database, made_by: MadeBy, db: str) -> None:
-        plans = plans_in_files(made_by.sweeps, "check")
-        self.made_by = made_by
-        self.record: SweepRecord = load_together(database, made_by.sweeps, plans, db, join=made_by.tables is not None)
-        runs = [run.id for run in selected_runs(self.record).values()] if made_by.paired_ar else []
-        self._texts = outputs_of(database, runs, TEXTS) if runs else {}
-
-    def tables(self, db: str) -> tuple[Table, ...]:
-        made_by, record = self.made_by, self.record
-        return tables_of(
-            with_tables_of(Path(made_by.tables), record) if made_by.tables else record,
-            db,
-            paper=load_paper(made_by.against, [record]) if made_by.against else None,
-            randomise=translations_of(record, self._texts).randomise if made_by.paired_ar else None,
-        )
 
 
 def _compared(found: FoundTable, now: Table, made_by: MadeBy) -> Comparison:

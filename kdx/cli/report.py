@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
+from kdx.cli.made_tables import MadeTables
 from kdx.cli.options import (
     DATABASE,
     Against,
@@ -26,27 +27,20 @@ from kdx.cli.options import (
     retry_cancelled,
     retry_failed,
 )
-from kdx.cli.sweep_argument import load_together, plans_in_files
-from kdx.cli.translations import TEXTS, translations_of
+from kdx.cli.sweep_argument import plans_in_files
 from kdx.report.made_by import MadeBy
-from kdx.report.papers.paper_file import load_paper
-from kdx.report.selection.best_seed import selected_runs
 from kdx.report.selection.cells import State
 from kdx.report.selection.joined import names
 from kdx.report.table.table import Table
-from kdx.report.table.tables_file import with_tables_of
-from kdx.report.tables import tables as tables_of
 from kdx.report.writers.csv import to_csv
+from kdx.report.writers.html.learning import Curves, curves_wanted
 from kdx.report.writers.json import to_json
 from kdx.report.writers.latex import PREAMBLE, to_latex
 from kdx.report.writers.markdown import to_markdown
 from kdx.report.writers.text import TextTable
 from kdx.store.database import open_database
-from kdx.store.reading import curves, outputs_of
+from kdx.store.reading import curves
 from kdx.store.records import SweepRecord
-
-if TYPE_CHECKING:
-    from kdx.report.writers.html.learning import Curves
 
 
 class Notes(StrEnum):
@@ -88,36 +82,22 @@ def report(
     """
     named = sweeps or []
     plans = plans_in_files(named, "report")
+    made_by = MadeBy(tuple(named), table, str(tables) if tables else None, against, statistics, paired_ar, notes.value)
     drawn: Curves = {}
-    randomise = None
     # Everything is read from one state of the database.
     with open_database(db, write=False) as database, database.read():
-        record = load_together(database, named, plans, db, join=tables is not None)
+        made = MadeTables(database, made_by, plans, db)
+        record = made.record
         where = {name: in_database_with_components(db, database, name) for name in names(record)}
         if format is Format.HTML and not json:
-            # NumPy, which no other format needs for a sweep without statistics.
-            from kdx.report.writers.html.learning import curves_wanted
-
             wanted = curves_wanted(record)
             drawn = {
-                run: each for one in record.joins or (record,) for run, each in curves(database, one.id, wanted).items()
+                run: by_metric
+                for sweep in record.joins or (record,)
+                for run, by_metric in curves(database, sweep.id, wanted).items()
             }
-        if paired_ar:
-            lines = outputs_of(database, [run.id for run in selected_runs(record).values()], TEXTS)
-            randomise = translations_of(record, lines).randomise
-    paper = None
-    if against:
-        paper = load_paper(against, [record])
-    record = with_tables_of(tables, record) if tables else record
-    shown = tables_of(record, db, only=table, paper=paper, randomise=randomise)
-    made_by = MadeBy(
-        sweeps=names(record),
-        tables=str(tables) if tables else None,
-        against=against,
-        statistics=statistics,
-        paired_ar=paired_ar,
-        notes=notes.value,
-    )
+    shown = made.tables()
+    made_by = replace(made_by, sweeps=names(record))
     if json:
         written = [to_json(one, str(replace(made_by, table=one.layout.name))) for one in shown]
         out_json({"sweep": record.name, "sweeps": names(record), "tables": written})
@@ -126,7 +106,7 @@ def report(
     say(_closing(record, shown, where))
 
 
-def _write(tables: tuple[Table, ...], sweep: SweepRecord, curves: "Curves", format: Format, made_by: MadeBy) -> None:
+def _write(tables: tuple[Table, ...], sweep: SweepRecord, curves: Curves, format: Format, made_by: MadeBy) -> None:
     statistics, full = made_by.statistics, made_by.notes == "full"
     if format in (Format.MARKDOWN, Format.LATEX):
         write = to_markdown if format is Format.MARKDOWN else to_latex
@@ -136,7 +116,7 @@ def _write(tables: tuple[Table, ...], sweep: SweepRecord, curves: "Curves", form
         ]
         out((PREAMBLE if format is Format.LATEX else "") + "\n".join(texts))
     elif format is Format.CSV:
-        out(to_csv(tables, sweep))
+        out(to_csv(tables))
     elif format is Format.HTML:
         # Jinja2 and the libraries of the page, which no other format needs.
         from kdx.report.writers.html.page import to_html

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from kdx.errors import KdxError, StorageError, of_the_machine
@@ -11,7 +12,7 @@ Parts = Iterable[bytes]
 
 
 def write_folder(folder: Path, files: Iterable[tuple[str, Parts]]) -> tuple[Path, ...]:
-    """Writes a new folder and returns the paths of its files.
+    """Write a new folder and return the paths of its files.
 
     Args:
         files: (path inside the folder, content in parts); each is made only when it is written.
@@ -20,59 +21,57 @@ def write_folder(folder: Path, files: Iterable[tuple[str, Parts]]) -> tuple[Path
         KdxError: the name is taken; and whatever making the content raises. Nothing is left then.
         AccessError, StorageError: it cannot be written.
     """
-    refuse_existing(folder)
     written = []
-    try:
-        with filling(folder.parent, folder=True) as unfinished:
-            for name, parts in files:
-                path = unfinished / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                with path.open("xb") as file:
-                    file.writelines(parts)
-                    file.flush()
-                    os.fsync(file.fileno())
-                written.append(folder / name)
-            give_name(unfinished, folder)
-    except FileExistsError:
-        raise _taken(folder) from None
-    except OSError as error:
-        other = StorageError(f"this folder cannot be written: {error.strerror}", place=str(folder))
-        raise of_the_machine(error, str(folder)) or other from error
+    with _new(folder, folder=True) as unfinished:
+        for name, parts in files:
+            path = unfinished / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write(path, parts)
+            written.append(folder / name)
     return tuple(written)
 
 
 def write_new_file(path: Path, content: bytes) -> None:
-    """Writes a new file.
+    """Write a new file.
 
     Raises:
         KdxError: the name is taken.
         AccessError, StorageError: it cannot be written.
     """
-    refuse_existing(path)
-    try:
-        with filling(path.parent) as unfinished:
-            with unfinished.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            give_name(unfinished, path)
-    except FileExistsError:
-        raise _taken(path) from None
-    except OSError as error:
-        other = StorageError(f"this file cannot be written: {error.strerror}", place=str(path))
-        raise of_the_machine(error, str(path)) or other from error
+    with _new(path) as unfinished:
+        _write(unfinished, [content])
 
 
-def refuse_existing(folder: Path) -> None:
-    """Raises KdxError if the name is taken."""
-    if os.path.lexists(folder):
-        raise _taken(folder)
-
-
-def _taken(folder: Path) -> KdxError:
-    return KdxError("there is something of this name", place=str(folder), hint="name another; nothing is overwritten")
+def refuse_existing(path: Path) -> None:
+    """Raise KdxError if the name is taken."""
+    if os.path.lexists(path):
+        raise KdxError("there is something of this name", place=str(path), hint="name another; nothing is overwritten")
 
 
 def encoded(lines: Iterable[str]) -> Iterator[bytes]:
     """Lines as UTF-8."""
     return (f"{line}\n".encode(errors="backslashreplace") for line in lines)
+
+
+@contextmanager
+def _new(path: Path, *, folder: bool = False) -> Iterator[Path]:
+    """An unfinished file or folder, which takes its name when it is complete."""
+    refuse_existing(path)
+    try:
+        with filling(path.parent, folder=folder) as unfinished:
+            yield unfinished
+            give_name(unfinished, path)
+    except FileExistsError:
+        refuse_existing(path)
+        raise
+    except OSError as error:
+        kind = "folder" if folder else "file"
+        other = StorageError(f"this {kind} cannot be written: {error.strerror}", place=str(path))
+        raise of_the_machine(error, str(path)) or other from error
+
+
+def _write(path: Path, parts: Parts) -> None:
+    with path.open("wb") as file:
+        file.writelines(parts)
+        file.flush()
+        os.fsync(file.fileno())

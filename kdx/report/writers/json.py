@@ -63,7 +63,7 @@ def to_json(table: Table, made_by: str = "") -> dict[str, Any]:
         "definitions": list(table.definitions),
         "errors": [_group(group) for group in table.groups],
         "baseline": dict(table.baseline),
-        "differences": [_difference(table, entry) for entry in table.differences],
+        "differences": [difference_to_json(table, difference) for difference in table.differences],
         "unequal": [_unequal(table, entry) for entry in table.audit],
         "published": _published(table, table.published) if table.published else None,
         "searches": [{**_place(table, at), **search_to_json(entry)} for at, entry in table.searches.items()],
@@ -77,7 +77,7 @@ def claim_to_json(answer: Answer) -> dict[str, Any]:
             **taken(verdict, "setting verdict"),
             "confounded_by": list(verdict.confounders),
             "more_seeds": verdict.more,
-            "contrasts": list(map(_outcome, verdict.outcomes)),
+            "contrasts": list(map(outcome_to_json, verdict.outcomes)),
         }
         for verdict in answer.settings
     ]
@@ -174,7 +174,8 @@ def _group(group: Group) -> dict[str, Any]:
     }
 
 
-def _difference(table: Table, difference: Difference) -> dict[str, Any]:
+def difference_to_json(table: Table, difference: Difference) -> dict[str, Any]:
+    """The difference of a cell from its baseline or from the best."""
     estimate = difference.estimate
     return {
         **_place(table, difference.at),
@@ -227,7 +228,8 @@ def _published(table: Table, published: PublishedComparison) -> dict[str, Any]:
     }
 
 
-def _outcome(outcome: ContrastOutcome) -> dict[str, Any]:
+def outcome_to_json(outcome: ContrastOutcome) -> dict[str, Any]:
+    """A comparison that a claim rests on."""
     contrast = outcome.contrast
     return {
         **taken(contrast, "where a b expect margin"),

@@ -64,7 +64,9 @@ def sheet_to_latex(sheet: Sheet) -> str:
     tabulars = [_tabular(sheet, piece) for piece in fit(sheet, _LONG, _GAP)]
     # Each longtable counts as a table of its own.
     body = "\n\\addtocounter{table}{-1}\n".join((_longtable(tabulars[0], above), *map(_longtable, tabulars[1:])))
-    return "\n".join(("\\begingroup\\footnotesize\\setlength{\\LTpost}{\\smallskipamount}", body, *below, "\\endgroup\\bigskip\n"))
+    return "\n".join(
+        ("\\begingroup\\footnotesize\\setlength{\\LTpost}{\\smallskipamount}", body, *below, "\\endgroup\\bigskip\n")
+    )
 
 
 def label(*names: str) -> str:

@@ -103,7 +103,7 @@ def test_any_scores_are_written_in_every_format_of_a_text_and_only_finite_ones_a
         ):
             assert not MARKED.search(text), MARKED.search(text)
         json.dumps(to_json(table))
-    rows = list(csv.DictReader(io.StringIO(to_csv(shown, record), newline="")))
+    rows = list(csv.DictReader(io.StringIO(to_csv(shown), newline="")))
     assert len(rows) == sum(len(table.layout.cells) for table in shown)
     for row, found in zip(rows, (found for table in shown for found in table.layout.cells), strict=True):
         told = float(row["score"]) if row["score"] else None

@@ -27,7 +27,7 @@ def read(text: str) -> list[dict[str, str]]:
 
 
 def written(record: SweepRecord) -> list[dict[str, str]]:
-    return read(to_csv(tables(record), record))
+    return read(to_csv(tables(record)))
 
 
 def test_one_row_a_cell_with_its_factors_and_its_numbers_in_full() -> None:
@@ -106,7 +106,7 @@ def test_what_was_asked_for_beside_the_scores_is_there() -> None:
     paper = Paper(name="p", title="P", tables=(PublishedTable.model_validate(PUBLISHED),))
     published = compare_with_published(table.layout.places, table.layout.records, paper)
     table = replace(table, differences=(first,), randomisations={first.at: over}, published=published)
-    rbf, exponential, linear = read(to_csv([table], record))
+    rbf, exponential, linear = read(to_csv([table]))
     assert first.estimate and float(rbf["effect"]) == first.estimate.effect
     assert (float(rbf["margin"]), float(rbf["p_equivalent"])) == (2.0, first.p_equivalent)
     assert (rbf["sentences_better_by"], rbf["sentences_p"], exponential["sentences_p"]) == ("1.25", "0.01", "")
@@ -139,7 +139,7 @@ def test_a_factor_named_like_a_column_stands_apart_from_it() -> None:
 
 def test_without_cells_nothing_is_left_to_write() -> None:
     record = sweep([], [])
-    assert to_csv(tables(record), record) == ""
+    assert to_csv(tables(record)) == ""
 
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -155,7 +155,7 @@ any_text = st.text(st.characters(codec="utf-8"), max_size=30)  # neither a grid 
 def test_no_name_is_a_formula_or_breaks_out_of_its_field(axis: str, word: str, score: float) -> None:
     axis = axis or "x"
     record = sweep([cell("a", labels={axis: word})], scored("a", (1.0, score)), axes=[axis], name=word or "x")
-    text = to_csv(tables(record), record)
+    text = to_csv(tables(record))
     assert text.count("\n") == 2
     (row,) = read(text)
     assert row["cell"] == "a"
@@ -211,7 +211,7 @@ def test_each_setting_of_a_claim_has_its_own_verdict_in_its_rows() -> None:
 def test_what_a_search_found_has_a_column_a_parameter() -> None:
     shown = trials.table(trials.search("rbf"), plain=("linear",))
     record = sweep([], [])
-    searched, plain = read(to_csv([shown], record))
+    searched, plain = read(to_csv([shown]))
     assert list(searched)[-2:] == [f"tuned {trials.RATE}", f"tuned {trials.DROPOUT}"]
     assert (searched[f"tuned {trials.RATE}"], searched[f"tuned {trials.DROPOUT}"]) == ("0.0095", "0.0")
     assert (plain[f"tuned {trials.RATE}"], plain[f"tuned {trials.DROPOUT}"]) == ("", "")
