@@ -1,13 +1,15 @@
 """`kdx diff`: how two runs, two cells or two sweeps differ."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
 from typing import Annotated, Any
 
 import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out_json, out_lines
+from kdx.cli.named_runs import is_grid_file
 from kdx.cli.options import DATABASE, Db, Files, Json
 from kdx.errors import KdxError
 from kdx.grid.cell_selector import word
@@ -20,7 +22,6 @@ from kdx.report.diff import (
     cell_pairs,
     condition_changes,
     curve_differences,
-    run_pair,
     seed_pairs,
     setting_changes,
 )
@@ -31,10 +32,13 @@ from kdx.store.database import Database, open_database
 from kdx.store.details import cell_details, run_details, sweep_details
 from kdx.store.find import CellFound, Found, RunFound, SweepFound, find
 from kdx.store.reading import contents, curves_of, origins_of
+from kdx.store.records import RunRecord
 
 _LONGEST = 40
 """Letters of a value that are shown."""
 _DIGITS = 8
+_CODE = "code: "
+"""Prefix of a condition that is the hash of a module."""
 _MOST_CODE = 6
 """Modules of kdx that are listed where they differ."""
 
@@ -62,214 +66,211 @@ def diff(
 
     Example: kdx diff 7 8
     """
-    if _is_grid(before) and _is_grid(after):
-        told = _of_plans(_contents_of_grid(before), _contents_of_grid(after))
+    sides = (before, after)
+    if all(map(is_grid_file, sides)):
+        compared = _of_plans(*(Contents.of(load_grid(side)) for side in sides))
     else:
         with open_database(db, write=False) as database, database.read():
-            told = _of_recorded(database, before, after)
+            compared = _of_recorded(database, sides)
     if json:
-        out_json(told.plain())
+        out_json(compared.plain())
     else:
-        out_lines(told.lines(before, after))
+        out_lines(compared.lines(before, after))
 
 
-class _Told:
-    """What there is to tell; docs/reference/json.md has the layout of `plain`."""
+@dataclass(frozen=True)
+class _Compared:
+    """How two sides differ; docs/reference/json.md has the layout of `plain`."""
 
-    def __init__(
-        self,
-        kind: str,
-        settings: Sequence[Change] = (),
-        conditions: Sequence[Change] = (),
-        scores: Sequence[ScorePair] = (),
-        curves: Mapping[str, Sequence[CurveDifference]] | None = None,
-        plans: Difference | None = None,
-    ) -> None:
-        self.kind, self.settings, self.conditions, self.scores = kind, settings, conditions, scores
-        self.curves = curves
-        """Seed in words → the metrics of its two runs; None where no runs are compared."""
-        self.plans = plans
+    kind: str
+    settings: Sequence[Change] = ()
+    conditions: Sequence[Change] = ()
+    scores: Sequence[ScorePair] = ()
+    curves: Sequence[CurveDifference] | None = None
+    """None where no runs are compared."""
+    plans: Difference | None = None
 
     def plain(self) -> dict[str, Any]:
-        """For `--json`."""
-        found: dict[str, Any] = {"kind": self.kind}
-        if self.plans is not None:
-            found |= {
-                "only_before": list(self.plans.gone),
-                "only_after": list(self.plans.new),
-                "shared": list(self.plans.shared),
-                "seeds_only_before": list(self.plans.seeds_gone),
-                "seeds_only_after": list(self.plans.seeds_new),
-            }
+        """Return what `--json` writes."""
+        plans = self.plans and {
+            "only_before": list(self.plans.gone),
+            "only_after": list(self.plans.new),
+            "shared": list(self.plans.shared),
+            "seeds_only_before": list(self.plans.seeds_gone),
+            "seeds_only_after": list(self.plans.seeds_new),
+        }
         return {
-            **found,
-            "settings": [asdict(one) for one in self.settings],
-            "conditions": [asdict(one) for one in self.conditions],
-            "scores": [asdict(one) for one in self.scores],
-            "curves": [{"of": of, **asdict(one)} for of, its in (self.curves or {}).items() for one in its],
+            "kind": self.kind,
+            **(plans or {}),
+            "settings": [asdict(change) for change in self.settings],
+            "conditions": [asdict(change) for change in self.conditions],
+            "scores": [asdict(pair) for pair in self.scores],
+            "curves": [asdict(curve) for curve in self.curves or ()],
         }
 
     def lines(self, before: str, after: str) -> Iterator[str]:
-        # Of a cell's id the first digits, as everywhere in a table.
+        # Tables show the first digits of a cell's id.
         heads = (before[:_DIGITS], after[:_DIGITS]) if self.kind == "cell" else (before, after)
         heads = heads if before != after else ("A", "B")
         if self.plans is not None:
             gone, new, shared = (len(cells) for cells in (self.plans.gone, self.plans.new, self.plans.shared))
             yield sanitize(f"cells: {shared:,} in both, {gone:,} in {heads[0]} only, {new:,} in {heads[1]} only")
-        yield from _section("settings", self.settings, heads)
+        yield from _changes("settings", self.settings, heads)
         if self.kind != "grid":
-            code = [one for one in self.conditions if one.name.startswith("code: ")]
-            others = [one for one in self.conditions if one not in code]
-            yield from _section("conditions", others, heads)
-            if code:
-                names = [one.name.removeprefix("code: ") for one in code]
-                if len(names) > _MOST_CODE:
-                    names[_MOST_CODE:] = [f"and {len(names) - _MOST_CODE} more"]
-                yield f"  modules that differ: {sanitize(', '.join(names))}"
-            yield from self._score_lines(heads)
-        yield from self._curve_lines(heads)
+            yield from _changes("conditions", [one for one in self.conditions if not one.name.startswith(_CODE)], heads)
+            modules = [one.name.removeprefix(_CODE) for one in self.conditions if one.name.startswith(_CODE)]
+            if len(modules) > _MOST_CODE:
+                modules[_MOST_CODE:] = [f"and {len(modules) - _MOST_CODE} more"]
+            if modules:
+                yield f"  modules that differ: {sanitize(', '.join(modules))}"
+            yield from _scores(self.scores, heads)
+        if self.curves is not None:
+            yield from _curves(self.curves, heads)
 
-    def _score_lines(self, heads: tuple[str, str]) -> Iterator[str]:
-        yield ""
-        if not self.scores:
-            yield "scores: nothing to compare"
-            return
-        yield "scores on the test split, means where there are several seeds"
-        rows = [
-            (one.name, _mean(one.before), len(one.before), _mean(one.after), len(one.after), _less(one))
-            for one in self.scores
-        ]
-        yield from _table(("", heads[0], "seeds", heads[1], "seeds", "B − A"), rows)
 
-    def _curve_lines(self, heads: tuple[str, str]) -> Iterator[str]:
-        if self.curves is None:
-            return
-        yield ""
-        for of, its in self.curves.items():
-            name = f"curves of {of}" if of else "curves"
-            if not its:
-                yield f"{name}: none is recorded"
-            elif not any(one.first is not None or one.only_before or one.only_after for one in its):
-                steps = sum(one.shared for one in its)
-                yield f"{name}: the same bits in all {len(its)} metrics ({steps:,} numbers)"
-            else:
-                yield name
-                head = (
-                    "metric",
-                    "steps in both",
-                    "first that differs",
-                    "largest difference",
-                    "at step",
-                    *(f"only in {head}" for head in heads),
+def _scores(scores: Sequence[ScorePair], heads: tuple[str, str]) -> Iterator[str]:
+    yield ""
+    if not scores:
+        yield "scores: nothing to compare"
+        return
+    yield "scores on the test split, means where there are several seeds"
+    rows = []
+    for pair in scores:
+        means = [sum(side) / len(side) if side else None for side in (pair.before, pair.after)]
+        less = f"{means[1] - means[0]:.3g}" if means[0] is not None and means[1] is not None else None
+        left, right = (None if mean is None else float(f"{mean:.4g}") for mean in means)
+        rows.append((pair.name, left, len(pair.before), right, len(pair.after), less and float(less)))
+    yield from _table(("", heads[0], "seeds", heads[1], "seeds", "B − A"), rows)
+
+
+def _curves(curves: Sequence[CurveDifference], heads: tuple[str, str]) -> Iterator[str]:
+    yield ""
+    if not curves:
+        yield "curves: none is recorded"
+    for of, group in groupby(curves, key=lambda curve: curve.of):
+        metrics = list(group)
+        name = f"curves of {of}" if of else "curves"
+        if not any(curve.first is not None or curve.only_before or curve.only_after for curve in metrics):
+            steps = sum(curve.shared for curve in metrics)
+            yield f"{name}: the same bits in all {len(metrics)} metrics ({steps:,} numbers)"
+            continue
+        yield name
+        yield from _table(
+            (
+                *("metric", "steps in both", "first that differs", "largest difference", "at step"),
+                *(f"only in {head}" for head in heads),
+            ),
+            [
+                (
+                    curve.name,
+                    curve.shared,
+                    "none" if curve.first is None and curve.shared else curve.first,
+                    None if curve.largest is None else float(f"{curve.largest:.4g}"),
+                    curve.at,
+                    curve.only_before,
+                    curve.only_after,
                 )
-                yield from _table(
-                    head,
-                    [
-                        (
-                            one.name,
-                            one.shared,
-                            "none" if one.first is None and one.shared else one.first,
-                            None if one.largest is None else float(f"{one.largest:.4g}"),
-                            one.at,
-                            one.only_before,
-                            one.only_after,
-                        )
-                        for one in its
-                    ],
-                )
+                for curve in metrics
+            ],
+        )
 
 
-def _of_recorded(database: Database, before: str, after: str) -> _Told:
-    words = (before, after)
-    if any(map(_is_grid, words)):
+def _of_recorded(database: Database, sides: tuple[str, str]) -> _Compared:
+    found = [None if is_grid_file(side) else find(database, side) for side in sides]
+    if None in found:
         return _of_plans(
             *(
-                _contents_of_grid(one) if _is_grid(one) else _contents(database, find(database, one), one)
-                for one in words
+                _contents(database, record, side) if record else Contents.of(load_grid(side))
+                for side, record in zip(sides, found, strict=True)
             )
         )
-    left, right = (find(database, one) for one in words)
-    if type(left) is not type(right):
-        kinds = " and ".join(f"`{one}` is a {_kind(its)}" for one, its in zip(words, (left, right), strict=True))
-        raise KdxError(kinds, allowed="two runs, two cells, two sweeps, or a grid file and a sweep")
-    return _of_sweeps(database, left, right) if isinstance(left, SweepFound) else _of_two(database, left, right)
-
-
-def _of_two(database: Database, left: Found, right: Found) -> _Told:
-    """Two runs, or two cells by the runs that stand for their seeds."""
+    left, right = found
+    if isinstance(left, SweepFound) and isinstance(right, SweepFound):
+        return _of_sweeps(database, left, right)
     if isinstance(left, RunFound) and isinstance(right, RunFound):
-        kind = "run"
-        records = [run_details(database, one.id) for one in (left, right)]
-        cells = [one.cell for one in records]
-        runs = [[one.record] for one in records]
-        pairs = [(runs[0][0], runs[1][0])]
-    else:
-        assert isinstance(left, CellFound) and isinstance(right, CellFound)
-        kind = "cell"
-        cells = [cell_details(database, one.id) for one in (left, right)]
-        runs = [standing_runs(one.runs) for one in cells]
-        by_seed = {run.seed: run for run in runs[1]}
-        pairs = [(run, by_seed[run.seed]) for run in runs[0] if run.seed in by_seed]
-    settings = setting_changes(cells[0].spec.plain, cells[1].spec.plain)
-    if kind == "run" and runs[0][0].seed != runs[1][0].seed:
-        settings.append(Change("seed", runs[0][0].seed, runs[1][0].seed))
-    origins = origins_of(database, [run.id for side in runs for run in side])
-    # Of several seeds the two metrics that tell most; of two runs every number.
-    names = None if kind == "run" else {"train/loss", *(one.spec.selection_metric for one in cells)}
-    compared = {"" if kind == "run" else f"seed {one.seed}": (one, other) for one, other in pairs}
-    found = curves_of(database, [run.id for pair in pairs for run in pair], names)
-    return _Told(
-        kind,
+        return _of_runs(database, left, right)
+    if isinstance(left, CellFound) and isinstance(right, CellFound):
+        return _of_cells(database, left, right)
+    kinds = " and ".join(f"`{side}` is a {_kind(record)}" for side, record in zip(sides, found, strict=True))
+    raise KdxError(kinds, allowed="two runs, two cells, two sweeps, or a grid file and a sweep")
+
+
+def _of_runs(database: Database, left: RunFound, right: RunFound) -> _Compared:
+    before, after = (run_details(database, run.id) for run in (left, right))
+    settings = setting_changes(before.cell.spec.plain, after.cell.spec.plain)
+    seeds = list(dict.fromkeys((before.record.seed, after.record.seed)))
+    if len(seeds) > 1:
+        settings.append(Change("seed", *seeds))
+    name = " and ".join(f"seed {seed}" for seed in seeds)
+    curves = curves_of(database, [left.id, right.id], None)
+    return _Compared(
+        "run",
         settings,
-        condition_changes(*([origins[run.id] for run in side] for side in runs)),
-        seed_pairs(*runs) if kind == "cell" else [run_pair(*pairs[0])],
-        {of: curve_differences(*(found.get(run.id, {}) for run in pair)) for of, pair in compared.items()},
+        condition_changes([before.provenance], [after.provenance]),
+        [ScorePair.of(name, [before.record], [after.record])],
+        curve_differences(curves.get(left.id, {}), curves.get(right.id, {})),
     )
 
 
-def _of_sweeps(database: Database, left: Any, right: Any) -> _Told:
-    plans = [_contents(database, one, one.name) for one in (left, right)]
-    sides = [sweep_details(database, one.id) for one in (left, right)]
-    runs = [[run.id for cell in side.cells for run in cell.runs] for side in sides]
-    origins = origins_of(database, [run for side in runs for run in side])
-    told = _of_plans(*plans)
-    conditions = condition_changes(*([origins[run] for run in side] for side in runs))
-    return _Told("sweep", told.settings, conditions, cell_pairs(*sides), None, told.plans)
+def _of_cells(database: Database, left: CellFound, right: CellFound) -> _Compared:
+    """Compare two cells by the runs that stand for their seeds."""
+    cells = [cell_details(database, cell.id) for cell in (left, right)]
+    runs = [standing_runs(cell.runs) for cell in cells]
+    # Of several seeds the two metrics that say most.
+    metrics = {"train/loss", *(cell.spec.selection_metric for cell in cells)}
+    curves = curves_of(database, [run.id for side in runs for run in side], metrics)
+    by_seed = {run.seed: run for run in runs[1]}
+    return _Compared(
+        "cell",
+        setting_changes(cells[0].spec.plain, cells[1].spec.plain),
+        _conditions(database, runs),
+        seed_pairs(*runs),
+        [
+            difference
+            for run in runs[0]
+            if (other := by_seed.get(run.seed))
+            for difference in curve_differences(curves.get(run.id, {}), curves.get(other.id, {}), f"seed {run.seed}")
+        ],
+    )
 
 
-def _of_plans(before: Contents, after: Contents) -> _Told:
-    found = difference(before, after)
-    settings = [Change(one.field, list(one.gone) or None, list(one.new) or None) for one in found.changes]
-    return _Told("grid", settings, plans=found)
+def _of_sweeps(database: Database, left: SweepFound, right: SweepFound) -> _Compared:
+    sides = [sweep_details(database, sweep.id) for sweep in (left, right)]
+    plans = _of_plans(*(_contents(database, sweep, sweep.name) for sweep in (left, right)))
+    conditions = _conditions(database, [[run for cell in side.cells for run in cell.runs] for side in sides])
+    return replace(plans, kind="sweep", conditions=conditions, scores=cell_pairs(*sides))
 
 
-def _contents(database: Database, found: Found, word: str) -> Contents:
+def _of_plans(before: Contents, after: Contents) -> _Compared:
+    plans = difference(before, after)
+    settings = [Change(change.field, list(change.gone) or None, list(change.new) or None) for change in plans.changes]
+    return _Compared("grid", settings, plans=plans)
+
+
+def _conditions(database: Database, runs: Sequence[Sequence[RunRecord]]) -> list[Change]:
+    origins = origins_of(database, [run.id for side in runs for run in side])
+    return condition_changes(*([origins[run.id] for run in side] for side in runs))
+
+
+def _contents(database: Database, found: Found, name: str) -> Contents:
     if not isinstance(found, SweepFound):
-        raise KdxError(f"`{word}` is a {_kind(found)}, and a grid is compared with a sweep", allowed="a sweep's name")
+        raise KdxError(f"`{name}` is a {_kind(found)}, and a grid is compared with a sweep", allowed="a sweep's name")
     known = contents(database, found.name)
     assert known is not None
     return known
 
 
-def _contents_of_grid(grid: str) -> Contents:
-    return Contents.of(load_grid(grid))
-
-
-def _is_grid(word: str) -> bool:
-    return word.endswith((".yaml", ".yml"))
-
-
-def _kind(found: Found) -> str:
+def _kind(found: Found | None) -> str:
     return type(found).__name__.removesuffix("Found").lower()
 
 
-def _section(name: str, changes: Sequence[Change], heads: tuple[str, str]) -> Iterator[str]:
+def _changes(name: str, changes: Sequence[Change], heads: tuple[str, str]) -> Iterator[str]:
     yield ""
     if not changes:
         yield f"{name}: the same"
         return
     yield name
-    yield from _table(("", *heads), [(one.name, _word(one.before), _word(one.after)) for one in changes])
+    yield from _table(("", *heads), [(change.name, _word(change.before), _word(change.after)) for change in changes])
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
@@ -279,14 +280,3 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
 def _word(value: Any) -> str:
     text = "–" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else word("", value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
-def _mean(scores: Sequence[float]) -> float | None:
-    return float(f"{sum(scores) / len(scores):.4g}") if scores else None
-
-
-def _less(one: ScorePair) -> float | None:
-    if not one.before or not one.after:
-        return None
-    difference = sum(one.after) / len(one.after) - sum(one.before) / len(one.before)
-    return float(f"{difference:.3g}")

@@ -15,12 +15,12 @@ from kdx.grid.plan import Shown
 from kdx.report.sheets.scores import words
 from kdx.report.table.tables_file import with_tables_of
 from kdx.report.tables import tables as tables_of
-from kdx.report.trace import Trace, TracedRun, find, origins, to_json
+from kdx.report.trace import Trace, TracedRun, find, to_json
 from kdx.report.trace import trace as trace_place
 from kdx.report.wording import rounded
 from kdx.report.writers.rows import to_text
 from kdx.report.writers.settings import as_yaml
-from kdx.sanitize import sanitize_lines
+from kdx.sanitize import spelled_out
 from kdx.shell import kdx_command, shell_word
 from kdx.store.database import open_database
 from kdx.store.reading import attempts_of, grids
@@ -54,12 +54,12 @@ def trace(
     with open_database(db, write=False) as database, database.read():
         record = load_together(database, named, plans, db, join=tables is not None)
         record = with_tables_of(tables, record) if tables else record
-        shown = {one.layout.name: one.layout for one in tables_of(record, db)}
+        shown = {each.layout.name: each.layout for each in tables_of(record, db)}
         if table not in shown:
             raise _no_table(table, record.name, list(shown), {} if tables else grids(database))
         at = find(shown[table], row, column)
         cell = shown[table].places[at]
-        traced = trace_place(record, shown[table], at, attempts_of(database, [one.run_id for one in cell.seeds]))
+        traced = trace_place(record, shown[table], at, attempts_of(database, [seed.run_id for seed in cell.seeds]))
     if grid:
         out(traced.grid)
         say(f"a grid of one cell; run it with: kdx sweep FILE --db {AGAIN}.db")
@@ -67,7 +67,7 @@ def trace(
     if json:
         out_json(to_json(traced))
     else:
-        out("\n".join(_lines(traced, db)))
+        out("\n".join(map(spelled_out, _lines(traced, db))))
     words = (*sweep_words(record), *(("--tables", str(tables)) if tables else ()))
     options = "".join(f" {shell_word(word)}" for word in words) + f"{in_database(db)} --grid"
     again = kdx_command("trace", table, traced.row, traced.column, options=options)
@@ -83,46 +83,49 @@ def _no_table(table: str, sweep: str, known: list[str], grids: Mapping[str, Mapp
 
 def _lines(trace: Trace, db: str) -> Iterator[str]:
     cell = trace.cell
-    yield sanitize_lines(f"{trace.table}: {trace.row}, {trace.column}")
+    yield f"{trace.table}: {trace.row}, {trace.column}"
     yield f"  {_number(trace)}"
     yield ""
     for name, command in trace.planned.items():
-        yield f"sweep     {sanitize_lines(name)}, in {sanitize_lines(db)}"
-        yield f"planned   {f'by: {sanitize_lines(command)}' if command else 'by a command that was not recorded'}"
+        yield f"sweep     {name}, in {db}"
+        yield f"planned   {f'by: {command}' if command else 'by a command that was not recorded'}"
     yield f"cell      {trace.record.id}"
     if trace.evaluation is not None:
         settings = ", ".join(f"{name} {word}" for name, word in trace.evaluation.words.items())
-        yield f"evaluation  {sanitize_lines(trace.evaluation.asked.name)}: {sanitize_lines(settings)}"
+        yield f"evaluation  {trace.evaluation.asked.name}: {settings}"
     yield ""
-    yield from (f"  {sanitize_lines(line)}" for line in as_yaml(trace.spec).splitlines())
+    yield from (f"  {line}" for line in as_yaml(trace.spec).splitlines())
     yield ""
     yield from _indented(
-        ("", "run", "seed", "state", cell.selected_by.name, "at step", sanitize_lines(trace.scored), "seconds"),
-        [_run(one) for one in trace.runs],
+        ("", "run", "seed", "state", cell.selected_by.name, "at step", trace.scored, "seconds"),
+        [_run(run) for run in trace.runs],
     )
-    yield from (f"  run {one.record.id}: {sanitize_lines(one.record.error)}" for one in trace.runs if one.record.error)
-    yield from (
-        f"  run {one.record.id} is out of tables: {sanitize_lines(one.record.invalidated)}"
-        for one in trace.runs
-        if one.record.invalidated
-    )
+    yield from (f"  run {run.record.id}: {run.record.error}" for run in trace.runs if run.record.error)
+    for run in trace.runs:
+        if run.record.invalidated:
+            yield f"  run {run.record.id} is excluded from reports: {run.record.invalidated}"
     yield ""
     yield from _indented(
         ("run", "attempt", "started (UTC)", "steps", "outcome", "process", "changed"),
-        [row for one in trace.runs for row in _attempts(one)],
+        [row for run in trace.runs for row in _attempts(run)],
     )
-    for origin, runs in origins(trace):
+    for origin, runs in trace.origins:
+        environment = ", ".join(f"{name} {value}" for name, value in (origin.environment or {}).items())
+        definitions = {
+            name: text
+            for name, text in (origin.definitions or {}).items()
+            if name in (cell.selected_by.name, trace.scored)
+        }
+        facts = {
+            "data": origin.data or "not recorded",
+            "code": origin.code or "not recorded",
+            "environment": environment,
+            **(origin.facts or {}),
+            **definitions,
+        }
         yield ""
         yield f"run{'' if len(runs) == 1 else 's'} {', '.join(map(str, runs))}"
-        yield f"  data         {sanitize_lines(origin.data or 'not recorded')}"
-        yield f"  code         {sanitize_lines(origin.code or 'not recorded')}"
-        environment = ", ".join(f"{name} {value}" for name, value in (origin.environment or {}).items())
-        yield f"  environment  {sanitize_lines(environment)}"
-        for name, fact in (origin.facts or {}).items():
-            yield f"  {sanitize_lines(name):11}  {sanitize_lines(str(fact))}"
-        for name, definition in (origin.definitions or {}).items():
-            if name in (cell.selected_by.name, trace.scored):
-                yield f"  {name:11}  {sanitize_lines(definition)}"
+        yield from (f"  {name:11}  {fact}" for name, fact in facts.items())
 
 
 def _number(trace: Trace) -> str:
@@ -130,35 +133,34 @@ def _number(trace: Trace) -> str:
     if cell.value is None:
         text = words(cell, show_n=False)
         return "  ".join(filter(None, (text.score, text.note)))
-    number = f"{rounded(cell.value, cell.metric.name)} = {cell.value!r}: {sanitize_lines(trace.scored)}"
+    number = f"{rounded(cell.value, cell.metric.name)} = {cell.value!r}: {trace.scored}"
     if cell.shown is Shown.MEAN:
         return f"{number}, mean over {len(cell.scores)} seeds"
-    seed = "" if cell.seed is None else str(cell.seed)
-    return f"{number} of run {cell.run_id}, seed {seed}: the best {cell.selected_by.name} of {cell.planned} seeds"
+    return f"{number} of run {cell.run_id}, seed {cell.seed}: the best {cell.selected_by.name} of {cell.planned} seeds"
 
 
-def _run(one: TracedRun) -> tuple[str, ...]:
-    record = one.record
+def _run(run: TracedRun) -> tuple[str, ...]:
+    record = run.record
     return (
-        "*" if one.selected else "",
+        "*" if run.selected else "",
         str(record.id),
         str(record.seed),
         record.state.value,
         _value(record.valid_score),
         _value(record.valid_step),
-        _value(one.score),
+        _value(run.score),
         "–" if record.seconds is None else f"{record.seconds:.1f}",
     )
 
 
-def _attempts(one: TracedRun) -> Iterator[tuple[str, ...]]:
-    for attempt in one.attempts:
+def _attempts(run: TracedRun) -> Iterator[tuple[str, ...]]:
+    for attempt in run.attempts:
         started = datetime.fromtimestamp(attempt.started, UTC).strftime("%Y-%m-%d %H:%M:%S")
         # The step of the checkpoint is not known for an attempt that ended before it began.
         first = attempt.first_step if attempt.resumed_step is None else attempt.resumed_step
         steps = f"{first}–{_value(attempt.last_step)}"
         outcome, changed = attempt.outcome or "running", attempt.changes or "nothing"
-        yield str(one.record.id), str(attempt.number), started, steps, outcome, attempt.owner, changed
+        yield str(run.record.id), str(attempt.number), started, steps, outcome, attempt.owner, changed
 
 
 def _value(value: float | None) -> str:

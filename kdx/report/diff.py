@@ -26,11 +26,13 @@ class Change:
 class CurveDifference:
     """How one metric of two runs differs."""
 
+    of: str
+    """The seed in words, such as `seed 0`; empty where single runs are compared."""
     name: str
     shared: int
     """Steps at which both have a number."""
     first: int | None
-    """The first of them at which the two numbers are not the same bits; None: there is none."""
+    """The first of them at which the two numbers are not the same bits; None if there is none."""
     largest: float | None
     """The largest absolute difference where both numbers are finite; None where they are nowhere."""
     at: int | None
@@ -49,8 +51,14 @@ class ScorePair:
     """One score a seed."""
     after: Sequence[float]
     before_run: int | None = None
-    """The run, where it is one."""
+    """The run, where there is a single one."""
     after_run: int | None = None
+
+    @classmethod
+    def of(cls, name: str, before: Sequence[RunRecord], after: Sequence[RunRecord]) -> "ScorePair":
+        """The test scores of the completed runs of both sides."""
+        before_run, after_run = (runs[0].id if len(runs) == 1 else None for runs in (before, after))
+        return cls(name, _scores(before), _scores(after), before_run, after_run)
 
 
 def setting_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
@@ -59,13 +67,13 @@ def setting_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list
 
 
 def condition_changes(before: Iterable[Provenance], after: Iterable[Provenance]) -> list[Change]:
-    """The libraries, machine, data and code by which the runs of two sides differ.
+    """Return the libraries, machine, data and code by which the runs of two sides differ.
 
-    A side whose runs are of several conditions has the list of them.
+    A side whose runs have several conditions has the list of them.
     """
     left, right = _conditions(before), _conditions(after)
     return [
-        Change(name, _one(left.get(name, [])), _one(right.get(name, [])))
+        Change(name, _single(left.get(name, [])), _single(right.get(name, [])))
         for name in (left | right)
         if left.get(name, []) != right.get(name, [])
     ]
@@ -73,7 +81,7 @@ def condition_changes(before: Iterable[Provenance], after: Iterable[Provenance])
 
 def _conditions(origins: Iterable[Provenance]) -> dict[str, list[Any]]:
     """Condition → its different values among runs that have begun."""
-    found: dict[str, list[Any]] = {}
+    conditions: dict[str, list[Any]] = {}
     for origin in origins:
         if origin.environment is None:
             continue
@@ -85,34 +93,40 @@ def _conditions(origins: Iterable[Provenance]) -> dict[str, list[Any]]:
             **{f"code: {module}": sha256 for module, sha256 in (origin.modules or {}).items()},
         }
         for name, value in known.items():
-            values = found.setdefault(name, [])
+            values = conditions.setdefault(name, [])
             if value not in values:
                 values.append(value)
-    return {name: sorted(values, key=str) for name, values in found.items()}
+    return {name: sorted(values, key=str) for name, values in conditions.items()}
 
 
-def _one(values: Sequence[Any]) -> Any:
+def _single(values: Sequence[Any]) -> Any:
     return None if not values else values[0] if len(values) == 1 else list(values)
 
 
-def curve_differences(before: Mapping[str, CurveRecord], after: Mapping[str, CurveRecord]) -> list[CurveDifference]:
-    """For each metric that one of two runs recorded, in alphabetical order."""
+def curve_differences(
+    before: Mapping[str, CurveRecord], after: Mapping[str, CurveRecord], of: str = ""
+) -> list[CurveDifference]:
+    """Compare each metric that one of two runs recorded, in alphabetical order.
+
+    Args:
+        of: see `CurveDifference`.
+    """
     nothing = CurveRecord(array("q"), array("d"))
     return [
-        _curve_difference(name, before.get(name, nothing), after.get(name, nothing))
+        _curve_difference(of, name, before.get(name, nothing), after.get(name, nothing))
         for name in sorted({*before, *after})
     ]
 
 
-def _curve_difference(name: str, before: CurveRecord, after: CurveRecord) -> CurveDifference:
+def _curve_difference(of: str, name: str, before: CurveRecord, after: CurveRecord) -> CurveDifference:
     left, right = _by_step(before), _by_step(after)
     shared = sorted(left.keys() & right.keys())
     # Bits, since NaN is no number that equals itself and 0.0 equals −0.0.
     first = next((step for step in shared if left[step][1] != right[step][1]), None)
-    distances = [(abs(left[step][0] - right[step][0]), step) for step in shared]
-    finite = [(distance, -step) for distance, step in distances if isfinite(distance)]
-    largest, at = max(finite) if finite else (None, None)
+    distances = [(abs(left[step][0] - right[step][0]), -step) for step in shared]
+    largest, at = max(((distance, step) for distance, step in distances if isfinite(distance)), default=(None, None))
     return CurveDifference(
+        of=of,
         name=name,
         shared=len(shared),
         first=first,
@@ -125,52 +139,38 @@ def _curve_difference(name: str, before: CurveRecord, after: CurveRecord) -> Cur
 
 def _by_step(curve: CurveRecord) -> dict[int, tuple[float, int]]:
     """Step → the number and its bits."""
-    bits = array("q", curve.values.tobytes())
-    return {step: (value, its) for step, value, its in zip(curve.steps, curve.values, bits, strict=True)}
-
-
-def run_pair(before: RunRecord, after: RunRecord) -> ScorePair:
-    """The test scores of two runs, which may be of different seeds."""
-    seeds = dict.fromkeys((before.seed, after.seed))
-    name = " and ".join(f"seed {seed}" for seed in seeds)
-    return ScorePair(name, _scores([before]), _scores([after]), before.id, after.id)
+    all_bits = array("q", curve.values.tobytes())
+    return {step: (value, bits) for step, value, bits in zip(curve.steps, curve.values, all_bits, strict=True)}
 
 
 def seed_pairs(before: Sequence[RunRecord], after: Sequence[RunRecord]) -> list[ScorePair]:
-    """The test scores of two cells seed by seed; each side has one run a seed."""
-    left, right = ({run.seed: run for run in runs} for runs in (before, after))
+    """Pair the runs of two cells by seed; each side has one run a seed."""
+    seeds = sorted({run.seed for run in (*before, *after)})
     return [
-        ScorePair(
-            f"seed {seed}",
-            _scores([left[seed]] if seed in left else []),
-            _scores([right[seed]] if seed in right else []),
-            left[seed].id if seed in left else None,
-            right[seed].id if seed in right else None,
-        )
-        for seed in sorted({*left, *right})
+        ScorePair.of(f"seed {seed}", *([run for run in runs if run.seed == seed] for runs in (before, after)))
+        for seed in seeds
     ]
 
 
 def cell_pairs(before: SweepDetails, after: SweepDetails) -> list[ScorePair]:
-    """The test scores of the cells that two sweeps word alike but are not the same cell.
+    """Pair the cells to which two sweeps give the same labels but which are not the same cell.
 
     A cell that both plan has the same runs, and so nothing to compare.
     """
-    shared = {one.id for one in before.cells} & {one.id for one in after.cells}
+    shared = {cell.id for cell in before.cells} & {cell.id for cell in after.cells}
     left, right = (_by_labels(side.cells) for side in (before, after))
     return [
-        ScorePair(" · ".join(labels.values()) or "the cell", _scores(one.runs), _scores(right[key].runs))
-        for key, one in left.items()
-        if key in right and one.id not in shared and right[key].id not in shared
-        for labels in [one.labels]
+        ScorePair.of(" · ".join(cell.labels.values()) or "the cell", cell.runs, right[key].runs)
+        for key, cell in left.items()
+        if key in right and cell.id not in shared and right[key].id not in shared
     ]
 
 
 def _by_labels(cells: Iterable[PlannedCellDetails]) -> dict[tuple[tuple[str, str], ...], PlannedCellDetails]:
-    found: dict[tuple[tuple[str, str], ...], PlannedCellDetails] = {}
+    by_labels: dict[tuple[tuple[str, str], ...], PlannedCellDetails] = {}
     for cell in cells:
-        found.setdefault(tuple(sorted(cell.labels.items())), cell)
-    return found
+        by_labels.setdefault(tuple(sorted(cell.labels.items())), cell)
+    return by_labels
 
 
 def _scores(runs: Iterable[RunRecord]) -> list[float]:

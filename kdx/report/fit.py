@@ -10,10 +10,12 @@ from rich.cells import cell_len
 from kdx.report.sheet import Sheet, beside_scores, means
 from kdx.sanitize import sanitize
 
+GAP = 2
+"""Width between two columns; a column of scores has one more before it."""
 _LINES = 2
 """Lines onto which a text is folded, or one more where its words do not divide evenly."""
 _STARTS_NUMBER = re.compile(r"[-+−<>≤≥±∞]*\s?\d")
-_WORD = re.compile(r"\S+(?: [↑↓])?")
+_WORD = re.compile(r"^ ?\S+(?: [↑↓])?|\S+(?: [↑↓])?")
 
 
 @dataclass(frozen=True)
@@ -39,30 +41,26 @@ def are_words(texts: Sequence[str]) -> bool:
     return not any(map(_STARTS_NUMBER.match, texts)) and any(map(str.isalpha, "".join(texts)))
 
 
-def fit(sheet: Sheet, width: int, gap: int) -> list[Piece]:
-    """Divide the columns of a sheet into pieces within the width, each with the same names on its left.
-
-    Args:
-        gap: width between two columns.
-    """
+def fit(sheet: Sheet, width: int) -> list[Piece]:
+    """Divide the columns of a sheet into pieces within the width, each with the same names on its left."""
     names = sheet.names
     columns = [_column(sheet, at) for at in range(len(sheet.headers))]
-    widest = max((column.least + gap for column in columns[names:]), default=0)
-    room = max(width - widest, width // 2) - gap * (names - 1)
+    widest = max((column.least + GAP for column in columns[names:]), default=0)
+    room = max(width - widest, width // 2) - GAP * (names - 1)
     # Where words do not suffice to make the names fit, those of the widest are broken.
     while sum(column.least for column in columns[:names]) > max(room, names):
         at = max(range(names), key=lambda at: columns[at].least)
         columns[at] = replace(columns[at], least=columns[at].least - 1)
-    used = sum(column.least + gap for column in columns[:names])
+    used = sum(column.least + GAP for column in columns[:names])
     pieces: list[list[int]] = []
     for at in range(names, len(columns)):
         least = min(columns[at].least, max(width - used, 1))
         columns[at] = Column(least, max(least, columns[at].most))
-        if pieces and used + sum(columns[index].least + gap for index in pieces[-1]) + least <= width:
+        if pieces and used + sum(columns[index].least + GAP for index in pieces[-1]) + least <= width:
             pieces[-1].append(at)
         else:
             pieces.append([at])
-    return [_widened([*range(names), *piece], columns, width, gap) for piece in pieces or [[]]]
+    return [_widened([*range(names), *piece], columns, width) for piece in pieces or [[]]]
 
 
 def _column(sheet: Sheet, at: int) -> Column:
@@ -71,8 +69,8 @@ def _column(sheet: Sheet, at: int) -> Column:
         scores = sheet.scores(at)
         signs = any(score.mark for score in scores)
         parts = zip(scores, means(scores), beside_scores(scores), strict=True)
-        whole = [len(f"{score.score}  {mean} {beside}".rstrip()) + signs for score, mean, beside in parts]
-        folded = header
+        whole = [len(f" {score.score}  {mean} {beside}".rstrip()) + signs for score, mean, beside in parts]
+        folded = [f" {word}" for word in header]
     else:
         texts = [sanitize(text) for text in sheet.texts(at)]
         numbers = [text for text in texts if at >= sheet.names and _STARTS_NUMBER.match(text)]
@@ -84,10 +82,10 @@ def _column(sheet: Sheet, at: int) -> Column:
     return Column(least, max(least, longest))
 
 
-def _widened(shown: Sequence[int], columns: Sequence[Column], width: int, gap: int) -> Piece:
+def _widened(shown: Sequence[int], columns: Sequence[Column], width: int) -> Piece:
     """The piece with the rest of the width given to the columns that need the least of it to stand unfolded."""
     widths = {at: columns[at].least for at in shown}
-    room = width - sum(widths.values()) - gap * (len(shown) - 1)
+    room = width - sum(widths.values()) - GAP * (len(shown) - 1)
     for at in sorted(shown, key=lambda at: columns[at].most - columns[at].least):
         more = max(0, min(columns[at].most - columns[at].least, room))
         widths[at] += more

@@ -1,6 +1,6 @@
 """Traces one number of a table: its runs, what they were computed from, and a grid that computes them again."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +44,7 @@ class Trace:
     runs: tuple[TracedRun, ...]
     """One run for each seed, from the lowest."""
     evaluation: ResolvedEvaluation | None = None
-    """The reading of the runs that gave the scores; None: their tests."""
+    """The evaluation of the runs that gave the scores; None: their tests."""
 
     @property
     def sweep(self) -> str:
@@ -70,31 +70,36 @@ class Trace:
         about = {
             "name": f"{self.sweep} again"[:100],
             "description": sanitize(f"{self.table}: {self.row}, {self.column}"),
-            "seeds": [_written(one.seed) for one in self.cell.seeds],
+            "seeds": [seed.seed for seed in self.cell.seeds],
         }
-        asked = self.evaluation and self.evaluation.asked
-        evaluations = {"evaluations": {asked.name: asked.settings.asked}} if asked else {}
+        settings = self.evaluation and self.evaluation.asked
+        evaluations = {"evaluations": {settings.name: settings.settings.asked}} if settings else {}
         return "".join(as_yaml(part) for part in (about, self.spec, evaluations) if part)
 
-
-def _written(seed: int) -> int | str:
-    """A seed as a grid has it."""
-    word = str(seed)
-    return seed if word == str(seed) else word
+    @property
+    def origins(self) -> list[tuple[Provenance, list[int]]]:
+        """Each different origin of the started runs, with the ids of its runs."""
+        origins: list[tuple[Provenance, list[int]]] = []
+        for run in self.runs:
+            same = next((runs for origin, runs in origins if origin == run.provenance), None)
+            if same is not None:
+                same.append(run.record.id)
+            elif run.provenance.code:
+                origins.append((run.provenance, [run.record.id]))
+        return origins
 
 
 def find(layout: Layout, row: str, column: str | None) -> Address:
     """The place under these headers.
 
     Args:
-        row: a header as it is printed, levels joined by ` / `; or some of its words, or parts of them, if no other
-            header has them.
+        row: a header as it is printed, levels joined by ` / `; or some of its words, if no other header has them.
         column: likewise; arrows may be left out. None for the only column.
 
     Raises:
         KdxError: no header has these words, or several have, or the grid plans nothing there.
     """
-    at = _one(layout, "row", rows(layout), row), _one(layout, "column", columns(layout), column)
+    at = _index(layout, "row", rows(layout), row), _index(layout, "column", columns(layout), column)
     if at not in layout.places:
         raise KdxError(
             f"table `{layout.name}`: nothing stands at {rows(layout)[at[0]]}, {columns(layout)[at[1]]}",
@@ -114,16 +119,15 @@ def columns(layout: Layout) -> list[str]:
 
 
 def trace(sweep: SweepRecord, layout: Layout, at: Address, attempts: Mapping[int, tuple[AttemptRecord, ...]]) -> Trace:
-    """Traces a place.
+    """Trace a place.
 
     Args:
         attempts: run id → every try at it.
     """
     cell = layout.places[at]
     records = {run.id: run for run in sweep.runs}
-    nothing = Provenance(None, None, None, None)
     record = next(record for record in sweep.cells if record.id == layout.trained(cell))
-    commands = {one.name: str(one.grid.get("command", "")) for one in (sweep.joins or (sweep,))}
+    commands = {part.name: str(part.grid.get("command", "")) for part in (sweep.joins or (sweep,))}
     return Trace(
         planned={name: commands[name] for name in record.sweeps or commands},
         table=layout.name,
@@ -133,13 +137,13 @@ def trace(sweep: SweepRecord, layout: Layout, at: Address, attempts: Mapping[int
         record=record,
         runs=tuple(
             TracedRun(
-                record=records[one.run_id],
-                score=one.score,
-                selected=one.run_id == cell.run_id,
-                provenance=sweep.provenance.get(one.run_id, nothing),
-                attempts=attempts.get(one.run_id, ()),
+                record=records[seed.run_id],
+                score=seed.score,
+                selected=seed.run_id == cell.run_id,
+                provenance=sweep.provenance.get(seed.run_id, Provenance(None, None, None, None)),
+                attempts=attempts.get(seed.run_id, ()),
             )
-            for one in cell.seeds
+            for seed in cell.seeds
         ),
         evaluation=layout.evaluations[cell.id].evaluation if cell.id in layout.evaluations else None,
     )
@@ -150,19 +154,19 @@ def to_json(trace: Trace) -> dict[str, Any]:
     cell, evaluation = trace.cell, trace.evaluation
     runs = [
         {
-            "run": one.record.id,
-            **taken(one.record, "seed generation state"),
-            "selected": one.selected,
-            "validation": one.record.valid_score,
-            "validation_step": one.record.valid_step,
-            "score": one.score,
-            **taken(one.record, "seconds error invalidated"),
-            "data": one.provenance.data,
-            "data_facts": one.provenance.facts,
-            **taken(one.provenance, "code environment definitions"),
-            "attempts": plain(one.attempts),
+            "run": run.record.id,
+            **taken(run.record, "seed generation state"),
+            "selected": run.selected,
+            "validation": run.record.valid_score,
+            "validation_step": run.record.valid_step,
+            "score": run.score,
+            **taken(run.record, "seconds error invalidated"),
+            "data": run.provenance.data,
+            "data_facts": run.provenance.facts,
+            **taken(run.provenance, "code environment definitions"),
+            "attempts": plain(run.attempts),
         }
-        for one in trace.runs
+        for run in trace.runs
     ]
     return {
         "sweep": trace.sweep,
@@ -183,38 +187,21 @@ def to_json(trace: Trace) -> dict[str, Any]:
     }
 
 
-def origins(trace: Trace) -> Iterator[tuple[Provenance, list[int]]]:
-    """Each different origin of the started runs, with the ids of its runs."""
-    found: list[tuple[Provenance, list[int]]] = []
-    for one in trace.runs:
-        same = [runs for origin, runs in found if origin == one.provenance]
-        if same:
-            same[0].append(one.record.id)
-        elif one.provenance.code:
-            found.append((one.provenance, [one.record.id]))
-    yield from found
-
-
-def _one(layout: Layout, side: str, headers: Sequence[str], asked: str | None) -> int:
+def _index(layout: Layout, side: str, headers: Sequence[str], name: str | None) -> int:
     """The index of the header that fits; raises KdxError unless exactly one does."""
-    if asked is None:
+    if name is None:
         if len(headers) == 1:
             return 0
         raise KdxError(f"table `{layout.name}` has {len(headers)} {side}s", allowed=headers, hint=f"name a {side}")
-    wanted = _words(asked)
-    fits: tuple[Callable[[str], bool], ...] = (
-        lambda header: header == asked,
-        lambda header: wanted <= _words(header),
-        lambda header: all(any(part in word for word in _words(header)) for part in wanted),
-    )
-    found = next(filter(None, ([i for i, header in enumerate(headers) if fit(header)] for fit in fits)), [])
-    if len(found) == 1:
-        return found[0]
-    if found:
-        many = [headers[index] for index in found]
-        raise KdxError(f"table `{layout.name}`: several {side}s are `{asked}`", allowed=many, hint="name one in full")
-    hint = did_you_mean(asked, headers)
-    raise KdxError(f"table `{layout.name}`: there is no {side} `{asked}`", allowed=headers, hint=hint)
+    matches = [index for index, header in enumerate(headers) if header == name]
+    matches = matches or [index for index, header in enumerate(headers) if _words(name) <= _words(header)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        several = [headers[index] for index in matches]
+        raise KdxError(f"table `{layout.name}`: several {side}s are `{name}`", allowed=several, hint="name one in full")
+    hint = did_you_mean(name, headers)
+    raise KdxError(f"table `{layout.name}`: there is no {side} `{name}`", allowed=headers, hint=hint)
 
 
 def _words(header: str) -> set[str]:

@@ -12,7 +12,6 @@ from kdx.report.diff import (
     cell_pairs,
     condition_changes,
     curve_differences,
-    run_pair,
     seed_pairs,
     setting_changes,
 )
@@ -87,7 +86,6 @@ def test_scores_stand_beside_one_another_by_seed():
         ("seed 1", [3.0], [], 2, None),
         ("seed 2", [], [], None, 3),
     ]
-    assert run_pair(RUN, second).name == "seed 0 and seed 1" and run_pair(RUN, RUN).name == "seed 0"
 
 
 def test_cells_of_two_sweeps_are_paired_by_their_words_where_they_are_not_the_same_cell():

@@ -19,7 +19,7 @@ def listing(*columns: tuple[str, ...], names: int) -> Sheet:
 @given(st.lists(st.tuples(texts, words), min_size=1, max_size=9), st.integers(0, 3), st.integers(10, 130))
 def test_every_column_stands_in_one_piece_within_the_width(columns: list[tuple[str, str]], names: int, width: int):
     names = min(names, len(columns))
-    pieces = fit(listing(*columns, names=names), width, 2)
+    pieces = fit(listing(*columns, names=names), width)
     assert [at for piece in pieces for at in piece.columns[names:]] == list(range(names, len(columns)))
     for piece in pieces:
         assert piece.columns[:names] == tuple(range(names)) and min(piece.widths, default=1) >= 1
@@ -32,23 +32,23 @@ def test_what_fits_is_not_folded_and_what_is_left_unfolds_what_it_can() -> None:
     sides = ("a over b", "product symmetric over direct-sum asymmetric"), ("expected", "no worse than 0.2")
     numbers = ("difference", "+0.1"), ("n", "3"), ("interval", "−2.99 to 15.17")
     sheet = listing(*sides, *numbers, names=2)
-    (piece,) = fit(sheet, 120, 2)
+    (piece,) = fit(sheet, 120)
     assert piece.widths == (44, 17, 10, 1, 14)
-    (piece,) = fit(sheet, 80, 2)
+    (piece,) = fit(sheet, 80)
     assert piece.widths[1:] == (17, 10, 1, 14) and sum(piece.widths) == 72
 
 
 def test_columns_go_on_below_before_a_word_or_a_number_is_broken() -> None:
     names = ("kernel", "exponential"), ("task", "translation")
     numbers = ("mean", "22.70"), ("95% interval", "19.75 to 25.65")
-    pieces = fit(listing(*names, *numbers, names=2), 42, 2)
+    pieces = fit(listing(*names, *numbers, names=2), 42)
     assert [piece.columns for piece in pieces] == [(0, 1, 2), (0, 1, 3)]
     assert pieces[1].widths == (11, 11, 14)
 
 
 @pytest.mark.parametrize("text", ["3", "−2.99 to 15.17", "< 0.001", "1/5 (4% to 60%)", "±0.53", "2.50e+06"])
 def test_numbers_stay_whole_unless_they_are_names(text: str) -> None:
-    assert fit(listing(("a", "b"), ("n", text), names=1), 14, 2)[0].widths[1] >= min(len(text), 11)
+    assert fit(listing(("a", "b"), ("n", text), names=1), 14)[0].widths[1] >= min(len(text), 11)
     assert not are_words([text])
 
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from kdx.grid.table_layout import SWEEP
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
 from kdx.report.table.table import Table
@@ -66,8 +67,9 @@ def _rows(table: Table) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
             compared |= {"against": setting(layout.header(difference.against)), **_better(compared)}
             compared |= {"sentences_better_by": over.get("gain"), "sentences_p": over.get("p")}
         found = table.searches[at].winner.parameters if at in table.searches else {}
+        sweeps = {SWEEP: ", ".join(record.sweeps)} if record.sweeps else {}
         yield (
-            {"task": record.spec.task, **record.labels, **layout.header(at)},
+            {"task": record.spec.task, **record.labels, **sweeps, **layout.header(at)},
             {
                 "table": layout.name,
                 **{name: plain[name] for name in _CELL},

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kdx.report.fit import Piece, are_words, fit
+from kdx.report.fit import GAP, Piece, are_words, fit
 from kdx.report.sheet import Score, Sheet, beside_scores, spans
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.scores import scores
@@ -21,9 +21,9 @@ from kdx.sanitize import sanitize
 PREAMBLE = "% \\usepackage{array,booktabs,graphicx,longtable}\n"
 """The packages that a document needs, for its preamble."""
 
-_TEXT, _FLOAT, _LONG, _GAP = 72, 96, 76, 3
-"""Characters in a line of the text, in a row of a float before it is scaled down, and in one of a longtable, whose type
-is smaller; and the characters that the gap between two columns takes; in the article class."""
+_TEXT, _FLOAT, _LONG = 72, 92, 74
+"""Characters in a line of the text of the article class, in a row of a float before it is scaled down, and in one of a
+longtable, whose type is smaller."""
 _SCALED = "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%"
 _CHARACTER = 0.5
 """Width of a digit, in em."""
@@ -54,14 +54,14 @@ def sheet_to_latex(sheet: Sheet) -> str:
     below = ["{\\footnotesize\\sloppy\\parindent=0pt", *(f"{breakable_tex(note)}\\par" for note in sheet.notes), "}"]
     if not sheet.rows and not sheet.of_scores:
         return "\n".join(("\\par\\medskip\\noindent", f"{title}\\par", *below, "\\medskip\n"))
-    tabulars = [_tabular(sheet, piece) for piece in fit(sheet, _FLOAT, _GAP)]
+    tabulars = [_tabular(sheet, piece) for piece in fit(sheet, _FLOAT)]
     above = [f"\\caption[{tex(sheet.caption or sheet.title)}]{{{title}}}", f"\\label{{{label(*sheet.key)}}}"]
     lines = _lines(title, _TEXT) + _SMALL * sum(_lines(note, int(_TEXT / _SMALL)) for note in sheet.notes)
     if sum(tabular.height + _RULES for tabular in tabulars) + lines <= _PAGE:
         start = "\\begin{table}[!ht]\n\\setlength{\\abovecaptionskip}{0pt}\\setlength{\\belowcaptionskip}{6pt}"
         body = "\n\\par\\medskip\n".join(map(_float, tabulars))
         return "\n".join((start, *above, "{\\centering", body, "\\par\\smallskip}", *below, "\\end{table}\n"))
-    tabulars = [_tabular(sheet, piece) for piece in fit(sheet, _LONG, _GAP)]
+    tabulars = [_tabular(sheet, piece) for piece in fit(sheet, _LONG)]
     # Each longtable counts as a table of its own.
     body = "\n\\addtocounter{table}{-1}\n".join((_longtable(tabulars[0], above), *map(_longtable, tabulars[1:])))
     return "\n".join(
@@ -150,7 +150,7 @@ def _head(sheet: Sheet, piece: Piece, columns: Sequence[_Column]) -> Iterator[st
         rules, first, at = [], names, names + 1
         for word, count in spans(headers, level):
             across = sum(column.across for column in columns[first : first + count])
-            room = sum(piece.widths[first : first + count]) + _GAP * (count - 1)
+            room = sum(piece.widths[first : first + count]) + GAP * (count - 1)
             folds = len(word) > room
             spec = _paragraph(room, "centering") if folds else "c"
             parts.append(f"\\multicolumn{{{across}}}{{{spec}}}{{{breakable_tex(word) if folds else tex(word)}}}")

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from kdx.report.figures.series import over_length
 from kdx.report.figures.text import TextPlot
-from kdx.report.fit import Piece, are_words, fit
+from kdx.report.fit import GAP, Piece, are_words, fit
 from kdx.report.sheet import Score, Sheet, beside_scores, means, unless_repeated
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.scores import scores
@@ -46,7 +46,6 @@ class TextSheet:
 
     def __init__(self, sheet: Sheet) -> None:
         self.sheet = sheet
-        self._gap = 3 if sheet.of_scores else 2
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the title, the body in as many pieces as the width needs, and the notes."""
@@ -56,8 +55,8 @@ class TextSheet:
         yield title
         widest = _NOTES
         has_body = self.sheet.rows or self.sheet.of_scores
-        for piece in fit(self.sheet, options.max_width, self._gap) if has_body else []:
-            total = sum(piece.widths) + self._gap * (len(piece.widths) - 1)
+        for piece in fit(self.sheet, options.max_width) if has_body else []:
+            total = sum(piece.widths) + GAP * (len(piece.widths) - 1)
             widest = max(widest, total)
             rule = Text(_RULE * total, overflow="crop", no_wrap=True)
             yield from (rule, self._grid(piece), rule)
@@ -65,24 +64,25 @@ class TextSheet:
 
     def _grid(self, piece: Piece) -> RichTable:
         names = self.sheet.names
-        grid = RichTable(box=_BOX, show_header=False, show_edge=False, pad_edge=False, padding=(0, self._gap - 1, 0, 0))
+        grid = RichTable(box=_BOX, show_header=False, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))
         columns = []
         for at, width in zip(piece.columns, piece.widths, strict=True):
             is_score = self.sheet.of_scores and at >= names
             is_number = at >= names and not is_score and not are_words(self.sheet.texts(at))
             grid.add_column(width=width, justify="right" if is_number else "left", overflow="fold")
             columns.append(_aligned(self.sheet.scores(at)) if is_score else [*map(_text, self.sheet.texts(at))])
+        blank = " " * self.sheet.of_scores
         headers = [self.sheet.levels(at) for at in piece.columns[names:]]
         shown = [unless_repeated(headers, index) for index in range(len(headers))]
         levels = max(map(len, headers), default=1)
         for level in range(levels):
             innermost = level == levels - 1
             row_header = [self.sheet.headers[at] if innermost else "" for at in range(names)]
-            grid.add_row(*map(_text, (*row_header, *(header[level] for header in shown))))
+            grid.add_row(*map(_text, row_header), *(Text(blank) + _text(header[level]) for header in shown))
         grid.add_section()
         for index in range(len(self.sheet.rows)):
             row_names = map(_text, self.sheet.row_names(index))
-            grid.add_row(*row_names, *(column[index] for column in columns[names:]))
+            grid.add_row(*row_names, *(Text(blank) + column[index] for column in columns[names:]))
         return grid
 
 

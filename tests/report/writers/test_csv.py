@@ -210,7 +210,6 @@ def test_each_setting_of_a_claim_has_its_own_verdict_in_its_rows() -> None:
 
 def test_what_a_search_found_has_a_column_a_parameter() -> None:
     shown = trials.table(trials.search("rbf"), plain=("linear",))
-    record = sweep([], [])
     searched, plain = read(to_csv([shown]))
     assert list(searched)[-2:] == [f"tuned {trials.RATE}", f"tuned {trials.DROPOUT}"]
     assert (searched[f"tuned {trials.RATE}"], searched[f"tuned {trials.DROPOUT}"]) == ("0.0095", "0.0")

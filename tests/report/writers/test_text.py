@@ -65,15 +65,15 @@ def test_a_table_of_two_tasks_fits_eighty_columns_one_line_a_row() -> None:
         body_of(drawn(both_tasks()))
         == """\
 dissect
-────────────────────────────────────────────────────────────────────
-                         translation            prediction
-kernel        position   bleu ↑                 perplexity ↓
-────────────────────────────────────────────────────────────────────
-exponential   none       12.31  11.90  ± 0.53   12.10  11.90* ± 0.53
-              product    18.31  17.90  ± 0.53   18.10  17.90  ± 0.53
-rbf           none       24.31  23.90  ± 0.53   24.10  23.90  ± 0.53
-              product    30.31  29.90* ± 0.53   30.10  29.90  ± 0.53
-────────────────────────────────────────────────────────────────────"""
+───────────────────────────────────────────────────────────────────
+                        translation            prediction
+kernel       position   bleu ↑                 perplexity ↓
+───────────────────────────────────────────────────────────────────
+exponential  none       12.31  11.90  ± 0.53   12.10  11.90* ± 0.53
+             product    18.31  17.90  ± 0.53   18.10  17.90  ± 0.53
+rbf          none       24.31  23.90  ± 0.53   24.10  23.90  ± 0.53
+             product    30.31  29.90* ± 0.53   30.10  29.90  ± 0.53
+───────────────────────────────────────────────────────────────────"""
     )
 
 
@@ -118,7 +118,7 @@ fail        9.00              (1)  failed 1/2
 
 def test_a_table_wider_than_the_console_goes_on_below_without_losing_a_number() -> None:
     wide, narrow = drawn(both_tasks(), 120), drawn(both_tasks(), 50)
-    assert narrow.count("exponential   none") == 2
+    assert narrow.count("exponential  none") == 2
     for number in ("30.31  29.90* ± 0.53", "12.10  11.90* ± 0.53"):
         assert number in wide and number in narrow
     assert max(map(cell_len, narrow.splitlines())) <= 50
