@@ -153,11 +153,12 @@ def _of_report(made_by: MadeBy) -> MadeBy:
 
 
 def _compared(found: FoundTable, now: Table, made_by: MadeBy) -> Comparison:
-    """The comparison with what the table is now; without a comment, with the length of notes that fits better."""
+    """The comparison with what the table is now; without a comment, with the notes of which it lacks fewer."""
     suffix = found.document.path.suffix.lower()
     if suffix == ".json":
         return compare(found, as_json(to_json(now)))
     write = to_latex if suffix == ".tex" else to_markdown
     full = [made_by.notes == "full"] if found.made_by else [False, True]
     texts = [write(now, statistics=made_by.statistics, full=is_full) for is_full in full]
-    return min((compare(found, text) for text in texts), key=lambda comparison: len(comparison.changes))
+    comparisons = [compare(found, text) for text in texts]
+    return min(comparisons, key=lambda comparison: (comparison.missing, -comparison.numbers))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
-from itertools import groupby
+from itertools import chain, groupby
 from math import isclose
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -162,6 +162,8 @@ class Comparison:
     changes: tuple[Change, ...] = ()
     own: tuple[str, ...] = ()
     """Captions and notes in whose place the file has words of its own."""
+    missing: int = 0
+    """Number of notes that the file lacks, or has in other words."""
     left_out: tuple[str, ...] = ()
     """What of the table in the file was not compared."""
 
@@ -289,10 +291,6 @@ class _Unit:
     words: int = 0
     kept: int = 0
     """Words that the file has too."""
-    at: int = 0
-    """Where the file has something else, or nothing."""
-    is_replaced: bool = False
-    """Whether it has something else there, or beside it."""
 
     @property
     def is_own(self) -> bool:
@@ -301,60 +299,59 @@ class _Unit:
 
 
 def compare(table: FoundTable, now: str) -> Comparison:
-    """Compares a table in a file with the text that kdx writes of it now, with all that belongs to it."""
+    """Compare a table in a file with the text that kdx writes of it now, with all that belongs to it."""
     document, form = table.document, table.document.form
     units, expected = _expected(now, form)
-    there = _tokens(document.text, form, table.start, table.end)
-    hunks = [*_hunks(expected, there, form)]
+    tokens = _tokens(document.text, form, table.start, table.end)
+    hunks = [*_hunks(expected, tokens)]
     unequal = {index for first, last, *_ in hunks for index in range(first, last)}
     for index, token in enumerate(expected):
         if token.text.isalnum() or len(token.text) > 1:
             units[token.unit].words += 1
             units[token.unit].kept += index not in unequal
     changes: list[Change] = []
-
-    def change(unit: _Unit, at: int, key: str, was: str, shown: str) -> None:
-        if max(len(was), len(shown)) > _LONGEST:
-            # From shortly before their first difference on.
-            same = next((i for i, pair in enumerate(zip(was, shown, strict=False)) if pair[0] != pair[1]), 0)
-            start = was.rfind(" ", 0, max(0, same - 20)) + 1
-            was, shown, at = was[start:], shown[start:], at + start
-        line, column = document.place(at)
-        both = (_shortened(was) or NOT_THERE, _shortened(shown) or NOT_THERE)
-        changes.append(Change(table.name, str(document.path), line, column, unit.kind, key, *both))
-
     for first, last, start, end in hunks:
-        for token in expected[max(first - 1, 0) : last + 1] if start < end else ():
-            units[token.unit].is_replaced = True
-        was, at = _text(document.text, there[start:end]), there[min(start, len(there) - 1)].at if there else table.start
-        for unit, tokens in _by_unit(expected, units, first, last, was):
-            unit.at = at
+        was = _text(document.text, tokens[start:end])
+        at = tokens[min(start, len(tokens) - 1)].at if tokens else table.start
+        for unit, changed in _by_unit(expected, units, first, last, was):
             if not unit.is_own and unit.kind is not Kind.LAYOUT:
                 key = _key(expected, first) if form is _JSON else ""
-                change(unit, at, key, was, _text(now, tokens))
+                changes.append(_change(table, unit.kind, at, key, was, _text(now, changed)))
                 was = ""
+    # Units beside which, or in whose place, the file has something else.
+    replaced = {
+        token.unit
+        for first, last, start, end in hunks
+        if start < end
+        for token in expected[max(first - 1, 0) : last + 1]
+    }
     rows = [unit for unit in units if unit.kind is Kind.ROWS and unit.words]
-    shown = (unit for unit in units if unit.kind is not Kind.LAYOUT)
-    for kind, group in groupby(shown, key=lambda unit: unit.kind):
-        notes = list(group)
-        if kind is Kind.NOTE and not all(note.is_own for note in notes):
-            # An author leaves out all notes of a table, or writes others; a single note that is missing is a change.
-            for note in notes:
-                if note.is_own and not note.is_replaced:
-                    change(note, note.at, "", "", note.text)
-    own = [
-        f"{unit.kind} `{_shortened(unit.text)}`"
-        for unit in units
-        if unit.is_own and unit.is_replaced and unit.kind in (Kind.CAPTION, Kind.NOTE)
-    ]
     known = {match[0] for match in form.belongs(table.name).finditer(now)}
     left_out = [table.name] if not rows or rows[0].is_own else []
-    theirs = form.belongs(table.name).finditer(document.text, table.start, table.end)
-    left_out += [match[0] for match in theirs if match[0] not in known]
-    numbers = sum(not units[token.unit].is_own and token.text[-1:].isdecimal() for token in expected)
+    belonging = form.belongs(table.name).finditer(document.text, table.start, table.end)
+    left_out += [match[0] for match in belonging if match[0] not in known]
     return Comparison(
-        numbers, tuple(sorted(changes, key=lambda place: (place.line, place.column))), tuple(own), tuple(left_out)
+        numbers=sum(not units[token.unit].is_own and token.text[-1:].isdecimal() for token in expected),
+        changes=tuple(sorted(changes, key=lambda change: (change.line, change.column))),
+        own=tuple(
+            f"{unit.kind} `{_shortened(unit.text)}`"
+            for index, unit in enumerate(units)
+            if unit.is_own and index in replaced and unit.kind in (Kind.CAPTION, Kind.NOTE)
+        ),
+        missing=sum(unit.is_own and unit.kind is Kind.NOTE for unit in units),
+        left_out=tuple(left_out),
     )
+
+
+def _change(table: FoundTable, kind: Kind, at: int, key: str, was: str, now: str) -> Change:
+    if max(len(was), len(now)) > _LONGEST:
+        # From shortly before their first difference on.
+        same = next((i for i, pair in enumerate(zip(was, now, strict=False)) if pair[0] != pair[1]), 0)
+        start = was.rfind(" ", 0, max(0, same - 20)) + 1
+        was, now, at = was[start:], now[start:], at + start
+    line, column = table.document.place(at)
+    texts = (_shortened(was) or NOT_THERE, _shortened(now) or NOT_THERE)
+    return Change(table.name, str(table.document.path), line, column, kind, key, *texts)
 
 
 def _expected(now: str, form: _Form) -> tuple[list[_Unit], list[_Token]]:
@@ -389,29 +386,24 @@ Hunk = tuple[int, int, int, int]
 """First and last (exclusive) of the tokens of now, and of those in the file, that stand for each other and differ."""
 
 
-def _hunks(now: Sequence[_Token], then: Sequence[_Token], form: _Form) -> Iterator[Hunk]:
+def _hunks(now: Sequence[_Token], then: Sequence[_Token]) -> Iterator[Hunk]:
     """The stretches in which two texts differ: line by line first, then token by token."""
-    lines = [[*_by_line(side, form)] for side in (now, then)]
-    for first, last, start, end in _opcodes(
-        *([tuple(token.text for token in line) for line in side] for side in lines)
-    ):
-        offset_now, offset_then = (sum(map(len, side[:at])) for side, at in zip(lines, (first, start), strict=True))
-        of_now, of_then = (
-            [token.text for line in side[a:b] for token in line]
-            for side, (a, b) in zip(lines, ((first, last), (start, end)), strict=True)
+    lines = [
+        [list(line) for _, line in groupby(side, key=lambda token: (token.unit, token.line))] for side in (now, then)
+    ]
+    texts = [[tuple(token.text for token in line) for line in side] for side in lines]
+    for first, last, start, end in _opcodes(*texts):
+        first_now, first_then = (sum(map(len, side[:at])) for side, at in zip(lines, (first, start), strict=True))
+        hunk_now, hunk_then = (
+            [*chain(*side[a:b])] for side, a, b in zip(texts, (first, start), (last, end), strict=True)
         )
-        for i1, i2, j1, j2 in _opcodes(of_now, of_then):
-            whole = (offset_now + i1, offset_now + i2, offset_then + j1, offset_then + j2)
+        for i1, i2, j1, j2 in _opcodes(hunk_now, hunk_then):
             if i2 - i1 != j2 - j1:
-                yield whole
+                yield first_now + i1, first_now + i2, first_then + j1, first_then + j2
                 continue
-            for index in range(i2 - i1):
-                if not _equal(of_now[i1 + index], of_then[j1 + index]):
-                    yield whole[0] + index, whole[0] + index + 1, whole[2] + index, whole[2] + index + 1
-
-
-def _by_line(tokens: Sequence[_Token], form: _Form) -> Iterator[list[_Token]]:
-    return (list(line) for _, line in groupby(tokens, key=lambda token: (token.unit, token.line)))
+            for i, j in zip(range(i1, i2), range(j1, j2), strict=True):
+                if not _equal(hunk_now[i], hunk_then[j]):
+                    yield first_now + i, first_now + i + 1, first_then + j, first_then + j + 1
 
 
 def _opcodes(now: Sequence[Any], then: Sequence[Any]) -> Iterator[Hunk]:
