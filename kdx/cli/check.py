@@ -66,27 +66,29 @@ def check(
     with open_database(db, write=False) as database, database.read():
         known = table_names(grids(database))
         titles = [title for of_sweep in known.values() for title in of_sweep] + ([table] if table else [])
-        found = find_tables(files, titles)
-        if table is not None and table not in (there := [each.name for each in found]):
+        in_file = find_tables(files, titles)
+        if table is not None and table not in (there := [written.name for written in in_file]):
             raise KdxError(f"there is no table `{table}`", place=str(file), allowed=list(dict.fromkeys(there)))
-        found = [each for each in found if table in (None, each.name)]
-        made_by = [_made_by(each, named, known, tables, against, paired_ar=paired_ar) for each in found]
+        in_file = [written for written in in_file if table in (None, written.name)]
+        made_by = [_made_by(written, named, known, tables, against, paired_ar=paired_ar) for written in in_file]
         reports = {
             options: MadeTables(database, options, plans_in_files(options.sweeps, "check"), db)
             for options in dict.fromkeys(map(_of_report, made_by))
         }
-    now = {options: {each.layout.name: each for each in report.tables()} for options, report in reports.items()}
+    now = {
+        options: {rendered.layout.name: rendered for rendered in report.tables()} for options, report in reports.items()
+    }
     results: list[Comparison] = []
     compared: dict[str, None] = {}
     left_out: list[str] = []
-    for each, options in zip(found, made_by, strict=True):
-        shown = now[_of_report(options)].get(each.name)
+    for written, options in zip(in_file, made_by, strict=True):
+        shown = now[_of_report(options)].get(written.name)
         if shown is None:
-            has_it = next((f" of sweep {name}" for name, of_sweep in known.items() if each.name in of_sweep), "")
-            left_out.append(f"{each.name}{has_it}")
+            has_it = next((f" of sweep {name}" for name, of_sweep in known.items() if written.name in of_sweep), "")
+            left_out.append(f"{written.name}{has_it}")
         else:
-            compared[each.name] = None
-            results.append(_compared(each, shown, options))
+            compared[written.name] = None
+            results.append(_compared(written, shown, options))
     changes = [change for result in results for change in result.changes]
     left_out += [part for result in results for part in result.left_out]
     own = [part for result in results for part in result.own]
@@ -125,7 +127,7 @@ def check(
 
 
 def _made_by(
-    found: FoundTable,
+    table: FoundTable,
     named: Sequence[str],
     known: Mapping[str, Sequence[str]],
     tables: Path | None,
@@ -134,8 +136,8 @@ def _made_by(
     paired_ar: bool,
 ) -> MadeBy:
     """How a table of a file is made again: as its comment says, unless the command says otherwise."""
-    has_it = tuple(name for name, titles in known.items() if found.name in titles)[:1]
-    made_by = found.made_by or MadeBy(has_it, found.name, statistics=True)
+    has_it = tuple(name for name, titles in known.items() if table.name in titles)[:1]
+    made_by = table.made_by or MadeBy(has_it, table.name, statistics=True)
     if not set(made_by.sweeps) <= known.keys():
         made_by = replace(made_by, sweeps=has_it or made_by.sweeps)
     return replace(
@@ -152,13 +154,13 @@ def _of_report(made_by: MadeBy) -> MadeBy:
     return replace(made_by, table=None, statistics=False, notes="short")
 
 
-def _compared(found: FoundTable, now: Table, made_by: MadeBy) -> Comparison:
+def _compared(table: FoundTable, now: Table, made_by: MadeBy) -> Comparison:
     """The comparison with what the table is now; without a comment, with the notes of which it lacks fewer."""
-    suffix = found.document.path.suffix.lower()
+    suffix = table.document.path.suffix.lower()
     if suffix == ".json":
-        return compare(found, as_json(to_json(now)))
+        return compare(table, as_json(to_json(now)))
     write = to_latex if suffix == ".tex" else to_markdown
-    full = [made_by.notes == "full"] if found.made_by else [False, True]
+    full = [made_by.notes == "full"] if table.made_by else [False, True]
     texts = [write(now, statistics=made_by.statistics, full=is_full) for is_full in full]
-    comparisons = [compare(found, text) for text in texts]
+    comparisons = [compare(table, text) for text in texts]
     return min(comparisons, key=lambda comparison: (comparison.missing, -comparison.numbers))

@@ -117,8 +117,10 @@ class _Compared:
             yield sanitize(f"cells: {shared:,} in both, {gone:,} in {heads[0]} only, {new:,} in {heads[1]} only")
         yield from _changes("settings", self.settings, heads)
         if self.kind != "grid":
-            yield from _changes("conditions", [one for one in self.conditions if not one.name.startswith(_CODE)], heads)
-            modules = [one.name.removeprefix(_CODE) for one in self.conditions if one.name.startswith(_CODE)]
+            yield from _changes(
+                "conditions", [change for change in self.conditions if not change.name.startswith(_CODE)], heads
+            )
+            modules = [change.name.removeprefix(_CODE) for change in self.conditions if change.name.startswith(_CODE)]
             if len(modules) > _MOST_CODE:
                 modules[_MOST_CODE:] = [f"and {len(modules) - _MOST_CODE} more"]
             if modules:
@@ -176,22 +178,22 @@ def _curves(curves: Sequence[CurveDifference], heads: tuple[str, str]) -> Iterat
 
 
 def _of_recorded(database: Database, sides: tuple[str, str]) -> _Compared:
-    found = [None if is_grid_file(side) else find(database, side) for side in sides]
-    if None in found:
+    records = [None if is_grid_file(side) else find(database, side) for side in sides]
+    if None in records:
         return _of_plans(
             *(
                 _contents(database, record, side) if record else Contents.of(load_grid(side))
-                for side, record in zip(sides, found, strict=True)
+                for side, record in zip(sides, records, strict=True)
             )
         )
-    left, right = found
+    left, right = records
     if isinstance(left, SweepFound) and isinstance(right, SweepFound):
         return _of_sweeps(database, left, right)
     if isinstance(left, RunFound) and isinstance(right, RunFound):
         return _of_runs(database, left, right)
     if isinstance(left, CellFound) and isinstance(right, CellFound):
         return _of_cells(database, left, right)
-    kinds = " and ".join(f"`{side}` is a {_kind(record)}" for side, record in zip(sides, found, strict=True))
+    kinds = " and ".join(f"`{side}` is a {_kind(record)}" for side, record in zip(sides, records, strict=True))
     raise KdxError(kinds, allowed="two runs, two cells, two sweeps, or a grid file and a sweep")
 
 
@@ -252,16 +254,16 @@ def _conditions(database: Database, runs: Sequence[Sequence[RunRecord]]) -> list
     return condition_changes(*([origins[run.id] for run in side] for side in runs))
 
 
-def _contents(database: Database, found: Found, name: str) -> Contents:
-    if not isinstance(found, SweepFound):
-        raise KdxError(f"`{name}` is a {_kind(found)}, and a grid is compared with a sweep", allowed="a sweep's name")
-    known = contents(database, found.name)
+def _contents(database: Database, record: Found, name: str) -> Contents:
+    if not isinstance(record, SweepFound):
+        raise KdxError(f"`{name}` is a {_kind(record)}, and a grid is compared with a sweep", allowed="a sweep's name")
+    known = contents(database, record.name)
     assert known is not None
     return known
 
 
-def _kind(found: Found | None) -> str:
-    return type(found).__name__.removesuffix("Found").lower()
+def _kind(record: Found | None) -> str:
+    return type(record).__name__.removesuffix("Found").lower()
 
 
 def _changes(name: str, changes: Sequence[Change], heads: tuple[str, str]) -> Iterator[str]:

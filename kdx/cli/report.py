@@ -86,8 +86,8 @@ def report(
     drawn: Curves = {}
     # Everything is read from one state of the database.
     with open_database(db, write=False) as database, database.read():
-        made = MadeTables(database, made_by, plans, db)
-        record = made.record
+        loaded = MadeTables(database, made_by, plans, db)
+        record = loaded.record
         where = {name: in_database_with_components(db, database, name) for name in names(record)}
         if format is Format.HTML and not json:
             wanted = curves_wanted(record)
@@ -96,10 +96,10 @@ def report(
                 for sweep in record.joins or (record,)
                 for run, by_metric in curves(database, sweep.id, wanted).items()
             }
-    shown = made.tables()
+    shown = loaded.tables()
     made_by = replace(made_by, sweeps=names(record))
     if json:
-        written = [to_json(one, str(replace(made_by, table=one.layout.name))) for one in shown]
+        written = [to_json(each, str(replace(made_by, table=each.layout.name))) for each in shown]
         out_json({"sweep": record.name, "sweeps": names(record), "tables": written})
     else:
         _write(shown, record, drawn, format, made_by)
@@ -111,8 +111,8 @@ def _write(tables: tuple[Table, ...], sweep: SweepRecord, curves: Curves, format
     if format in (Format.MARKDOWN, Format.LATEX):
         write = to_markdown if format is Format.MARKDOWN else to_latex
         texts = [
-            write(one, statistics=statistics, full=full, made_by=str(replace(made_by, table=one.layout.name)))
-            for one in tables
+            write(table, statistics=statistics, full=full, made_by=str(replace(made_by, table=table.layout.name)))
+            for table in tables
         ]
         out((PREAMBLE if format is Format.LATEX else "") + "\n".join(texts))
     elif format is Format.CSV:
@@ -123,21 +123,21 @@ def _write(tables: tuple[Table, ...], sweep: SweepRecord, curves: Curves, format
 
         out(to_html(tables, sweep, curves))
     else:
-        for one in tables:
-            out(TextTable(one, statistics=statistics, full=full))
+        for table in tables:
+            out(TextTable(table, statistics=statistics, full=full))
             out("")
 
 
 def _closing(sweep: SweepRecord, tables: tuple[Table, ...], where: Mapping[str, str]) -> str:
     """The last line: counts of cells, each counted once, and the next command."""
     others = (State.DIVERGED, State.OUT_OF_MEMORY, State.FAILED, State.INVALIDATED)
-    cells = {cell.id: cell for one in tables for cell in one.layout.cells}.values()
+    cells = {cell.id: cell for table in tables for cell in table.layout.cells}.values()
     states = Counter(cell.state for cell in cells)
     counts = [f"{states[State.VALUE]} with a score"]
     counts += [f"{states[state]} {state}" for state in others if states[state]]
     holes = states[State.HOLE]
     counts += [f"{holes} hole{'s' if holes > 1 else ''}"] if holes else []
-    records = {key: record for one in tables for key, record in one.layout.records.items()}
+    records = {key: record for table in tables for key, record in table.layout.records.items()}
     following = ""
     for command, left in (
         # What is left of a cell with failed runs may be paused.

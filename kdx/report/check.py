@@ -133,7 +133,7 @@ class FoundTable(NamedTuple):
     name: str
     start: int
     end: int
-    """Up to the next table."""
+    """Where the next table begins, or the file ends."""
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ def _tables_in(document: Document, names: Sequence[str]) -> Iterator[FoundTable]
 
 
 def _object_around(document: Document, at: int) -> tuple[int, int]:
-    """Where the JSON object whose first key stands here begins and ends."""
+    """The start and the end of the JSON object whose first key stands here."""
     start = document.text.rindex("{", 0, at)
     try:
         return start, json.JSONDecoder().raw_decode(document.text, start)[1]
@@ -268,7 +268,7 @@ def _object_around(document: Document, at: int) -> tuple[int, int]:
 
 
 def _start(text: str, label_at: int) -> int:
-    """Where the environment around a label begins."""
+    """The start of the environment around a label."""
     begins = (begin.start() for begin in _BEGIN.finditer(text, 0, label_at))
     around = (begin for begin in begins if "\\end{table" not in text[begin:label_at])
     return next(around, text.rfind("\n", 0, label_at) + 1)
@@ -407,7 +407,7 @@ def _hunks(now: Sequence[_Token], then: Sequence[_Token]) -> Iterator[Hunk]:
 
 
 def _opcodes(now: Sequence[Any], then: Sequence[Any]) -> Iterator[Hunk]:
-    """Where two sequences differ."""
+    """The stretches in which two sequences differ."""
     begin = next((at for at, (mine, other) in enumerate(zip(now, then, strict=False)) if mine != other), None)
     begin = min(len(now), len(then)) if begin is None else begin
     now, then = now[begin:], then[begin:]

@@ -18,7 +18,7 @@ class Change:
     name: str
     """A dotted field such as `training.steps`, or a condition such as `torch`."""
     before: Any
-    """On the first side; None where it has none."""
+    """The value on the first side; None where it has none."""
     after: Any
 
 

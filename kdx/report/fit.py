@@ -68,8 +68,14 @@ def _column(sheet: Sheet, at: int) -> Column:
     if sheet.of_scores and at >= sheet.names:
         scores = sheet.scores(at)
         signs = any(score.mark for score in scores)
-        parts = zip(scores, means(scores), beside_scores(scores), strict=True)
-        whole = [len(f" {score.score}  {mean} {beside}".rstrip()) + signs for score, mean, beside in parts]
+        whole = [
+            1
+            + len("  ".join(filter(None, (score.score, mean))))
+            + len(beside)
+            + (2 - score.aligned) * bool(beside)
+            + signs
+            for score, mean, beside in zip(scores, means(scores), beside_scores(scores), strict=True)
+        ]
         folded = [f" {word}" for word in header]
     else:
         texts = [sanitize(text) for text in sheet.texts(at)]

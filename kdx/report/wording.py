@@ -40,7 +40,7 @@ def difference(value: float, metric: Metric) -> str:
 
 def interval(bounds: tuple[float, float], metric: Metric | str) -> str:
     """An interval of scores, or of differences of a metric."""
-    low, high = (rounded(one, metric) if isinstance(metric, str) else difference(one, metric) for one in bounds)
+    low, high = (rounded(bound, metric) if isinstance(metric, str) else difference(bound, metric) for bound in bounds)
     return f"{low} to {high}".replace("-", "−")
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kdx.store.records import CurveRecord
 
 Scale = tuple[float, float]
-"""From the lowest to the highest value of an axis."""
+"""The lowest and the highest value of an axis."""
 
 _DECADES = 3
 """An axis over more of them is logarithmic."""
@@ -31,7 +31,7 @@ class Series:
 
     name: str
     points: tuple[Point, ...]
-    """From the lowest x; all values are finite."""
+    """Points by x, the lowest first; all values are finite."""
     detail: str = ""
     """Further text behind the name in a legend on the terminal."""
 
@@ -61,12 +61,12 @@ class Plot:
     @property
     def has_bands(self) -> bool:
         """Whether some point has a range."""
-        return any(point.low < point.high for one in self.series for point in one.points)
+        return any(point.low < point.high for series in self.series for point in series.points)
 
     def spanned(self) -> "Plot | None":
         """The plot with both of its ranges set; None where it has no point."""
-        x = self.x_span or scale([point.x for one in self.series for point in one.points])
-        values = [value for one in self.series for _, *ys in one.points for value in ys if value is not None]
+        x = self.x_span or scale([point.x for series in self.series for point in series.points])
+        values = [value for series in self.series for _, *ys in series.points for value in ys if value is not None]
         y = self.y_span or scale(values)
         return replace(self, x_span=x, y_span=y) if x and y else None
 
@@ -81,7 +81,7 @@ class NamedCurve:
 
 def curves_plot(metric: str, curves: Sequence[NamedCurve]) -> Plot:
     """The plot of one metric over training, without values that are not finite."""
-    return Plot("", "step", metric, tuple(Series(one.name, _points(one), _numbers(one)) for one in curves))
+    return Plot("", "step", metric, tuple(Series(curve.name, _points(curve), _numbers(curve)) for curve in curves))
 
 
 def _points(named: NamedCurve) -> tuple[Point, ...]:

@@ -23,7 +23,7 @@ class TextPlot:
     """A figure that rich prints, with a legend below."""
 
     def __init__(self, plot: Plot) -> None:
-        """Of a plot with up to `MOST_SERIES` series."""
+        """Take a plot with up to `MOST_SERIES` series."""
         self.plot = plot
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

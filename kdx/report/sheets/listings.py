@@ -74,17 +74,17 @@ def _cells(table: Table) -> Sheet:
     return Sheet(title, key, tuple(headers), len(factors) + 1, tuple(rows), tuple(notes))
 
 
-def _mean(table: Table, one: Difference) -> str:
+def _mean(table: Table, difference: Difference) -> str:
     """The mean of the cell over its seeds, in the metric's own units."""
-    summary = table.layout.places[one.at].summary
-    return rounded(summary.mean, one.metric.name) if summary else "–"
+    summary = table.layout.places[difference.at].summary
+    return rounded(summary.mean, difference.metric.name) if summary else "–"
 
 
 def _differences(table: Table) -> Sheet:
-    found = table.differences
-    margins = any(one.margin is not None for one in found)
+    differences = table.differences
+    margins = any(compared.margin is not None for compared in differences)
     randomised = bool(table.randomisations)
-    nats = any(one.metric.in_nats for one in found)
+    nats = any(compared.metric.in_nats for compared in differences)
     factors = (*table.layout.row_factors, *table.layout.column_factors)
     names = [*factors] if table.baseline else [*factors, "against"]
     means = [MEAN] if table.baseline else []
@@ -102,32 +102,32 @@ def _differences(table: Table) -> Sheet:
     headers += ["within margin"] if margins else []
     headers += OVER_SENTENCES if randomised else []
     rows = []
-    for one in found:
-        metric, estimate = one.metric, one.estimate
+    for compared in differences:
+        metric, estimate = compared.metric, compared.estimate
         row = [
-            *table.layout.header(one.at).values(),
-            *([_mean(table, one)] if table.baseline else [_other(table, one)]),
+            *table.layout.header(compared.at).values(),
+            *([_mean(table, compared)] if table.baseline else [_other(table, compared)]),
             difference(estimate.value, metric) if estimate else "–",
             interval(estimate.interval(), metric) if estimate else "–",
             *([_ratio(estimate, metric)] if nats else []),
             probability(estimate.p) if estimate else "–",
-            probability(one.p) if one.p is not None else "–",
+            probability(compared.p) if compared.p is not None else "–",
             signed(estimate.effect, "effect") if estimate else "–",
-            str(one.n),
+            str(compared.n),
         ]
         if margins:
             row.append(
                 "–"
-                if one.margin is None or one.p_equivalent is None
-                else f"{difference(one.margin, metric).lstrip('+')}: {'yes' if one.equivalent else 'not shown'} "
-                f"(p {probability(one.p_equivalent)})"
+                if compared.margin is None or compared.p_equivalent is None
+                else f"{difference(compared.margin, metric).lstrip('+')}: "
+                f"{'yes' if compared.equivalent else 'not shown'} (p {probability(compared.p_equivalent)})"
             )
         if randomised:
-            over = table.randomisations.get(one.at)
+            over = table.randomisations.get(compared.at)
             row += [signed(over.gain, "bleu"), probability(over.p)] if over else ["–", "–"]
         rows.append(tuple(row))
-    against = ", ".join(word_of(*one) for one in table.baseline.items()) or "the best of the column"
-    by_rule = any(one.estimate and one.estimate.look for one in found)
+    against = ", ".join(word_of(*factor) for factor in table.baseline.items()) or "the best of the column"
+    by_rule = any(compared.estimate and compared.estimate.look for compared in differences)
     notes = [
         "better by: difference of the means, positive where the cell is better than the one it stands against"
         + ("; of perplexities in nats, with the ratio of the two." if nats else "."),
@@ -153,13 +153,13 @@ def _ratio(estimate: Estimate | None, metric: Metric) -> str:
     if estimate is None or not metric.in_nats:
         return "–"
     low, high = estimate.interval()
-    value, below, above = (f"{ratio(one):.3f}" for one in (estimate.value, high, low))
+    value, below, above = (f"{ratio(gain):.3f}" for gain in (estimate.value, high, low))
     return f"{value} ({below} to {above})"
 
 
-def _other(table: Table, one: Difference) -> str:
+def _other(table: Table, difference: Difference) -> str:
     """What a cell is compared with, by the words in which the two differ."""
-    own, other = table.layout.header(one.at), table.layout.header(one.against)
+    own, other = table.layout.header(difference.at), table.layout.header(difference.against)
     return LEVELS.join(word_of(factor, word) for factor, word in other.items() if own[factor] != word)
 
 

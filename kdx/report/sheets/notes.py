@@ -31,10 +31,10 @@ def caption(table: Table, *, best: str, full: bool = False) -> list[str]:
         " ".join(filter(None, (_resolution(table), _errors(table)))),
     ]
     paragraphs += [_spread(table, group) for group in table.groups] if full else []
-    plain = [one for one in table.audit if not one.compared or one.topic in ALWAYS]
-    paragraphs += [_unequal(table, one) for one in (table.audit if full else plain)]
+    plain = [fact for fact in table.audit if not fact.compared or fact.topic in ALWAYS]
+    paragraphs += [_unequal(table, fact) for fact in (table.audit if full else plain)]
     if not full:
-        paragraphs.append(_differ_also(table, [one for one in table.audit if one not in plain]))
+        paragraphs.append(_differ_also(table, [fact for fact in table.audit if fact not in plain]))
     return [*filter(None, paragraphs)]
 
 
@@ -47,13 +47,13 @@ def _without_marks(table: Table) -> list[str]:
 
 def _errors(table: Table) -> str:
     """The sentence on what intervals, marks and p-values are over; empty where there are none."""
-    found: dict[str, dict[str, None]] = {}
+    errors: dict[str, dict[str, None]] = {}
     for cell in table.layout.cells:
         if cell.compared:
-            found.setdefault(over(cell.documents), {})[cell.metric.unit] = None
-    if not found:
+            errors.setdefault(over(cell.documents), {})[cell.metric.unit] = None
+    if not errors:
         return ""
-    parts = [f"{text} ({', '.join(metrics)})" if len(found) > 1 else text for text, metrics in found.items()]
+    parts = [f"{text} ({', '.join(metrics)})" if len(errors) > 1 else text for text, metrics in errors.items()]
     return f"Intervals and marks are over {'; '.join(parts)}."
 
 
@@ -79,10 +79,10 @@ def _resolution(table: Table) -> str:
 
 def _name(table: Table, group: Group) -> str:
     """What a group is known by among several: its task, or else what the headers of its cells share alone."""
-    if sum(one.task == group.task for one in table.groups) == 1:
+    if sum(other.task == group.task for other in table.groups) == 1:
         return group.task
     headers = [table.layout.header(at) for at in group.places]
-    others = [table.layout.header(at) for one in table.groups if one is not group for at in one.places]
+    others = [table.layout.header(at) for other in table.groups if other is not group for at in other.places]
     shared = {
         factor: word
         for factor, word in headers[0].items()
@@ -103,7 +103,7 @@ def _spread(table: Table, group: Group) -> str:
     alone = group.minimum_detectable_difference
     if group.spread is None or alone is None:
         return ""
-    low, usual, high = (difference(one, group.metric).lstrip("+") for one in group.spread)
+    low, usual, high = (difference(sd, group.metric).lstrip("+") for sd in group.spread)
     among = "" if len(table.groups) == 1 else f" ({_name(table, group)})"
     line = (
         f"Spread over seeds{among}: standard deviations from {low} to {high} {group.metric.scale}, root mean square "
@@ -118,8 +118,8 @@ def _spread(table: Table, group: Group) -> str:
 def _differ_also(table: Table, facts: Sequence[UnequalFact]) -> str:
     """The sentence on the facts in which compared cells differ beside the factors of their table."""
     topics: dict[str, dict[str, None]] = {}
-    for one in facts:
-        topics.setdefault(one.topic, {}).update(dict.fromkeys(one.values))
+    for fact in facts:
+        topics.setdefault(fact.topic, {}).update(dict.fromkeys(fact.values))
     if not topics:
         return ""
     parts = []

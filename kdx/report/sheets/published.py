@@ -8,12 +8,13 @@ from kdx.report.table.layout import Layout
 from kdx.report.wording import equals, rounded, signed
 
 
-def published_values(layout: Layout, found: PublishedComparison) -> Sheet:
+def published_values(layout: Layout, comparison: PublishedComparison) -> Sheet:
+    """The published values of a paper beside those of a table."""
     factors = (*layout.row_factors, *layout.column_factors)
-    same = any(pair.same_corpus for pair in found.pairs)
-    other = any(not pair.same_corpus for pair in found.pairs)
+    same = any(pair.same_corpus for pair in comparison.pairs)
+    other = any(not pair.same_corpus for pair in comparison.pairs)
     rows = []
-    for pair in found.pairs:
+    for pair in comparison.pairs:
         metric = pair.metric.name
         rows.append(
             (
@@ -26,23 +27,23 @@ def published_values(layout: Layout, found: PublishedComparison) -> Sheet:
                 *((map(str, pair.places) if pair.places and not pair.same_corpus else ("–", "–")) if other else ()),
             )
         )
-    paper = found.paper
+    paper = comparison.paper
     shown = "the best-validation seed's score" if layout.shown is Shown.BEST_SEED else "the mean over seeds"
     notes = [f"Published: {'; '.join(filter(None, (paper.source, paper.protocol)))}."]
     notes.append(f"Ours: {shown}{'; better by: positive where ours is better' if same else ''}.")
     if other:
         notes.append("Place: in the order of each side, 1 the best; numbers of another corpus compare by their order.")
-    if not found.pairs:
+    if not comparison.pairs:
         notes = [notes[0], "It has no cell of this table."]
     noted: dict[str, dict[str, None]] = {}
-    for pair in found.pairs:
+    for pair in comparison.pairs:
         if pair.note and pair.published is not None:
             noted.setdefault(pair.note, {})[rounded(pair.published, pair.metric.name)] = None
     notes += [f"{' and '.join(values)}: {note}" for note, values in noted.items()]
-    for task, ours in found.scale.items():
+    for task, ours in comparison.scale.items():
         published = f"; published: {paper.scale[task]}" if task in paper.scale else ""
         notes.append(f"Scale ({task}): ours {ours}{published}.")
-    notes += [_agreement(one) for one in found.agreement]
+    notes += [_agreement(agreement) for agreement in comparison.agreement]
     columns = ["published", "ours", *(["better by"] if same else [])]
     columns += ["place, published", "place, ours"] if other else []
     return Sheet(
@@ -55,8 +56,9 @@ def published_values(layout: Layout, found: PublishedComparison) -> Sheet:
     )
 
 
-def _agreement(one: Agreement) -> str:
-    what = f"Order of {one.n} cell{'' if one.n == 1 else 's'} ({one.task}, {one.corpus}, {one.metric.name})"
-    if one.tau is None or one.p is None:
+def _agreement(agreement: Agreement) -> str:
+    cells = f"{agreement.n} cell{'' if agreement.n == 1 else 's'}"
+    what = f"Order of {cells} ({agreement.task}, {agreement.corpus}, {agreement.metric.name})"
+    if agreement.tau is None or agreement.p is None:
         return f"{what}: too few that differ to be ranked."
-    return f"{what}: Kendall's τ = {signed(one.tau, '')} (p {equals(one.p)}); what diverged ranks last."
+    return f"{what}: Kendall's τ = {signed(agreement.tau, '')} (p {equals(agreement.p)}); what diverged ranks last."

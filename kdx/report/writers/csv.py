@@ -66,7 +66,7 @@ def _rows(table: Table) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
             over = compared["randomisation"] or {}
             compared |= {"against": setting(layout.header(difference.against)), **_better(compared)}
             compared |= {"sentences_better_by": over.get("gain"), "sentences_p": over.get("p")}
-        found = table.searches[at].winner.parameters if at in table.searches else {}
+        settings = table.searches[at].winner.parameters if at in table.searches else {}
         sweeps = {SWEEP: ", ".join(record.sweeps)} if record.sweeps else {}
         yield (
             {"task": record.spec.task, **record.labels, **sweeps, **layout.header(at)},
@@ -77,7 +77,7 @@ def _rows(table: Table) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
                 "cell": cell.id,
                 "published": pair.published if pair else None,
                 "published_state": None if pair is None else "diverged" if pair.published is None else "value",
-                **{f"tuned {name}": found.get(name) for name in tuned},
+                **{f"tuned {name}": settings.get(name) for name in tuned},
             },
         )
 

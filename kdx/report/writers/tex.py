@@ -12,7 +12,7 @@ from kdx.sanitize import sanitize
 
 DIGIT = "\u2007"  # a blank as wide as a digit
 _BREAK = "\\allowbreak{}"
-"""Where a line may end inside a word."""
+"""A place inside a word at which a line may end."""
 _LONGEST_WORD = 20
 """Letters of a word from which on it may be broken, such as a signature."""
 _SIGNS = {

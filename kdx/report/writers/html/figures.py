@@ -85,7 +85,13 @@ def _trials(table: Table) -> Iterator[str]:
     ]
     for metric, plot in plots:
         span = scale(
-            [point.low for other, its in plots if other == metric for one in its.series for point in one.points]
+            [
+                point.low
+                for other, drawn in plots
+                if other == metric
+                for series in drawn.series
+                for point in series.points
+            ]
         )
         yield plotted(replace(plot, y_span=span), CURVE)
 
@@ -125,7 +131,9 @@ def _groups(table: Table) -> list[str]:
 
 def _forests(table: Table) -> Iterator[str]:
     for metric in dict.fromkeys(difference.metric for difference in table.differences):
-        differences = [one for one in table.differences if one.metric == metric and one.estimate]
+        differences = [
+            difference for difference in table.differences if difference.metric == metric and difference.estimate
+        ]
         headers = [table.layout.header(difference.at) for difference in differences]
         # Words that all rows share are left out.
         varying = (

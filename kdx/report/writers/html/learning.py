@@ -57,7 +57,7 @@ def figures_of_curves(
                 if (points := _seeds_together(cell, name, curves, most))
             }
             plots.append((name, title, series))
-        x_span = scale([point.x for _, _, series in plots for one in series.values() for point in one.points])
+        x_span = scale([point.x for _, _, series in plots for drawn in series.values() for point in drawn.points])
         charts: dict[str, list[Markup]] = {}
         together = []
         for name, title, series in plots:
