@@ -12,7 +12,7 @@ from kdx.cli.amounts import count_of
 from kdx.cli.console import as_json, out, out_json, say
 from kdx.cli.db import FOUND
 from kdx.cli.made_tables import MadeTables
-from kdx.cli.options import DATABASE, Against, Db, Files, Json, OfSweeps, OnlyTable, PairedAr, Tables, in_database
+from kdx.cli.options import DATABASE, Against, Db, Files, Json, OnlyTable, PairedAr, Tables, in_database
 from kdx.cli.sweep_argument import plans_in_files, table_names
 from kdx.errors import KdxError
 from kdx.report.check import Comparison, FoundTable, compare, documents, find_tables
@@ -38,7 +38,6 @@ def check(
             help="Sweeps, or their grid files; if not said, those whose tables the file has by their names.",
         ),
     ] = None,
-    sweep: OfSweeps = None,
     tables: Tables = None,
     db: Db = DATABASE,
     files_in: Files = None,
@@ -60,7 +59,7 @@ def check(
 
     Example: kdx check paper.tex quickstart
     """
-    named = (*(sweeps or ()), *(sweep or ()))
+    named = tuple(sweeps or ())
     plans_in_files(named, f"check {shell_word(str(file))}")
     files = documents(file)
     with open_database(db, write=False) as database, database.read():

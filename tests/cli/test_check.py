@@ -41,8 +41,8 @@ def test_numbers_that_match_are_exit_code_0_and_others_5(file, folder):
 def test_a_table_is_compared_with_the_sweep_that_made_it(file):
     planned(1, name="newer")
     assert typed("check", file).stderr.endswith(" numbers of tiny match sweep tiny\n")
-    assert typed("check", file, "--sweep", "tiny").exit_code == 0
-    done = typed("check", file, "--sweep", "newer")
+    assert typed("check", file, "tiny").exit_code == 0
+    done = typed("check", file, "newer")
     assert (done.exit_code, done.stdout) == (5, "not compared: tiny of sweep tiny\n")
 
 
@@ -90,7 +90,7 @@ def test_what_cannot_be_compared_is_refused():
     assert refused("check", "absent.json").exit_code == 2
     assert refused("check", "then.json", "--db", "absent.db").exit_code == 3
     assert typed("check").exit_code == 2
-    assert str(refused("check", "then.md", "--sweep", "runs.db")).endswith("hint: kdx check then.md --db runs.db")
+    assert str(refused("check", "then.md", "runs.db")).endswith("hint: kdx check then.md --db runs.db")
 
 
 def test_one_table_may_be_compared_alone():
