@@ -61,9 +61,8 @@ def test_each_table_of_a_text_is_compared_with_the_sweep_that_has_it():
     assert typed("check", "then.md").stderr.endswith(" match sweep tiny\n")
     Path("both.md").write_text(then + newer)
     assert typed("check", "both.md").stderr.endswith(" numbers of tiny, newer match sweep tiny, newer\n")
-    for words in (["tiny"], ["--sweep", "tiny"]):
-        done = typed("check", "both.md", *words)
-        assert (done.exit_code, done.stdout) == (5, "not compared: newer of sweep newer\n")
+    done = typed("check", "both.md", "tiny")
+    assert (done.exit_code, done.stdout) == (5, "not compared: newer of sweep newer\n")
     assert typed("check", "both.md", "--table", "tiny").exit_code == 0
 
 
@@ -107,7 +106,7 @@ def test_a_report_of_several_sweeps_is_compared_with_all_of_them(folder):
     Path("days.yaml").write_text("tables:\n- {name: days, rows: kernel, columns: sweep}\n")
     of = ("newer", "tiny", "--tables", "days.yaml")
     Path("days.md").write_text(typed("report", *of, "--format", "markdown").stdout)
-    sweeps = ("--sweep", "newer", "--sweep", "tiny", "--tables", "days.yaml")
+    sweeps = ("newer", "tiny", "--tables", "days.yaml")
     assert typed("check", "days.md", *sweeps).exit_code == 0
     completed(next(run for run in planned(3) if run.seed == 1), 2.25)
     done = typed("check", "days.md", *sweeps)

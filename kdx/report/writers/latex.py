@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kdx.report.fit import GAP, Piece, are_words, fit
 from kdx.report.sheet import Score, Sheet, beside_scores, spans
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.scores import scores
 from kdx.report.table.table import Table
+from kdx.report.writers.fit import GAP, Piece, are_words, fit
 from kdx.report.writers.tex import DIGIT, breakable_tex, raised, spelled, tex
 from kdx.sanitize import sanitize
 

@@ -10,11 +10,11 @@ from rich.text import Text
 
 from kdx.report.figures.series import over_length
 from kdx.report.figures.text import TextPlot
-from kdx.report.fit import GAP, Piece, are_words, fit
 from kdx.report.sheet import Score, Sheet, beside_scores, means, unless_repeated
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.scores import scores
 from kdx.report.table.table import Table
+from kdx.report.writers.fit import GAP, Piece, are_words, fit
 from kdx.sanitize import sanitize
 
 _RULE = "─"

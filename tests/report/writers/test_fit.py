@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.report.fit import are_words, fit
 from kdx.report.sheet import Sheet
+from kdx.report.writers.fit import are_words, fit
 
 words = st.text("abcdefgh", min_size=1, max_size=12)
 texts = st.lists(st.one_of(words, st.just("/"), st.from_regex(r"[0-9]{1,3}", fullmatch=True)), max_size=8).map(" ".join)

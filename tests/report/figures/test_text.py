@@ -1,4 +1,4 @@
-"""A plot on the terminal is legible without colour and within its width; as a file it is what its name says."""
+"""A plot on the terminal is legible without colour and within its width."""
 
 import math
 from array import array
@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from kdx.report.figures.plot import NamedCurve, Plot, Point, Series, curves_plot
+from kdx.report.figures.plot import NamedCurve, Plot, curves_plot
 from kdx.report.figures.series import over_parameters
 from kdx.report.figures.text import MOST_SERIES, TextPlot
-from kdx.report.figures.vega import FORMATS, figure
 from kdx.store.records import CurveRecord
 
 
@@ -101,26 +100,5 @@ def test_the_best_trial_stands_highest_and_where_its_parameter_is():
     assert lines[18].split() == ["0", "0.1", "0.3"] and body(lines)[0].startswith("●")
 
 
-CURVES = [
-    curves_plot("train/loss", [curve("run 1", {0: 3.0, 1: 2.0}), curve("run 2", {0: 4.0, 1: math.nan, 2: 1.0})]),
-    curves_plot("valid/bleu", [curve("run 1", {0: 30.0})]),
-]
-
-
-@pytest.mark.parametrize(("suffix", "start"), [*zip(FORMATS, (b"<svg", b"\x89PNG\r\n", b"%PDF-"), strict=True)])
-def test_each_format_is_what_it_is_called(suffix, start):
-    assert figure(CURVES, suffix).startswith(start)
-
-
-def test_the_svg_names_metrics_and_curves_and_draws_each():
-    svg = figure(CURVES, ".svg").decode()
-    assert all(f">{word}<" in svg for word in ("train/loss", "valid/bleu", "run 1", "run 2", "step"))
-    assert svg.count('aria-roledescription="line mark"') == 3
-
-
-def test_a_name_is_text():
+def test_a_name_acts_on_no_terminal():
     assert "\x1b" not in "".join(drawn_curves(curve("\x1b[2Jone", {0: 1.0})))
-    named = Plot(
-        "<script>", "x", "y", (Series("<script>alert(1)</script>", (Point(1.0, 1.0, 0.5, 2.0),)), Series("b", ()))
-    )
-    assert "<script" not in figure([named], ".svg").decode()
