@@ -93,7 +93,7 @@ def find(layout: Layout, row: str, column: str | None) -> Address:
     """The place under these headers.
 
     Args:
-        row: a header as it is printed, levels joined by ` / `; or some of its words, if no other header has them.
+        row: a header as it is printed, levels joined by ` / `; or levels or words of it that no other header has.
         column: likewise; arrows may be left out. None for the only column.
 
     Raises:
@@ -194,7 +194,9 @@ def _index(layout: Layout, side: str, headers: Sequence[str], name: str | None) 
             return 0
         raise KdxError(f"table `{layout.name}` has {len(headers)} {side}s", allowed=headers, hint=f"name a {side}")
     matches = [index for index, header in enumerate(headers) if header == name]
-    matches = matches or [index for index, header in enumerate(headers) if _words(name) <= _words(header)]
+    parts = _parts(name)
+    matches = matches or [index for index, header in enumerate(headers) if parts == _parts(header)]
+    matches = matches or [index for index, header in enumerate(headers) if parts <= _parts(header) | _words(header)]
     if len(matches) == 1:
         return matches[0]
     if matches:
@@ -204,6 +206,10 @@ def _index(layout: Layout, side: str, headers: Sequence[str], name: str | None) 
     raise KdxError(f"table `{layout.name}`: there is no {side} `{name}`", allowed=headers, hint=hint)
 
 
+def _parts(header: str) -> set[str]:
+    """The levels of a header, without case and arrows."""
+    return {sanitize(level).casefold().rstrip(" ↑↓") for level in header.split(LEVELS)} - {""}
+
+
 def _words(header: str) -> set[str]:
-    """The words of each level, without case and arrows."""
-    return {sanitize(word).casefold().rstrip(" ↑↓") for word in header.split(LEVELS)} - {""}
+    return {word for part in _parts(header) for word in part.split()}

@@ -10,12 +10,13 @@ from sweeps import cell, scored, sweep
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
 from kdx.grid.load import load_grid
 from kdx.grid.plan import TableSpec
+from kdx.report.figures.series import over_length
 from kdx.report.selection.evaluated import evaluated_cells
 from kdx.report.sheets.notes import caption
 from kdx.report.table.layout import lay_out
 from kdx.report.tables import tables
 from kdx.report.trace import find, to_json, trace
-from kdx.report.writers.html.figures import lengths
+from kdx.report.writers.html.charts import plotted
 from kdx.store.records import EvaluationRecord, SweepRecord
 
 ASKED = [{"name": "longer", "settings": {"length": length}} for length in (128, 256)]
@@ -77,10 +78,10 @@ def test_the_name_of_an_evaluation_is_a_factor_too():
 @pytest.mark.parametrize(("scores", "figures"), [(SCORES, 1), ({(1, 128): 7.5}, 0)])
 def test_scores_are_drawn_against_the_length(scores, figures):
     (table,) = tables(made(scores))
-    found = list(lengths(table))
+    found = list(over_length(table))
     assert len(found) == figures
-    for figure in found:
-        (svg,) = figure["svgs"]
+    for plot in found:
+        svg = plotted(plot)
         assert "128" in svg and "256" in svg and "tokens of a stream" in svg
 
 
