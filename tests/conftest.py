@@ -75,42 +75,6 @@ def postgresql_server() -> Iterator[PostgresqlServer]:
         shutil.rmtree(home)
 
 
-REVISION_SCRIPT = """\
-import os, signal
-from alembic import op
-revision, down_revision = {new!r}, {old!r}
-def upgrade():
-    op.execute("CREATE TABLE added (x INTEGER)")
-    op.execute("UPDATE cell SET spec = spec || ' '")
-    if os.environ.get("FAILS"):
-        raise RuntimeError("on purpose")
-    if os.environ.get("KILLED"):
-        os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-@pytest.fixture
-def later_kdx(tmp_path, monkeypatch) -> Callable[[], str]:
-    """Let kdx have one more revision of the schema, which adds a table; the function returns its number."""
-
-    def later_kdx() -> str:
-        from kdx.cli import db as db_commands
-        from kdx.store import database, migrating, version
-        from kdx.store.sqlite import foreign
-
-        old = version.REVISION
-        new = f"{int(old) + 1:04d}"
-        scripts = tmp_path / "later-kdx"
-        shutil.copytree(Path(migrating.__file__).parent / "migrations", scripts)
-        (scripts / "versions" / f"{new}_added.py").write_text(REVISION_SCRIPT.format(new=new, old=old))
-        monkeypatch.setattr(migrating, "MIGRATIONS", str(scripts))
-        for module in (version, database, migrating, foreign, db_commands):
-            monkeypatch.setattr(module, "REVISION", new)
-        return new
-
-    return later_kdx
-
-
 @pytest.fixture
 def reword():
     """Changes every cell of a database as a newer kdx would have written it: under the id of the result."""

@@ -362,7 +362,6 @@ def test_only_training_and_checking_attention_load_torch(tmp_path):
         "doctor",
         "gc",
         "db check",
-        "db upgrade",
         "query VALUES(1)",
         "status",
         "show",

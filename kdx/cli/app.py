@@ -48,7 +48,7 @@ class Kdx(LazyGroup):
         "rm": Verb("kdx.cli.rm:rm", "Remove a sweep and, on request, its runs.", KEEP),
         "doctor": Verb("kdx.cli.doctor:doctor", "Check the database, the runs and all their files.", KEEP),
         "gc": Verb("kdx.cli.gc:gc", "List and remove files of runs that are no longer needed.", KEEP),
-        "db": Verb("kdx.cli.db:app", "Check, back up, import and upgrade results databases.", KEEP),
+        "db": Verb("kdx.cli.db:app", "Check, back up and import results databases.", KEEP),
         "verify": Verb("kdx.cli.verify:verify", "Verify every attention against theory and test vectors.", EXTEND),
         "explain": Verb("kdx.cli.explain:explain", "Explain a key or a value of a grid.", EXTEND),
         "schema": Verb("kdx.cli.schema:schema", "Print the JSON Schema of grids, for editors.", EXTEND),

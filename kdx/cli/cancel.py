@@ -9,14 +9,13 @@ from kdx.cli import completion
 from kdx.cli.amounts import count_of
 from kdx.cli.console import out_json, say
 from kdx.cli.named_runs import named_runs
-from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database_with_components, retry_cancelled, retry_runs
 from kdx.cli.slurm_jobs import submitted
 from kdx.errors import KdxError
 from kdx.slurm import cluster
 from kdx.slurm.cluster import Job
 from kdx.store import claims
-from kdx.store.database import Database
+from kdx.store.database import Database, open_database
 from kdx.store.find import sweep_named
 from kdx.store.reading import planned_too
 from kdx.store.records import OVER
@@ -44,7 +43,7 @@ def cancel(
 
     Example: kdx cancel quickstart kernel=rbf
     """
-    with open_to_write(db) as database:
+    with open_database(db, write=True) as database:
         named = named_runs(database, words, db)
         over = [run for run in named.runs if run.state in OVER]
         if over and named.sweep is None:

@@ -113,8 +113,8 @@ def _read(context: typer.Context, statement: str, *values: Any) -> list[tuple[An
     try:
         if not database_at(address).exists():
             return []
-        with open_database(address, write=False) as database, database.rows(numbered, named) as rows:
-            return list(rows)
+        with open_database(address, write=False) as database:
+            return list(database.rows(numbered, named))
     except (KdxError, OSError):
         return []
 

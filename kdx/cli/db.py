@@ -1,4 +1,4 @@
-"""`kdx db`: checks, copies, imports and upgrades results databases."""
+"""`kdx db`: checks, copies and imports results databases."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +21,7 @@ FOUND = 5
 
 app = typer.Typer(
     cls=CommandGroup,
-    help="Check, back up, import and upgrade results databases.",
+    help="Check, back up and import results databases.",
     epilog="For the files of runs too: kdx doctor, kdx gc.",
     no_args_is_help=True,
     add_completion=False,
@@ -70,26 +70,6 @@ def backup(
         database.back_up(file)
     out(str(file))
     say(f"copied {db}, {size(file.stat().st_size)}; read it with: kdx report --db {shell_word(str(file))}")
-
-
-@app.command()
-def upgrade(db: Db = DATABASE, files_in: Files = None) -> None:
-    """Bring the database up to the schema of this kdx, and keep a copy of it as it was.
-
-    kdx sweep and kdx resume do the same by themselves.
-
-    Example: kdx db upgrade
-    """
-    with open_database(db, write=True) as database:
-        before, copy = database.upgraded_from, database.backup
-    if before is None:
-        say(f"{db} has schema {REVISION} already; nothing was to be done")
-        return
-    if copy is None:
-        say(f"{db} has schema {REVISION} now; it was {before}")
-        return
-    out(str(copy))
-    say(f"{db} has schema {REVISION} now; the file above is a copy of it as it was")
 
 
 app.command("import")(import_)

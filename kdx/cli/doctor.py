@@ -14,7 +14,6 @@ import typer
 from kdx.cli.amounts import size
 from kdx.cli.console import out, out_json, say
 from kdx.cli.db import FOUND
-from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database, retry_runs
 from kdx.run_files import files as run_files
 from kdx.run_files.files import Kind, RunFile, damaged, files_beside, folder_of, listing
@@ -92,7 +91,7 @@ def doctor(
 def _mend(db: str, found: list[Finding]) -> set[Finding]:
     """Makes every repair that is still needed, and returns the repaired findings."""
     mended = set()
-    with open_to_write(db) as database:
+    with open_database(db, write=True) as database:
         for one in found:
             if one.repair is Repair.GIVE_BACK and one.run and one.run.owner:
                 now = liveness(one.run.owner)

@@ -10,7 +10,6 @@ from kdx.cli import completion
 from kdx.cli.amounts import count_of
 from kdx.cli.console import say
 from kdx.cli.custom_code import announce
-from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Components, Db, Files, at_a_time_options, with_options
 from kdx.cli.running import run_plan
 from kdx.cli.sweep_argument import load_named, plan_in_file
@@ -19,7 +18,7 @@ from kdx.errors import KdxError
 from kdx.grid.plan import Plan
 from kdx.run_options import RunOptions
 from kdx.store import evaluations
-from kdx.store.database import Database
+from kdx.store.database import Database, open_database
 from kdx.store.plan_from_records import plan_of
 from kdx.store.records import SweepRecord
 from kdx.sweep.at_a_time import AtATime
@@ -51,7 +50,7 @@ def evaluate(
     Example: kdx evaluate quickstart
     """
     wanted = plan_in_file(sweep, "evaluate")
-    with open_to_write(db) as database:
+    with open_database(db, write=True) as database:
         record = load_named(database, sweep, wanted, db)
         plan = plan_of(record, components)
         if wanted is not None:

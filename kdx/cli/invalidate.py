@@ -7,10 +7,10 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import out_json, say
 from kdx.cli.named_runs import is_number, runs_of
-from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
 from kdx.errors import KdxError
 from kdx.store import remarks
+from kdx.store.database import open_database
 from kdx.store.records import FINAL
 from kdx.store.schema import LINE
 
@@ -52,7 +52,7 @@ def invalidate(
     if len(reason) > LINE:
         raise KdxError(f"a reason of {len(reason):,} characters", allowed=f"at most {LINE:,}")
     where = in_database(db)
-    with open_to_write(db) as database:
+    with open_database(db, write=True) as database:
         found = runs_of(database, runs, db)
         for run in found:
             if not undo and run.state not in FINAL:

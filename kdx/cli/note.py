@@ -7,11 +7,11 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import out_json, say
 from kdx.cli.named_runs import is_number, known_sweep, runs_of
-from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
 from kdx.errors import KdxError
 from kdx.shell import kdx_command
 from kdx.store import remarks
+from kdx.store.database import open_database
 from kdx.store.reading import sweep_of
 from kdx.store.schema import TEXT
 
@@ -58,7 +58,7 @@ def note(
             raise KdxError(f"`{tag}` as a tag", allowed=allowed)
     if both := [tag for tag in tags or () if tag in (untag or ())]:
         raise KdxError(f"`{both[0]}` stands after --tag and after --untag", allowed="one of them")
-    with open_to_write(db) as database:
+    with open_database(db, write=True) as database:
         if is_number(what):
             (run,) = runs_of(database, [what], db)
             fresh = remarks.annotate(database, run_id=run.id, text=written, tags=tags or ())

@@ -48,16 +48,15 @@ def query(
         raise KdxError("--json and --csv exclude each other")
 
     with open_database(db, write=False) as database:
-        answer = database.query(statement)
-    with answer as rows:
-        if json:
-            out_lines(to_json(rows.columns, rows))
-        elif csv:
-            out_lines(to_csv(rows.columns, rows))
-        elif is_terminal():
-            _show(rows)
-        else:
-            out_lines(to_text(rows.columns, rows))
+        rows = database.query(statement)
+    if json:
+        out_lines(to_json(rows.columns, rows))
+    elif csv:
+        out_lines(to_csv(rows.columns, rows))
+    elif is_terminal():
+        _show(rows)
+    else:
+        out_lines(to_text(rows.columns, rows))
     say(f"{rows.count:,} row{'' if rows.count == 1 else 's'}")
 
 

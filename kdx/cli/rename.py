@@ -11,13 +11,13 @@ from kdx.cli import completion
 from kdx.cli.amounts import count_of
 from kdx.cli.console import out_json, say
 from kdx.cli.named_runs import known_sweep
-from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database, in_database_with_components
 from kdx.cli.slurm_jobs import submitted
 from kdx.errors import KdxError
 from kdx.grid.sweep_name import ALLOWED, is_sweep_name
 from kdx.shell import kdx_command
 from kdx.store import sweeps
+from kdx.store.database import open_database
 from kdx.store.reading import grids
 
 _PLAIN = re.compile(r"[^\W\d_][\w./-]*( [\w./-]+)*")
@@ -48,7 +48,7 @@ def rename(
     if not is_sweep_name(new):
         raise KdxError(f"`{new}` cannot be the name of a sweep", allowed=ALLOWED)
     where = in_database(db)
-    with open_to_write(db) as database:
+    with open_database(db, write=True) as database:
         found = known_sweep(database, sweep, db)
         sweep = found.name
         if new == sweep:

@@ -9,7 +9,6 @@ from kdx.cli.amounts import count_of
 from kdx.cli.console import say
 from kdx.cli.custom_code import announce
 from kdx.cli.named_runs import known_sweep
-from kdx.cli.opening import open_to_write
 from kdx.cli.options import (
     DATABASE,
     Components,
@@ -33,6 +32,7 @@ from kdx.run_options import RunOptions
 from kdx.shell import kdx_command, shell_word
 from kdx.slurm.job_options import JobOptions
 from kdx.store import evaluations, reading, recording, searches
+from kdx.store.database import open_database
 from kdx.store.plan_from_records import plan_of, plan_to_decide_with, with_searches
 from kdx.store.records import RunState
 from kdx.sweep.at_a_time import AtATime
@@ -77,7 +77,7 @@ def resume(
     again = f"kdx resume --failed{with_components}{in_database(db)}"
     failures: set[int] = set()  # failed runs of sweeps with nothing else to do
     cancelled: dict[str, set[int]] = {}  # command → the cancelled runs that it takes up, of such sweeps
-    with open_to_write(db) as database:
+    with open_database(db, write=True) as database:
         sweep = known_sweep(database, sweep, db).name if sweep else None
         for name in [sweep] if sweep else reading.names(database):
             record = reading.load_sweep(database, name)

@@ -12,7 +12,6 @@ from kdx.cli.amounts import count_of
 from kdx.cli.console import say
 from kdx.cli.custom_code import announce
 from kdx.cli.named_runs import NamedRuns, named_runs
-from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Components, Db, Files, retry_runs, with_run_options
 from kdx.cli.running import FAILED, run_plan
 from kdx.data.plan_corpora import prepare_data
@@ -20,7 +19,7 @@ from kdx.errors import KdxError
 from kdx.grid.plan import Plan
 from kdx.run_options import RunOptions
 from kdx.store import reading, recording
-from kdx.store.database import Database
+from kdx.store.database import Database, open_database
 from kdx.store.plan_from_records import plan_of
 from kdx.store.records import FINAL, RunRecord, RunState, SweepRecord
 from kdx.sweep.at_a_time import AtATime
@@ -71,7 +70,7 @@ def retry(
     """
     states = {RunState.FAILED} if failed else set()
     states |= {RunState.DIVERGED} if diverged else set()
-    with open_to_write(db) as database:
+    with open_database(db, write=True) as database:
         named = named_runs(database, words, db)
         if named.whole and not (states or stale):
             allowed = "--failed, --diverged, --stale, or KEY=VALUE such as state=completed"

@@ -9,13 +9,13 @@ from kdx.cli import completion
 from kdx.cli.amounts import count_of, size
 from kdx.cli.console import out_json, say
 from kdx.cli.named_runs import known_sweep
-from kdx.cli.opening import open_to_write
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
 from kdx.errors import KdxError
 from kdx.run_files.files import RunFile, files_beside, listing_of, remove
 from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.shell import kdx_command
 from kdx.store import sweeps
+from kdx.store.database import open_database
 from kdx.store.sweeps import Removal
 
 
@@ -44,7 +44,7 @@ def rm(
     Example: kdx rm quickstart
     """
     where = in_database(db)
-    with open_to_write(db) as database:
+    with open_database(db, write=True) as database:
         found = known_sweep(database, sweep, db)
         sweep = found.name
         shown = sweeps.removal(database, found.id, results=runs)

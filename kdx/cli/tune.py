@@ -10,7 +10,6 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import say
 from kdx.cli.custom_code import announce
-from kdx.cli.opening import open_to_write
 from kdx.cli.options import (
     DATABASE,
     MOST_RUNS,
@@ -35,6 +34,7 @@ from kdx.grid.load import load_grid
 from kdx.grid.tuned_grid import tuned_grid
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command
+from kdx.store.database import open_database
 from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.rehearsal import rehearse
 from kdx.tune.search import with_winners
@@ -76,7 +76,7 @@ def tune(
     rehearse(wanted)
     for note in prepare_data(wanted):
         say(f"note: {note}")
-    with open_to_write(db, create=True) as database:
+    with open_database(db, write=True, create=True) as database:
         change = change_of(database, with_winners(database, wanted), grid, db, replaces=replace)
         if change and (message := leaving(change, wanted, db)):
             say(f"note: {message}")

@@ -81,7 +81,7 @@ def worker(
     Example: kdx worker quickstart --wait 10m
     """
     # Other workers may still be of the kdx that wrote it.
-    with open_database(db, write=True, upgrade=False) as database:
+    with open_database(db, write=True) as database:
         names = [known_sweep(database, sweep, db).name for sweep in sweeps or ()]
         raise typer.Exit(_work(database, names, db, at_a_time, components, max_time, wait, leave_unlike, options))
 

@@ -8,7 +8,7 @@ import random
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import Enum
 from functools import cached_property
@@ -22,7 +22,7 @@ from sqlalchemy import Connection, Engine, event, text
 from kdx.errors import KdxError
 from kdx.store.place_of_files import named_folder, place_in
 from kdx.store.refusals import TransactionLostError
-from kdx.store.rows import Rows, kept
+from kdx.store.rows import Rows, fetched
 
 _MODE = "kdx_mode"
 
@@ -50,11 +50,9 @@ class Database(ABC):
     """
 
     keeps_copies: ClassVar[bool]
-    """Whether `keep_copy` and `back_up` copy the database."""
-    views: Mapping[str, str]
-    """Name → the statement that creates the view, see `kdx.store.views`."""
-    trigger: ClassVar[str]
-    """The statement that creates the trigger which keeps runs in their final state."""
+    """Whether `back_up` copies the database."""
+    statements: ClassVar[Sequence[str]]
+    """Make the trigger that keeps runs in their final state, the views, and what else a new database has."""
     insert: ClassVar[Callable[..., Any]]
     """Makes an INSERT with `on_conflict_do_nothing` and `on_conflict_do_update`."""
 
@@ -70,10 +68,6 @@ class Database(ABC):
         """Whether a transaction waits as long for a server that cannot be reached, since it was there before."""
         self.id: str | None = None
         """The random id that the database got when it was made. Once it is known, a transaction begins in no other."""
-        self.upgraded_from: str | None = None
-        """The schema that the database had before opening migrated it; None: it was not migrated."""
-        self.backup: Path | None = None
-        """The copy that opening made before it migrated."""
         self._here = threading.local()
 
     def __enter__(self) -> Self:
@@ -206,11 +200,10 @@ class Database(ABC):
     def query(self, statement: str) -> Rows:
         """The rows of one SELECT of a user, in a transaction that can only read: numbers, texts, bytes or None.
 
-        Ctrl-C ends it. The answer is kept, so that a user who reads it slowly, as in a pager, blocks no sweep.
+        Ctrl-C ends it. All rows are read, so that a user who looks at them slowly, as in a pager, blocks no sweep.
 
         Raises:
             KdxError: the statement is not understood, or is anything but a SELECT.
-            StorageError: there is no room for the answer.
         """
         with self.read() as connection:
             return self._answer(driver_of(connection), statement)
@@ -220,16 +213,13 @@ class Database(ABC):
         """The rows of one SELECT of a user, see `query`."""
 
     def rows(self, statement: str, values: Mapping[str, Any]) -> Rows:
-        """The rows of one of kdx's own SELECTs, kept as those of `query`.
+        """The rows of one of kdx's own SELECTs.
 
         Args:
             values: parameter `:name` in the statement → value.
-
-        Raises:
-            StorageError: there is no room for the answer.
         """
         with self.read() as connection:
-            return kept(connection.execute(text(statement), values).cursor)
+            return fetched(connection.execute(text(statement), values).cursor)
 
     @abstractmethod
     def exists(self) -> bool:
@@ -241,9 +231,7 @@ class Database(ABC):
 
     @abstractmethod
     def prepare(self, *, write: bool, create: bool) -> None:
-        """Refuses a database that cannot be opened in this way, before anything is touched, or creates one.
-
-        Afterwards a transaction can begin; a database that `create` made holds no table yet.
+        """Refuses a database that cannot be opened in this way, before anything is touched, or creates an empty one.
 
         Args:
             write: whether the database is going to be written.
@@ -260,18 +248,6 @@ class Database(ABC):
 
         Raises:
             DatabaseError: an object could answer or act in place of one of kdx, such as a view or a trigger.
-        """
-
-    @abstractmethod
-    def migrating(self) -> AbstractContextManager[Connection]:
-        """A transaction that writes, in which tables may be made or recreated; references are valid at its end."""
-
-    @abstractmethod
-    def keep_copy(self, revision: str) -> Path | None:
-        """Copies the database before it is migrated to `revision`; None if databases of this kind are not copied.
-
-        Raises:
-            StorageError: there is no room for it.
         """
 
     @abstractmethod

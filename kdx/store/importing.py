@@ -123,7 +123,7 @@ def import_database(
         progress: called with the number of rows that were written since the last call.
 
     Raises:
-        DatabaseError: see `kdx.store.database.open_database`; also for a database of an older schema, if the source is
+        DatabaseError: see `kdx.store.database.open_database`; also if the source is
             the target or damaged, or if what was written is not what was read. Nothing was changed.
         StorageError: the disk is full or failed; the same.
     """
@@ -131,7 +131,7 @@ def import_database(
         refuse_same(there, database_at(target))
         nowhere = dry_run and not database_at(target).exists()
         into = Path(folder) / "runs.db" if nowhere else target
-        with open_database(into, write=True, create=True, upgrade=False) as here, there.read() as reading:
+        with open_database(into, write=True, create=True) as here, there.read() as reading:
             _refuse_faults(there, reading)
             try:
                 with here.write() as writing:

@@ -65,7 +65,7 @@ def work(work: Work, channel: socket.socket) -> int:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     take(work.components)
     try:
-        with open_database(work.database, write=True, patient=True, upgrade=False) as database:
+        with open_database(work.database, write=True, patient=True) as database:
             if work.attempt is not None:
                 code = _attempt(work, work.attempt, channel, database, stop)
             else:

@@ -9,7 +9,6 @@ import pytest
 from looked_after import DB, completed, planned, refused, states, typed
 
 from kdx.store.schema import metadata
-from kdx.store.version import REVISION
 
 
 @pytest.fixture(autouse=True)
@@ -66,20 +65,3 @@ def test_a_copy_has_the_results_and_is_made_once(folder):
     assert refused("db", "backup", "absent/copy.db").exit_code == 74
     Path("copies of mine.db").replace(DB)
     assert states() == ["completed"]
-
-
-def test_of_this_schema_nothing_is_upgraded(folder):
-    planned(1)
-    done = typed("db", "upgrade")
-    assert (done.stdout, done.stderr) == ("", f"runs.db has schema {REVISION} already; nothing was to be done\n")
-    assert sorted(path.name for path in folder.glob("runs*")) == ["runs.db", "runs.db-journal"]
-
-
-def test_an_older_one_is_copied_and_upgraded(later_kdx):
-    planned(1)
-    new = later_kdx()
-    assert refused("db", "check").hint == "kdx db upgrade --db runs.db brings it up to date, and keeps a copy"
-    done = typed("db", "upgrade")
-    assert done.stdout == f"runs.db.before-{new}.bak\n"
-    assert done.stderr == f"runs.db has schema {new} now; the file above is a copy of it as it was\n"
-    assert typed("db", "backup", "copy.db").exit_code == 0

@@ -79,7 +79,6 @@ def test_a_sweep_is_killed_and_resumed_and_its_password_is_nowhere(
         "kdx doctor --fix --json": 0,
         "kdx gc": 0,
         "kdx db check": 0,
-        "kdx db upgrade": 0,
         "kdx db backup copy.db": 2,
         "kdx note tiny 'a note'": 0,
         "kdx invalidate 1 --why wrong": 0,

@@ -294,13 +294,12 @@ def test_without_a_database_there_is_no_work(folder):
     assert code == 3 and "there is no results database here" in said
 
 
-def test_a_database_of_an_earlier_schema_is_refused_and_stays_as_it_is(folder):
+def test_a_database_of_another_schema_is_refused_and_stays_as_it_is(folder):
     planned(folder)
     with closing(sqlite3.connect(folder / "runs.db", isolation_level=None)) as connection:
         connection.execute("UPDATE kdx_alembic_version SET version_num = '0000'")
     before = (folder / "runs.db").read_bytes()
     code, said = ends(worker(folder))
     assert code == 3 and said.count("error: ") == 1
-    assert "written by an older kdx: its schema is 0000" in said
-    assert "hint: kdx db upgrade --db runs.db brings it up to date, and keeps a copy" in said
-    assert (folder / "runs.db").read_bytes() == before and not [*folder.glob("*.bak")]
+    assert "written by another version of kdx: its schema is 0000" in said
+    assert (folder / "runs.db").read_bytes() == before

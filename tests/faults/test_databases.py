@@ -10,6 +10,7 @@ import signal
 import socket
 import sqlite3
 import threading
+import traceback
 from contextlib import closing
 from pathlib import Path
 from typing import NoReturn
@@ -280,6 +281,8 @@ def test_a_database_that_was_edited_at_random_harms_nothing(made, tmp_path, seri
                 signal.alarm(0)
                 error = result.exception
                 assert not isinstance(error, Endless), f"kdx {' '.join(words)} after {told}"
+                what = "".join(traceback.format_exception(error)) if error else ""
+                assert error is None or isinstance(error, KdxError | SystemExit), f"kdx {words} after {told}: {what}"
                 refused += isinstance(error, KdxError)
                 codes.add(error.exit_code if isinstance(error, KdxError) else result.exit_code)
                 assert beside(folder) == there, f"kdx {' '.join(words)} after {told} wrote elsewhere"

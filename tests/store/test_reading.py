@@ -308,9 +308,9 @@ def test_a_word_that_this_kdx_does_not_know_is_data_like_any_other(database: Dat
     assert other_spec == known_spec | {"data": other_spec["data"], key: value}
     assert (other.spec.unknown, known_cell.spec.unknown) == ((unknown,), ())
     shown = database_at(address).field("spec", key)
-    with ask(address, f"SELECT {shown}, task, kernel FROM cells ORDER BY ordinal") as rows:
-        # A number, or its text; a column of some databases has one type.
-        assert next(iter(rows))[0] in (value, str(value))
+    rows = ask(address, f"SELECT {shown}, task, kernel FROM cells ORDER BY ordinal")
+    # A number, or its text; a column of some databases has one type.
+    assert next(iter(rows))[0] in (value, str(value))
     assert reading.load_sweeps(database)[0].cells[0].spec.unknown == (unknown,)
 
 

@@ -4,7 +4,7 @@ import random
 import re
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
@@ -24,8 +24,9 @@ from kdx.store.postgresql.dialect import TRIGGER, VIEW_STATEMENTS
 from kdx.store.postgresql.errors import NoDatabaseError, refused, translate
 from kdx.store.postgresql.objects import missing, objects, refuse_foreign_objects
 from kdx.store.refusals import OTHER_DATABASE
-from kdx.store.rows import Rows, kept
+from kdx.store.rows import Rows, fetched
 from kdx.store.schema import metadata
+from kdx.store.views import VIEWS
 
 LOCK = 0x6B647831
 """The advisory lock of kdx, "kdx1"; each database has its own [PostgreSQL, 13.3.5]."""
@@ -108,8 +109,7 @@ class Postgresql(Database):
     """
 
     keeps_copies = False
-    views = VIEW_STATEMENTS
-    trigger = TRIGGER
+    statements = (TRIGGER, *VIEW_STATEMENTS)
     insert = staticmethod(insert)
 
     def __init__(self, address: str | Path, *, write: bool = False) -> None:
@@ -222,9 +222,13 @@ class Postgresql(Database):
         cursor = psycopg.RawCursor(driver)
         _read_as_text(cursor)
         try:
+            # Only where the result is to be binary does psycopg use the protocol that takes one statement; in the
+            # other, `;` could be followed by the end of this transaction and whatever else.
             if reads[1].lower() == "explain":
-                return kept(_execute(cursor, statement))
-            return kept(_Fetched(cursor, statement))
+                return fetched(cursor.execute(statement.encode(), [], binary=True))
+            # The server takes only a SELECT into a cursor.
+            cursor.execute(f"DECLARE kdx NO SCROLL CURSOR FOR {statement}".encode(), [], binary=True)
+            return fetched(cursor.execute(b"FETCH ALL FROM kdx", []))
         except psycopg.Error as error:
             self._raise_for_user(error)
 
@@ -286,16 +290,8 @@ class Postgresql(Database):
 
     def objects(self, connection: Connection) -> Collection[str]:
         driver = driver_of(connection)
-        refuse_foreign_objects(driver, frozenset(metadata.tables), frozenset(self.views), self.name)
+        refuse_foreign_objects(driver, frozenset(metadata.tables), frozenset(view.name for view in VIEWS), self.name)
         return objects(driver)
-
-    @contextmanager
-    def migrating(self) -> Iterator[Connection]:
-        with self.write() as connection:
-            yield connection
-
-    def keep_copy(self, revision: str) -> None:
-        return None
 
     def back_up(self, target: Path) -> None:
         raise KdxError("kdx does not copy a database of a server to a file", place=self.name, hint=self.recovery)
@@ -348,29 +344,6 @@ class Postgresql(Database):
     @staticmethod
     def field(column: str, path: str) -> str:
         return f"{column}::json #>> '{{{path.replace('.', ',')}}}'"
-
-
-class _Fetched:
-    """The rows of a SELECT, fetched from the server in parts."""
-
-    def __init__(self, cursor: psycopg.RawCursor[Any], statement: str) -> None:
-        self._cursor = cursor
-        # The server takes only a SELECT into a cursor.
-        _execute(cursor, f"DECLARE kdx NO SCROLL CURSOR FOR {statement}")
-        cursor.execute("FETCH FORWARD 0 FROM kdx", [])
-
-    @property
-    def description(self) -> Sequence[Any]:
-        return self._cursor.description or ()
-
-    def fetchmany(self, size: int = 1, /) -> Sequence[Any]:
-        return self._cursor.execute(f"FETCH FORWARD {size} FROM kdx".encode(), []).fetchall()
-
-
-def _execute(cursor: psycopg.RawCursor[Any], statement: str) -> psycopg.RawCursor[Any]:
-    # Only where the result is to be binary does psycopg use the protocol that takes one statement; in the other, `;`
-    # could be followed by the end of this transaction and whatever else.
-    return cursor.execute(statement.encode(), [], binary=True)
 
 
 def _only_reads() -> KdxError:

@@ -73,8 +73,7 @@ def _number(at: str, kind: str) -> str:
     return f"CASE json_typeof({at}) WHEN 'number' THEN ({at} #>> '{{}}')::numeric::{kind} END"
 
 
-VIEW_STATEMENTS = {view.name: view.statement(PostgresqlDialect()) for view in VIEWS}
-"""Name → the statement that creates the view."""
+VIEW_STATEMENTS = tuple(view.statement(PostgresqlDialect()) for view in VIEWS)
 
 TRIGGER = f"""
 CREATE FUNCTION {FINAL_STATE_TRIGGER}() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -1,12 +1,11 @@
 """A results database in a file of SQLite."""
 
-import itertools
 import os
 import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote
@@ -18,7 +17,7 @@ from sqlalchemy.pool import NullPool
 from kdx.errors import DatabaseError, KdxError, StorageError, did_you_mean
 from kdx.files import filling, fsync_directory, give_name
 from kdx.store.backend import Database, Mode, driver_of
-from kdx.store.rows import Rows, kept
+from kdx.store.rows import Rows, fetched
 from kdx.store.sqlite import file
 from kdx.store.sqlite.dialect import TRIGGER, VIEW_STATEMENTS
 from kdx.store.sqlite.errors import OF_STATEMENT, translate
@@ -46,8 +45,7 @@ class Sqlite(Database):
     """A results database in a file. Each transaction opens the file anew."""
 
     keeps_copies = True
-    views = VIEW_STATEMENTS
-    trigger = TRIGGER
+    statements = (TRIGGER, *VIEW_STATEMENTS, f"PRAGMA application_id = {file.APPLICATION_ID}")
     insert = staticmethod(insert)
     recovery = file.RECOVERY
 
@@ -57,7 +55,6 @@ class Sqlite(Database):
         self.file: Path = path
         # The working directory or a link may change; the opened file does not.
         self._real = Path(os.path.realpath(path))
-        self._check_references = True
 
     def _make_engine(self) -> Engine:
         engine = create_engine("sqlite://", creator=self._connect, poolclass=NullPool)
@@ -81,7 +78,7 @@ class Sqlite(Database):
             # SQLite keeps these for each connection, not in the file.
             connection.execute("PRAGMA journal_mode = TRUNCATE")
             connection.execute("PRAGMA synchronous = FULL")
-            connection.execute(f"PRAGMA foreign_keys = {'ON' if self._check_references else 'OFF'}")
+            connection.execute("PRAGMA foreign_keys = ON")
         except BaseException:
             connection.close()
             raise
@@ -151,7 +148,7 @@ class Sqlite(Database):
             cursor = driver.execute(statement)
             if cursor.description is None:
                 raise KdxError("this is no statement that gives rows", allowed="one SELECT")
-            return kept(cursor)
+            return fetched(cursor)
         except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
             driver.set_authorizer(None)
             _raise_for_user(error, driver)
@@ -167,25 +164,6 @@ class Sqlite(Database):
 
     def objects(self, connection: Connection) -> Collection[str]:
         return refuse_foreign_objects(driver_of(connection), self.file)
-
-    @contextmanager
-    def migrating(self) -> Iterator[Connection]:
-        # Recreates tables that others refer to; references are by name and are valid again at the end.
-        self._check_references = False
-        try:
-            with self.write() as connection:
-                yield connection
-                connection.exec_driver_sql(f"PRAGMA application_id = {file.APPLICATION_ID}")
-        finally:
-            self._check_references = True
-
-    def keep_copy(self, revision: str) -> Path:
-        # A copy of an earlier, aborted migration stays.
-        numbers = itertools.chain([""], map("-{}".format, itertools.count(2)))
-        names = (self.file.with_name(f"{self.file.name}.before-{revision}{number}.bak") for number in numbers)
-        copy = next(name for name in names if not name.exists())
-        self.back_up(copy)
-        return copy
 
     def back_up(self, target: Path) -> None:
         taken = KdxError("there is a file of this name", place=str(target), hint="name another; nothing is overwritten")

@@ -63,8 +63,8 @@ def _json_path(path: str) -> str:
     return "$" + "".join(f'."{step}"' for step in path.split("."))
 
 
-VIEW_STATEMENTS = {view.name: view.statement(SqliteDialect()) for view in VIEWS}
-"""Name → the statement that creates the view, which SQLite keeps word by word."""
+VIEW_STATEMENTS = tuple(view.statement(SqliteDialect()) for view in VIEWS)
+"""Create the views; SQLite keeps them word by word."""
 
 TRIGGER = (
     f"CREATE TRIGGER {FINAL_STATE_TRIGGER} BEFORE UPDATE OF state ON run "

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import create_engine
 from sqlalchemy.pool import StaticPool
 
-from kdx.store.migrating import create
+from kdx.store.creating import create
 from kdx.store.refusals import DamagedDatabaseError
 from kdx.store.sqlite.dialect import TRIGGER, VIEW_STATEMENTS
 from kdx.store.sqlite.file import foreign
@@ -44,7 +44,7 @@ def refuse_foreign_objects(connection: sqlite3.Connection, path: Path) -> list[s
     if VERSION_TABLE not in there:
         return list(there)
     recorded = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchall()
-    # A revision may change any object of an earlier schema, and makes its views anew.
+    # What another schema has is not known here.
     if recorded == [(REVISION,)]:
         for name, expected in known.items():
             if name not in there:
@@ -60,7 +60,7 @@ def _new() -> Mapping[str, _Object]:
     """Name → object, of a new database in memory."""
     engine = create_engine("sqlite://", poolclass=StaticPool)
     with engine.begin() as connection:
-        create(connection, TRIGGER, VIEW_STATEMENTS.values())
+        create(connection, (TRIGGER, *VIEW_STATEMENTS))
         rows = connection.exec_driver_sql(_OBJECTS).all()
     engine.dispose()
     return {name.lower(): _Object(kind, name, _folded(sql)) for kind, name, sql in rows}

@@ -3,7 +3,7 @@
 import pytest
 
 from kdx.errors import KdxError
-from kdx.store.database import database_at, open_database
+from kdx.store.database import database_at
 
 
 def test_a_copy_is_left_to_the_program_of_the_server(database, tmp_path, address: str):
@@ -26,11 +26,3 @@ def test_a_library_with_tables_of_its_own_opens_the_same_database(postgresql_ser
     assert url == "postgresql+psycopg://me:p%40ss@host:5/runs?sslmode=require"
     assert arguments["poolclass"].__name__ == "NullPool"
     assert "p@ss" not in backend.name and "p%40ss" not in backend.name and "p%40ss" not in backend.recovery
-
-
-def test_an_older_database_says_what_it_was(address: str, connected, monkeypatch):
-    with connected() as connection:
-        connection.execute("UPDATE kdx_alembic_version SET version_num = '0000'")
-    monkeypatch.setattr("alembic.command.upgrade", lambda *_: None)
-    with open_database(address, write=True) as database:
-        assert (database.upgraded_from, database.backup) == ("0000", None)

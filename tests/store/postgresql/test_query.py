@@ -55,13 +55,13 @@ def test_what_would_write_is_refused(address: str, database, made, plan_of, stat
     ],
 )
 def test_what_reads_is_answered(address: str, statement: str, expected):
-    with query(address, statement) as rows:
-        assert list(rows) == expected
+    rows = query(address, statement)
+    assert list(rows) == expected
 
 
 def test_a_plan_is_explained(address: str):
-    with query(address, "EXPLAIN SELECT * FROM runs") as rows:
-        assert rows.count > 1
+    rows = query(address, "EXPLAIN SELECT * FROM runs")
+    assert rows.count > 1
 
 
 def test_a_table_is_named_that_was_meant(address: str):

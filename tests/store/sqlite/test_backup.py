@@ -1,18 +1,14 @@
-"""Copies of a database, asked for or made before a migration."""
+"""Copies of a database."""
 
-import errno
 import multiprocessing
 import os
-import signal
-import sqlite3
 import subprocess
 import sys
 import textwrap
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, event, insert
+from sqlalchemy import insert
 from stored import CELL, add_cell, cells, digest
 
 from kdx.errors import KdxError, StorageError
@@ -21,7 +17,6 @@ from kdx.store.refusals import DamagedDatabaseError
 from kdx.store.schema import cell
 from kdx.store.sqlite import database as module
 from kdx.store.sqlite.file import APPLICATION_ID
-from kdx.store.version import REVISION
 
 
 def pragma(database: Database, name: str) -> object:
@@ -135,66 +130,3 @@ def test_of_a_damaged_database_no_copy_is_made(database: Database, path: Path):
     with pytest.raises(DamagedDatabaseError):
         database.back_up(path.with_name("copy.db"))
     assert not path.with_name("copy.db").exists()
-
-
-def revision(path: Path) -> str:
-    with closing(sqlite3.connect(path)) as connection:
-        return connection.execute("SELECT version_num FROM kdx_alembic_version").fetchone()[0]
-
-
-def test_a_copy_is_kept_before_a_migration(database: Database, path: Path, later_kdx):
-    add_cell(database)
-    old, new = REVISION, later_kdx()
-    with open_database(path, write=True) as upgraded:
-        assert upgraded.backup == path.with_name(f"runs.db.before-{new}.bak")
-        assert cells(upgraded) == [CELL]
-    assert (revision(path), revision(upgraded.backup)) == (new, old)
-    with open_database(path, write=True) as again:
-        assert again.backup is None
-
-
-def test_a_migration_that_was_killed_leaves_the_old_schema_and_a_copy(
-    database: Database, path: Path, later_kdx, monkeypatch: pytest.MonkeyPatch, figure
-):
-    for number in range(50):
-        add_cell(database, f"{number:032x}", 3000)
-    old, new = REVISION, later_kdx()
-    monkeypatch.setenv("KILLED", "1")
-    pid = os.fork()
-    if pid == 0:
-        # Few pages in memory, so that the half of it is in the file.
-        event.listen(Engine, "begin", lambda connection: connection.exec_driver_sql("PRAGMA cache_size = 1"))
-        open_database(path, write=True)
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
-    first = path.with_name(f"runs.db.before-{new}.bak")
-    before = digest(first)
-    with closing(sqlite3.connect(path)) as connection:
-        (integrity,) = connection.execute("PRAGMA integrity_check").fetchone()
-        assert integrity == "ok"
-        assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'added'").fetchall()
-        assert connection.execute("SELECT max(length(spec)) FROM cell").fetchone() == (3000,)
-    killed = revision(path)
-    assert (killed, revision(first)) == (old, old)
-
-    monkeypatch.delenv("KILLED")
-    with open_database(path, write=True) as upgraded:
-        assert upgraded.backup == path.with_name(f"runs.db.before-{new}-2.bak")
-    assert revision(path) == new
-    assert digest(first) == before
-    figure(f"killed: schema {killed}, integrity {integrity}, a copy kept; then: schema {revision(path)}")
-
-
-def test_without_room_for_a_copy_nothing_is_migrated(
-    database: Database, path: Path, later_kdx, monkeypatch: pytest.MonkeyPatch
-):
-    def full(source: sqlite3.Connection, target: Path) -> None:
-        target.write_text("half")
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(module, "_copy", full)
-    later_kdx()
-    with pytest.raises(StorageError, match="no copy of the database can be written: No space left on device"):
-        open_database(path, write=True)
-    assert revision(path) == REVISION
-    assert not list(path.parent.glob("*.bak"))

@@ -117,23 +117,6 @@ def test_views_tables_and_indices_of_ones_own_are_welcome(database: Database, pa
     open_database(path, write=True).close()
 
 
-def test_a_file_of_an_earlier_schema_is_refused_before_it_is_upgraded(database: Database, path: Path, later_kdx):
-    database.close()
-    later_kdx()
-    spoiled(path, "CREATE TRIGGER evil AFTER UPDATE ON cell BEGIN DELETE FROM metric; END")
-    before = path.read_bytes()
-    assert refusals(path) == ["this file was not made by kdx alone: its trigger `evil` is not one that kdx makes"] * 2
-    assert path.read_bytes() == before and not [*path.parent.glob("*.bak")]
-
-
-def test_another_view_of_an_earlier_schema_is_replaced_before_it_is_read(database: Database, path: Path, later_kdx):
-    database.close()
-    later_kdx()
-    spoiled(path, "DROP VIEW runs", f"CREATE VIEW runs AS {ENDLESS}")
-    with open_database(path, write=True) as upgraded, upgraded.read() as connection:
-        assert connection.exec_driver_sql("SELECT count(*) FROM runs").scalar_one() == 0
-
-
 def planted(database: Path, copy: Path, victim: Path) -> None:
     """A database as a killed writer left it, whose journal names another file as its super-journal."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
