@@ -20,8 +20,9 @@ from platformdirs import user_data_path
 from sqlalchemy import Connection, Engine, event, text
 
 from kdx.errors import KdxError
+from kdx.store.json_object import UnexpectedJsonError
 from kdx.store.place_of_files import named_folder, place_in
-from kdx.store.refusals import TransactionLostError
+from kdx.store.refusals import TransactionLostError, edited
 from kdx.store.rows import Rows, fetched
 
 _MODE = "kdx_mode"
@@ -186,6 +187,8 @@ class Database(ABC):
         """Raises faults of the database as a `DatabaseError` or a `StorageError`."""
         try:
             yield
+        except UnexpectedJsonError as error:
+            raise edited(self.name, str(error)) from error
         except Exception as error:
             # SQLAlchemy keeps the driver's error in `orig`.
             translated = self._translate(getattr(error, "orig", None) or error)

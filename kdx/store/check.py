@@ -1,44 +1,33 @@
 """Checks a whole results database without writing it."""
 
-from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import isnan
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
+    Column,
     Connection,
     Table,
-    case,
+    Text,
     func,
-    inspect,
-    literal_column,
-    not_,
     select,
     type_coerce,
 )
-from sqlalchemy.types import NullType
 
 from kdx.errors import DatabaseError
 from kdx.store.components import component_id, recorded
 from kdx.store.database import Database, open_database
+from kdx.store.json_object import JsonObject, UnexpectedJsonError
 from kdx.store.reading import texts_of, whole_cell
-from kdx.store.recording import environment_id
 from kdx.store.refusals import DamagedDatabaseError
 from kdx.store.schema import (
-    HOLDS,
     cell,
     component,
-    environment,
-    evaluation_metric,
     metadata,
     metric,
     output,
-    run,
 )
-from kdx.store.views import VIEWS
 
 MOST_FAULTS = 20
 """Largest number of faults of one kind that are reported."""
@@ -60,7 +49,7 @@ class Checked:
 
 
 def check(database: Database) -> Checked:
-    """Checks pages, references, tables, what SQL promises of every value, and every hash that a row has of another.
+    """Checks what SQL promises of pages, tables, values and references; then JSON, and hashes of cells and texts.
 
     Commits of other processes wait until it is done.
     """
@@ -70,11 +59,8 @@ def check(database: Database) -> Checked:
     try:
         with database.read() as connection:
             faults += database.faults(connection, MOST_FAULTS)
-            faults += _tables(connection)
             if not faults:
-                faults += unwritten_values(connection)
-            if not faults:
-                for contradictions in (edited_cells, _components, _environments, _texts, _doubles):
+                for contradictions in (unexpected_json, edited_cells, _components, _texts):
                     faults += contradictions(connection)
                 rows = {name: _count(connection, name) for name in sorted(metadata.tables)}
                 differing = connection.scalar(select(func.count()).where(metric.c.differs > 0)) or 0
@@ -92,31 +78,24 @@ def look_through(address: str | Path) -> Checked:
         return Checked((error.problem,), {}, 0)
 
 
-def _tables(connection: Connection) -> Iterator[str]:
-    inspector = inspect(connection)
-    for name, table in metadata.tables.items():
-        if not inspector.has_table(name):
-            yield f"the table {name} is missing"
-        elif missing := {column.name for column in table.c} - set(_columns(connection, table)):
-            yield f"the table {name} lacks {', '.join(sorted(missing))}"
-    views = inspector.get_view_names()
-    yield from (f"the view {view.name} is missing" for view in VIEWS if view.name not in views)
-
-
-def _columns(connection: Connection, table: Table) -> Iterable[str]:
-    # Not by the inspector, which reads JSON in its own way.
-    return connection.execute(select(literal_column("*")).select_from(table).limit(0)).keys()
-
-
-def unwritten_values(connection: Connection) -> Iterator[str]:
-    """Describes values that a CHECK of the schema forbids: a program can suspend it, or make the table without it."""
+def unexpected_json(connection: Connection) -> Iterator[str]:
+    """Describes JSON that kdx never writes."""
     for table in metadata.sorted_tables:
-        checked = {name: column.info[HOLDS] for name, column in table.c.items() if HOLDS in column.info}
-        broken = [func.coalesce(func.sum(case((not_(holds), 1), else_=0)), 0) for holds in checked.values()]
-        counts = connection.execute(select(*broken).select_from(table)).one()
-        for name, count in zip(checked, counts, strict=True):
-            if count:
-                yield f"{count} rows of {table.name} have a {name} that kdx never writes"
+        for column in table.c:
+            if isinstance(column.type, JsonObject):
+                yield from _unexpected(connection, table, column, column.type)
+
+
+def _unexpected(connection: Connection, table: Table, column: Column[Any], kind: JsonObject) -> Iterator[str]:
+    count = 0
+    texts = select(type_coerce(column, Text)).where(column.is_not(None))
+    for text in connection.execute(texts, execution_options={"yield_per": AT_A_TIME}).scalars():
+        try:
+            kind.read(text)
+        except UnexpectedJsonError:
+            count += 1
+    if count:
+        yield f"{count} rows of {table.name} have a {column.name} that kdx never writes"
 
 
 def edited_cells(connection: Connection) -> Iterator[str]:
@@ -125,12 +104,6 @@ def edited_cells(connection: Connection) -> Iterator[str]:
             whole_cell(row.id, row.spec)
         except DatabaseError:
             yield f"the cell {row.id} is not what its id is the hash of"
-
-
-def _environments(connection: Connection) -> Iterator[str]:
-    for row in connection.execute(select(environment.c.id, environment.c.environment)):
-        if environment_id(row.environment) != row.id:
-            yield f"the environment {row.id} is not what its id is the hash of"
 
 
 def _components(connection: Connection) -> Iterator[str]:
@@ -145,30 +118,6 @@ def _texts(connection: Connection) -> Iterator[str]:
             texts_of(kept)
         except DatabaseError:
             yield f"the texts {kept.name} of run {kept.run_id} do not match their checksum"
-
-
-def _doubles(connection: Connection) -> Iterator[str]:
-    """Describes numbers whose value and bits differ."""
-    for column, bits in (
-        (metric.c.value, metric.c.bits),
-        (run.c.valid_score, run.c.valid_bits),
-        (run.c.test_score, run.c.test_bits),
-        (evaluation_metric.c.value, evaluation_metric.c.bits),
-    ):
-        # Read without their types, which would take several times as long.
-        pair: list[ColumnElement[Any]] = [type_coerce(one, NullType()) for one in (column, bits)]
-        without = select(func.count()).where(bits.is_(None), column.is_not(None))
-        count = connection.scalar(without) or 0
-        for rows in connection.execute(select(*pair).where(bits.is_not(None))).yield_per(AT_A_TIME).partitions():
-            doubles = array("d", array("q", [pattern for _, pattern in rows]).tobytes())
-            count += sum(
-                # NaN may be stored as NULL.
-                not (isnan(double) and (number is None or isnan(number)))
-                for (number, _), double in zip(rows, doubles, strict=True)
-                if number != double
-            )
-        if count:
-            yield f"{count} rows of {column.table.name} have another number as {column.name} than as {bits.name}"
 
 
 def _count(connection: Connection, table: str) -> int:

@@ -20,7 +20,7 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, insert, select,
 
 from kdx.errors import DatabaseError
 from kdx.shell import shell_word
-from kdx.store.check import edited_cells, unwritten_values
+from kdx.store.check import edited_cells, unexpected_json
 from kdx.store.database import Database, database_at, open_database
 from kdx.store.records import FINAL, RemarkKind, RunState
 from kdx.store.schema import (
@@ -159,7 +159,7 @@ def refuse_same(source: Database, target: Database) -> None:
 def _refuse_faults(source: Database, connection: Connection) -> None:
     """Refuse a database that is damaged, or has a cell whose id is not its hash: it would be taken for another one."""
     with source.translate_errors():
-        for fault in chain(source.faults(connection, 1), unwritten_values(connection), edited_cells(connection)):
+        for fault in chain(source.faults(connection, 1), unexpected_json(connection), edited_cells(connection)):
             hint = f"nothing was changed; kdx db check --db {shell_word(source.name)} lists all that is wrong with it"
             raise DatabaseError(fault, place=source.name, hint=hint)
 

@@ -31,7 +31,7 @@ from sqlalchemy import (
     tuple_,
 )
 
-from kdx.errors import DatabaseError, KdxError, did_you_mean
+from kdx.errors import KdxError, did_you_mean
 from kdx.store import remarks, searches
 from kdx.store.database import Database
 from kdx.store.records import (
@@ -48,6 +48,7 @@ from kdx.store.records import (
     SweepRecord,
     SweepSummary,
 )
+from kdx.store.refusals import edited
 from kdx.store.schema import (
     attempt,
     cell,
@@ -584,12 +585,6 @@ def whole_cell(cell_id: str, text: str) -> "ResolvedSpec":
         if id_of(spec.plain) == cell_id:
             return spec
     raise edited(f"cell {cell_id}", "it is not what its id is the hash of")
-
-
-def edited(place: str, problem: str) -> DatabaseError:
-    """The error for a row that contradicts its hash."""
-    hint = "somebody edited the database or made it up; kdx db check lists every such row"
-    return DatabaseError(problem, place=place, hint=hint)
 
 
 def _last_planned_first() -> Select[Any]:

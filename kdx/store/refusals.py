@@ -31,3 +31,9 @@ def without_password(address: str | Path) -> str:
 def another_application(name: str) -> DatabaseError:
     """The error for a database that does not belong to kdx."""
     return DatabaseError("this database belongs to another application", place=name, hint=OTHER_DATABASE)
+
+
+def edited(place: str, problem: str) -> DatabaseError:
+    """The error for a row that holds what kdx never writes, or that contradicts its hash."""
+    hint = "somebody edited the database or made it up; kdx db check lists every such row"
+    return DatabaseError(problem, place=place, hint=hint)

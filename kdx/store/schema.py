@@ -11,13 +11,11 @@ state.
 A new database is made from these tables (`kdx.store.migrating`) and the views on them (`kdx.store.views`).
 """
 
-import json
 import struct
 from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import (
-    JSON,
     REAL,
     BigInteger,
     Boolean,
@@ -34,12 +32,12 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
-    literal_column,
 )
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
+from kdx.store.json_object import ENVIRONMENT, FACTS, GRID, SUMS, TEXTS, JsonObject, Shape
 from kdx.store.records import LOST, RemarkKind, RunState, TrialState
 
 
@@ -82,9 +80,6 @@ NAME, LINE, TEXT = 1_000, 10_000, 10_000_000
 PACKED = 1 << 28
 """Largest size of the texts of a run in bytes, compressed."""
 
-HOLDS = "holds"
-"""Key of a column's `info` with what its CHECK says, as an expression."""
-
 LARGEST = 2**63 - 1
 """Largest whole number that a database keeps."""
 
@@ -106,22 +101,6 @@ class State(TypeDecorator[Any]):
         return self.members.get(value, value)
 
 
-class JsonObject(TypeDecorator[Any]):
-    """A JSON object. Drivers leave it as text; on SQLite the column is text too, since strict tables know no JSON."""
-
-    impl = JSON
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        return Text() if dialect.name == "sqlite" else JSON(none_as_null=True)
-
-    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        return json.dumps(value) if dialect.name == "sqlite" and value is not None else value
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        return json.loads(value) if isinstance(value, str) else value
-
-
 _NUMBER: TypeEngine[float] = Double().with_variant(REAL(), "sqlite")
 _WHOLE: TypeEngine[int] = BigInteger().with_variant(Integer(), "sqlite")
 _SORTED: TypeEngine[str] = Text().with_variant(Text(collation="C"), "postgresql")
@@ -137,10 +116,8 @@ def _column(
     Args:
         holds: SQL that is true or NULL for every value that the column may hold, in the words of any database.
     """
-    if holds is None:
-        return Column(name, kind, *further, **options)
-    condition = literal_column(f"({holds})", Boolean()) if isinstance(holds, str) else holds
-    return Column(name, kind, *further, CheckConstraint(holds, name=name), info={HOLDS: condition}, **options)
+    checks = () if holds is None else (CheckConstraint(holds, name=name),)
+    return Column(name, kind, *further, *checks, **options)
 
 
 def _key(name: str, *further: Any, **options: Any) -> Column[int]:
@@ -187,8 +164,8 @@ def _packed(name: str, most: int, **options: Any) -> Column[bytes]:
     return _column(name, LargeBinary(), holds=f"length({name}) <= {most}", **options)
 
 
-def _json(name: str, **options: Any) -> Column[Any]:
-    return _column(name, JsonObject(), holds=is_object(name), **options)
+def _json(name: str, shape: Shape = None, **options: Any) -> Column[Any]:
+    return _column(name, JsonObject(name, shape), holds=is_object(name), **options)
 
 
 def _state(name: str, kind: type[StrEnum], *more: str, **options: Any) -> Column[Any]:
@@ -229,6 +206,7 @@ sweep = _table(
     _time("updated", nullable=False, comment="when it was last planned, seconds since 1970"),
     _json(
         "grid",
+        GRID,
         nullable=False,
         comment="parts of the grid that concern no single cell, such as tables",
     ),
@@ -253,7 +231,7 @@ sweep_cell = _table(
     _key("sweep_id", ForeignKey("sweep.id"), primary_key=True, comment="the sweep"),
     _hash("cell_id", 32, ForeignKey("cell.id"), primary_key=True, comment="a cell of its plan"),
     _count("ordinal", primary_key=True, comment="place of this choice in the plan, from 0"),
-    _json("labels", nullable=False, comment="axis → the choice as this grid words it"),
+    _json("labels", TEXTS, nullable=False, comment="axis → the choice as this grid words it"),
     _flag("planned", nullable=False, comment="whether the newest plan of the sweep has it"),
     comment="choices that a sweep plans; two choices may come to the same cell",
 )
@@ -270,7 +248,7 @@ sweep_run = _table(
 environment = _table(
     "environment",
     _hash("id", 32, primary_key=True, comment="hash of the JSON, 32 hexadecimal digits"),
-    _json("environment", nullable=False, comment="library versions, processor, threads and the like"),
+    _json("environment", ENVIRONMENT, nullable=False, comment="library versions, processor, threads and the like"),
     comment="where a run was computed, as far as it can change its bits",
 )
 
@@ -307,10 +285,11 @@ run = _table(
         comment="of a completed run, one line: its final validation loss is not below the unigram distribution's; "
         "NULL: it is",
     ),
-    _json("definitions", comment="metric → its definition or signature"),
+    _json("definitions", TEXTS, comment="metric → its definition or signature"),
     _text("data_fingerprint", NAME, comment="hash of the prepared data"),
     _json(
         "data_facts",
+        FACTS,
         comment="what the prepared data and the evaluation were, such as test/unknown_rate",
     ),
     _text("code_fingerprint", NAME, comment="hash of the code that decides what a run computes"),
@@ -399,7 +378,7 @@ evaluation = _table(
         "longest_context",
         comment="tokens that one is predicted from at most, memory included; NULL: no stream was read",
     ),
-    _json("definitions", comment="metric → its definition or signature; NULL: it failed"),
+    _json("definitions", TEXTS, comment="metric → its definition or signature; NULL: it failed"),
     _text("error", LINE, comment="one line: why it failed; NULL: it did not"),
     UniqueConstraint("run_id", "settings_id"),
     comment="further readings of a completed run, made from the weights that it kept",
@@ -424,7 +403,7 @@ test_document = _table(
     "test_document",
     _key("run_id", ForeignKey("run.id"), primary_key=True, comment="the run"),
     _text("unit", NAME, nullable=False, comment=_UNIT),
-    _json("sums", nullable=False, comment=_SUMS),
+    _json("sums", SUMS, nullable=False, comment=_SUMS),
     comment="what the test of a run measured by document; no row: its task divides no text",
 )
 
@@ -432,7 +411,7 @@ evaluation_document = _table(
     "evaluation_document",
     _key("evaluation_id", ForeignKey("evaluation.id"), primary_key=True, comment="the evaluation"),
     _text("unit", NAME, nullable=False, comment=_UNIT),
-    _json("sums", nullable=False, comment=_SUMS),
+    _json("sums", SUMS, nullable=False, comment=_SUMS),
     comment="the same of an evaluation",
 )
 
@@ -444,7 +423,7 @@ component = _table(
     _text("word", LINE, nullable=False, comment="as cells name it: FILE.py:Class, or a package's name"),
     _text("name", NAME, nullable=False, comment="the name of its class"),
     _text("path", LINE, nullable=False, comment="the module with the class, one of the sources"),
-    _json("sources", nullable=False, comment="path → text of each module; JSON"),
+    _json("sources", TEXTS, nullable=False, comment="path → text of each module; JSON"),
     _text("package", NAME, nullable=False, comment="name and version of its package, empty for a file"),
     _time("created", nullable=False, comment="when it was recorded, seconds since 1970"),
     comment="custom components with their sources; kept to be read, never run from here",
@@ -457,11 +436,13 @@ plan = _table(
     _time("made", nullable=False, comment="when the sweep was planned so, seconds since 1970"),
     _json(
         "grid",
+        GRID,
         nullable=False,
         comment="as sweep.grid, of this plan",
     ),
     _json(
         "sources",
+        TEXTS,
         nullable=False,
         comment="file → the text of the grid and of the files that it extends, the grid first, comments included; "
         "empty: not from a file; JSON",
@@ -494,7 +475,7 @@ sweep_search = _table(
     _key("sweep_id", ForeignKey("sweep.id"), primary_key=True, comment="the sweep"),
     _count("ordinal", primary_key=True, comment="place in its plan of the cell that is searched, from 0"),
     _hash("search_id", 32, ForeignKey("search.id"), nullable=False, comment="the search"),
-    _json("labels", nullable=False, comment="axis → the choice as the grid words it"),
+    _json("labels", TEXTS, nullable=False, comment="axis → the choice as the grid words it"),
     _count("trials", nullable=False, comment="how many trials the sweep asks for"),
     comment="searches that the newest plan of a sweep asks for; a search belongs to every sweep that asks for it",
 )

@@ -1,13 +1,11 @@
 import pytest
-from sqlalchemy import update
 
+from kdx.errors import DatabaseError
 from kdx.store.check import check, look_through
 from kdx.store.claims import claim
 from kdx.store.database import Database, open_database
+from kdx.store.reading import load_sweep
 from kdx.store.recording import RunWriter
-from kdx.store.schema import (
-    environment,
-)
 
 
 @pytest.fixture
@@ -59,10 +57,20 @@ def test_a_cell_that_was_edited_is_found(backend, address: str, hand: RunWriter)
     assert fault.startswith("the cell ") and fault.endswith(" is not what its id is the hash of")
 
 
-def test_an_environment_that_was_edited_is_found(database: Database, address: str, hand: RunWriter):
-    hand.begin({"torch": "2.13", "threads": 1}, "data", "code", 0, None, {})
-    assert faults(address) == ()
-    with database.write() as connection:
-        connection.execute(update(environment).values(environment={"torch": "9.9", "threads": 1}))
-    (fault,) = faults(address)
-    assert fault.startswith("the environment ") and fault.endswith(" is not what its id is the hash of")
+@pytest.mark.parametrize(
+    ("table", "column", "text"),
+    [
+        ("sweep", "grid", '{"seeds": [-1]}'),
+        ("sweep", "grid", '{"tables": [1]}'),
+        ("sweep_cell", "labels", '{"kernel": 1e30}'),
+        ("run", "data_facts", '{"test/unknown_rate": "x"}'),
+    ],
+)
+def test_json_that_kdx_never_writes_is_found_and_ends_a_reader_in_one_message(
+    backend, address: str, hand: RunWriter, table: str, column: str, text: str
+):
+    backend.execute(address, f"UPDATE {table} SET {column} = '{text}'")
+    assert faults(address)[-1].endswith(f" rows of {table} have a {column} that kdx never writes")
+    with open_database(address, write=False) as database, pytest.raises(DatabaseError) as caught:
+        load_sweep(database)
+    assert (caught.value.place, caught.value.problem) == (address, f"its `{column}` is not as kdx writes it: {text}")

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import psycopg
+from sqlalchemy import CheckConstraint
 
 from kdx.errors import DatabaseError
-from kdx.store.schema import HOLDS, metadata
-from kdx.store.views import FINAL_STATE_TRIGGER
+from kdx.store.schema import metadata
+from kdx.store.views import FINAL_STATE_TRIGGER, VIEWS
 
 _OF_NO_EXTENSION = """
     NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = c.oid AND deptype = 'e')
@@ -24,7 +25,9 @@ _RULES = """
 SELECT r.rulename, c.relname FROM pg_rewrite AS r JOIN pg_class AS c ON c.oid = r.ev_class
 WHERE c.relnamespace = current_schema()::regnamespace AND r.rulename <> '_RETURN' AND c.relname = ANY(%s)
 """
-_CONSTRAINTS = "SELECT conname FROM pg_constraint WHERE connamespace = current_schema()::regnamespace"
+_CONSTRAINTS = """
+SELECT conname FROM pg_constraint WHERE convalidated AND connamespace = current_schema()::regnamespace
+"""
 _KINDS = {"r": "table", "p": "partitioned table", "v": "view", "m": "materialized view", "f": "foreign table"}
 
 
@@ -53,12 +56,15 @@ def refuse_foreign_objects(
 
 
 def missing(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """Describes what a database lacks of the trigger and the checks of kdx."""
+    """Describes what a database lacks of the tables, views, trigger and checks of kdx."""
+    known = objects(connection)
+    yield from (f"the table {name} is missing" for name in metadata.tables if name not in known)
+    yield from (f"the view {view.name} is missing" for view in VIEWS if view.name not in known)
     if (FINAL_STATE_TRIGGER, "run") not in connection.execute(_TRIGGERS, [["run"]]).fetchall():
         yield f"the trigger {FINAL_STATE_TRIGGER}, which keeps final states final, is missing"
     there = {name for (name,) in connection.execute(_CONSTRAINTS).fetchall()}
-    columns = (column for table in metadata.tables.values() for column in table.c if HOLDS in column.info)
-    if lost := sorted({f"{column.table.name}_{column.name}" for column in columns} - there):
+    checks = (each for table in metadata.tables.values() for each in table.constraints)
+    if lost := sorted({str(each.name) for each in checks if isinstance(each, CheckConstraint)} - there):
         more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
         yield f"column checks are missing: {lost[0]}{more}"
 
