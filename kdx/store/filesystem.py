@@ -4,6 +4,7 @@ SQLite relies on locks and on synced writes, which network file systems do not g
 lost connection, can then write the same page. So a results database on such a file system is opened only to read.
 """
 
+import re
 from pathlib import Path
 
 NETWORK = frozenset({
@@ -12,7 +13,7 @@ NETWORK = frozenset({
     "fuse.gcsfuse", "fuse.glusterfs", "fuse.goofys", "fuse.juicefs", "fuse.moosefs", "fuse.quobyte", "fuse.rclone",
     "fuse.s3fs", "fuse.sshfs", "fuse.vmhgfs-fuse",
 })  # fmt: skip
-"""File systems that several (virtual) machines write, by the kernel's names in /proc/self/mountinfo."""
+"""File systems that several (virtual) machines write, by the kernel's names in /proc/self/mounts."""
 
 
 def filesystem(path: Path, mounts: str | None = None) -> str | None:
@@ -21,29 +22,19 @@ def filesystem(path: Path, mounts: str | None = None) -> str | None:
     statfs is of no use here, since it does not distinguish file systems in user space.
 
     Args:
-        mounts: text in the form of /proc/self/mountinfo; None for that of this process.
+        mounts: text in the form of /proc/self/mounts; None for that of this process.
     """
     if mounts is None:
         try:
-            mounts = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
+            mounts = Path("/proc/self/mounts").read_text(errors="surrogateescape")
         except OSError:
             return None
     place = path.resolve()
-    found: tuple[int, str | None] = (-1, None)
+    kind, depth = None, 0
     for line in mounts.splitlines():
-        # Fields, an optional few of them, then " - " and the kind [Linux, Documentation/filesystems/proc.rst, 3.5].
-        before, _, after = line.partition(" - ")
-        fields = before.split(" ")
-        if len(fields) < 5 or not after:
-            continue
-        mount = Path(_unescaped(fields[4]))
+        _, folder, kind_there, *_ = line.split(" ")
+        mount = Path(re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), folder))
         # A later mount at the same place hides the earlier one.
-        if place.is_relative_to(mount) and len(mount.parts) >= found[0]:
-            found = len(mount.parts), after.split(" ")[0]
-    return found[1]
-
-
-def _unescaped(name: str) -> str:
-    for escaped, character in ((r"\040", " "), (r"\011", "\t"), (r"\012", "\n"), (r"\134", "\\")):
-        name = name.replace(escaped, character)
-    return name
+        if place.is_relative_to(mount) and len(mount.parts) >= depth:
+            kind, depth = kind_there, len(mount.parts)
+    return kind

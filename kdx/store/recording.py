@@ -15,7 +15,6 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from sqlalchemy import Column, ColumnElement, Connection, Table, case, delete, func, insert, literal, select, update
 
 from kdx.components.registry import components_of
-from kdx.errors import KdxError
 from kdx.grid.plan import Plan
 from kdx.store import plans, searches
 from kdx.store.claims import Fenced, held, progress_of, stalls_after
@@ -41,9 +40,6 @@ from kdx.store.schema import (
     test_document,
     value_of,
 )
-
-MOST_NAMES = 1000
-"""Largest number of metrics of one run: code that invents a name for each step or token would fill the disk."""
 
 
 def settle(database: Database, place: str) -> None:
@@ -227,8 +223,6 @@ class RunWriter:
         self.attempt = attempt
         self.database = database
         self._peak_memory = peak_memory
-        self._names: set[str] = set()
-        """Known names of recorded metrics."""
 
     @_persistent
     def begin(
@@ -300,14 +294,12 @@ class RunWriter:
             rows: (metric such as `valid/bleu`, optimiser step, value).
 
         Raises:
-            TypeError: a value is not one number.
-            KdxError: the run has more than `MOST_NAMES` metrics. Either way, none of the rows is recorded.
+            TypeError: a value is not one number; none of the rows is recorded.
         """
         patterns = [_pattern(name, step, value) for name, step, value in rows]
         with self._writing(progress_step=progress_of(progress_step)) as connection:
             if not rows:
                 return
-            self._refuse_too_many(connection, {name for name, _, _ in rows})
             added = self.database.insert(metric)
             changed = case((metric.c.bits != added.excluded.bits, 1), else_=0)
             added = added.on_conflict_do_update(
@@ -333,17 +325,6 @@ class RunWriter:
                     }
                     for (name, step, _), bits in zip(rows, patterns, strict=True)
                 ],
-            )
-
-    def _refuse_too_many(self, connection: Connection, names: set[str]) -> None:
-        if names <= self._names:
-            return
-        recorded = select(metric.c.name).where(metric.c.run_id == self.run_id).distinct()
-        self._names |= names | set(connection.scalars(recorded))
-        if len(self._names) > MOST_NAMES:
-            raise KdxError(
-                f"the run records more than {MOST_NAMES} metrics, the last of them `{max(names)}`",
-                hint="a metric is a name with a value at each step; keep steps and items out of the name",
             )
 
     @_persistent

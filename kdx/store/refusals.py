@@ -1,7 +1,9 @@
 """What the messages on databases of every kind have in common."""
 
+import os
 import re
 from pathlib import Path
+from urllib.parse import unquote
 
 from kdx.errors import DatabaseError
 
@@ -26,6 +28,19 @@ def without_password(address: str | Path) -> str:
     # Not by a URL parser, since text that is no URL may have a password too.
     hidden = re.sub(r"(://[^:/@]*:).*(?=@)", r"\1***", str(address))
     return re.sub(r"([?&]\w*password=)[^&]*", r"\1***", hidden, flags=re.IGNORECASE)
+
+
+def set_password_apart(address: str) -> str:
+    """The address of a server without its password, which goes to PGPASSWORD for this process and its children.
+
+    So no message, log or record that has the address has the password too.
+    """
+    parts = re.fullmatch(r"(postgresql(?:\+\w+)?://[^:/@]*):(.*)(@[^@]*)", address, re.DOTALL)
+    if parts is None:
+        return address
+    before, password, after = parts.groups()
+    os.environ["PGPASSWORD"] = unquote(password)
+    return before + after
 
 
 def another_application(name: str) -> DatabaseError:

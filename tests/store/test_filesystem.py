@@ -4,15 +4,14 @@ import pytest
 
 from kdx.store.filesystem import NETWORK, filesystem
 
-MOUNTS = r"""22 27 0:21 / /proc rw,relatime - proc proc rw
-27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
-30 27 0:40 / /home rw,relatime shared:2 master:3 - autofs systemd-1 rw
-31 30 0:41 / /home rw,relatime - nfs4 server:/home rw
-32 27 0:42 / /mnt/my\040share rw - cifs //server/share rw
-33 27 0:43 / /mnt/ssh rw,nosuid - fuse.sshfs me@host: rw
-34 27 0:44 / /scratch rw - lustre mgs:/fs rw
-35 27 0:45 / /home/local rw - xfs /dev/vdb rw
-not a mount
+MOUNTS = r"""proc /proc proc rw 0 0
+/dev/vda / ext4 rw,relatime 0 0
+systemd-1 /home autofs rw 0 0
+server:/home /home nfs4 rw 0 0
+//server/share /mnt/my\040share cifs rw 0 0
+me@host: /mnt/ssh fuse.sshfs rw 0 0
+mgs:/fs /scratch lustre rw 0 0
+/dev/vdb /home/local xfs rw 0 0
 """
 
 
@@ -47,14 +46,6 @@ def test_this_machine_is_asked():
     assert "proc" not in NETWORK
 
 
-@pytest.mark.parametrize(
-    "kind",
-    ["nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p", "lustre", "ceph", "virtiofs", "vboxsf", "fuse.vmhgfs-fuse"],
-)
-def test_what_several_machines_write_is_a_network_file_system(kind: str):
-    assert kind in NETWORK
-
-
-@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay", "fuseblk", None])
-def test_a_local_disk_is_none(kind: str | None):
-    assert kind not in NETWORK
+def test_what_several_machines_write_is_a_network_file_system():
+    assert {"nfs4", "cifs", "fuse.sshfs", "9p", "lustre", "virtiofs"} <= NETWORK
+    assert not {"ext4", "xfs", "btrfs", "tmpfs", "overlay", "fuseblk"} & NETWORK

@@ -17,7 +17,6 @@ from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
 from kdx.store import claims, reading, recording
 from kdx.store.database import Database
-from kdx.store.recording import RunWriter
 from kdx.store.records import DocumentRecord, RunState
 from kdx.store.schema import cell, environment, metric, output, run, sweep, sweep_cell, sweep_run, value_of
 
@@ -261,24 +260,6 @@ def test_of_a_number_recorded_twice_in_a_batch_the_last_counts(database: Databas
     (row,) = rows(database, metric)
     assert (row.value, row.writes, row.differs) == (2.0, 2, 1)
     figure(f"{row.writes} writes, 1 row: the last value; {row.differs} counted as different")
-
-
-def test_a_run_records_so_many_metrics_and_no_more(
-    database: Database, sweep_id: int, monkeypatch: pytest.MonkeyPatch, figure
-):
-    monkeypatch.setattr(recording, "MOST_NAMES", 50)
-    hand = start(database)
-    for step in range(3):
-        hand.record([(f"train/{number:03}", step, 1.0) for number in range(50)], step)
-    for again in (hand, RunWriter(database, 1, "me", 1)):
-        with pytest.raises(KdxError) as caught:
-            again.record([("valid/loss", 3, 1.0), ("zz", 3, 1.0)], 3)
-        assert str(caught.value) == (
-            "the run records more than 50 metrics, the last of them `zz`\n"
-            "  hint: a metric is a name with a value at each step; keep steps and items out of the name"
-        )
-    assert len(rows(database, metric)) == 150
-    figure(f"{recording.MOST_NAMES} metrics allowed, the next refused, {len(rows(database, metric))} rows stand")
 
 
 @pytest.mark.parametrize("name", ["'; DROP TABLE run; --", '"; --', "%", "run WHERE 1=1"])

@@ -1,8 +1,10 @@
 """What the messages on databases of every kind have in common."""
 
+import os
+
 import pytest
 
-from kdx.store.refusals import without_password
+from kdx.store.refusals import set_password_apart, without_password
 
 
 @pytest.mark.parametrize(
@@ -17,3 +19,19 @@ from kdx.store.refusals import without_password
 )
 def test_a_password_is_not_shown(address: str, shown: str):
     assert without_password(address) == shown
+
+
+@pytest.mark.parametrize(
+    ("address", "shown", "password"),
+    [
+        ("postgresql+psycopg://me:p%40ss@host:1/r?a=b", "postgresql+psycopg://me@host:1/r?a=b", "p@ss"),
+        ("postgresql://me:a:b@host/r", "postgresql://me@host/r", "a:b"),
+        ("postgresql://me@host/r", "postgresql://me@host/r", None),
+        ("postgresql://host/r", "postgresql://host/r", None),
+        ("runs:a@b.db", "runs:a@b.db", None),
+    ],
+)
+def test_a_password_is_set_apart(monkeypatch, address: str, shown: str, password: str | None):
+    monkeypatch.setenv("PGPASSWORD", "before")
+    assert set_password_apart(address) == shown
+    assert os.environ["PGPASSWORD"] == (password or "before")

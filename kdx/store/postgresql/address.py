@@ -1,17 +1,18 @@
-"""Reads the address of a database on a server, without a database library."""
+"""Reads the address of a database on a server."""
 
-import os
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlsplit
+from typing import Any
+from urllib.parse import unquote
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
 
 from kdx.errors import DatabaseError
 from kdx.store.refusals import ADDRESSES, POSTGRESQL, without_password
 
 _SCHEMES = ("postgresql", "postgresql+psycopg")
-_SECRET = frozenset({"password", "sslpassword"})
+_SECRET = ("password", "sslpassword")
 
 
 @dataclass(frozen=True)
@@ -20,20 +21,27 @@ class ServerAddress:
 
     shown: str
     """The address without its password."""
-    parameters: Mapping[str, str] = field(repr=False)
-    """What libpq needs to connect, as its manual names it; a password that is missing comes from PGPASSWORD or
-    PGPASSFILE."""
+    url: URL = field(repr=False)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What libpq needs to connect, as its manual names it.
+
+        A password that is missing comes from PGPASSWORD or PGPASSFILE.
+        """
+        options = {name: values[-1] for name, values in self.url.normalized_query.items()}
+        return options | self.url.translate_connect_args(username="user", database="dbname")
 
     @property
     def database(self) -> str:
         """The name of the database."""
-        return self.parameters["dbname"]
+        return self.url.database or ""
 
     @property
     def server(self) -> str:
         """The server in words, such as `db.example.org:5432`."""
         host = self.parameters.get("host", "localhost")
-        return f"{host}:{self.parameters['port']}" if "port" in self.parameters else host
+        return f"{host}:{self.url.port}" if self.url.port else host
 
 
 def address_of(address: str | Path) -> ServerAddress:
@@ -44,37 +52,19 @@ def address_of(address: str | Path) -> ServerAddress:
     """
     shown = without_password(address)
     try:
-        parts = urlsplit(str(address))
-        port = parts.port
-        host = parts.hostname
-        more = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
-    except ValueError:  # the port is no number, or a bracket is not closed
+        url = make_url(str(address))
+    except (ArgumentError, ValueError):  # the port is no number, or a bracket is not closed
         raise DatabaseError("this is not a database URL", place=shown, allowed=ADDRESSES) from None
-    if parts.scheme not in _SCHEMES:
-        problem = f"kdx opens PostgreSQL through psycopg, and not through {parts.scheme.partition('+')[2]}"
+    if url.drivername not in _SCHEMES:
+        problem = f"kdx opens PostgreSQL through psycopg, and not through {url.drivername.partition('+')[2]}"
         raise DatabaseError(problem, place=shown, allowed=POSTGRESQL)
-    database = unquote(parts.path.removeprefix("/"))
+    database = unquote(url.database or "")
     if not database or "/" in database or "\0" in str(address) or "%00" in str(address):
         raise DatabaseError("the address names no database", place=shown, allowed=POSTGRESQL)
-    if secret := sorted(_SECRET & more.keys()):
+    if secret := [name for name in _SECRET if name in url.query]:
         raise DatabaseError(
             f"{secret[0]} stands among the options of the address",
             place=shown,
             hint="set PGPASSWORD, or write a file for PGPASSFILE, and leave it out here",
         )
-    named = {"host": host, "port": port, "user": parts.username, "password": parts.password, "dbname": database}
-    given = {key: unquote(str(value)) for key, value in named.items() if value is not None}
-    return ServerAddress(shown, {**more, **given})
-
-
-def set_password_apart(address: str) -> str:
-    """The address of a server without its password, which goes to PGPASSWORD for this process and its children.
-
-    So no message, log or record that has the address has the password too.
-    """
-    found = re.fullmatch(r"(postgresql(?:\+\w+)?://[^:/@]*):(.*)(@[^@]*)", address, re.DOTALL)
-    if found is None:
-        return address
-    before, password, after = found.groups()
-    os.environ["PGPASSWORD"] = unquote(password)
-    return before + after
+    return ServerAddress(shown, url.set(drivername="postgresql+psycopg", database=database))

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import psycopg
 from psycopg.adapt import AdaptersMap, Buffer, Loader
-from sqlalchemy import URL, Connection, Engine, ForeignKeyConstraint, and_, create_engine, event, exists, func, select
+from sqlalchemy import Connection, Engine, ForeignKeyConstraint, and_, create_engine, event, exists, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool, QueuePool
 
@@ -157,7 +157,7 @@ class Postgresql(Database):
         while True:
             try:
                 connection = psycopg.connect(
-                    **{**_ALIVE, **self.address.parameters, "client_encoding": "UTF8", "application_name": "kdx"},  # type: ignore[arg-type]
+                    **{**_ALIVE, **self.address.parameters, "client_encoding": "UTF8", "application_name": "kdx"},
                     autocommit=True,
                     # Statements of a pooler between kdx and its server may reach different sessions.
                     prepare_threshold=None,
@@ -326,20 +326,9 @@ class Postgresql(Database):
         return str(found[0]) if found else None
 
     def url(self) -> tuple[str, Mapping[str, Any]]:
-        given = dict(self.address.parameters)
-        port = given.pop("port", None)
-        url = URL.create(
-            "postgresql+psycopg",
-            username=given.pop("user", None),
-            password=given.pop("password", None),
-            host=given.pop("host", None),
-            port=None if port is None else int(port),
-            database=given.pop("dbname"),
-            query=given,
-        )
         # As in `_connect`: a prepared statement is not there in another session of a pooler.
         without = {"prepare_threshold": None}
-        return url.render_as_string(hide_password=False), {"poolclass": NullPool, "connect_args": without}
+        return self.address.url.render_as_string(hide_password=False), {"poolclass": NullPool, "connect_args": without}
 
     @staticmethod
     def field(column: str, path: str) -> str:

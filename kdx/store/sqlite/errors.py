@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-import time
 from pathlib import Path
 
 from kdx.errors import TRY_AGAIN, DatabaseError, KdxError, StorageError
@@ -69,12 +68,6 @@ def translate(error: sqlite3.Error, path: Path, real: Path, patience: float, *, 
                     hint=f"remove some files (df -i tells), {TRY_AGAIN}",
                 )
             return DatabaseError("the database cannot be opened", place=place, hint="look at its permissions")
-        case sqlite3.SQLITE_CONSTRAINT if time.time() < 0:
-            return DatabaseError(
-                "the clock of this machine says a time before 1970, which no database of kdx holds",
-                place=place,
-                hint="set the clock, then try again; nothing was changed",
-            )
         case sqlite3.SQLITE_CONSTRAINT if code != sqlite3.SQLITE_CONSTRAINT_TRIGGER:
             return DatabaseError(
                 f"its rows contradict each other: {error}",

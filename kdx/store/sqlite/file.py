@@ -126,22 +126,17 @@ def prepare(path: Path, *, write: bool, create: bool) -> None:
         except OSError as error:
             raise StorageError(f"this file cannot be made: {error.strerror}", place=str(path)) from error
     # This comes before SQLite opens the file, which may play back a journal or change the mode of a foreign file.
-    if _refuse_foreign(path) is None and not create:
-        raise DatabaseError("this file is empty, not a results database", place=str(path), hint=OTHER_DATABASE)
-
-
-def _refuse_foreign(path: Path) -> int | None:
-    """Refuses a file of another application; returns the application id of kdx, or None if the file is empty."""
     try:
         application = application_of(path)
     except ValueError as error:
         raise no_database(path) from error
     except OSError as error:
         raise DatabaseError(f"this file cannot be read: {error.strerror}", place=str(path)) from error
+    if application is None and not create:
+        raise DatabaseError("this file is empty, not a results database", place=str(path), hint=OTHER_DATABASE)
     if application not in (None, APPLICATION_ID):
         raise another_application(str(path))
     _refuse_foreign_journal(Path(os.path.realpath(path)))
-    return application
 
 
 def _refuse_foreign_journal(path: Path) -> None:

@@ -104,12 +104,3 @@ def test_a_disk_that_is_really_full_is_told_and_what_was_recorded_stands(tmp_pat
             assert len(cells(database)) == written + 1
     finally:
         subprocess.run(["umount", str(disk)], check=True)
-
-
-def test_a_clock_before_1970_is_no_edited_database(database: Database, monkeypatch):
-    early = "INSERT INTO plan (id, sweep_id, made, grid, sources) VALUES (1, 1, -1.0, '{}', '{}')"
-    with pytest.raises(DatabaseError, match="contradict each other"), database.write() as connection:
-        connection.exec_driver_sql(early)
-    monkeypatch.setattr("time.time", lambda: -1.0)
-    with pytest.raises(DatabaseError, match="the clock of this machine"), database.write() as connection:
-        connection.exec_driver_sql(early)
