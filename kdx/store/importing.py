@@ -124,7 +124,7 @@ def import_database(
 
     Raises:
         DatabaseError: see `kdx.store.database.open_database`; also if the source is
-            the target or damaged, or if what was written is not what was read. Nothing was changed.
+            the target, or damaged. Nothing was changed.
         StorageError: the disk is full or failed; the same.
     """
     with tempfile.TemporaryDirectory() as folder, open_database(source, write=False) as there:
@@ -135,8 +135,7 @@ def import_database(
             _refuse_faults(there, reading)
             try:
                 with here.write() as writing:
-                    _refuse_faults(here, writing)
-                    imported = _Import(there, reading, here, writing, progress).imported()
+                    imported = _Import(there, reading, writing, progress).imported()
                     if dry_run:
                         raise _Undo
             except _Undo:
@@ -157,7 +156,7 @@ def refuse_same(source: Database, target: Database) -> None:
 
 
 def _refuse_faults(source: Database, connection: Connection) -> None:
-    """Refuse a database that is damaged, or has a cell whose id is not its hash: it would be taken for another one."""
+    """Refuse a source that is damaged, or has a cell whose id is not its hash: it would be taken for another one."""
     with source.translate_errors():
         for fault in chain(source.faults(connection, 1), unexpected_json(connection), edited_cells(connection)):
             hint = f"nothing was changed; kdx db check --db {shell_word(source.name)} lists all that is wrong with it"
@@ -169,11 +168,10 @@ class _Import:
         self,
         there: Database,
         reading: Connection,
-        here: Database,
         writing: Connection,
         progress: Callable[[int], None],
     ) -> None:
-        self._there, self._reading, self._here, self._writing = there, reading, here, writing
+        self._there, self._reading, self._writing = there, reading, writing
         self._progress = progress
         self._rows: Counter[str] = Counter()
         self._conflicts: list[Conflict] = []
@@ -241,7 +239,6 @@ class _Import:
         self._runs |= ids | self._came | {row["id"]: own["id"] for row, own in same}
         for table in (attempt, *_OF_RUNS):
             self._add_of(table, "run_id", self._came)
-        self._compare(_OF_RUNS, "run_id", self._came)
         finished = [*(row for row in new if row["state"] in FINAL), *replaced.values(), *(row for row, _ in same)]
         self._folders = [
             Folder(
@@ -292,7 +289,6 @@ class _Import:
         ids = dict(zip((row["id"] for row in new), self._add_numbered(evaluation, new), strict=True))
         for table in _OF_EVALUATIONS:
             self._add_of(table, "evaluation_id", ids)
-        self._compare(_OF_EVALUATIONS, "evaluation_id", ids)
         theirs = _digests(self._reading, _OF_EVALUATIONS, "evaluation_id", [row["id"] for row, _ in shared])
         ours = _digests(self._writing, _OF_EVALUATIONS, "evaluation_id", [own["id"] for _, own in shared])
         for row, own in shared:
@@ -374,16 +370,12 @@ class _Import:
         self._add(plan_cell, ({**each, "plan_id": plan_id} for each in cells))
 
     def _import_remarks(self) -> None:
-        mine = {(row["sweep_id"], row["run_id"], *_said(row)): row for row in self._mine(remark)}
+        mine = {(row["sweep_id"], row["run_id"], *_said(row)) for row in self._mine(remark)}
         new: list[Row] = []
         for row in self._read(remark):
             sweep_id, run_id = self._sweeps.get(row["sweep_id"]), self._runs.get(row["run_id"])
-            own = mine.get((sweep_id, run_id, *_said(row)))
-            if own is None and (sweep_id or run_id):
+            if (sweep_id or run_id) and (sweep_id, run_id, *_said(row)) not in mine:
                 new.append({**row, "sweep_id": sweep_id, "run_id": run_id})
-            elif own is not None and own["withdrawn"] is None and row["withdrawn"] is not None:
-                ends = update(remark).where(remark.c.id == own["id"]).values(withdrawn=row["withdrawn"])
-                self._rows["remark"] += self._writing.execute(ends).rowcount
         self._add_numbered(remark, new)
 
     def _read(self, table: Table, *where: ColumnElement[bool]) -> Iterator[Row]:
@@ -417,16 +409,6 @@ class _Import:
             self._add(
                 table, ({**row, column: ids[row[column]]} for row in self._read(table, table.c[column].in_(some)))
             )
-
-    def _compare(self, tables: Mapping[Table, Sequence[str]], column: str, ids: Mapping[int, int]) -> None:
-        """Raise DatabaseError if the rows that were written are not those that were read."""
-        theirs = _digests(self._reading, tables, column, ids.keys())
-        ours = _digests(self._writing, tables, column, ids.values())
-        for their_id, own_id in ids.items():
-            for table in tables:
-                if theirs[their_id, table] != ours[own_id, table]:
-                    problem = f"the rows of {table.name} that were written are not those that were read"
-                    raise DatabaseError(f"{problem}; nothing came", place=self._here.name)
 
 
 def _rows(connection: Connection, table: Table, *where: ColumnElement[bool]) -> Iterator[Row]:

@@ -29,6 +29,7 @@ from sqlalchemy import (
     select,
     true,
     tuple_,
+    type_coerce,
 )
 
 from kdx.errors import KdxError, did_you_mean
@@ -412,8 +413,8 @@ def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int,
             run.c.data_fingerprint,
             run.c.code_fingerprint,
             run.c.environment_id,
-            cast(run.c.definitions, Text),
-            cast(run.c.data_facts, Text),
+            type_coerce(run.c.definitions, Text),
+            type_coerce(run.c.data_facts, Text),
         ).where(which)
     ).all()
 
@@ -438,7 +439,8 @@ def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int,
         facts: str | None,
         changed: str | None,
     ) -> Provenance:
-        defined, known = (json.loads(text) if text else None for text in (definitions, facts))
+        defined = run.c.definitions.type.process_result_value(definitions, None)
+        known = run.c.data_facts.type.process_result_value(facts, None)
         return Provenance(data, code, environments.get(where), defined, changed, known, modules.get(where))
 
     return {run_id: origin(*rest, "; ".join(changes.get(run_id, ())) or None) for run_id, *rest in rows}

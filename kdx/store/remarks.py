@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, select
 
 from kdx.store.database import Database
 from kdx.store.records import RemarkKind
@@ -70,18 +70,18 @@ def invalidate(database: Database, run_ids: Iterable[int], why: str) -> None:
 
 def withdraw(database: Database, run_ids: Iterable[int]) -> int:
     """Puts these runs back into tables; returns the number of reasons that no longer hold."""
-    of_runs = remark.c.run_id.in_(list(run_ids)) & invalidates()
+    reasons = remark.c.run_id.in_(list(run_ids)) & invalidates()
     with database.write() as connection:
-        return connection.execute(update(remark).where(of_runs).values(withdrawn=now())).rowcount
+        return connection.execute(delete(remark).where(reasons)).rowcount
 
 
 def invalidates() -> ColumnElement[bool]:
     """Whether a remark is the reason why tables leave its run out."""
-    return _is(RemarkKind.INVALIDATION) & remark.c.withdrawn.is_(None)
+    return _is(RemarkKind.INVALIDATION)
 
 
 def reasons(connection: Connection) -> dict[int, str]:
-    """Run id → why tables leave it out, by the newest reason that was not withdrawn, for all runs of the database."""
+    """Run id → why tables leave it out, by the newest reason, for all runs of the database."""
     rows = connection.execute(select(remark.c.run_id, remark.c.text).where(invalidates()).order_by(remark.c.id))
     return {row.run_id: row.text for row in rows}
 

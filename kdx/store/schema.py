@@ -506,6 +506,5 @@ remark = _table(
         comment="note; tag, by which people find sweeps and runs; invalidation, of a run that tables leave out",
     ),
     _text("text", TEXT, nullable=False, comment="the note, the tag, or the reason in one line"),
-    _time("withdrawn", comment="when an invalidation was withdrawn, seconds since 1970; NULL: it was not"),
     comment="what people wrote on sweeps and runs",
 )

@@ -18,7 +18,7 @@ FINAL_STATES = f"({', '.join(repr(state.value) for state in RunState if state in
 """SQL of the states that a run never leaves."""
 
 
-_INVALIDATED = f"kind = '{RemarkKind.INVALIDATION.value}' AND withdrawn IS NULL"
+_INVALIDATED = f"kind = '{RemarkKind.INVALIDATION.value}'"
 
 
 class Dialect(Protocol):
@@ -26,9 +26,6 @@ class Dialect(Protocol):
 
     join: str
     """A join that keeps the order in which tables are written, where the order is not chosen well."""
-    labels: str
-    """JSON of `sweep_cell.labels`: an axis that is a field of the cell `whole` has what the cell has, numbers and null
-    as they are and lists joined as `kdx.grid.cell_selector` joins them; any other axis has the word of its grid."""
 
     def parsed(self, column: str) -> str:
         """A text column with JSON, as the other methods read it."""
@@ -160,7 +157,7 @@ SELECT
     sweep.name AS sweep,
     factors.cell_id,
     sweep_cell.ordinal,
-    {dialect.labels} AS labels,
+    sweep_cell.labels,
     {_FACTOR_NAMES},
     metric,
     direction,
@@ -210,14 +207,13 @@ marked AS (
     WHERE place = 1 AND {planned}
 ),
 choice AS MATERIALIZED (
-    SELECT sweep_id, cell_id, {dialect.labels} AS labels
+    SELECT sweep_id, cell_id, labels
     FROM (
         SELECT sweep_cell.*, row_number() OVER (
             PARTITION BY sweep_id, cell_id ORDER BY planned DESC, ordinal
         ) AS place
         FROM sweep_cell
     ) AS sweep_cell
-    {dialect.join} factors USING (cell_id)
     WHERE place = 1
 )
 SELECT
@@ -276,9 +272,7 @@ FROM evaluation LEFT JOIN evaluation_metric ON evaluation_id = evaluation.id
 """
 
 
-_LABELS = (
-    "axis → what the resolved cell has, or, of an axis that is no field of it, the choice as the grid words it; JSON"
-)
+_LABELS = "axis → the choice as the grid words it; JSON"
 
 _RUNS = {
     "run_id": "the run",

@@ -40,7 +40,7 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     "remark": [
         {"id": 9, "made": 1.0, "run_id": 1, "kind": "note", "text": "line\nline \u202e"},
         {"id": 4, "made": 1.0, "sweep_id": 1, "kind": "tag", "text": "baseline"},
-        {"id": 3, "made": 5.0, "run_id": 2, "kind": "invalidation", "text": "odd", "withdrawn": 6.0},
+        {"id": 3, "made": 5.0, "run_id": 2, "kind": "invalidation", "text": "odd"},
     ],
 }
 

@@ -26,20 +26,6 @@ class PostgresqlDialect:
     """
 
     join = "JOIN"
-    labels = """(
-    SELECT ('{' || coalesce(string_agg(to_json(axis)::text || ':' || CASE json_typeof(found)
-        WHEN 'array' THEN to_json(coalesce((
-            SELECT string_agg(word, CASE axis WHEN 'position' THEN '+' ELSE '/' END ORDER BY place)
-            FROM json_array_elements_text(found) WITH ORDINALITY AS listed (word, place)
-        ), 'none'))::text
-        WHEN 'object' THEN to_json(chosen)::text
-        ELSE coalesce(found::text, to_json(chosen)::text)
-    END, ',' ORDER BY ordinal_of_axis), '') || '}')::json
-    FROM (
-        SELECT axis, chosen, ordinal_of_axis, whole #> string_to_array(replace(axis, '"', ''), '.') AS found
-        FROM json_each_text(sweep_cell.labels) WITH ORDINALITY AS each (axis, chosen, ordinal_of_axis)
-    ) AS axes
-)"""
 
     def parsed(self, column: str) -> str:
         return f"{column}::json"

@@ -24,27 +24,6 @@ class SqliteDialect:
 
     # Crossed, SQLite joins in this order; left to itself it may scan all runs for each cell.
     join = "CROSS JOIN"
-    # `field` is the path to an axis, each step in quotation marks; it is not called `path`, since json_each has a
-    # column of that name.
-    labels = """(
-    SELECT json_group_object(axis, json(
-        CASE json_type(whole, field)
-            WHEN 'array' THEN json_quote(coalesce((
-                SELECT group_concat(value, CASE axis WHEN 'position' THEN '+' ELSE '/' END)
-                FROM json_each(whole, field)
-            ), 'none'))
-            WHEN 'object' THEN json_quote(word)
-            ELSE coalesce(whole -> field, json_quote(word))
-        END
-    ))
-    FROM (
-        SELECT
-            key AS axis,
-            value AS word,
-            '$."' || replace(replace(key, '"', ''), '.', '"."') || '"' AS field
-        FROM json_each(sweep_cell.labels)
-    )
-)"""
 
     def parsed(self, column: str) -> str:
         return column
