@@ -18,7 +18,7 @@ from kdx.errors import KdxError
 from kdx.grid.plan import Plan
 from kdx.run_options import RunOptions
 from kdx.store import evaluations
-from kdx.store.database import Database, open_database
+from kdx.store.database import open_database
 from kdx.store.plan_from_records import plan_of
 from kdx.store.records import SweepRecord
 from kdx.sweep.at_a_time import AtATime
@@ -63,7 +63,7 @@ def evaluate(
                 hint="write evaluations: {longer: {length: [128, 256]}} or the like into its grid,"
                 " then name the file: kdx evaluate GRID.yaml",
             )
-        _say_stale(database, plan, record)
+        _say_stale(plan, record)
         announce(plan)
         prepare_data(plan)
         if wanted is not None:
@@ -73,15 +73,14 @@ def evaluate(
         raise typer.Exit(run_plan(plan, database, db, at_a_time, RunOptions(), trains=False, components=components))
 
 
-def _say_stale(database: Database, plan: Plan, sweep: SweepRecord) -> None:
+def _say_stale(plan: Plan, sweep: SweepRecord) -> None:
     """Which of the evaluations that are there were made with other code; they stay as they are."""
     specs = {cell.id: cell.spec for cell in plan.cells}
     runs = [run for run in sweep.runs if run.cell_id in specs and run.invalidated is None]
-    made = evaluations.modules(database, [run.id for run in runs])
     found: Counter[tuple[str, ...]] = Counter()
     for run in runs:
         asked = [each.id for each in plan.evaluations_of(run.cell_id)]
-        found.update(changed_evaluations(specs[run.cell_id], asked, made.get(run.id, {})).values())
+        found.update(changed_evaluations(specs[run.cell_id], asked, sweep.evaluations.get(run.id, {})).values())
     for modules, count in found.items():
         there = f"of {count_of(count, 'evaluation')} that {'is' if count == 1 else 'are'} there"
         hint = "kdx retry makes them anew with their runs"

@@ -6,12 +6,11 @@ from pathlib import Path
 from kdx.components.find import bring, folders_of
 from kdx.data.corpus import Corpus, load_corpus
 from kdx.errors import KdxError
-from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.spec import CellSpec
 from kdx.run_files.files import content, files_beside, final_weights
 from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.store.database import open_database
-from kdx.store.reading import load_one
+from kdx.store.details import run_details
 from kdx.store.records import RunRecord
 from kdx.training.trained import Trained, model_of
 
@@ -44,9 +43,9 @@ def load_run(
     """
     home, components = (None if folder is None else Path(folder) for folder in (home, components))
     with open_database(database, write=False) as opened:
-        record, text, origin = load_one(opened, run)
+        details = run_details(opened, run)
         refuse_stranger(opened)
-    files = files_beside(opened.location)
+    record, files = details.record, files_beside(opened.location)
     weights = final_weights(files, record)
     if weights is None:
         raise KdxError(
@@ -54,7 +53,7 @@ def load_run(
             place=str(files),
             hint=f"a completed run keeps them unless kdx gc removes them; kdx retry {run} trains it again",
         )
-    cell = ResolvedSpec.read(text)
+    cell = details.cell.spec
     bring(cell.missing_components, folders_of("", components), f"run {run}")
     if (spec := cell.known) is None:
         raise KdxError(
@@ -63,7 +62,7 @@ def load_run(
             hint="load it with the kdx that trained it",
         )
     model = model_of(spec, b"".join(content(files, weights)), files / weights.folder / weights.name)
-    return LoadedRun(spec, model, _corpus(spec, origin.data, home), record)
+    return LoadedRun(spec, model, _corpus(spec, details.provenance.data, home), record)
 
 
 def _corpus(spec: CellSpec, fingerprint: str | None, home: Path | None) -> Corpus | None:

@@ -1,11 +1,10 @@
 """What is recorded of one run, of one cell, or of one sweep, each from one state of the database."""
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from kdx.grid.difference import varying
 from kdx.grid.resolved_spec import ResolvedSpec
@@ -13,7 +12,7 @@ from kdx.store import evaluations, reading
 from kdx.store.components import know_recorded
 from kdx.store.database import Database
 from kdx.store.records import AttemptRecord, EvaluationRecord, Provenance, RunRecord
-from kdx.store.schema import cell, metric, sweep, sweep_cell
+from kdx.store.schema import cell, metric, run, sweep, sweep_cell
 
 
 @dataclass(frozen=True)
@@ -93,12 +92,12 @@ def run_details(database: Database, run_id: int) -> RunDetails:
         KdxError: there is no such run.
     """
     with database.read():
-        record, _, provenance = reading.load_one(database, run_id)
+        record = reading.load_run(database, run_id)
         return RunDetails(
             record=record,
             cell=cell_details(database, record.cell_id),
             attempts=reading.attempts(database, run_id),
-            provenance=provenance,
+            provenance=reading.origins_of(database, [run_id])[run_id],
             metrics=tested(database, [run_id]).get(run_id, {}),
             evaluations=tuple(evaluations.of_runs(database, [run_id]).get(run_id, {}).values()),
         )
@@ -116,57 +115,37 @@ def cell_details(database: Database, cell_id: str) -> CellDetails:
         ).all()
         # Of two choices of a sweep that come to this cell the first stays.
         planners = {row.name: Planner(row.name, row.labels) for row in rows}
-        others = _texts(connection, rows[0].id) if rows else {}
+        others = reading.planned_cells(connection, rows[0].id) if rows else ()
         spec = reading.whole_cell(cell_id, text)
         know_recorded(connection, spec.components)
+        runs = reading.records(connection, run.c.cell_id == cell_id, every=True)
         return CellDetails(
             id=cell_id,
             spec=spec,
             planners=tuple(planners.values()),
-            varies=tuple(varying(map(json.loads, others.values()))),
-            runs=tuple(sorted(reading.generations_of(database, cell_id), key=lambda one: (one.seed, one.generation))),
+            varies=tuple(varying(reading.whole_cell(row.id, row.spec).plain for row in others)),
+            runs=tuple(sorted(runs, key=lambda record: (record.seed, record.generation))),
         )
 
 
 def sweep_details(database: Database, sweep_id: int) -> SweepDetails:
     """What is recorded of a sweep that is there."""
+    runs: dict[str, list[RunRecord]] = {}
     with database.read() as connection:
         row = connection.execute(select(sweep).where(sweep.c.id == sweep_id)).one()
-        texts = _texts(connection, sweep_id)
-        labels = connection.execute(
-            select(sweep_cell.c.cell_id, sweep_cell.c.labels)
-            .where(sweep_cell.c.sweep_id == sweep_id, sweep_cell.c.planned)
-            .order_by(sweep_cell.c.ordinal.desc())
-        )
-        words = {each.cell_id: each.labels for each in labels}
-        runs: dict[str, list[RunRecord]] = {}
-        for record in sorted(reading.runs(database, sweep_id), key=lambda one: one.seed):
+        planned = reading.planned_cells(connection, sweep_id)
+        for record in sorted(reading.runs(database, sweep_id), key=lambda record: record.seed):
             runs.setdefault(record.cell_id, []).append(record)
-    cells = [
-        PlannedCellDetails(
-            id=cell_id,
-            labels=words[cell_id],
-            spec=reading.whole_cell(cell_id, text).plain,
-            runs=tuple(runs.get(cell_id, ())),
-        )
-        for cell_id, text in texts.items()
-    ]
-    varies = varying(one.spec for one in cells)
-    return SweepDetails(row.id, row.name, row.created, row.updated, row.grid, tuple(cells), varies)
+    cells: dict[str, PlannedCellDetails] = {}
+    for each in planned:
+        if each.id not in cells:
+            spec = reading.whole_cell(each.id, each.spec).plain
+            cells[each.id] = PlannedCellDetails(each.id, each.labels, spec, tuple(runs.get(each.id, ())))
+    varies = varying(details.spec for details in cells.values())
+    return SweepDetails(row.id, row.name, row.created, row.updated, row.grid, tuple(cells.values()), varies)
 
 
 def tested(database: Database, run_ids: Collection[int]) -> dict[int, dict[str, float]]:
     """Run id → every metric of its test, and `model/parameters`; runs without any are left out."""
     with database.read() as connection:
         return reading.measured_by_test(connection, metric.c.run_id.in_(list(run_ids)))
-
-
-def _texts(connection: Connection, sweep_id: int) -> dict[str, str]:
-    """Cell id → its JSON, of each planned cell of a sweep in the order of the plan."""
-    rows = connection.execute(
-        select(cell.c.id, cell.c.spec)
-        .join(sweep_cell)
-        .where(sweep_cell.c.sweep_id == sweep_id, sweep_cell.c.planned)
-        .order_by(sweep_cell.c.ordinal)
-    )
-    return {row.id: row.spec for row in rows}

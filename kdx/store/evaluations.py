@@ -112,25 +112,6 @@ def recorded(database: Database, cell_ids: Iterable[str]) -> dict[int, dict[str,
     return found
 
 
-def modules(database: Database, run_ids: Iterable[int]) -> dict[int, dict[str, Mapping[str, str]]]:
-    """Run id → settings' id → the modules of kdx on which that evaluation depends, each with its hash.
-
-    Evaluations that failed are left out.
-    """
-    found: dict[int, dict[str, Mapping[str, str]]] = {}
-    with database.read() as connection:
-        columns = select(evaluation.c.run_id, evaluation.c.settings_id, evaluation.c.environment_id)
-        made = evaluation.c.run_id.in_(list(run_ids)) & evaluation.c.error.is_(None)
-        rows = connection.execute(columns.where(made)).all()
-        ids = list({row.environment_id for row in rows})
-        kept = connection.execute(select(environment).where(environment.c.id.in_(ids))).all()
-    codes = {row.id: row.environment[CODE] for row in kept if CODE in row.environment}
-    for row in rows:
-        if row.environment_id in codes:
-            found.setdefault(row.run_id, {})[row.settings_id] = codes[row.environment_id]
-    return found
-
-
 def of_runs(database: Database, run_ids: Collection[int]) -> dict[int, dict[str, EvaluationRecord]]:
     """Run id → settings' id → evaluation, of these runs."""
     with database.read() as connection:

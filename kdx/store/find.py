@@ -3,11 +3,11 @@
 import re
 from dataclasses import dataclass
 
-from sqlalchemy import Select, select
+from sqlalchemy import select
 
 from kdx.errors import KdxError, did_you_mean
 from kdx.store.database import Database
-from kdx.store.reading import load_run
+from kdx.store.reading import load_run, sweep_row
 from kdx.store.records import RunRecord
 from kdx.store.schema import LARGEST, cell, run, sweep, sweep_cell
 
@@ -49,31 +49,29 @@ def find(database: Database, word: str | None) -> Found:
     """
     with database.read() as connection:
         if word is None:
-            last = connection.execute(_sweeps().limit(1)).first()
-            if last is None:
-                raise KdxError("no sweep is recorded here yet", place=database.name, hint="kdx sweep GRID records one")
+            last = sweep_row(connection, database)
             return SweepFound(last.id, last.name)
         number = run_number(word)
         if number is not None and connection.scalar(select(run.c.id).where(run.c.id == number)) is not None:
             return RunFound(number)
-        named = connection.execute(_sweeps().where(sweep.c.name == word)).first()
+        named = connection.execute(select(sweep.c.id, sweep.c.name).where(sweep.c.name == word)).first()
         if named is not None:
             return SweepFound(named.id, named.name)
         if _PREFIX.fullmatch(word):
             # A range of the key: ids are of lower-case hexadecimal digits.
-            its = select(cell.c.id).where(cell.c.id >= word, cell.c.id < f"{word}g").order_by(cell.c.id)
-            found = connection.scalars(its.limit(_MOST_LISTED + 1)).all()
-            if len(found) == 1:
-                return CellFound(found[0])
-            if found:
-                labels = select(sweep_cell.c.cell_id, sweep_cell.c.labels).where(sweep_cell.c.cell_id.in_(found))
+            begins = select(cell.c.id).where(cell.c.id >= word, cell.c.id < f"{word}g").order_by(cell.c.id)
+            ids = connection.scalars(begins.limit(_MOST_LISTED + 1)).all()
+            if len(ids) == 1:
+                return CellFound(ids[0])
+            if ids:
+                labels = select(sweep_cell.c.cell_id, sweep_cell.c.labels).where(sweep_cell.c.cell_id.in_(ids))
                 words = {row.cell_id: " · ".join(row.labels.values()) for row in connection.execute(labels)}
-                listed = [f"{one} ({_cut(words[one])})" if words.get(one) else one for one in found[:_MOST_LISTED]]
-                if len(found) > _MOST_LISTED:
+                listed = [f"{key} ({_cut(words[key])})" if words.get(key) else key for key in ids[:_MOST_LISTED]]
+                if len(ids) > _MOST_LISTED:
                     listed.append("…")
                 problem = f"several cells begin with `{word}`"
                 raise KdxError(problem, place=database.name, allowed=listed, hint="give more digits")
-        names = [row.name for row in connection.execute(_sweeps())]
+        names = list(connection.scalars(select(sweep.c.name)))
     raise _nothing(database, word, number, names)
 
 
@@ -84,11 +82,7 @@ def sweep_named(database: Database, name: str) -> int:
         KdxError: there is none.
     """
     with database.read() as connection:
-        names = {row.name: row.id for row in connection.execute(_sweeps())}
-    if name not in names:
-        hint = did_you_mean(name, names)
-        raise KdxError(f"there is no sweep `{name}`", place=database.name, allowed=tuple(names), hint=hint)
-    return int(names[name])
+        return int(sweep_row(connection, database, name).id)
 
 
 def name_of(database: Database, sweep_id: int) -> str | None:
@@ -128,10 +122,6 @@ def _nothing(database: Database, word: str, number: int | None, names: list[str]
         allowed=f"a run's number, a cell's first digits, or {listed}",
         hint=hint,
     )
-
-
-def _sweeps() -> Select[tuple[int, str]]:
-    return select(sweep.c.id, sweep.c.name).order_by(sweep.c.updated.desc(), sweep.c.id.desc())
 
 
 def _cut(text: str) -> str:

@@ -8,7 +8,7 @@ import json
 import zlib
 from array import array
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Connection,
     Row,
@@ -35,6 +36,7 @@ from sqlalchemy import (
 from kdx.errors import KdxError, did_you_mean
 from kdx.store import remarks, searches
 from kdx.store.database import Database
+from kdx.store.json_object import JsonObject
 from kdx.store.records import (
     CODE,
     FINAL,
@@ -119,7 +121,7 @@ def runs(database: Database, sweep_id: int, cell_ids: Collection[str] | None = N
     if cell_ids is not None:
         which &= run.c.cell_id.in_(list(cell_ids))
     with database.read() as connection:
-        return _records(connection, which)
+        return records(connection, which)
 
 
 def halted(database: Database, sweep_ids: Collection[int]) -> dict[int, tuple[RunRecord, ...]]:
@@ -130,20 +132,20 @@ def halted(database: Database, sweep_ids: Collection[int]) -> dict[int, tuple[Ru
     begun = and_(run.c.state == RunState.PENDING, run.c.attempt > 0)
     ids = select(run.c.id).where(or_(run.c.state.in_((RunState.FAILED, RunState.INTERRUPTED)), begun), is_newest())
     with database.read() as connection:
-        records = _records(connection, run.c.id.in_(ids))
+        halted_runs = records(connection, run.c.id.in_(ids))
         planned = select(sweep_run.c.sweep_id, sweep_run.c.cell_id, sweep_run.c.seed).where(
             sweep_run.c.sweep_id.in_(list(sweep_ids)),
-            sweep_run.c.cell_id.in_(list({record.cell_id for record in records})),
+            sweep_run.c.cell_id.in_(list({record.cell_id for record in halted_runs})),
             sweep_run.c.planned,
         )
         sweeps_of: dict[tuple[str, int], list[int]] = defaultdict(list)
-        for row in connection.execute(planned) if records else ():
+        for row in connection.execute(planned) if halted_runs else ():
             sweeps_of[row.cell_id, row.seed].append(row.sweep_id)
-    found: dict[int, list[RunRecord]] = defaultdict(list)
-    for record in records:
+    by_sweep: dict[int, list[RunRecord]] = defaultdict(list)
+    for record in halted_runs:
         for sweep_id in sweeps_of.get((record.cell_id, record.seed), ()):
-            found[sweep_id].append(record)
-    return {sweep_id: tuple(its) for sweep_id, its in found.items()}
+            by_sweep[sweep_id].append(record)
+    return {sweep_id: tuple(runs_of_sweep) for sweep_id, runs_of_sweep in by_sweep.items()}
 
 
 def recorded(
@@ -158,22 +160,15 @@ def recorded(
     if seeds is not None:
         which &= run.c.seed.in_(list(seeds))
     with database.read() as connection:
-        records = _records(connection, which)
-    return {(record.cell_id, record.seed): record for record in records}
+        return {(record.cell_id, record.seed): record for record in records(connection, which)}
 
 
 def newest_final(database: Database, cell_ids: Iterable[str]) -> dict[tuple[str, int], RunRecord]:
     """(cell id, seed) → the newest final generation of that run; runs that have none are left out."""
     with database.read() as connection:
-        records = _records(connection, run.c.cell_id.in_(list(cell_ids)), finals=True)
-    final = [record for record in records if record.state in FINAL]
-    return {(one.cell_id, one.seed): one for one in sorted(final, key=lambda record: record.generation)}
-
-
-def generations_of(database: Database, cell_id: str) -> tuple[RunRecord, ...]:
-    """Every run of a cell in every generation, planned or not, in the order of their first plan."""
-    with database.read() as connection:
-        return _records(connection, run.c.cell_id == cell_id, every=True)
+        every = records(connection, run.c.cell_id.in_(list(cell_ids)), finals=True)
+    final = [record for record in every if record.state in FINAL]
+    return {(record.cell_id, record.seed): record for record in sorted(final, key=lambda record: record.generation)}
 
 
 def load_sweep(database: Database, name_or_id: str | int | None = None) -> SweepRecord:
@@ -186,7 +181,7 @@ def load_sweep(database: Database, name_or_id: str | int | None = None) -> Sweep
         KdxError: there is no such sweep, or none at all.
     """
     with database.read() as connection:
-        return _sweep_record(connection, _sweep(connection, database, name_or_id))
+        return _sweep_record(connection, sweep_row(connection, database, name_or_id))
 
 
 def results(database: Database, plan: "Plan") -> SweepRecord:
@@ -196,7 +191,7 @@ def results(database: Database, plan: "Plan") -> SweepRecord:
     """
     which = run.c.cell_id.in_([one.id for one in plan.cells]) & run.c.seed.in_(plan.seeds)
     with database.read() as connection:
-        return _of_runs(connection, which, no_results(plan))
+        return _with_runs(connection, which, no_results(plan))
 
 
 def no_results(plan: "Plan") -> SweepRecord:
@@ -215,23 +210,30 @@ def load_sweeps(database: Database) -> tuple[SweepRecord, ...]:
 
 
 def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
-    from kdx.store import searches
+    # late: custom components are found with the grid's models, as above
     from kdx.store.components import know_recorded
 
-    cells = connection.execute(
+    cells = tuple(
+        CellRecord(planned.id, planned.ordinal, planned.labels, whole_cell(planned.id, planned.spec))
+        for planned in planned_cells(connection, row.id)
+    )
+    searches_of_sweep = searches.with_trials(connection, row.id)
+    hashes = {word: sha256 for record in searches_of_sweep for _, word, sha256 in record.search.get("components", ())}
+    hashes |= {word: sha256 for record in cells for word, sha256 in record.spec.components.items()}
+    know_recorded(connection, hashes)
+    which = _planned_in(row.id)
+    planned = SweepRecord(row.id, row.name, row.created, row.grid, cells, (), searches=searches_of_sweep)
+    return replace(_with_runs(connection, which, planned), seeds_raised=_seeds_raised(connection, row.id, which))
+
+
+def planned_cells(connection: Connection, sweep_id: int) -> Sequence[Any]:
+    """Id, JSON, ordinal and labels of each cell that a sweep plans, in the order of the plan."""
+    return connection.execute(
         select(cell.c.id, cell.c.spec, sweep_cell.c.ordinal, sweep_cell.c.labels)
         .join(sweep_cell)
-        .where(sweep_cell.c.sweep_id == row.id, sweep_cell.c.planned)
+        .where(sweep_cell.c.sweep_id == sweep_id, sweep_cell.c.planned)
         .order_by(sweep_cell.c.ordinal)
     ).all()
-    planned = tuple(CellRecord(each.id, each.ordinal, each.labels, whole_cell(each.id, each.spec)) for each in cells)
-    asked = searches.with_trials(connection, row.id)
-    hashes = {word: sha256 for one in asked for _, word, sha256 in one.search.get("components", ())}
-    hashes |= {word: sha256 for one in planned for word, sha256 in one.spec.components.items()}
-    know_recorded(connection, hashes)
-    of = SweepRecord(row.id, row.name, row.created, row.grid, planned, (), searches=asked)
-    which = _planned_in(row.id)
-    return replace(_of_runs(connection, which, of), seeds_raised=_seeds_raised(connection, row.id, which))
 
 
 def _seeds_raised(connection: Connection, sweep_id: int, which: ColumnElement[bool]) -> tuple[int, ...]:
@@ -249,20 +251,20 @@ def _seeds_raised(connection: Connection, sweep_id: int, which: ColumnElement[bo
     return tuple(raised)
 
 
-def _of_runs(connection: Connection, which: ColumnElement[bool], of: SweepRecord) -> SweepRecord:
-    """A sweep with the runs that are asked for, and with what was recorded of them."""
-    from kdx.store import evaluations
+def _with_runs(connection: Connection, which: ColumnElement[bool], planned: SweepRecord) -> SweepRecord:
+    """A sweep with the runs for which a condition holds, and with what was recorded of them."""
+    from kdx.store import evaluations  # late: the grid, as above
 
-    records = _records(connection, which, finals=True)
-    its = select(run.c.id).where(which)
-    measured = measured_by_test(connection, metric.c.run_id.in_(its))
-    documents = connection.execute(select(test_document).where(test_document.c.run_id.in_(its)))
+    runs = records(connection, which, finals=True)
+    ids = select(run.c.id).where(which)
+    measured = measured_by_test(connection, metric.c.run_id.in_(ids))
+    documents = connection.execute(select(test_document).where(test_document.c.run_id.in_(ids)))
     return replace(
-        of,
-        runs=records,
-        metrics={record.id: measured.get(record.id, {}) for record in records},
+        planned,
+        runs=runs,
+        metrics={record.id: measured.get(record.id, {}) for record in runs},
         provenance=_provenance(connection, which),
-        evaluations=evaluations.which(connection, evaluation.c.run_id.in_(its)),
+        evaluations=evaluations.which(connection, evaluation.c.run_id.in_(ids)),
         documents={each.run_id: DocumentRecord(each.unit, each.sums) for each in documents},
     )
 
@@ -294,10 +296,7 @@ def contents(database: Database, name: str, known: Collection[str] = ()) -> "Con
         named = connection.execute(select(sweep.c.id, sweep.c.grid).where(sweep.c.name == name)).first()
         if named is None:
             return None
-        planned = sweep_cell.c.planned & (sweep_cell.c.sweep_id == named.id)
-        cells = connection.execute(
-            select(cell.c.id, cell.c.spec).join(sweep_cell).where(planned).order_by(sweep_cell.c.ordinal)
-        ).all()
+        cells = planned_cells(connection, named.id)
         of_sweep = sweep_run.c.planned & (sweep_run.c.sweep_id == named.id)
         seeds = connection.scalars(select(sweep_run.c.seed).where(of_sweep).distinct().order_by(sweep_run.c.seed)).all()
         for row in cells:
@@ -319,35 +318,16 @@ def load_run(database: Database, run_id: int) -> RunRecord:
     Raises:
         KdxError: there is no such run.
     """
-    with database.read() as connection:
-        records = _records(connection, run.c.id == run_id, every=True)
-    if not records:
+    found = by_ids(database, [run_id])
+    if not found:
         raise KdxError(f"there is no run {run_id}", place=database.name, hint="kdx status SWEEP lists those of a sweep")
-    return records[0]
+    return found[0]
 
 
 def by_ids(database: Database, run_ids: Collection[int]) -> tuple[RunRecord, ...]:
     """Those of these runs that there are, in whatever generation."""
     with database.read() as connection:
-        return _records(connection, run.c.id.in_(list(run_ids)), every=True)
-
-
-def load_one(database: Database, run_id: int) -> tuple[RunRecord, str, Provenance]:
-    """A run, the JSON of its cell, and what it was computed from.
-
-    Raises:
-        KdxError: there is no such run.
-    """
-    with database.read() as connection:
-        records = _records(connection, run.c.id == run_id, every=True)
-        spec = connection.scalar(select(cell.c.spec).join(run).where(run.c.id == run_id))
-        origins = _provenance(connection, run.c.id == run_id)
-        if records and spec is not None:
-            whole_cell(records[0].cell_id, spec)
-    if not records or spec is None:
-        hint = 'kdx query "SELECT run_id, labels, seed FROM runs WHERE selected" tells those that tables show'
-        raise KdxError(f"there is no run {run_id}", place=database.name, hint=hint)
-    return records[0], spec, origins[run_id]
+        return records(connection, run.c.id.in_(list(run_ids)), every=True)
 
 
 def sweep_of(database: Database, run_id: int) -> str | None:
@@ -390,7 +370,7 @@ def inventory(database: Database) -> Inventory:
     planned = select(sweep_run.c.cell_id, sweep_run.c.seed).where(sweep_run.c.planned).distinct()
     with database.read() as connection:
         return Inventory(
-            runs=_records(connection, true(), every=True),
+            runs=records(connection, true(), every=True),
             planned=frozenset((row.cell_id, row.seed) for row in connection.execute(planned))
             | searches.runs_of_searches(connection),
         )
@@ -439,26 +419,16 @@ def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int,
         facts: str | None,
         changed: str | None,
     ) -> Provenance:
-        defined = run.c.definitions.type.process_result_value(definitions, None)
-        known = run.c.data_facts.type.process_result_value(facts, None)
+        defined, known = _object(run.c.definitions, definitions), _object(run.c.data_facts, facts)
         return Provenance(data, code, environments.get(where), defined, changed, known, modules.get(where))
 
     return {run_id: origin(*rest, "; ".join(changes.get(run_id, ())) or None) for run_id, *rest in rows}
 
 
-def modules(database: Database, run_ids: Iterable[int]) -> dict[int, Mapping[str, str]]:
-    """Run id → the modules of kdx on which its result depends, each with its hash.
-
-    Runs that are not computed yet are left out.
-    """
-    with database.read() as connection:
-        rows = connection.execute(
-            select(run.c.id, run.c.environment_id).where(run.c.id.in_(list(run_ids)), run.c.environment_id.is_not(None))
-        ).all()
-        ids = list({row.environment_id for row in rows})
-        kept = connection.execute(select(environment).where(environment.c.id.in_(ids))).all()
-    codes = {row.id: row.environment[CODE] for row in kept if CODE in row.environment}
-    return {row.id: codes[row.environment_id] for row in rows if row.environment_id in codes}
+def _object(column: Column[Any], text: str | None) -> dict[str, Any] | None:
+    kind = column.type
+    assert isinstance(kind, JsonObject)
+    return None if text is None else kind.read(text)
 
 
 def curve(database: Database, run_id: int, name: str) -> list[tuple[int, float]]:
@@ -529,13 +499,6 @@ def _curves(
     return found
 
 
-def outputs(database: Database, run_id: int, name: str) -> list[str]:
-    """Texts that a run produced, such as `test/translations`; empty if it has produced none."""
-    with database.read() as connection:
-        rows = connection.execute(select(output).where(output.c.run_id == run_id, output.c.name == name)).all()
-        return [line for row in rows for line in texts_of(row)]
-
-
 def outputs_of(database: Database, run_ids: Iterable[int], name: str) -> dict[int, list[str]]:
     """Run id → the texts that it produced; runs without texts are left out."""
     with database.read() as connection:
@@ -593,7 +556,12 @@ def _last_planned_first() -> Select[Any]:
     return select(sweep).order_by(sweep.c.updated.desc(), sweep.c.id.desc())
 
 
-def _sweep(connection: Connection, database: Database, name_or_id: str | int | None) -> Row[Any]:
+def sweep_row(connection: Connection, database: Database, name_or_id: str | int | None = None) -> Row[Any]:
+    """The row of a sweep; of the last planned one if none is named.
+
+    Raises:
+        KdxError: there is no such sweep, or none at all.
+    """
     rows = connection.execute(_last_planned_first()).all()
     for row in rows:
         if name_or_id is None or name_or_id in (row.id, row.name):
@@ -660,7 +628,7 @@ def generations(which: ColumnElement[bool] | None = None) -> Select[Any]:
     ).where(true() if which is None else which)
 
 
-def _records(
+def records(
     connection: Connection, which: ColumnElement[bool], *, finals: bool = False, every: bool = False
 ) -> tuple[RunRecord, ...]:
     """The newest generation of each of these runs, with `finals` also those that may stand for it, or with `every` all.

@@ -39,18 +39,19 @@ def make_evaluations(work: Work, channel: socket.socket, database: Database, sto
         DatabaseError: the database cannot be written.
     """
     signs = SignsOfLife(channel, work.run_id)
-    record, _, origin = reading.load_one(database, work.run_id)
+    record = reading.load_run(database, work.run_id)
     weights = final_weights(Path(work.folder).parent, record)
     if record.state is not RunState.COMPLETED or weights is None:
         return
     spec = CellSpec.model_validate(json.loads(work.spec))
     planned = [resolve_evaluation(spec, _asked(text)) for text in work.evaluations]
+    data = reading.origins_of(database, [work.run_id])[work.run_id].data
     evaluator: Evaluator | None = None
     with _alone_with(Path(work.folder).parent / weights.folder / weights.name, stop, signs):
         recorded = evaluations.of_runs(database, [work.run_id]).get(work.run_id, {})
         for evaluation in {each.id: each for each in planned if each.id not in recorded}.values():
             try:
-                evaluator = evaluator or _evaluator(spec, work, weights, origin.data, stop, signs)
+                evaluator = evaluator or _evaluator(spec, work, weights, data, stop, signs)
                 result = _made(evaluator, evaluation, weights)
             except (AccessError, DatabaseError, StorageError):
                 raise  # the fault is in the machine, not in this evaluation

@@ -161,8 +161,8 @@ def forecast_plan(database: Database | None, plan: Plan) -> PlanForecast:
         decisions = decisions_in(database, plan)
         finished = [decision.record.id for decision in decisions if decision.record and decision.record.state in FINAL]
         trained = {decision.run.cell.id: decision.run.cell for decision in decisions if decision.action in trains}
-        modules = reading.modules(database, finished) if finished else {}
-        evaluated = evaluations.modules(database, finished) if finished and plan.evaluations else {}
+        origins = reading.origins_of(database, finished) if finished else {}
+        evaluated = evaluations.of_runs(database, finished) if finished and plan.evaluations else {}
         forecaster = Forecaster(costs(database, trained) if trained else ())
     runs = []
     for decision in decisions:
@@ -171,7 +171,7 @@ def forecast_plan(database: Database | None, plan: Plan) -> PlanForecast:
         stale: Mapping[str, tuple[str, ...]] = {}
         if record is not None and record.invalidated is None:
             planned = [evaluation.id for evaluation in plan.evaluations_of(cell.id)]
-            changed = changed_modules(cell.spec, modules.get(record.id))
+            changed = changed_modules(cell.spec, origins[record.id].modules if record.id in origins else None)
             stale = changed_evaluations(cell.spec, planned, evaluated.get(record.id, {}))
         runs.append(PlannedDecision(decision, _status(decision, changed), changed, stale))
     kept = _mean_kept(files_beside(database.location), decisions) if trained else None

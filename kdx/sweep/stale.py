@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from kdx.cell_code import code_of, evaluation_code_of
 from kdx.grid.spec import CellSpec
+from kdx.store.records import EvaluationRecord
 
 
 def changed_modules(spec: CellSpec, modules: Mapping[str, str] | None) -> tuple[str, ...]:
@@ -16,16 +17,17 @@ def changed_modules(spec: CellSpec, modules: Mapping[str, str] | None) -> tuple[
 
 
 def changed_evaluations(
-    spec: CellSpec, planned: Iterable[str], recorded: Mapping[str, Mapping[str, str]]
+    spec: CellSpec, planned: Iterable[str], recorded: Mapping[str, EvaluationRecord]
 ) -> dict[str, tuple[str, ...]]:
     """Return id → the modules that changed since the evaluation was made, for evaluations with any.
 
     Args:
         planned: ids of the evaluations that a plan has of a run of the cell.
-        recorded: id → module → hash, as recorded with each successful evaluation of the run.
+        recorded: id → evaluation of the run.
     """
-    now = evaluation_code_of(spec).modules if recorded else {}
-    changed = {key: _changed(now, recorded[key]) for key in planned if key in recorded}
+    before = {key: each.provenance.modules for key, each in recorded.items() if each.provenance}
+    now = evaluation_code_of(spec).modules if before else {}
+    changed = {key: _changed(now, modules) for key in planned if (modules := before.get(key)) is not None}
     return {key: modules for key, modules in changed.items() if modules}
 
 

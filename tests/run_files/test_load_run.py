@@ -200,7 +200,7 @@ class Hostile:
 
 def _folder(database, run: int) -> str:
     with open_database(database, write=False) as opened:
-        return folder_of(reading.load_one(opened, run)[0])
+        return folder_of(reading.load_run(opened, run))
 
 
 def test_a_run_with_a_word_of_another_kdx_is_refused(database, tmp_path, reword):

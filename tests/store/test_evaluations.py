@@ -44,7 +44,7 @@ def test_an_evaluation_comes_back_as_it_was_made(database, run):
     assert {name: bits_of(value) for name, value in found.metrics.items()} == {
         name: bits_of(value) for name, value in MADE.metrics.items()
     }
-    assert evaluations.recorded(database, [reading.load_one(database, run)[0].cell_id]) == {run: {"a" * 32: None}}
+    assert evaluations.recorded(database, [reading.load_run(database, run).cell_id]) == {run: {"a" * 32: None}}
     assert check(database).faults == ()
 
 
@@ -56,15 +56,6 @@ def test_what_it_was_computed_from_comes_back_with_the_modules_apart(database, r
         "data", "code", {"torch": "2"}, {"loss": "mean"}, modules={"kdx.models.a": "1"}
     )
     assert found[FAILED.settings_id].provenance is None
-
-
-def test_the_modules_of_those_that_were_made_are_found_by_run(database, run):
-    assert evaluations.modules(database, [run]) == {}
-    evaluations.record(database, run, replace(MADE, environment={"torch": "2", CODE: {"kdx.models.a": "1"}}))
-    evaluations.record(database, run, replace(MADE, settings_id="d" * 32))  # of a kdx that recorded no modules
-    evaluations.record(database, run, FAILED)
-    assert evaluations.modules(database, [run]) == {run: {MADE.settings_id: {"kdx.models.a": "1"}}}
-    assert evaluations.modules(database, [run + 1]) == {}
 
 
 def test_what_it_measured_by_document_comes_back_bit_by_bit(database, run):

@@ -230,7 +230,7 @@ def test_outputs_come_back_as_they_were(database: Database, sweep_id: int, lines
     hand = start(database)
     hand.outputs("test/translations", ["an earlier attempt's"])
     hand.outputs("test/translations", lines)
-    assert reading.outputs(database, 1, "test/translations") == lines
+    assert reading.outputs_of(database, [1], "test/translations").get(1, []) == lines
     (row,) = rows(database, output)
     assert row.count == len(lines)
     assert row.sha256 == hashlib.sha256(zlib.decompress(row.lines)).hexdigest()
@@ -268,7 +268,7 @@ def test_a_name_is_never_a_statement(database: Database, plan_of, name: str, fig
     start(database).record([(name, 1, 1.0)], 1)
     assert reading.load_sweep(database, name).id == sweep_id
     assert reading.curve(database, 1, name) == [(1, 1.0)]
-    assert reading.outputs(database, 1, name) == []
+    assert reading.outputs_of(database, [1], name).get(1, []) == []
     with pytest.raises(KdxError, match="there is no sweep"):
         reading.load_sweep(database, f"{name}' OR '1'='1")
     assert len(rows(database, run)) == len(rows(database, sweep)) == 1

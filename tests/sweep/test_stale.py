@@ -2,6 +2,7 @@
 
 from kdx.cell_code import code_of, evaluation_code_of
 from kdx.grid.load import load_grid
+from kdx.store.records import EvaluationRecord, Provenance
 from kdx.sweep.stale import changed_evaluations, changed_modules
 
 
@@ -32,6 +33,12 @@ def test_an_evaluation_is_stale_by_its_own_code_and_not_by_that_of_the_training(
     now = dict(evaluation_code_of(spec).modules)
     evaluation = "kdx.training.evaluation"
     assert evaluation in now.keys() - code_of(spec).modules.keys()
-    made = {"same": now, "other": now | {evaluation: "0" * 64}, "nobody asks": {}}
+    modules = {"same": now, "other": now | {evaluation: "0" * 64}, "nobody asks": {}}
+    made = {
+        key: EvaluationRecord(
+            key, {}, 0.0, None, {}, None, {}, None, Provenance(None, None, {}, {}, modules=its_modules)
+        )
+        for key, its_modules in modules.items()
+    }
     assert changed_evaluations(spec, ["same", "other", "not made"], made) == {"other": (evaluation,)}
     assert changed_evaluations(spec, ["same"], {}) == {}

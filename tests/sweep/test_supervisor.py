@@ -127,9 +127,8 @@ def test_a_stopped_sweep_goes_on_where_it_was_and_ends_with_the_same_numbers(dat
         for metric in ("train/loss", "valid/loss", "test/loss", "test/bleu"):
             assert reading.curve(database, ended.id, metric) == reading.curve(other, reference.id, metric)
         assert (ended.test_score, ended.valid_step) == (reference.test_score, reference.valid_step)
-        assert reading.outputs(database, ended.id, "test/translations") == reading.outputs(
-            other, reference.id, "test/translations"
-        )
+        texts = reading.outputs_of(database, [ended.id], "test/translations")[ended.id]
+        assert texts == reading.outputs_of(other, [reference.id], "test/translations")[reference.id]
 
 
 @pytest.mark.slow

@@ -106,7 +106,7 @@ def test_a_run_that_learned_is_completed_with_its_scores(does, claimed, database
     assert (run.error, run.undertrained) == (None, "it learned too little")
     assert reading.load_sweep(database).provenance[run.id].facts == {"vocabulary_size": 9}
     assert reading.curve(database, run.id, "train/learning_rate") == [(20, 1.5)]
-    assert reading.outputs(database, run.id, "test/translations") == ["a", "b"]
+    assert reading.outputs_of(database, [run.id], "test/translations").get(run.id, []) == ["a", "b"]
 
 
 @pytest.mark.parametrize("diverged", [None, "loss is nan"])
