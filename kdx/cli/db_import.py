@@ -32,7 +32,6 @@ def import_(
         bool, typer.Option("--with-files", help="Copy weights and logs too, from beside each SRC.")
     ] = False,
     files_in: Files = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would come, and change nothing.")] = False,
     json: Json = False,
 ) -> None:
     """Import finished runs, sweeps and notes of other databases, such as that of a cluster.
@@ -46,22 +45,21 @@ def import_(
 
     Example: kdx db import cluster-a.db cluster-b.db --db all.db
     """
-    imports: list[tuple[Imported, Brought | None]] = []
+    imports: list[tuple[Imported, Brought]] = []
     with _progress() as progress:
         for source in sources:
-            imported = import_database(source, db, dry_run=dry_run, progress=progress)
-            imports.append((imported, None if dry_run else _bring(source, db, imported, with_files)))
+            imported = import_database(source, db, progress=progress)
+            imports.append((imported, _bring(source, db, imported, with_files)))
     if json:
-        out_json([_as_json(imported, brought, dry_run) for imported, brought in imports])
+        out_json([_as_json(imported, brought) for imported, brought in imports])
     for imported, brought in imports:
         for conflict in imported.conflicts if not json else ():
             out(sanitize_lines(f"{imported.source}: {conflict.what}: {', '.join(conflict.differences)}"))
-        for line in _lines(imported, brought, dry_run, with_files):
+        for line in _lines(imported, brought, with_files):
             say(f"{imported.source}: {line}")
     if any(imported.conflicts for imported, _ in imports):
         raise typer.Exit(FOUND)
-    if not dry_run:
-        say(f"read {db} with: kdx report{in_database(db)}")
+    say(f"read {db} with: kdx report{in_database(db)}")
 
 
 def _bring(source: str, target: str, imported: Imported, copy: bool) -> Brought:
@@ -72,10 +70,9 @@ def _bring(source: str, target: str, imported: Imported, copy: bool) -> Brought:
         return bring(database, imported.folders, copy=copy)
 
 
-def _lines(imported: Imported, brought: Brought | None, dry_run: bool, files: bool) -> Iterator[str]:
-    came = "would come" if dry_run else "came"
+def _lines(imported: Imported, brought: Brought, files: bool) -> Iterator[str]:
     runs, sweeps = count_of(imported.runs, "run"), count_of(imported.sweeps, "sweep")
-    yield f"{runs} and {sweeps} {came}, {imported.same:,} were the same in both"
+    yield f"{runs} and {sweeps} came, {imported.same:,} were the same in both"
     if imported.running:
         yield f"{count_of(imported.running, 'run')} that is still running did not come; import again later"
     if imported.conflicts:
@@ -83,8 +80,6 @@ def _lines(imported: Imported, brought: Brought | None, dry_run: bool, files: bo
         if any(conflict.what.startswith("sweep ") for conflict in imported.conflicts):
             where = in_database(imported.source)
             yield f"to import a sweep under another name, rename it there: kdx rename SWEEP NEW{where}"
-    if brought is None:
-        return
     if files:
         yield f"copied {count_of(brought.files, 'file')}, {size(brought.bytes)}"
     if brought.elsewhere:
@@ -101,11 +96,11 @@ def _progress() -> Iterator[Callable[[int], None]]:
         yield lambda rows: bars.advance(task, rows)
 
 
-def _as_json(imported: Imported, brought: Brought | None, dry_run: bool) -> dict[str, object]:
+def _as_json(imported: Imported, brought: Brought) -> dict[str, object]:
     folders = {"folders": [{"name": each.name, "state": each.state} for each in imported.folders]}
-    files = brought and {
+    files = {
         "copied": brought.files,
         "bytes": brought.bytes,
         "weights_elsewhere": [each.name for each in brought.elsewhere],
     }
-    return {**asdict(imported), **folders, "done": not dry_run, "files": files}
+    return {**asdict(imported), **folders, "files": files}

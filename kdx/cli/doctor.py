@@ -52,16 +52,16 @@ def doctor(
     """
     checked = look_through(db)
     closed = database_at(db)
-    files = files_beside(closed.location)
     runs = Inventory((), frozenset())
     if checked.faults:
+        files = files_beside(closed.location)
         # A database that cannot be trusted says nothing about runs and files.
         listed: tuple[RunFile, ...] = ()
         rescue = f"take it back from a copy, or save what is left with: {closed.recovery}"
         found = [Finding(db, fault, hint=rescue) for fault in checked.faults]
     else:
         with open_database(db, write=False) as database:
-            runs = inventory(database)
+            files, runs = files_beside(database.location), inventory(database)
             strange, settled = is_strange(database), settled_here(database)
         found = []
         if strange:

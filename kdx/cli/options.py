@@ -18,8 +18,7 @@ from kdx.cli import completion
 from kdx.errors import KdxError, did_you_mean
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command, shell_word
-from kdx.store.place_of_files import FILES
-from kdx.store.refusals import set_password_apart
+from kdx.store.refusals import FILES, set_password_apart
 from kdx.sweep.at_a_time import AUTO, AtATime, take_devices
 from kdx.vocabulary import IfChanged
 

@@ -4,6 +4,7 @@ A fault of a database is raised as a `DatabaseError`, and a full or failing disk
 transaction. What depends on the kind of database is in `kdx.store.sqlite` and `kdx.store.postgresql`, and nowhere else.
 """
 
+import os
 import random
 import threading
 import time
@@ -21,8 +22,7 @@ from sqlalchemy import Connection, Engine, event, text
 
 from kdx.errors import KdxError
 from kdx.store.json_object import UnexpectedJsonError
-from kdx.store.place_of_files import named_folder, place_in
-from kdx.store.refusals import TransactionLostError, edited
+from kdx.store.refusals import FILES, TransactionLostError, edited
 from kdx.store.rows import Rows, fetched
 
 _MODE = "kdx_mode"
@@ -85,12 +85,13 @@ class Database(ABC):
     def location(self) -> Path:
         """The path beside which the folder of run files lies, and after which it is named; the same for every process.
 
-        It is in the folder that KDX_FILES names, or else the file itself, or in a folder of this machine.
+        It is in the folder that KDX_FILES names, or else the file itself, or in a folder of this machine. There is
+        nothing at a path that is named after the id of the database, which is known once it is open.
         """
-        folder = named_folder()
-        if folder is None and self.file is not None:
+        folder = os.environ.get(FILES)
+        if not folder and self.file is not None:
             return self.file
-        return place_in(folder or user_data_path("kdx") / "runs", self.id or self.peek_id())
+        return (Path(folder).expanduser() if folder else user_data_path("kdx") / "runs") / f"{self.id or 'unknown'}.db"
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -277,10 +278,6 @@ class Database(ABC):
     @abstractmethod
     def software(self) -> tuple[str, str]:
         """Name and version of the program that keeps the database."""
-
-    @abstractmethod
-    def peek_id(self) -> str | None:
-        """The id of a database that another process may be writing, read without a lock; None if it cannot be read."""
 
     @abstractmethod
     def url(self) -> tuple[str, Mapping[str, Any]]:

@@ -8,7 +8,6 @@ both have must be the same, bit by bit: otherwise it is a conflict, which is lis
 
 import hashlib
 import json
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -112,14 +111,12 @@ def import_database(
     source: str | Path,
     target: str | Path,
     *,
-    dry_run: bool = False,
     progress: Callable[[int], None] = lambda rows: None,
 ) -> Imported:
     """Put what the source has and the target lacks into the target, in one transaction; a second time, that is nothing.
 
     Args:
         target: made where there is none.
-        dry_run: undo all at the end.
         progress: called with the number of rows that were written since the last call.
 
     Raises:
@@ -127,24 +124,12 @@ def import_database(
             the target, or damaged. Nothing was changed.
         StorageError: the disk is full or failed; the same.
     """
-    with tempfile.TemporaryDirectory() as folder, open_database(source, write=False) as there:
+    with open_database(source, write=False) as there:
         refuse_same(there, database_at(target))
-        nowhere = dry_run and not database_at(target).exists()
-        into = Path(folder) / "runs.db" if nowhere else target
-        with open_database(into, write=True, create=True) as here, there.read() as reading:
+        with open_database(target, write=True, create=True) as here, there.read() as reading:
             _refuse_faults(there, reading)
-            try:
-                with here.write() as writing:
-                    imported = _Import(there, reading, writing, progress).imported()
-                    if dry_run:
-                        raise _Undo
-            except _Undo:
-                pass
-            return imported
-
-
-class _Undo(Exception):
-    """Ends the transaction of a dry run."""
+            with here.write() as writing:
+                return _Import(there, reading, writing, progress).imported()
 
 
 def refuse_same(source: Database, target: Database) -> None:

@@ -1,4 +1,4 @@
-"""What the messages on databases of every kind have in common."""
+"""What messages on databases of every kind have in common, and how a user names a database."""
 
 import os
 import re
@@ -8,6 +8,10 @@ from urllib.parse import unquote
 from kdx.errors import DatabaseError
 
 POSTGRESQL = "postgresql+psycopg://USER@HOST/DATABASE"
+
+FILES = "KDX_FILES"
+"""Environment variable with the folder that holds a folder of run files for each database, such as one that all
+machines share."""
 
 ADDRESSES = f"a file, sqlite:///FILE, {POSTGRESQL}"
 """The addresses that `kdx.store.database.database_at` understands, in words."""

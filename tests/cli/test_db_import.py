@@ -91,15 +91,6 @@ def test_a_conflict_is_listed_with_both_sides_and_exit_code_5():
     assert (len(found["conflicts"]), found["rows"], found["done"]) == (1, {}, True)
 
 
-def test_a_dry_run_makes_nothing():
-    cluster("a", 1.0, 2.0)
-    done = typed("db", "import", "a.db", "--dry-run")
-    assert done.stderr == "a.db: 2 runs and 1 sweep would come, 0 were the same in both\n"
-    assert not Path("runs.db").exists() and not Path("runs.files").exists()
-    (found,) = json.loads(typed("db", "import", "a.db", "--dry-run", "--json").stdout)
-    assert (found["runs"], found["files"]) == (2, None)
-
-
 def test_bad_input_is_refused():
     cluster("a", 1.0)
     assert refused("db", "import", "absent.db").exit_code == 3

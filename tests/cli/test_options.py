@@ -25,7 +25,7 @@ from kdx.errors import KdxError
 from kdx.grid.load import load_grid
 from kdx.store import recording
 from kdx.store.database import open_database
-from kdx.store.place_of_files import FILES
+from kdx.store.refusals import FILES
 
 numbers = st.lists(st.integers(0, 999_999_999), min_size=1, max_size=6, unique=True)
 

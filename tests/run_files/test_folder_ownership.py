@@ -10,7 +10,7 @@ from kdx.errors import DatabaseError, StorageError
 from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import NOTE, is_strange, owner_of, refuse_stranger, settled_here, take
 from kdx.store.database import Database, open_database
-from kdx.store.place_of_files import FILES
+from kdx.store.refusals import FILES
 
 
 def opened(path: Path) -> Database:

@@ -11,7 +11,7 @@ from stored import CELL, add_cell, cells, refusal
 
 from kdx.errors import DatabaseError
 from kdx.store import database as module
-from kdx.store.database import Database, database_at, open_database
+from kdx.store.database import Database, open_database
 from kdx.store.schema import cell
 
 
@@ -86,15 +86,6 @@ def test_an_absent_database_is_not_made_unasked(backend, nowhere: str, write: bo
         f"{nowhere}: there is no results database here\n  hint: kdx sweep makes one; name another with --db or KDX_DB"
     )
     assert backend.content(nowhere) is None
-
-
-def test_what_is_made_is_told_from_any_other_and_known_without_a_lock(database: Database, address: str):
-    with database.write():
-        assert database.id and database_at(address).peek_id() == database.id
-
-
-def test_of_no_database_no_id_is_known(nowhere: str):
-    assert database_at(nowhere).peek_id() is None
 
 
 def test_a_database_has_a_name_and_a_place_for_its_files(database: Database, address: str):

@@ -300,17 +300,6 @@ def test_another_series_of_trials_is_a_conflict(two):
     assert len(of(two[0])["trial"]) == 2
 
 
-def test_a_dry_run_reports_the_same_and_writes_nothing(two, backend, new):
-    written(two[1], (0, 0, "completed"), (0, 1, "completed", {"value": 2.0}))
-    written(two[0], (0, 1, "completed", {"value": 3.0}))
-    before = of(two[0])
-    dry = import_database(two[1], two[0], dry_run=True)
-    assert of(two[0]) == before
-    assert import_database(two[1], two[0]) == dry
-    assert import_database(two[1], new("absent"), dry_run=True).runs == 2
-    assert backend.content(new("absent")) is None
-
-
 def test_a_database_is_not_imported_into_itself(two, backend):
     before = backend.content(two[0])
     with pytest.raises(DatabaseError, match="this is one database under both names"):

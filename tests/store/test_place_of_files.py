@@ -4,7 +4,7 @@ from pathlib import Path
 
 from kdx.run_files.files import files_beside
 from kdx.store.database import database_at, open_database
-from kdx.store.place_of_files import FILES, named_folder
+from kdx.store.refusals import FILES
 
 
 def test_each_database_has_a_folder_there(address: str, database, tmp_path, monkeypatch):
@@ -12,15 +12,15 @@ def test_each_database_has_a_folder_there(address: str, database, tmp_path, monk
     assert files_beside(database.location) == tmp_path / "shared" / f"{database.id}.files"
     with open_database(address, write=False) as other:
         assert other.location == database.location
-    # Before it is open, too, as for the room that is left on the disk.
-    assert database_at(address).location == database.location
 
 
-def test_home_is_understood_and_nothing_names_nothing(monkeypatch):
+def test_home_is_understood_and_nothing_names_nothing(database, monkeypatch):
+    monkeypatch.delenv(FILES, raising=False)
+    default = database.location
     monkeypatch.setenv(FILES, "~/shared")
-    assert named_folder() == Path.home() / "shared"
+    assert database.location.parent == Path.home() / "shared"
     monkeypatch.setenv(FILES, "")
-    assert named_folder() is None
+    assert database.location == default
 
 
 def test_without_such_a_folder_they_lie_beside_a_file_or_among_the_data_of_the_user(database, tmp_path, monkeypatch):

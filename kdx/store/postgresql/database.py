@@ -317,14 +317,6 @@ class Postgresql(Database):
         with closing(self._connect()) as connection:
             return "postgresql", connection.info.parameter_status("server_version") or "unknown"
 
-    def peek_id(self) -> str | None:
-        try:
-            with closing(self._connect()) as connection:
-                found = connection.execute("SELECT id FROM identity").fetchone()
-        except (psycopg.Error, DatabaseError):
-            return None
-        return str(found[0]) if found else None
-
     def url(self) -> tuple[str, Mapping[str, Any]]:
         # As in `_connect`: a prepared statement is not there in another session of a pooler.
         without = {"prepare_threshold": None}

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.pool import NullPool
 
-from kdx.errors import DatabaseError, KdxError, StorageError, did_you_mean
+from kdx.errors import KdxError, StorageError, did_you_mean
 from kdx.files import filling, fsync_directory, give_name
 from kdx.store.backend import Database, Mode, driver_of
 from kdx.store.rows import Rows, fetched
@@ -196,16 +196,6 @@ class Sqlite(Database):
 
     def software(self) -> tuple[str, str]:
         return "sqlite", sqlite3.sqlite_version
-
-    def peek_id(self) -> str | None:
-        address = f"file:{quote(os.fsencode(self.file))}?mode=ro&immutable=1"
-        try:
-            with closing(sqlite3.connect(address, uri=True)) as connection:
-                refuse_foreign_objects(connection, self.file)
-                found = connection.execute("SELECT id FROM identity").fetchone()
-        except (sqlite3.Error, DatabaseError):
-            return None
-        return found[0] if found else None
 
     def url(self) -> tuple[str, Mapping[str, Any]]:
         return f"sqlite:///{self.file}", {"connect_args": {"timeout": OTHERS_PATIENCE}}
