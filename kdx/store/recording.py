@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from sqlalchemy import Column, ColumnElement, Connection, Table, case, delete, func, insert, literal, select, update
+from sqlalchemy import Column, ColumnElement, Connection, Table, case, delete, insert, literal, select, update
 
 from kdx.components.registry import components_of
 from kdx.grid.plan import Plan
@@ -360,10 +360,7 @@ class RunWriter:
         undertrained: str | None = None,
         weights_sha256: str | None = None,
     ) -> None:
-        """Ends the run with its scores, in a final state. A run whose curves have holes fails instead.
-
-        Such holes appear when a run resumes from a checkpoint that is newer than the database, as after the database
-        was restored from a copy.
+        """Ends the run with its scores, in a final state.
 
         Args:
             valid_score: best value of the selection metric, at optimiser step `valid_step`.
@@ -440,8 +437,7 @@ class RunWriter:
                 self._write_end(state, last_step, columns, traceback=traceback, **of_attempt)
             except Fenced:
                 # The first try may stand, though its connection was lost.
-                holes = (RunState.FAILED,) if state is RunState.COMPLETED else ()
-                if not before or self._outcome() not in (state, *holes):
+                if not before or self._outcome() is not state:
                     raise
 
         self.database.persist(once)
@@ -453,8 +449,6 @@ class RunWriter:
 
     def _write_end(self, state: RunState, last_step: int, columns: dict[str, Any], **of_attempt: Any) -> None:
         with self._writing() as connection:
-            if state is RunState.COMPLETED and (hole := _hole(connection, self.run_id, last_step)):
-                state, columns["error"] = RunState.FAILED, hole
             connection.execute(update(run).where(run.c.id == self.run_id).values(columns | {"state": state}))
             connection.execute(
                 update(attempt)
@@ -470,30 +464,6 @@ class RunWriter:
 
     def _writing(self, **columns: Any) -> AbstractContextManager[Connection]:
         return held(self.database, self.run_id, self.owner, self.attempt, **columns)
-
-
-def _hole(connection: Connection, run_id: int, last_step: int) -> str | None:
-    """Describes the missing or surplus rows of a run at its last step; None if the rows are complete.
-
-    The check uses the losses, which every run records; a loss without any rows was not recorded at all and is skipped.
-    """
-    mine = metric.c.run_id == run_id
-    above = connection.scalar(select(func.count()).where(mine, metric.c.step > last_step))
-    if above:
-        return f"incomplete metrics: {above} rows lie above step {last_step}, the last"
-    spec = connection.scalar(select(cell.c.spec).join(run, run.c.cell_id == cell.c.id).where(run.c.id == run_id))
-    training = json.loads(str(spec))["training"]
-    for name, every, also in (
-        ("train/loss", training["record_every"], 1),
-        ("valid/loss", training["validate_every"], last_step),
-    ):
-        if every is None:  # once for each pass over the text, whose length is not known here
-            continue
-        scheduled = {*range(every, last_step + 1, every), also}
-        recorded = set(connection.scalars(select(metric.c.step).where(mine, metric.c.name == name)))
-        if recorded and (missing := scheduled - recorded):
-            return f"incomplete metrics: {len(missing)} of {len(scheduled)} rows of {name} are missing"
-    return None
 
 
 def _storable(text: str) -> str:

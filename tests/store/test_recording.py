@@ -12,9 +12,6 @@ from hypothesis import strategies as st
 from stored import record, rows, start, state
 
 from kdx.errors import DatabaseError, KdxError
-from kdx.grid.identity import cell_id
-from kdx.grid.plan import Plan, PlannedCell
-from kdx.grid.spec import CellSpec
 from kdx.store import claims, reading, recording
 from kdx.store.database import Database
 from kdx.store.records import DocumentRecord, RunState
@@ -292,58 +289,6 @@ def test_an_error_with_any_characters_is_recorded(database: Database, sweep_id: 
 
 
 # Ending
-
-
-def curve(last_step: int, name: str = "train/loss", every: int = 10) -> list[tuple[str, int, float]]:
-    return [(name, step, 1.0) for step in sorted({1, *range(every, last_step + 1, every)})]
-
-
-def test_a_run_with_all_its_rows_is_completed(database: Database, sweep_id: int):
-    hand = start(database)
-    hand.record([*curve(45), ("valid/loss", 45, 1.0), ("test/loss", 30, 1.0)], 45)
-    hand.complete(1.0, 30, 1.0, {}, 45)
-    assert state(database) is RunState.COMPLETED
-
-
-@pytest.mark.parametrize(
-    ("recorded", "problem"),
-    [
-        (curve(20), "3 of 6 rows of train/loss are missing"),
-        (curve(50)[2:], "2 of 6 rows of train/loss are missing"),
-        ([*curve(50), ("train/loss", 60, 1.0)], "1 rows lie above step 50, the last"),
-    ],
-    ids=["end", "beginning", "above"],
-)
-def test_a_run_whose_curve_has_a_hole_fails_instead(database: Database, sweep_id: int, recorded, problem: str):
-    """As when the database was taken back from a copy while the checkpoints were not."""
-    hand = start(database)
-    hand.record(recorded, 50)
-    hand.complete(1.0, 30, 1.0, {}, 50)
-    ended = record(database)
-    assert (ended.state, ended.error, ended.test_score) == (
-        RunState.FAILED,
-        f"incomplete metrics: {problem}",
-        1.0,
-    )
-    (attempt,) = reading.attempts(database, 1)
-    assert attempt.outcome == "failed"
-
-
-def test_validations_are_all_there_where_the_cell_says_how_many(database: Database):
-    settings = {"validate_every": 20, "steps": 50, "record_every": 50}
-    spec = CellSpec.model_validate({"task": "translation", "data": {"corpus": "toy"}, "training": settings})
-    plan = Plan("validated", (PlannedCell(cell_id(spec), 0, {}, spec),), (0, 1))
-    register_id = recording.register(database, plan, {})
-    for run_id, steps in ((1, (20, 40, 50)), (2, (20, 50))):
-        hand = start(database, run_id)
-        hand.record([("valid/loss", step, 1.0) for step in steps], 50)
-        hand.complete(1.0, 20, 1.0, {}, 50)
-    whole, holed = reading.runs(database, register_id)
-    assert whole.state is RunState.COMPLETED
-    assert (holed.state, holed.error) == (
-        RunState.FAILED,
-        "incomplete metrics: 1 of 3 rows of valid/loss are missing",
-    )
 
 
 def test_a_completed_run_has_its_scores_and_its_attempt_is_closed(database: Database, sweep_id: int):
