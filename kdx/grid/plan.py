@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, reduce
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from kdx.errors import KdxError, Place
 from kdx.grid.cell_selector import ANY_WORDS, CellSelector
-from kdx.grid.evaluations import AskedEvaluation, ResolvedEvaluation, resolve_evaluation
+from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
 from kdx.grid.sections import Margin, Section, ToList, as_list
-from kdx.grid.seeds import SeedRule
+from kdx.grid.seeds import SeedRule, rule_of
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.grid.tuning import Search
@@ -198,3 +198,27 @@ class Plan:
             "evaluations": [{"name": one.name, "settings": one.settings.asked} for one in self.evaluations],
             **({"seed_rule": self.seed_rule.model_dump(mode="json")} if self.seed_rule else {}),
         }
+
+
+class RecordedParts(NamedTuple):
+    """What a recorded grid says beside its cells and seeds."""
+
+    tables: tuple[TableSpec, ...]
+    evaluations: tuple[AskedEvaluation, ...]
+    seed_rule: SeedRule | None
+
+
+def recorded_parts(grid: Mapping[str, Any]) -> RecordedParts:
+    """Read what `Plan.grid` wrote.
+
+    Raises:
+        ValidationError: this kdx does not know one of the parts.
+    """
+    return RecordedParts(
+        tuple(TableSpec.model_validate(table) for table in grid.get("tables", ())),
+        tuple(
+            AskedEvaluation(each["name"], EvaluationSettings.model_validate(each["settings"]))
+            for each in grid.get("evaluations", ())
+        ),
+        rule_of(grid),
+    )

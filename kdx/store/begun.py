@@ -1,4 +1,4 @@
-"""Reads where runs that have not ended were begun, and which processes could not go on with them exactly."""
+"""Reads where unfinished runs were computed last, and which processes could not resume them exactly."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -29,11 +29,11 @@ class BegunRecord(NamedTuple):
     waited: float
     """Seconds since then, by the clock of the database."""
     refusals: Mapping[str, str]
-    """Process that tried to go on with it since, and refused → what was other there, such as `torch 2.12 → 2.13`."""
+    """Process that tried to resume it since, and refused → what was different there, such as `torch 2.12 → 2.13`."""
 
 
 def begun(database: Database, run_ids: Collection[int]) -> dict[int, BegunRecord]:
-    """Run id → where it was begun, for those of these runs that were."""
+    """Run id → where it was computed last, for those of these runs that started."""
     rows = (
         select(
             attempt.c.run_id,
@@ -50,7 +50,7 @@ def begun(database: Database, run_ids: Collection[int]) -> dict[int, BegunRecord
         .where(attempt.c.run_id.in_(list(run_ids)), run.c.environment_id.is_not(None))
         .order_by(attempt.c.run_id, attempt.c.number)
     )
-    found: dict[int, BegunRecord] = {}
+    records: dict[int, BegunRecord] = {}
     refusals: dict[int, dict[str, str]] = defaultdict(dict)
     with database.read() as connection:
         for row in connection.execute(rows):
@@ -59,7 +59,7 @@ def begun(database: Database, run_ids: Collection[int]) -> dict[int, BegunRecord
                 waited = max(0.0, row.now - until) if until is not None else 0.0
                 conditions = Conditions(row.last_environment_id, row.data_fingerprint)
                 refusals[row.run_id] = {}
-                found[row.run_id] = BegunRecord(conditions, row.owner, waited, refusals[row.run_id])
+                records[row.run_id] = BegunRecord(conditions, row.owner, waited, refusals[row.run_id])
             elif row.changes is not None:
                 refusals[row.run_id][row.owner] = row.changes
-    return found
+    return records

@@ -19,7 +19,7 @@ from kdx.errors import DatabaseError
 from kdx.store.components import component_id, recorded
 from kdx.store.database import Database, open_database
 from kdx.store.json_object import JsonObject, UnexpectedJsonError
-from kdx.store.reading import texts_of, whole_cell
+from kdx.store.reading import check_grid, texts_of, whole_cell
 from kdx.store.refusals import DamagedDatabaseError
 from kdx.store.schema import (
     cell,
@@ -27,6 +27,7 @@ from kdx.store.schema import (
     metadata,
     metric,
     output,
+    sweep,
 )
 
 MOST_FAULTS = 20
@@ -60,7 +61,9 @@ def check(database: Database) -> Checked:
         with database.read() as connection:
             faults += database.faults(connection, MOST_FAULTS)
             if not faults:
-                for contradictions in (unexpected_json, edited_cells, _components, _texts):
+                faults += unexpected_json(connection)
+            if not faults:
+                for contradictions in (_grids, edited_cells, _components, _texts):
                     faults += contradictions(connection)
                 rows = {name: _count(connection, name) for name in sorted(metadata.tables)}
                 differing = connection.scalar(select(func.count()).where(metric.c.differs > 0)) or 0
@@ -96,6 +99,14 @@ def _unexpected(connection: Connection, table: Table, column: Column[Any], kind:
             count += 1
     if count:
         yield f"{count} rows of {table.name} have a {column.name} that kdx never writes"
+
+
+def _grids(connection: Connection) -> Iterator[str]:
+    for name, grid in connection.execute(select(sweep.c.name, sweep.c.grid)):
+        try:
+            check_grid(name, grid)
+        except UnexpectedJsonError as error:
+            yield str(error)
 
 
 def edited_cells(connection: Connection) -> Iterator[str]:

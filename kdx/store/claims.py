@@ -158,13 +158,13 @@ def cancel(database: Database, run_ids: Iterable[int]) -> dict[int, bool]:
         cancelled = connection.scalars(
             update(run).where(which).values(state=RunState.CANCELLED, error=None, stalls=0).returning(run.c.id)
         ).all()
-        for one in ended:
+        for row in ended:
             connection.execute(
                 update(attempt)
-                .where(attempt.c.run_id == one["id"], attempt.c.number == one["attempt"])
-                .values(ended=now(), outcome=RunState.CANCELLED, last_step=one["progress_step"])
+                .where(attempt.c.run_id == row["id"], attempt.c.number == row["attempt"])
+                .values(ended=now(), outcome=RunState.CANCELLED, last_step=row["progress_step"])
             )
-    claimed = {one["id"] for one in ended}
+    claimed = {row["id"] for row in ended}
     return {run_id: run_id in claimed for run_id in sorted(cancelled)}
 
 

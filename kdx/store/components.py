@@ -8,6 +8,7 @@ from sqlalchemy import Connection, RowMapping, select
 
 from kdx.components.registry import know
 from kdx.store.database import Database
+from kdx.store.reading import whole_cell
 from kdx.store.schema import cell, component, now, search, sweep_cell, sweep_search
 from kdx.words.component import Component
 
@@ -17,10 +18,10 @@ _COLUMNS = ("axis", "word", "name", "path", "sources", "package")
 def keep(connection: Connection, database: Database, components: Iterable[Component]) -> None:
     """Record these components; those that are there stay as they were."""
     rows = {
-        component_id(one.axis, one.word, one.sha256): {"sha256": one.sha256}
-        | {name: getattr(one, name) for name in _COLUMNS}
-        | {"sources": dict(one.sources)}
-        for one in components
+        component_id(each.axis, each.word, each.sha256): {"sha256": each.sha256}
+        | {name: getattr(each, name) for name in _COLUMNS}
+        | {"sources": dict(each.sources)}
+        for each in components
     }
     if rows:
         insert = database.insert(component).values(created=now())
@@ -38,14 +39,14 @@ def load_components(connection: Connection, hashes: Mapping[str, str]) -> tuple[
         return ()
     rows = connection.execute(select(component).where(component.c.sha256.in_(set(hashes.values()))))
     wanted = [row for row in rows.all() if hashes.get(row.word) == row.sha256]
-    return tuple(one for row in wanted if (one := recorded(row._mapping)) is not None)
+    return tuple(known for row in wanted if (known := recorded(row._mapping)) is not None)
 
 
 def recorded(row: RowMapping) -> Component | None:
     """Return the component of a row; None if its source is not what its hash is of, as somebody edited the database."""
-    found = Component(**{name: row[name] for name in _COLUMNS}, recorded=True)
+    component = Component(**{name: row[name] for name in _COLUMNS}, recorded=True)
     try:
-        return found if found.path in found.sources and found.sha256 == row["sha256"] else None
+        return component if component.path in component.sources and component.sha256 == row["sha256"] else None
     except SyntaxError:
         return None
 
@@ -63,20 +64,22 @@ def know_word(database: Database, word: str) -> bool:
     """Make the components of a word known, of several sources the one that was recorded last; return whether any is."""
     with database.read() as connection:
         rows = connection.execute(select(component).where(component.c.word == word).order_by(component.c.created)).all()
-    found = [one for row in reversed(rows) if (one := recorded(row._mapping)) is not None]
-    know(found)
-    return bool(found)
+    known = [each for row in reversed(rows) if (each := recorded(row._mapping)) is not None]
+    know(known)
+    return bool(known)
 
 
 def hashes_of(database: Database, sweep_id: int) -> dict[str, str]:
     """Return word → hash of the custom components that the planned cells of a sweep use, and its searches."""
     planned = sweep_cell.c.planned & (sweep_cell.c.sweep_id == sweep_id)
-    custom = select(cell.c.spec).join(sweep_cell).where(planned, cell.c.spec.like('%"components":{"%')).distinct()
+    custom = (
+        select(cell.c.id, cell.c.spec).join(sweep_cell).where(planned, cell.c.spec.like('%"components":{"%')).distinct()
+    )
     with_searches = select(search.c.search).join(sweep_search).where(sweep_search.c.sweep_id == sweep_id)
-    found: dict[str, str] = {}
+    hashes: dict[str, str] = {}
     with database.read() as connection:
-        for spec in connection.scalars(custom):
-            found |= json.loads(spec)["components"]
+        for row in connection.execute(custom):
+            hashes |= whole_cell(row.id, row.spec).components
         for plain in connection.scalars(with_searches):
-            found |= {word: sha256 for _, word, sha256 in plain.get("components", ())}
-    return found
+            hashes |= {word: sha256 for _, word, sha256 in plain.get("components", ())}
+    return hashes

@@ -50,8 +50,8 @@ def costs(database: Database, cell_ids: Collection[str]) -> tuple[RunCost, ...]:
         metric.c.name == "model/parameters", metric.c.step == 0, metric.c.run_id.in_(select(run.c.id).where(which))
     )
     with database.read() as connection:
-        found = connection.execute(rows).all()
-        needed = {row.cell_id for row in found}
+        completed = connection.execute(rows).all()
+        needed = {row.cell_id for row in completed}
         specs = select(cell.c.id, cell.c.spec).where(cell.c.id.in_(list(needed)))
         parameters = {row.run_id: int(value_of(row.bits)) for row in connection.execute(learned)}
         texts = {row.id: row.spec for row in connection.execute(specs)}
@@ -64,7 +64,7 @@ def costs(database: Database, cell_ids: Collection[str]) -> tuple[RunCost, ...]:
             row.peak_memory,
             parameters.get(row.id),
         )
-        for row in found
+        for row in completed
         # A clock that was set back gives no time.
         if row.seconds and row.seconds > 0 and row.progress_step
     )

@@ -103,13 +103,13 @@ def forget_failed(database: Database, run_ids: Iterable[int]) -> int:
 
 def recorded(database: Database, cell_ids: Iterable[str]) -> dict[int, dict[str, str | None]]:
     """Run id → settings' id → why that evaluation failed or None, of the runs of these cells."""
-    of = evaluation.c.run_id.in_(select(run.c.id).where(run.c.cell_id.in_(list(cell_ids))))
-    found: dict[int, dict[str, str | None]] = {}
+    of_cells = evaluation.c.run_id.in_(select(run.c.id).where(run.c.cell_id.in_(list(cell_ids))))
+    errors: dict[int, dict[str, str | None]] = {}
     with database.read() as connection:
         columns = select(evaluation.c.run_id, evaluation.c.settings_id, evaluation.c.error)
-        for row in connection.execute(columns.where(of)):
-            found.setdefault(row.run_id, {})[row.settings_id] = row.error
-    return found
+        for row in connection.execute(columns.where(of_cells)):
+            errors.setdefault(row.run_id, {})[row.settings_id] = row.error
+    return errors
 
 
 def of_runs(database: Database, run_ids: Collection[int]) -> dict[int, dict[str, EvaluationRecord]]:
@@ -130,9 +130,9 @@ def which(connection: Connection, condition: ColumnElement[bool]) -> dict[int, d
     # The modules are recorded with the environment, but they are no part of it.
     environments = {row.id: dict(row.environment) for row in connection.execute(where)}
     modules = {key: facts.pop(CODE, None) for key, facts in environments.items()}
-    found: dict[int, dict[str, EvaluationRecord]] = {}
+    records: dict[int, dict[str, EvaluationRecord]] = {}
     for row in connection.execute(select(evaluation).where(condition).order_by(evaluation.c.id)):
-        found.setdefault(row.run_id, {})[row.settings_id] = EvaluationRecord(
+        records.setdefault(row.run_id, {})[row.settings_id] = EvaluationRecord(
             settings_id=row.settings_id,
             settings=row.settings,
             made=row.made,
@@ -151,4 +151,4 @@ def which(connection: Connection, condition: ColumnElement[bool]) -> dict[int, d
                 modules=modules.get(row.environment_id),
             ),
         )
-    return found
+    return records

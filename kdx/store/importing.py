@@ -134,8 +134,8 @@ def import_database(
 
 def refuse_same(source: Database, target: Database) -> None:
     """Raise DatabaseError if both are one database: a transaction that writes would wait for the one that reads."""
-    one, other = source.file, target.file
-    same_file = one and other and one.is_file() and other.is_file() and one.samefile(other)
+    files = [file for file in (source.file, target.file) if file and file.is_file()]
+    same_file = len(files) == 2 and files[0].samefile(files[1])
     if source.name == target.name or same_file:
         raise DatabaseError("this is one database under both names", place=target.name, hint="name another one")
 
@@ -324,8 +324,8 @@ class _Import:
 
     def _other_plan(self, row: Row, own: Row) -> tuple[str, ...]:
         """In what two sweeps of one name differ; their seeds may."""
-        grids = [{key: part for key, part in one["grid"].items() if key not in _NOT_COMPARED} for one in (row, own)]
-        found = [f"other {key}" for key in {**grids[0], **grids[1]} if grids[0].get(key) != grids[1].get(key)]
+        grids = [{key: part for key, part in side["grid"].items() if key not in _NOT_COMPARED} for side in (row, own)]
+        differences = [f"other {key}" for key in {**grids[0], **grids[1]} if grids[0].get(key) != grids[1].get(key)]
         for table, what in ((sweep_cell, "cells"), (sweep_search, "searches")):
             theirs, ours = (
                 sorted(({**each, "sweep_id": None} for each in rows if each.get("planned", True)), key=repr)
@@ -334,8 +334,8 @@ class _Import:
                     self._mine(table, table.c.sweep_id == own["id"]),
                 )
             )
-            found += [f"other {what}"] if theirs != ours else []
-        return tuple(found)
+            differences += [f"other {what}"] if theirs != ours else []
+        return tuple(differences)
 
     def _join_seeds(self, row: Row, own: Row) -> None:
         known = {(each["cell_id"], each["seed"]) for each in self._mine(sweep_run, sweep_run.c.sweep_id == own["id"])}
@@ -412,13 +412,13 @@ def _digests(
     connection: Connection, tables: Mapping[Table, Sequence[str]], column: str, ids: Collection[int]
 ) -> Mapping[tuple[int, Table], int]:
     """(id, table) → a hash of the results that it has there, in whatever order."""
-    found: dict[tuple[int, Table], int] = defaultdict(int)
+    digests: dict[tuple[int, Table], int] = defaultdict(int)
     for table, compared in tables.items():
         for some in _some(ids):
             for row in _rows(connection, table, table.c[column].in_(some)):
                 text = repr([row[name] for name in compared])
-                found[row[column], table] += int.from_bytes(hashlib.sha256(text.encode()).digest())
-    return found
+                digests[row[column], table] += int.from_bytes(hashlib.sha256(text.encode()).digest())
+    return digests
 
 
 def _run_key(row: Row) -> tuple[str, int, int]:

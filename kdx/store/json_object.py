@@ -13,12 +13,13 @@ Shape = Any
 shape}` for an object, in which each key may be missing and `ANY` stands for all other keys."""
 
 ANY = "*"
+LARGEST = 2**63
+"""The least whole number that no database keeps."""
 
 TEXTS: Shape = {ANY: str}
-SCALAR: Shape = str | int | float | None
-NUMBER: Shape = int | float | None
+NUMBER: Shape = int | float
 
-SEED: Shape = range(2**63)
+SEED: Shape = range(LARGEST)
 GRID: Shape = {
     "description": str,
     "command": str,
@@ -32,8 +33,8 @@ GRID: Shape = {
 ENVIRONMENT: Shape = {"code": TEXTS, "device": str, "gpu": str, ANY: object}
 FACTS: Shape = {
     "vocabulary": str,
-    "vocabulary_size": NUMBER,
-    **{f"{split}/unknown_rate": NUMBER for split in ("train", "valid", "test")},
+    "vocabulary_size": NUMBER | None,
+    **{f"{split}/unknown_rate": NUMBER | None for split in ("train", "valid", "test")},
     ANY: object,
 }
 SUMS: Shape = {ANY: [NUMBER]}
@@ -83,11 +84,19 @@ def _fits(value: Any, shape: Shape) -> bool:
     match shape:
         case range():
             return isinstance(value, int) and value in shape
+        case [kind] if kind is NUMBER:
+            # Sums of a million documents are checked at once.
+            numbers = isinstance(value, list) and set(map(type, value)) <= {int, float}
+            return numbers and max(map(abs, value), default=0) < LARGEST
         case [item]:
             return isinstance(value, list) and all(_fits(each, item) for each in value)
         case {**keys}:
             return isinstance(value, Mapping) and all(
                 _fits(each, keys.get(key, keys.get(ANY, object))) for key, each in value.items()
             )
-        case _:
+        case _ if isinstance(value, int):
+            return isinstance(value, shape) and abs(value) < LARGEST
+        case _ if shape is not object:
             return isinstance(value, shape)
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return all(_fits(each, object) for each in inner)

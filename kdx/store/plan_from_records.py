@@ -4,14 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from kdx.components.find import bring, folders_of
 from kdx.components.registry import components_of
 from kdx.errors import KdxError
-from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings
-from kdx.grid.plan import Plan, PlannedCell, TableSpec
-from kdx.grid.seeds import SeedRule, rule_of
+from kdx.grid.plan import Plan, PlannedCell, recorded_parts
 from kdx.grid.spec import CellSpec
 from kdx.grid.tuning import Search
 from kdx.store.records import SearchRecord, SweepRecord
@@ -24,8 +20,8 @@ def plan_of(sweep: SweepRecord, components: Path | None = None) -> Plan:
         components: where the files of custom components lie, which its cells may need.
 
     Raises:
-        KdxError: a cell or a table has something that this kdx does not know and so cannot run; or a component that a
-            cell needs is not there, or has another source.
+        KdxError: a cell has something that this kdx does not know and so cannot run; or a component that a cell needs
+            is not there, or has another source.
     """
     missing = {word: sha256 for cell in sweep.cells for word, sha256 in cell.spec.missing_components.items()}
     bring(missing, folders_of(sweep.grid.get("file", ""), components), f"sweep {sweep.name}")
@@ -39,9 +35,6 @@ def plan_at_hand(sweep: SweepRecord, components: Path | None = None) -> tuple[Pl
 
     Args:
         components: as in `plan_of`.
-
-    Raises:
-        KdxError: the plan has a table or an evaluation that this kdx does not know.
     """
     lacking: dict[str, KdxError] = {}
     folders = folders_of(sweep.grid.get("file", ""), components)
@@ -63,9 +56,6 @@ def plan_to_decide_with(sweep: SweepRecord) -> Plan:
     """Return the same plan whether or not the code of custom components is here: nothing of it is run.
 
     Cells that this kdx does not know are left out.
-
-    Raises:
-        KdxError: the plan has a table or an evaluation that this kdx does not know.
     """
     return _planned(sweep, {cell.id: cell.spec.known for cell in sweep.cells})
 
@@ -79,12 +69,13 @@ def with_searches(plan: Plan, searches: Sequence[SearchRecord], components: Path
     Raises:
         KdxError: a component that a search needs is not there, or has another source.
     """
-    found = {one.ordinal: Search.of(one.search) for one in searches}
-    needed = {key: sha256 for one in found.values() for key, sha256 in one.components.items()}
-    here = {(one.axis, one.word) for one in components_of({word: sha256 for (_, word), sha256 in needed.items()})}
+    by_ordinal = {record.ordinal: Search.of(record.search) for record in searches}
+    needed = {key: sha256 for search in by_ordinal.values() for key, sha256 in search.components.items()}
+    known = components_of({word: sha256 for (_, word), sha256 in needed.items()})
+    here = {(component.axis, component.word) for component in known}
     missing = {key: sha256 for key, sha256 in needed.items() if key not in here}
     bring(missing, folders_of(plan.file, components), f"sweep {plan.name}")
-    tuned = {one.ordinal: _template(one, found[one.ordinal]) for one in searches}
+    tuned = {record.ordinal: _template(record, by_ordinal[record.ordinal]) for record in searches}
     others = [cell for cell in plan.cells if cell.ordinal not in tuned]
     cells = sorted([*others, *tuned.values()], key=lambda cell: cell.ordinal)
     return replace(plan, cells=tuple(cells))
@@ -95,34 +86,21 @@ def _template(record: SearchRecord, search: Search) -> PlannedCell:
 
 
 def _planned(sweep: SweepRecord, specs: Mapping[str, CellSpec | None]) -> Plan:
-    if lacking := [part for part in ("tables", "seeds", "axes", "description") if part not in sweep.grid]:
-        raise _written_by_another(sweep, f"its plan has no {', '.join(lacking)}")
     cells = tuple(
         PlannedCell(cell.id, cell.ordinal, cell.labels, spec) for cell in sweep.cells if (spec := specs[cell.id])
     )
-    try:
-        tables = tuple(TableSpec.model_validate(table) for table in sweep.grid["tables"])
-        evaluations = tuple(
-            AskedEvaluation(str(one["name"]), EvaluationSettings.model_validate(one["settings"]))
-            for one in sweep.grid.get("evaluations", ())
-        )
-        seed_rule = rule_of(sweep.grid)
-    except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        what = {EvaluationSettings.__name__: "evaluations", SeedRule.__name__: "seeds"}.get(error.title, "tables")
-        problem = f"this kdx cannot read one of its {what}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
-        raise _written_by_another(sweep, problem) from error
+    parts = recorded_parts(sweep.grid)
     return Plan(
         name=sweep.name,
         cells=cells,
-        seeds=tuple(sweep.grid["seeds"]),
-        tables=tables,
-        axes=tuple(sweep.grid["axes"]),
-        description=sweep.grid["description"],
+        seeds=tuple(sweep.grid.get("seeds", ())),
+        tables=parts.tables,
+        axes=tuple(sweep.grid.get("axes", ())),
+        description=sweep.grid.get("description", ""),
         command=sweep.grid.get("command", ""),
         file=sweep.grid.get("file", ""),
-        evaluations=evaluations,
-        seed_rule=seed_rule,
+        evaluations=parts.evaluations,
+        seed_rule=parts.seed_rule,
     )
 
 

@@ -13,7 +13,7 @@ from kdx.store.records import PlanRecord
 from kdx.store.schema import cell, now, plan, plan_cell
 
 
-def keep(connection: Connection, sweep_id: int, grid: Mapping[str, Any], made: Plan) -> None:
+def keep(connection: Connection, sweep_id: int, grid: Mapping[str, Any], planned: Plan) -> None:
     """Adds a plan to the history of a sweep, unless the sweep follows it already. Its cells are recorded before.
 
     Args:
@@ -25,18 +25,18 @@ def keep(connection: Connection, sweep_id: int, grid: Mapping[str, Any], made: P
         .order_by(plan.c.id.desc())
         .limit(1)
     ).one_or_none()
-    cells = {one.id for one in made.trained}
-    if newest is not None and newest.sources == dict(made.sources):
+    cells = {trained.id for trained in planned.trained}
+    if newest is not None and newest.sources == dict(planned.sources):
         # Another command may come to the same plan.
         same = {**newest.grid, "command": ""} == {**json.loads(json.dumps(grid)), "command": ""}
         if same and cells == set(
             connection.scalars(select(plan_cell.c.cell_id).where(plan_cell.c.plan_id == newest.id))
         ):
             return
-    added = insert(plan).values(sweep_id=sweep_id, made=now(), grid=dict(grid), sources=dict(made.sources))
+    added = insert(plan).values(sweep_id=sweep_id, made=now(), grid=dict(grid), sources=dict(planned.sources))
     plan_id = connection.execute(added.returning(plan.c.id)).scalar_one()
     if cells:
-        connection.execute(insert(plan_cell), [{"plan_id": plan_id, "cell_id": one} for one in sorted(cells)])
+        connection.execute(insert(plan_cell), [{"plan_id": plan_id, "cell_id": cell_id} for cell_id in sorted(cells)])
 
 
 def cells_of(database: Database, sweep_id: int) -> dict[str, str]:

@@ -36,7 +36,7 @@ from sqlalchemy import (
 from kdx.errors import KdxError, did_you_mean
 from kdx.store import remarks, searches
 from kdx.store.database import Database
-from kdx.store.json_object import JsonObject
+from kdx.store.json_object import JsonObject, UnexpectedJsonError
 from kdx.store.records import (
     CODE,
     FINAL,
@@ -125,12 +125,12 @@ def runs(database: Database, sweep_id: int, cell_ids: Collection[str] | None = N
 
 
 def halted(database: Database, sweep_ids: Collection[int]) -> dict[int, tuple[RunRecord, ...]]:
-    """Sweep → its planned runs that failed, or that were begun and wait to go on; sweeps without any are left out.
+    """Sweep → its planned runs that failed, or that started and wait to be resumed; sweeps without any are left out.
 
     All are of the newest generation. Of a sweep with many runs these are few, so the others are not read.
     """
-    begun = and_(run.c.state == RunState.PENDING, run.c.attempt > 0)
-    ids = select(run.c.id).where(or_(run.c.state.in_((RunState.FAILED, RunState.INTERRUPTED)), begun), is_newest())
+    started = and_(run.c.state == RunState.PENDING, run.c.attempt > 0)
+    ids = select(run.c.id).where(or_(run.c.state.in_((RunState.FAILED, RunState.INTERRUPTED)), started), is_newest())
     with database.read() as connection:
         halted_runs = records(connection, run.c.id.in_(ids))
         planned = select(sweep_run.c.sweep_id, sweep_run.c.cell_id, sweep_run.c.seed).where(
@@ -189,7 +189,7 @@ def results(database: Database, plan: "Plan") -> SweepRecord:
 
     The plan need not be recorded, or be the newest of its name.
     """
-    which = run.c.cell_id.in_([one.id for one in plan.cells]) & run.c.seed.in_(plan.seeds)
+    which = run.c.cell_id.in_([planned.id for planned in plan.cells]) & run.c.seed.in_(plan.seeds)
     with database.read() as connection:
         return _with_runs(connection, which, no_results(plan))
 
@@ -199,7 +199,7 @@ def no_results(plan: "Plan") -> SweepRecord:
     # late: the grid's models take 0.1 s to import, and a list of sweeps or runs needs none
     from kdx.grid.resolved_spec import ResolvedSpec
 
-    cells = tuple(CellRecord(one.id, one.ordinal, one.labels, ResolvedSpec.of(one.spec)) for one in plan.cells)
+    cells = tuple(CellRecord(each.id, each.ordinal, each.labels, ResolvedSpec.of(each.spec)) for each in plan.cells)
     return SweepRecord(0, plan.name, 0.0, plan.grid, cells, ())
 
 
@@ -213,6 +213,7 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
     # late: custom components are found with the grid's models, as above
     from kdx.store.components import know_recorded
 
+    check_grid(row.name, row.grid)
     cells = tuple(
         CellRecord(planned.id, planned.ordinal, planned.labels, whole_cell(planned.id, planned.spec))
         for planned in planned_cells(connection, row.id)
@@ -224,6 +225,22 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
     which = _planned_in(row.id)
     planned = SweepRecord(row.id, row.name, row.created, row.grid, cells, (), searches=searches_of_sweep)
     return replace(_with_runs(connection, which, planned), seeds_raised=_seeds_raised(connection, row.id, which))
+
+
+def check_grid(sweep_name: str, grid: Mapping[str, Any]) -> None:
+    """Raise UnexpectedJsonError if this kdx cannot read the tables, evaluations or rule for seeds of a sweep."""
+    from pydantic import ValidationError
+
+    from kdx.grid.plan import recorded_parts
+
+    try:
+        recorded_parts(grid)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        where = ".".join(map(str, fault["loc"]))
+        raise UnexpectedJsonError(
+            f"sweep {sweep_name}: this kdx cannot read its {error.title}: {where}: {fault['msg']}"
+        ) from error
 
 
 def planned_cells(connection: Connection, sweep_id: int) -> Sequence[Any]:
@@ -239,14 +256,14 @@ def planned_cells(connection: Connection, sweep_id: int) -> Sequence[Any]:
 def _seeds_raised(connection: Connection, sweep_id: int, which: ColumnElement[bool]) -> tuple[int, ...]:
     """How many seeds a sweep had under each plan that added some once a run had completed."""
     plans = connection.execute(select(plan.c.made, plan.c.grid).where(plan.c.sweep_id == sweep_id).order_by(plan.c.id))
-    numbers = [(made, len(grid.get("seeds", ()))) for made, grid in plans]
+    numbers = [(time, len(grid.get("seeds", ()))) for time, grid in plans]
     if len({number for _, number in numbers}) < 2:
         return ()
     completed = (attempt.c.outcome == RunState.COMPLETED) & attempt.c.run_id.in_(select(run.c.id).where(which))
     first = connection.scalar(select(func.min(attempt.c.ended)).where(completed))
     raised: list[int] = []
-    for (_, before), (made, number) in pairwise(numbers):
-        if first is not None and made > first and number > before:
+    for (_, before), (time, number) in pairwise(numbers):
+        if first is not None and time > first and number > before:
             raised += [number] if raised else [before, number]
     return tuple(raised)
 
@@ -271,7 +288,7 @@ def _with_runs(connection: Connection, which: ColumnElement[bool], planned: Swee
 
 def measured_by_test(connection: Connection, of_runs: ColumnElement[bool]) -> dict[int, dict[str, float]]:
     """Run id → every metric of its test, and `model/parameters`; runs without any are left out."""
-    found: dict[int, dict[str, float]] = defaultdict(dict)
+    metrics: dict[int, dict[str, float]] = defaultdict(dict)
     for prefix in ("test", "model"):
         # A range of the key ("0" follows "/"); LIKE, or both ranges at once, would read every row of the run.
         rows = connection.execute(
@@ -280,8 +297,8 @@ def measured_by_test(connection: Connection, of_runs: ColumnElement[bool]) -> di
             .order_by(metric.c.run_id, metric.c.name, metric.c.step)  # the order of the key
         ).yield_per(_AT_A_TIME)
         for run_id, name, bits in rows:
-            found[run_id][name] = value_of(bits)
-    return found
+            metrics[run_id][name] = value_of(bits)
+    return metrics
 
 
 def contents(database: Database, name: str, known: Collection[str] = ()) -> "Contents | None":
@@ -318,10 +335,10 @@ def load_run(database: Database, run_id: int) -> RunRecord:
     Raises:
         KdxError: there is no such run.
     """
-    found = by_ids(database, [run_id])
-    if not found:
+    records_of_run = by_ids(database, [run_id])
+    if not records_of_run:
         raise KdxError(f"there is no run {run_id}", place=database.name, hint="kdx status SWEEP lists those of a sweep")
-    return found[0]
+    return records_of_run[0]
 
 
 def by_ids(database: Database, run_ids: Collection[int]) -> tuple[RunRecord, ...]:
@@ -481,7 +498,7 @@ def _curves(
         .where(of_runs, of_names)
         .group_by(metric.c.run_id, metric.c.name)
     )
-    found: dict[int, dict[str, CurveRecord]] = {}
+    curves: dict[int, dict[str, CurveRecord]] = {}
     # Text of steps → the steps, and the index of each in the text; runs of a grid record at the same steps.
     shared: dict[str, tuple[array[int], list[int]]] = {}
     with database.read() as connection:
@@ -495,8 +512,8 @@ def _curves(
             steps, order = shared[row.steps]
             bits = [int(number) for number in row.bits.split(",")]
             values = array("d", array("q", map(bits.__getitem__, order)).tobytes())
-            found.setdefault(row.run_id, {})[row.name] = CurveRecord(steps, values)
-    return found
+            curves.setdefault(row.run_id, {})[row.name] = CurveRecord(steps, values)
+    return curves
 
 
 def outputs_of(database: Database, run_ids: Iterable[int], name: str) -> dict[int, list[str]]:
@@ -529,15 +546,15 @@ def attempts(database: Database, run_id: int) -> tuple[AttemptRecord, ...]:
 
 def attempts_of(database: Database, run_ids: Collection[int]) -> dict[int, tuple[AttemptRecord, ...]]:
     """Run id → every try at it, the first one first."""
-    found: dict[int, list[AttemptRecord]] = {run_id: [] for run_id in run_ids}
+    tries: dict[int, list[AttemptRecord]] = {run_id: [] for run_id in run_ids}
     with database.read() as connection:
         rows = connection.execute(
             select(attempt).where(attempt.c.run_id.in_(list(run_ids))).order_by(attempt.c.number)
         ).all()
     for row in rows:
         columns = dict(row._mapping)
-        found[columns.pop("run_id")].append(AttemptRecord(**columns))
-    return {run_id: tuple(records) for run_id, records in found.items()}
+        tries[columns.pop("run_id")].append(AttemptRecord(**columns))
+    return {run_id: tuple(attempts) for run_id, attempts in tries.items()}
 
 
 def whole_cell(cell_id: str, text: str) -> "ResolvedSpec":

@@ -61,8 +61,8 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
     Args:
         grid: what the grid says that concerns no single cell, such as the tables; any JSON.
     """
-    cells = [{"id": one.id, "spec": one.spec.text} for one in plan.trained]
-    runs = [{"cell_id": one.cell.id, "seed": one.seed} for one in plan.runs]
+    cells = [{"id": planned.id, "spec": planned.spec.text} for planned in plan.trained]
+    runs = [{"cell_id": planned.cell.id, "seed": planned.seed} for planned in plan.runs]
     insert_into = database.insert
     with database.write() as connection:
         named = insert_into(sweep).values(name=plan.name, created=now(), updated=now(), grid=dict(grid))
@@ -94,24 +94,24 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
             [
                 {
                     "sweep_id": sweep_id,
-                    "cell_id": one.id,
-                    "ordinal": one.ordinal,
-                    "labels": dict(one.labels),
+                    "cell_id": planned.id,
+                    "ordinal": planned.ordinal,
+                    "labels": dict(planned.labels),
                     "planned": True,
                 }
-                for one in plan.trained
+                for planned in plan.trained
             ],
         )
         if not runs:
             return sweep_id
 
         fresh = {"generation": 0, "state": RunState.PENDING, "attempt": 0, "progress_step": 0, "stalls": 0}
-        connection.execute(insert_into(run).on_conflict_do_nothing(), [one | fresh for one in runs])
+        connection.execute(insert_into(run).on_conflict_do_nothing(), [key | fresh for key in runs])
         has_run = insert_into(sweep_run)
         has_run = has_run.on_conflict_do_update(
             index_elements=["sweep_id", "cell_id", "seed"], set_={"planned": has_run.excluded.planned}
         )
-        connection.execute(has_run, [one | {"sweep_id": sweep_id, "planned": True} for one in runs])
+        connection.execute(has_run, [key | {"sweep_id": sweep_id, "planned": True} for key in runs])
     return sweep_id
 
 

@@ -104,8 +104,8 @@ def _is(kind: RemarkKind) -> ColumnElement[bool]:
 
 
 def _by(column: str, rows: Iterable[tuple[Any, Any]]) -> dict[int, list[Any]]:
-    found: dict[int, list[Any]] = defaultdict(list)
+    values: dict[int, list[Any]] = defaultdict(list)
     for row, value in rows:
         if (key := getattr(row, column)) is not None:
-            found[key].append(value)
-    return dict(found)
+            values[key].append(value)
+    return dict(values)

@@ -81,8 +81,8 @@ def with_devices(connection: Connection, rows: Collection[Row[Any]]) -> Iterable
     facts = {row.id: row.environment for row in connection.execute(of_these)} if ids else {}
     for row in rows:
         claim: list[Any] = list(row)
-        its = facts.get(claim.pop(), {})
-        yield WorkRecord(*claim)._replace(device=its.get("device"), gpu=its.get("gpu"))
+        environment_facts = facts.get(claim.pop(), {})
+        yield WorkRecord(*claim)._replace(device=environment_facts.get("device"), gpu=environment_facts.get("gpu"))
 
 
 def times(database: Database, sweep_ids: Collection[int]) -> tuple[CellTime, ...]:
@@ -107,7 +107,7 @@ def times(database: Database, sweep_ids: Collection[int]) -> tuple[CellTime, ...
     completed = run.c.state == RunState.COMPLETED
     with database.read() as connection:
         # Counted here, for a database sorts them first, which takes twice as long as to find them.
-        found = Counter(map(tuple, connection.execute(left)))
+        unfinished_runs = Counter(map(tuple, connection.execute(left)))
         runs = connection.scalar(select(func.count()).select_from(run).where(completed)) or 0
         sampled = (
             select(run.c.cell_id, func.sum(attempt.c.ended - attempt.c.started).label("seconds"))
@@ -132,7 +132,7 @@ def times(database: Database, sweep_ids: Collection[int]) -> tuple[CellTime, ...
     means = {sweep_id: sum(each) / len(each) for sweep_id, each in others.items()}
     return tuple(
         CellTime(sweep_id, cell_id, left, seconds.get(cell_id, means.get(sweep_id)))
-        for (sweep_id, cell_id), left in sorted(found.items())
+        for (sweep_id, cell_id), left in sorted(unfinished_runs.items())
     )
 
 
@@ -145,5 +145,5 @@ def labels_of(database: Database, sweep_id: int) -> dict[str, Mapping[str, str]]
     )
     with database.read() as connection:
         # Of two choices that come to one cell the first stays.
-        found = {row.cell_id: row.labels for row in connection.execute(rows)}
-    return dict(reversed(found.items()))
+        labels = {row.cell_id: row.labels for row in connection.execute(rows)}
+    return dict(reversed(labels.items()))

@@ -264,5 +264,5 @@ def test_of_a_database_that_is_not_sound_no_run_is_judged():
     assert [line.split(maxsplit=1)[1] for line in done.stdout.splitlines() if line.startswith(("runs ", "files "))] == [
         "not looked at, for the database is not sound"
     ] * 2
-    assert wrong()[0] == "wrong: runs.db: 1 rows of run have a generation that kdx never writes"
+    assert wrong()[0] == "wrong: runs.db: SQLite finds: CHECK constraint failed in run"
     assert json.loads(typed("doctor", "--json").stdout)["database"]["sound"] is False

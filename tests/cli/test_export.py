@@ -41,7 +41,7 @@ def translated(runs):
     with open_database(DB, write=True) as database, database.write() as connection:
         connection.exec_driver_sql("DROP TRIGGER run_final_state")
         connection.exec_driver_sql(f"UPDATE run SET state = 'running' WHERE id = {runs[1].id}")
-        connection.exec_driver_sql(database.trigger)
+        connection.exec_driver_sql(database.statements[0])
     with open_database(DB, write=True) as database:
         hand = recording.RunWriter(database, runs[1].id, "me", 1)
         hand.outputs("test/translations", LINES)

@@ -126,10 +126,10 @@ def test_a_report_gets_the_newest_final_generation_beside_an_unfinished_one(data
 
 def test_a_loaded_sweep_has_cells_labels_and_test_metrics(database: Database, plan_of):
     plan = plan_of()
-    recording.register(database, plan, {"tables": [{"name": "kernels"}]})
+    recording.register(database, plan, {"tables": [{"name": "kernels", "rows": ["kernel"]}]})
     finish(database, 3, -0.0)
     loaded = reading.load_sweep(database, "demo")
-    assert (loaded.id, loaded.name, loaded.grid) == (1, "demo", {"tables": [{"name": "kernels"}]})
+    assert (loaded.id, loaded.name, loaded.grid) == (1, "demo", {"tables": [{"name": "kernels", "rows": ["kernel"]}]})
     assert [(each.id, each.ordinal, each.labels) for each in loaded.cells] == [
         (cell.id, cell.ordinal, cell.labels) for cell in plan.cells
     ]

@@ -84,12 +84,12 @@ class _Decimal(Loader):
 @cache
 def adapters() -> AdaptersMap:
     """Makes values what they are on SQLite; JSON stays the text that was written."""
-    made = AdaptersMap(psycopg.adapters)
+    loaders = AdaptersMap(psycopg.adapters)
     for name in ("json", "jsonb"):
-        made.register_loader(name, _Text)
-    made.register_loader("bool", _Flag)
-    made.register_loader("numeric", _Decimal)
-    return made
+        loaders.register_loader(name, _Text)
+    loaders.register_loader("bool", _Flag)
+    loaders.register_loader("numeric", _Decimal)
+    return loaders
 
 
 def _read_as_text(cursor: psycopg.RawCursor[Any]) -> None:
@@ -304,8 +304,8 @@ class Postgresql(Database):
         yield from missing(driver_of(connection))
         there = objects(driver_of(connection))
         tables = [table for table in metadata.sorted_tables if table.name in there]
-        references = (one for table in tables for one in table.foreign_key_constraints if one.referred_table in tables)
-        described = (fault for one in references if (fault := _lost(connection, one)))
+        references = (key for table in tables for key in table.foreign_key_constraints if key.referred_table in tables)
+        described = (fault for key in references if (fault := _lost(connection, key)))
         yield from (fault for _, fault in zip(range(most), described, strict=False))
 
     @property

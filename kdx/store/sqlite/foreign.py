@@ -36,11 +36,11 @@ def refuse_foreign_objects(connection: sqlite3.Connection, path: Path) -> list[s
     """
     there = {name.lower(): _Object(kind, name, _folded(sql)) for kind, name, sql in connection.execute(_OBJECTS)}
     known = _new()
-    for name, one in there.items():
+    for name, item in there.items():
         expected = known.get(name)
-        always = one.kind == "trigger" or name == VERSION_TABLE
-        if (one != expected) if always else (expected and one.kind != expected.kind):
-            raise foreign(path, f"its {one.kind} `{one.name[:60]}` is not one that kdx makes")
+        always = item.kind == "trigger" or name == VERSION_TABLE
+        if (item != expected) if always else (expected and item.kind != expected.kind):
+            raise foreign(path, f"its {item.kind} `{item.name[:60]}` is not one that kdx makes")
     if VERSION_TABLE not in there:
         return list(there)
     recorded = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchall()
