@@ -10,7 +10,7 @@ from kdx.grid.difference import Contents, Difference, difference
 from kdx.sanitize import sanitize, spelled_out
 from kdx.store import plans
 from kdx.store.database import Database
-from kdx.store.reading import whole_cell
+from kdx.store.recorded_grid import whole_cell
 from kdx.store.records import PlanRecord
 
 

@@ -19,7 +19,8 @@ from kdx.errors import DatabaseError
 from kdx.store.components import component_id, recorded
 from kdx.store.database import Database, open_database
 from kdx.store.json_object import JsonObject, UnexpectedJsonError
-from kdx.store.reading import check_grid, texts_of, whole_cell
+from kdx.store.reading import texts_of
+from kdx.store.recorded_grid import check_grid, whole_cell
 from kdx.store.refusals import DamagedDatabaseError
 from kdx.store.schema import (
     cell,

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, RowMapping, select
 
 from kdx.components.registry import know
 from kdx.store.database import Database
-from kdx.store.reading import whole_cell
+from kdx.store.recorded_grid import whole_cell
 from kdx.store.schema import cell, component, now, search, sweep_cell, sweep_search
 from kdx.words.component import Component
 

@@ -11,6 +11,7 @@ from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.store import evaluations, reading
 from kdx.store.components import know_recorded
 from kdx.store.database import Database
+from kdx.store.recorded_grid import whole_cell
 from kdx.store.records import AttemptRecord, EvaluationRecord, Provenance, RunRecord
 from kdx.store.schema import cell, metric, run, sweep, sweep_cell
 
@@ -116,14 +117,14 @@ def cell_details(database: Database, cell_id: str) -> CellDetails:
         # Of two choices of a sweep that come to this cell the first stays.
         planners = {row.name: Planner(row.name, row.labels) for row in rows}
         others = reading.planned_cells(connection, rows[0].id) if rows else ()
-        spec = reading.whole_cell(cell_id, text)
+        spec = whole_cell(cell_id, text)
         know_recorded(connection, spec.components)
         runs = reading.records(connection, run.c.cell_id == cell_id, every=True)
         return CellDetails(
             id=cell_id,
             spec=spec,
             planners=tuple(planners.values()),
-            varies=tuple(varying(reading.whole_cell(row.id, row.spec).plain for row in others)),
+            varies=tuple(varying(whole_cell(row.id, row.spec).plain for row in others)),
             runs=tuple(sorted(runs, key=lambda record: (record.seed, record.generation))),
         )
 
@@ -139,7 +140,7 @@ def sweep_details(database: Database, sweep_id: int) -> SweepDetails:
     cells: dict[str, PlannedCellDetails] = {}
     for each in planned:
         if each.id not in cells:
-            spec = reading.whole_cell(each.id, each.spec).plain
+            spec = whole_cell(each.id, each.spec).plain
             cells[each.id] = PlannedCellDetails(each.id, each.labels, spec, tuple(runs.get(each.id, ())))
     varies = varying(details.spec for details in cells.values())
     return SweepDetails(row.id, row.name, row.created, row.updated, row.grid, tuple(cells.values()), varies)

@@ -9,7 +9,6 @@ import zlib
 from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -36,7 +35,8 @@ from sqlalchemy import (
 from kdx.errors import KdxError, did_you_mean
 from kdx.store import remarks, searches
 from kdx.store.database import Database
-from kdx.store.json_object import JsonObject, UnexpectedJsonError
+from kdx.store.json_object import JsonObject
+from kdx.store.recorded_grid import check_grid, whole_cell
 from kdx.store.records import (
     CODE,
     FINAL,
@@ -74,7 +74,6 @@ from kdx.store.schema import (
 if TYPE_CHECKING:
     from kdx.grid.difference import Contents
     from kdx.grid.plan import Plan
-    from kdx.grid.resolved_spec import ResolvedSpec
 
 MOST_TEXT = 1 << 30
 """Largest size of the texts of a run in bytes, unpacked."""
@@ -225,22 +224,6 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
     which = _planned_in(row.id)
     planned = SweepRecord(row.id, row.name, row.created, row.grid, cells, (), searches=searches_of_sweep)
     return replace(_with_runs(connection, which, planned), seeds_raised=_seeds_raised(connection, row.id, which))
-
-
-def check_grid(sweep_name: str, grid: Mapping[str, Any]) -> None:
-    """Raise UnexpectedJsonError if this kdx cannot read the tables, evaluations or rule for seeds of a sweep."""
-    from pydantic import ValidationError
-
-    from kdx.grid.plan import recorded_parts
-
-    try:
-        recorded_parts(grid)
-    except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        where = ".".join(map(str, fault["loc"]))
-        raise UnexpectedJsonError(
-            f"sweep {sweep_name}: this kdx cannot read its {error.title}: {where}: {fault['msg']}"
-        ) from error
 
 
 def planned_cells(connection: Connection, sweep_id: int) -> Sequence[Any]:
@@ -555,18 +538,6 @@ def attempts_of(database: Database, run_ids: Collection[int]) -> dict[int, tuple
         columns = dict(row._mapping)
         tries[columns.pop("run_id")].append(AttemptRecord(**columns))
     return {run_id: tuple(attempts) for run_id, attempts in tries.items()}
-
-
-def whole_cell(cell_id: str, text: str) -> "ResolvedSpec":
-    """Read a cell from its JSON; raise DatabaseError if the id is not its hash."""
-    from kdx.grid.identity import id_of
-    from kdx.grid.resolved_spec import ResolvedSpec
-
-    with suppress(ValueError):
-        spec = ResolvedSpec.read(text)
-        if id_of(spec.plain) == cell_id:
-            return spec
-    raise edited(f"cell {cell_id}", "it is not what its id is the hash of")
 
 
 def _last_planned_first() -> Select[Any]:

@@ -1,0 +1,45 @@
+"""Checks recorded cells and grids where they are read.
+
+The grid's models are imported where they are needed, since they take 0.1 s to import and a list of runs needs none.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from kdx.store.json_object import UnexpectedJsonError
+from kdx.store.refusals import edited
+
+if TYPE_CHECKING:
+    from kdx.grid.resolved_spec import ResolvedSpec
+
+
+def check_grid(sweep_name: str, grid: Mapping[str, Any]) -> None:
+    """Raise UnexpectedJsonError if this kdx cannot read the tables, evaluations or rule for seeds of a sweep."""
+    # late: the grid's models, as above
+    from pydantic import ValidationError
+
+    # late: the same
+    from kdx.grid.plan import recorded_parts
+
+    try:
+        recorded_parts(grid)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        where = ".".join(map(str, fault["loc"]))
+        raise UnexpectedJsonError(
+            f"sweep {sweep_name}: this kdx cannot read its {error.title}: {where}: {fault['msg']}"
+        ) from error
+
+
+def whole_cell(cell_id: str, text: str) -> "ResolvedSpec":
+    """Read a cell from its JSON; raise DatabaseError if the id is not its hash."""
+    # late: the grid's models, as above
+    from kdx.grid.identity import id_of
+    from kdx.grid.resolved_spec import ResolvedSpec
+
+    with suppress(ValueError):
+        spec = ResolvedSpec.read(text)
+        if id_of(spec.plain) == cell_id:
+            return spec
+    raise edited(f"cell {cell_id}", "it is not what its id is the hash of")
