@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import psycopg
-from sqlalchemy import CheckConstraint
 
 from kdx.errors import DatabaseError
 from kdx.store.schema import metadata
@@ -63,8 +62,10 @@ def missing(connection: psycopg.Connection[Any]) -> Iterator[str]:
     if (FINAL_STATE_TRIGGER, "run") not in connection.execute(_TRIGGERS, [["run"]]).fetchall():
         yield f"the trigger {FINAL_STATE_TRIGGER}, which keeps final states final, is missing"
     there = {name for (name,) in connection.execute(_CONSTRAINTS).fetchall()}
-    checks = (each for table in metadata.tables.values() for each in table.constraints)
-    if lost := sorted({str(each.name) for each in checks if isinstance(each, CheckConstraint)} - there):
+    checks = {
+        f"{table.name}_{column.name}" for table in metadata.tables.values() for column in table.c if column.constraints
+    }
+    if lost := sorted(checks - there):
         more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
         yield f"column checks are missing: {lost[0]}{more}"
 
