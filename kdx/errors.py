@@ -55,12 +55,11 @@ class KdxError(Exception):
         problem = _cut(self.problem)
         # The name of a file may have line feeds, and could thus imitate a message.
         place = _cut(str(self.place or "").replace("\n", "\\n"))
-        lines = [f"{place}: {problem}" if place else problem]
-        if self.allowed:
-            lines.append(f"  allowed: {_cut(self.allowed)}")
+        remedies = [f"  allowed: {_cut(self.allowed)}"] if self.allowed else []
         if self.hint:
-            lines.append(f"  hint: {_cut(self.hint)}")
-        return "\n".join(lines)
+            # Nobody finds a hint below a long list.
+            remedies.insert(0 if len(self.allowed or "") > LONGEST_VALUE else 1, f"  hint: {_cut(self.hint)}")
+        return "\n".join([f"{place}: {problem}" if place else problem, *remedies])
 
 
 class Faults(KdxError):

@@ -31,6 +31,7 @@ from kdx.errors import (
         (KdxError("it is wrong", place=Place("g.yaml", 3, 7)), "g.yaml:3:7: it is wrong"),
         (KdxError("it is wrong", place="runs.db", hint="mend it"), "runs.db: it is wrong\n  hint: mend it"),
         (KdxError("wrong", allowed=["a", "b"], hint="take a"), "wrong\n  allowed: a, b\n  hint: take a"),
+        (KdxError("wrong", allowed="a" * 81, hint="take a"), f"wrong\n  hint: take a\n  allowed: {'a' * 81}"),
         (KdxError("wrong", allowed="at most 3"), "wrong\n  allowed: at most 3"),
         (Faults([KdxError("one", hint="h"), KdxError("two")]), "one\n  hint: h\ntwo"),
     ],

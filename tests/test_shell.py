@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from kdx.cli import completion, running
 from kdx.cli.console import say
-from kdx.cli.options import grid_options, in_database
+from kdx.cli.context import Context
+from kdx.cli.options import grid_options
 from kdx.cli.planned import leaving
-from kdx.cli.status_of_runs import _next
+from kdx.cli.suggest import resume, retry_failed
 from kdx.sanitize import sanitize
 from kdx.shell import kdx_command
 from kdx.sweep.blocked import Blocked
@@ -42,20 +43,21 @@ def suggested(name: str, said: list[str]) -> Iterator[tuple[str, list[str]]]:
         options = (*options, "--db", name)
         return [verb, *options, "--", name] if name.startswith("-") else [verb, name, *options]
 
-    where, empty = in_database(name), dict.fromkeys(("pending", "interrupted", "failed", "cancelled"), 0)
-    yield _next(empty | {"pending": 1}, [], name, name, where).removeprefix("; next: "), arguments("resume")
-    yield _next(empty, [3], name, name, where).partition("; next: ")[2], arguments("resume", "--failed")
+    context = Context(name)
+    where = context.options
+    yield resume(name, where), arguments("resume")
+    yield retry_failed(name, where), arguments("resume", "--failed")
     blocked = Blocked({"c" * 32: Pause("why", 3)}, {}).lines(name, where)[0]
     yield (
         blocked.removeprefix(f"cell cccccccc of {sanitize(name)} is paused: {Pause('why', 3)}; "),
         arguments("resume", "--failed"),
     )
     for counts, verb, *options in ({"failed": 1}, "resume", "--failed"), ({"completed": 1}, "report"):
-        running._close(counts, {}, None, name, name, where, "")
+        running._close(counts, {}, name, context, where, None)
         yield said.pop().rpartition(": ")[2], arguments(verb, *options)
     gone = SimpleNamespace(runs_gone=1, cells_that_lose_runs=(1,))
     query = f"""SELECT * FROM former_runs WHERE sweep = '{name.replace("'", "''")}'"""
-    left = leaving(gone, SimpleNamespace(name=name), name)
+    left = leaving(gone, SimpleNamespace(name=name), context)
     yield left.partition("nothing is deleted: ")[2].removesuffix(" shows it"), ["query", query, "--db", name]
     options = grid_options("0,1", [f"name={name}"])
     yield kdx_command("sweep", "./g", options=options), ["sweep", "./g", "--seeds", "0,1", "--set", f"name={name}"]
@@ -67,13 +69,12 @@ def test_a_shell_hands_a_suggested_name_to_kdx_and_runs_nothing_else(tmp_path_fa
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "say", said.append)
-        patch.setenv("_KDX_COMPLETE", "complete_bash")
         lines, expected = zip(*((line, words) for line, words in suggested(name, said) if line), strict=True)
         patch.setattr(sys, "stderr", shown := io.StringIO())
         for line in lines:
             say(line)
         if completion._offered([name], ""):
-            shown.write(f"kdx report {completion._quoted(name)}")
+            shown.write(f"kdx report {name}")
             expected += (["report", name],)
     folder = tmp_path_factory.mktemp("shell")
     done = subprocess.run(["bash", "-c", RECORDS + shown.getvalue()], cwd=folder, capture_output=True, check=False)
@@ -85,6 +86,6 @@ def test_a_shell_hands_a_suggested_name_to_kdx_and_runs_nothing_else(tmp_path_fa
 def test_nothing_else_quotes_for_a_shell():
     kdx = Path(completion.__file__).parents[1]
     users = {str(path.relative_to(kdx)) for path in kdx.rglob("*.py") if "import shlex" in path.read_text()}
-    # Bash takes completions in single quotes; a job's script evaluates the command that runs Python, which the user may
-    # have written; and the command in a file is read back.
-    assert users == {"shell.py", "cli/completion.py", "slurm/job_command.py", "report/made_by.py"}
+    # A job's script evaluates the command that runs Python, which the user may have written; and the command in a file
+    # is read back.
+    assert users == {"shell.py", "slurm/job_command.py", "report/made_by.py"}

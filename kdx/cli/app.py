@@ -3,11 +3,11 @@
 import gc as collector
 import os
 import sys
+from contextlib import suppress
 from typing import Annotated, ClassVar, NoReturn
 
 import typer
 
-from kdx.cli import completion
 from kdx.cli.console import error, prepare_streams
 from kdx.cli.group import LazyGroup, Verb
 from kdx.errors import KdxError, of_the_machine
@@ -21,33 +21,32 @@ class Kdx(LazyGroup):
     """The commands of kdx, in the order of the help."""
 
     verbs: ClassVar = {
-        "init": Verb("kdx.cli.init:init", "Copy the shipped experiments into a folder.", RUN),
+        "init": Verb("kdx.cli.init:init", "Copy the shipped grids into a folder.", RUN),
         "plan": Verb("kdx.cli.plan:plan", "Show what a sweep would run, why, and at what cost.", RUN),
         "sweep": Verb("kdx.cli.sweep:sweep", "Train the runs of a grid that the database lacks.", RUN),
         "tune": Verb("kdx.cli.tune:tune", "Search the parameters that a grid tunes, and train no winner.", RUN),
         "resume": Verb("kdx.cli.resume:resume", "Resume unfinished runs, each from its last checkpoint.", RUN),
-        "worker": Verb("kdx.cli.worker:worker", "Run what a database has pending, beside other workers.", RUN),
+        "worker": Verb("kdx.cli.worker:worker", "Train pending runs of a database, beside other workers.", RUN),
         "evaluate": Verb(
             "kdx.cli.evaluate:evaluate", "Evaluate completed runs again, from the weights they kept.", RUN
         ),
-        "retry": Verb("kdx.cli.retry:retry", "Repeat runs that failed, lost their weights or are stale.", RUN),
-        "cancel": Verb("kdx.cli.cancel:cancel", "Cancel runs that are not over, on any machine.", RUN),
+        "retry": Verb("kdx.cli.retry:retry", "Train runs again that failed, were cancelled or are stale.", RUN),
+        "cancel": Verb("kdx.cli.cancel:cancel", "Cancel unfinished runs, on any machine.", RUN),
         "status": Verb("kdx.cli.status:status", "Show the progress of sweeps, their workers and a forecast.", LOOK),
         "show": Verb("kdx.cli.show:show", "Show a run, a cell or a sweep in full.", LOOK),
         "logs": Verb("kdx.cli.logs:logs", "Print the log of a run.", LOOK),
-        "diff": Verb("kdx.cli.diff:diff", "Compare two runs, cells or sweeps, or a grid and a sweep.", LOOK),
-        "report": Verb("kdx.cli.report:report", "Print the tables of a sweep, also as LaTeX, HTML or CSV.", LOOK),
+        "diff": Verb("kdx.cli.diff:diff", "Compare two runs or two cells.", LOOK),
+        "report": Verb("kdx.cli.report:report", "Print the tables of sweeps, also as LaTeX, HTML or CSV.", LOOK),
         "claims": Verb("kdx.cli.claims:claims", "Test a paper's claims against the recorded runs.", LOOK),
-        "check": Verb("kdx.cli.check:check", "Check the numbers of a table or a paper against the database.", LOOK),
+        "check": Verb("kdx.cli.check:check", "Check the numbers of a paper against the database.", LOOK),
         "trace": Verb("kdx.cli.trace:trace", "Trace a number of a table to its runs, data and code.", LOOK),
         "query": Verb("kdx.cli.query:query", "Query the results database in SQL, read-only.", LOOK),
         "export": Verb("kdx.cli.export:export", "Export the cells, runs and curves of a sweep to a folder.", LOOK),
-        "note": Verb("kdx.cli.note:note", "Attach a note or tags to a sweep or a run.", KEEP),
+        "note": Verb("kdx.cli.note:note", "Add a note or tags to a sweep or a run.", KEEP),
         "invalidate": Verb("kdx.cli.invalidate:invalidate", "Exclude finished runs from reports.", KEEP),
-        "rename": Verb("kdx.cli.rename:rename", "Rename a sweep.", KEEP),
         "rm": Verb("kdx.cli.rm:rm", "Remove a sweep and, on request, its runs.", KEEP),
-        "doctor": Verb("kdx.cli.doctor:doctor", "Check the database, the runs and all their files.", KEEP),
-        "gc": Verb("kdx.cli.gc:gc", "List and remove files of runs that are no longer needed.", KEEP),
+        "doctor": Verb("kdx.cli.doctor:doctor", "Check and repair the database, the runs and their files.", KEEP),
+        "gc": Verb("kdx.cli.gc:gc", "List or remove files of runs that are no longer needed.", KEEP),
         "db": Verb("kdx.cli.db:app", "Check, back up and import results databases.", KEEP),
         "verify": Verb("kdx.cli.verify:verify", "Verify every attention against theory and test vectors.", EXTEND),
         "explain": Verb("kdx.cli.explain:explain", "Explain a key or a value of a grid.", EXTEND),
@@ -68,8 +67,8 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"kdx {VERSION}")
         raise typer.Exit
 
@@ -84,14 +83,18 @@ def _options(
 
 
 def main() -> NoReturn:
-    """Runs a command; an error that a user can fix becomes one message, with the exit code of its kind."""
+    """Run a command; an error that a user can fix becomes one message, with the exit code of its kind."""
     # A command makes many objects and few cycles: with Python's 700, a report spends a tenth of its time collecting.
     collector.set_threshold(100_000)
-    prepare_streams()
     # Files of kdx are writable for the user, and for the group if the umask says so, but never for all.
     os.umask(os.umask(0o077) | 0o002)
     try:
-        sys.exit(completion.answer(app) if completion.asked() else app())
+        prepare_streams()
+        if "_KDX_COMPLETE" in os.environ:
+            # A shell asks, while the user is in the middle of a line.
+            with suppress(KdxError):
+                app()
+        sys.exit(app())
     except KdxError as fault:
         problem: KdxError | None = fault
     except OSError as fault:

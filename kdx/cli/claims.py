@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
-from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
-from kdx.cli.options import DATABASE, Db, Files, Format, Json, TableFormat, in_database
-from kdx.cli.sweep_argument import load_named, plans_in_files
+from kdx.cli.context import Answering
+from kdx.cli.options import Format, OfSweeps, TableFormat
+from kdx.cli.sweep_argument import load_named
+from kdx.cli.wording import count_of
 from kdx.report.papers.decisions import Verdict
 from kdx.report.papers.paper_file import load_paper, shipped
 from kdx.report.papers.verdicts import Answer, SettingVerdict, answers
@@ -20,75 +21,58 @@ from kdx.report.writers.markdown import plain, sheet_to_markdown
 from kdx.report.writers.tex import tex
 from kdx.report.writers.text import TextSheet
 from kdx.sanitize import sanitize
-from kdx.store.database import open_database
 from kdx.store.reading import load_sweeps
 
 
 def claims(
+    context: Answering,
     paper: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[PAPER|FILE]",
-            help="A paper, such as tsai2019, or a file; every paper inside kdx if not said.",
-        ),
+        typer.Argument(metavar="[PAPER|FILE]", help="A paper, such as tsai2019, or a file; default: all of kdx."),
     ] = None,
-    sweep: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--sweep",
-            autocompletion=completion.sweeps_and_grids,
-            help="Only runs of this sweep, by its name or its grid file, any number of times; of all if not said.",
-        ),
-    ] = None,
-    db: Db = DATABASE,
-    files_in: Files = None,
+    sweep: OfSweeps = None,
     format: TableFormat = Format.TEXT,
-    json: Json = False,
 ) -> None:
     """Test a paper's claims against the recorded runs.
 
+    Without --sweep the runs of all sweeps count.
+
     Example: kdx claims tsai2019 --sweep tsai2019/table1-mini
     """
-    named = sweep or []
-    plans = plans_in_files(named, "claims")
-    with open_database(db, write=False) as database, database.read():
-        of = [load_named(database, name, plan, db) for name, plan in zip(named, plans, strict=True)]
-        sweeps = tuple({one.id: one for one in of}.values()) if named else load_sweeps(database)
+    with context.read() as database:
+        named = {record.id: record for name in sweep or () for record in [load_named(database, name, context)]}
+        sweeps = tuple(named.values()) if named else load_sweeps(database)
     papers = [load_paper(name, sweeps) for name in ([paper] if paper else shipped())]
-    found = [(one, answers(one.claims, sweeps)) for one in papers]
-    verdicts = [setting for _, those in found for answer in those for setting in answer.settings]
-    if json:
-        out_json(
+    decided = [(each, answers(each.claims, sweeps)) for each in papers]
+    verdicts = [setting for _, of_paper in decided for answer in of_paper for setting in answer.settings]
+    if context.json:
+        listed = [
             {
-                "sweeps": [one.name for one in sweeps],
-                "papers": [
-                    {
-                        "paper": one.name,
-                        "title": one.title,
-                        "source": one.source,
-                        "claims": [claim_to_json(answer) for answer in those],
-                    }
-                    for one, those in found
-                ],
+                "paper": each.name,
+                "title": each.title,
+                "source": each.source,
+                "claims": [claim_to_json(answer) for answer in of_paper],
             }
-        )
+            for each, of_paper in decided
+        ]
+        out_json({"sweeps": [record.name for record in sweeps], "papers": listed})
     elif format is Format.CSV:
-        out(claims_to_csv(found))
+        out(claims_to_csv(decided))
     elif format is Format.HTML:
         # Jinja2 and the libraries of the page, which no other format needs.
         from kdx.report.writers.html.page import claims_to_html
 
-        out(claims_to_html(found, _counts(verdicts)))
+        out(claims_to_html(decided, _counts(verdicts)))
     else:
         if format is Format.LATEX:
             out(PREAMBLE)
-        for one, those in found:
-            _write(f"{one.title or one.name}. {one.source}".rstrip(), those, format, in_database(db))
+        for each, of_paper in decided:
+            _write(f"{each.title or each.name}. {each.source}".rstrip(), of_paper, format, context.options)
     say(_counts(verdicts))
 
 
 def _write(title: str, answers: Sequence[Answer], format: Format, options: str) -> None:
-    listings = [listing for one in answers for listing in claim(one)] + [*not_tested(answers, options)]
+    listings = [listing for answer in answers for listing in claim(answer)] + [*not_tested(answers, options)]
     if format is Format.MARKDOWN:
         out("\n".join((f"# {plain(title)}\n", *map(sheet_to_markdown, listings))))
         return
@@ -97,17 +81,17 @@ def _write(title: str, answers: Sequence[Answer], format: Format, options: str) 
         return
 
     out(f"{sanitize(title)}\n")
-    for one in listings:
-        out(TextSheet(one))
+    for listing in listings:
+        out(TextSheet(listing))
         out("")
 
 
 def _counts(settings: Sequence[SettingVerdict]) -> str:
-    counts = {verdict: sum(one.verdict is verdict for one in settings) for verdict in Verdict}
+    counts = {verdict: sum(setting.verdict is verdict for setting in settings) for verdict in Verdict}
     plural = {Verdict.HOLDS: "hold", Verdict.DOES_NOT_HOLD: "do not hold"}
     text = ", ".join(
         f"{count} {plural.get(verdict, verdict) if count != 1 else verdict}"
         for verdict, count in counts.items()
         if count or verdict is not Verdict.NOT_TESTED
     )
-    return f"{len(settings)} verdict{'' if len(settings) == 1 else 's'}, one a claim and setting: {text}"
+    return f"{count_of(len(settings), 'verdict')}, one a claim and setting: {text}"

@@ -10,7 +10,7 @@ import os
 import select
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
@@ -22,19 +22,19 @@ READS_WITHIN = 1.0  # seconds that a message waits for a reader that is slow, be
 
 
 def out(data: Any) -> None:
-    """Writes a result: text, or something that rich can draw."""
+    """Write a result: text, or something that rich can draw."""
     with _read_or_not(sys.stdout):
         text = data if isinstance(data, str) else _drawn(data)
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
 
 
 def out_lines(lines: Iterable[str]) -> None:
-    """Writes a result line by line; the iteration ends once nobody reads."""
+    """Write a result line by line; the iteration ends once nobody reads."""
     out_parts(f"{line}\n" for line in lines)
 
 
 def out_parts(parts: Iterable[str], *, at_once: bool = False) -> None:
-    """Writes a result part by part; the iteration ends once nobody reads.
+    """Write a result part by part; the iteration ends once nobody reads.
 
     Args:
         at_once: whether a reader gets each part before the next one is made.
@@ -52,25 +52,36 @@ def is_terminal() -> bool:
 
 
 def out_json(data: Any) -> None:
-    """Writes a result as JSON; NaN and ±Inf, which JSON lacks, become null."""
+    """Write a record, such as a dataclass, as JSON; NaN and ±Inf, which JSON lacks, become null."""
     out(as_json(data))
 
 
 def as_json(data: Any) -> str:
-    """The text that `out_json` writes."""
+    """Return the text that `out_json` writes."""
     # Every command imports this module; few write JSON.
     import orjson
 
-    return orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
+    return orjson.dumps(data, _plain, orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
+
+
+def _plain(value: Any) -> Any:
+    """Return a mapping, a named tuple or a set as JSON has it."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return value._asdict()
+    if isinstance(value, Iterable):
+        return list(value)
+    raise TypeError(type(value))
 
 
 def say(text: str) -> None:
-    """Writes a message, without the control characters that a name may contain. Blanks stay, as commands need them."""
+    """Write a message, without the control characters that a name may contain. Blanks stay, as commands need them."""
     print(spelled_out(text.translate(_NO_BREAKS), keep="\n"), file=sys.stderr, flush=True)
 
 
 def error(fault: KdxError) -> None:
-    """Writes one problem, or all of a grid, each after its place in the form that editors understand."""
+    """Write one problem, or all of a grid, each after its place in the form that editors understand."""
     say(str(fault) if isinstance(fault, Faults) else f"error: {fault}")
 
 
@@ -86,7 +97,7 @@ def _drawn(data: Any) -> str:
 
 @contextmanager
 def _read_or_not(stream: TextIO) -> Iterator[None]:
-    """Flushes `stream`; if its reader has ended, it is redirected to the null device.
+    """Flush `stream`; if its reader has ended, it is redirected to the null device.
 
     Raises:
         OSError: the stream cannot be written for another reason, such as a full disk.
@@ -101,27 +112,6 @@ def _read_or_not(stream: TextIO) -> Iterator[None]:
         os.close(nowhere)
         if not isinstance(error, BrokenPipeError):
             raise OSError(error.errno, error.strerror, stream.name) from error
-
-
-class _Closed(io.RawIOBase):
-    """Stands for a stdout that was closed when kdx started: the first write fails."""
-
-    _failed = False
-
-    def fileno(self) -> int:
-        return 1
-
-    def isatty(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        if not self._failed:
-            self._failed = True  # Python writes the rest again at exit
-            raise StorageError("stdout is closed: there is nowhere to write the result", hint="add > FILE")
-        return len(data)
 
 
 class _Messages(io.RawIOBase):
@@ -168,7 +158,7 @@ class _Messages(io.RawIOBase):
 
 
 def _without_waiting(descriptor: int) -> int:
-    """Reopens a terminal so that writing does not wait; returns any other descriptor unchanged.
+    """Reopen a terminal so that writing does not wait; returns any other descriptor unchanged.
 
     A terminal with room for a part of the text makes the writer wait for the rest. Flags of `descriptor` itself would
     hold for every process that shares it, such as the shell.
@@ -180,7 +170,7 @@ def _without_waiting(descriptor: int) -> int:
 
 
 def prepare_streams() -> None:
-    """Opens closed standard streams, and makes writing messages safe.
+    """Open closed standard streams, and makes writing messages safe.
 
     Else the next opened file, such as the database, would take the number of a closed stream. The processes that kdx
     starts inherit the streams.
@@ -193,7 +183,7 @@ def prepare_streams() -> None:
     if sys.stdin is None:
         sys.stdin = open(0, closefd=False)  # noqa: SIM115
     if sys.stdout is None:
-        sys.stdout = io.TextIOWrapper(io.BufferedWriter(_Closed()), "utf-8")
+        raise StorageError("stdout is closed: there is nowhere to write the result", hint="add > FILE")
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A command does not fail if the locale lacks a character, such as ×.
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""Says whose code a command is about to run."""
+"""Reports whose code a command is about to run."""
 
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from kdx.grid.plan import Plan
 
 def announce(plan: Plan) -> None:
     """Print a line for each custom component that runs of the plan use."""
-    for one in components_of(plan.components):
-        whose = one.package or Path(one.folder, one.path).absolute()
-        say(f"note: runs the code of {one.axis} {one.word}, from {whose} (source {one.sha256[:8]})")
+    for component in components_of(plan.components):
+        source = component.package or Path(component.folder, component.path).absolute()
+        hash = component.sha256[:8]
+        say(f"note: runs the code of {component.axis} {component.word}, from {source} (source {hash})")

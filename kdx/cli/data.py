@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
 import rich.progress
@@ -14,7 +14,7 @@ from rich.text import Text
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
-from kdx.cli.group import CommandGroup
+from kdx.cli.group import group_of
 from kdx.cli.options import Json
 from kdx.data import prepare as preparing
 from kdx.data.examples import GeneratedExamples
@@ -29,16 +29,34 @@ from kdx.vocabulary import Split
 LONGEST_PATH = 1_000
 """Largest number of characters of a path that is shown."""
 
-app = typer.Typer(
-    cls=CommandGroup,
-    help="Prepare real text, and list or show corpora.",
-    epilog="Data lies in KDX_DATA, by default ~/.local/share/kdx.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus that a grid can name."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    tokenised: bool
+    train_lines: int
+    state: str = "generated"
+    licence: str | None = "made by kdx"
+    where: str | None = None
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    address: str | None = None
+    by_hand: str | None = None
+    """How to get it if it cannot be fetched."""
+    source: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def direction(self) -> str:
+        """What its text is, or from which language it is translated to which."""
+        if not self.suffixes:
+            return "examples"
+        kind = text_kind(self.suffixes)
+        return kind.word.removesuffix(" text") if kind.suffixes else " → ".join(self.suffixes)
 
 
-@app.command()
 def prepare(
     name: Annotated[
         str,
@@ -53,16 +71,15 @@ def prepare(
         typer.Option(
             "--from",
             metavar="PATH",
-            help="A folder, .tar, .tar.gz, .tar.xz, .tar.bz2 or .zip, here or at an http(s) address;"
-            " if not said, a known corpus is fetched from where it was published.",
+            help="A folder, .tar, .tar.gz, .tar.xz, .tar.bz2 or .zip, here or at an http(s) address; default: where a"
+            " known corpus was published.",
         ),
     ] = None,
     tokenised: Annotated[
         bool,
         typer.Option(
             "--tokenised",
-            help="For translation: your text has its punctuation apart, so BLEU takes its words as they are."
-            " Other tasks read the words between spaces either way.",
+            help="For translation: the text has its punctuation apart, so BLEU takes its words as they are.",
         ),
     ] = False,
 ) -> None:
@@ -77,7 +94,7 @@ def prepare(
     known = BUILT_IN.get(name)
     address = known.address if isinstance(known, KnownText) else None
     if source or address:
-        say(f"reading {str(source)[:LONGEST_PATH]} …" if source else f"fetching {address} …")
+        say(f"reading {source[:LONGEST_PATH]} …" if source else f"fetching {address} …")
     with _progress() as progress:
         about = preparing.prepare(name, source or None, tokenised=tokenised, progress=progress)
     out(str(corpus_folder(about.name)))
@@ -87,134 +104,105 @@ def prepare(
     say(f"{about.name} is prepared, lines: {lines}; next, in a grid: data: {{corpus: {about.name}}}")
 
 
-@app.command("list")
 def list_(json: Json = False) -> None:
     """List the corpora: built in, prepared, and known but yet to be prepared.
 
     Example: kdx data list --json
     """
-    rows = _rows()
+    corpora = _corpora()
     if json:
-        out_json(rows)
+        out_json(list(corpora.values()))
         return
-
     table = Table("corpus", "state", "text", "training lines", "licence", "where", box=None)
-    for row in rows:
-        shown = (
-            row["name"],
-            row["state"],
-            _direction(row["suffixes"]),
-            f"{row['train_lines']:,}",
-            row["licence"] or "not known",
-            row["where"] or "",
-        )
-        table.add_row(*(Text(sanitize_lines(cell), overflow="fold") for cell in shown))
+    for each in corpora.values():
+        licence = each.licence or "not known"
+        cells = (each.name, each.state, each.direction, f"{each.train_lines:,}", licence, each.where or "")
+        table.add_row(*(Text(sanitize_lines(cell), overflow="fold") for cell in cells))
     out(table)
-    missing = [row["name"] for row in rows if row["state"] == "not prepared"]
-    if missing:
+    if missing := [each.name for each in corpora.values() if each.state == "not prepared"]:
         say(f"next: {how_to_prepare(missing[0])}")
 
 
-@app.command()
 def info(
-    name: Annotated[
-        str,
-        typer.Argument(autocompletion=completion.corpora, help="A corpus of `kdx data list`."),
-    ],
+    name: Annotated[str, typer.Argument(autocompletion=completion.corpora, help="A corpus of kdx data list.")],
     json: Json = False,
 ) -> None:
     """Show one corpus: its place or how to get it, its licence, counts, hashes and notes.
 
     Example: kdx data info iwslt14
     """
-    rows = {row["name"]: row for row in _rows()}
-    if name not in rows:
-        raise KdxError(f"unknown corpus `{shortened(name)}`", allowed=sorted(rows), hint=did_you_mean(name, rows))
-    row = rows[name]
+    corpora = _corpora()
+    if name not in corpora:
+        hint = did_you_mean(name, corpora)
+        raise KdxError(f"unknown corpus `{shortened(name)}`", allowed=sorted(corpora), hint=hint)
+    corpus = corpora[name]
     if json:
-        out_json(row)
+        out_json(corpus)
         return
-    _show(row)
-    if row["state"] == "not prepared":
-        say(f"next: {how_to_prepare(name)}")
-
-
-def _show(row: dict[str, Any]) -> None:
     facts = {
-        "corpus": row["name"],
-        "state": row["state"],
-        "kind": _direction(row["suffixes"]) + (", tokenised" if row["tokenised"] else ""),
-        "licence": row["licence"] or "not known",
-        "where": row["where"],
-        "prepared from": row.get("source"),
-        "address": row.get("address"),
-        "how to get it": row.get("by_hand"),
+        "corpus": corpus.name,
+        "state": corpus.state,
+        "kind": corpus.direction + (", tokenised" if corpus.tokenised else ""),
+        "licence": corpus.licence or "not known",
+        "where": corpus.where,
+        "prepared from": corpus.source,
+        "address": corpus.address,
+        "how to get it": corpus.by_hand,
     }
     table = Table(box=None, show_header=False, pad_edge=False)
     for fact, text in facts.items():
         if text:
             table.add_row(fact, Text(sanitize_lines(text), overflow="fold"))
     out(table)
-    if "files" in row:
+    if corpus.files:
         files = Table("file", "lines", "words", "checksum", box=None, pad_edge=False)
-        for file, known in row["files"].items():
+        for file, known in corpus.files.items():
             words = f"{known['words']:,}" if known.get("words") else ""
             lines = f"{'about ' if known.get('about') else ''}{known['lines']:,}"
             files.add_row(file, lines, words, known.get("sha256") or "")
         out(files)
-    for note in row.get("notes", ()):
+    for note in corpus.notes:
         out(sanitize_lines(f"note: {note}"))
+    if corpus.state == "not prepared":
+        say(f"next: {how_to_prepare(name)}")
 
 
-def _rows() -> list[dict[str, Any]]:
+def _corpora() -> dict[str, Corpus]:
+    """Return every corpus by its name: those of kdx, then those that were prepared."""
     prepared = {about.name: about for about in prepared_corpora()}
-    rows = []
+    corpora = {}
     for name in {**BUILT_IN, **prepared}:
         known, about = BUILT_IN.get(name), prepared.get(name)
-        generated = {"state": "generated", "licence": "made by kdx", "where": None}
         if isinstance(known, GeneratedExamples):
-            row: dict[str, Any] = {
-                "suffixes": (),
-                "tokenised": False,
-                "train_lines": known.sizes[Split.TRAIN],
-                **generated,
-            }
+            corpora[name] = Corpus(name, (), False, known.sizes[Split.TRAIN])
         elif isinstance(known, GeneratedText):
-            row = {"suffixes": known.suffixes, "tokenised": True, "train_lines": known.train_lines, **generated}
+            corpora[name] = Corpus(name, known.suffixes, True, known.train_lines)
         else:
             text = about or known
             assert text is not None
-            files = {
-                file: {fact: value for fact, value in asdict(info).items() if value is not None}
-                for file, info in text.files.items()
-            }
-            row = {
-                "state": "prepared" if about else "not prepared",
-                "suffixes": text.suffixes,
-                "tokenised": text.tokenised,
-                "train_lines": files[f"train.{text.suffixes[0]}"]["lines"],
-                "licence": text.licence,
-                "where": str(corpus_folder(name)) if about else None,
-                "files": files,
-            }
-        if isinstance(known, KnownText):
-            row |= {"address": known.address, "by_hand": known.by_hand}
-        if about:
-            row |= {"source": about.source, "notes": about.notes}
-        rows.append({"name": name, **row})
-    return rows
-
-
-def _direction(suffixes: tuple[str, ...]) -> str:
-    if not suffixes:
-        return "examples"
-    kind = text_kind(suffixes)
-    return kind.word.removesuffix(" text") if kind.suffixes else " → ".join(suffixes)
+            corpora[name] = Corpus(
+                name=name,
+                suffixes=text.suffixes,
+                tokenised=text.tokenised,
+                train_lines=text.files[f"train.{text.suffixes[0]}"].lines,
+                state="prepared" if about else "not prepared",
+                licence=text.licence,
+                where=str(corpus_folder(name)) if about else None,
+                files={
+                    file: {fact: value for fact, value in asdict(facts).items() if value is not None}
+                    for file, facts in text.files.items()
+                },
+                address=known.address if isinstance(known, KnownText) else None,
+                by_hand=known.by_hand if isinstance(known, KnownText) else None,
+                source=about.source if about else None,
+                notes=tuple(about.notes) if about else (),
+            )
+    return corpora
 
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    """Shows bars for long steps, on a terminal only."""
+    """Show bars for long steps, on a terminal only."""
     if not sys.stderr.isatty():
         yield no_progress
         return
@@ -235,3 +223,12 @@ def _progress() -> Iterator[Progress]:
 
     with bars:
         yield update
+
+
+app = group_of(
+    "Prepare real text, and list or show corpora.",
+    "Data lies in KDX_DATA, by default ~/.local/share/kdx.",
+    prepare=prepare,
+    list_=list_,
+    info=info,
+)

@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
-from kdx.cli.amounts import count_of, size
 from kdx.cli.console import out, out_json, say
-from kdx.cli.options import DATABASE, Db, Files, Json, in_database
+from kdx.cli.context import Answering
+from kdx.cli.wording import count_of, size
 from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.run_files.imported import Brought, bring
 from kdx.sanitize import sanitize_lines
@@ -27,39 +27,35 @@ def import_(
     sources: Annotated[
         list[str], typer.Argument(metavar="SRC…", help="Databases, files or addresses; they stay as they are.")
     ],
-    db: Db = DATABASE,
+    context: Answering,
     with_files: Annotated[
         bool, typer.Option("--with-files", help="Copy weights and logs too, from beside each SRC.")
     ] = False,
-    files_in: Files = None,
-    json: Json = False,
 ) -> None:
     """Import finished runs, sweeps and notes of other databases, such as that of a cluster.
 
-    A run that is finished in both with the same results is one run. One
-    that is finished there takes the place of one that waits here. A
-    result that is here is never changed: with other results there it is
-    a conflict, which is listed, with exit code 5. A second import of the
-    same database changes nothing. To copy a database, to a server for
-    example, import it into a new one.
+    A run that is finished in both with the same results is one run. One that is finished there takes the place of one
+    that waits here. A result that is here is never changed: with other results there it is a conflict, which is
+    listed, with exit code 5. A second import of the same database changes nothing. To copy a database, to a server
+    for example, import it into a new one.
 
     Example: kdx db import cluster-a.db cluster-b.db --db all.db
     """
     imports: list[tuple[Imported, Brought]] = []
     with _progress() as progress:
         for source in sources:
-            imported = import_database(source, db, progress=progress)
-            imports.append((imported, _bring(source, db, imported, with_files)))
-    if json:
+            imported = import_database(source, context.db, progress=progress)
+            imports.append((imported, _bring(source, context.db, imported, with_files)))
+    if context.json:
         out_json([_as_json(imported, brought) for imported, brought in imports])
     for imported, brought in imports:
-        for conflict in imported.conflicts if not json else ():
+        for conflict in imported.conflicts if not context.json else ():
             out(sanitize_lines(f"{imported.source}: {conflict.what}: {', '.join(conflict.differences)}"))
         for line in _lines(imported, brought, with_files):
             say(f"{imported.source}: {line}")
     if any(imported.conflicts for imported, _ in imports):
         raise typer.Exit(FOUND)
-    say(f"read {db} with: kdx report{in_database(db)}")
+    say(f"read {context.db} with: {context.command('report')}")
 
 
 def _bring(source: str, target: str, imported: Imported, copy: bool) -> Brought:
@@ -77,9 +73,6 @@ def _lines(imported: Imported, brought: Brought, files: bool) -> Iterator[str]:
         yield f"{count_of(imported.running, 'run')} that is still running did not come; import again later"
     if imported.conflicts:
         yield f"{count_of(len(imported.conflicts), 'conflict')}: what was here stands, and nothing of them came"
-        if any(conflict.what.startswith("sweep ") for conflict in imported.conflicts):
-            where = in_database(imported.source)
-            yield f"to import a sweep under another name, rename it there: kdx rename SWEEP NEW{where}"
     if files:
         yield f"copied {count_of(brought.files, 'file')}, {size(brought.bytes)}"
     if brought.elsewhere:

@@ -23,19 +23,18 @@ def explain(
     name: Annotated[
         str | None,
         typer.Argument(
-            autocompletion=completion.keys_and_words,
+            autocompletion=completion.keys_and_values,
             metavar="[KEY|VALUE]",
-            help="Such as training.steps, rbf, or FILE.py:Class.",
+            help="Such as training.steps, rbf, or FILE.py:Class; default: list the keys.",
         ),
     ] = None,
     db: Db = DATABASE,
     files_in: Files = None,
     json: Json = False,
 ) -> None:
-    """Explain a key or a value of a grid. Alone, list the keys.
+    """Explain a key or a value of a grid.
 
-    A custom component whose file or package is not here is explained by
-    its source in the results database.
+    A custom component whose file or package is not here is explained by its source in the results database.
 
     Example: kdx explain rbf
     """
@@ -44,7 +43,7 @@ def explain(
         if json:
             out_json(listed)
         else:
-            out("\n".join(_listed(listed)))
+            out("\n".join(_key_lines(listed)))
             say("next: kdx explain KEY, or a value such as kdx explain rbf")
         return
     try:
@@ -55,13 +54,13 @@ def explain(
         meanings = explained(name)
     if json:
         out_json([{"kind": "value" if meaning.keys else "key", **asdict(meaning)} for meaning in meanings])
-        return
-    out("\n\n".join("\n".join(_lines(meaning)) for meaning in meanings))
+    else:
+        out("\n\n".join("\n".join(_lines(meaning)) for meaning in meanings))
 
 
 def _know_recorded(word: str, db: str) -> bool:
-    """Make the component that a database has recorded last under a word known; return whether it has one."""
-    # SQLAlchemy, which keys and words of kdx are explained without.
+    """Register the newest component of this name in a database; return whether there is one."""
+    # SQLAlchemy, without which keys and values of kdx are explained.
     from kdx.store.components import know_word
     from kdx.store.database import database_at, open_database
 
@@ -71,25 +70,18 @@ def _know_recorded(word: str, db: str) -> bool:
         return know_word(database, word)
 
 
-def _width() -> int:
-    return min(max(shutil.get_terminal_size().columns, NARROWEST), WIDEST)
-
-
 def _wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
+    width = min(max(shutil.get_terminal_size().columns, NARROWEST), WIDEST)
     indent = " " * len(first) if rest is None else rest
-    return textwrap.wrap(text, _width(), initial_indent=first, subsequent_indent=indent, break_on_hyphens=False) or [
-        first.rstrip()
-    ]
+    lines = textwrap.wrap(text, width, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False)
+    return lines or [first.rstrip()]
 
 
-_HEADS = {"grid": "a grid", "cell": "a cell"}
-
-
-def _listed(listed: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    heads = {name: _HEADS.get(name, f"{name}:") for name in listed}
-    wide = max(map(len, heads.values())) + 2
+def _key_lines(listed: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    heads = {name: f"a {name}" if name in ("grid", "cell") else f"{name}:" for name in listed}
+    width = max(map(len, heads.values())) + 2
     for name, keys in listed.items():
-        yield from _wrapped(", ".join(key.removeprefix(f"{name}.") for key in keys), f"{heads[name]:{wide}}")
+        yield from _wrapped(", ".join(key.removeprefix(f"{name}.") for key in keys), f"{heads[name]:{width}}")
 
 
 def _lines(meaning: Explained) -> Iterator[str]:

@@ -1,6 +1,9 @@
-"""A group of commands whose help starts fast: a command's module is imported when it is called."""
+"""Groups of commands: a command's module is imported when it is called, and usage errors read like all others."""
 
-from collections.abc import Mapping
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
@@ -9,16 +12,47 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from kdx.errors import KdxError, did_you_mean
+
+UsageError: Any = typer.BadParameter.__mro__[1]
+"""The class of all errors in a command line, which Typer does not name."""
+
 
 @dataclass(frozen=True)
-class Verb:
-    """What a group knows of a command before its module is imported."""
+class Flags:
+    """Marks a parameter of a command that stands for several options.
 
-    function: str
-    """`module:function`, or `module:app` for a group of commands."""
-    help: str
-    """The first sentence of the command's own help, which a test compares."""
-    panel: str
+    In `Annotated[Context, Flags(make)]` the options are the parameters of `make`, which returns the argument.
+    """
+
+    make: Callable[..., Any]
+
+
+def with_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the options of each `Flags` in the place of its parameter, as Typer reads them."""
+    makers: dict[str, Callable[..., Any]] = {}
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        flags = [each for each in getattr(parameter.annotation, "__metadata__", ()) if isinstance(each, Flags)]
+        if flags:
+            makers[parameter.name] = flags[0].make
+            parameters += inspect.signature(flags[0].make).parameters.values()
+        else:
+            parameters.append(parameter)
+
+    @functools.wraps(command)
+    def called(**given: Any) -> None:
+        arguments = {
+            name: make(**{flag: given.pop(flag) for flag in inspect.signature(make).parameters})
+            for name, make in makers.items()
+        }
+        command(**given, **arguments)
+
+    # By keyword, as Typer calls it, so that one without a default may follow others.
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {each.name: each.annotation for each in parameters}
+    return called
 
 
 class CommandGroup(TyperGroup):
@@ -34,6 +68,35 @@ class CommandGroup(TyperGroup):
             option.default = False
         return option
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args or ["--help"])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        known = self.list_commands(ctx)
+        if args[0] not in known and not ctx.resilient_parsing:
+            hint = did_you_mean(args[0], known) or f"{ctx.command_path} --help explains each"
+            raise KdxError(f"there is no command `{args[0]}`", place=ctx.command_path, allowed=known, hint=hint)
+        return super().resolve_command(ctx, args)
+
+
+def group_of(help: str, epilog: str, **commands: Callable[..., None]) -> typer.Typer:
+    """Return a group of commands by their names; an underscore ends a name that Python reserves."""
+    group = typer.Typer(cls=CommandGroup, help=help, epilog=epilog, add_completion=False)
+    for name, command in commands.items():
+        group.command(name.rstrip("_"))(with_flags(command))
+    return group
+
+
+@dataclass(frozen=True)
+class Verb:
+    """What a group knows of a command before its module is imported."""
+
+    function: str
+    """`module:function`, or `module:app` for a group of commands."""
+    help: str
+    """The first sentence of the command's own help, which a test compares."""
+    panel: str
+
 
 class LazyGroup(CommandGroup):
     """A group of `verbs`. Help and completion list them without their modules; calling one imports it."""
@@ -45,8 +108,21 @@ class LazyGroup(CommandGroup):
         for name, verb in self.verbs.items():
             self.add_command(TyperCommand(name, help=verb.help))
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, args or ["--help"])
+    def main(self, args: Any = None, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
+        """Run a command.
+
+        Raises:
+            KdxError: the command line is wrong.
+        """
+        try:
+            code = super().main(args, standalone_mode=False, **extra)
+        except UsageError as error:
+            raise usage_error(error) from None
+        except typer.Abort:
+            code = 130
+        if standalone_mode:
+            sys.exit(code)
+        return code
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write a line for each command, in panels: without frames all of them fit on one screen."""
@@ -62,7 +138,7 @@ class LazyGroup(CommandGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
-        return name, self.load(name) if name is not None and name in self.verbs else command, rest
+        return name, self.load(name) if name and name in self.verbs else command, rest
 
     def load(self, name: str) -> Any:
         """Return the command, with its arguments and options."""
@@ -73,5 +149,27 @@ class LazyGroup(CommandGroup):
             group.name = name
             return group
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        alone.command(name)(function)
+        alone.command(name)(with_flags(function))
         return get_command(alone)
+
+
+def usage_error(error: Any) -> KdxError:
+    """Return what is wrong with a command line in the form of all messages."""
+    place = error.ctx.command_path if error.ctx else "kdx"
+    message, hint = error.message.rstrip("."), f"{place} --help"
+    if near := getattr(error, "possibilities", None):
+        hint = f"did you mean `{near[0]}`?"
+    if (parameter := getattr(error, "param", None)) is None:
+        option = getattr(error, "option_name", None)
+        missing = option and message.startswith("No such option")
+        problem = f"there is no option `{option}`" if missing else message[:1].lower() + message[1:]
+        return KdxError(problem, place=place, hint=hint)
+    name = parameter.opts[0] if parameter.opts[0].startswith("-") else parameter.metavar or parameter.name.upper()
+    if not message or message.startswith("Missing"):
+        return KdxError(f"{name} is missing", place=place, hint=hint)
+    # pydantic converts the value, and knows it.
+    causes: list[Any] = getattr(error.__cause__, "errors", list)()
+    value = str(causes[0]["input"]) if causes else ""
+    allowed = message.rpartition(" is not one of ")[2].replace("'", "").removeprefix("Input should be ")
+    hint = did_you_mean(value, allowed.split(", ")) or hint
+    return KdxError(f"{name} `{value}`" if causes else name, place=place, allowed=allowed, hint=hint)

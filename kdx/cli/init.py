@@ -1,4 +1,4 @@
-"""`kdx init`: copies the shipped experiments into a folder, to change and run them."""
+"""`kdx init`: copies the shipped grids into a folder, to change and run them."""
 
 import os
 import shutil
@@ -9,23 +9,23 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, say
+from kdx.cli.wording import count_of
 from kdx.errors import KdxError, did_you_mean, of_the_machine
 from kdx.files import filling, give_name
 from kdx.grid import shipped
 from kdx.shell import kdx_command
 
 FIRST = "quickstart"
-"""The grid to begin with, where it is among those that are copied."""
+"""The grid to start with, if it is copied."""
 
 
 def init(
-    folder: Annotated[str, typer.Argument(help="Where to put them.")] = "experiments",
+    folder: Annotated[str, typer.Argument(help="The folder to copy them to.")] = "experiments",
     grids: Annotated[
-        list[str] | None,
-        typer.Option("--grid", autocompletion=completion.grids, help="Only these; may stand several times."),
+        list[str] | None, typer.Option("--grid", autocompletion=completion.grids, help="Only this grid; repeatable.")
     ] = None,
 ) -> None:
-    """Copy the shipped experiments into a folder. What is there already stays as it is.
+    """Copy the shipped grids into a folder. Existing files stay as they are.
 
     Example: kdx init my-experiments --grid quickstart
     """
@@ -33,9 +33,9 @@ def init(
     for name in grids or ():
         if name not in known:
             raise KdxError(f"no shipped grid `{name}`", allowed=known, hint=did_you_mean(name, known))
-    targets = [Path(folder) / f"{name}.yaml" for name in grids or known]
+    targets = {name: Path(folder) / f"{name}.yaml" for name in grids or known}
     copied = 0
-    for name, target in zip(grids or known, targets, strict=True):
+    for name, target in targets.items():
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             if os.path.lexists(target):
@@ -50,5 +50,5 @@ def init(
             raise of_the_machine(OSError(error.errno, error.strerror), str(target)) or other from error
         out(str(target))
         copied += 1
-    first = next((target for target in targets if target.stem == FIRST), targets[0])
-    say(f"{copied} grid{'' if copied == 1 else 's'} copied; next: {kdx_command('plan', str(first))}")
+    first = targets.get(FIRST) or next(iter(targets.values()))
+    say(f"{count_of(copied, 'grid')} copied; next: {kdx_command('plan', str(first))}")

@@ -1,81 +1,65 @@
 """`kdx plan`: shows what a sweep would do, run by run, and why, and what it will cost."""
 
 from collections import Counter
+from dataclasses import replace as replaced
 from typing import Annotated
 
 import typer
 
-from kdx.cli import completion, plan_view
-from kdx.cli.amounts import count_of
-from kdx.cli.console import out_json, out_lines, say
+from kdx.cli import completion
+from kdx.cli.budget import what_is_left_out
+from kdx.cli.console import say
+from kdx.cli.context import Answering, Context
 from kdx.cli.custom_code import announce
 from kdx.cli.options import (
-    DATABASE,
     MOST_RUNS,
-    Db,
-    Files,
-    Json,
+    Hardware,
     MaxRuns,
     Replace,
     Seeds,
     Set,
     WithinBudget,
-    at_a_time_options,
     grid_options,
-    in_database,
     seeds_of,
-    with_options,
 )
+from kdx.cli.plan_view import difference_lines, difference_record, impossible_evaluations, view
 from kdx.cli.planned import change_of, leaving
 from kdx.cli.running import budget_from_now, search_lines
-from kdx.cli.wording import cell_name, impossible_evaluations, what_is_left_out
+from kdx.cli.wording import cell_name, count_of
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError
 from kdx.grid.difference import Contents, difference
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.run_files.files import free_bytes
-from kdx.shell import kdx_command, shell_word
-from kdx.store.database import database_at, open_database
-from kdx.sweep.at_a_time import AtATime
-from kdx.sweep.budget import Budget
+from kdx.shell import shell_word
+from kdx.store.database import database_at
 from kdx.sweep.gpus import memory, visible_gpus
 from kdx.sweep.plan_forecast import PlanForecast, RunStatus, forecast_plan
-from kdx.sweep.probe import probe
+from kdx.sweep.probe import probe as measure
 from kdx.sweep.rehearsal import rehearse
 from kdx.tune.search import with_winners
 
 
-@with_options(at_a_time=at_a_time_options)
 def plan(
-    grid: Annotated[
-        str, typer.Argument(autocompletion=completion.grids, help="A YAML file, or the name of a shipped grid.")
-    ],
-    db: Db = DATABASE,
-    files_in: Files = None,
+    grid: Annotated[str, typer.Argument(autocompletion=completion.grids, help="A YAML file, or a shipped grid.")],
+    context: Answering,
+    at_a_time: Hardware,
     seeds: Seeds = None,
     set_: Set = None,
-    at_a_time: AtATime = AtATime(),
     probe: Annotated[
-        bool, typer.Option("--probe", help="Measure cells of which no like run has completed by a few steps of each.")
+        bool, typer.Option("--probe", help="Train cells of unknown cost for a few steps, to measure them.")
     ] = False,
     against: Annotated[
         str | None,
         typer.Option(
-            "--against",
-            autocompletion=completion.grids,
-            metavar="GRID",
-            help="Compare with another grid; no database is looked at.",
+            "--against", autocompletion=completion.grids, metavar="GRID", help="Compare with another grid instead."
         ),
     ] = None,
-    every: Annotated[
-        bool,
-        typer.Option("--all", help="A line for each run and cell, however many; else many are summed up."),
-    ] = False,
+    every: Annotated[bool, typer.Option("--all", help="List each run and cell, however many.")] = False,
     max_runs: MaxRuns = MOST_RUNS,
     replace: Replace = False,
     budget: WithinBudget = None,
-    json: Json = False,
 ) -> None:
     """Show what a sweep would run, why, and at what cost. Starts nothing and writes no database.
 
@@ -85,138 +69,92 @@ def plan(
 
     Example: kdx plan quickstart --budget 6h
     """
-    say_plan(
-        grid,
-        db,
-        seeds,
-        set_,
-        at_a_time,
-        probe=probe,
-        against=against,
-        every=every,
-        max_runs=max_runs,
-        replace=replace,
-        budget=budget,
-        json=json,
-    )
-
-
-def say_plan(
-    grid: str,
-    db: str,
-    seeds: str | None,
-    set_: list[str] | None,
-    at_a_time: AtATime,
-    *,
-    max_runs: int,
-    replace: bool,
-    budget: str | None,
-    probe: bool = False,
-    against: str | None = None,
-    every: bool = False,
-    json: bool = False,
-) -> None:
-    """See `plan`."""
-    limit = _limit(budget)
-    wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
+    limit = budget_from_now(budget)
+    plan = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
     if against is not None:
-        _compare(wanted, load_grid(against, most_runs=max_runs), grid, against, json)
+        _compare(plan, load_grid(against, most_runs=max_runs), grid, against, context)
         return
     gpus = visible_gpus()
-    available = memory(gpus)
     runs, sharing = at_a_time.runs(len(gpus)), at_a_time.sharing(len(gpus))
-    notes = [*wanted.notes, *prepare_data(wanted, large=False)]
+    notes = [*plan.notes, *prepare_data(plan, large=False)]
     change = None
-    if database_at(db).exists():
-        with open_database(db, write=False) as database, database.read():
-            wanted = with_winners(database, wanted)
-            change = change_of(database, wanted, grid, db, replaces=replace)
-            found = forecast_plan(database, wanted)
-            of_searches = list(search_lines(wanted, database, runs))
+    if database_at(context.db).exists():
+        with context.read() as database:
+            plan = with_winners(database, plan)
+            change = change_of(database, plan, grid, context, replaces=replace)
+            forecast = forecast_plan(database, plan)
+            of_searches = list(search_lines(plan, database, runs))
     else:
-        found = forecast_plan(None, wanted)
-        of_searches = list(search_lines(wanted, None, runs))
+        forecast = forecast_plan(None, plan)
+        of_searches = list(search_lines(plan, None, runs))
     if probe:
-        found = _probed(wanted, found, notes)
-    free = free_bytes(database_at(db).location)
-    if json:
-        whole = plan_view.to_json(wanted, found, change, runs, sharing, available, free)
-        out_json(whole | {"budget": limit and plan_view.budget_to_json(found.within(limit, runs))})
-    else:
-        out_lines(plan_view.lines(found, every=every))
-        notes += [
-            *of_searches,
-            *impossible_evaluations(wanted),
-            *plan_view.costs(found, runs, sharing, available, free),
-        ]
-        if open_ := sum(each.status is RunStatus.OPEN for each in found.runs):
-            notes.append(f"{open_} runs at most come beside what is said of time and disk, as looks show")
-        if change and (gone := leaving(change, wanted, db)):
-            notes.append(gone)
-        if limit and (within := what_is_left_out(limit, found.within(limit, runs), wanted)):
-            notes.append(within)
-        for note in notes:
-            say(f"note: {note}")
-    if not json:
-        options = grid_options(seeds, set_)
-        options += f" --workers {at_a_time.workers}" if at_a_time.workers else ""
-        options += f" --per-gpu {at_a_time.per_gpu}" if at_a_time.per_gpu else ""
-        options += f" --max-runs {max_runs}" if max_runs != MOST_RUNS else ""
-        options += " --replace" if replace else ""
-        options += f" --budget {limit.text}" if limit else ""
-        say(f"{_counts(wanted, found)}; next: {kdx_command('sweep', grid, options=options + in_database(db))}")
+        forecast = _probed(plan, forecast, notes)
+    free = free_bytes(database_at(context.db).location)
+    shown = view(plan, forecast, change, runs, sharing, memory(gpus), free)
+    covered = forecast.within(limit, runs) if limit else None
+    if covered:
+        left_out = covered.left_out and [{"cell": run.cell.id, "seed": run.seed} for run in covered.left_out]
+        shown = replaced(shown, budget={"left_out": left_out, "seconds": covered.seconds})
+    context.answer(shown, lambda: shown.lines(every=every))
+    if context.json:
+        return
+    notes += [*of_searches, *impossible_evaluations(plan), *shown.notes()]
+    if open_ := sum(planned.status is RunStatus.OPEN for planned in forecast.runs):
+        notes.append(f"{open_} runs at most come beside what is said of time and disk, as looks show")
+    notes.append(leaving(change, plan, context) or "")
+    notes.append((limit and covered and what_is_left_out(limit, covered, plan)) or "")
+    for note in filter(None, notes):
+        say(f"note: {note}")
+    options = grid_options(seeds, set_)
+    options += f" --workers {at_a_time.workers}" if at_a_time.workers else ""
+    options += f" --per-gpu {at_a_time.per_gpu}" if at_a_time.per_gpu else ""
+    options += f" --max-runs {max_runs}" if max_runs != MOST_RUNS else ""
+    options += " --replace" if replace else ""
+    options += f" --budget {budget}" if budget else ""
+    say(f"{_counts(plan, forecast)}; next: {context.command('sweep', grid, options=options)}")
 
 
-def _limit(budget: str | None) -> Budget | None:
-    if budget is None:
-        return None
-
-    return budget_from_now(budget)
-
-
-def _counts(wanted: Plan, found: PlanForecast) -> str:
-    actions = Counter(each.decision.action.value for each in found.runs)
-    stale = sum(each.status is RunStatus.STALE for each in found.runs)
-    of_skipped = f" ({stale} of them stale)" if stale else ""
-    words = [f"{count} to {action}{of_skipped if action == 'skip' else ''}" for action, count in actions.items()]
-    seeds = wanted.seed_rule or count_of(len(wanted.seeds), "seed")
-    cells = len({cell.id for cell in wanted.trained})
-    searched = len(wanted.cells) - len(wanted.trained)
+def _counts(plan: Plan, forecast: PlanForecast) -> str:
+    searched = len(plan.cells) - len(plan.trained)
+    cells = len({cell.id for cell in plan.trained})
     if not cells:
         return f"{count_of(searched, 'cell')} to search"
-    text = f"{count_of(len(found.runs), 'run')} of {count_of(cells, 'cell')} × {seeds}: {', '.join(words)}"
+    actions = Counter(planned.decision.action.value for planned in forecast.runs)
+    stale = sum(planned.status is RunStatus.STALE for planned in forecast.runs)
+    of_skipped = f" ({stale} of them stale)" if stale else ""
+    words = [f"{count} to {action}{of_skipped if action == 'skip' else ''}" for action, count in actions.items()]
+    seeds = plan.seed_rule or count_of(len(plan.seeds), "seed")
+    text = f"{count_of(len(forecast.runs), 'run')} of {count_of(cells, 'cell')} × {seeds}: {', '.join(words)}"
     if searched:
         text += f"; {count_of(searched, 'more cell')} to search"
-    to_make = sum(len(each.decision.missing) for each in found.runs if each.decision.action.value != "skip")
-    return f"{text}; {count_of(to_make, 'evaluation')} to make" if to_make else text
+    evaluations = sum(len(each.decision.missing) for each in forecast.runs if each.decision.action.value != "skip")
+    return f"{text}; {count_of(evaluations, 'evaluation')} to make" if evaluations else text
 
 
-def _probed(wanted: Plan, found: PlanForecast, notes: list[str]) -> PlanForecast:
-    """With what a few steps of each cell cost of which nobody knows."""
-    cells = found.unknown
+def _probed(plan: Plan, forecast: PlanForecast, notes: list[str]) -> PlanForecast:
+    """Return the forecast with what a few steps of each cell of unknown cost take."""
+    cells = forecast.unknown
     if not cells:
-        return found
-    announce(wanted)
-    rehearse(wanted)
+        return forecast
+    announce(plan)
+    rehearse(plan)
     measured = {}
     for number, cell in enumerate(cells, 1):
         try:
-            measured[cell.id] = probe(cell)
+            measured[cell.id] = measure(cell)
         except KdxError as error:
             notes.append(f"{cell_name(cell)} could not be measured: {error.problem}")
         say(f"measured {number} of {len(cells)} cells")
-    return found.with_forecasts(measured)
+    return forecast.with_forecasts(measured)
 
 
-def _compare(wanted: Plan, other: Plan, grid: str, against: str, json: bool) -> None:
-    """Shows how one grid differs from another."""
-    found = difference(Contents.of(other), Contents.of(wanted))
-    if json:
-        out_json(plan_view.difference_to_json(found, wanted, other))
-        return
-    out_lines(plan_view.difference_lines(found, wanted, other))
-    same = not (found.gone or found.new or found.seeds_gone or found.seeds_new)
-    kept = len(found.shared) * len(set(wanted.seeds) & set(other.seeds))
-    new = len({cell.id for cell in wanted.cells}) * len(wanted.seeds) - kept
-    summary = "the same cells and seeds" if same else f"{new} runs more, {found.runs_gone} fewer, {kept} in both"
-    say(f"{shell_word(grid)} against {shell_word(against)}: {summary}")
+def _compare(plan: Plan, other: Plan, grid: str, against: str, context: Context) -> None:
+    """Write how one grid differs from another."""
+    change = difference(Contents.of(other), Contents.of(plan))
+    context.answer(difference_record(change, plan, other), lambda: difference_lines(change, plan, other))
+    if not context.json:
+        same = not (change.gone or change.new or change.seeds_gone or change.seeds_new)
+        kept = len(change.shared) * len(set(plan.seeds) & set(other.seeds))
+        new = len({cell.id for cell in plan.cells}) * len(plan.seeds) - kept
+        summary = "the same cells and seeds" if same else f"{new} runs more, {change.runs_gone} fewer, {kept} in both"
+        say(f"{shell_word(grid)} against {shell_word(against)}: {summary}")

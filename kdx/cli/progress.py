@@ -5,28 +5,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from math import inf
 from statistics import fmean
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
-from rich.text import Text
 
-from kdx.cli.amounts import count_of
 from kdx.cli.console import say
-from kdx.cli.spared import NOT_NEEDED, PAUSED
-from kdx.cli.wording import run_name
+from kdx.cli.wording import NOT_NEEDED, PAUSED, count_of, run_name
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.sanitize import sanitize_lines
 from kdx.store.records import FINAL, OVER, RunRecord, RunState
@@ -93,7 +79,7 @@ class Lines:
         """Reasons to leave runs to others that were written."""
 
     def decided(self, decisions: tuple[Decision, ...]) -> None:
-        """Counts states; the first call writes the number of runs."""
+        """Count states; the first call writes the number of runs."""
         needed = [decision for decision in decisions if decision.needed]
         self.pauses = {decision.pause for decision in needed if decision.pause is not None}
         paused = sum(decision.pause is not None for decision in needed)
@@ -133,21 +119,21 @@ class Lines:
         self.note(f"started {run_name(run)}" + (f" (attempt {attempt}{reason})" if attempt > 1 else ""))
 
     def progressed(self, run: PlannedRun, step: int, loss: float) -> None:
-        """Now and then writes one line on the whole sweep."""
+        """Write one line on the whole sweep now and then."""
         self.steps[run.key] = run, step, loss
         if time.monotonic() - self.said >= EVERY:
             self.said = time.monotonic()
             self.note(self.now())
 
     def whole_in_words(self) -> str:
-        """How far the sweep is, in runs or in trials."""
+        """Return how far the sweep is, in runs or in trials."""
         if self.search is not None:
             return f"{self.search.asked:,} trials, {self.search.ended:,} of them over"
         over = sum(self.counts.get(state.value, 0) for state in OVER)
         return f"{over} of {self.total} runs over"
 
     def now(self) -> str:
-        """How far the sweep is, and its active runs, in one line."""
+        """Return how far the sweep is, and its active runs, in one line."""
         active = [
             f"{run_name(run)} at step {step:,} of {run.cell.spec.training.steps:,}, loss {loss:.3f}"
             for run, step, loss in self.steps.values()
@@ -162,7 +148,7 @@ class Lines:
         self.note(f"{run_name(run)} {text}")
 
     def ended(self, run: PlannedRun, record: RunRecord) -> None:
-        """Writes how a run ended, with its scores or the reason."""
+        """Write how a run ended, with its scores or the reason."""
         took = time.monotonic() - self.running.pop(run.key, time.monotonic())
         self.steps.pop(run.key, None)
         self.decisions.pop(run.key, None)
@@ -179,10 +165,10 @@ class Lines:
 
     def evaluating(self, run: PlannedRun, count: int) -> None:
         self.running[run.key] = time.monotonic()
-        self.note(f"evaluating {run_name(run)}: {count} evaluation{'' if count == 1 else 's'}")
+        self.note(f"evaluating {run_name(run)}: {count_of(count, 'evaluation')}")
 
     def evaluated(self, run: PlannedRun, missing: int, problem: str | None) -> None:
-        """Says how making the evaluations of a run ended."""
+        """Write how making the evaluations of a run ended."""
         took = time.monotonic() - self.running.pop(run.key, time.monotonic())
         left = f", {missing} evaluations are left" if missing else ""
         reason = f": its process {problem}" if problem else ""
@@ -205,11 +191,11 @@ class Lines:
         self.note(f"{run_name(run)} gave no sign of life for {seconds:.0f} s: ending it; its log.txt has the stacks")
 
     def note(self, text: str) -> None:
-        """Writes one line to stderr."""
+        """Write one line to stderr."""
         say(text)
 
     def left(self) -> float | None:
-        """Seconds until the last run ends, if each takes as long as similar runs took; None if that is unknown."""
+        """Return the seconds until the last run ends, if runs take as long as similar ones took; None if unknown."""
         known = [seconds for seconds in self.expected.values() if seconds is not None] or self.seconds
         if not known:
             return None
@@ -227,7 +213,7 @@ class Lines:
         return makespan([*here, *elsewhere, *waiting], self.workers + len(elsewhere))
 
     def _done(self, decision: Decision) -> float:
-        """The share of its steps that a run has done, or from which it will resume."""
+        """Return the share of its steps that a run has done, or from which it will resume."""
         step, record = 0, decision.record
         if decision.run.key in self.steps:
             step = self.steps[decision.run.key][1]
@@ -238,36 +224,8 @@ class Lines:
         return min(1.0, step / decision.run.cell.spec.training.steps)
 
 
-class _Bars(Progress):
-    """Bars that leave the last columns of the terminal free.
-
-    A terminal echoes `^C` behind the last bar. On a line that is full it would begin another line, of which rich does
-    not know, and a copy of the first bar would stay above.
-    """
-
-    def get_renderables(self) -> Iterator[RenderableType]:
-        yield _Narrower(self.make_tasks_table(self.tasks))
-
-
-@dataclass(frozen=True)
-class _Narrower:
-    """Something with a few free columns to its right, in which nothing is written, not even spaces."""
-
-    shown: RenderableType
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield from console.render(self.shown, options.update(width=options.max_width - len("^C^C")))
-
-
-class _Status(ProgressColumn):
-    """What a bar says beside its numbers, asked for at each refresh so that a remaining time counts down."""
-
-    def render(self, task: Task) -> Text:
-        return Text(task.fields["status"]())
-
-
 class Live(Lines):
-    """A listener with a display at the foot of the terminal: the whole sweep, then a line for each active run."""
+    """A listener with bars at the foot of the terminal: the whole sweep, then each active run."""
 
     def __init__(
         self,
@@ -279,29 +237,20 @@ class Live(Lines):
     ) -> None:
         super().__init__(plan, search, workers=workers, expect=expect)
         self.console = Console(stderr=True)
-        self.bars = _Bars(
+        self.bars = Progress(
             # On a narrow terminal the name is cut, not the numbers.
-            TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
+            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
             BarColumn(bar_width=12),
             MofNCompleteColumn(),
-            _Status(),
+            TextColumn("{task.fields[status]}", markup=False),
             TimeElapsedColumn(),
             console=self.console,
             refresh_per_second=4,
-            expand=True,
         )
         name, runs = (plan.name, len(plan.runs)) if plan else ("worker", 0)
         total = search.asked if search else runs
-        self.whole = self.bars.add_task(sanitize_lines(name), total=total, status=self.status)
+        self.whole = self.bars.add_task(sanitize_lines(name), total=total, status="")
         self.tasks: dict[tuple[str, int], TaskID] = {}
-        self.ends = -inf
-        """When the last run is expected to end, by the monotonic clock; in the past if unknown."""
-
-    def status(self) -> str:
-        """How many runs are at work, and the time that is left."""
-        left = self.ends - time.monotonic()
-        running = len(self.bars.tasks) - 1
-        return f"{running} running" + (f", about {_clock(left)} left" if running and left > 0 else "")
 
     def decided(self, decisions: tuple[Decision, ...]) -> None:
         super().decided(decisions)
@@ -309,9 +258,9 @@ class Live(Lines):
         total = self.total
         if self.search is not None:
             over, total = self.search.ended, self.search.asked
-        left = self.left()
-        self.ends = -inf if left is None else time.monotonic() + left
-        self.bars.update(self.whole, completed=over, total=total)
+        left = self.left() if self.tasks else None
+        status = f"{len(self.tasks)} running" + (f", about {in_words(left)} left" if left is not None else "")
+        self.bars.update(self.whole, completed=over, total=total, status=status)
 
     def started(self, run: PlannedRun, attempt: int) -> None:
         if attempt > 1:
@@ -324,43 +273,38 @@ class Live(Lines):
     def progressed(self, run: PlannedRun, step: int, loss: float) -> None:
         self.steps[run.key] = run, step, loss
         if run.key in self.tasks:
-            self.bars.update(self.tasks[run.key], completed=step, status=lambda: f"loss {loss:.3f}")
+            self.bars.update(self.tasks[run.key], completed=step, status=f"loss {loss:.3f}")
 
     def ended(self, run: PlannedRun, record: RunRecord) -> None:
-        self._remove(run)
+        self._remove(run.key)
         super().ended(run, record)
 
     def evaluating(self, run: PlannedRun, count: int) -> None:
         self.running[run.key] = time.monotonic()
-        self._add(run, total=None, completed=0, status=f"{count} evaluations")
+        self._add(run, total=None, completed=0, status=count_of(count, "evaluation"))
 
     def evaluated(self, run: PlannedRun, missing: int, problem: str | None) -> None:
-        self._remove(run)
+        self._remove(run.key)
         super().evaluated(run, missing, problem)
-
-    def stopping(self) -> None:
-        self.ends = -inf
-        super().stopping()
 
     def killed(self) -> None:
         super().killed()
-        for task in self.tasks.values():
-            self.bars.remove_task(task)
-        self.tasks.clear()
+        for key in list(self.tasks):
+            self._remove(key)
 
     def _add(self, run: PlannedRun, *, total: int | None, completed: int, status: str) -> None:
-        self.tasks[run.key] = self.bars.add_task(run_name(run), total=total, completed=completed, status=lambda: status)
+        self.tasks[run.key] = self.bars.add_task(run_name(run), total=total, completed=completed, status=status)
 
-    def _remove(self, run: PlannedRun) -> None:
-        if run.key in self.tasks:
-            self.bars.remove_task(self.tasks.pop(run.key))
+    def _remove(self, key: tuple[str, int]) -> None:
+        if key in self.tasks:
+            self.bars.remove_task(self.tasks.pop(key))
 
     def note(self, text: str) -> None:
         self.console.print(sanitize_lines(text), markup=False, highlight=False, soft_wrap=True)
 
 
 def evaluation_counts(decisions: tuple[Decision, ...]) -> dict[str, int]:
-    """How many evaluations of completed runs are made, to be made, failed, or not to be had any more."""
+    """Return how many evaluations of completed runs are made, to make, failed, or impossible without weights."""
     counts: Counter[str] = Counter()
     for decision in decisions:
         if decision.record and decision.record.state is RunState.COMPLETED:
@@ -379,16 +323,10 @@ def progress(
     workers: int = 1,
     expect: Expect = dict,
 ) -> Iterator[Lines]:
-    """The listener that fits stderr; see `Lines`. During a search it counts trials in place of runs."""
+    """Show progress as fits stderr; see `Lines`. During a search it counts trials in place of runs."""
     if not sys.stderr.isatty():
         yield Lines(plan, search, workers=workers, expect=expect)
         return
     live = Live(plan, search, workers=workers, expect=expect)
     with live.bars:
         yield live
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,15 +1,17 @@
 """`kdx query`: queries the results database in SQL."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from kdx.cli.console import is_terminal, out, out_json, out_lines, say
-from kdx.cli.options import DATABASE, Db, Files, Json
+from kdx.cli.console import is_terminal, out, out_lines, say
+from kdx.cli.context import Answering, Context
+from kdx.cli.wording import count_of
 from kdx.errors import KdxError
 from kdx.report.writers.rows import to_csv, to_json, to_text, word
 from kdx.sanitize import sanitize
@@ -23,41 +25,34 @@ MOST_SHOWN = 1000
 
 
 def query(
+    context: Answering,
     statement: Annotated[str | None, typer.Argument(metavar="SELECT …", help="One SELECT.")] = None,
-    db: Db = DATABASE,
-    files_in: Files = None,
-    csv: Annotated[bool, typer.Option("--csv", help="CSV on stdout.")] = False,
-    json: Json = False,
-    schema: Annotated[bool, typer.Option("--schema", help="Show views, tables and columns instead.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Write CSV to stdout.")] = False,
+    schema: Annotated[bool, typer.Option("--schema", help="Show views, tables and columns.")] = False,
 ) -> None:
     """Query the results database in SQL, read-only.
 
-    The views are made for queries: runs, cells, and curves with every
-    number that a run recorded.
+    The views are made for queries: runs, cells, and curves with every number that a run recorded.
 
     Example: kdx query "SELECT kernel, seed, test_score FROM runs WHERE selected"
 
     Example: kdx query "SELECT step, value FROM curves WHERE run_id = 7 AND name = 'valid/bleu'" --csv
     """
     if schema:
-        _schema(db, json)
+        _show_schema(context)
         return
     if not statement:
         raise KdxError("no statement is given", allowed="one SELECT, or --schema")
-    if json and csv:
+    if context.json and csv:
         raise KdxError("--json and --csv exclude each other")
 
-    with open_database(db, write=False) as database:
+    with open_database(context.db, write=False) as database:
         rows = database.query(statement)
-    if json:
-        out_lines(to_json(rows.columns, rows))
-    elif csv:
-        out_lines(to_csv(rows.columns, rows))
-    elif is_terminal():
+    if is_terminal() and not context.json and not csv:
         _show(rows)
     else:
-        out_lines(to_text(rows.columns, rows))
-    say(f"{rows.count:,} row{'' if rows.count == 1 else 's'}")
+        out_lines((to_json if context.json else to_csv if csv else to_text)(rows.columns, rows))
+    say(count_of(rows.count, "row"))
 
 
 def _show(rows: Rows) -> None:
@@ -73,25 +68,32 @@ def _show(rows: Rows) -> None:
         say(f"the first {len(shown):,} rows; --csv or --json gives all")
 
 
-def _schema(db: str, json: bool) -> None:
-    described = list(_described(db))
-    if json:
-        out_json(described)
-        return
-    for number, one in enumerate(described):
-        out(f"{'' if not number else chr(10)}{one['kind']} {one['name']}: {one['comment']}")
-        width = max(map(len, one["columns"]))
-        out("\n".join(f"  {name.ljust(width)}  {comment}" for name, comment in one["columns"].items()))
+@dataclass(frozen=True)
+class Relation:
+    """A view or a table, and its columns with what they hold."""
+
+    kind: str
+    name: str
+    comment: str | None
+    columns: Mapping[str, str | None]
 
 
-def _described(db: str) -> Iterator[dict[str, Any]]:
-    field = database_at(db).field
+def _show_schema(context: Context) -> None:
+    field = database_at(context.db).field
+    relations = []
     for view in VIEWS:
         read = {column: f"; read one by {field(column, path)}" for column, path in view.fields.items()}
-        columns: dict[str, str | None] = {
-            name: f"{comment}{read.get(name, '')}" for name, comment in view.columns.items()
-        }
-        yield {"kind": "view", "name": view.name, "comment": view.comment, "columns": columns}
+        columns = {name: f"{comment}{read.get(name, '')}" for name, comment in view.columns.items()}
+        relations.append(Relation("view", view.name, view.comment, columns))
     for table in metadata.tables.values():
-        columns = {column.name: column.comment for column in table.c}
-        yield {"kind": "table", "name": table.name, "comment": table.comment, "columns": columns}
+        comments = {column.name: column.comment for column in table.c}
+        relations.append(Relation("table", table.name, table.comment, comments))
+
+    def lines() -> Iterator[str]:
+        for relation in relations:
+            width = max(map(len, relation.columns))
+            yield f"{relation.kind} {relation.name}: {relation.comment}"
+            yield from (f"  {name:{width}}  {comment}" for name, comment in relation.columns.items())
+            yield ""
+
+    context.answer(relations, lines)

@@ -1,46 +1,34 @@
-"""`kdx report`: shows the tables of a sweep."""
+"""`kdx report`: prints the tables of sweeps."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
-from kdx.cli.made_tables import MadeTables
-from kdx.cli.options import (
-    DATABASE,
-    Against,
-    Db,
-    Files,
-    Format,
-    Json,
-    OnlyTable,
-    PairedAr,
-    TableFormat,
-    Tables,
-    in_database_with_components,
-    resume,
-    retry_cancelled,
-    retry_failed,
-)
-from kdx.cli.sweep_argument import plans_in_files
+from kdx.cli.context import Answering
+from kdx.cli.loaded_report import LoadedReport
+from kdx.cli.options import Against, Format, OnlyTable, PairedAr, TableFormat, Tables
+from kdx.cli.suggest import computing_options, resume, retry_cancelled, retry_failed
+from kdx.cli.wording import count_of
 from kdx.report.made_by import MadeBy
 from kdx.report.selection.cells import State
 from kdx.report.selection.joined import names
 from kdx.report.table.table import Table
 from kdx.report.writers.csv import to_csv
-from kdx.report.writers.html.learning import Curves, curves_wanted
 from kdx.report.writers.json import to_json
 from kdx.report.writers.latex import PREAMBLE, to_latex
 from kdx.report.writers.markdown import to_markdown
 from kdx.report.writers.text import TextTable
-from kdx.store.database import open_database
 from kdx.store.reading import curves
-from kdx.store.records import SweepRecord
+from kdx.store.records import CurveRecord, SweepRecord
+
+if TYPE_CHECKING:
+    from kdx.report.writers.html.learning import Curves
 
 
 class Notes(StrEnum):
@@ -51,62 +39,58 @@ class Notes(StrEnum):
 
 
 def report(
+    context: Answering,
     sweeps: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="SWEEP",
             autocompletion=completion.sweeps_and_grids,
-            help="Names of sweeps, or their grid files; the one planned last if not said. Of several, tables have the"
-            " cells of all, and `sweep` is a factor.",
+            help="Sweeps, or their grid files; default: the most recent sweep. Tables of several have the cells of"
+            " all, and `sweep` is a factor.",
         ),
     ] = None,
-    db: Db = DATABASE,
-    files_in: Files = None,
     format: TableFormat = Format.TEXT,
-    json: Json = False,
     table: OnlyTable = None,
     tables: Tables = None,
     against: Against = None,
-    statistics: Annotated[bool, typer.Option("--statistics", help="Each cell's statistics, and differences.")] = False,
+    statistics: Annotated[bool, typer.Option("--statistics", help="Add all statistics and differences.")] = False,
     paired_ar: PairedAr = False,
     notes: Annotated[Notes, typer.Option("--notes", help="The notes below a table.")] = Notes.SHORT,
 ) -> None:
-    """Print the tables of a sweep, also as LaTeX, HTML or CSV.
+    """Print the tables of sweeps, also as LaTeX, HTML or CSV.
 
-    Each cell has the test score of its best-validation seed, and the
-    spread over seeds.
+    Each cell has the test score of its best-validation seed, and the spread over seeds.
 
     Example: kdx report quickstart --format latex > table.tex
 
     Example: kdx report --tables both.yaml monday tuesday
     """
-    named = sweeps or []
-    plans = plans_in_files(named, "report")
-    made_by = MadeBy(tuple(named), table, str(tables) if tables else None, against, statistics, paired_ar, notes.value)
-    drawn: Curves = {}
+    file = str(tables) if tables else None
+    made_by = MadeBy(tuple(sweeps or ()), None, file, against, statistics, paired_ar, notes.value)
+    drawn: dict[int, Mapping[str, CurveRecord]] = {}
     # Everything is read from one state of the database.
-    with open_database(db, write=False) as database, database.read():
-        loaded = MadeTables(database, made_by, plans, db)
+    with context.read() as database:
+        loaded = LoadedReport(database, made_by, context)
         record = loaded.record
-        where = {name: in_database_with_components(db, database, name) for name in names(record)}
-        if format is Format.HTML and not json:
+        made_by = replace(made_by, sweeps=names(record))
+        options = {name: computing_options(context, database, name) for name in names(record)}
+        if format is Format.HTML and not context.json:
+            # NumPy, which no other format needs for a sweep without statistics.
+            from kdx.report.writers.html.learning import curves_wanted
+
             wanted = curves_wanted(record)
-            drawn = {
-                run: by_metric
-                for sweep in record.joins or (record,)
-                for run, by_metric in curves(database, sweep.id, wanted).items()
-            }
-    shown = loaded.tables()
-    made_by = replace(made_by, sweeps=names(record))
-    if json:
+            for sweep in record.joins or (record,):
+                drawn.update(curves(database, sweep.id, wanted))
+    shown = loaded.tables(table)
+    if context.json:
         written = [to_json(each, str(replace(made_by, table=each.layout.name))) for each in shown]
         out_json({"sweep": record.name, "sweeps": names(record), "tables": written})
     else:
         _write(shown, record, drawn, format, made_by)
-    say(_closing(record, shown, where))
+    say(_closing(record, shown, options))
 
 
-def _write(tables: tuple[Table, ...], sweep: SweepRecord, curves: Curves, format: Format, made_by: MadeBy) -> None:
+def _write(tables: Sequence[Table], sweep: SweepRecord, curves: "Curves", format: Format, made_by: MadeBy) -> None:
     statistics, full = made_by.statistics, made_by.notes == "full"
     if format in (Format.MARKDOWN, Format.LATEX):
         write = to_markdown if format is Format.MARKDOWN else to_latex
@@ -128,24 +112,24 @@ def _write(tables: tuple[Table, ...], sweep: SweepRecord, curves: Curves, format
             out("")
 
 
-def _closing(sweep: SweepRecord, tables: tuple[Table, ...], where: Mapping[str, str]) -> str:
-    """The last line: counts of cells, each counted once, and the next command."""
-    others = (State.DIVERGED, State.OUT_OF_MEMORY, State.FAILED, State.INVALIDATED)
+def _closing(sweep: SweepRecord, tables: Sequence[Table], options: Mapping[str, str]) -> str:
+    """Return the last line: counts of cells, each counted once, and the next command."""
     cells = {cell.id: cell for table in tables for cell in table.layout.cells}.values()
+    records = {key: record for table in tables for key, record in table.layout.records.items()}
     states = Counter(cell.state for cell in cells)
     counts = [f"{states[State.VALUE]} with a score"]
+    others = (State.DIVERGED, State.OUT_OF_MEMORY, State.FAILED, State.INVALIDATED)
     counts += [f"{states[state]} {state}" for state in others if states[state]]
-    holes = states[State.HOLE]
-    counts += [f"{holes} hole{'s' if holes > 1 else ''}"] if holes else []
-    records = {key: record for table in tables for key, record in table.layout.records.items()}
-    following = ""
+    counts += [count_of(states[State.HOLE], "hole")] if states[State.HOLE] else []
+    closing = f"{count_of(len(cells), 'cell')}: {', '.join(counts)}"
     for command, left in (
         # What is left of a cell with failed runs may be paused.
         (resume, [cell for cell in cells if cell.unfinished > cell.cancelled and not cell.failed]),
         (retry_failed, [cell for cell in cells if cell.failed]),
         (retry_cancelled, [cell for cell in cells if cell.cancelled]),
     ):
-        if left and not following:
-            of = {name for cell in left for name in records[cell.id].sweeps or names(sweep)}
-            following = f"; next: {' && '.join(command(name, where[name]) for name in names(sweep) if name in of)}"
-    return f"{len(cells)} cell{'' if len(cells) == 1 else 's'}: {', '.join(counts)}{following}"
+        if left:
+            of_sweeps = {name for cell in left for name in records[cell.id].sweeps or names(sweep)}
+            commands = [command(name, options[name]) for name in names(sweep) if name in of_sweeps]
+            return f"{closing}; next: {' && '.join(commands)}"
+    return closing

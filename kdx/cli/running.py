@@ -6,15 +6,15 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-from kdx.cli.amounts import count_of
+from kdx.cli.budget import what_is_left_out
 from kdx.cli.console import never_wait_for_readers, say
-from kdx.cli.options import in_database, in_database_with_components, retry_cancelled, retry_failed
+from kdx.cli.context import Context
 from kdx.cli.progress import progress
-from kdx.cli.wording import what_is_left_out
+from kdx.cli.suggest import computing_options, retry_cancelled, retry_failed
+from kdx.cli.wording import count_of, counts_of
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.tuning import Tuning
@@ -22,7 +22,6 @@ from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command
 from kdx.store.database import Database
-from kdx.store.find import name_of, sweep_named
 from kdx.store.recording import register
 from kdx.store.records import RunState
 from kdx.sweep.at_a_time import AtATime
@@ -57,7 +56,7 @@ def budget_from_now(text: str | None) -> Budget | None:
 def run_plan(
     plan: Plan,
     database: Database,
-    db: str,
+    context: Context,
     at_a_time: AtATime,
     options: RunOptions,
     *,
@@ -65,23 +64,19 @@ def run_plan(
     budget: Budget | None = None,
     search: Searching | None = None,
     again: str | None = None,
-    sweep_id: int | None = None,
     components: Path | None = None,
 ) -> int:
     """Runs a registered plan, or a part of one, to its end, shows its progress, and returns the exit code.
 
     Args:
-        db: the database, as the user typed it.
         at_a_time: how many runs go at a time.
         trains: whether runs are trained; else only evaluations of completed runs are made.
         budget: after which active runs are interrupted; None: there is no end.
         search: the search whose trials are run, in place of the plan's runs.
         again: the command that goes on with what was stopped; None: `kdx resume`, or `kdx evaluate`.
-        sweep_id: the sweep, which may be called otherwise by now; None: it has the plan's name.
-        parts: the folder of custom components that the user named.
+        components: the folder of custom components that the user named.
     """
     never_wait_for_readers()
-    sweep_id = sweep_named(database, plan.name) if sweep_id is None else sweep_id
     gpus = gpus_for(at_a_time, visible_gpus())
     count = at_a_time.runs(len(gpus.names))
     if moved := take(database):
@@ -119,19 +114,21 @@ def run_plan(
         why = f"the budget of {budget.text} is used; "
     elif budget and supervisor.nothing_fits:
         why = f"no other run fits into the budget of {budget.text}; "
-    name = name_of(database, sweep_id) or plan.name  # it may have been renamed meanwhile
-    where = in_database_with_components(db, database, name, components)
-    again = again or kdx_command(verb, name, options=where)
+    options_again = computing_options(context, database, plan.name, components)
+    again = again or kdx_command(verb, plan.name, options=options_again)
     if search is None:
         failed = max((run for run, state in listener.ended_here.items() if state is RunState.FAILED), default=None)
-        return _close(listener.counts, listener.evaluations, stopped, name, db, where, again, why, failed)
+        if stopped is None:
+            return _close(listener.counts, listener.evaluations, plan.name, context, options_again, failed)
+        say(f"{_summary(listener.counts, listener.evaluations)}; {why}resume with: {again}")
+        return 128 + stopped
     if stopped is None:
         paused = sorted({str(pause) for pause in listener.pauses})
         if paused:
-            again = retry_failed(name, where)
+            again = retry_failed(plan.name, options_again)
             say(f"{listener.whole_in_words()}; paused: {'; '.join(paused)}; try them again with: {again}")
         return FAILED if paused else 0
-    say(f"{listener.whole_in_words()}; {why}go on with: {again}")
+    say(f"{listener.whole_in_words()}; {why}resume with: {again}")
     return 128 + stopped
 
 
@@ -159,7 +156,7 @@ def heeded_signals(supervisor: Supervisor) -> Iterator[None]:
 def search_and_run(
     plan: Plan,
     database: Database,
-    db: str,
+    context: Context,
     at_a_time: AtATime,
     options: RunOptions,
     *,
@@ -176,27 +173,26 @@ def search_and_run(
         components: as of `run_plan`.
     """
     if not plan.searched:
-        return plan, run_plan(plan, database, db, at_a_time, options, budget=budget, components=components)
+        return plan, run_plan(plan, database, context, at_a_time, options, budget=budget, components=components)
     search = Searching(database, plan)
     search.look()
     # Winners of a search that is done stay planned; the others have no cell yet.
-    sweep_id = register(database, search.with_winners(), plan.grid)
+    register(database, search.with_winners(), plan.grid)
     trials = search.advance()
     while not search.done:
         again = None
         if searches_only and plan.command:
             # Not at the end, where names of files may follow `--`.
-            again = plan.command.replace("kdx tune", f"kdx tune{in_database(db)}", 1)
+            again = plan.command.replace("kdx tune", f"kdx tune{context.options}", 1)
         code = run_plan(
             trials,
             database,
-            db,
+            context,
             at_a_time,
             options,
             budget=budget,
             search=search,
             again=again,
-            sweep_id=sweep_id,
             components=components,
         )
         trials = search.advance() if not code else trials
@@ -206,19 +202,15 @@ def search_and_run(
         if code:
             return plan, code
     with_winners = search.with_winners()
-    # By a former name, it would be recorded as another sweep.
-    with_winners = replace(with_winners, name=name_of(database, sweep_id) or plan.name)
     register(database, with_winners, plan.grid)
     for line in winner_lines(search, plan):
         say(line)
     lost = len(plan.cells) - len(with_winners.trained)
     if lost:
-        say(f"{lost} cells have no completed trial, and are left out: see kdx status{in_database(db)}")
+        say(f"{lost} cells have no completed trial, and are left out: see kdx status{context.options}")
     if searches_only or not with_winners.trained:
         return with_winners, FAILED if lost else 0
-    code = run_plan(
-        with_winners, database, db, at_a_time, options, budget=budget, sweep_id=sweep_id, components=components
-    )
+    code = run_plan(with_winners, database, context, at_a_time, options, budget=budget, components=components)
     return with_winners, code or (FAILED if lost else 0)
 
 
@@ -310,43 +302,38 @@ def winner_lines(search: Searching, plan: Plan) -> Iterator[str]:
         yield f"{labels}: trial {best.number} of {len(trials)} ({ended}): {found}; {metric} {best.value:.4g}"
 
 
+def _summary(counts: Mapping[str, int], evaluations: Mapping[str, int]) -> str:
+    """Return the number of runs in each state, and of evaluations if there are any."""
+    summary = f"{count_of(sum(counts.values()), 'run')}: {counts_of(counts)}"
+    if evaluations:
+        summary += f"; {count_of(sum(evaluations.values()), 'evaluation')}: {counts_of(evaluations)}"
+    return summary
+
+
 def _close(
-    counts: dict[str, int],
-    evaluations: dict[str, int],
-    stopped: int | None,
+    counts: Mapping[str, int],
+    evaluations: Mapping[str, int],
     sweep: str,
-    db: str,
-    where: str,
-    again: str,
-    why: str = "",
-    failed: int | None = None,
+    context: Context,
+    options: str,
+    failed: int | None,
 ) -> int:
-    """Writes the last line, with counts of runs and the next command, and returns the exit code.
+    """Write the last line of a plan that came to its end, with the next command, and return the exit code.
 
     Args:
-        where: the options of a command that computes.
-        again: the command that goes on.
-        why: it was stopped, where that was no signal.
+        options: options of a command that computes.
         failed: a run that failed here, whose log is suggested.
     """
-    summary = f"{count_of(sum(counts.values()), 'run')}: " + ", ".join(
-        f"{count} {state}" for state, count in counts.items()
-    )
-    if evaluations:
-        of_each = ", ".join(f"{count} {state}" for state, count in evaluations.items())
-        summary += f"; {count_of(sum(evaluations.values()), 'evaluation')}: {of_each}"
-    if stopped is not None:
-        say(f"{summary}; {why}go on with: {again}")
-        return 128 + stopped
+    summary = _summary(counts, evaluations)
     if counts.get("failed"):
-        logs = f"see why with: kdx logs {failed}{in_database(db)}; " if failed is not None else ""
-        say(f"{summary}; {logs}try them again with: {retry_failed(sweep, where)}")
+        logs = f"see why with: {context.command('logs', str(failed))}; " if failed is not None else ""
+        say(f"{summary}; {logs}try them again with: {retry_failed(sweep, options)}")
         return FAILED
     if evaluations.get("failed") or evaluations.get("to make"):
-        say(f"{summary}; try them again with: {kdx_command('evaluate', sweep, options=f' --failed{where}')}")
+        say(f"{summary}; try them again with: {kdx_command('evaluate', sweep, options=f' --failed{options}')}")
         return FAILED
     if counts.get("cancelled"):
-        say(f"{summary}; take up again with: {retry_cancelled(sweep, where)}")
+        say(f"{summary}; take up again with: {retry_cancelled(sweep, options)}")
         return 0
-    say(f"{summary}; next: {kdx_command('report', sweep, options=in_database(db))}")
+    say(f"{summary}; next: {context.command('report', sweep)}")
     return 0

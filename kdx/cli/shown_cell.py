@@ -1,23 +1,23 @@
 """A cell: its runs, the trials of searches that tried it, and its settings."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from kdx.cli.choosing import chosen
+from kdx.cli.run_view import RunView, chosen, run_view
 from kdx.cli.shown import (
     Shown,
+    cell_title,
     default_metrics,
     fact_lines,
-    four_digits,
-    named,
-    notes_in_words,
-    planners_to_json,
-    row_of,
-    run_to_json,
+    planners,
     settings_lines,
+    sweeps_in_words,
     table_lines,
+    test_metric,
 )
 from kdx.cli.shown_trials import trial_lines
+from kdx.cli.wording import four_digits, notes_in_words
 from kdx.report.selection.best_seed import best_seed, standing_runs
 from kdx.report.selection.searched import searched
 from kdx.report.statistics.metric import Metric
@@ -25,89 +25,82 @@ from kdx.report.writers.json import search_to_json
 from kdx.sanitize import sanitize
 from kdx.store.database import Database
 from kdx.store.details import cell_details
-from kdx.store.records import RunRecord
-from kdx.store.remarks import Remarks, remarks
+from kdx.store.remarks import remarks
 from kdx.store.searches import that_tried
 from kdx.sweep.durations import in_words
 
 
-class ShownCell(Shown):
-    def __init__(self, database: Database, cell_id: str, conditions: Sequence[str]) -> None:
+@dataclass(frozen=True)
+class ShownCell:
+    """A cell, and its runs in whichever sweep."""
 
-        self.details = details = cell_details(database, cell_id)
-        self.remarks = remarks(database)
-        rows = chosen([row_of(one, details.labels) for one in details.runs], conditions)
-        self.runs = [row["record"] for row in rows]
-        standing = standing_runs(self.runs)
-        metric = Metric(details.spec.selection_metric, details.spec.selection_direction)
-        self.searches = [one for each in that_tried(database, cell_id) if (one := searched(each, metric))]
-        trials = {seed for one in self.searches for seed in one.search.tuning.seeds}
-        scored = [one for one in standing if one.seed not in trials or one.test_score is not None]
-        self.selected = best_seed(scored, details.spec.selection_direction)
-        self.title = f"cell {cell_id}: {named(details.labels, details.spec.task)}"
-        self.drawn = [(f"run {one.id} · seed {one.seed}", one) for one in standing]
-        self.metrics = default_metrics([details.spec.plain])
-
-    def plain(self) -> dict[str, Any]:
-        details = self.details
-        return {
-            "cell": details.id,
-            "settings": dict(details.spec.plain),
-            "varies": list(details.varies),
-            "sweeps": planners_to_json(details),
-            "metric": details.spec.selection_metric,
-            "selected": None if self.selected is None else self.selected.id,
-            "runs": [run_to_json(one, self.remarks) for one in self.runs],
-            "searches": [search_to_json(one) for one in self.searches],
-        }
-
-    def lines(self, db: str) -> Iterator[str]:
-        details = self.details
-        yield sanitize(self.title)
-        yield from fact_lines(
-            {
-                "sweeps": ", ".join(one.sweep for one in details.planners) or "none plans it any more",
-                "selected": ""
-                if self.selected is None
-                else f"run {self.selected.id}, by {details.spec.selection_metric}",
-            }
-        )
-        yield ""
-        yield from _runs(self.runs, details.spec.selection_metric, self.remarks)
-        for one in self.searches:
-            yield ""
-            yield from trial_lines(one, details.id)
-        yield ""
-        yield from settings_lines(details.spec, details.varies)
+    cell: str
+    settings: Mapping[str, Any]
+    varies: Sequence[str]
+    sweeps: Sequence[Mapping[str, Any]]
+    metric: str
+    selected: int | None
+    """The run whose score stands for the cell."""
+    runs: Sequence[RunView]
+    searches: Sequence[Mapping[str, Any]]
 
 
-def _runs(runs: Iterable[RunRecord], metric: str, written: Remarks) -> Iterator[str]:
-    head = ("run", "seed", "generation", "state", "step", "took", metric, metric.replace("valid/", "test/", 1), "")
-    yield from table_lines(
-        head,
-        [
-            (
-                one.id,
-                str(one.seed),
-                one.generation,
-                one.state.value,
-                one.progress_step,
-                "" if one.seconds is None else in_words(one.seconds),
-                four_digits(one.valid_score),
-                four_digits(one.test_score),
-                "; ".join(filter(None, _remarked(one, written))),
-            )
-            for one in runs
-        ],
+def shown_cell(database: Database, cell_id: str, conditions: Sequence[str]) -> Shown:
+    """Return what there is to show of a cell, and of its runs that meet every `key=value`."""
+    details, written = cell_details(database, cell_id), remarks(database)
+    spec = details.spec
+    views = chosen([run_view(run, details.labels, written) for run in details.runs], conditions)
+    runs = [run for run in details.runs if run.id in {view.run for view in views}]
+    standing = standing_runs(runs)
+    metric = Metric(spec.selection_metric, spec.selection_direction)
+    searches = [found for each in that_tried(database, cell_id) if (found := searched(each, metric))]
+    trial_seeds = {seed for each in searches for seed in each.search.tuning.seeds}
+    scored = [run for run in standing if run.seed not in trial_seeds or run.test_score is not None]
+    selected = best_seed(scored, spec.selection_direction)
+    shown = ShownCell(
+        cell=details.id,
+        settings=spec.plain,
+        varies=details.varies,
+        sweeps=planners(details),
+        metric=spec.selection_metric,
+        selected=None if selected is None else selected.id,
+        runs=views,
+        searches=[search_to_json(each) for each in searches],
     )
+    title = f"cell {cell_id}: {cell_title(details)}"
+
+    def lines() -> Iterator[str]:
+        yield sanitize(title)
+        best = f"run {shown.selected}, by {shown.metric}" if shown.selected is not None else ""
+        yield from fact_lines({"sweeps": sweeps_in_words(details), "selected": best})
+        yield ""
+        head = ("run", "seed", "generation", "state", "step", "took", shown.metric, test_metric(shown.metric), "")
+        yield from table_lines(head, map(_row, shown.runs))
+        for each in searches:
+            yield ""
+            yield from trial_lines(each, details.id)
+        yield ""
+        yield from settings_lines(shown.settings, shown.varies)
+
+    drawn = [(f"run {run.id} · seed {run.seed}", run) for run in standing]
+    return Shown(title, shown, lines, drawn, default_metrics([spec.plain]), searches)
 
 
-def _remarked(record: RunRecord, written: Remarks) -> Iterator[str]:
-    """What a list of runs says of one beside its numbers."""
-    if record.invalidated is not None:
-        yield f"out of tables: {record.invalidated}"
-    yield record.error or ""
-    if tags := written.tags_of_runs.get(record.id):
-        yield f"tags: {' '.join(tags)}"
-    if notes := written.of_runs.get(record.id):
-        yield f"notes: {notes_in_words(notes)}"
+def _row(run: RunView) -> tuple[Any, ...]:
+    remarked = (
+        f"excluded from reports: {run.invalidated}" if run.invalidated is not None else "",
+        run.error or "",
+        f"tags: {' '.join(run.tags)}" if run.tags else "",
+        f"notes: {notes_in_words(run.notes)}" if run.notes else "",
+    )
+    return (
+        run.run,
+        str(run.seed),
+        run.generation,
+        run.state,
+        run.step,
+        "" if run.seconds is None else in_words(run.seconds),
+        four_digits(run.valid_score),
+        four_digits(run.test_score),
+        "; ".join(filter(None, remarked)),
+    )

@@ -1,33 +1,31 @@
-"""A sweep: its cells with their best runs, and what varies among them."""
+"""A sweep: its cells with their best runs, what varies among them, and every plan that it has had."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from kdx.cli.choosing import chosen
-from kdx.cli.options import in_database
-from kdx.cli.shown import (
-    Shown,
-    default_metrics,
-    fact_lines,
+from kdx.cli.context import Context
+from kdx.cli.run_view import RunView, chosen, run_view
+from kdx.cli.shown import Shown, default_metrics, fact_lines, table_lines
+from kdx.cli.wording import (
+    choices_of,
+    count_of,
+    counts_of,
     four_digits,
-    named,
     notes_in_words,
-    notes_to_json,
-    row_of,
-    run_to_json,
-    table_lines,
+    numbers_of,
     time_in_words,
 )
 from kdx.grid.cell_selector import word
 from kdx.report.selection.best_seed import best_seed
 from kdx.report.writers.settings import as_yaml
-from kdx.sanitize import sanitize, sanitize_lines
-from kdx.shell import kdx_command
+from kdx.sanitize import sanitize, sanitize_lines, spelled_out
+from kdx.store import plans
 from kdx.store.database import Database
 from kdx.store.details import PlannedCellDetails, sweep_details
-from kdx.store.records import RunRecord, RunState
-from kdx.store.remarks import remarks
+from kdx.store.records import PlanRecord, RunRecord
+from kdx.store.remarks import NoteRecord, remarks
 from kdx.vocabulary import Direction
 
 MOST_CELLS = 40
@@ -36,133 +34,165 @@ MOST_VALUES = 8
 """Values of a varying field that are listed."""
 
 
-class ShownSweep(Shown):
-    def __init__(self, database: Database, sweep_id: int, conditions: Sequence[str]) -> None:
+@dataclass(frozen=True)
+class CellView:
+    """A cell of a sweep, as `kdx show` lists it."""
 
-        self.details = details = sweep_details(database, sweep_id)
-        self.remarks = remarks(database)
-        rows = chosen([row_of(run, cell.labels) for cell in details.cells for run in cell.runs], conditions)
-        self.runs: dict[str, list[RunRecord]] = {}
-        for row in rows:
-            self.runs.setdefault(row["cell"], []).append(row["record"])
-        self.cells = [cell for cell in details.cells if cell.id in self.runs or not conditions]
-        self.title = f"sweep {details.name}"
-        self.metrics = default_metrics([cell.spec for cell in self.cells])
-        self.best = {cell.id: self._best(cell) for cell in self.cells}
-        self.drawn = [
-            (f"run {run.id} · {named(cell.labels, 'the cell')} · seed {run.seed}", run)
-            for cell in self.cells
-            if (run := self.best[cell.id] or self._begun(cell))
-        ]
+    cell: str
+    choices: Mapping[str, str]
+    metric: str
+    selected: int | None
+    """The run whose score stands for the cell."""
+    runs: Sequence[RunView]
 
-    def _begun(self, cell: PlannedCellDetails) -> RunRecord | None:
-        return next((run for run in self.runs.get(cell.id, ()) if run.progress_step), None)
 
-    def _best(self, cell: PlannedCellDetails) -> RunRecord | None:
+@dataclass(frozen=True)
+class ShownSweep:
+    """A sweep, its cells and their runs."""
 
-        return best_seed(self.runs.get(cell.id, ()), Direction(cell.spec["select"]["direction"]))
+    sweep: str
+    created: float
+    planned: float
+    command: str | None
+    """The command that planned it."""
+    grid: str | None
+    description: str
+    seeds: Sequence[int]
+    tags: Sequence[str]
+    notes: Sequence[NoteRecord]
+    tables: Sequence[str]
+    evaluations: Sequence[str]
+    varies: Mapping[str, Sequence[Any]]
+    cells: Sequence[CellView]
 
-    def plain(self) -> dict[str, Any]:
-        details = self.details
-        return {
-            "sweep": details.name,
-            "created": details.created,
-            "planned": details.updated,
-            "command": details.grid.get("command") or None,
-            "grid": details.grid.get("file") or None,
-            "description": details.grid.get("description", ""),
-            "seeds": details.grid.get("seeds", []),
-            "tags": list(self.remarks.tags_of_sweeps.get(details.id, ())),
-            "notes": notes_to_json(self.remarks.of_sweeps.get(details.id, ())),
-            "tables": [one.get("name", details.name) for one in details.grid.get("tables", [])],
-            "evaluations": [one["name"] for one in details.grid.get("evaluations", [])],
-            "varies": {field: list(values) for field, values in details.varies.items()},
-            "cells": [
-                {
-                    "cell": cell.id,
-                    "choices": dict(cell.labels),
-                    "metric": cell.spec["select"]["metric"],
-                    "selected": best.id if (best := self.best[cell.id]) else None,
-                    "runs": [run_to_json(one, self.remarks) for one in self.runs.get(cell.id, ())],
-                }
-                for cell in self.cells
-            ],
+
+def shown_sweep(database: Database, sweep_id: int, conditions: Sequence[str], context: Context) -> Shown:
+    """Return what there is to show of a sweep, and of its runs that meet every `key=value`."""
+    details, written = sweep_details(database, sweep_id), remarks(database)
+    grid = details.grid
+    every = [run_view(run, cell.labels, written) for cell in details.cells for run in cell.runs]
+    views = {view.run: view for view in chosen(every, conditions)}
+    runs = {cell.id: kept for cell in details.cells if (kept := [run for run in cell.runs if run.id in views])}
+    cells = [cell for cell in details.cells if cell.id in runs or not conditions]
+    best = {cell.id: _best(cell, runs.get(cell.id, ())) for cell in cells}
+    shown = ShownSweep(
+        sweep=details.name,
+        created=details.created,
+        planned=details.updated,
+        command=grid.get("command") or None,
+        grid=grid.get("file") or None,
+        description=grid.get("description", ""),
+        seeds=grid.get("seeds", []),
+        tags=written.tags_of_sweeps.get(details.id, ()),
+        notes=written.of_sweeps.get(details.id, ()),
+        tables=[table.get("name", details.name) for table in grid.get("tables", [])],
+        evaluations=[evaluation["name"] for evaluation in grid.get("evaluations", [])],
+        varies=details.varies,
+        cells=[
+            CellView(
+                cell=cell.id,
+                choices=cell.labels,
+                metric=cell.spec["select"]["metric"],
+                selected=selected.id if (selected := best[cell.id]) else None,
+                runs=[views[run.id] for run in runs.get(cell.id, ())],
+            )
+            for cell in cells
+        ],
+    )
+    same = _without(details.cells[0].spec, details.varies) if details.cells else {}
+    drawn = [
+        (f"run {run.id} · {choices_of(cell.labels)} · seed {run.seed}", run)
+        for cell in cells
+        if (run := best[cell.id] or next((each for each in runs.get(cell.id, ()) if each.progress_step), None))
+    ]
+    metrics = default_metrics([cell.spec for cell in cells])
+    return Shown(f"sweep {details.name}", shown, lambda: _lines(shown, same, context), drawn, metrics)
+
+
+def _best(cell: PlannedCellDetails, runs: Sequence[RunRecord]) -> RunRecord | None:
+    return best_seed(runs, Direction(cell.spec["select"]["direction"]))
+
+
+def _lines(sweep: ShownSweep, same: Mapping[str, Any], context: Context) -> Iterator[str]:
+    yield sanitize(f"sweep {sweep.sweep}")
+    runs = [run for cell in sweep.cells for run in cell.runs]
+    excluded: dict[str, list[int]] = {}
+    for run in runs:
+        if run.invalidated is not None:
+            excluded.setdefault(run.invalidated, []).append(run.run)
+    yield from fact_lines(
+        {
+            "about": sweep.description,
+            "planned": f"{time_in_words(sweep.planned)} UTC" + (f", by: {sweep.command}" if sweep.command else ""),
+            "grid": sweep.grid or "",
+            "cells": f"{len(sweep.cells):,} with {count_of(len(sweep.seeds), 'seed')} each",
+            "runs": counts_of(Counter(run.state for run in runs)) or "none",
+            "excluded": "; ".join(f"{numbers_of('run', ids)} ({why})" for why, ids in excluded.items()),
+            "tags": " ".join(sweep.tags),
+            "notes": notes_in_words(sweep.notes),
+            "tables": ", ".join(sweep.tables),
+            "evaluations": ", ".join(sweep.evaluations),
         }
-
-    def lines(self, db: str) -> Iterator[str]:
-        details, grid = self.details, self.details.grid
-        yield sanitize(self.title)
-        states = Counter(run.state.value for its in self.runs.values() for run in its)
-        seeds = grid.get("seeds", [])
-        yield from fact_lines(
-            {
-                "about": grid.get("description", ""),
-                "planned": f"{time_in_words(details.updated)} UTC"
-                + (f", by: {grid['command']}" if grid.get("command") else ""),
-                "grid": grid.get("file", ""),
-                "cells": f"{len(self.cells):,} with {len(seeds):,} seed{'' if len(seeds) == 1 else 's'} each",
-                "runs": ", ".join(f"{count:,} {state}" for state, count in states.items()) or "none",
-                "out of tables": self._out_of_tables(),
-                "tags": " ".join(self.remarks.tags_of_sweeps.get(details.id, ())),
-                "notes": notes_in_words(self.remarks.of_sweeps.get(details.id, ())),
-                "tables": ", ".join(one.get("name", details.name) for one in grid.get("tables", [])),
-                "evaluations": ", ".join(one["name"] for one in grid.get("evaluations", [])),
-            }
-        )
+    )
+    yield ""
+    axes = list(dict.fromkeys(axis for cell in sweep.cells for axis in cell.choices))
+    head = ("cell", *axes, "completed", "run", "seed", "valid", "test")
+    yield from table_lines(head, (_row(cell, axes) for cell in sweep.cells[:MOST_CELLS]))
+    if len(sweep.cells) > MOST_CELLS:
+        more = context.command("status", sweep.sweep)
+        yield f"  … and {len(sweep.cells) - MOST_CELLS:,} more cells; {more} lists all runs"
+    if sweep.varies:
         yield ""
-        axes = list(dict.fromkeys(axis for cell in self.cells for axis in cell.labels))
-        head = ("cell", *axes, "completed", "run", "seed", "valid", "test")
-        yield from table_lines(head, (self._line(cell, axes) for cell in self.cells[:MOST_CELLS]))
-        if len(self.cells) > MOST_CELLS:
-            more = kdx_command("status", details.name, options=in_database(db))
-            yield f"  … and {len(self.cells) - MOST_CELLS:,} more cells; {more} lists all runs"
-        if details.varies:
-            yield ""
-            yield "varies"
-            yield from fact_lines({field: _values(values) for field, values in details.varies.items()})
-        if details.cells:
-            yield ""
-            yield "the same in all cells"
-            same = _without(details.cells[0].spec, details.varies)
-            yield from (f"  {sanitize_lines(line)}" for line in as_yaml(same).splitlines())
+        yield "varies"
+        yield from fact_lines({field: _values(values) for field, values in sweep.varies.items()})
+    if same:
+        yield ""
+        yield "the same in all cells"
+        yield from (f"  {sanitize_lines(line)}" for line in as_yaml(same).splitlines())
 
-    def _out_of_tables(self) -> str:
-        """The runs that somebody took out of tables, by the reason."""
-        found: dict[str, list[int]] = {}
-        for run in (run for its in self.runs.values() for run in its):
-            if run.invalidated is not None:
-                found.setdefault(run.invalidated, []).append(run.id)
-        return "; ".join(f"run{'' if len(ids) == 1 else 's'} {_values(ids)} ({why})" for why, ids in found.items())
 
-    def _line(self, cell: PlannedCellDetails, axes: Sequence[str]) -> tuple[Any, ...]:
-
-        its = self.runs.get(cell.id, ())
-        done = sum(run.state is RunState.COMPLETED for run in its)
-        best = self.best[cell.id]
-        choices = (cell.labels.get(axis, "–") for axis in axes)
-        scores = (
-            (best.id, str(best.seed), four_digits(best.valid_score), four_digits(best.test_score))
-            if best
-            else (None,) * 4
-        )
-        return cell.id[:8], *choices, f"{done} of {len(its)}", *scores
+def _row(cell: CellView, axes: Sequence[str]) -> tuple[Any, ...]:
+    done = sum(run.state == "completed" for run in cell.runs)
+    best = next((run for run in cell.runs if run.run == cell.selected), None)
+    scores: tuple[Any, ...] = (None,) * 4
+    if best:
+        scores = best.run, str(best.seed), four_digits(best.valid_score), four_digits(best.test_score)
+    choices = (cell.choices.get(axis, "–") for axis in axes)
+    return cell.cell[:8], *choices, f"{done} of {len(cell.runs)}", *scores
 
 
 def _without(cell: Mapping[str, Any], fields: Iterable[str], prefix: str = "") -> dict[str, Any]:
-    """A cell less these dotted fields, and less what is empty then."""
-    found = {}
-    for key, its in cell.items():
-        if isinstance(its, Mapping):
-            if inner := _without(its, fields, f"{prefix}{key}."):
-                found[key] = inner
+    """Return a cell less these dotted fields, and less what is empty then."""
+    rest = {}
+    for key, value in cell.items():
+        if isinstance(value, Mapping):
+            if inner := _without(value, fields, f"{prefix}{key}."):
+                rest[key] = inner
         elif f"{prefix}{key}" not in fields:
-            found[key] = its
-    return found
+            rest[key] = value
+    return rest
 
 
 def _values(values: Sequence[Any]) -> str:
-
     words = [word("", value) for value in values]
     if len(words) > MOST_VALUES:
         words[MOST_VALUES:] = [f"… ({len(words):,} values)"]
     return ", ".join(words)
+
+
+def show_plans(database: Database, sweep_id: int, name: str, context: Context) -> None:
+    """Write every plan that a sweep has had, the first one first, each with its grid as written."""
+    history = plans.history(database, sweep_id)
+    context.answer({"sweep": name, "plans": history}, lambda: _plan_lines(history))
+
+
+def _plan_lines(history: Sequence[PlanRecord]) -> Iterator[str]:
+    for number, plan in enumerate(history, 1):
+        cells, seeds = count_of(len(plan.cells), "cell"), count_of(len(plan.grid.get("seeds", ())), "seed")
+        yield f"plan {number}, {time_in_words(plan.made)} UTC: {cells} × {seeds}"
+        if command := plan.grid.get("command"):
+            yield f"  by {sanitize(command)}"
+        for file, text in plan.sources.items():
+            yield f"  {sanitize(file)}:"
+            yield from (f"    {spelled_out(line, keep=chr(9))}".rstrip() for line in text.splitlines())
+        yield ""

@@ -2,11 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kdx.cli.wording import counts_of
 from kdx.errors import KdxError
 from kdx.run_files.files import files_beside
 from kdx.slurm.cluster import Job, queue
@@ -18,75 +19,65 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class Submitted:
-    """Jobs that were submitted at once, with what Slurm says of them now."""
+    """Jobs that were submitted together, with their present states in Slurm."""
 
     submission: Submission
     queued: tuple[Job, ...] | None
-    """Those that wait or are at work; None: Slurm does not answer here."""
+    """Those that wait or are at work; None if Slurm does not answer here."""
 
     @property
-    def counts(self) -> dict[str, int]:
-        """Slurm's word → jobs; those that it has no more in its queue have ended, in whatever way."""
+    def counts(self) -> Mapping[str, int]:
+        """Slurm's word → jobs; those that left its queue have ended, in whatever way."""
         if self.queued is None:
             return {UNKNOWN: self.submission.jobs}
-        found = Counter(job.state for job in self.queued)
         gone = self.submission.jobs - len(self.queued)
-        return dict(found) | ({"left the queue": gone} if gone > 0 else {})
+        left = {"left the queue": gone} if gone > 0 else {}
+        return {**Counter(job.state for job in self.queued), **left}
 
     @property
     def plain(self) -> dict[str, Any]:
-        """As JSON."""
-        queued = None if self.queued is None else [vars(job) for job in self.queued]
-        one = self.submission
-        return {
-            "array": one.array,
-            "jobs": one.jobs,
-            "submitted": one.submitted,
-            "folder": str(one.folder),
-            "queued": queued,
-        }
+        """The same for programs."""
+        each = self.submission
+        facts = {"array": each.array, "jobs": each.jobs, "submitted": each.submitted, "folder": str(each.folder)}
+        return {**facts, "queued": self.queued}
 
 
 def submitted(database: Database) -> dict[int, list[Submitted]]:
-    """Sweep id → what was submitted for it, the oldest first. Slurm is asked once, and only if there is any."""
+    """Return sweep id → what was submitted for it, the oldest first. Slurm is asked once, and only if there is any."""
     every = list(submissions(files_beside(database.location)))
     try:
-        queued: tuple[Job, ...] | None = queue([one.array for one in every])
+        queued: tuple[Job, ...] | None = queue([each.array for each in every])
     except KdxError:
         queued = None
-    found: dict[int, list[Submitted]] = {}
-    for one in every:
-        its = None if queued is None else tuple(job for job in queued if one.has(job))
-        found.setdefault(one.sweep, []).append(Submitted(one, its))
-    return found
+    by_sweep: dict[int, list[Submitted]] = {}
+    for each in every:
+        jobs = None if queued is None else tuple(job for job in queued if each.has(job))
+        by_sweep.setdefault(each.sweep, []).append(Submitted(each, jobs))
+    return by_sweep
 
 
 def summary_lines(name: str, every: Sequence[Submitted]) -> Iterator[tuple[str, str, str, str]]:
-    """(sweep, array, jobs, their states) of each submission that may still be at work."""
-    for one in every:
-        if one.queued is None or one.queued:
-            states = ", ".join(f"{count} {state}" for state, count in one.counts.items())
-            yield name, str(one.submission.array), str(one.submission.jobs), states
+    """Return (sweep, array, jobs, their states) of each submission that may still be at work."""
+    for each in every:
+        if each.queued is None or each.queued:
+            yield name, str(each.submission.array), str(each.submission.jobs), counts_of(each.counts)
 
 
 def job_lines(every: Sequence[Submitted]) -> Iterator[tuple[str, str, str, str]]:
-    """(job, state, node, why it waits) of each job that is in the queue."""
-    for one in every:
-        for job in one.queued or ():
-            why = "" if job.reason == "None" else job.reason
-            yield f"{job.array}_{job.task}", job.state, job.node, why
+    """Return (job, state, node, why it waits) of each job that is in the queue."""
+    for job in (job for each in every for job in each.queued or ()):
+        yield f"{job.array}_{job.task}", job.state, job.node, "" if job.reason == "None" else job.reason
 
 
 def log_of_job(database: Database, job: str) -> Path:
-    """The file with what a job wrote.
+    """Return the file with what a job wrote.
 
     Raises:
         KdxError: no such job was submitted for this database.
     """
-    found = re.fullmatch(r"(\d+)_\d+", job, re.ASCII)
     every = list(submissions(files_beside(database.location)))
-    for one in every:
-        if found and int(found[1]) == one.array:
-            return one.log(job)
-    known = tuple(f"{one.array}_0" for one in every)
+    for each in every:
+        if re.fullmatch(rf"{each.array}_\d+", job, re.ASCII):
+            return each.log(job)
+    known = tuple(f"{each.array}_0" for each in every)
     raise KdxError(f"no job `{job}` was submitted for this database", allowed=known or None, hint="kdx status SWEEP")

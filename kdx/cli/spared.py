@@ -9,11 +9,6 @@ from kdx.store.reading import grids, load_sweep
 from kdx.store.records import RunState, SweepSummary
 from kdx.store.status import CellTime
 
-NOT_NEEDED = "not needed"
-"""What is counted instead of the state of such a run."""
-PAUSED = "paused"
-"""What is counted instead of the state of a run that is not started since others of its cell failed alike."""
-
 
 @dataclass(frozen=True)
 class Spared:
@@ -26,17 +21,17 @@ class Spared:
     by_state: Counter[RunState]
 
     def without(self, summary: SweepSummary) -> SweepSummary:
-        """The counts of the others."""
+        """Return the counts of the others."""
         counts = {state: count - self.by_state[state] for state, count in summary.counts.items()}
         return replace(summary, counts={state: count for state, count in counts.items() if count})
 
     def shortened(self, time: CellTime) -> CellTime:
-        """The time that the others of a cell take."""
+        """Return the time that the others of a cell take."""
         return time._replace(left=time.left - self.by_cell[time.cell_id])
 
 
 def spared_of(database: Database, names: Sequence[str]) -> dict[str, Spared]:
-    """Sweep → its runs that will not be needed, for those of these sweeps that have a rule."""
+    """Return sweep → its runs that will not be needed, for those of these sweeps that have a rule."""
     found = {}
     for name, grid in grids(database).items() if names else ():
         if name in names and "seed_rule" in grid:

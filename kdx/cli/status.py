@@ -1,38 +1,34 @@
-"""`kdx status`: how far sweeps are."""
+"""`kdx status`: the progress of sweeps."""
 
 from typing import Annotated
 
 import typer
 
 from kdx.cli import completion
+from kdx.cli.context import Answering
 from kdx.cli.named_runs import known_sweep
-from kdx.cli.options import DATABASE, Db, Files, Json
 from kdx.cli.status_of_runs import show_runs
 from kdx.cli.status_of_sweeps import show_sweeps
-from kdx.store.database import open_database
 
 
 def status(
+    context: Answering,
     sweep: Annotated[
         str | None,
         typer.Argument(
             autocompletion=completion.sweeps_and_grids,
             metavar="[SWEEP|GRID.yaml]",
-            help="One sweep, run by run, by its name or its grid file; all sweeps if not said.",
+            help="A sweep, or its grid file, to show run by run; default: all sweeps.",
         ),
     ] = None,
-    chosen: Annotated[
+    conditions: Annotated[
         list[str] | None,
         typer.Argument(
             autocompletion=completion.choices,
             metavar="[KEY=VALUE]…",
-            help="Only runs that have this, such as state=failed, kernel=rbf, seed=0 or tag=odd; an axis, or what "
-            "--json has.",
+            help="Only runs with this, such as state=failed, kernel=rbf, seed=0 or tag=odd.",
         ),
     ] = None,
-    db: Db = DATABASE,
-    files_in: Files = None,
-    json: Json = False,
 ) -> None:
     """Show the progress of sweeps, their workers and a forecast.
 
@@ -40,8 +36,8 @@ def status(
 
     Example: kdx status quickstart state=failed
     """
-    with open_database(db, write=False) as database, database.read():
+    with context.read() as database:
         if sweep is None:
-            show_sweeps(database, db, json)
+            show_sweeps(database, context)
         else:
-            show_runs(database, known_sweep(database, sweep, db).name, chosen or [], db, json)
+            show_runs(database, known_sweep(database, sweep, context).name, conditions or [], context)

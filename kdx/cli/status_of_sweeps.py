@@ -1,30 +1,30 @@
-"""How far every sweep is, who works at it, and how long it will take."""
+"""The progress of every sweep, who works at it, and how long it will take."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from kdx.cli.console import out, out_json, out_lines, say
-from kdx.cli.options import in_database_with_components
-from kdx.cli.slurm_jobs import submitted, summary_lines
+from kdx.cli.console import out_json, out_lines, say
+from kdx.cli.context import Context
+from kdx.cli.slurm_jobs import Submitted, submitted, summary_lines
 from kdx.cli.spared import spared_of
 from kdx.cli.status_words import (
-    is_alive,
-    notes_to_json,
-    search_to_json,
-    states_in_words,
+    Search,
+    Worker,
+    note_lines,
+    search_of,
     trials_in_words,
-    where_it_works,
     without_blanks,
-    worker_to_json,
-    write_notes,
+    worker_of,
 )
+from kdx.cli.suggest import computing_options
 from kdx.report.writers.rows import to_text
 from kdx.store.database import Database
 from kdx.store.reading import sweeps
-from kdx.store.records import FINAL, OVER, SweepSummary
-from kdx.store.remarks import remarks
-from kdx.store.search_progress import SearchProgress, progress, seconds_of_trials
+from kdx.store.records import FINAL, OVER
+from kdx.store.remarks import NoteRecord, remarks
+from kdx.store.search_progress import progress, seconds_of_trials
 from kdx.store.search_progress import work as work_of_trials
 from kdx.store.status import times, work
 from kdx.sweep.blocked import Blocked, blocked_in
@@ -32,96 +32,151 @@ from kdx.sweep.durations import in_words
 from kdx.sweep.forecast import seconds_left
 
 
-def show_sweeps(database: Database, db: str, json: bool) -> None:
+@dataclass(frozen=True)
+class SweepStatus:
+    """The progress of a sweep."""
+
+    sweep: str
+    runs: Mapping[str, int]
+    """State → number of runs."""
+    done: int
+    """Runs with a final state."""
+    has_rule: bool
+    """Whether a rule decides how many seeds are needed, so that pending runs are the most."""
+    searches: Sequence[Search]
+    slurm: Sequence[Submitted]
+    working: Sequence[Worker]
+    """Whoever claimed a run; some may be gone."""
+    seconds_left: float | None
+    planned: float
+    tags: Sequence[str]
+    notes: Sequence[NoteRecord]
+    blocked: Blocked
+
+    @property
+    def searching(self) -> bool:
+        return any(search.left for search in self.searches)
+
+    @property
+    def alive(self) -> int:
+        """Number of workers that may still work."""
+        return sum(worker.alive for worker in self.working)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The same for programs."""
+        plain = {**vars(self), "slurm": [each.plain for each in self.slurm], **self.blocked.as_json()}
+        del plain["blocked"]
+        return plain
+
+
+def show_sweeps(database: Database, context: Context) -> None:
+    """Write the progress of every sweep."""
+    statuses = _statuses(database)
+    if context.json:
+        out_json([status.plain for status in statuses])
+    elif statuses:
+        out_lines(_lines(statuses, database, context))
+    else:
+        say("no sweep is recorded here yet; kdx sweep GRID records one")
+
+
+def _statuses(database: Database) -> list[SweepStatus]:
     summaries = sweeps(database)
     spared = spared_of(database, [each.name for each in summaries if set(each.counts) - OVER])
     summaries = tuple(spared[each.name].without(each) if each.name in spared else each for each in summaries)
-    by_id = {each.id: spared[each.name] for each in summaries if each.name in spared}
-    written = remarks(database)
     unfinished = [each.id for each in summaries if set(each.counts) - OVER]
-    cells, working = defaultdict(list), defaultdict(list)
+    by_id = {each.id: spared[each.name] for each in summaries if each.name in spared}
+    cells, working, searches = defaultdict(list), defaultdict(list), defaultdict(list)
     for time in times(database, unfinished) if unfinished else ():
         cells[time.sweep_id].append(by_id[time.sweep_id].shortened(time) if time.sweep_id in by_id else time)
-    for one in (*work(database), *work_of_trials(database)):
-        working[one.sweep_id].append(one)
-    searches = defaultdict(list)
+    for claim in (*work(database), *work_of_trials(database)):
+        working[claim.sweep_id].append(claim)
     for search in progress(database):
         searches[search.sweep_id].append(search)
     # A sweep that is still searched may have no run of its own yet.
-    searching = {key for key, its in searches.items() if any(one.left for one in its)}
+    searching = {key for key, each in searches.items() if any(search.left for search in each)}
     blocked = blocked_in(database, [each.id for each in summaries if each.id in searching or set(each.counts) - FINAL])
     jobs = submitted(database)
-    took = seconds_of_trials(database) if any(one.left for its in searches.values() for one in its) else {}
-    rows: list[dict[str, Any]] = []
+    trial_seconds = seconds_of_trials(database) if searching else {}
+    written = remarks(database)
+    statuses = []
     for each in summaries:
-        alive = [one for one in working[each.id] if is_alive(one)]
+        workers = [worker_of(claim) for claim in working[each.id]]
+        alive = [claim for claim, worker in zip(working[each.id], workers, strict=True) if worker.alive]
         left = seconds_left(cells[each.id], alive) if each.id in unfinished else 0.0
-        searched = searches[each.id]
-        if any(one.left for one in searched):
-            left = _seconds_of_trials(took.get(each.id), searched, len(alive))
-        rows.append(
-            {
-                "sweep": each.name,
-                "runs": {state.value: count for state, count in each.counts.items()},
-                "searches": [search_to_json(one) for one in searched],
-                "slurm": [one.plain for one in jobs.get(each.id, ())],
-                "working": [worker_to_json(one) for one in working[each.id]],  # claimed, by whoever may be gone
-                "seconds_left": left,
-                "planned": each.updated,
-                "tags": list(written.tags_of_sweeps.get(each.id, ())),
-                "notes": notes_to_json(written.of_sweeps.get(each.id, ())),
-                **(blocked[each.id] if each.id in blocked else Blocked({}, {})).as_json(),
-            }
+        if each.id in searching:
+            # Each run of a trial takes as long as those that have ended did on average.
+            mean = trial_seconds.get(each.id)
+            runs = sum(search.left * search.seeds for search in searches[each.id])
+            left = None if mean is None else mean * runs / max(1, len(alive))
+        statuses.append(
+            SweepStatus(
+                sweep=each.name,
+                runs={state.value: count for state, count in each.counts.items()},
+                done=sum(each.counts.get(state, 0) for state in FINAL),
+                has_rule=each.name in spared,
+                searches=[search_of(search) for search in searches[each.id]],
+                slurm=jobs.get(each.id, []),
+                working=workers,
+                seconds_left=left,
+                planned=each.updated,
+                tags=written.tags_of_sweeps.get(each.id, ()),
+                notes=written.of_sweeps.get(each.id, ()),
+                blocked=blocked.get(each.id, Blocked({}, {})),
+            )
         )
-    if json:
-        out_json(rows)
-        return
-    if not rows:
-        say("no sweep is recorded here yet; kdx sweep GRID records one")
-        return
-    lines = []
-    for each, row in zip(summaries, rows, strict=True):
-        workers = sum(map(is_alive, working[each.id]))
-        tags = " ".join(row["tags"])
-        states = states_in_words(row["runs"], at_most=each.name in spared)
-        if any(one.left for one in searches[each.id]):
-            states = f"search: {trials_in_words(searches[each.id])}; then {states if row['runs'] else 'the winners'}"
-        lines.append((each.name, _done(each), states, _time_left(row, workers), tags))
-    out_lines(to_text(*without_blanks(("sweep", "done", "states", "time left", "tags"), lines, "tags")))
-    at_work = [(each.name, one) for each in summaries for one in working[each.id]]
-    if at_work:
-        claims = [(name, one.run_id, one.step, in_words(one.running), where_it_works(one)) for name, one in at_work]
-        out("")
-        out_lines(to_text(("sweep", "run", "step", "for", "worker"), claims))
-    lines_of = {
-        each.name: blocked[each.id].lines(each.name, in_database_with_components(db, database, each.name))
-        for each in summaries
-        if each.id in blocked and blocked[each.id].lines(each.name, "")
-    }
-    if any(lines_of.values()):
-        out("")
-        out_lines(line for its in lines_of.values() for line in its)
-    if of_slurm := [line for each in summaries for line in summary_lines(each.name, jobs.get(each.id, ()))]:
-        out("")
-        out_lines(to_text(("sweep", "job array", "jobs", "in Slurm"), of_slurm))
-    write_notes([(row["sweep"], row["notes"]) for row in rows])
+    return statuses
 
 
-def _seconds_of_trials(mean: float | None, searches: Sequence[SearchProgress], workers: int) -> float | None:
-    """Until all trials have ended, if each run takes as long as those that have on average; None: none has."""
-    return None if mean is None else mean * sum(one.left * one.seeds for one in searches) / max(1, workers)
+def _lines(statuses: Sequence[SweepStatus], database: Database, context: Context) -> Iterator[str]:
+    rows: list[tuple[Any, ...]] = [
+        (
+            status.sweep,
+            f"{status.done:,} of {sum(status.runs.values()):,}",
+            _states(status),
+            _time_left(status),
+            " ".join(status.tags),
+        )
+        for status in statuses
+    ]
+    yield from to_text(*without_blanks(("sweep", "done", "states", "time left", "tags"), rows, "tags"))
+    claims = [
+        (status.sweep, worker.run, worker.step, in_words(worker.seconds), worker.place)
+        for status in statuses
+        for worker in status.working
+    ]
+    if claims:
+        yield ""
+        yield from to_text(("sweep", "run", "step", "for", "worker"), claims)
+    paused = [status for status in statuses if status.blocked.lines(status.sweep, "")]
+    if paused:
+        yield ""
+    for status in paused:
+        yield from status.blocked.lines(status.sweep, computing_options(context, database, status.sweep))
+    if jobs := [row for status in statuses for row in summary_lines(status.sweep, status.slurm)]:
+        yield ""
+        yield from to_text(("sweep", "job array", "jobs", "in Slurm"), jobs)
+    yield from note_lines([(status.sweep, status.notes) for status in statuses])
 
 
-def _done(each: SweepSummary) -> str:
-    total = sum(each.counts.values())
-    return f"{sum(each.counts.get(state, 0) for state in FINAL):,} of {total:,}"
+def states_in_words(counts: Mapping[str, int], *, has_rule: bool) -> str:
+    """Return how many runs are in each state; if a rule decides how many are needed, pending ones are the most."""
+    most = {"pending": "at most "} if has_rule else {}
+    return ", ".join(f"{most.get(state, '')}{count:,} {state}" for state, count in counts.items()) or "no runs"
 
 
-def _time_left(row: dict[str, Any], workers: int) -> str:
-    if row["seconds_left"] is None:
+def _states(status: SweepStatus) -> str:
+    states = states_in_words(status.runs, has_rule=status.has_rule)
+    if status.searching:
+        return f"search: {trials_in_words(status.searches)}; then {states if status.runs else 'the winners'}"
+    return states
+
+
+def _time_left(status: SweepStatus) -> str:
+    if status.seconds_left is None:
         return "unknown: none is completed"
-    searching = any(sum(one["ended"].values()) < one["trials"] for one in row["searches"])
-    if not searching and not set(row["runs"]) & {"pending", "interrupted", "running"}:
+    if not status.searching and not set(status.runs) & {"pending", "interrupted", "running"}:
         return ""
-    of_search = " for the search" if searching else ""
-    return f"about {in_words(row['seconds_left'])}{of_search}{'' if workers else ' once somebody works at it'}"
+    of_search = " for the search" if status.searching else ""
+    return f"about {in_words(status.seconds_left)}{of_search}{'' if status.alive else ' once somebody works at it'}"

@@ -1,4 +1,4 @@
-"""`kdx sweep`: runs a grid."""
+"""`kdx sweep`: trains the runs of a grid."""
 
 from dataclasses import replace as replaced
 from typing import Annotated
@@ -7,56 +7,43 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import say
+from kdx.cli.context import InDatabase
 from kdx.cli.custom_code import announce
 from kdx.cli.options import (
-    DATABASE,
     MOST_RUNS,
-    Db,
-    Files,
+    Hardware,
     MaxRuns,
     Replace,
+    Running,
     Seeds,
     Set,
+    Slurm,
     WithinBudget,
-    at_a_time_options,
     grid_options,
-    run_options,
     seeds_of,
-    with_options,
 )
-from kdx.cli.plan import say_plan
 from kdx.cli.planned import change_of, leaving
 from kdx.cli.running import budget_from_now, search_and_run
-from kdx.cli.slurm_options import slurm_options
 from kdx.cli.submitting import refuse_budget, submit_workers
 from kdx.data.plan_corpora import prepare_data
 from kdx.grid.load import load_grid
-from kdx.run_options import RunOptions
 from kdx.shell import kdx_command
-from kdx.slurm.job_options import JobOptions
-from kdx.store.database import open_database
 from kdx.store.recording import register
-from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.rehearsal import rehearse
 from kdx.tune.search import with_winners
 
 
-@with_options(options=run_options, at_a_time=at_a_time_options, slurm=slurm_options)
 def sweep(
-    grid: Annotated[
-        str, typer.Argument(autocompletion=completion.grids, help="A YAML file, or the name of a shipped grid.")
-    ],
-    db: Db = DATABASE,
-    files_in: Files = None,
-    at_a_time: AtATime = AtATime(),
+    grid: Annotated[str, typer.Argument(autocompletion=completion.grids, help="A YAML file, or a shipped grid.")],
+    context: InDatabase,
+    at_a_time: Hardware,
+    options: Running,
+    slurm: Slurm,
     seeds: Seeds = None,
     set_: Set = None,
     max_runs: MaxRuns = MOST_RUNS,
     budget: WithinBudget = None,
-    options: RunOptions = RunOptions(),
-    slurm: JobOptions | None = None,
     replace: Replace = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="As `kdx plan`: say what would be done.")] = False,
 ) -> None:
     """Train the runs of a grid that the database lacks.
 
@@ -68,31 +55,24 @@ def sweep(
 
     Example: kdx sweep quickstart --slurm --time 4:00:00 --gpus-per-node 1
     """
-    if dry_run:
-        say_plan(
-            grid, db, seeds=seeds, set_=set_, at_a_time=at_a_time, max_runs=max_runs, replace=replace, budget=budget
-        )
-        return
-
     refuse_budget(slurm, budget)
     limit = budget_from_now(budget)
-    typed = kdx_command("sweep", grid, options=grid_options(seeds, set_))
-    wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
-    wanted = replaced(wanted, command=typed)
-    announce(wanted)
-    rehearse(wanted)
+    plan = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
+    plan = replaced(plan, command=kdx_command("sweep", grid, options=grid_options(seeds, set_)))
+    announce(plan)
+    rehearse(plan)
     # This comes first, so that a missing or unfit corpus is found before anything starts.
-    for note in (*wanted.notes, *prepare_data(wanted)):
+    for note in (*plan.notes, *prepare_data(plan)):
         say(f"note: {note}")
-    with open_database(db, write=True, create=True) as database:
-        change = change_of(database, with_winners(database, wanted), grid, db, replaces=replace)
-        if change and (message := leaving(change, wanted, db)):
+    with context.write(create=True) as database:
+        change = change_of(database, with_winners(database, plan), grid, context, replaces=replace)
+        if message := leaving(change, plan, context):
             say(f"note: {message}")
-        if not wanted.searched:
-            register(database, wanted, wanted.grid)
+        if not plan.searched:
+            register(database, plan, plan.grid)
         if slurm is not None:
-            if wanted.searched:
-                register(database, with_winners(database, wanted), wanted.grid)
-            submit_workers(wanted, database, db, at_a_time, options, slurm)
+            if plan.searched:
+                register(database, with_winners(database, plan), plan.grid)
+            submit_workers(plan, database, context, at_a_time, options, slurm)
             return
-        raise typer.Exit(search_and_run(wanted, database, db, at_a_time, options, budget=limit)[1])
+        raise typer.Exit(search_and_run(plan, database, context, at_a_time, options, budget=limit)[1])

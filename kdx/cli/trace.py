@@ -1,17 +1,19 @@
 """`kdx trace`: shows the runs, settings, data and code behind a number of a table."""
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
 from kdx.cli import completion
-from kdx.cli.console import out, out_json, say
-from kdx.cli.options import DATABASE, Db, Files, Json, OfSweeps, Tables, in_database
-from kdx.cli.sweep_argument import load_together, plans_in_files, sweep_words, table_names
+from kdx.cli.console import out, say
+from kdx.cli.context import Answering
+from kdx.cli.options import OfSweeps, Tables
+from kdx.cli.sweep_argument import load_together, table_names
+from kdx.cli.wording import numbers_of, time_in_words
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.plan import Shown
+from kdx.report.selection.joined import names
 from kdx.report.sheets.scores import words
 from kdx.report.table.tables_file import with_tables_of
 from kdx.report.tables import tables as tables_of
@@ -20,9 +22,8 @@ from kdx.report.trace import trace as trace_place
 from kdx.report.wording import rounded
 from kdx.report.writers.rows import to_text
 from kdx.report.writers.settings import as_yaml
-from kdx.sanitize import spelled_out
+from kdx.sanitize import sanitize_lines
 from kdx.shell import kdx_command, shell_word
-from kdx.store.database import open_database
 from kdx.store.reading import attempts_of, grids
 
 AGAIN = "again"
@@ -32,45 +33,37 @@ AGAIN = "again"
 def trace(
     table: Annotated[str, typer.Argument(autocompletion=completion.tables, help="Name of a table, as printed.")],
     row: Annotated[str, typer.Argument(help="Header of its row, or words of it that no other row has.")],
+    context: Answering,
     column: Annotated[
-        str | None, typer.Argument(help="Header of its column, likewise; not needed where there is one only.")
+        str | None, typer.Argument(help="Header of its column, likewise; default: the only column.")
     ] = None,
     sweep: OfSweeps = None,
     tables: Tables = None,
-    db: Db = DATABASE,
-    files_in: Files = None,
-    grid: Annotated[bool, typer.Option("--grid", help="Only a grid of this one cell, to compute it again.")] = False,
-    json: Json = False,
+    grid: Annotated[bool, typer.Option("--grid", help="Print a grid of this cell, to compute it again.")] = False,
 ) -> None:
     """Trace a number of a table to its runs, data and code.
 
-    It lists seeds, settings, machines and every attempt. Names of a
-    nested header are joined by " / ".
+    It lists seeds, settings, machines and every attempt. Names of a nested header are joined by " / ".
 
     Example: kdx trace positions "No position / rbf" translation
     """
-    named = sweep or []
-    plans = plans_in_files(named, "trace")
-    with open_database(db, write=False) as database, database.read():
-        record = load_together(database, named, plans, db, join=tables is not None)
+    with context.read() as database:
+        record = load_together(database, sweep or (), context, join=tables is not None)
         record = with_tables_of(tables, record) if tables else record
-        shown = {each.layout.name: each.layout for each in tables_of(record, db)}
+        shown = {each.layout.name: each.layout for each in tables_of(record, context.db)}
         if table not in shown:
             raise _no_table(table, record.name, list(shown), {} if tables else grids(database))
         at = find(shown[table], row, column)
-        cell = shown[table].places[at]
-        traced = trace_place(record, shown[table], at, attempts_of(database, [seed.run_id for seed in cell.seeds]))
+        run_ids = [seed.run_id for seed in shown[table].places[at].seeds]
+        traced = trace_place(record, shown[table], at, attempts_of(database, run_ids))
     if grid:
         out(traced.grid)
         say(f"a grid of one cell; run it with: kdx sweep FILE --db {AGAIN}.db")
         return
-    if json:
-        out_json(to_json(traced))
-    else:
-        out("\n".join(map(spelled_out, _lines(traced, db))))
-    words = (*sweep_words(record), *(("--tables", str(tables)) if tables else ()))
-    options = "".join(f" {shell_word(word)}" for word in words) + f"{in_database(db)} --grid"
-    again = kdx_command("trace", table, traced.row, traced.column, options=options)
+    context.answer(to_json(traced), lambda: _lines(traced, context.db))
+    options = "".join(f" --sweep {shell_word(name)}" for name in names(record))
+    options += f" --tables {shell_word(str(tables))}" if tables else ""
+    again = kdx_command("trace", table, traced.row, traced.column, options=f"{options}{context.options} --grid")
     say(f"compute this cell again with: {again} > {AGAIN}.yaml && kdx sweep {AGAIN}.yaml --db {AGAIN}.db")
 
 
@@ -83,49 +76,45 @@ def _no_table(table: str, sweep: str, known: list[str], grids: Mapping[str, Mapp
 
 def _lines(trace: Trace, db: str) -> Iterator[str]:
     cell = trace.cell
-    yield f"{trace.table}: {trace.row}, {trace.column}"
+    yield sanitize_lines(f"{trace.table}: {trace.row}, {trace.column}")
     yield f"  {_number(trace)}"
     yield ""
     for name, command in trace.planned.items():
-        yield f"sweep     {name}, in {db}"
-        yield f"planned   {f'by: {command}' if command else 'by a command that was not recorded'}"
+        yield f"sweep     {sanitize_lines(name)}, in {sanitize_lines(db)}"
+        yield f"planned   {f'by: {sanitize_lines(command)}' if command else 'by a command that was not recorded'}"
     yield f"cell      {trace.record.id}"
     if trace.evaluation is not None:
         settings = ", ".join(f"{name} {word}" for name, word in trace.evaluation.words.items())
-        yield f"evaluation  {trace.evaluation.asked.name}: {settings}"
+        yield f"evaluation  {sanitize_lines(trace.evaluation.asked.name)}: {sanitize_lines(settings)}"
     yield ""
-    yield from (f"  {line}" for line in as_yaml(trace.spec).splitlines())
+    yield from (f"  {sanitize_lines(line)}" for line in as_yaml(trace.spec).splitlines())
     yield ""
     yield from _indented(
-        ("", "run", "seed", "state", cell.selected_by.name, "at step", trace.scored, "seconds"),
-        [_run(run) for run in trace.runs],
+        ("", "run", "seed", "state", cell.selected_by.name, "at step", sanitize_lines(trace.scored), "seconds"),
+        [_run(each) for each in trace.runs],
     )
-    yield from (f"  run {run.record.id}: {run.record.error}" for run in trace.runs if run.record.error)
-    for run in trace.runs:
-        if run.record.invalidated:
-            yield f"  run {run.record.id} is excluded from reports: {run.record.invalidated}"
+    for run in (each.record for each in trace.runs):
+        if run.error:
+            yield f"  run {run.id}: {sanitize_lines(run.error)}"
+        if run.invalidated:
+            yield f"  run {run.id} is excluded from reports: {sanitize_lines(run.invalidated)}"
     yield ""
     yield from _indented(
         ("run", "attempt", "started (UTC)", "steps", "outcome", "process", "changed"),
-        [row for run in trace.runs for row in _attempts(run)],
+        [row for each in trace.runs for row in _attempts(each)],
     )
     for origin, runs in trace.origins:
-        environment = ", ".join(f"{name} {value}" for name, value in (origin.environment or {}).items())
-        definitions = {
-            name: text
-            for name, text in (origin.definitions or {}).items()
-            if name in (cell.selected_by.name, trace.scored)
-        }
-        facts = {
-            "data": origin.data or "not recorded",
-            "code": origin.code or "not recorded",
-            "environment": environment,
-            **(origin.facts or {}),
-            **definitions,
-        }
         yield ""
-        yield f"run{'' if len(runs) == 1 else 's'} {', '.join(map(str, runs))}"
-        yield from (f"  {name:11}  {fact}" for name, fact in facts.items())
+        yield numbers_of("run", runs)
+        yield f"  data         {sanitize_lines(origin.data or 'not recorded')}"
+        yield f"  code         {sanitize_lines(origin.code or 'not recorded')}"
+        environment = ", ".join(f"{name} {value}" for name, value in (origin.environment or {}).items())
+        yield f"  environment  {sanitize_lines(environment)}"
+        for name, fact in (origin.facts or {}).items():
+            yield f"  {sanitize_lines(name):11}  {sanitize_lines(str(fact))}"
+        for name, definition in (origin.definitions or {}).items():
+            if name in (cell.selected_by.name, trace.scored):
+                yield f"  {name:11}  {sanitize_lines(definition)}"
 
 
 def _number(trace: Trace) -> str:
@@ -133,10 +122,11 @@ def _number(trace: Trace) -> str:
     if cell.value is None:
         text = words(cell, show_n=False)
         return "  ".join(filter(None, (text.score, text.note)))
-    number = f"{rounded(cell.value, cell.metric.name)} = {cell.value!r}: {trace.scored}"
+    number = f"{rounded(cell.value, cell.metric.name)} = {cell.value!r}: {sanitize_lines(trace.scored)}"
     if cell.shown is Shown.MEAN:
         return f"{number}, mean over {len(cell.scores)} seeds"
-    return f"{number} of run {cell.run_id}, seed {cell.seed}: the best {cell.selected_by.name} of {cell.planned} seeds"
+    seed = "" if cell.seed is None else str(cell.seed)
+    return f"{number} of run {cell.run_id}, seed {seed}: the best {cell.selected_by.name} of {cell.planned} seeds"
 
 
 def _run(run: TracedRun) -> tuple[str, ...]:
@@ -155,12 +145,19 @@ def _run(run: TracedRun) -> tuple[str, ...]:
 
 def _attempts(run: TracedRun) -> Iterator[tuple[str, ...]]:
     for attempt in run.attempts:
-        started = datetime.fromtimestamp(attempt.started, UTC).strftime("%Y-%m-%d %H:%M:%S")
         # The step of the checkpoint is not known for an attempt that ended before it began.
         first = attempt.first_step if attempt.resumed_step is None else attempt.resumed_step
         steps = f"{first}–{_value(attempt.last_step)}"
         outcome, changed = attempt.outcome or "running", attempt.changes or "nothing"
-        yield str(run.record.id), str(attempt.number), started, steps, outcome, attempt.owner, changed
+        yield (
+            str(run.record.id),
+            str(attempt.number),
+            time_in_words(attempt.started),
+            steps,
+            outcome,
+            attempt.owner,
+            changed,
+        )
 
 
 def _value(value: float | None) -> str:

@@ -9,21 +9,19 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import say
+from kdx.cli.context import InDatabase
 from kdx.cli.custom_code import announce
 from kdx.cli.options import (
-    DATABASE,
     MOST_RUNS,
-    Db,
-    Files,
+    Hardware,
     MaxRuns,
     Replace,
+    Running,
     Seeds,
     Set,
     WithinBudget,
     grid_options,
-    in_database,
     seeds_of,
-    with_run_options,
 )
 from kdx.cli.planned import change_of, leaving
 from kdx.cli.running import budget_from_now, search_and_run
@@ -32,25 +30,20 @@ from kdx.errors import KdxError
 from kdx.files import write_whole
 from kdx.grid.load import load_grid
 from kdx.grid.tuned_grid import tuned_grid
-from kdx.run_options import RunOptions
 from kdx.shell import kdx_command
-from kdx.store.database import open_database
-from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.rehearsal import rehearse
 from kdx.tune.search import with_winners
 
 
-@with_run_options
 def tune(
     grid: Annotated[str, typer.Argument(autocompletion=completion.grids, help="A YAML file with `tune:`.")],
-    db: Db = DATABASE,
-    files_in: Files = None,
-    at_a_time: AtATime = AtATime(),
+    context: InDatabase,
+    at_a_time: Hardware,
+    options: Running,
     seeds: Seeds = None,
     set_: Set = None,
     max_runs: MaxRuns = MOST_RUNS,
     budget: WithinBudget = None,
-    options: RunOptions = RunOptions(),
     replace: Replace = False,
     write: Annotated[
         Path | None, typer.Option("--write", metavar="FILE", help="Write the winners as a grid that tunes nothing.")
@@ -76,15 +69,15 @@ def tune(
     rehearse(wanted)
     for note in prepare_data(wanted):
         say(f"note: {note}")
-    with open_database(db, write=True, create=True) as database:
-        change = change_of(database, with_winners(database, wanted), grid, db, replaces=replace)
-        if change and (message := leaving(change, wanted, db)):
+    with context.write(create=True) as database:
+        change = change_of(database, with_winners(database, wanted), grid, context, replaces=replace)
+        if message := leaving(change, wanted, context):
             say(f"note: {message}")
-        found, code = search_and_run(wanted, database, db, at_a_time, options, budget=limit, searches_only=True)
+        found, code = search_and_run(wanted, database, context, at_a_time, options, budget=limit, searches_only=True)
     if code:
         raise typer.Exit(code)
     if write is not None:
         write_whole(write, tuned_grid(found, write, given=set_ or (), seeds=seeds_of(seeds)))
-        say(f"wrote {write}; next: {kdx_command('sweep', str(write), options=in_database(db))}")
+        say(f"wrote {write}; next: {context.command('sweep', str(write))}")
     else:
-        say(f"next: {kdx_command('sweep', grid, options=grid_options(seeds, set_) + in_database(db))}")
+        say(f"next: {context.command('sweep', grid, options=grid_options(seeds, set_))}")

@@ -104,7 +104,7 @@ def bring(missing: Mapping[tuple[str, str], str], folders: Iterable[Path], place
             raise KdxError(
                 f"the source of `{word}` is not the one that its cells were made with",
                 place=str(Path(candidates[0].folder, candidates[0].path)),
-                hint="kdx export --components FOLDER writes that one out;"
+                hint="kdx export --components --to FOLDER writes that one out;"
                 " with the new source, kdx sweep GRID makes new cells",
             )
         elif is_in_file(word):
@@ -113,13 +113,13 @@ def bring(missing: Mapping[tuple[str, str], str], folders: Iterable[Path], place
                 f"its cells use `{word}`, which is not in {where}",
                 place=place,
                 hint="name the folder where the file lies: --components FOLDER, or components='FOLDER' in Python;"
-                " kdx export --components FOLDER writes out the source that was recorded, to be read first",
+                " kdx export --components --to FOLDER writes out the source that was recorded, to be read first",
             )
         else:
             raise KdxError(
                 f"its cells use {axis} `{word}`, which no installed package provides",
                 place=place,
-                hint="install the package; kdx export --components FOLDER writes out the source that was recorded",
+                hint="install the package; kdx export --components --to FOLDER writes out the source that was recorded",
             )
 
 

@@ -52,13 +52,6 @@ def test_a_fault_of_kdx_keeps_its_traceback(monkeypatch, fault):
         module.main()
 
 
-@pytest.mark.parametrize(
-    "arguments", [["nonsense"], ["sweep"], ["plan", "quickstart", "--nonsense"], ["sweep", "x", "-w", "0"]]
-)
-def test_wrong_usage_is_exit_code_2(arguments):
-    assert CliRunner().invoke(module.app, arguments).exit_code == 2
-
-
 def test_the_version_goes_to_stdout():
     expected = CliRunner().invoke(module.app, ["--version"])
     assert (expected.exit_code, expected.stdout) == (0, f"kdx {__version__}\n")

@@ -38,7 +38,7 @@ def test_all_sweeps_are_asked_unless_one_is_named(folder: Path) -> None:
     for name in ("newer", "grid.yaml"):
         assert json.loads(typed("claims", "--sweep", name, "--json").stdout)["sweeps"] == ["newer"]
     shown = refused("claims", "--sweep", "runs.db")
-    assert str(shown) == "`runs.db` is a database, not a sweep\n  hint: kdx claims --db runs.db"
+    assert str(shown) == "`runs.db` is a database, not a sweep\n  hint: name it with --db runs.db"
 
 
 def test_a_paper_may_be_a_file_of_ones_own(folder: Path) -> None:
@@ -62,7 +62,7 @@ def test_every_format_has_the_claims() -> None:
 
 @pytest.mark.parametrize("option", ["--table", "--against", "--statistics", "--paired-ar", "--notes"])
 def test_what_is_of_tables_is_no_option(option: str) -> None:
-    assert typed("claims", "tsai2019", option, "x").exit_code == 2
+    assert refused("claims", "tsai2019", option, "x").exit_code == 2
 
 
 def test_several_sweeps_may_be_named(folder: Path) -> None:

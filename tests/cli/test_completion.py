@@ -38,7 +38,7 @@ def completed(folder: Path, *words: str, shell: str = "bash", **more: str) -> li
         environment["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
     done = subprocess.run([KDX], cwd=folder, env=environment, capture_output=True, text=True, check=True)
     assert done.stderr == ""
-    return done.stdout.splitlines()
+    return list(filter(None, done.stdout.splitlines()))
 
 
 def renamed(name: str) -> None:
@@ -66,7 +66,7 @@ def test_each_command_completes_what_it_takes(folder):
     assert completed(folder, "report", "--table", "") == completed(folder, "trace", "") == ["tiny"]
     assert completed(folder, "trace", "tiny", "x", "--sweep", "") == ["tiny", "grid.yaml"]
     assert completed(folder, "note", "t") == ["tiny"]
-    assert completed(folder, "rm", "") == completed(folder, "rename", "") == completed(folder, "cancel", "")
+    assert completed(folder, "rm", "") == completed(folder, "cancel", "")
     assert completed(folder, "cancel", "")[0] == "tiny" and completed(folder, "retry", "2") == ["2"]
     assert completed(folder, "invalidate", "") == ["2", "1"]
     assert "synthetic-order" in completed(folder, "data", "info", "synthetic")
@@ -78,14 +78,6 @@ def test_each_command_completes_what_it_takes(folder):
 STATES = ("pending", "running", "interrupted", "failed", "cancelled", "completed", "diverged", "pruned")
 
 
-def test_a_word_that_bash_takes_apart_is_completed_from_where_bash_is(folder):
-    assert completed(folder, "status", "tiny", "state", "=", "comp") == ["completed"]
-    assert completed(folder, "status", "tiny", "seed", "=") == ["0", "1"]
-    assert completed(folder, "plan", "quickstart", "--set", "kernel", "=", "lap") == ["laplacian"]
-    assert completed(folder, "plan", "quickstart", "--set", "=", "kernel", "=", "lap") == ["laplacian"]
-    assert completed(folder, "status", "--db", "=", "runs.db", "ti") == ["tiny"]
-
-
 def test_other_shells_get_whole_words(folder):
     assert completed(folder, "status", "tiny", "state=comp", shell="fish") == ["state=completed"]
     assert '"tiny"' in "".join(completed(folder, "status", "ti", shell="zsh"))
@@ -93,30 +85,18 @@ def test_other_shells_get_whole_words(folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["$(touch owned)", "`touch owned`", "x; touch owned", "a'b", "long one", "*", "!x", "~"]
+    "name", ["$(touch owned)", "x; touch owned", "a'b", "*", "~", "--db=x", "-x", "a\x1b[2Jb", "one\ntwo"]
 )
-def test_a_name_that_a_shell_could_take_for_more_is_quoted_or_not_offered(folder, name):
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_name_that_a_shell_could_take_for_more_or_for_an_option_is_never_offered(folder, name, shell):
     renamed(name)
-    (offered,) = completed(folder, "status", "")
-    assert shlex.split(offered) == [name] and offered == shlex.quote(name)
-    for shell in ("zsh", "fish"):
-        assert not [line for line in completed(folder, "status", "", shell=shell) if name in line]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["--db=x", "-x", "a\x1b[2Jb", "one\ntwo", "a\u202eb"])
-def test_a_name_that_reads_as_an_option_or_acts_on_a_terminal_is_never_offered(folder, name):
-    renamed(name)
-    assert completed(folder, "status", "") == []
+    assert not [line for line in completed(folder, "status", "", shell=shell) if name in line]
 
 
 @given(st.text(min_size=1))
-def test_bash_gives_every_offered_name_back_as_it_is(name):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("_KDX_COMPLETE", "complete_bash")
-        for word in completion._offered([name], ""):
-            quoted = completion._quoted(word)
-            assert shlex.split(quoted) == [name] and "\n" not in quoted and not quoted.startswith("-")
+def test_a_shell_reads_every_offered_name_back_as_it_is(name):
+    for word in completion._offered([name], ""):
+        assert shlex.split(word) == [name] and not word.startswith("-")
 
 
 def test_without_a_database_or_with_a_foreign_one_there_are_no_names(tmp_path):
@@ -126,8 +106,7 @@ def test_without_a_database_or_with_a_foreign_one_there_are_no_names(tmp_path):
     assert completed(tmp_path, "status", "", KDX_DB="postgresql://nowhere/x") == []
 
 
-def test_in_a_real_bash_a_name_is_completed_and_does_nothing(folder):
-    renamed("$(touch owned) it's")
+def test_in_a_real_bash_a_name_is_completed(folder):
     pid, screen = pty.fork()
     if pid == 0:
         os.environ.update(PATH=f"{KDX.parent}:{os.environ['PATH']}", PS1="$ ", TERM="dumb")
@@ -143,13 +122,10 @@ def test_in_a_real_bash_a_name_is_completed_and_does_nothing(folder):
         return seen
 
     typed("source <(kdx --show-completion bash); echo re''ady\n", "ready")
-    typed("kdx status \t", "it'\"'\"'s' ")
-    assert "2 runs: 2 pending" in typed(" | wc -l; echo do''ne\n", "done")
-    typed("kdx status tin", "tin")
+    typed("kdx status ti\t", "tiny ")
     os.write(screen, b"\x15exit\n")
     os.waitpid(pid, 0)
     os.close(screen)
-    assert not (folder / "owned").exists()
 
 
 def test_completion_loads_neither_torch_nor_what_only_some_commands_need(folder):

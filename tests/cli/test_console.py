@@ -122,8 +122,5 @@ def test_a_reader_that_is_slow_gets_every_message(ends):
 def test_a_closed_stdout_takes_no_result_in_silence(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     monkeypatch.setattr(sys, "stdin", None)
-    console.prepare_streams()
     with pytest.raises(StorageError, match="stdout is closed"):
-        console.out("a table")
-    sys.stdout.flush()  # as Python does at exit
-    assert not console.is_terminal() and not sys.stdin.isatty()
+        console.prepare_streams()

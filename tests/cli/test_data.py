@@ -163,10 +163,5 @@ def test_info_tells_of_generated_text(home):
 
 
 def test_info_refuses_what_is_not_there(home):
-    with pytest.raises(KdxError, match=r"unknown corpus `wikitext`\n  allowed: .*\n  hint: did you mean `wikitext"):
+    with pytest.raises(KdxError, match=r"unknown corpus `wikitext`\n  hint: did you mean `wikitext"):
         run("info", "wikitext")
-
-
-@pytest.mark.parametrize("command", ["prepare", "list", "info"])
-def test_help_has_an_example(command):
-    assert f"Example: kdx data {command}" in run(command, "--help").stdout

@@ -1,4 +1,4 @@
-"""`kdx diff` compares two runs, two cells, two sweeps, or a grid with a sweep."""
+"""`kdx diff` compares two runs or two cells."""
 
 import json
 from pathlib import Path
@@ -52,7 +52,7 @@ def test_two_runs_of_a_cell_differ_by_seed_library_and_curve():
     assert found["conditions"] == [{"name": "torch", "before": "2.12", "after": "2.13"}]
     (score,) = found["scores"]
     assert (score["before"], score["after"]) == ([1.0], [0.5])
-    (curve,) = found["curves"]
+    (curve,) = found["curves"][""]
     assert (curve["name"], curve["shared"], curve["first"]) == ("train/loss", 3, 2)
     assert (curve["largest"], curve["at"], curve["only_before"], curve["only_after"]) == (0.5, 2, 0, 1)
     text = typed("diff", str(first.id), str(second.id)).stdout
@@ -78,42 +78,18 @@ def test_two_cells_are_compared_seed_by_seed():
         ("seed 0", [1.0], [3.0]),
         ("seed 1", [2.0], [4.0]),
     ]
-    assert [(curve["of"], curve["first"]) for curve in found["curves"]] == [("seed 0", 2), ("seed 1", 2)]
-    head = typed("diff", one[0].cell_id, two[0].cell_id).stdout.splitlines()[2]
+    assert {of: [curve["first"] for curve in curves] for of, curves in found["curves"].items()} == {
+        "seed 0": [2],
+        "seed 1": [2],
+    }
+    head = typed("diff", one[0].cell_id, two[0].cell_id).stdout.splitlines()[1]
     assert head.split() == [one[0].cell_id[:8], two[0].cell_id[:8]]
-
-
-def test_two_sweeps_are_compared_by_plan_and_by_cells_of_the_same_words():
-    one, two = two_sweeps()
-    for number, run in enumerate((*one, *two), 1):
-        learned(run, [4.0, float(number)])
-    found = compared("one", "two")
-    assert found["kind"] == "sweep" and len(found["only_before"]) == len(found["only_after"]) == 1
-    assert {"name": "training.steps", "before": ["10"], "after": ["20"]} in found["settings"]
-    assert [(score["before"], score["after"]) for score in found["scores"]] == [([1.0, 2.0], [3.0, 4.0])]
-    text = typed("diff", "one", "two").stdout
-    assert "cells: 0 in both, 1 in one only, 1 in two only" in text
-    assert "cells: 1 in both, 0 in A only, 0 in B only" in typed("diff", "one", "one").stdout
-
-
-def test_a_grid_is_compared_with_a_sweep_and_with_a_grid():
-    two_sweeps()
-    found = compared("one", "two.yaml")
-    assert found["kind"] == "grid" and found["scores"] == found["conditions"] == []
-    assert {"name": "training.steps", "before": ["10"], "after": ["20"]} in found["settings"]
-    Path("runs.db").rename("away.db")
-    assert compared("one.yaml", "two.yaml") == found
-    assert "settings: the same" in typed("diff", "one.yaml", "one.yaml").stdout
 
 
 def test_what_cannot_be_compared_is_refused():
     (first,) = planned(1)
-    error = refused("diff", "tiny", str(first.id))
-    assert error.problem == f"`tiny` is a sweep and `{first.id}` is a run"
-    assert (
-        refused("diff", str(first.id), "grid.yaml").problem
-        == f"`{first.id}` is a run, and a grid is compared with a sweep"
-    )
+    assert refused("diff", "tiny", str(first.id)).problem == "a sweep and a run are not compared"
+    assert refused("diff", "tiny", "tiny").allowed == "two runs, or two cells"
     assert refused("diff", "tiny", "tinny").hint == "did you mean `tiny`?"
 
 

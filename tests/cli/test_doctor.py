@@ -49,8 +49,8 @@ def test_when_nothing_is_wrong_it_says_what_there_is():
     done = typed("doctor")
     assert (done.exit_code, done.stderr) == (0, "nothing is wrong\n")
     shown = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
-    assert list(shown) == ["versions", "sqlite", "database", "runs", "files", "disk"]
-    assert "torch 2." in shown["versions"] and shown["sqlite"].startswith(sqlite3.sqlite_version)
+    assert list(shown) == ["versions", "database", "runs", "files", "disk"]
+    assert "torch 2." in shown["versions"] and f"sqlite {sqlite3.sqlite_version}" in shown["versions"]
     assert shown["runs"] == "1 completed, 1 pending"
     assert shown["files"].startswith("1 in runs.files, ")
     assert shown["disk"].endswith(" free")
@@ -176,7 +176,7 @@ def test_results_that_were_passed_on_alone_are_well(folder):
 def test_programs_get_json(gone):
     claimed(planned(1)[0], gone)
     shown = json.loads(typed("doctor", "--json").stdout)
-    assert set(shown) == {"versions", "sqlite", "database", "files", "disk", "findings"}
+    assert set(shown) == {"versions", "database", "files", "disk", "findings"}
     (found,) = shown["findings"]
     assert (found["problem"], found["repair"], found["mended"]) == (
         "running, but its process is gone",
@@ -262,7 +262,7 @@ def test_of_a_database_that_is_not_sound_no_run_is_judged():
     done = typed("doctor")
     assert done.exit_code == 5
     assert [line.split(maxsplit=1)[1] for line in done.stdout.splitlines() if line.startswith(("runs ", "files "))] == [
-        "not looked at, for the database is not sound"
+        "unchecked, since the database is not sound"
     ] * 2
     assert wrong()[0] == "wrong: runs.db: SQLite finds: CHECK constraint failed in run"
     assert json.loads(typed("doctor", "--json").stdout)["database"]["sound"] is False

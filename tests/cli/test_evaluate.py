@@ -133,6 +133,6 @@ def test_evaluations_of_other_code_are_told_and_stay(ran):
         for one, code in ((first, now), (second, now | {"kdx.models.beam": "0" * 64})):
             evaluations.record(database, 1, Made(one.id, one.settings, "b" * 64, {"code": code}, metrics={"loss": 1.0}))
     said = typed("evaluate", "grid.yaml").output
-    assert "note: of 1 evaluation that is there, the code has changed since: kdx.models.beam; kdx retry" in said
+    assert "note: the code of 1 evaluation has changed since: kdx.models.beam; kdx retry" in said
     with open_database(DB, write=False) as database:
         assert len(evaluations.of_runs(database, [1])[1]) == 2

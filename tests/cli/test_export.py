@@ -114,13 +114,6 @@ def test_the_selected_runs_weights_and_translations(translated):
     ]
 
 
-def test_a_cell_goes_by_its_first_digits(runs):
-    typed("export", "--to", "results", "--cell", runs[0].cell_id[:6])
-    assert len(table("cells")) == 1
-    problem = refused("export", "--to", "more", "--cell", "xyz")
-    assert str(problem) == f"sweep `tiny` has no cell `xyz`\n  allowed: {runs[0].cell_id[:8]}"
-
-
 def test_what_is_not_there_is_refused_and_nothing_is_written(runs, folder):
     before = sorted(folder.rglob("*"))
     assert refused("export").problem == "there is no folder to write to"

@@ -136,5 +136,5 @@ def test_programs_get_json(runs):
 
 
 def test_wrong_words_and_absent_databases_are_refused(runs):
-    assert typed("gc", "--keep", "some").exit_code == 2
+    assert refused("gc", "--keep", "some").exit_code == 2
     assert refused("gc", "--db", "absent.db").exit_code == 3

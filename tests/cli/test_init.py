@@ -53,7 +53,7 @@ def test_only_those_named_are_copied_and_the_next_command_can_be_typed(folder):
 def test_a_grid_that_is_not_shipped_copies_nothing(folder):
     (folder / "own.yaml").touch()
     for name in ("own.yaml", "quickstrt"):
-        with pytest.raises(KdxError, match=f"no shipped grid `{name}`\n  allowed: .*quickstart"):
+        with pytest.raises(KdxError, match=f"no shipped grid `{name}`\n"):
             init("new", "--grid", "quickstart", "--grid", name)
     assert not (folder / "new").exists()
 

@@ -11,7 +11,7 @@ from looked_after import DB, claimed, completed, planned, refused, typed
 from waiting import wait_until
 
 from kdx.cli import logs
-from kdx.cli.logs import Log
+from kdx.errors import KdxError
 from kdx.run_files.files import files_beside, log_of
 from kdx.store.database import open_database
 from kdx.store.recording import RunWriter
@@ -68,30 +68,28 @@ def test_a_log_is_followed_across_attempts_until_the_run_is_over(folder, monkeyp
     said = typed("logs", "-f", str(first.id))
     assert said.stdout == "one\ntwo\n"
     assert said.stderr.splitlines() == [
-        f"run {first.id} is interrupted; waiting for somebody to run it: kdx resume",
+        f"run {first.id} is interrupted; waiting for a worker, or for: kdx resume",
         f"run {first.id} is over: completed",
     ]
 
 
-def test_a_log_that_begins_anew_is_read_from_its_beginning(tmp_path):
+def test_a_log_that_begins_anew_is_read_from_its_beginning(tmp_path, monkeypatch):
     path = tmp_path / "log.txt"
-    own = Log(path)
-    assert own.more() == "" and not own.there
-    path.write_text("long before\n")
-    assert own.more() == "long before\n" and own.more() == ""
-    path.unlink()
-    path.write_text("anew\n")
-    assert own.more() == "anew\n"
-    path.write_text("x")
-    assert own.more() == "x"
-    own.close()
+
+    def written_anew() -> None:
+        path.unlink()
+        path.write_text("anew\n")
+
+    events = [lambda: path.write_text("before\n"), written_anew, lambda: path.write_text("x"), lambda: None]
+    monkeypatch.setattr(logs, "time", SimpleNamespace(sleep=lambda seconds: events.pop(0)()))
+    assert list(logs._text(path, KdxError("missing"), lambda: not events)) == ["before\n", "anew\n", "x"]
 
 
 def test_without_a_log_it_is_said_why(folder):
     first, second, third = planned(3)
     claimed(second)
     completed(third)
-    assert "has not begun" in refused("logs", str(first.id)).problem
+    assert "has not started" in refused("logs", str(first.id)).problem
     assert refused("logs", str(first.id)).hint == f"kdx logs -f {first.id} waits for it"
     assert "runs on another machine" in refused("logs", str(second.id)).problem
     assert "its files were removed" in refused("logs", str(third.id)).problem

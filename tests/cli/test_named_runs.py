@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from looked_after import DB, completed, planned
 
+from kdx.cli.context import Context
 from kdx.cli.named_runs import named_runs
 from kdx.errors import KdxError
 from kdx.store import remarks
@@ -18,7 +19,7 @@ def folder(tmp_path, monkeypatch):
 
 def named(*words: str):
     with open_database(DB, write=False) as database:
-        return named_runs(database, words, str(DB))
+        return named_runs(database, words, Context(str(DB)))
 
 
 def refused(*words: str) -> KdxError:

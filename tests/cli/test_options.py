@@ -4,28 +4,13 @@ import re
 from pathlib import Path
 
 import pytest
-from grids import TINY
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
+from looked_after import planned, refused, typed
 from verbs import all_commands
 
-from kdx.cli import options
-from kdx.cli.app import app
-from kdx.cli.options import (
-    DATABASE,
-    MOST_SEEDS,
-    in_database,
-    in_database_with_components,
-    name_folder,
-    retry_runs,
-    seeds_of,
-)
+from kdx.cli.options import MOST_SEEDS, seeds_of
 from kdx.errors import KdxError
-from kdx.grid.load import load_grid
-from kdx.store import recording
-from kdx.store.database import open_database
-from kdx.store.refusals import FILES
 
 numbers = st.lists(st.integers(0, 999_999_999), min_size=1, max_size=6, unique=True)
 
@@ -62,37 +47,6 @@ def test_what_are_no_seeds_is_refused(text):
         seeds_of(text)
 
 
-@pytest.mark.parametrize(
-    ("database", "option"),
-    [(DATABASE, ""), ("my runs.db", " --db 'my runs.db'"), ("sqlite:///x.db", " --db sqlite:///x.db")],
-)
-def test_a_suggested_command_names_the_database_where_it_must(database, option):
-    assert in_database(database) == option
-
-
-@pytest.mark.parametrize(
-    ("word", "hint"), [("json", "--json writes JSON, for programs"), ("markdwn", "did you mean `markdown`?")]
-)
-def test_a_format_that_there_is_not_is_refused_with_what_there_is(monkeypatch, tmp_path, word, hint):
-    monkeypatch.chdir(tmp_path)
-    for command in ("report", "claims"):
-        with pytest.raises(KdxError) as caught:
-            CliRunner().invoke(app, [command, "--format", word], catch_exceptions=False)
-        assert caught.value.exit_code == 2 and caught.value.problem == f"--format `{word}`"
-        assert caught.value.hint == hint and "latex" in str(caught.value)
-
-
-def test_a_suggested_command_names_the_folder_of_files_that_the_environment_did_not(monkeypatch, tmp_path):
-    monkeypatch.setenv(FILES, "")
-    monkeypatch.chdir(tmp_path)
-    name_folder(None)
-    assert in_database(DATABASE) == ""
-    name_folder(Path("big disk"))
-    assert in_database("x.db") == f" --db x.db --files '{tmp_path}/big disk'"
-    monkeypatch.setattr(options, "_FILES_BEFORE", "big disk")
-    assert in_database("x.db") == " --db x.db"
-
-
 def test_every_command_that_takes_a_database_takes_the_folder_of_its_files():
     for name, command in all_commands():
         words = {word for each in command.params for word in each.opts}
@@ -105,14 +59,10 @@ PLACES_AND_HABITS = {
     "--workers",
     "--per-gpu",
     "--devices",
-    "--max-runs",
-    "--hang-after",
     "--format",
     "--partition",
     "--account",
     "--qos",
-    "--sbatch",
-    "--slurm-python",
     "--slurm-setup",
 }
 """Options that the environment may set. Any other acts, destroys, or selects what is computed or shown."""
@@ -143,25 +93,24 @@ def test_every_option_says_what_it_is_for():
     assert [(name, option.opts) for name, option in shown if not option.help] == []
 
 
-def test_a_suggested_command_names_the_folder_of_custom_components(own_kernel, monkeypatch):
-    monkeypatch.chdir(own_kernel)
-    plan = load_grid("grid.yaml")
-    with open_database("runs.db", write=True, create=True) as database:
-        recording.register(database, plan, plan.grid)
-        assert in_database_with_components("runs.db", database, plan.name) == ""
-        assert in_database_with_components("runs.db", database, plan.name, Path()) == " --components ."
-        monkeypatch.chdir(own_kernel.parent)
-        assert in_database_with_components("runs.db", database, plan.name) == ""
-        Path("elsewhere").mkdir()
-        monkeypatch.chdir("elsewhere")
-        assert (
-            in_database_with_components("../runs.db", database, plan.name)
-            == f" --components {own_kernel} --db ../runs.db"
-        )
-        (own_kernel / "my_kernels.py").unlink()
-        assert in_database_with_components("../runs.db", database, plan.name) == " --components FOLDER --db ../runs.db"
-        assert retry_runs("../runs.db", database, [1]) == "kdx retry 1 --components FOLDER --db ../runs.db"
-        Path("plain.yaml").write_text(TINY % {"steps": 5, "seeds": 1})
-        plain = load_grid("plain.yaml")
-        recording.register(database, plain, plain.grid)
-        assert in_database_with_components("runs.db", database, plain.name) == ""
+def test_what_is_asked_of_slurm_without_it_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KDX_PARTITION", "gpu")
+    planned(1)
+    assert refused("sweep", "grid.yaml", "--time", "10").problem == "--time without --slurm"
+    assert "exclude each other" in refused("sweep", "grid.yaml", "--slurm", "--budget", "1h").problem
+    assert "kdx sets array itself" in refused("sweep", "grid.yaml", "--slurm", "--sbatch=--array=1").problem
+
+
+def test_no_variable_keeps_a_sweep_from_training(tmp_path, monkeypatch):
+    """An option that acts is given on the command line alone, whatever the environment has."""
+    monkeypatch.chdir(tmp_path)
+    planned(1)
+    started = []
+    monkeypatch.setattr("kdx.cli.sweep.search_and_run", lambda *_, **__: started.append(1) or (None, 0))
+    for _, command in all_commands():
+        for option in command.params:
+            variable = f"KDX_{option.name.strip('_').upper()}"
+            if option.envvar != variable:
+                monkeypatch.setenv(variable, "1")
+    assert typed("sweep", "grid.yaml").exit_code == 0 and started == [1]

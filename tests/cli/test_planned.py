@@ -9,6 +9,7 @@ from grids import TINY
 from looked_after import DB, completed, refused, typed
 
 from kdx.cli import running
+from kdx.cli.context import Context
 from kdx.cli.planned import leaving, record_of
 from kdx.errors import KdxError
 from kdx.grid.difference import Contents, difference
@@ -56,14 +57,14 @@ def test_a_grid_that_tunes_names_its_sweep_before_and_after_its_search(tmp_path)
     plan = plan_of(tmp_path)
     with open_database(DB, write=True, create=True) as database:
         recording.register(database, plan, plan.grid)
-        assert record_of(database, plan, "grid.yaml", "runs.db").cells == ()
+        assert record_of(database, "grid.yaml", Context("runs.db")).cells == ()
         found = search(database, plan, random.Random(0)).with_winners()
         recording.register(database, found, found.grid)
         winners = [cell.id for cell in found.cells]
-        assert [cell.id for cell in record_of(database, plan, "grid.yaml", "runs.db").cells] == winners
+        assert [cell.id for cell in record_of(database, "grid.yaml", Context("runs.db")).cells] == winners
         write("grid.yaml", Path("grid.yaml").read_text().replace("steps: 40", "steps: 50"))
         with pytest.raises(KdxError, match=r"2 cells in the sweep only \(training.steps: 40 → 50\)"):
-            record_of(database, load_grid("grid.yaml"), "grid.yaml", "runs.db")
+            record_of(database, "grid.yaml", Context("runs.db"))
 
 
 def write(name: str, text: str) -> None:
@@ -194,5 +195,5 @@ def test_the_command_that_shows_what_left_can_be_typed_whatever_the_name():
         "$HOME": "'SELECT * FROM former_runs WHERE sweep = '\"'\"'$HOME'\"'\"''",
     }.items():
         write("grid.yaml", GRID.replace("name: tiny", f'name: "{name}"'))
-        message = leaving(found, load_grid("grid.yaml"), "my runs.db")
+        message = leaving(found, load_grid("grid.yaml"), Context("my runs.db"))
         assert message and message.endswith(f"kdx query {query} --db 'my runs.db' shows them")

@@ -12,7 +12,7 @@ from grids import TINY
 from postgresql_server import PostgresqlServer, pooler
 from waiting import wait_until
 
-from kdx.cli.options import in_database
+from kdx.cli.context import Context
 from kdx.store.database import open_database
 
 pytestmark = pytest.mark.slow
@@ -112,8 +112,8 @@ def test_a_wrong_password_is_one_message_and_nothing_is_started(terminal, addres
 def test_a_suggested_command_needs_no_password_that_kdx_db_has(monkeypatch):
     monkeypatch.setenv("PGPASSWORD", "")
     monkeypatch.setenv("KDX_DB", "postgresql://me:secret@host/runs")
-    assert in_database("postgresql://me@host/runs") == ""
-    assert in_database("postgresql://me@host/other") == " --db postgresql://me@host/other"
+    assert Context("postgresql://me@host/runs").options == ""
+    assert Context("postgresql://me@host/other").options == " --db postgresql://me@host/other"
 
 
 def test_a_check_suggests_no_copy_that_kdx_refuses_to_make(terminal, address: str):

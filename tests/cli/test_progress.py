@@ -163,9 +163,7 @@ def test_the_time_left_is_that_of_similar_runs_shared_by_all_workers():
     assert listener.left() == 100.0, "the place of a run that has ended is free, before another starts"
 
 
-def test_the_display_shows_the_sweep_and_each_run_at_work(monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(shown.time, "monotonic", lambda: now[0])
+def test_the_display_shows_the_sweep_and_each_run_at_work():
     live = Live(PLAN, workers=2, expect=lambda: {FIRST.cell.id: 7200.0})
     live.console.file = io.StringIO()
     live.decided(decided(record(SECOND, RunState.INTERRUPTED, checkpoint_step=250)))
@@ -174,19 +172,17 @@ def test_the_display_shows_the_sweep_and_each_run_at_work(monkeypatch):
     live.progressed(FIRST, 400, 1.25)
     whole, first, second = live.bars.tasks
     assert (whole.description, whole.total, whole.completed) == ("[red]demo\\x1b[2J", 3, 0)
-    assert live.status() == "2 running, about 3:30:00 left"
-    now[0] += 60.0
-    assert live.status() == "2 running, about 3:29:00 left", "it counts down while nothing happens"
-    assert (first.completed, first.total, first.fields["status"]()) == (400, SPEC.training.steps, "loss 1.250")
-    assert (second.completed, second.fields["status"]()) == (250, "starting"), "it resumes from its checkpoint"
+    assert (first.completed, first.total, first.fields["status"]) == (400, SPEC.training.steps, "loss 1.250")
+    assert (second.completed, second.fields["status"]) == (250, "starting"), "it resumes from its checkpoint"
 
     done = record(FIRST, RunState.COMPLETED)
     live.ended(FIRST, done)
     live.decided(decided(done))
     assert [task.description for task in live.bars.tasks] == [whole.description, second.description]
+    assert whole.fields["status"] == "1 running, about 2 h left"
     assert whole.completed == 1
     live.progressed(FIRST, 500, 1.0)  # a late message
-    assert "completed aaaaaaaa [b]rbf · seed 0 (60 s)" in live.console.file.getvalue()
+    assert "completed aaaaaaaa [b]rbf · seed 0 (0 s)" in live.console.file.getvalue()
 
 
 def test_a_second_ctrl_c_leaves_no_run_that_counts_as_running():
@@ -197,18 +193,7 @@ def test_a_second_ctrl_c_leaves_no_run_that_counts_as_running():
     live.decided(decided(record(FIRST, RunState.RUNNING)))
     live.stopping()
     live.killed()
-    assert (live.counts, live.status()) == ({"pending": 2, "interrupted": 1}, "0 running")
-
-
-def test_the_bars_leave_room_for_the_echo_of_ctrl_c():
-    live = Live(PLAN)
-    live.console.width = 80
-    live.console.file = io.StringIO()
-    live.decided(decided())
-    live.started(FIRST, 1)
-    live.console.print(live.bars)
-    _, *lines = live.console.file.getvalue().splitlines()
-    assert len(lines) == 2 and {len(line) for line in lines} == {80 - len("^C^C")}
+    assert (live.counts, live.tasks) == ({"pending": 2, "interrupted": 1}, {})
 
 
 def test_what_a_run_says_cannot_drive_the_display():

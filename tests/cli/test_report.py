@@ -9,10 +9,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
-from kdx.cli.report import report
+from kdx.cli.app import app
 from kdx.errors import Faults, KdxError
 from kdx.grid.load import load_grid
 from kdx.store.claims import claim
@@ -20,9 +19,6 @@ from kdx.store.database import open_database
 from kdx.store.reading import load_sweep
 from kdx.store.recording import RunWriter, register
 from kdx.store.sqlite.database import Sqlite
-
-app = typer.Typer()
-app.command()(report)
 
 GRID = """\
 name: nightly
@@ -60,7 +56,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def ran(*arguments: str) -> Result:
-    result = CliRunner().invoke(app, arguments)
+    result = CliRunner().invoke(app, ["report", *arguments])
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == 0, result.output
@@ -161,7 +157,7 @@ def test_a_table_that_does_not_fit_its_cells_is_told_with_database_and_sweep(fol
             """UPDATE sweep SET grid = replace(grid, '"kernels", "caption"', '"k", "metric": "x", "caption"')"""
         )
         connection.exec_driver_sql("""UPDATE sweep SET grid = replace(grid, '"kernel"', '"kernle"')""")
-    with pytest.raises(KdxError, match=r"^runs.db, sweep nightly: table `.*`: unknown factor `kernle`\n  allowed: .*"):
+    with pytest.raises(KdxError, match=r"^runs.db, sweep nightly: table `.*`: unknown factor `kernle`\n  hint: .*"):
         ran()
 
 
@@ -277,7 +273,7 @@ def test_a_fault_of_a_file_of_tables_is_told_at_its_place(days: Path) -> None:
     (days / "days.yaml").write_text("tables:\n- {name: t, rows: [krenel]}\n")
     with pytest.raises(Faults) as caught:
         ran("nightly", "tuesday", "--tables", "days.yaml")
-    assert str(caught.value).startswith("days.yaml:2:20: table `t`: unknown factor `krenel`\n  allowed: ")
+    assert str(caught.value).startswith("days.yaml:2:20: table `t`: unknown factor `krenel`\n  hint: ")
     assert "hint: did you mean `kernel`?" in str(caught.value)
 
 

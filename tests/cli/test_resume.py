@@ -32,8 +32,8 @@ def ran(monkeypatch):
 
     ran = Ran()
 
-    def run(plan, database, db, workers, options, *, budget=None, components=None):
-        ran.append((plan, db, workers))
+    def run(plan, database, context, workers, options, *, budget=None, components=None):
+        ran.append((plan, context.db, workers))
         return ran.codes.get(plan.name, 0)
 
     monkeypatch.setattr(running, "run_plan", run)

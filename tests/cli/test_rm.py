@@ -28,7 +28,10 @@ def test_results_stay_without_runs():
     first, *_ = planned(3)
     completed(first)
     said = typed("rm", "tiny", "--yes")
-    assert "to be removed: sweep `tiny` with 1 plan, 2 runs that never started; 1 run stays" in said.stderr
+    assert (
+        "to be removed: sweep `tiny` with 1 plan, 2 runs with 0.0 hours" in said.stderr
+        and "; 1 run stay" in said.stderr
+    )
     assert inventory() == ([1], [])
     assert names(first) == ["best.ckpt"]
 
@@ -39,7 +42,7 @@ def test_with_runs_all_goes_and_is_told_before():
         completed(run)
     said = typed("rm", "tiny", "--runs", "--yes", "--json")
     told, done = said.stderr.splitlines()
-    assert re.search(r"2 runs with \d+ seconds? of computing, 2 files, ", told) and done == "removed sweep `tiny`"
+    assert re.search(r"2 runs with 0.0 hours of computing, 2 files \(", told) and done == "removed sweep `tiny`"
     found = json.loads(said.stdout)
     assert (found["sweep"], found["runs"], found["kept"], found["files"]) == ("tiny", [1, 2], 0, 2)
     assert found["bytes"] > 0
@@ -61,14 +64,14 @@ def test_nobody_there_to_ask_wants_yes():
     planned(1)
     error = refused("rm", "tiny", "--runs")
     assert error.problem == "nothing was removed, since nobody can be asked"
-    assert error.hint == "say so: kdx rm tiny --runs --yes"
+    assert error.hint == "kdx rm tiny --runs --yes"
     assert inventory() == ([1], ["tiny"])
 
 
 @pytest.mark.parametrize(("answer", "left"), [("n\n", ["tiny"]), ("\n", ["tiny"]), ("y\n", [])])
 def test_somebody_at_a_terminal_is_asked(monkeypatch, answer, left):
     planned(1)
-    monkeypatch.setattr(rm, "_somebody_is_there", lambda: True)
+    monkeypatch.setattr(rm, "_is_somebody_there", lambda: True)
     assert CliRunner().invoke(app, ["rm", "tiny"], input=answer).exit_code == 0
     assert inventory()[1] == left
 
@@ -77,7 +80,7 @@ def test_a_sweep_at_work_or_unknown_is_refused():
     first, *_ = planned(2)
     claimed(first)
     error = refused("rm", "tiny", "--runs", "--yes")
-    assert error.problem == "run 1 of sweep `tiny` is at work" and "kdx cancel tiny" in error.hint
+    assert error.problem == "sweep `tiny` is still computed: run 1" and "kdx cancel tiny" in error.hint
     assert refused("rm", "tinny", "--yes").hint == "did you mean `tiny`?"
     assert inventory() == ([1, 2], ["tiny"])
 

@@ -109,7 +109,7 @@ def test_every_command_that_starts_runs_hands_on_what_they_are_told(supervised, 
             "2 runs: 1 completed, 1 cancelled; take up again with: kdx retry tiny state=cancelled",
         ),
         (None, {"failed": 1}, 4, "1 run: 1 failed; try them again with: kdx resume tiny --failed"),
-        (signal.SIGTERM, {"interrupted": 1}, 143, "1 run: 1 interrupted; go on with: kdx resume tiny"),
+        (signal.SIGTERM, {"interrupted": 1}, 143, "1 run: 1 interrupted; resume with: kdx resume tiny"),
     ],
 )
 def test_the_last_line_says_what_was_done_and_what_to_type_next(supervised, ends, counts, code, expected):
@@ -133,7 +133,7 @@ def test_a_budget_is_a_deadline_from_the_start_of_the_command(supervised, comman
     result = CliRunner().invoke(app, [*command, "--budget", "2coreh", "--workers", "4"])
     assert result.exit_code == 0, result.output
     assert before + 1800 <= supervised[-1].deadline <= time.monotonic() + 1800
-    note = "note: no run has finished yet, so nobody can tell beforehand what the budget of 2coreh leaves out\n"
+    note = "note: no run has finished yet, so it is unknown what the budget of 2coreh leaves out\n"
     assert result.stderr.startswith(note)
     result = CliRunner().invoke(app, [*command, "--budget", "90m", "--workers", "4"])
     assert before + 5400 <= supervised[-1].deadline <= time.monotonic() + 5400
@@ -168,7 +168,7 @@ def test_the_last_line_says_that_the_budget_is_used(supervised, monkeypatch, end
     supervised.ends, supervised.counts = signal.SIGINT, {"pending": 3}
     result = CliRunner().invoke(app, ["sweep", "grid.yaml", "--budget", "6h", "--db", "other.db"])
     assert result.exit_code == 130
-    assert result.stderr.splitlines()[-1] == f"3 runs: 3 pending; {why}; go on with: kdx resume tiny --db other.db"
+    assert result.stderr.splitlines()[-1] == f"3 runs: 3 pending; {why}; resume with: kdx resume tiny --db other.db"
 
 
 def test_a_budget_that_is_used_up_ends_a_resume_of_all_sweeps(supervised):
@@ -178,23 +178,3 @@ def test_a_budget_that_is_used_up_ends_a_resume_of_all_sweeps(supervised):
     before, supervised.ends = len(supervised), signal.SIGINT
     assert CliRunner().invoke(app, ["resume", "--budget", "6h"]).exit_code == 130
     assert len(supervised) == before + 1
-
-
-@pytest.mark.parametrize(
-    ("ends", "counts", "code", "expected"),
-    [
-        (None, {"completed": 1}, 0, "1 run: 1 completed; next: kdx report 'first look'"),
-        (None, {"failed": 1}, 4, "1 run: 1 failed; try them again with: kdx resume 'first look' --failed"),
-        (signal.SIGTERM, {"interrupted": 1}, 143, "1 run: 1 interrupted; go on with: kdx resume 'first look'"),
-    ],
-)
-def test_the_last_line_has_the_name_that_the_sweep_has_by_then(supervised, monkeypatch, ends, counts, code, expected):
-    def renamed(supervisor):
-        assert CliRunner().invoke(app, ["rename", "tiny", "first look"]).exit_code == 0
-        supervisor.listener.counts = counts
-        supervisor.host.close(at_once=True)
-        return ends
-
-    monkeypatch.setattr(Supervisor, "run", renamed)
-    result = CliRunner().invoke(app, ["sweep", "grid.yaml"])
-    assert (result.exit_code, result.stderr.splitlines()[-1]) == (code, expected)

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from looked_after import DB, claimed, learned, of_two_kernels, planned, refused, shown, typed
 
+from kdx.grid.load import load_grid
+from kdx.store import recording
 from kdx.store.database import open_database
 from kdx.store.recording import RunWriter
 
@@ -73,7 +75,6 @@ def test_bad_input_has_one_message_with_what_was_meant():
     assert refused("show", "tiny", "--curves").problem == "there is no curve yet"
     learned(first, 6.0)
     assert refused("show", "tiny", "--curves", "valid/los").hint == "did you mean `valid/loss`?"
-    assert refused("show", "runs.db").hint == "kdx show --db runs.db"
 
 
 def test_names_of_another_database_act_on_no_terminal():
@@ -82,3 +83,21 @@ def test_names_of_another_database_act_on_no_terminal():
         connection.exec_driver_sql("UPDATE sweep SET name = ?", ("a\x1b[2Jb",))
         connection.exec_driver_sql("UPDATE sweep_cell SET labels = ?", (json.dumps({"kernel\x1b": "\x07rbf"}),))
     assert not {"\x1b", "\x07"} & set(typed("show").stdout)
+
+
+def test_every_plan_of_a_sweep_is_shown_with_its_grid_as_written():
+    of_two_kernels()
+    text = Path("grid.yaml").read_text()
+    Path("base.yaml").write_text(text.replace("rbf, linear", "rbf") + "# fewer\n")
+    Path("grid.yaml").write_text("extends: base.yaml\nname: tiny\n")
+    plan = load_grid("grid.yaml")
+    with open_database(DB, write=True) as database:
+        recording.register(database, plan, plan.grid)
+    lines = typed("show", "tiny", "--plans").stdout.splitlines()
+    heads = [line.partition(": ")[2] for line in lines if line.startswith("plan ")]
+    assert heads == ["2 cells × 2 seeds", "1 cell × 2 seeds"]
+    assert "    extends: base.yaml" in lines and "    # fewer" in lines
+    first, second = shown("tiny", "--plans")["plans"]
+    assert first["sources"] == {"grid.yaml": text} and set(second["sources"]) == {"grid.yaml", "base.yaml"}
+    assert "as a whole" in refused("show", "1", "--plans").problem
+    assert "as a whole" in refused("show", "tiny", "kernel=rbf", "--plans").problem

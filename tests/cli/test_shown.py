@@ -24,7 +24,7 @@ def test_what_people_said_of_a_run_is_shown_with_it_its_cell_and_its_sweep():
     run, cell = (typed("show", word).stdout for word in (str(first.id), first.cell_id))
     for text in (run, cell):
         assert "the corpus was cut" in text and "odd" in text and "look again (" in text
-    assert f"run {again}, pending, is a newer generation" in run
+    assert f"run {again} is a newer generation" in run
     assert "newer generation" not in typed("show", str(again)).stdout
     assert f"run {first.id} (the corpus was cut)" in sweep
     assert "baseline" in sweep and "before the cut (" in sweep

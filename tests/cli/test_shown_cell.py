@@ -1,15 +1,10 @@
-"""What `kdx show` says of a cell."""
+"""What `kdx show` shows of a cell."""
 
-import pytest
 from looked_after import learned, of_two_kernels, shown, typed
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def test_a_cell_has_its_seeds_and_the_selected_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-def test_a_cell_has_its_seeds_and_the_selected_one():
     runs = of_two_kernels()
     cell = runs[0].cell_id
     mine = [run for run in runs if run.cell_id == cell]

@@ -5,7 +5,7 @@ import yaml
 from looked_after import DB, learned, of_two_kernels, shown, typed
 
 from kdx.cli import shown_sweep
-from kdx.cli.shown_sweep import ShownSweep
+from kdx.cli.context import Context
 from kdx.grid.load import load_grid
 from kdx.store import recording
 from kdx.store.database import open_database
@@ -43,7 +43,7 @@ def test_of_many_cells_and_values_the_first_are_listed(tmp_path, monkeypatch):
     plan = load_grid("grid.yaml")
     with open_database(DB, write=True, create=True) as database:
         sweep_id = recording.register(database, plan, plan.grid)
-        lines = list(ShownSweep(database, sweep_id, ()).lines("runs.db"))
+        lines = list(shown_sweep.shown_sweep(database, sweep_id, (), Context(str(DB))).lines())
     assert sum(" of 1" in line for line in lines) == 3
     assert "  … and 6 more cells; kdx status many lists all runs" in lines
     (values,) = [line for line in lines if line.startswith("  training.learning_rate  0.01")]

@@ -1,8 +1,9 @@
-"""The words that `kdx status` has for sweeps and for runs."""
+"""The words that `kdx status` has for workers."""
 
 import pytest
 
-from kdx.cli.status_words import is_alive, states_in_words, where_it_works, without_blanks
+from kdx.cli.status_of_sweeps import states_in_words
+from kdx.cli.status_words import without_blanks, worker_of
 from kdx.store.status import WorkRecord
 from kdx.sweep.lease_holder import lease_holder
 
@@ -16,13 +17,13 @@ def work(owner: str | None, lease_left: float | None = 30.0, **more: object) -> 
 
 def test_of_pending_runs_there_may_be_fewer_where_a_rule_decides():
     counts = {"completed": 1200, "pending": 3}
-    assert states_in_words(counts, at_most=False) == "1,200 completed, 3 pending"
-    assert states_in_words(counts, at_most=True) == "1,200 completed, at most 3 pending"
-    assert states_in_words({}, at_most=True) == "no runs"
+    assert states_in_words(counts, has_rule=False) == "1,200 completed, 3 pending"
+    assert states_in_words(counts, has_rule=True) == "1,200 completed, at most 3 pending"
+    assert states_in_words({}, has_rule=True) == "no runs"
 
 
 @pytest.mark.parametrize(
-    ("one", "alive", "said"),
+    ("claim", "alive", "place"),
     [
         (work(HERE), True, " here"),
         (work(GONE), False, " here, which is gone"),
@@ -31,8 +32,9 @@ def test_of_pending_runs_there_may_be_fewer_where_a_rule_decides():
         (work(None), False, "a process of another kdx"),
     ],
 )
-def test_a_process_is_where_it_works_and_whether_it_may_still_work(one, alive, said):
-    assert is_alive(one) == alive and where_it_works(one).endswith(said)
+def test_a_process_is_where_it_works_and_whether_it_may_still_work(claim, alive, place):
+    worker = worker_of(claim)
+    assert worker.alive == alive and worker.place.endswith(place)
 
 
 def test_a_column_without_words_is_left_out():

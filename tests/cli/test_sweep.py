@@ -86,7 +86,7 @@ def test_a_stopped_sweep_goes_on_with_the_command_that_it_ends_with(terminal):
     assert code == 130, seen
     assert "━" in seen and "0/2" in seen and re.search(r"2 running", seen) and re.search(r"loss \d\.\d{3}", seen)
     cursor_on = "\x1b[?25h"
-    assert last_line(seen).removeprefix(cursor_on) == f"2 runs: 2 interrupted; go on with: {RESUME}"
+    assert last_line(seen).removeprefix(cursor_on) == f"2 runs: 2 interrupted; resume with: {RESUME}"
     reached = min(run.progress_step for run in terminal.runs(DATABASE))
     assert not terminal.workers()
 
@@ -98,7 +98,7 @@ def test_a_stopped_sweep_goes_on_with_the_command_that_it_ends_with(terminal):
     wait_until(lambda: not terminal.workers())
     assert {run.state for run in terminal.runs(DATABASE)} == {RunState.INTERRUPTED}, "the workers had time to stop"
 
-    done = terminal.type(last_line(seen).partition("go on with: ")[2])
+    done = terminal.type(last_line(seen).partition("resume with: ")[2])
     assert done.returncode == 0, done.stderr
     assert (done.stdout, last_line(done.stderr)) == (
         "",
@@ -146,7 +146,7 @@ def test_a_sweep_that_is_told_twice_ends_at_once(terminal, figure):
     assert once == 143
     assert sweep.stdout.read() == b""
     assert "stopping at the next safe point; once more ends at once\n" in terminal.messages()
-    assert last_line(terminal.messages()) == f"2 runs: 2 interrupted; go on with: {RESUME}"
+    assert last_line(terminal.messages()) == f"2 runs: 2 interrupted; resume with: {RESUME}"
 
     reached = max(run.progress_step for run in terminal.runs(DATABASE))
     sweep = terminal.start("sweep", "grid.yaml", "--db", DATABASE, "--workers", "2")
@@ -159,7 +159,7 @@ def test_a_sweep_that_is_told_twice_ends_at_once(terminal, figure):
     sweep.send_signal(signal.SIGINT)
     assert sweep.wait(300) == 130
     wait_until(lambda: not terminal.workers())
-    assert last_line(terminal.messages()).endswith(f"go on with: {RESUME}")
+    assert last_line(terminal.messages()).endswith(f"resume with: {RESUME}")
     figure(f"SIGTERM once: exit {once}; SIGINT twice: exit {sweep.returncode}, {len(terminal.workers())} workers left")
 
 
@@ -205,7 +205,7 @@ def test_a_grid_with_three_faults_tells_them_all_and_leaves_nothing_behind(termi
     done = terminal.type("kdx sweep grid.yaml")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"grid.yaml:4:9: unknown kernel `rfb`\n  allowed: {', '.join(KERNELS)}\n  hint: did you mean `rbf`?\n"
+        f"grid.yaml:4:9: unknown kernel `rfb`\n  hint: did you mean `rbf`?\n  allowed: {', '.join(KERNELS)}\n"
         "grid.yaml:5:16: width 65 does not divide by 4 heads\n  hint: take 64 or 68\n"
         "grid.yaml:6:19: `no` as training.steps\n  allowed: a whole number from 1 on\n"
     )

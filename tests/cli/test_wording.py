@@ -1,26 +1,36 @@
-"""A run has a name on the terminal, on one line."""
+"""Counts, sizes, runs and processes read as somebody would write them."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.cli.wording import run_name, what_is_left_out
-from kdx.grid.plan import Plan, PlannedCell, PlannedRun
+from kdx.cli.wording import count_of, numbers_of, process_in_words, process_of, run_name, size
+from kdx.grid.plan import PlannedCell, PlannedRun
 from kdx.grid.spec import CellSpec
-from kdx.sweep.budget import Covered, read_budget
+from kdx.sweep.lease_holder import lease_holder
 
 SPEC = CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}})
+
+
+def test_one_is_singular_and_thousands_have_commas():
+    assert [count_of(number, "run") for number in (0, 1, 1200)] == ["0 runs", "1 run", "1,200 runs"]
+    assert [numbers_of("run", ids, 2) for ids in ([7], [7, 8], [7, 8, 9])] == ["run 7", "runs 7, 8", "runs 7, 8, …"]
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 bytes"), (999, "999 bytes"), (1000, "1.0 kB"), (16_944, "16.9 kB"), (10**16, "10000.0 TB")],
+)
+def test_bytes_have_the_unit_that_suits_them(count, text):
+    assert size(count) == text
 
 
 def run(labels: dict[str, str]) -> PlannedRun:
     return PlannedRun(PlannedCell("0123456789abcdef", 0, labels, SPEC), 7)
 
 
-def test_a_run_is_called_by_its_cell_its_choices_and_its_seed():
+def test_a_run_is_named_by_its_cell_its_choices_or_its_task_and_its_seed():
     assert run_name(run({"approach": "Eq. 9", "kernel": "rbf"})) == "01234567 Eq. 9 · rbf · seed 7"
-
-
-def test_a_cell_without_choices_is_called_by_its_task():
     assert run_name(run({})) == "01234567 translation · seed 7"
 
 
@@ -29,46 +39,12 @@ def test_whatever_a_grid_words_it_is_one_line(label):
     assert len(run_name(run({"axis": label})).splitlines()) == 1
 
 
-PLAN = Plan("plan", tuple(PlannedCell(f"c{at}", at, {"kernel": f"k{at}"}, SPEC) for at in range(6)), (0, 1, 2, 3, 5))
-SIX_HOURS = read_budget("6h", 0.0)
-
-
-def left_out(gone: set[tuple[str, int]]) -> str | None:
-    runs = tuple(run for run in PLAN.runs if run.key in gone)
-    return what_is_left_out(SIX_HOURS, Covered(PLAN.runs, runs, 3600.0), PLAN)
-
-
-@pytest.mark.parametrize(
-    ("gone", "what"),
-    [
-        (
-            {(f"c{at}", seed) for at in range(6) for seed in (2, 3, 5)},
-            "12 of 30 runs to do; left out: seeds 2, 3, 5 of all cells",
-        ),
-        (
-            {(f"c{at}", seed) for at in range(6) for seed in (1, 2, 3)},
-            "12 of 30 runs to do; left out: seeds 1–3 of all cells",
-        ),
-        ({("c0", 5)}, "29 of 30 runs to do; left out: seed 5 of 1 cell (k0)"),
-        (
-            {(f"c{at}", seed) for at in range(5) for seed in (3, 5)} | {("c5", seed) for seed in PLAN.seeds},
-            "15 of 30 runs to do; left out: seeds 3, 5 of 5 cells; 1 cell not at all (k5)",
-        ),
-        ({run.key for run in PLAN.runs}, "none of the 30 runs to do"),
-    ],
-)
-def test_what_a_budget_leaves_out_is_summed_up(gone, what):
-    assert left_out(gone) == f"the budget of 6h is enough for {what}"
-
-
-def test_a_budget_may_be_enough_or_not_to_be_told():
-    assert left_out(set()) == "the budget of 6h is enough for all 30 runs to do: about 60 min"
-    one = what_is_left_out(SIX_HOURS, Covered(PLAN.runs[:1], (), 50.0), PLAN)
-    assert one == "the budget of 6h is enough for the one run to do: about 50 s"
-    with_evaluation = what_is_left_out(SIX_HOURS, Covered(PLAN.runs[:1], (), 50.0, evaluations=1), PLAN)
-    assert with_evaluation == f"{one}; 1 evaluation is not in it, for its time is recorded nowhere"
-    assert what_is_left_out(SIX_HOURS, Covered((), (), 0.0), PLAN) is None
-    leaves = "has finished yet, so nobody can tell beforehand what the budget of 6h leaves out"
-    for unknown, like in ((PLAN.cells, ""), (PLAN.cells[:2], " like those of 2 cells")):
-        found = what_is_left_out(SIX_HOURS, Covered(PLAN.runs, None, None, unknown), PLAN)
-        assert found == f"no run{like} {leaves}"
+def test_a_lease_holder_is_a_process_of_a_machine():
+    own = lease_holder()
+    machine, *_, process, _, _ = own.split("/")
+    assert process_of(own) == (machine, int(process))
+    assert process_in_words(own) == f"process {process} here"
+    elsewhere = own.replace(machine, "0123456789abcdef")
+    assert process_in_words(elsewhere) == f"process {process} on machine 01234567"
+    for owner in (None, "", "me", "a/b/c", "a/b/c/\u0661/e/f"):
+        assert process_of(owner) is process_in_words(owner) is None

@@ -262,7 +262,7 @@ def test_a_cell_whose_runs_fail_alike_is_paused_and_the_rest_ends(folder, compon
     again = ends(worker(folder))
     assert again[0] == 4 and "no run ended here; not done: 2 failed, 2 paused" in again[1]
     (folder / "faulty.py").write_text(FAULTY)
-    kdx(folder, "retry", "shared", "--failed", code=4)
+    kdx(folder, "retry", "shared", "state=failed", code=4)
     assert [one.outcome for one in attempts(folder)[0]][-1] in ("failed", "completed")
     assert sum(len(tried) for tried in attempts(folder).values()) >= 4
 

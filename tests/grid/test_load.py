@@ -218,7 +218,7 @@ def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path, figur
         "  allowed: corpus, source, target, vocabulary, vocabulary_size, merges, dictionaries, train_lines,"
         " train_examples, max_tokens, seed\n"
         "  hint: did you mean `vocabulary`?",
-        f"grid.yaml:4:9: unknown kernel `rfb`\n  allowed: {', '.join(KERNELS)}\n  hint: did you mean `rbf`?",
+        f"grid.yaml:4:9: unknown kernel `rfb`\n  hint: did you mean `rbf`?\n  allowed: {', '.join(KERNELS)}",
         "grid.yaml:5:16: width 65 does not divide by 4 heads\n  hint: take 64 or 68",
         "grid.yaml:6:19: `no` as training.steps\n  allowed: a whole number from 1 on",
         "grid.yaml:6:38: `12:30` as training.learning_rate\n  allowed: a number above 0",
@@ -322,7 +322,7 @@ def test_a_billion_runs_are_counted_not_built(tmp_path, figure):
 def test_a_grid_that_is_nowhere_is_refused_with_the_shipped_ones(tmp_path):
     with pytest.raises(
         Faults,
-        match=r"no grid `quickstrt`\n  allowed: a YAML file, or one of .*\n  hint: did you mean `quickstart`",
+        match=r"no grid `quickstrt`\n  hint: did you mean `quickstart`",
     ):
         load_grid("quickstrt")
 

@@ -22,5 +22,5 @@ def resolve_components(cell: CellFields) -> None:
     for word, component in used.items():
         if cell.components.get(word, component.sha256) != component.sha256:
             problem = f"the source of `{word}` at hand is not the one that the cell was made with"
-            raise refuse("components", problem, hint="kdx export --components FOLDER writes that one out")
+            raise refuse("components", problem, hint="kdx export --components --to FOLDER writes that one out")
     cell.settle(components=Hashes({word: component.sha256 for word, component in sorted(used.items())}))
