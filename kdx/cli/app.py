@@ -24,7 +24,6 @@ class Kdx(LazyGroup):
         "init": Verb("kdx.cli.init:init", "Copy the shipped grids into a folder.", RUN),
         "plan": Verb("kdx.cli.plan:plan", "Show what a sweep would run, why, and at what cost.", RUN),
         "sweep": Verb("kdx.cli.sweep:sweep", "Train the runs of a grid that the database lacks.", RUN),
-        "tune": Verb("kdx.cli.tune:tune", "Search the parameters that a grid tunes, and train no winner.", RUN),
         "resume": Verb("kdx.cli.resume:resume", "Resume unfinished runs, each from its last checkpoint.", RUN),
         "worker": Verb("kdx.cli.worker:worker", "Train pending runs of a database, beside other workers.", RUN),
         "evaluate": Verb(

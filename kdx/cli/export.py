@@ -11,12 +11,13 @@ from kdx.cli import completion
 from kdx.cli.console import say
 from kdx.cli.context import Answering, Context
 from kdx.cli.loaded_report import TEXTS
-from kdx.cli.suggest import retry_runs
+from kdx.cli.suggest import computing_options, resume, retry_runs
 from kdx.cli.sweep_argument import load_named
 from kdx.cli.wording import count_of
 from kdx.components.find import laid_out
 from kdx.errors import KdxError
-from kdx.report.folder import encoded, refuse_existing, write_folder
+from kdx.grid.tuned_grid import tuned_grid
+from kdx.report.folder import encoded, refuse_existing, write_folder, write_new_file
 from kdx.report.selection.best_seed import selected_runs
 from kdx.report.writers.rows import to_csv, to_json
 from kdx.run_files.files import content, files_beside, final_weights
@@ -24,9 +25,11 @@ from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.sanitize import spelled_out
 from kdx.store.components import hashes_of, load_components
 from kdx.store.database import Database
+from kdx.store.plan_from_records import plan_of, with_searches
 from kdx.store.reading import outputs_of
 from kdx.store.records import RunRecord, SweepRecord
 from kdx.store.rows import Rows
+from kdx.tune.search import with_winners
 
 _Files = list[tuple[str, Iterable[bytes]]]
 """Path in the folder, and contents in parts."""
@@ -56,6 +59,14 @@ def export(
     components: Annotated[
         bool, typer.Option("--components", help="Only the recorded sources of the sweep's custom components.")
     ] = False,
+    tuned: Annotated[
+        Path | None,
+        typer.Option(
+            "--tuned",
+            metavar="FILE",
+            help="Only the settings that the sweep's searches found, as a grid that tunes nothing, to this new file.",
+        ),
+    ] = None,
 ) -> None:
     """Export the cells, runs and curves of a sweep to a folder.
 
@@ -64,7 +75,14 @@ def export(
     custom components before kdx resume --components runs them.
 
     Example: kdx export quickstart --to quickstart-results --weights
+
+    Example: kdx export rates --tuned tuned.yaml
     """
+    if tuned is not None:
+        if to is not None or components:
+            raise KdxError("--tuned writes one file and nothing else", hint="leave --to and --components out")
+        _write_tuned(context, sweep, tuned.expanduser())
+        return
     if to is None:
         raise KdxError("there is no folder to write to", hint="name one: --to FOLDER")
     to = to.expanduser()
@@ -101,6 +119,24 @@ def _sources(database: Database, sweep: SweepRecord, context: Context) -> _Files
         problem = f"the database has no source of {', '.join(sorted(lost))} with the hash of its cells"
         raise KdxError(problem, place=context.db)
     return [(path, [text.encode()]) for path, text in laid_out(found).items()]
+
+
+def _write_tuned(context: Context, sweep: str | None, file: Path) -> None:
+    refuse_existing(file)
+    with context.read() as database:
+        record = load_named(database, sweep, context)
+        if not record.searches:
+            raise KdxError(f"sweep `{record.name}` tunes nothing", place=context.db, hint="kdx explain tune")
+        plan = with_winners(database, with_searches(plan_of(record), record.searches))
+        again = resume(record.name, computing_options(context, database, record.name))
+    won = sum(cell.won for cell in plan.cells)
+    if not won:
+        raise KdxError(f"no search of `{record.name}` has found a winner yet", place=context.db, hint=again)
+    write_new_file(file, tuned_grid(plan, file))
+    context.answer({"sweep": record.name, "file": str(file)}, lambda: [str(file)])
+    if lost := len(plan.cells) - len(plan.trained):
+        say(f"note: {count_of(lost, 'cell')} without a winner, so the grid has the settings that were not tuned there")
+    say(f"exported {count_of(won, 'winner')}; next: {context.command('sweep', str(file))}")
 
 
 def _tables(database: Database, sweep: str) -> dict[str, Rows]:

@@ -13,7 +13,7 @@ from rich.table import Column
 
 from kdx.cli.console import say
 from kdx.cli.wording import NOT_NEEDED, PAUSED, count_of, run_name
-from kdx.grid.plan import Plan, PlannedRun
+from kdx.grid.plan import Plan, PlannedRun, RunKey
 from kdx.sanitize import sanitize_lines
 from kdx.store.records import FINAL, OVER, RunRecord, RunState
 from kdx.sweep.decide import Action, Decision
@@ -58,7 +58,7 @@ class Lines:
         self.expect = expect
         self.expected: Mapping[str, float | None] = {}
         self._forecasts = Pace(*FORECAST_EVERY, time.monotonic)
-        self.decisions: dict[tuple[str, int], Decision] = {}
+        self.decisions: dict[RunKey, Decision] = {}
         """The last decision on each run that has not ended since."""
         self.total = 0
         """Number of runs."""
@@ -69,8 +69,8 @@ class Lines:
         """Of the runs that are completed: how many evaluations are made, to be made, or failed."""
         self.first = True
         self.seconds: list[float] = []
-        self.running: dict[tuple[str, int], float] = {}
-        self.steps: dict[tuple[str, int], tuple[PlannedRun, int, float]] = {}
+        self.running: dict[RunKey, float] = {}
+        self.steps: dict[RunKey, tuple[PlannedRun, int, float]] = {}
         """Active run → its last step, and the loss of that step."""
         self.said = time.monotonic()
         self.ended_here: dict[int, RunState] = {}
@@ -250,7 +250,7 @@ class Live(Lines):
         name, runs = (plan.name, len(plan.runs)) if plan else ("worker", 0)
         total = search.asked if search else runs
         self.whole = self.bars.add_task(sanitize_lines(name), total=total, status="")
-        self.tasks: dict[tuple[str, int], TaskID] = {}
+        self.tasks: dict[RunKey, TaskID] = {}
 
     def decided(self, decisions: tuple[Decision, ...]) -> None:
         super().decided(decisions)
@@ -295,7 +295,7 @@ class Live(Lines):
     def _add(self, run: PlannedRun, *, total: int | None, completed: int, status: str) -> None:
         self.tasks[run.key] = self.bars.add_task(run_name(run), total=total, completed=completed, status=status)
 
-    def _remove(self, key: tuple[str, int]) -> None:
+    def _remove(self, key: RunKey) -> None:
         if key in self.tasks:
             self.bars.remove_task(self.tasks.pop(key))
 

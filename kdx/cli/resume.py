@@ -19,7 +19,7 @@ from kdx.data.plan_corpora import prepare_data
 from kdx.grid.plan import Plan
 from kdx.report.seeds_until import without_unneeded
 from kdx.shell import shell_word
-from kdx.store import evaluations, reading, recording, searches
+from kdx.store import evaluations, reading, recording
 from kdx.store.database import Database
 from kdx.store.plan_from_records import plan_of, plan_to_decide_with, with_searches
 from kdx.store.records import RunState
@@ -73,7 +73,7 @@ def resume(
                 codes.append(0)
                 continue
             codes.append(
-                search_and_run(plan, database, context, at_a_time, options, budget=limit, components=components)[1]
+                search_and_run(plan, database, context, at_a_time, options, budget=limit, components=components)
             )
             if codes[-1] not in (0, FAILED):
                 raise typer.Exit(codes[-1])
@@ -91,7 +91,7 @@ def _unfinished(
 ) -> Plan | None:
     """Return the plan of a sweep with something to do; None if there is nothing, whose failed runs are collected."""
     record = reading.load_sweep(database, name)
-    asked_for = searches.of_sweep(database, record.id)
+    asked_for = record.searches
     if try_failed:
         recording.reset(database, [run.id for run in record.runs], (RunState.FAILED,))
         evaluations.forget_failed(database, [run.id for run in record.runs])

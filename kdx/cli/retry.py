@@ -100,6 +100,9 @@ def _by_sweep(database: Database, named: NamedRuns, context: Context) -> dict[st
         return {named.sweep: list(named.runs)}
     by_sweep: dict[str, list[RunRecord]] = defaultdict(list)
     for run in named.runs:
+        if run.search_id is not None:
+            problem = f"run {run.id} is of a trial, and its search counts it as it ended"
+            raise KdxError(problem, place=context.db, hint="kdx resume SWEEP --failed resumes a search that is paused")
         sweep = reading.sweep_of(database, run.id)
         if sweep is None:
             problem = f"no sweep plans run {run.id} any more"
@@ -140,17 +143,17 @@ def _without_running(runs: list[RunRecord], named: NamedRuns) -> list[RunRecord]
 def _refuse_older(database: Database, runs: Sequence[RunRecord], context: Context) -> None:
     newest = reading.recorded(database, {run.cell_id for run in runs})
     for run in runs:
-        if newest[run.cell_id, run.seed].id != run.id:
-            again = retry_runs(context, database, [newest[run.cell_id, run.seed].id])
+        if newest[run.key].id != run.id:
+            again = retry_runs(context, database, [newest[run.key].id])
             hint = f"{again}, or kdx resume if it is not finished"
             raise KdxError(f"run {run.id} has a newer generation already", place=context.db, hint=hint)
 
 
 def _only(plan: Plan, runs: Sequence[RunRecord]) -> Plan:
     """Return the plan of these runs alone."""
-    keys = frozenset((run.cell_id, run.seed) for run in runs)
-    cells = {cell for cell, _ in keys}
-    seeds = {seed for _, seed in keys}
+    keys = {run.key for run in runs}
+    cells = {run.cell_id for run in runs}
+    seeds = {run.seed for run in runs}
     # The first of several choices with the same cell.
     first = {cell.id: cell for cell in reversed(plan.cells) if cell.id in cells}
     return replace(
@@ -158,6 +161,6 @@ def _only(plan: Plan, runs: Sequence[RunRecord]) -> Plan:
         cells=tuple(reversed(first.values())),
         seeds=tuple(seed for seed in plan.seeds if seed in seeds),
         tables=(),
-        only=keys,
+        listed=tuple(run for run in plan.runs if run.key in keys),
         seed_rule=None,
     )

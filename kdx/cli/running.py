@@ -161,46 +161,40 @@ def search_and_run(
     options: RunOptions,
     *,
     budget: Budget | None = None,
-    searches_only: bool = False,
+    search_only: str | None = None,
     components: Path | None = None,
-) -> tuple[Plan, int]:
-    """Searches what a plan tunes, registers it with the winners, and runs it; the plan then, and the exit code.
+) -> int:
+    """Searches what a plan tunes, registers it with the winners, and runs it; returns the exit code.
 
     A plan that tunes nothing is run; it was registered before.
 
     Args:
-        searches_only: the winners are registered, and not trained.
+        search_only: the command that goes on with the search, where the winners are registered and not trained.
         components: as of `run_plan`.
     """
     if not plan.searched:
-        return plan, run_plan(plan, database, context, at_a_time, options, budget=budget, components=components)
+        return run_plan(plan, database, context, at_a_time, options, budget=budget, components=components)
     search = Searching(database, plan)
     search.look()
     # Winners of a search that is done stay planned; the others have no cell yet.
     register(database, search.with_winners(), plan.grid)
-    trials = search.advance()
-    while not search.done:
-        again = None
-        if searches_only and plan.command:
-            # Not at the end, where names of files may follow `--`.
-            again = plan.command.replace("kdx tune", f"kdx tune{context.options}", 1)
+    if not search.done:
         code = run_plan(
-            trials,
+            search.advance(),
             database,
             context,
             at_a_time,
             options,
             budget=budget,
             search=search,
-            again=again,
+            again=search_only,
             components=components,
         )
-        trials = search.advance() if not code else trials
+        search.look()
         copy_to_dashboard(search, plan, database)
-        if code == FAILED:
-            break  # what is left of it is paused; the winners of the other searches are there
-        if code:
-            return plan, code
+        if code not in (0, FAILED):
+            return code
+    # What is paused of a search has no winner; those of the others are there.
     with_winners = search.with_winners()
     register(database, with_winners, plan.grid)
     for line in winner_lines(search, plan):
@@ -208,10 +202,10 @@ def search_and_run(
     lost = len(plan.cells) - len(with_winners.trained)
     if lost:
         say(f"{lost} cells have no completed trial, and are left out: see kdx status{context.options}")
-    if searches_only or not with_winners.trained:
-        return with_winners, FAILED if lost else 0
-    code = run_plan(with_winners, database, context, at_a_time, options, budget=budget, components=components)
-    return with_winners, code or (FAILED if lost else 0)
+    code = 0
+    if with_winners.trained and search_only is None:
+        code = run_plan(with_winners, database, context, at_a_time, options, budget=budget, components=components)
+    return code or (FAILED if lost else 0)
 
 
 def search_lines(plan: Plan, database: Database | None, at_a_time: int) -> Iterator[str]:
@@ -266,23 +260,13 @@ def _search_of(cell: PlannedCell) -> Tuning:
 def copy_to_dashboard(search: Searching, plan: Plan, database: Database) -> None:
     """Copies the trials that have ended to where optuna-dashboard finds them."""
     # Optuna, which only a search needs.
-    from kdx.tune.dashboard import Dashboard
+    from kdx.tune.dashboard import copy_searches
 
     try:
-        dashboard = Dashboard(*database.url())
+        copy_searches(database, plan, search)
     except KdxError as error:
         # It shows what was found, and nothing of the search depends on it.
         say(f"note: optuna-dashboard shows no new trials: {error.problem}; {error.hint}")
-        return
-    try:
-        for cell in {cell.search.id: cell for cell in plan.cells if cell.search}.values():
-            assert cell.search is not None
-            labels = ", ".join(f"{axis} {word}" for axis, word in cell.labels.items())
-            name = f"{plan.name}: {labels} ({cell.search.id[:8]})" if labels else f"{plan.name} ({cell.search.id[:8]})"
-            trials = search.trials(cell.search.id)
-            dashboard.copy(name, cell.spec.selection[1], cell.search.space, trials)
-    finally:
-        dashboard.close()
 
 
 def winner_lines(search: Searching, plan: Plan) -> Iterator[str]:

@@ -25,8 +25,8 @@ from kdx.report.writers.json import search_to_json
 from kdx.sanitize import sanitize
 from kdx.store.database import Database
 from kdx.store.details import cell_details
+from kdx.store.reading import searches_that_tried
 from kdx.store.remarks import remarks
-from kdx.store.searches import that_tried
 from kdx.sweep.durations import in_words
 
 
@@ -51,12 +51,11 @@ def shown_cell(database: Database, cell_id: str, conditions: Sequence[str]) -> S
     spec = details.spec
     views = chosen([run_view(run, details.labels, written) for run in details.runs], conditions)
     runs = [run for run in details.runs if run.id in {view.run for view in views}]
-    standing = standing_runs(runs)
+    standing = standing_runs(run for run in runs if run.search_id is None)
+    tried = [run for run in runs if run.search_id is not None]
     metric = Metric(spec.selection_metric, spec.selection_direction)
-    searches = [found for each in that_tried(database, cell_id) if (found := searched(each, metric))]
-    trial_seeds = {seed for each in searches for seed in each.search.tuning.seeds}
-    scored = [run for run in standing if run.seed not in trial_seeds or run.test_score is not None]
-    selected = best_seed(scored, spec.selection_direction)
+    searches = [found for each in searches_that_tried(database, cell_id) if (found := searched(each, metric))]
+    selected = best_seed(standing, spec.selection_direction)
     shown = ShownCell(
         cell=details.id,
         settings=spec.plain,
@@ -82,7 +81,7 @@ def shown_cell(database: Database, cell_id: str, conditions: Sequence[str]) -> S
         yield ""
         yield from settings_lines(shown.settings, shown.varies)
 
-    drawn = [(f"run {run.id} · seed {run.seed}", run) for run in standing]
+    drawn = [(f"run {run.id} · seed {run.seed}", run) for run in (*standing, *tried)]
     return Shown(title, shown, lines, drawn, default_metrics([spec.plain]), searches)
 
 

@@ -71,7 +71,7 @@ def shown_run(database: Database, run_id: int) -> Shown:
     """Return what there is to show of a run."""
     details = run_details(database, run_id)
     record, cell, origin = details.record, details.cell, details.provenance
-    newest = max((run for run in cell.runs if run.seed == record.seed), key=lambda run: run.generation)
+    newest = max((run for run in cell.runs if run.key == record.key), key=lambda run: run.generation)
     folder = files_beside(database.location)
     # The folder of another database may have a run of the same cell and seed.
     files = () if is_strange(database) else files_of(folder, record)

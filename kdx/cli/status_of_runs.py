@@ -18,11 +18,9 @@ from kdx.report.writers.rows import to_text
 from kdx.sanitize import sanitize
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
-from kdx.store.reading import runs
+from kdx.store.reading import runs, searches_of
 from kdx.store.remarks import Remarks, remarks
-from kdx.store.search_progress import progress
-from kdx.store.search_progress import work as work_of_trials
-from kdx.store.status import labels_of, work
+from kdx.store.status import WorkRecord, labels_of, work
 from kdx.sweep.blocked import Blocked, blocked_in
 from kdx.sweep.durations import in_words
 
@@ -53,9 +51,11 @@ def show_runs(database: Database, name: str, conditions: Sequence[str], context:
     written = remarks(database)
     blocked = blocked_in(database, [sweep_id])[sweep_id]
     spared = spared_of(database, [name]).get(name)
-    statuses = _statuses(database, sweep_id, conditions, written, blocked, spared.why if spared else {})
-    searches = [search_of(each) for each in progress(database) if each.sweep_id == sweep_id]
-    trials = [worker_of(claim) for claim in work_of_trials(database) if claim.sweep_id == sweep_id]
+    claims = [claim for claim in work(database) if claim.sweep_id == sweep_id]
+    statuses = _statuses(database, sweep_id, conditions, written, blocked, spared.why if spared else {}, claims)
+    with database.read() as connection:
+        searches = [search_of(record) for record in searches_of(connection, sweep_id)]
+    trials = [worker_of(claim) for claim in claims if claim.of_trial]
     jobs = submitted(database).get(sweep_id, [])
     tags, notes = written.tags_of_sweeps.get(sweep_id, ()), written.of_sweeps.get(sweep_id, ())
     record = {
@@ -101,11 +101,12 @@ def _statuses(
     written: Remarks,
     blocked: Blocked,
     not_needed: Mapping[int, str],
+    claims: Sequence[WorkRecord],
 ) -> list[RunStatus]:
     labels = labels_of(database, sweep_id)
     order = {cell_id: place for place, cell_id in enumerate(labels)}
     records = sorted(runs(database, sweep_id), key=lambda each: (each.seed, order.get(each.cell_id, 0)))
-    working = {claim.run_id: worker_of(claim) for claim in work(database) if claim.sweep_id == sweep_id}
+    working = {claim.run_id: worker_of(claim) for claim in claims if not claim.of_trial}
     views = [
         replace(run_view(each, labels[each.cell_id], written), not_needed=not_needed.get(each.id)) for each in records
     ]

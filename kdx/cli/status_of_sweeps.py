@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from kdx.cli.console import out_json, out_lines, say
@@ -21,11 +22,9 @@ from kdx.cli.status_words import (
 from kdx.cli.suggest import computing_options
 from kdx.report.writers.rows import to_text
 from kdx.store.database import Database
-from kdx.store.reading import sweeps
-from kdx.store.records import FINAL, OVER
+from kdx.store.reading import searches_of_sweeps, sweeps
+from kdx.store.records import FINAL, OVER, RunState, SearchRecord
 from kdx.store.remarks import NoteRecord, remarks
-from kdx.store.search_progress import progress, seconds_of_trials
-from kdx.store.search_progress import work as work_of_trials
 from kdx.store.status import times, work
 from kdx.sweep.blocked import Blocked, blocked_in
 from kdx.sweep.durations import in_words
@@ -87,18 +86,17 @@ def _statuses(database: Database) -> list[SweepStatus]:
     summaries = tuple(spared[each.name].without(each) if each.name in spared else each for each in summaries)
     unfinished = [each.id for each in summaries if set(each.counts) - OVER]
     by_id = {each.id: spared[each.name] for each in summaries if each.name in spared}
-    cells, working, searches = defaultdict(list), defaultdict(list), defaultdict(list)
+    cells, working = defaultdict(list), defaultdict(list)
     for time in times(database, unfinished) if unfinished else ():
         cells[time.sweep_id].append(by_id[time.sweep_id].shortened(time) if time.sweep_id in by_id else time)
-    for claim in (*work(database), *work_of_trials(database)):
+    for claim in work(database):
         working[claim.sweep_id].append(claim)
-    for search in progress(database):
-        searches[search.sweep_id].append(search)
+    with database.read() as connection:
+        searches = searches_of_sweeps(connection)
     # A sweep that is still searched may have no run of its own yet.
     searching = {key for key, each in searches.items() if any(search.left for search in each)}
     blocked = blocked_in(database, [each.id for each in summaries if each.id in searching or set(each.counts) - FINAL])
     jobs = submitted(database)
-    trial_seconds = seconds_of_trials(database) if searching else {}
     written = remarks(database)
     statuses = []
     for each in summaries:
@@ -106,17 +104,14 @@ def _statuses(database: Database) -> list[SweepStatus]:
         alive = [claim for claim, worker in zip(working[each.id], workers, strict=True) if worker.alive]
         left = seconds_left(cells[each.id], alive) if each.id in unfinished else 0.0
         if each.id in searching:
-            # Each run of a trial takes as long as those that have ended did on average.
-            mean = trial_seconds.get(each.id)
-            runs = sum(search.left * search.seeds for search in searches[each.id])
-            left = None if mean is None else mean * runs / max(1, len(alive))
+            left = _seconds_of_trials(searches[each.id], len(alive))
         statuses.append(
             SweepStatus(
                 sweep=each.name,
                 runs={state.value: count for state, count in each.counts.items()},
                 done=sum(each.counts.get(state, 0) for state in FINAL),
                 has_rule=each.name in spared,
-                searches=[search_of(search) for search in searches[each.id]],
+                searches=[search_of(record) for record in searches.get(each.id, ())],
                 slurm=jobs.get(each.id, []),
                 working=workers,
                 seconds_left=left,
@@ -127,6 +122,17 @@ def _statuses(database: Database) -> list[SweepStatus]:
             )
         )
     return statuses
+
+
+def _seconds_of_trials(searches: Sequence[SearchRecord], workers: int) -> float | None:
+    """Return the seconds until all trials have ended, if each run takes as long as those that completed on average.
+
+    None if none has completed.
+    """
+    runs = [run for search in searches for trial in search.trials for run in trial.runs]
+    took = [run.seconds for run in runs if run.state is RunState.COMPLETED and run.seconds is not None]
+    left = sum(search.left * search.seeds for search in searches)
+    return fmean(took) * left / max(1, workers) if took else None
 
 
 def _lines(statuses: Sequence[SweepStatus], database: Database, context: Context) -> Iterator[str]:

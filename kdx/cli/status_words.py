@@ -6,8 +6,8 @@ from typing import Any
 
 from kdx.cli.wording import process_in_words, process_of, time_in_words
 from kdx.report.writers.rows import to_text
+from kdx.store.records import SearchRecord
 from kdx.store.remarks import NoteRecord
-from kdx.store.search_progress import SearchProgress
 from kdx.store.status import WorkRecord
 from kdx.sweep.lease_holder import Liveness, liveness
 
@@ -59,9 +59,9 @@ class Search:
     """Trials that have not ended."""
 
 
-def search_of(progress: SearchProgress) -> Search:
-    ended = {state.value: count for state, count in progress.ended.items()}
-    return Search(dict(progress.labels), progress.trials, ended, progress.seeds, progress.left)
+def search_of(record: SearchRecord) -> Search:
+    ended = {state.value: count for state, count in record.ended.items()}
+    return Search(dict(record.labels), record.asked, ended, record.seeds, record.left)
 
 
 def trials_in_words(searches: Sequence[Search]) -> str:

@@ -23,7 +23,7 @@ from kdx.store.find import sweep_named
 from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.decide import Action, decisions_in
 
-_TO_DO = (Action.START, Action.CONTINUE, Action.EVALUATE, Action.REPEAT, Action.WAIT)
+_TO_DO = (Action.START, Action.CONTINUE, Action.EVALUATE, Action.WAIT)
 
 
 def refuse_budget(slurm: JobOptions | None, budget: str | None) -> None:

@@ -26,6 +26,7 @@ from kdx.cli.planned import change_of, leaving
 from kdx.cli.running import budget_from_now, search_and_run
 from kdx.cli.submitting import refuse_budget, submit_workers
 from kdx.data.plan_corpora import prepare_data
+from kdx.errors import KdxError
 from kdx.grid.load import load_grid
 from kdx.shell import kdx_command
 from kdx.store.recording import register
@@ -44,6 +45,9 @@ def sweep(
     max_runs: MaxRuns = MOST_RUNS,
     budget: WithinBudget = None,
     replace: Replace = False,
+    search_only: Annotated[
+        bool, typer.Option("--search-only", help="Search what the grid tunes, and train no winner.")
+    ] = False,
 ) -> None:
     """Train the runs of a grid that the database lacks.
 
@@ -53,12 +57,19 @@ def sweep(
 
     Example: kdx sweep quickstart --budget 6h
 
+    Example: kdx sweep grid.yaml --search-only
+
     Example: kdx sweep quickstart --slurm --time 4:00:00 --gpus-per-node 1
     """
     refuse_budget(slurm, budget)
+    if search_only and slurm is not None:
+        raise KdxError("--search-only and --slurm exclude each other", hint="jobs train the winners as well")
     limit = budget_from_now(budget)
+    further = grid_options(seeds, set_)
     plan = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
-    plan = replaced(plan, command=kdx_command("sweep", grid, options=grid_options(seeds, set_)))
+    plan = replaced(plan, command=kdx_command("sweep", grid, options=further))
+    if search_only and not plan.searched:
+        raise KdxError("the grid has no `tune:`", place=grid, hint="kdx explain tune")
     announce(plan)
     rehearse(plan)
     # This comes first, so that a missing or unfit corpus is found before anything starts.
@@ -75,4 +86,10 @@ def sweep(
                 register(database, with_winners(database, plan), plan.grid)
             submit_workers(plan, database, context, at_a_time, options, slurm)
             return
-        raise typer.Exit(search_and_run(plan, database, context, at_a_time, options, budget=limit)[1])
+        whole = kdx_command("sweep", grid, options=further + context.options)
+        alone = kdx_command("sweep", grid, options=" --search-only" + further + context.options)
+        only = alone if search_only else None
+        code = search_and_run(plan, database, context, at_a_time, options, budget=limit, search_only=only)
+        if search_only and not code:
+            say(f"next: {whole}, or: {context.command('export', plan.name, '--tuned', 'tuned.yaml')}")
+        raise typer.Exit(code)

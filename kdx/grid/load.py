@@ -61,6 +61,7 @@ def load_grid(
         planned_seeds,
         axes=tuple(dict.fromkeys(name for part in parts for name in part.axes)),
         description=file.description,
+        given=tuple(given),
         file=str(path.resolve()),
         seed_rule=file.seeds if isinstance(file.seeds, SeedRule) and seeds is None else None,
         evaluations=tuple(read_evaluations(root.value.get("evaluations"), faults)),

@@ -92,17 +92,26 @@ class PlannedCell:
         return reduce(Node.overlaid, self.settings).at(tuple(key.split("."))) if self.settings else None
 
 
+RunKey = tuple[str, int, str | None]
+"""What makes a run this one and no other, whatever its generation: (cell id, seed, search id), without a search for a
+run that sweeps plan."""
+
+
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run of a plan: a cell with a seed."""
+    """One run of a plan: a cell with a seed. A run of a trial belongs to its search alone and is not tested."""
 
     cell: PlannedCell
     seed: int
+    search_id: str | None = None
+    """The search whose trial it is; None if sweeps plan it."""
+    rivals: str | None = None
+    """What its search judges it against (`kdx.tune.known_trial.Rivals`); None if it runs to its end."""
 
     @property
-    def key(self) -> tuple[str, int]:
-        """What makes it this run and no other, in every sweep: (cell id, seed)."""
-        return self.cell.id, self.seed
+    def key(self) -> RunKey:
+        """What makes it this run and no other."""
+        return self.cell.id, self.seed, self.search_id
 
 
 _OfACell = tuple[tuple[ResolvedEvaluation, ...], tuple[tuple[AskedEvaluation, str], ...]]
@@ -121,14 +130,16 @@ class Plan:
     description: str = ""
     command: str = ""
     """The one that planned it, as far as it decides the plan."""
+    given: tuple[str, ...] = ()
+    """Each `key=value` that `--set` laid over what the grid says."""
     file: str = ""
     """Absolute path of the grid; empty where it is not known. It distinguishes grids, and is never opened."""
     evaluations: tuple[AskedEvaluation, ...] = ()
     """Further readings of each run that completes."""
     seed_rule: SeedRule | None = None
     """Which of the seeds a cell needs; None: all of them."""
-    only: frozenset[tuple[str, int]] | None = None
-    """(cell id, seed) of the runs that are wanted of it; None: all."""
+    listed: tuple[PlannedRun, ...] | None = None
+    """The only runs that are wanted of it, in their order; None: each of its cells with each of its seeds."""
     notes: tuple[str, ...] = field(default=(), compare=False)
     """Lines on the grid that its author should know, such as a key that has another name now."""
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
@@ -150,10 +161,11 @@ class Plan:
 
         So an interrupted night still gives a whole, thin table.
         """
+        if self.listed is not None:
+            return self.listed
         distinct = {cell.id: cell for cell in reversed(self.trained)}
         cells = sorted(distinct.values(), key=lambda cell: cell.ordinal)
-        runs = (PlannedRun(cell, seed) for seed in self.seeds for cell in cells)
-        return tuple(run for run in runs if self.only is None or run.key in self.only)
+        return tuple(PlannedRun(cell, seed) for seed in self.seeds for cell in cells)
 
     def evaluations_of(self, cell_id: str) -> tuple[ResolvedEvaluation, ...]:
         """The evaluations that the runs of a cell can have, in the order of the grid."""
@@ -191,6 +203,7 @@ class Plan:
         return {
             "description": self.description,
             "command": self.command,
+            **({"given": list(self.given)} if self.given else {}),
             "file": self.file,
             "axes": list(self.axes),
             "seeds": list(self.seeds),

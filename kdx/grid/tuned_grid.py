@@ -1,7 +1,6 @@
 """Writes the winners of a search as a grid that tunes nothing: what the grid says, with an override for each cell."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,11 @@ from kdx.grid.sections import as_list
 from kdx.grid.set_values import set_values
 
 
-def tuned_grid(plan: Plan, file: Path, *, given: Sequence[str] = (), seeds: Sequence[int] | None = None) -> bytes:
+def tuned_grid(plan: Plan, file: Path) -> bytes:
     """The text of such a grid, to be written to `file`; it extends the one that was searched.
 
     Args:
-        plan: with its winners.
-        given: each `key=value` that was laid over what the searched grid says.
-        seeds: those that were asked for in place of the grid's.
+        plan: with its winners; what the command line set or said of its seeds is in the grid, too.
 
     Raises:
         KdxError: the plan comes from no file, or two of its cells cannot be told apart by their axes.
@@ -29,7 +26,7 @@ def tuned_grid(plan: Plan, file: Path, *, given: Sequence[str] = (), seeds: Sequ
     if not plan.file:
         raise KdxError("the grid is of no file, and none can extend it")
     faults: list[KdxError] = []
-    of_grid, of_cells = set_values(given, faults)
+    of_grid, of_cells = set_values(plan.given, faults)
     root = extended(Path(plan.file), faults, {})
     # A list of the extending grid replaces that of the other.
     overrides: list[dict[str, Any]] = as_list(root.value["overrides"].plain()) if "overrides" in root.value else []
@@ -54,7 +51,7 @@ def tuned_grid(plan: Plan, file: Path, *, given: Sequence[str] = (), seeds: Sequ
         "name": f"{plan.name}-tuned",
         **{key: value for key, value in of_grid.plain().items() if key not in ("name", "tune", "overrides")},
         "tune": None,
-        **({"seeds": list(seeds)} if seeds is not None else {}),
+        **({} if plan.seed_rule else {"seeds": list(plan.seeds)}),
         **({"overrides": overrides} if overrides else {}),
         **whole,
     }

@@ -18,9 +18,9 @@ from pathlib import Path
 from kdx.checkpoint_names import CheckpointKind, CheckpointName, is_set_aside, set_aside_name
 from kdx.errors import KdxError, StorageError, of_the_machine
 from kdx.files import is_unfinished, open_file
-from kdx.store.records import RunRecord
+from kdx.store.records import RunRecord, folder_name
 
-FOLDER = re.compile(r"[0-9a-f]{32}-\d+-\d+", re.ASCII)
+FOLDER = re.compile(r"[0-9a-f]{32}-\d+-\d+(-[0-9a-f]{32})?", re.ASCII)
 """The names of the folders of runs."""
 _FOR_RESUMING = frozenset({CheckpointKind.STEP, CheckpointKind.WEIGHTS})
 _LOG = "log.txt"
@@ -116,7 +116,7 @@ def folder_of(run: RunRecord) -> str:
     Raises:
         KdxError: kdx never writes such a record.
     """
-    name = f"{run.cell_id}-{run.seed}-{run.generation}"
+    name = folder_name(run.cell_id, run.seed, run.generation, run.search_id)
     if not FOLDER.fullmatch(name):
         raise KdxError(f"run {run.id} has the cell id, seed and generation `{name}`", hint="kdx db check tells more")
     return name

@@ -67,7 +67,7 @@ def diagnose(
     noted = (Kind.REMOVED, Kind.ELSEWHERE)
     kept = {file.folder for file in whole if file.kind in noted or is_of(file, runs[file.folder])}
     resumable = {file.folder for file in whole if file.resume_step is not None}
-    newest = {(run.cell_id, run.seed): name for name, run in runs.items() if run.state is RunState.COMPLETED}
+    newest = {run.key: name for name, run in runs.items() if run.state is RunState.COMPLETED}
     lost = [runs[name] for key, name in newest.items() if key in inventory.planned and name not in kept]
     stopped = [
         run

@@ -52,7 +52,7 @@ def removable(
     removable_files: dict[RetentionRule, list[RunFile]] = {rule: [] for rule in RetentionRule}
     for file in listed:
         run = runs.get(file.folder)
-        planned = run is not None and (run.cell_id, run.seed) in inventory.planned
+        planned = run is not None and run.key in inventory.planned
         rule = _rule(file.kind, run, planned, run is not None and run.id in selected)
         if rule:
             removable_files[rule].append(file)

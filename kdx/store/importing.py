@@ -21,7 +21,7 @@ from kdx.errors import DatabaseError
 from kdx.shell import shell_word
 from kdx.store.check import edited_cells, unexpected_json
 from kdx.store.database import Database, database_at, open_database
-from kdx.store.records import FINAL, RemarkKind, RunState
+from kdx.store.records import FINAL, RemarkKind, RunState, folder_name
 from kdx.store.schema import (
     attempt,
     cell,
@@ -61,7 +61,7 @@ _OF_EVALUATIONS = {evaluation_metric: ("name", "bits"), evaluation_document: ("u
 _RESULT = ("state", "data_fingerprint", "valid_bits", "valid_step", "test_bits")
 """Columns in which two equal runs agree."""
 _BITS = {"value": "bits", "valid_score": "valid_bits", "test_score": "test_bits"}
-_NOT_COMPARED = frozenset({"command", "file", "seeds"})
+_NOT_COMPARED = frozenset({"command", "given", "file", "seeds"})
 """Parts of a sweep's grid in which the same plan may differ."""
 
 
@@ -228,7 +228,7 @@ class _Import:
         self._folders = [
             Folder(
                 self._there.location,
-                f"{row['cell_id']}-{row['seed']}-{row['generation']}",
+                folder_name(row["cell_id"], row["seed"], row["generation"], row["search_id"]),
                 RunState(row["state"]),
                 row["weights_sha256"],
             )
@@ -290,16 +290,11 @@ class _Import:
         for search_id, rows in of_search.items():
             pairs = [(row, mine.get((search_id, row["number"]))) for row in sorted(rows, key=lambda row: row["number"])]
             # Each trial is drawn after all before it, so two series are one or contradict each other.
-            other = [row["number"] for row, own in pairs if own is not None and not _same_trial(row, own)]
+            other = [row["number"] for row, own in pairs if own is not None and row != own]
             if other:
                 self._conflicts.append(Conflict(f"search {search_id[:8]}", (f"other trial {other[0]}",)))
                 continue
             self._add(trial, (row for row, own in pairs if own is None))
-            for row, own in pairs:
-                if own is not None and own["state"] is None and row["state"] is not None:
-                    which = (trial.c.search_id == search_id) & (trial.c.number == row["number"])
-                    self._writing.execute(update(trial).where(which).values(dict(row)))
-                    self._rows["trial"] += 1
 
     def _import_sweeps(self) -> None:
         mine = {row["name"]: row for row in self._mine(sweep)}
@@ -421,8 +416,8 @@ def _digests(
     return digests
 
 
-def _run_key(row: Row) -> tuple[str, int, int]:
-    return row["cell_id"], row["seed"], row["generation"]
+def _run_key(row: Row) -> tuple[str, int, str | None, int]:
+    return row["cell_id"], row["seed"], row["search_id"], row["generation"]
 
 
 def _other_results(row: Row, own: Row) -> Iterator[str]:
@@ -439,15 +434,9 @@ def _other_results(row: Row, own: Row) -> Iterator[str]:
 
 def _waiting(row: Row) -> Row:
     """A run as nobody has claimed it."""
-    kept = {name: row[name] for name in ("id", "cell_id", "seed", "generation")}
+    kept = {name: row[name] for name in ("id", "cell_id", "seed", "search_id", "generation")}
     begun = {"state": RunState.PENDING, "attempt": 0, "progress_step": 0, "stalls": 0}
     return {**dict.fromkeys(row), **kept, **begun}
-
-
-def _same_trial(row: Row, own: Row) -> bool:
-    drawn = all(row[name] == own[name] for name in ("parameters", "attributes", "cell_id"))
-    ended = None in (row["state"], own["state"]) or all(row[name] == own[name] for name in ("state", "bits"))
-    return drawn and ended
 
 
 def _said(row: Row) -> tuple[Any, ...]:

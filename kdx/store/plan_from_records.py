@@ -98,6 +98,7 @@ def _planned(sweep: SweepRecord, specs: Mapping[str, CellSpec | None]) -> Plan:
         axes=tuple(sweep.grid.get("axes", ())),
         description=sweep.grid.get("description", ""),
         command=sweep.grid.get("command", ""),
+        given=tuple(sweep.grid.get("given", ())),
         file=sweep.grid.get("file", ""),
         evaluations=parts.evaluations,
         seed_rule=parts.seed_rule,

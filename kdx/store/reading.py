@@ -18,6 +18,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    FromClause,
     Row,
     Select,
     Text,
@@ -33,7 +34,7 @@ from sqlalchemy import (
 )
 
 from kdx.errors import KdxError, did_you_mean
-from kdx.store import remarks, searches
+from kdx.store import remarks
 from kdx.store.database import Database
 from kdx.store.json_object import JsonObject
 from kdx.store.recorded_grid import check_grid, whole_cell
@@ -48,8 +49,10 @@ from kdx.store.records import (
     Provenance,
     RunRecord,
     RunState,
+    SearchRecord,
     SweepRecord,
     SweepSummary,
+    TrialRecord,
 )
 from kdx.store.refusals import edited
 from kdx.store.schema import (
@@ -64,16 +67,19 @@ from kdx.store.schema import (
     plan,
     remark,
     run,
+    search,
     sweep,
     sweep_cell,
     sweep_run,
+    sweep_search,
     test_document,
+    trial,
     value_of,
 )
 
 if TYPE_CHECKING:
     from kdx.grid.difference import Contents
-    from kdx.grid.plan import Plan
+    from kdx.grid.plan import Plan, RunKey
 
 MOST_TEXT = 1 << 30
 """Largest size of the texts of a run in bytes, unpacked."""
@@ -87,7 +93,7 @@ def sweeps(database: Database) -> tuple[SweepSummary, ...]:
     # Apart from the counting: grouped at once, SQLite goes by the key of plans and reads the runs at random.
     planned = (
         select(sweep_run.c.sweep_id, run.c.state)
-        .join(run, and_(sweep_run.c.cell_id == run.c.cell_id, sweep_run.c.seed == run.c.seed))
+        .join(run, same_run(run))
         .where(sweep_run.c.planned, is_newest())
         .cte("planned")
         .prefix_with("MATERIALIZED")
@@ -129,7 +135,8 @@ def halted(database: Database, sweep_ids: Collection[int]) -> dict[int, tuple[Ru
     All are of the newest generation. Of a sweep with many runs these are few, so the others are not read.
     """
     started = and_(run.c.state == RunState.PENDING, run.c.attempt > 0)
-    ids = select(run.c.id).where(or_(run.c.state.in_((RunState.FAILED, RunState.INTERRUPTED)), started), is_newest())
+    stopped = or_(run.c.state.in_((RunState.FAILED, RunState.INTERRUPTED)), started)
+    ids = select(run.c.id).where(stopped, run.c.search_id.is_(None), is_newest())
     with database.read() as connection:
         halted_runs = records(connection, run.c.id.in_(ids))
         planned = select(sweep_run.c.sweep_id, sweep_run.c.cell_id, sweep_run.c.seed).where(
@@ -149,8 +156,8 @@ def halted(database: Database, sweep_ids: Collection[int]) -> dict[int, tuple[Ru
 
 def recorded(
     database: Database, cell_ids: Iterable[str], seeds: Iterable[int] | None = None
-) -> dict[tuple[str, int], RunRecord]:
-    """(cell id, seed) → the newest generation of that run, for every run of these cells in any sweep.
+) -> "dict[RunKey, RunRecord]":
+    """Key → the newest generation of that run, for every run of these cells in any sweep and any search.
 
     Args:
         seeds: only runs with these; None: with whatever seeds.
@@ -159,15 +166,67 @@ def recorded(
     if seeds is not None:
         which &= run.c.seed.in_(list(seeds))
     with database.read() as connection:
-        return {(record.cell_id, record.seed): record for record in records(connection, which)}
+        return {record.key: record for record in records(connection, which)}
 
 
-def newest_final(database: Database, cell_ids: Iterable[str]) -> dict[tuple[str, int], RunRecord]:
-    """(cell id, seed) → the newest final generation of that run; runs that have none are left out."""
+def runs_of_searches(connection: Connection, search_ids: Collection[str]) -> tuple[RunRecord, ...]:
+    """The runs of the trials of these searches."""
+    return records(connection, run.c.search_id.in_(list(search_ids)))
+
+
+def searches_of(connection: Connection, sweep_id: int) -> tuple[SearchRecord, ...]:
+    """The searches that the newest plan of a sweep asks for, in the order of its cells, with their trials."""
+    return searches_of_sweeps(connection, [sweep_id]).get(sweep_id, ())
+
+
+def searches_of_sweeps(
+    connection: Connection, sweep_ids: Collection[int] | None = None
+) -> dict[int, tuple[SearchRecord, ...]]:
+    """Sweep → the same, for those that ask for searches.
+
+    Args:
+        sweep_ids: only of these; None: of all.
+    """
+    return _searches(connection, true() if sweep_ids is None else sweep_search.c.sweep_id.in_(list(sweep_ids)))
+
+
+def _searches(connection: Connection, which: ColumnElement[bool]) -> dict[int, tuple[SearchRecord, ...]]:
+    rows = (
+        select(sweep_search, search.c.search)
+        .join(search, search.c.id == sweep_search.c.search_id)
+        .where(which)
+        .order_by(sweep_search.c.ordinal)
+    )
+    asked = connection.execute(rows).all()
+    recorded = trials(connection, {row.search_id for row in asked}) if asked else {}
+    found: dict[int, list[SearchRecord]] = defaultdict(list)
+    for row in asked:
+        plain = {**row.search, "tuning": {**row.search["tuning"], "trials": row.trials}}
+        up_to = tuple(recorded.get(row.search_id, ())[: row.trials])
+        found[row.sweep_id].append(SearchRecord(row.search_id, row.ordinal, row.labels, plain, up_to))
+    return {sweep_id: tuple(searches) for sweep_id, searches in found.items()}
+
+
+def searches_that_tried(database: Database, cell_id: str) -> tuple[SearchRecord, ...]:
+    """The searches of which a cell is a trial, each as the sweep that asks for most trials has it."""
+    tried = select(trial.c.search_id).where(trial.c.cell_id == cell_id)
     with database.read() as connection:
-        every = records(connection, run.c.cell_id.in_(list(cell_ids)), finals=True)
-    final = [record for record in every if record.state in FINAL]
-    return {(record.cell_id, record.seed): record for record in sorted(final, key=lambda record: record.generation)}
+        of_each = _searches(connection, sweep_search.c.search_id.in_(tried))
+    found = sorted((one for searches in of_each.values() for one in searches), key=lambda one: one.asked)
+    return tuple({one.id: one for one in found}.values())
+
+
+def trials(connection: Connection, search_ids: Collection[str]) -> dict[str, list[TrialRecord]]:
+    """Search → its trials with their runs, in the order of their numbers; searches without trials are left out."""
+    rows = select(trial).where(trial.c.search_id.in_(list(search_ids))).order_by(trial.c.search_id, trial.c.number)
+    runs: dict[tuple[str | None, str], list[RunRecord]] = defaultdict(list)
+    for record in runs_of_searches(connection, search_ids):
+        runs[record.search_id, record.cell_id].append(record)
+    found: dict[str, list[TrialRecord]] = defaultdict(list)
+    for row in connection.execute(rows):
+        own = tuple(runs[row.search_id, row.cell_id])
+        found[row.search_id].append(TrialRecord(row.number, row.parameters, row.attributes, row.cell_id, own))
+    return dict(found)
 
 
 def load_sweep(database: Database, name_or_id: str | int | None = None) -> SweepRecord:
@@ -189,6 +248,7 @@ def results(database: Database, plan: "Plan") -> SweepRecord:
     The plan need not be recorded, or be the newest of its name.
     """
     which = run.c.cell_id.in_([planned.id for planned in plan.cells]) & run.c.seed.in_(plan.seeds)
+    which &= run.c.search_id.is_(None)
     with database.read() as connection:
         return _with_runs(connection, which, no_results(plan))
 
@@ -217,7 +277,7 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
         CellRecord(planned.id, planned.ordinal, planned.labels, whole_cell(planned.id, planned.spec))
         for planned in planned_cells(connection, row.id)
     )
-    searches_of_sweep = searches.with_trials(connection, row.id)
+    searches_of_sweep = searches_of(connection, row.id)
     hashes = {word: sha256 for record in searches_of_sweep for _, word, sha256 in record.search.get("components", ())}
     hashes |= {word: sha256 for record in cells for word, sha256 in record.spec.components.items()}
     know_recorded(connection, hashes)
@@ -333,11 +393,7 @@ def by_ids(database: Database, run_ids: Collection[int]) -> tuple[RunRecord, ...
 def sweep_of(database: Database, run_id: int) -> str | None:
     """The name of the last planned sweep that plans a run; None where no sweep plans it any more."""
     plans = select(run.c.id).where(
-        run.c.id == run_id,
-        sweep_run.c.sweep_id == sweep.c.id,
-        sweep_run.c.cell_id == run.c.cell_id,
-        sweep_run.c.seed == run.c.seed,
-        sweep_run.c.planned,
+        run.c.id == run_id, sweep_run.c.sweep_id == sweep.c.id, same_run(run), sweep_run.c.planned
     )
     with database.read() as connection:
         row = connection.execute(_last_planned_first().where(plans.exists())).first()
@@ -346,11 +402,10 @@ def sweep_of(database: Database, run_id: int) -> str | None:
 
 def planned_too(database: Database, run_ids: Iterable[int], sweep_name: str) -> dict[str, int]:
     """Name of each other sweep that plans some of these runs → how many of them, by name."""
-    same = (sweep_run.c.cell_id == run.c.cell_id) & (sweep_run.c.seed == run.c.seed)
     counts = (
         select(sweep.c.name, func.count().label("runs"))
         .join(sweep_run, sweep_run.c.sweep_id == sweep.c.id)
-        .join(run, same)
+        .join(run, same_run(run))
         .where(sweep_run.c.planned, run.c.id.in_(list(run_ids)), sweep.c.name != sweep_name)
         .group_by(sweep.c.name)
         .order_by(sweep.c.name)
@@ -369,10 +424,12 @@ def inventory(database: Database) -> Inventory:
     """Every run in every generation, from one state of the database."""
     planned = select(sweep_run.c.cell_id, sweep_run.c.seed).where(sweep_run.c.planned).distinct()
     with database.read() as connection:
+        runs = records(connection, true(), every=True)
+        asked = set(connection.scalars(select(sweep_search.c.search_id)))
         return Inventory(
-            runs=records(connection, true(), every=True),
-            planned=frozenset((row.cell_id, row.seed) for row in connection.execute(planned))
-            | searches.runs_of_searches(connection),
+            runs=runs,
+            planned=frozenset((row.cell_id, row.seed, None) for row in connection.execute(planned))
+            | frozenset(record.key for record in runs if record.search_id in asked),
         )
 
 
@@ -569,7 +626,16 @@ def sweep_row(connection: Connection, database: Database, name_or_id: str | int 
 def _planned_in(sweep_id: int) -> ColumnElement[bool]:
     # Not EXISTS, which would be asked of every run of the database.
     planned = select(sweep_run.c.cell_id, sweep_run.c.seed).where(sweep_run.c.sweep_id == sweep_id, sweep_run.c.planned)
-    return tuple_(run.c.cell_id, run.c.seed).in_(planned)
+    return run.c.search_id.is_(None) & tuple_(run.c.cell_id, run.c.seed).in_(planned)
+
+
+def same_run(runs: FromClause) -> ColumnElement[bool]:
+    """Whether a row of `sweep_run` plans a run, in whatever generation.
+
+    Args:
+        runs: the table of runs, or a part of it.
+    """
+    return and_(sweep_run.c.cell_id == runs.c.cell_id, sweep_run.c.seed == runs.c.seed, runs.c.search_id.is_(None))
 
 
 def is_newest() -> ColumnElement[bool]:
@@ -579,7 +645,7 @@ def is_newest() -> ColumnElement[bool]:
     as long again as all else, and a window over all runs five times as long.
     """
     newer, older = run.alias(), run.alias()
-    same = and_(older.c.cell_id == newer.c.cell_id, older.c.seed == newer.c.seed)
+    same = and_(older.c.cell_id == newer.c.cell_id, older.c.seed == newer.c.seed, older.c.search_id.is_(None))
     superseded = (
         select(older.c.id)
         .join_from(newer, older, and_(same, older.c.generation < newer.c.generation))
@@ -605,7 +671,7 @@ _ORIGIN = frozenset(
 def generations(which: ColumnElement[bool] | None = None) -> Select[Any]:
     """Runs in every generation, each with the number of the newest generation, of the newest final one, and of the
     newest one that is out of tables."""
-    same = (run.c.cell_id, run.c.seed)
+    same = (run.c.cell_id, run.c.seed, run.c.search_id)
     final = case((run.c.state.in_(FINAL), run.c.generation))
     out = select(remark.c.run_id).where(remarks.invalidates())
     return select(

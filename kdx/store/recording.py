@@ -116,7 +116,10 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
 
 
 def repeat(database: Database, run_ids: Iterable[int]) -> tuple[int, ...]:
-    """Adds a pending generation to each of these runs that is final and the newest; returns the ids of the new runs."""
+    """Adds a pending generation to each of these runs that is final and the newest; returns the ids of the new runs.
+
+    A run of a trial gets none: its search has been drawn by its score.
+    """
     newer = run.alias()
     again = select(
         run.c.cell_id,
@@ -129,6 +132,7 @@ def repeat(database: Database, run_ids: Iterable[int]) -> tuple[int, ...]:
     ).where(
         run.c.id.in_(list(run_ids)),
         run.c.state.in_(FINAL),
+        run.c.search_id.is_(None),
         ~select(newer.c.id)
         .where(newer.c.cell_id == run.c.cell_id, newer.c.seed == run.c.seed, newer.c.generation > run.c.generation)
         .exists(),

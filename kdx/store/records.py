@@ -2,13 +2,16 @@
 
 import re
 from array import array
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
+from functools import cached_property
+from math import fsum, isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from kdx.grid.plan import RunKey
     from kdx.grid.resolved_spec import ResolvedSpec  # pydantic, which help must not load
 
 
@@ -30,9 +33,9 @@ class TrialState(StrEnum):
 
     COMPLETED = "completed"
     PRUNED = "pruned"
-    """One of its runs was ended early, or would have been."""
+    """One of its runs was pruned."""
     FAILED = "failed"
-    """One of its runs failed or diverged, or there is no such cell."""
+    """One of its runs failed, diverged or was cancelled, or there is no such cell."""
 
 
 class RemarkKind(StrEnum):
@@ -55,6 +58,11 @@ OVER = frozenset({*FINAL, RunState.FAILED, RunState.CANCELLED})
 """States at which nothing is to be done unless somebody asks for it."""
 
 _MEMORY = re.compile(r"out of memory|OutOfMemoryError|MemoryError|can't allocate memory", re.IGNORECASE)
+
+
+def folder_name(cell_id: str, seed: int, generation: int, search_id: str | None) -> str:
+    """The name of a run's folder, the same beside every database."""
+    return f"{cell_id}-{seed}-{generation}" + (f"-{search_id}" if search_id else "")
 
 
 class RunRecord(NamedTuple):
@@ -94,8 +102,15 @@ class RunRecord(NamedTuple):
     """Optimiser step of the newest checkpoint to resume from; None if there is none."""
     weights_sha256: str | None = None
     """Hash of the file with the tested weights; None if no file was written."""
+    search_id: str | None = None
+    """The search whose trial it is; None if sweeps plan it."""
     invalidated: str | None = None
     """One line on why tables leave the run out; None if they do not."""
+
+    @property
+    def key(self) -> "RunKey":
+        """What makes it this run and no other, whatever its generation."""
+        return self.cell_id, self.seed, self.search_id
 
     @property
     def out_of_memory(self) -> bool:
@@ -252,21 +267,48 @@ class Inventory:
 
     runs: tuple[RunRecord, ...]
     """Every generation of every run, planned or not."""
-    planned: frozenset[tuple[str, int]]
-    """(cell id, seed) of every run in the newest plan of some sweep."""
+    planned: "frozenset[RunKey]"
+    """Every run in the newest plan of some sweep, and of a trial of its searches."""
 
 
-class TrialRecord(NamedTuple):
-    """A trial of a search."""
+@dataclass(frozen=True)
+class TrialRecord:
+    """A trial of a search. How it ended follows from its runs."""
 
     number: int
     parameters: Mapping[str, Any]
+    """Factor → its value."""
     attributes: Mapping[str, Any]
+    """The sampler's notes on its draw."""
     cell_id: str | None
-    state: TrialState | None
-    """None: it has not ended."""
-    value: float | None
-    """Mean of the validation scores of its runs; of a pruned one, of those up to then."""
+    """None if there is no such cell."""
+    runs: tuple[RunRecord, ...] = ()
+    """One for each tuning seed; none if there is no such cell."""
+
+    @cached_property
+    def state(self) -> TrialState | None:
+        """How it ended; None if it has not."""
+        states = {run.state for run in self.runs}
+        if not states <= OVER:
+            return None
+        scores = [run.valid_score for run in self.runs if run.state is RunState.COMPLETED]
+        if not states or not states <= {RunState.COMPLETED, RunState.PRUNED}:
+            return TrialState.FAILED
+        if not all(score is not None and isfinite(score) for score in scores):
+            return TrialState.FAILED
+        return TrialState.PRUNED if RunState.PRUNED in states else TrialState.COMPLETED
+
+    @cached_property
+    def value(self) -> float | None:
+        """Mean of the validation scores of its runs; of a pruned one, up to there; None unless it has some."""
+        scores = [run.valid_score for run in self.runs if run.valid_score is not None]
+        ended = self.state in (TrialState.COMPLETED, TrialState.PRUNED)
+        return fsum(scores) / len(scores) if ended and scores else None
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps of its runs."""
+        return sum(run.progress_step for run in self.runs)
 
 
 class SearchRecord(NamedTuple):
@@ -280,9 +322,27 @@ class SearchRecord(NamedTuple):
     search: Mapping[str, Any]
     """From which `kdx.grid.tuning.Search.of` makes it, with as many trials as the sweep asks for."""
     trials: tuple[TrialRecord, ...] = ()
-    """Those that are recorded, in the order of their numbers, where they were read too."""
-    steps: Mapping[int, int] = MappingProxyType({})
-    """Number of a trial → optimiser steps of its runs."""
+    """Those that are recorded, in the order of their numbers."""
+
+    @property
+    def asked(self) -> int:
+        """Number of trials that the sweep asks for."""
+        return int(self.search["tuning"]["trials"])
+
+    @property
+    def seeds(self) -> int:
+        """Runs of a trial, one for each tuning seed."""
+        return len(self.search["tuning"]["seeds"])
+
+    @property
+    def ended(self) -> Mapping[TrialState, int]:
+        """How its trials ended → how many did."""
+        return Counter(sorted(trial.state for trial in self.trials if trial.state))
+
+    @property
+    def left(self) -> int:
+        """Trials that have not ended, drawn or not."""
+        return self.asked - sum(self.ended.values())
 
 
 @dataclass(frozen=True)

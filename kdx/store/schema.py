@@ -1,8 +1,10 @@
 """The tables of the results database, with the meaning and unit of every column.
 
 Users may query the tables. A sweep plans cells and seeds (`sweep_cell`, `sweep_run`); a run is a cell with a seed in a
-generation and belongs to every sweep that plans it, so `run` and `sweep_run` are joined on (cell_id, seed). Cells and
-runs that a newer plan of the same name leaves out keep their rows, with `planned` false: nothing is deleted.
+generation and belongs to every sweep that plans it, so `run` and `sweep_run` are joined on (cell_id, seed), where
+`run.search_id` is NULL. Runs with a search are those of its trials and belong to it alone: `trial` and `run` are joined
+on (search_id, cell_id). Cells and runs that a newer plan of the same name leaves out keep their rows, with `planned`
+false: nothing is deleted.
 
 Numbers are stored twice, as `value` for queries and as exact `bits`, because SQLite turns NaN into NULL and −0.0 into
 0.0. Times are seconds since 1970 by the clock of the database. The database itself refuses to take a run out of a final
@@ -12,6 +14,7 @@ A new database is made from these tables (`kdx.store.migrating`) and the views o
 """
 
 import struct
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -24,6 +27,7 @@ from sqlalchemy import (
     ColumnElement,
     Double,
     ForeignKey,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -38,7 +42,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
 from kdx.store.json_object import ENVIRONMENT, FACTS, GRID, SUMS, TEXTS, JsonObject, Shape
-from kdx.store.records import LOST, RemarkKind, RunState, TrialState
+from kdx.store.records import LOST, RemarkKind, RunState
 
 
 class now(FunctionElement[float]):
@@ -257,6 +261,7 @@ run = _table(
     _key("id", primary_key=True, comment="key"),
     _hash("cell_id", 32, ForeignKey("cell.id"), nullable=False, comment="the cell"),
     _whole("seed", nullable=False, comment="the seed"),
+    _hash("search_id", 32, ForeignKey("search.id"), comment="the search whose trial it is; NULL: sweeps plan it"),
     _count("generation", nullable=False, comment="0; each deliberate repetition of a finished run adds one"),
     _state("state", RunState, nullable=False, comment=f"one of {', '.join(RunState)}; the last three are final"),
     _text("owner", NAME, comment="process that claimed it last"),
@@ -294,9 +299,19 @@ run = _table(
     ),
     _text("code_fingerprint", NAME, comment="hash of the code that decides what a run computes"),
     _hash("environment_id", 32, ForeignKey("environment.id"), comment="where the last attempt was computed"),
-    UniqueConstraint("cell_id", "seed", "generation"),
+    UniqueConstraint("cell_id", "seed", "generation", "search_id"),
     comment="one row a run for ever; tries at it are attempts",
 )
+
+
+def _run_index(name: str, columns: Sequence[Column[Any]], where: ColumnElement[bool], *, unique: bool) -> Index:
+    """An index of some of the runs."""
+    return Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where)
+
+
+# For the constraint, two runs without a search always differ.
+_run_index("run_of_sweeps", (run.c.cell_id, run.c.seed, run.c.generation), run.c.search_id.is_(None), unique=True)
+_run_index("run_of_search", (run.c.search_id,), run.c.search_id.is_not(None), unique=False)
 
 attempt = _table(
     "attempt",
@@ -487,10 +502,7 @@ trial = _table(
     _json("parameters", nullable=False, comment="factor → its value; JSON"),
     _json("attributes", nullable=False, comment="what the sampler keeps of its draw; JSON"),
     _hash("cell_id", 32, ForeignKey("cell.id"), comment="the cell with them; NULL: there is no such cell"),
-    _state("state", TrialState, comment="how it ended; NULL: not yet"),
-    _number("value", comment="mean of its runs' valid_score; of a pruned one, up to then"),
-    _bits("bits", comment="value as the bits of a double; NULL: no value"),
-    comment="trials of searches; their runs are those of the cell with the tuning seeds",
+    comment="trials of searches; their runs, one a tuning seed, have the same search and cell, and say how they ended",
 )
 
 remark = _table(

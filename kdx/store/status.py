@@ -1,15 +1,15 @@
 """How far the runs of sweeps are, who works at them, and how long runs of each cell took."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, and_, func, select
 
 from kdx.store.database import Database
-from kdx.store.reading import is_newest
+from kdx.store.reading import is_newest, same_run
 from kdx.store.records import RunState
-from kdx.store.schema import attempt, environment, now, run, sweep_cell, sweep_run
+from kdx.store.schema import attempt, environment, now, run, sweep_cell, sweep_run, sweep_search
 
 UNFINISHED = (RunState.PENDING, RunState.INTERRUPTED, RunState.RUNNING)
 SAMPLED = 2_000
@@ -20,7 +20,7 @@ class WorkRecord(NamedTuple):
     """A run that some process works at."""
 
     sweep_id: int
-    """A sweep that plans it; a run of several sweeps has a record for each."""
+    """A sweep that plans it, or asks for its search; a run of several sweeps has a record for each."""
     run_id: int
     cell_id: str
     owner: str | None
@@ -35,6 +35,8 @@ class WorkRecord(NamedTuple):
     """Such as `cpu` or the name of a GPU; None: the run has not begun."""
     gpu: str | None = None
     """The GPU that it was given, as in `CUDA_VISIBLE_DEVICES`; None: none in particular."""
+    of_trial: bool = False
+    """Whether it is a run of a trial."""
 
 
 class CellTime(NamedTuple):
@@ -54,35 +56,44 @@ def work(database: Database) -> tuple[WorkRecord, ...]:
     # Found first, since they are few: the other way round, each planned run would be looked up.
     running = select(run).where(run.c.state == RunState.RUNNING).cte("running").prefix_with("MATERIALIZED")
     claim = and_(attempt.c.run_id == running.c.id, attempt.c.number == running.c.attempt)
-    same = and_(sweep_run.c.cell_id == running.c.cell_id, sweep_run.c.seed == running.c.seed)
-    rows = (
-        select(
-            sweep_run.c.sweep_id,
-            running.c.id,
-            running.c.cell_id,
-            running.c.owner,
-            running.c.lease_until - now(),
-            running.c.progress_step,
-            now() - attempt.c.started,
-            attempt.c.environment_id,
-        )
+    columns = (
+        running.c.id,
+        running.c.cell_id,
+        running.c.owner,
+        running.c.lease_until - now(),
+        running.c.progress_step,
+        (now() - attempt.c.started).label("running"),
+        attempt.c.environment_id,
+    )
+    planned = (
+        select(sweep_run.c.sweep_id, *columns)
         .join_from(running, attempt, claim)
-        .join(sweep_run, and_(same, sweep_run.c.planned))
-        .order_by(attempt.c.started, running.c.id)
+        .join(sweep_run, and_(same_run(running), sweep_run.c.planned))
+    )
+    searched = select(sweep_search.c.sweep_id, sweep_search.c.search_id).distinct().subquery()
+    tried = (
+        select(searched.c.sweep_id, *columns)
+        .join_from(running, attempt, claim)
+        .join(searched, searched.c.search_id == running.c.search_id)
     )
     with database.read() as connection:
-        return tuple(with_devices(connection, connection.execute(rows).all()))
+        records = _with_devices(connection, connection.execute(planned).all(), of_trial=False)
+        records += _with_devices(connection, connection.execute(tried).all(), of_trial=True)
+    return tuple(sorted(records, key=lambda one: (-one.running, one.run_id)))
 
 
-def with_devices(connection: Connection, rows: Collection[Row[Any]]) -> Iterable[WorkRecord]:
+def _with_devices(connection: Connection, rows: Collection[Row[Any]], *, of_trial: bool) -> list[WorkRecord]:
     """Rows of claims, of which the last column is an id of an environment, as records."""
     ids = {row.environment_id for row in rows} - {None}
     of_these = select(environment).where(environment.c.id.in_(ids))
     facts = {row.id: row.environment for row in connection.execute(of_these)} if ids else {}
+    records = []
     for row in rows:
         claim: list[Any] = list(row)
-        environment_facts = facts.get(claim.pop(), {})
-        yield WorkRecord(*claim)._replace(device=environment_facts.get("device"), gpu=environment_facts.get("gpu"))
+        known = facts.get(claim.pop(), {})
+        record = WorkRecord(*claim)
+        records.append(record._replace(device=known.get("device"), gpu=known.get("gpu"), of_trial=of_trial))
+    return records
 
 
 def times(database: Database, sweep_ids: Collection[int]) -> tuple[CellTime, ...]:
@@ -93,15 +104,14 @@ def times(database: Database, sweep_ids: Collection[int]) -> tuple[CellTime, ...
     sweeps = list(sweep_ids)
     # Found first, as above.
     unfinished = (
-        select(run.c.cell_id, run.c.seed)
+        select(run.c.cell_id, run.c.seed, run.c.search_id)
         .where(run.c.state.in_(UNFINISHED), is_newest())
         .cte("unfinished")
         .prefix_with("MATERIALIZED")
     )
-    same = and_(sweep_run.c.cell_id == unfinished.c.cell_id, sweep_run.c.seed == unfinished.c.seed)
     left = (
         select(sweep_run.c.sweep_id, unfinished.c.cell_id)
-        .join_from(unfinished, sweep_run, same)
+        .join_from(unfinished, sweep_run, same_run(unfinished))
         .where(sweep_run.c.planned, sweep_run.c.sweep_id.in_(sweeps))
     )
     completed = run.c.state == RunState.COMPLETED

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select, update
 
 from kdx.store.database import Database
+from kdx.store.reading import same_run
 from kdx.store.recording import references_to, remove_rows, remove_runs
 from kdx.store.records import RunState
 from kdx.store.schema import (
@@ -18,9 +19,7 @@ from kdx.store.schema import (
     sweep_cell,
     sweep_run,
     sweep_search,
-    trial,
 )
-from kdx.store.searches import runs_of_searches
 
 
 class NameTaken(Exception):
@@ -72,7 +71,7 @@ def removal(database: Database, sweep_id: int, *, results: bool) -> Removal:
 
     Args:
         results: whether runs go too, in every generation, and the sweep's searches with their trials. A run stays if
-            another sweep plans it, has planned it, or tries it in a search. Without it only planned runs go that never
+            another sweep plans it, has planned it, or asks for its search. Without it only planned runs go that never
             started.
     """
     with database.read() as connection:
@@ -103,16 +102,8 @@ def remove(database: Database, shown: Removal, *, results: bool) -> None:
 
 
 def _removal(connection: Connection, sweep_id: int, results: bool) -> Removal:
-    tried = runs_of_searches(connection, sweep_search.c.sweep_id == sweep_id)
-    tried_by_others = runs_of_searches(connection, sweep_search.c.sweep_id != sweep_id)
-    whole, gone = [], []
-    for row in connection.execute(_runs_of(sweep_id)):
-        key = row.cell_id, row.seed
-        if row.planned or key in tried:
-            whole.append(row)
-            removed = results or not (row.attempt or key in tried)
-            if removed and not row.shared and key not in tried_by_others:
-                gone.append(row)
+    whole = [row for row in connection.execute(_runs_of(sweep_id)) if row.planned or row.search_id]
+    gone = [row for row in whole if not row.shared and (results or not (row.attempt or row.search_id))]
     never = {row.id for row in whole if not row.attempt}
     ids = [row.id for row in gone]
     seconds = select(func.sum(attempt.c.ended - attempt.c.started)).where(attempt.c.run_id.in_(ids))
@@ -128,27 +119,26 @@ def _removal(connection: Connection, sweep_id: int, results: bool) -> Removal:
     )
 
 
-def _runs_of(sweep_id: int) -> Select[tuple[int, str, int, int, RunState, int, bool, bool]]:
-    """Every generation of every run of the cells that the sweep plans, has planned or has tried in a search."""
-    same = sweep_run.c.cell_id == run.c.cell_id, sweep_run.c.seed == run.c.seed
-    tried = (
-        select(trial.c.cell_id)
-        .join(sweep_search, sweep_search.c.search_id == trial.c.search_id)
-        .where(sweep_search.c.sweep_id == sweep_id)
-    )
+def _runs_of(sweep_id: int) -> Select[tuple[int, str, int, int, str | None, RunState, int, bool, bool]]:
+    """Every generation of every run that the sweep plans or has planned, and every run of its searches."""
     planned = select(sweep_run.c.cell_id).where(sweep_run.c.sweep_id == sweep_id)
+    searched = select(sweep_search.c.search_id).where(sweep_search.c.sweep_id == sweep_id)
+    others = exists().where(same_run(run), sweep_run.c.sweep_id != sweep_id) | exists().where(
+        sweep_search.c.search_id == run.c.search_id, sweep_search.c.sweep_id != sweep_id
+    )
     return (
         select(
             run.c.id,
             run.c.cell_id,
             run.c.seed,
             run.c.generation,
+            run.c.search_id,
             run.c.state,
             run.c.attempt,
-            exists().where(*same, sweep_run.c.sweep_id == sweep_id).label("planned"),
-            exists().where(*same, sweep_run.c.sweep_id != sweep_id).label("shared"),
+            exists().where(same_run(run), sweep_run.c.sweep_id == sweep_id).label("planned"),
+            others.label("shared"),
         )
-        .where(run.c.cell_id.in_(planned) | run.c.cell_id.in_(tried))
+        .where(run.c.cell_id.in_(planned) & run.c.search_id.is_(None) | run.c.search_id.in_(searched))
         .order_by(run.c.id)
     )
 

@@ -182,6 +182,7 @@ known AS (
             SELECT text FROM remark WHERE run_id = run.id AND {_INVALIDATED} ORDER BY id DESC LIMIT 1
         ) AS invalidated
     FROM run
+    WHERE search_id IS NULL
 ),
 standing AS (
     SELECT known.*, row_number() OVER (

@@ -1,7 +1,7 @@
 """Finds what blocks runs of a sweep: failures that pause their cells, and conditions or files that others have."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,12 +9,12 @@ from typing import Any
 from kdx.run_files.files import files_beside, resume_step
 from kdx.sanitize import sanitize
 from kdx.shell import kdx_command
-from kdx.store import reading, searches
+from kdx.store import reading
 from kdx.store.begun import BegunRecord, begun
 from kdx.store.database import Database
 from kdx.store.machine import machine
 from kdx.store.records import RunRecord, RunState, SearchRecord
-from kdx.sweep.failing import ALIKE, Pause, paused_in, paused_searches
+from kdx.sweep.failing import ALIKE, Pause, paused_in
 from kdx.sweep.lease_holder import machine_of
 
 
@@ -59,13 +59,14 @@ class Blocked:
 
 def blocked_in(database: Database, sweep_ids: Collection[int]) -> dict[int, Blocked]:
     """Return sweep → what blocks its runs, by what is recorded of them and by the files that are here."""
-    with database.read():
+    with database.read() as connection:
         halted = reading.halted(database, sweep_ids)
         failed = {key: [run for run in runs if run.state is RunState.FAILED] for key, runs in halted.items()}
         paused = {key: _paused_cells(database, key, runs) for key, runs in failed.items() if runs}
         stopped = [run for runs in halted.values() for run in runs if run.state is not RunState.FAILED]
         in_progress = begun(database, [run.id for run in stopped]) if stopped else {}
-        of_searches = {key: _paused_searches(database, key) for key in searches.that_search(database, sweep_ids)}
+        asked = reading.searches_of_sweeps(connection, sweep_ids)
+        of_searches = {key: _paused_searches(database, own) for key, own in asked.items()}
         waiting = {
             key: [
                 run for run in reading.runs(database, key, cells) if run.state is RunState.PENDING and not run.attempt
@@ -103,10 +104,9 @@ def _paused_cells(database: Database, sweep_id: int, failed: Iterable[RunRecord]
     return paused_in(database, reading.runs(database, sweep_id, often)) if often else {}
 
 
-def _paused_searches(database: Database, sweep_id: int) -> tuple[tuple[SearchRecord, Pause], ...]:
-    of_sweep = searches.of_sweep(database, sweep_id)
-    pauses = paused_searches(database, {search.id for search in of_sweep})
-    return tuple((search, pauses[search.id]) for search in of_sweep if search.id in pauses)
+def _paused_searches(database: Database, asked: Sequence[SearchRecord]) -> tuple[tuple[SearchRecord, Pause], ...]:
+    pauses = paused_in(database, [run for search in asked for trial in search.trials for run in trial.runs])
+    return tuple((search, pauses[search.id]) for search in asked if search.id in pauses)
 
 
 def _waits_for(run: RunRecord, begun: BegunRecord, files: Path) -> str | None:

@@ -162,7 +162,7 @@ def missing_seeds(planned: Sequence[PlannedRun], left_out: Iterable[PlannedRun])
     for run in planned:
         cells[run.cell.id] = run.cell
         seeds_of.setdefault(run.cell.id, []).append(run.seed)
-    gone = {run.key for run in left_out}
+    gone = {(run.cell.id, run.seed) for run in left_out}
     groups: dict[tuple[int, ...], list[PlannedCell]] = {}
     for cell_id, seeds in seeds_of.items():
         missing = tuple(seed for seed in seeds if (cell_id, seed) in gone)

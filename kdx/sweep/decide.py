@@ -4,7 +4,7 @@
 called again after every event.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from kdx.components.registry import meant_by
 from kdx.grid.evaluations import ResolvedEvaluation
-from kdx.grid.plan import Plan, PlannedRun
+from kdx.grid.plan import Plan, PlannedRun, RunKey
 from kdx.report.seeds_until import Needed
 from kdx.run_files.files import files_beside, final_weights, resume_step
 from kdx.store import evaluations, reading
@@ -21,7 +21,6 @@ from kdx.store.records import LONGEST_LEASE, OVER, RunRecord, RunState
 from kdx.sweep.failing import Pause, paused_in, paused_searches
 from kdx.sweep.lease_holder import Liveness, liveness
 from kdx.sweep.seeds import NeededSeeds
-from kdx.tune.trial_plan import TrialPlan
 
 
 class Action(StrEnum):
@@ -30,8 +29,6 @@ class Action(StrEnum):
     START = "start"
     CONTINUE = "continue"
     EVALUATE = "evaluate"
-    REPEAT = "repeat"
-    """Start again as a new generation: the recorded run was ended by a search, and is no result."""
     WAIT = "wait"
     LEAVE = "leave"
     """Another kdx may do it, and this one does not wait for that."""
@@ -71,7 +68,7 @@ class Decision:
 
 def decide(
     plan: Plan,
-    records: Mapping[tuple[str, int], RunRecord],
+    records: Mapping[RunKey, RunRecord],
     liveness: Callable[[str], Liveness],
     checkpoint: Callable[[RunRecord], int | None],
     evaluated: Mapping[int, Mapping[str, str | None]],
@@ -82,13 +79,13 @@ def decide(
     """Return the decision for every run of a plan, in the plan's order.
 
     Args:
-        records: (cell id, seed) → the newest generation of that run.
+        records: key → the newest generation of that run.
         liveness: returns what is known of a lease holder.
         checkpoint: returns the step of the newest checkpoint from which a run can resume; None if it has none.
         evaluated: run id → id of an evaluation → why it failed, or None if it was made.
         has_weights: returns whether a completed run still has the weights that it was tested with.
         needed: cell id → its seeds that are needed, if a rule of the plan decides that.
-        paused: cell id → why its runs are not started, for cells whose runs fail alike.
+        paused: cell id, or id of a search → why its runs are not started, where they fail alike.
     """
     decisions = []
     for run in plan.runs:
@@ -104,29 +101,14 @@ def decide(
             continue
         action, reason = _decide(record, run.cell.spec.training.steps, liveness, checkpoint)
         valid = record is not None and record.invalidated is None
-        if record and valid and (why := _why_repeated(plan, record)):
-            action, reason = Action.REPEAT, why
-        elif record and valid and record.state is RunState.COMPLETED and (missing or failed):
+        if record and valid and record.state is RunState.COMPLETED and (missing or failed):
             action, why = _evaluate(len(missing), failed, has_weights(record) if missing else True)
             reason = f"{reason}; {why}"
-        pause = paused.get(run.cell.id) if action is Action.START else None
+        pause = paused.get(run.search_id or run.cell.id) if action is Action.START else None
         if pause:
             action, reason = Action.SKIP, f"paused: {pause}; kdx resume SWEEP --failed tries them again"
         decisions.append(Decision(run, record, action, reason, missing, failed, evaluations=len(planned), pause=pause))
     return tuple(decisions)
-
-
-def _why_repeated(plan: Plan, record: RunRecord) -> str | None:
-    """Return why the record of a run is no result for this plan; None if it is one, or the run has not ended."""
-    if isinstance(plan, TrialPlan):
-        ended_by_another = record.state is RunState.PRUNED and (record.cell_id, record.seed) in plan.again
-        return "begins again: another search ended it early" if ended_by_another else None
-    if record.state is RunState.PRUNED:
-        return "begins again: a search ended it early"
-    # Every completed run of a sweep has a test score, even if it is not a number.
-    if record.state is RunState.COMPLETED and record.test_score is None:
-        return "begins again: a search trained it without a test"
-    return None
 
 
 def _evaluate(missing: int, failed: int, has_weights: bool) -> tuple[Action, str]:
@@ -228,23 +210,14 @@ def decisions_in(database: Database | None, plan: Plan, needed: NeededSeeds | No
         evaluated = evaluations.recorded(database, cells) if plan.evaluations else {}
         seeds = needed(database, records)
         planned = [records[run.key] for run in plan.runs if run.key in records]
-        if isinstance(plan, TrialPlan):
-            paused = _paused_trials(database, plan, planned)
-        else:
-            paused = paused_in(database, planned)
+        searches = {run.search_id for run in planned if run.search_id}
+        paused = paused_in(database, [run for run in planned if run.search_id is None])
+        paused |= paused_searches(database, searches) if searches else {}
 
     def has_weights(run: RunRecord) -> bool:
         return final_weights(files, run) is not None
 
     return decide(plan, records, liveness, partial(resume_step, files), evaluated, has_weights, seeds, paused)
-
-
-def _paused_trials(database: Database, plan: TrialPlan, records: Iterable[RunRecord]) -> dict[str, Pause]:
-    """Return cell id → why trials of its search are not started."""
-    # A trial needs all of its runs, so that cells of one are never paused by themselves.
-    waiting = {run.cell_id for run in records if run.state is RunState.PENDING}
-    pauses = paused_searches(database, {plan.search_of[cell_id] for cell_id in waiting if cell_id in plan.search_of})
-    return {cell_id: pauses[search_id] for cell_id, search_id in plan.search_of.items() if search_id in pauses}
 
 
 def lacks_evaluations(database: Database, plan: Plan) -> bool:

@@ -7,13 +7,12 @@ All of it follows from what is recorded of runs that failed and that nobody has 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from kdx.store import searches
+from kdx.store import reading
 from kdx.store.database import Database
 from kdx.store.failures import FailureRecord, failures
 from kdx.store.records import FINAL, RunRecord, RunState
-from kdx.store.searches import runs_of_trials
 
 ALIKE = 2
 """Runs of a cell that fail alike, with none that completed or diverged, before the others are no longer started."""
@@ -53,54 +52,54 @@ def signature(error: str, traceback: str | None) -> str:
     return _NUMBER.sub("…", error.partition("\n")[0])
 
 
-def paused_cells(failed: Iterable[FailureRecord]) -> dict[str, Pause]:
-    """Return cell id → why its other runs are not started, for cells of which `ALIKE` runs failed with one signature.
+def paused(failed: Iterable[FailureRecord]) -> dict[str, Pause]:
+    """Return cell id, or id of a search → why its other runs are not started: `ALIKE` failed with one signature.
 
     Args:
-        failed: the failures of cells of which no run is final.
+        failed: the failures of cells and searches of which no run is final.
     """
     counts: dict[str, Counter[str]] = defaultdict(Counter)
+    searches = set()
     for failure in failed:
-        counts[failure.cell_id][signature(failure.error, failure.traceback)] += 1
-    most = {cell_id: counter.most_common(1)[0] for cell_id, counter in counts.items()}
-    return {cell_id: Pause(text, count) for cell_id, (text, count) in most.items() if count >= ALIKE}
-
-
-def paused_searches(database: Database, search_ids: Collection[str]) -> dict[str, Pause]:
-    """Return search → why its other trials are not started: `ALIKE` runs of trials failed alike, and none is final."""
-    failed: dict[int, str] = {}
-    for search_id, states in runs_of_trials(database, search_ids).items():
-        if not FINAL.intersection(states.values()):
-            failed |= {run_id: search_id for run_id, state in states.items() if state is RunState.FAILED}
-    # A search is paused like a cell: a fault would go through either, run after run.
-    records = failures(database, failed) if len(failed) >= ALIKE else ()
-    pauses = paused_cells(failure._replace(cell_id=failed[failure.run_id]) for failure in records)
-    return {search_id: replace(pause, of="search") for search_id, pause in pauses.items()}
-
-
-def try_searches_again(database: Database, search_ids: Collection[str]) -> None:
-    """Retry the failed trials of those of these searches that are paused."""
-    from kdx.store import recording  # it loads the reader of grids, which `kdx status` does without
-
-    paused = paused_searches(database, search_ids)
-    if paused:
-        states = runs_of_trials(database, paused)
-        searches.reopen(database, paused)
-        recording.reset(database, [run_id for runs in states.values() for run_id in runs], (RunState.FAILED,))
+        counts[failure.search_id or failure.cell_id][signature(failure.error, failure.traceback)] += 1
+        searches.add(failure.search_id)
+    most = {key: counter.most_common(1)[0] for key, counter in counts.items()}
+    return {
+        key: Pause(text, count, "search" if key in searches else "cell")
+        for key, (text, count) in most.items()
+        if count >= ALIKE
+    }
 
 
 def paused_in(database: Database, records: Iterable[RunRecord]) -> dict[str, Pause]:
-    """Return the pauses of the cells of these runs, by what a database has.
+    """Return the pauses of the cells of these runs, by what a database has; of runs of trials, those of their searches.
+
+    A search is paused like a cell: a fault would go through either, run after run.
 
     Args:
-        records: the newest generation of each run of a plan.
+        records: the newest generation of each run of a plan; of a search, every run.
     """
-    of_cells: dict[str, list[RunRecord]] = defaultdict(list)
+    alike: dict[str, list[RunRecord]] = defaultdict(list)
     for record in records:
-        of_cells[record.cell_id].append(record)
+        alike[record.search_id or record.cell_id].append(record)
     failed: list[int] = []
-    for runs in of_cells.values():
-        of_cell = [run.id for run in runs if run.state is RunState.FAILED]
-        if len(of_cell) >= ALIKE and not any(run.state in FINAL for run in runs):
-            failed += of_cell
-    return paused_cells(failures(database, failed)) if failed else {}
+    for runs in alike.values():
+        ids = [run.id for run in runs if run.state is RunState.FAILED]
+        if len(ids) >= ALIKE and not any(run.state in FINAL for run in runs):
+            failed += ids
+    return paused(failures(database, failed)) if failed else {}
+
+
+def paused_searches(database: Database, search_ids: Collection[str]) -> dict[str, Pause]:
+    """Return search → why its other trials are not started, for those of these searches that are paused."""
+    with database.read() as connection:
+        return paused_in(database, reading.runs_of_searches(connection, search_ids))
+
+
+def try_searches_again(database: Database, search_ids: Collection[str]) -> None:
+    """Reset the failed runs of those of these searches that are paused."""
+    from kdx.store import recording  # it loads the reader of grids, which `kdx status` does without
+
+    with database.read() as connection:
+        runs = reading.runs_of_searches(connection, paused_searches(database, search_ids))
+    recording.reset(database, [run.id for run in runs], (RunState.FAILED,))

@@ -15,7 +15,7 @@ from typing import Protocol
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan, PlannedCell
-from kdx.store import reading, searches
+from kdx.store import reading
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
 from kdx.store.plan_from_records import plan_at_hand, plan_to_decide_with, with_searches
@@ -24,7 +24,6 @@ from kdx.store.records import OVER, SweepSummary
 from kdx.sweep.decide import lacks_evaluations
 from kdx.sweep.failing import paused_searches
 from kdx.tune.search import Searching
-from kdx.tune.trial_plan import TrialPlan
 
 LOOK_EVERY = 10.0
 """Seconds between two looks for sweeps that were added."""
@@ -121,7 +120,7 @@ class OpenSweeps:
         self.incomplete.discard(summary.name)
         try:
             record = reading.load_sweep(self._database, summary.id)
-            planned = searches.of_sweep(self._database, record.id)
+            planned = record.searches
             ordinals = {cell.ordinal for cell in record.cells}
             searching = any(search.ordinal not in ordinals for search in planned)
             evaluates = over and not searching and record.grid.get("evaluations")
@@ -179,9 +178,9 @@ class OpenSweeps:
         sweep.plan, sweep.search = plan, None
         return plan
 
-    def _are_paused(self, trials: TrialPlan) -> bool:
+    def _are_paused(self, trials: Plan) -> bool:
         """Return whether none of the remaining trials starts, so that only winners of other searches can be trained."""
-        left = {trials.search_of[run.cell.id] for run in trials.runs}
+        left = {run.search_id for run in trials.runs if run.search_id}
         return bool(left) and left <= paused_searches(self._database, left).keys()
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kdx.grid.plan import Plan
+from kdx.grid.plan import Plan, RunKey
 from kdx.report.seeds_until import Needed, needed_seeds
 from kdx.store import reading
 from kdx.store.database import Database
@@ -18,12 +18,12 @@ class NeededSeeds:
         self._ended: frozenset[tuple[int, str, str | None]] | None = None
         self._found: Mapping[str, Needed] = {}
 
-    def __call__(self, database: Database | None, records: Mapping[tuple[str, int], RunRecord]) -> Mapping[str, Needed]:
+    def __call__(self, database: Database | None, records: Mapping[RunKey, RunRecord]) -> Mapping[str, Needed]:
         """Return cell id → the seeds that the cell needs; empty if the plan has no rule.
 
         Args:
             database: the database; None if there is none yet.
-            records: (cell id, seed) → the newest generation of that run.
+            records: key → the newest generation of that run.
         """
         if self._plan.seed_rule is None:
             return {}

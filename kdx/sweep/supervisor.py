@@ -14,7 +14,7 @@ from kdx.errors import ChangedError, DatabaseError, KdxError, ServerError
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.run_files.files import files_beside, folder_of
 from kdx.run_options import RunOptions
-from kdx.store import evaluations, reading, recording
+from kdx.store import evaluations, reading
 from kdx.store.begun import begun
 from kdx.store.database import Database
 from kdx.store.records import FINAL, RunRecord, RunState
@@ -30,7 +30,6 @@ from kdx.sweep.messages import STOPPED, Work, describe_exit, error_of
 from kdx.sweep.pace import Pace
 from kdx.sweep.plan_forecast import expected_seconds
 from kdx.sweep.seeds import NeededSeeds
-from kdx.tune.trial_plan import TrialPlan
 from kdx.vocabulary import IfChanged
 
 LOOK_AGAIN = 2.0  # seconds, while another kdx holds the remaining runs
@@ -297,30 +296,22 @@ class Supervisor:
         """Return each decision with its plan; of several on one run, the first that has something to do."""
         seen = {id(plan): (plan, needed) for plan, needed in self._plans}
         self._plans = [seen.get(id(plan)) or (plan, NeededSeeds(plan)) for plan in plans]
-        decided = self._decide_each()
-        again = [each.record.id for _, each in decided if each.action is Action.REPEAT and each.record is not None]
-        if again and self.trains and self.database.persist(lambda: recording.repeat(self.database, again)):
-            decided = self._decide_each()
-        self.listener.decided(tuple(decision for _, decision in decided))
-        return decided
-
-    def _decide_each(self) -> tuple[tuple[Plan, Decision], ...]:
-        plans: dict[int, Plan] = {}
+        plans_of: dict[int, Plan] = {}
         decisions: dict[int, Decision] = {}
         for plan, needed in self._plans:
             for decision in self.database.persist(partial(decisions_in, self.database, plan, needed)):
                 if decision.record is None and self.shared is not None:
                     continue  # somebody removed the sweep, or its cell has another id; the plans will show it
                 if decision.record is None:
-                    cell, seed = decision.run.key
+                    cell_id, seed = decision.run.cell.id, decision.run.seed
                     raise DatabaseError(
-                        f"sweep `{plan.name}` plans cell {cell} with seed {seed}, but there is no such run",
+                        f"sweep `{plan.name}` plans cell {cell_id} with seed {seed}, but there is no such run",
                         place=self.database.name,
                         hint="kdx sweep GRID adds what is missing",
                     )
                 run_id = decision.record.id
                 if run_id not in decisions or decisions[run_id].action is Action.SKIP:
-                    plans[run_id], decisions[run_id] = plan, decision
+                    plans_of[run_id], decisions[run_id] = plan, decision
         if self.shared is not None:
             resumed = [
                 run_id
@@ -334,7 +325,8 @@ class Supervisor:
                 patience=self.shared.patience,
                 if_changed=self.options.if_changed,
             )
-        return tuple((plans[run_id], decision) for run_id, decision in decisions.items())
+        self.listener.decided(tuple(decisions.values()))
+        return tuple((plans_of[run_id], decision) for run_id, decision in decisions.items())
 
     def _start(self, decided: Sequence[tuple[Plan, Decision]]) -> None:
         """Have the host start what may start now, up to the number of workers."""
@@ -383,24 +375,22 @@ class Supervisor:
 
     def _work(self, running: _Running, decision: Decision, record: RunRecord) -> Work:
         """Return what a worker needs for a run."""
-        plan, cell, placed = running.plan, running.run.cell, running.placed
-        trials = plan if isinstance(plan, TrialPlan) else None
-        rivals = trials.rivals.get(running.run.key) if trials else None
+        run, cell, placed = running.run, running.run.cell, running.placed
         return Work(
             run_id=record.id,
             attempt=running.attempt,
             lease_holder=self._leases.name,
             database=self.database.name,
             spec=cell.spec.text,
-            seed=running.run.seed,
+            seed=run.seed,
             folder=str(self._files / folder_of(record)),
             options=replace(self.options, if_changed=IfChanged.REFUSE) if decision.exactly else self.options,
             gpu=placed.gpu if placed else None,
             beside=placed is not None and not placed.alone,
             evaluations=tuple(json.dumps(dict(evaluation.changes)) for evaluation in decision.missing),
             components=texts_of(cell.spec.components),
-            tests=trials is None,
-            rivals=rivals.text() if rivals else None,
+            tests=run.search_id is None,
+            rivals=run.rivals,
         )
 
     def _listen(self, seconds: float) -> bool:

@@ -4,58 +4,55 @@ They are copies: kdx reads none of it. A trial that has ended is added once, by 
 broken off is made good the next time.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 from optuna.storages import RDBStorage
 from optuna.study import create_study
 
 from kdx.errors import KdxError
+from kdx.grid.plan import Plan
 from kdx.grid.tuning import Space
+from kdx.store.database import Database
 from kdx.tune.known_trial import KnownTrial
-from kdx.tune.study import frozen, silently
+from kdx.tune.search import Searching
+from kdx.tune.study import direction_of, frozen, silently
 from kdx.vocabulary import Direction
 
 
-class Dashboard:
-    """Optuna's tables of one database."""
+def copy_searches(database: Database, plan: Plan, search: Searching) -> None:
+    """Add the trials that have ended to the study of each search, which is named for the sweep and the cell.
 
-    def __init__(self, url: str, engine_arguments: Mapping[str, Any]) -> None:
-        """Takes what `kdx.store.backend.Database.url` gives; makes the tables where they are missing.
-
-        Raises:
-            KdxError: the tables were made by an Optuna whose tables this one cannot use.
-        """
+    Raises:
+        KdxError: the tables were made by an Optuna whose tables this one cannot use.
+    """
+    url, engine_arguments = database.url()
+    with silently():
         try:
-            with silently():
-                self._storage = RDBStorage(url, engine_kwargs=dict(engine_arguments))
+            storage = RDBStorage(url, engine_kwargs=dict(engine_arguments))
         except RuntimeError as error:
             raise KdxError(
                 "Optuna's own tables in this database are of another version of Optuna",
                 hint="optuna storage upgrade --storage URL upgrades them; kdx itself needs none of them",
             ) from error
-        self._copied: dict[str, int] = {}
+        try:
+            for cell in {cell.search.id: cell for cell in plan.cells if cell.search}.values():
+                assert cell.search is not None
+                labels = ", ".join(f"{axis} {value}" for axis, value in cell.labels.items())
+                name = " ".join(filter(None, (f"{plan.name}:" if labels else plan.name, labels)))
+                trials = search.trials(cell.search.id)
+                add(storage, f"{name} ({cell.search.id[:8]})", cell.spec.selection[1], cell.search.space, trials)
+        finally:
+            storage.remove_session()
+            storage.engine.dispose()
 
-    def copy(self, name: str, direction: Direction, space: Space, trials: Sequence[KnownTrial]) -> int:
-        """Adds the trials that a study lacks, and returns how many those were.
 
-        Args:
-            trials: all that have ended, in the order of their numbers.
-        """
-        if self._copied.get(name) == len(trials):
-            return 0
-        with silently():
-            study = create_study(
-                storage=self._storage,
-                study_name=name,
-                direction="maximize" if direction is Direction.MAX else "minimize",
-                load_if_exists=True,
-            )
-            there = len(study.get_trials(deepcopy=False))
-            study.add_trials([frozen(one, space, readable=True) for one in trials[there:]])
-        self._copied[name] = len(trials)
-        return max(len(trials) - there, 0)
+def add(storage: RDBStorage, name: str, direction: Direction, space: Space, trials: Sequence[KnownTrial]) -> None:
+    """Add the trials that a study lacks.
 
-    def close(self) -> None:
-        self._storage.remove_session()
-        self._storage.engine.dispose()
+    Args:
+        trials: all that have ended, in the order of their numbers.
+    """
+    study = create_study(storage=storage, study_name=name, direction=direction_of(direction), load_if_exists=True)
+    there = len(study.get_trials(deepcopy=False))
+    study.add_trials([frozen(replace(trial, attributes={}), space) for trial in trials[there:]])

@@ -1,26 +1,25 @@
 """Says whether a trial is to end early, as a pure function of its own curve and of the trials of the rounds before.
 
-A worker asks after each validation, and `ended_early` asks the same of a whole curve: a run that another grid has
-trained to its end counts as this search would have ended it.
+A worker asks after each validation; the signed-rank test asks after each tuning seed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import optuna
+from optuna import Study, Trial
 from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner, WilcoxonPruner
 
 from kdx.grid.tuning import Pruner
 from kdx.store.records import TrialState
 from kdx.tune.known_trial import KnownTrial, Rivals
-from kdx.tune.study import silently, study_of
+from kdx.tune.study import STATES, silently, study_of
 
 _STARTUP = 5  # completed trials before the median is asked, as Optuna's own default has it
 _P = 0.1  # of the signed-rank test, likewise
 
 
 def ended_early(rivals: Rivals, curve: Mapping[int, float]) -> int | None:
-    """The first place of the curve at which the trial ends; None: it does not.
+    """Return the first place of the curve at which the trial ends; None if it does not.
 
     Args:
         curve: optimiser step → validation score, of all validations but the last of a whole run; for the signed-rank
@@ -30,52 +29,30 @@ def ended_early(rivals: Rivals, curve: Mapping[int, float]) -> int | None:
         return None
     with silently():
         study = study_of(rivals.search, rivals.direction, {}, (), pruner=_pruner(rivals))
-        for one in rivals.trials:
-            _replay(study, one)
+        for trial in rivals.trials:
+            _replay(study, trial)
         for _ in range(len(rivals.trials), rivals.number):
-            # Those of its own round, of which nothing is known yet.
-            _begin(study)
-        return _ends(study, curve)
+            study.ask()  # one of its own round, of which nothing is known yet
+        return next((place for place, ends in _reported(study.ask(), curve) if ends), None)
 
 
-def _replay(study: optuna.Study, one: KnownTrial) -> None:
-    """Adds a trial that has ended. A pruner keeps notes in trials while it is asked, so it is asked again."""
-    number = _begin(study)
-    for place, at in zip(one.curve, _places(study.pruner, one.curve), strict=True):
-        _report(study, number, at, one.curve[place])
-    value = one.value
-    state = {
-        TrialState.COMPLETED: optuna.trial.TrialState.COMPLETE,
-        TrialState.PRUNED: optuna.trial.TrialState.PRUNED,
-    }.get(one.state or TrialState.FAILED, optuna.trial.TrialState.FAIL)
-    if value is None or value != value:
-        state = optuna.trial.TrialState.FAIL
-    values = None if state is optuna.trial.TrialState.FAIL else [value]
-    study._storage.set_trial_state_values(number, state, values)  # type: ignore[arg-type]
+def _replay(study: Study, known: KnownTrial) -> None:
+    """Add a trial that has ended. A pruner keeps notes in trials while it is asked, so it is asked again."""
+    trial = study.ask()
+    for _ in _reported(trial, known.curve):
+        pass
+    if known.state is TrialState.COMPLETED and known.value is not None and known.value == known.value:
+        study.tell(trial, known.value)
+    else:
+        study.tell(trial, state=STATES[TrialState.PRUNED if known.state is TrialState.PRUNED else TrialState.FAILED])
 
 
-def _ends(study: optuna.Study, curve: Mapping[int, float]) -> int | None:
-    number = _begin(study)
-    for (place, value), at in zip(curve.items(), _places(study.pruner, curve), strict=True):
-        if _report(study, number, at, value):
-            return place
-    return None
-
-
-def _begin(study: optuna.Study) -> int:
-    """The id of a new trial, by which the storage has it."""
-    study.add_trial(optuna.trial.create_trial(state=optuna.trial.TrialState.RUNNING))
-    return study.get_trials(deepcopy=False)[-1]._trial_id
-
-
-def _report(study: optuna.Study, trial_id: int, at: int, value: float) -> bool:
-    study._storage.set_trial_intermediate_value(trial_id, at, value)
-    return study.pruner.prune(study, study._storage.get_trial(trial_id))
-
-
-def _places(pruner: BasePruner, curve: Mapping[int, float]) -> list[int]:
-    """Hyperband's resource is the number of validations; the others compare at the same step."""
-    return list(range(1, len(curve) + 1)) if isinstance(pruner, HyperbandPruner) else list(curve)
+def _reported(trial: Trial, curve: Mapping[int, float]) -> Iterator[tuple[int, bool]]:
+    """Report a curve, and return for each place of it if the trial is to end there."""
+    for count, (place, value) in enumerate(curve.items(), 1):
+        # Hyperband's resource is the number of validations; the others compare at the same step.
+        trial.report(value, count if isinstance(trial.study.pruner, HyperbandPruner) else place)
+        yield place, trial.should_prune()
 
 
 def _pruner(rivals: Rivals) -> BasePruner:

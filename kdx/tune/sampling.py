@@ -12,7 +12,7 @@ from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, GridSampler, R
 
 from kdx.grid.tuning import Choice, Sampler, Search, Space
 from kdx.tune.known_trial import KnownTrial
-from kdx.tune.study import distributions, external, silently, study_of
+from kdx.tune.study import distributions, external, silently, study_of, word
 from kdx.vocabulary import Direction
 
 
@@ -46,7 +46,9 @@ def _sampler(kind: Sampler, space: Space, seed: int, seed_of_search: int) -> Bas
         case Sampler.GRID:
             # Its order is one shuffle for the whole search.
             places: dict[str, list[Any]] = {
-                name: list(range(len(one.values))) for name, one in sorted(space.items()) if isinstance(one, Choice)
+                name: [word(value) for value in one.values]
+                for name, one in sorted(space.items())
+                if isinstance(one, Choice)
             }
             return GridSampler(places, seed=seed_of_search)
         case Sampler.RANDOM:

@@ -16,7 +16,7 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
-from optuna.study import Study
+from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
@@ -36,44 +36,42 @@ STATES = {
 }
 
 
-def optuna_distribution(one: Distribution) -> BaseDistribution:
-    """The same in Optuna's terms; of several values, their places in the list, for Optuna takes no list or mapping."""
+def distributions(space: Space) -> dict[str, BaseDistribution]:
+    """Return a space in Optuna's terms, in the order of the names, on which no draw may depend otherwise."""
+    return {name: _distribution(space[name]) for name in sorted(space)}
+
+
+def _distribution(one: Distribution) -> BaseDistribution:
     if isinstance(one, Choice):
-        return CategoricalDistribution(list(range(len(one.values))))
+        return CategoricalDistribution([word(value) for value in one.values])
     if one.whole:
         return IntDistribution(int(one.low), int(one.high), log=one.log, step=int(one.step or 1))
     return FloatDistribution(one.low, one.high, log=one.log, step=one.step)
 
 
-def distributions(space: Space) -> dict[str, BaseDistribution]:
-    """Those of a space, in the order of the names, on which no draw may depend otherwise."""
-    return {name: optuna_distribution(space[name]) for name in sorted(space)}
+def word(value: Any) -> Any:
+    """Return a value of a choice as a study has it: Optuna takes no list or mapping, so these become JSON."""
+    return value if value is None or isinstance(value, bool | int | float | str) else json.dumps(value)
 
 
 def internal(space: Space, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters as a study holds them."""
-    found = {}
-    for name in sorted(space):
-        one, value = space[name], parameters[name]
-        found[name] = one.values.index(value) if isinstance(one, Choice) else value
-    return found
+    """Return parameters as a study has them."""
+    return {
+        name: word(parameters[name]) if isinstance(space[name], Choice) else parameters[name] for name in sorted(space)
+    }
 
 
 def external(space: Space, internal_parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters as a cell has them."""
+    """Return parameters as a cell has them."""
     found = {}
     for name in sorted(space):
         one, value = space[name], internal_parameters[name]
-        found[name] = one.values[int(value)] if isinstance(one, Choice) else value
+        found[name] = {word(each): each for each in one.values}[value] if isinstance(one, Choice) else value
     return found
 
 
-def frozen(one: KnownTrial, space: Space, *, readable: bool = False) -> FrozenTrial:
-    """A trial as `Study.add_trial` takes it.
-
-    Args:
-        readable: values of a choice as people read them, for a study that nobody draws from.
-    """
+def frozen(one: KnownTrial, space: Space) -> FrozenTrial:
+    """Return a trial as `Study.add_trial` takes it."""
     state = STATES[one.state]
     value = one.value
     if state is OptunaState.COMPLETE and value is None:
@@ -81,30 +79,16 @@ def frozen(one: KnownTrial, space: Space, *, readable: bool = False) -> FrozenTr
     return optuna.trial.create_trial(
         state=state,
         value=value if state in (OptunaState.COMPLETE, OptunaState.PRUNED) else None,
-        params=_words(space, one.parameters) if readable else internal(space, one.parameters),
-        distributions=_worded(space) if readable else distributions(space),
+        params=internal(space, one.parameters),
+        distributions=distributions(space),
         intermediate_values=dict(one.curve),
-        system_attrs={} if readable else dict(one.attributes),
+        system_attrs=dict(one.attributes),
     )
 
 
-def _word(value: Any) -> Any:
-    return value if value is None or isinstance(value, bool | int | float | str) else json.dumps(value)
-
-
-def _words(space: Space, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: _word(parameters[name]) if isinstance(one, Choice) else parameters[name] for name, one in space.items()
-    }
-
-
-def _worded(space: Space) -> dict[str, BaseDistribution]:
-    return {
-        name: CategoricalDistribution([_word(value) for value in one.values])
-        if isinstance(one, Choice)
-        else optuna_distribution(one)
-        for name, one in space.items()
-    }
+def direction_of(direction: Direction) -> StudyDirection:
+    """Return a direction in Optuna's terms."""
+    return StudyDirection.MAXIMIZE if direction is Direction.MAX else StudyDirection.MINIMIZE
 
 
 def study_of(
@@ -119,7 +103,7 @@ def study_of(
     study = optuna.create_study(
         storage=optuna.storages.InMemoryStorage(),
         study_name=name,
-        direction="maximize" if direction is Direction.MAX else "minimize",
+        direction=direction_of(direction),
         sampler=sampler or optuna.samplers.RandomSampler(seed=0),
         pruner=pruner or optuna.pruners.NopPruner(),
     )

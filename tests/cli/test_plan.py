@@ -249,7 +249,7 @@ def test_a_grid_that_tunes_shows_both_stages_and_their_time(tmp_path):
         begun = Searching(database, tuned)
         trials = begun.advance()
         for run in trials.runs[:2]:
-            train(database, trials, run)
+            train(database, run)
     said = plan("grid.yaml", "--workers", "1").stderr
     assert "1 tuning seed, of which 2 have ended; 18 runs to train" in said
     assert re.search(r"time: the search .* at most, the winners .*, with 1 run at a time\n", said)

@@ -163,8 +163,10 @@ def test_a_search_an_evaluation_a_copy_and_a_union_are_the_same_on_a_server(
         assert SECRET not in done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    says("kdx tune grid.yaml --workers 1")
-    assert rows(postgresql_server, "SELECT state, count(*) FROM trial GROUP BY 1") == [("completed", 2)]
+    says("kdx sweep grid.yaml --search-only --workers 1")
+    assert rows(postgresql_server, "SELECT state, count(*) FROM run WHERE search_id IS NOT NULL GROUP BY 1") == [
+        ("completed", 2)
+    ]
     says("kdx sweep grid.yaml --workers 1")
     assert rows(postgresql_server, "SELECT count(*) FROM run WHERE test_score IS NOT NULL") == [(1,)]
     made = "SELECT name, bits FROM evaluation_metric ORDER BY 1"

@@ -31,7 +31,7 @@ def record(run: PlannedRun, state: RunState, **fields) -> RunRecord:
 def decided(*records: RunRecord):
     return decide(
         PLAN,
-        {(each.cell_id, each.seed): each for each in records},
+        {each.key: each for each in records},
         lambda owner: Liveness.GONE,
         lambda run: 380,
         {},

@@ -7,6 +7,9 @@ from kdx.grid.load import load_grid
 from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import RunState
+from kdx.tune.search import Searching
+from tests.tune.searched import plan_of as searched_plan
+from tests.tune.searched import train
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +37,7 @@ def test_a_finished_run_gets_a_new_generation_and_the_one_before_stays(ran):
     assert typed("retry", str(first.id)).exit_code == 0
     assert everything() == [(0, 0, RunState.COMPLETED), (1, 0, RunState.PENDING), (0, 1, RunState.PENDING)]
     (plan,) = ran
-    assert [run.key for run in plan.runs] == [(first.cell_id, 0)]
+    assert [run.key for run in plan.runs] == [(first.cell_id, 0, None)]
     assert refused("retry", str(first.id)).problem == f"run {first.id} has a newer generation already"
     assert second.state is RunState.PENDING
 
@@ -174,3 +177,15 @@ def test_runs_out_of_tables_are_done_again_only_where_they_are_named(ran, monkey
     typed("retry", "tiny", "--stale")
     typed("retry", "tiny", "state=invalidated")
     assert [seeds_of(plan) for plan in ran] == [[2], [0, 1]]
+
+
+def test_a_run_of_a_trial_is_left_to_its_search(tmp_path):
+    plan = searched_plan(tmp_path)
+    with open_database(DB, write=True, create=True) as database:
+        recording.register(database, plan, plan.grid)
+        run = Searching(database, plan).advance().runs[0]
+        train(database, run)
+        trained = reading.recorded(database, [run.cell.id])[run.key]
+    before = everything()
+    assert refused("retry", str(trained.id)).problem.startswith(f"run {trained.id} is of a trial")
+    assert everything() == before

@@ -4,8 +4,9 @@ from kdx.cli.shown_trials import trial_lines
 from kdx.grid.tuning import DrawnRange, Pruner, Sampler, Search, Tuning
 from kdx.report.selection.searched import searched
 from kdx.report.statistics.metric import Metric
-from kdx.store.records import SearchRecord, TrialRecord, TrialState
+from kdx.store.records import SearchRecord, TrialState
 from kdx.vocabulary import Direction
+from tests.report.trials import trial
 
 RATE = "training.learning_rate"
 
@@ -19,9 +20,9 @@ def test_the_best_trial_the_cell_itself_and_what_is_not_found_yet_are_marked():
         Tuning(trials=3, sampler=Sampler.TPE, pruner=Pruner.MEDIAN),
     )
     trials = (
-        TrialRecord(0, {RATE: 1e-3}, {}, "a" * 32, TrialState.PRUNED, 1.0),
-        TrialRecord(1, {RATE: 9.5e-3}, {}, "b" * 32, TrialState.COMPLETED, 12.34567),
-        TrialRecord(2, {RATE: 2e-3}, {}, None, TrialState.FAILED, None),
+        trial(0, {RATE: 1e-3}, "a" * 32, TrialState.PRUNED, 1.0),
+        trial(1, {RATE: 9.5e-3}, "b" * 32, TrialState.COMPLETED, 12.34567),
+        trial(2, {RATE: 2e-3}, None, TrialState.FAILED, None),
     )
     one = searched(
         SearchRecord(search.id, 0, {"kernel": "rbf"}, search.plain, trials), Metric("valid/bleu", Direction.MAX)

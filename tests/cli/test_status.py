@@ -45,7 +45,7 @@ def test_a_search_is_counted_in_trials(tmp_path):
     with open_database(DB, write=True, create=True) as database:
         recording.register(database, plan, plan.grid)
         trials = Searching(database, plan).advance()
-        train(database, trials, trials.runs[0])
+        train(database, trials.runs[0])
         claimed_run = reading.recorded(database, [trials.runs[1].cell.id])[trials.runs[1].key]
         Searching(database, plan).advance()
     claimed(claimed_run)

@@ -54,7 +54,7 @@ def test_a_paused_search_is_shown_with_what_goes_on(tmp_path):
         recording.register(database, plan, plan.grid)
         trials = Searching(database, plan).advance()
         first, second = trials.runs[0], trials.runs[2]
-        assert trials.search_of[first.cell.id] == trials.search_of[second.cell.id]
+        assert first.search_id == second.search_id
         for run in (first, second):
             record = reading.recorded(database, [run.cell.id])[run.key]
             claim = claims.claim(database, record.id, "me", 60)

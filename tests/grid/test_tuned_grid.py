@@ -51,7 +51,7 @@ def test_what_was_set_on_the_command_line_is_in_it(tmp_path, axes):
         won_cell = replace(cell, id=cell_id(spec), spec=spec, won=True)
         plan = replace(load_grid(tmp_path / "grid.yaml", given=given, seeds=seeds), cells=(won_cell,))
     file = tmp_path / "tuned.yaml"
-    file.write_bytes(tuned_grid(plan, file, given=given, seeds=seeds))
+    file.write_bytes(tuned_grid(plan, file))
     tuned = load_grid(file)
     assert [cell.id for cell in tuned.cells] == [cell.id for cell in plan.cells]
     assert {cell.spec.training.steps for cell in tuned.cells} == {77}

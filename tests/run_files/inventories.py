@@ -31,7 +31,7 @@ def files(run: RunRecord, names: tuple[str, ...] = NAMES) -> list[RunFile]:
 
 
 def inventory(*runs: RunRecord, planned: bool = True) -> Inventory:
-    return Inventory(runs, frozenset((run.cell_id, run.seed) for run in runs) if planned else frozenset())
+    return Inventory(runs, frozenset(run.key for run in runs) if planned else frozenset())
 
 
 @st.composite
@@ -47,7 +47,7 @@ def listings(draw: st.DrawFn) -> tuple[Inventory, frozenset[int], list[RunFile]]
         )
         for number in range(draw(st.integers(0, 6)))
     ]
-    planned = frozenset((each.cell_id, each.seed) for each in runs if draw(st.booleans()))
+    planned = frozenset(each.key for each in runs if draw(st.booleans()))
     selected = frozenset(each.id for each in runs if draw(st.booleans()))
     strangers = [run(number, cell_id="f" * 32) for number in range(draw(st.integers(0, 2)))]
     names = st.lists(st.sampled_from(NAMES) | st.text("step-0.ckpt", min_size=1, max_size=20), unique=True)

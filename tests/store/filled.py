@@ -53,7 +53,16 @@ def fill(database: Database, plan: Any) -> None:
         "sweep_search": [{"sweep_id": 1, "ordinal": 0, "search_id": "5" * 32, "labels": {"k": "v"}, "trials": 3}],
         "trial": [
             {"search_id": "5" * 32, "number": 0, "parameters": {"lr": 0.1}, "attributes": {}, "cell_id": cells[1]}
-            | {"state": "completed", "value": QUIET_NAN, "bits": bits_of(QUIET_NAN)}
+        ],
+        "run": [
+            {"cell_id": cells[1], "seed": 0, "search_id": "5" * 32, "generation": 0, "state": "diverged"}
+            | {
+                "attempt": 1,
+                "progress_step": 4,
+                "stalls": 0,
+                "valid_score": QUIET_NAN,
+                "valid_bits": bits_of(QUIET_NAN),
+            }
         ],
     }
     with database.write() as connection:
@@ -83,7 +92,7 @@ def natural(database: Database) -> dict[str, list[str]]:
         }
     names: dict[str, dict[int, Any]] = {"run": {}, "sweep": {}, "plan": {}, "evaluation": {}}
     for row in rows["run"]:
-        names["run"][row["id"]] = (row["cell_id"], row["seed"], row["generation"])
+        names["run"][row["id"]] = (row["cell_id"], row["seed"], row["search_id"], row["generation"])
     for row in rows["sweep"]:
         names["sweep"][row["id"]] = row["name"]
     for row in rows["evaluation"]:

@@ -14,7 +14,7 @@ from sides import again, came_to, made, plan_at, run_of, states
 from sqlalchemy import func, insert, select, update
 
 from kdx.errors import DatabaseError
-from kdx.store import claims, importing, remarks
+from kdx.store import claims, importing, reading, remarks
 from kdx.store.check import check
 from kdx.store.database import Database, open_database
 from kdx.store.importing import import_database
@@ -22,6 +22,7 @@ from kdx.store.remarks import invalidate
 from kdx.store.schema import (
     attempt,
     bits_of,
+    cell,
     evaluation,
     evaluation_metric,
     metadata,
@@ -277,18 +278,26 @@ def test_an_evaluation_that_was_made_stands(two, backend, here, there, stands, c
 def drawn(address: str, *rates: float, ended: int = 0) -> None:
     with open_database(address, write=True) as opened, opened.write() as connection:
         connection.execute(insert(search).values(id="5" * 32, made=1.0, search={"tuning": {"seeds": [0]}}))
+        cells = [*sorted(connection.scalars(select(cell.c.id))), None]
         for number, rate in enumerate(rates):
-            end = {"state": "completed", "value": 1.0, "bits": bits_of(1.0)} if number < ended else {}
             row = {"search_id": "5" * 32, "number": number, "parameters": {"lr": rate}, "attributes": {}}
-            connection.execute(insert(trial).values(**row, **end))
+            connection.execute(insert(trial).values(**row, cell_id=cells[number]))
+            if cells[number] is not None:
+                key = {"search_id": "5" * 32, "cell_id": cells[number], "seed": 0, "generation": 0}
+                state = {"state": "completed" if number < ended else "pending", "attempt": 0}
+                connection.execute(insert(run).values(**key, **state, progress_step=0, stalls=0))
 
 
-def test_trials_of_one_series_are_joined(two, backend):
+def test_trials_of_one_series_are_joined_with_their_runs(two, backend):
     drawn(two[0], 0.1, 0.2, ended=1)
     drawn(two[1], 0.1, 0.2, 0.3, ended=2)
-    assert import_database(two[1], two[0]).conflicts == ()
+    imported = import_database(two[1], two[0])
+    assert (imported.conflicts, imported.runs, imported.same) == ((), 1, 1)
+    assert any(each.name.endswith("-0-0-" + "5" * 32) for each in imported.folders), "the folder of a run of a trial"
     with open_database(two[0], write=False) as opened, opened.read() as connection:
-        assert connection.scalars(select(trial.c.state).order_by(trial.c.number)).all() == ["completed"] * 2 + [None]
+        (found,) = reading.trials(connection, ["5" * 32]).values()
+        assert [(one.number, len(one.runs)) for one in found] == [(0, 1), (1, 1), (2, 0)]
+        assert {run.state for one in found for run in one.runs} == {"completed"}
     assert_repeatable(two[1], two[0], backend)
 
 

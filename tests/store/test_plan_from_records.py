@@ -8,7 +8,7 @@ from each import each
 from kdx.errors import DatabaseError, KdxError
 from kdx.grid import shipped
 from kdx.grid.load import load_grid
-from kdx.store import recording, searches
+from kdx.store import recording
 from kdx.store.database import Database, open_database
 from kdx.store.plan_from_records import plan_at_hand, plan_of, with_searches
 from kdx.store.reading import load_sweep
@@ -50,7 +50,7 @@ def test_a_shipped_grid_comes_back_as_it_was_planned(database, name):
         return
     recording.register(database, plan, plan.grid)
     record = load_sweep(database)
-    assert with_searches(plan_of(record), searches.of_sweep(database, record.id)) == plan
+    assert with_searches(plan_of(record), record.searches) == plan
 
 
 def test_the_newest_plan_of_a_name_comes_back(database, tmp_path):
@@ -122,7 +122,7 @@ def test_a_search_over_a_custom_component_needs_its_source_to_go_on(database, ow
     recording.register(database, planned, planned.grid)
     forget_components()
     record = load_sweep(database)
-    found = searches.of_sweep(database, record.id)
+    found = record.searches
     with pytest.raises(KdxError, match=r"`my_kernels\.py:Cauchy`, which is not in"):
         with_searches(plan_of(record), found)
     again = with_searches(plan_of(record), found, own_kernel)

@@ -148,9 +148,9 @@ def test_runs_of_cells_are_found_whatever_sweep_planned_them(database: Database,
     finish(database, 2)
     (again,) = recording.repeat(database, [2])
     found = reading.recorded(database, cells)
-    assert set(found) == {(cells[0], 0), (cells[0], 1), (cells[1], 0)}
-    assert (found[cells[0], 0].id, found[cells[0], 0].generation) == (again, 1)
-    assert all((record.cell_id, record.seed) == key for key, record in found.items())
+    assert set(found) == {(cells[0], 0, None), (cells[0], 1, None), (cells[1], 0, None)}
+    assert (found[cells[0], 0, None].id, found[cells[0], 0, None].generation) == (again, 1)
+    assert all(record.key == key for key, record in found.items())
     assert reading.recorded(database, []) == {}
 
 
@@ -250,7 +250,7 @@ def test_the_inventory_has_every_generation_and_what_is_planned(database: Databa
         (2, 0, "pending"),
         (3, 1, "pending"),
     ]
-    assert inventory.planned == {(inventory.runs[0].cell_id, 0)}
+    assert inventory.planned == {inventory.runs[0].key}
 
 
 def test_a_run_that_went_on_under_other_conditions_is_told_until_it_begins_anew(database: Database, sweep_id: int):

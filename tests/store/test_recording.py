@@ -34,7 +34,7 @@ def test_a_plan_becomes_a_sweep_with_pending_runs(database: Database, plan_of):
     assert [(row.name, row.grid) for row in rows(database, sweep)] == [("demo", {"tables": [{"name": "kernel type"}]})]
     assert {(row.id, row.spec) for row in rows(database, cell)} == {(c.id, c.spec.text) for c in plan.cells}
     records = reading.runs(database, 1)
-    assert [(each.cell_id, each.seed) for each in records] == [planned.key for planned in plan.runs]
+    assert [each.key for each in records] == [planned.key for planned in plan.runs]
     assert {(r.generation, r.state, r.attempt, r.owner, r.progress_step, r.stalls) for r in records} == {
         (0, RunState.PENDING, 0, None, 0, 0)
     }

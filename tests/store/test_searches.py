@@ -1,13 +1,18 @@
 """Searches and trials as they are recorded."""
 
+import math
 from pathlib import Path
 
+import pytest
+from sqlalchemy import insert
+
+from kdx.errors import DatabaseError
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
-from kdx.store import reading, recording, searches
+from kdx.store import reading, recording, schema, searches
 from kdx.store.database import Database
-from kdx.store.records import RunState, TrialState
-from kdx.store.searches import NewTrial
+from kdx.store.records import RunRecord, RunState, SearchRecord, TrialRecord, TrialState
+from kdx.vocabulary import Direction
 
 GRID = """
 name: tuned
@@ -22,53 +27,98 @@ def planned(folder: Path, trials: int = 3) -> Plan:
     return load_grid(folder / "grid.yaml")
 
 
+def of_sweep(database: Database, sweep_id: int) -> tuple[SearchRecord, ...]:
+    with database.read() as connection:
+        return reading.searches_of(connection, sweep_id)
+
+
+def trials_of(database: Database, search_id: str) -> list[TrialRecord]:
+    with database.read() as connection:
+        return reading.trials(connection, [search_id])[search_id]
+
+
 def test_a_plan_asks_for_its_searches_and_a_newer_one_for_its_own(database: Database, tmp_path):
     sweep = recording.register(database, planned(tmp_path, 2), {})
-    assert [one.search["tuning"]["trials"] for one in searches.of_sweep(database, sweep)] == [2]
+    assert [one.asked for one in of_sweep(database, sweep)] == [2]
     recording.register(database, planned(tmp_path, 3), {})
-    (found,) = searches.of_sweep(database, sweep)
-    assert (found.ordinal, found.search["tuning"]["trials"]) == (0, 3)
+    (found,) = of_sweep(database, sweep)
+    assert (found.ordinal, found.asked, found.seeds, found.left) == (0, 3, 2, 3)
     assert reading.runs(database, sweep) == ()
 
 
 def test_trials_are_added_once_with_a_run_for_each_tuning_seed(database: Database, tmp_path):
     plan = planned(tmp_path)
-    recording.register(database, plan, {})
+    sweep = recording.register(database, plan, {})
     of = plan.cells[0].search
-    spec = of.cell({"model.dropout": 0.2})
-    for parameters in ({"model.dropout": 0.2}, {"model.dropout": 0.1}):
-        searches.add(database, [(of, [NewTrial(0, parameters, {"grid_id": 0}, spec), NewTrial(1, {}, {}, None)])])
-    first, second = searches.trials(database, [of.id])[of.id]
+    for dropout in (0.2, 0.1):
+        first = TrialRecord(0, {"model.dropout": dropout}, {"grid_id": 0}, None)
+        searches.add(database, [(of, [first, TrialRecord(1, {"model.width": -1}, {}, None)])])
+    (found,) = of_sweep(database, sweep)
+    first, second = found.trials
     assert (first.parameters, first.attributes, first.state) == ({"model.dropout": 0.2}, {"grid_id": 0}, None)
-    assert (second.cell_id, second.state) == (None, TrialState.FAILED), "there is no such cell"
-    runs = reading.recorded(database, [first.cell_id])
-    assert {seed for _, seed in runs} == {*of.tuning.seeds}
-    assert {run.state for run in runs.values()} == {RunState.PENDING}
-    assert {*runs} == reading.inventory(database).planned
+    assert (second.cell_id, second.runs, second.state) == (None, (), TrialState.FAILED), "there is no such cell"
+    assert (found.ended, found.left) == ({TrialState.FAILED: 1}, 2)
+    assert tuple(run.seed for run in first.runs) == of.tuning.seeds
+    assert {run.state for run in first.runs} == {RunState.PENDING}
+    assert {run.key for run in first.runs} <= reading.inventory(database).planned
+    assert reading.load_sweep(database, "tuned").searches == (found,)
+    assert reading.searches_that_tried(database, first.cell_id) == (found,)
+    assert reading.searches_that_tried(database, "0" * 32) == ()
 
 
-def test_how_a_trial_ended_stands(database: Database, tmp_path):
+def run(number: int, state: RunState, score: float | None) -> RunRecord:
+    usual = {"id": number, "cell_id": "0" * 32, "generation": 0, "attempt": 1, "owner": None, "lease_left": None}
+    usual |= {"progress_step": 7, "stalls": 0, "valid_step": 7, "test_score": None, "error": None, "seconds": 1.0}
+    return RunRecord(**usual, seed=number, state=state, valid_score=score)
+
+
+@pytest.mark.parametrize(
+    ("ends", "state", "value"),
+    [
+        ([(RunState.COMPLETED, 1.0), (RunState.COMPLETED, 2.0)], TrialState.COMPLETED, 1.5),
+        ([(RunState.COMPLETED, 1.0), (RunState.RUNNING, 2.0)], None, None),
+        ([(RunState.FAILED, None), (RunState.PENDING, None)], None, None),
+        ([(RunState.COMPLETED, 1.0), (RunState.PRUNED, 2.0)], TrialState.PRUNED, 1.5),
+        ([(RunState.COMPLETED, 1.0), (RunState.PRUNED, None)], TrialState.PRUNED, 1.0),
+        ([(RunState.PRUNED, 1.0), (RunState.FAILED, None)], TrialState.FAILED, None),
+        ([(RunState.COMPLETED, 1.0), (RunState.DIVERGED, 1.0)], TrialState.FAILED, None),
+        ([(RunState.COMPLETED, 1.0), (RunState.CANCELLED, None)], TrialState.FAILED, None),
+        ([(RunState.COMPLETED, 1.0), (RunState.COMPLETED, math.nan)], TrialState.FAILED, None),
+        ([(RunState.COMPLETED, 1.0), (RunState.COMPLETED, None)], TrialState.FAILED, None),
+        ([], TrialState.FAILED, None),
+    ],
+)
+def test_how_a_trial_ended_follows_from_its_runs(ends, state, value):
+    runs = tuple(run(number, *end) for number, end in enumerate(ends))
+    trial = TrialRecord(0, {}, {}, "0" * 32 if runs else None, runs)
+    assert (trial.state, trial.value, trial.steps) == (state, value, 7 * len(runs))
+
+
+def test_the_best_trial_completed_with_the_best_score_and_of_equal_ones_is_the_first():
+    def trials(*ends: tuple[RunState, float | None]) -> list[TrialRecord]:
+        return [TrialRecord(number, {}, {}, "0" * 32, (run(0, *end),)) for number, end in enumerate(ends)]
+
+    ended = trials((RunState.PRUNED, 9.0), (RunState.COMPLETED, 2.0), (RunState.COMPLETED, 2.0), (RunState.FAILED, 9.0))
+    assert searches.best_trial(ended, Direction.MAX).number == 1
+    assert searches.best_trial(trials((RunState.COMPLETED, 2.0), (RunState.COMPLETED, 1.0)), Direction.MIN).number == 1
+    assert searches.best_trial(trials((RunState.FAILED, None)), Direction.MAX) is None
+
+
+def test_a_cell_and_seed_have_one_run_of_sweeps_and_one_of_each_search(database: Database, tmp_path):
     plan = planned(tmp_path)
     recording.register(database, plan, {})
     of = plan.cells[0].search
-    searches.add(database, [(of, [NewTrial(0, {"model.dropout": 0.1}, {}, of.cell({"model.dropout": 0.1}))])])
-    searches.settle(database, {(of.id, 0): (TrialState.COMPLETED, 0.1)})
-    searches.settle(database, {(of.id, 0): (TrialState.FAILED, None)})
-    (trial,) = searches.trials(database, [of.id])[of.id]
-    assert (trial.state, trial.value) == (TrialState.COMPLETED, 0.1)
-
-
-def test_a_sweep_has_its_searches_with_their_trials_and_cells_know_which_tried_them(database: Database, tmp_path):
-    plan = planned(tmp_path)
-    sweep = recording.register(database, plan, plan.grid)
-    of = plan.cells[0].search
-    specs = [of.cell({"model.dropout": one}) for one in (0.0, 0.1)]
-    drawn = [NewTrial(number, {}, {}, spec) for number, spec in enumerate(specs)]
-    searches.add(database, [(of, drawn)])
-    with database.read() as connection:
-        (found,) = searches.with_trials(connection, sweep)
-    assert (found.id, found.labels, [one.number for one in found.trials]) == (of.id, {}, [0, 1])
-    assert found.steps == {0: 0, 1: 0}
-    assert reading.load_sweep(database, "tuned").searches == (found,)
-    assert searches.that_tried(database, found.trials[1].cell_id) == (found,)
-    assert searches.that_tried(database, "0" * 32) == ()
+    searches.add(database, [(of, [TrialRecord(0, {"model.dropout": 0.2}, {}, None)])])
+    (trial,) = trials_of(database, of.id)
+    key = {"cell_id": trial.cell_id, "seed": of.tuning.seeds[0], "generation": 0}
+    usual = {"state": "pending", "attempt": 0, "progress_step": 0, "stalls": 0}
+    with database.write() as connection:
+        connection.execute(insert(schema.run).values(**key, **usual))
+    for search_id in (None, of.id):
+        with pytest.raises(DatabaseError, match="contradict"), database.write() as connection:
+            connection.execute(insert(schema.run).values(**key, **usual, search_id=search_id))
+    assert [run.search_id for run in trials_of(database, of.id)[0].runs] == [of.id, of.id]
+    assert reading.recorded(database, [trial.cell_id]).keys() == {
+        *(run.key for run in trial.runs),
+        (trial.cell_id, of.tuning.seeds[0], None),
+    }

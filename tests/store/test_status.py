@@ -1,8 +1,10 @@
 import pytest
 
 from kdx.store import claims, reading, recording, status
-from kdx.store.database import Database
+from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
+from kdx.tune.search import Searching
+from tests.tune.searched import plan_of as searched_plan
 
 
 def finish(database: Database, run_id: int) -> None:
@@ -57,10 +59,22 @@ def test_questions_do_not_grow_with_the_sweep(database: Database, plan_of, state
         status.times(database, [sweep_id])
         status.work(database)
         status.labels_of(database, sweep_id)
-    assert len(seen) == 6
+    assert len(seen) == 7
 
 
 def test_labels_come_in_the_order_of_the_plan(database: Database, plan_of):
     plan = plan_of(3, 1)
     sweep_id = recording.register(database, plan, {})
     assert list(status.labels_of(database, sweep_id)) == [cell.id for cell in plan.cells]
+
+
+def test_who_works_at_a_trial_works_for_the_sweep_that_asks_for_its_search(tmp_path):
+    plan = searched_plan(tmp_path)
+    with open_database(tmp_path / "runs.db", write=True, create=True) as database:
+        sweep_id = recording.register(database, plan, plan.grid)
+        run = Searching(database, plan).advance().runs[0]
+        record = reading.recorded(database, [run.cell.id])[run.key]
+        assert status.work(database) == ()
+        claims.claim(database, record.id, "me", 60)
+        (found,) = status.work(database)
+        assert (found.sweep_id, found.run_id, found.owner, found.of_trial) == (sweep_id, record.id, "me", True)

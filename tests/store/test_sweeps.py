@@ -10,10 +10,9 @@ from kdx.grid.load import load_grid
 from kdx.store import claims, reading, recording, searches, sweeps
 from kdx.store.check import check
 from kdx.store.database import Database
-from kdx.store.records import RunState
+from kdx.store.records import RunState, TrialRecord
 from kdx.store.remarks import annotate, invalidate
 from kdx.store.schema import cell, metadata, metric, plan, run, sweep
-from kdx.store.searches import NewTrial
 
 TUNED = """
 name: NAME
@@ -142,7 +141,7 @@ def tuned(database: Database, folder: Path, name: str) -> int:
     sweep_id = recording.register(database, plan, plan.grid)
     searching = plan.cells[0].search
     values = [{"model.dropout": one} for one in (0.0, 0.1)]
-    drawn = [NewTrial(number, one, {}, searching.cell(one)) for number, one in enumerate(values)]
+    drawn = [TrialRecord(number, one, {}, None) for number, one in enumerate(values)]
     searches.add(database, [(searching, drawn)])
     first = rows(database, run)[0]
     if first.state == RunState.PENDING:

@@ -13,7 +13,7 @@ class Heard:
         self.decisions = decisions
 
     def started(self, run, attempt):
-        self.started_runs.append((run.key, attempt))
+        self.started_runs.append(((run.cell.id, run.seed), attempt))
 
     def progressed(self, run, step, loss):
         self.steps.append(step)

@@ -112,9 +112,9 @@ def test_what_is_covered_is_what_workers_would_do_one_by_one(took, seeds, worker
     assert done == one_by_one(to_start(of), seconds, workers, left)
     # No worker works beyond the budget, and none more than one run at a time.
     assert found.seconds <= left
-    work = sum(seconds[cell] for cell, _ in done)
+    work = sum(seconds[cell] for cell, *_ in done)
     assert work <= workers * found.seconds or not done
-    assert found.seconds >= max((seconds[cell] for cell, _ in done), default=0)
+    assert found.seconds >= max((seconds[cell] for cell, *_ in done), default=0)
 
 
 @given(times, st.integers(1, 4), st.integers(1, 4))
@@ -169,7 +169,7 @@ def test_a_run_begins_if_it_fits_or_if_nobody_knows():
 
 def test_what_is_missing_is_summed_up():
     of = plan(4, 3)
-    gone = [run for run in of.runs if run.cell.id == "c3" or run.seed == 2 or run.key == ("c2", 1)]
+    gone = [run for run in of.runs if run.cell.id == "c3" or run.seed == 2 or (run.cell.id, run.seed) == ("c2", 1)]
     assert missing_seeds(of.runs, gone) == (
         MissingSeeds((2,), of.cells[:2]),
         MissingSeeds((1, 2), of.cells[2:3]),
@@ -185,4 +185,4 @@ def test_the_sum_is_all_that_is_missing_and_nothing_else(cells, seeds, data):
     gone = [of.runs[at] for at in missing]
     found = missing_seeds(of.runs, gone)
     told = [(cell.id, seed) for one in found for cell in one.cells for seed in one.seeds or of.seeds]
-    assert len(told) == len(set(told)) and set(told) == {run.key for run in gone}
+    assert len(told) == len(set(told)) and set(told) == {(run.cell.id, run.seed) for run in gone}

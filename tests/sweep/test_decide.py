@@ -47,7 +47,7 @@ def record(state: RunState, **fields) -> RunRecord:
 def first(
     recorded: RunRecord | None, liveness: Liveness = Liveness.UNKNOWN, checkpoint: int | None = 38
 ) -> tuple[Action, str]:
-    records = {("a", 0): recorded} if recorded else {}
+    records = {("a", 0, None): recorded} if recorded else {}
     decision = decide(PLAN, records, lambda owner: liveness, lambda run: checkpoint, {}, lambda run: True)[0]
     return decision.action, decision.reason
 
@@ -110,12 +110,7 @@ def first(
         ),
         (record(RunState.COMPLETED), Liveness.UNKNOWN, (Action.SKIP, "completed, without a score")),
         (record(RunState.DIVERGED, error="NaN"), Liveness.UNKNOWN, (Action.SKIP, "diverged: NaN")),
-        (record(RunState.PRUNED), Liveness.UNKNOWN, (Action.REPEAT, "begins again: a search ended it early")),
-        (
-            record(RunState.COMPLETED, valid_score=1.0, test_score=None),
-            Liveness.UNKNOWN,
-            (Action.REPEAT, "begins again: a search trained it without a test"),
-        ),
+        (record(RunState.PRUNED, error="too bad"), Liveness.UNKNOWN, (Action.SKIP, "pruned: too bad")),
     ],
 )
 def test_each_state_has_its_action_and_reason(recorded, liveness, decided):
@@ -153,7 +148,13 @@ PAUSED = {"a": Pause("ValueError in weight (my_kernels.py)", 2)}
 )
 def test_of_a_paused_cell_nothing_is_begun_and_what_is_under_way_goes_on(recorded, checkpoint, paused):
     decisions = decide(
-        PLAN, {("a", 0): recorded}, lambda _: Liveness.UNKNOWN, lambda _: checkpoint, {}, lambda _: True, paused=PAUSED
+        PLAN,
+        {("a", 0, None): recorded},
+        lambda _: Liveness.UNKNOWN,
+        lambda _: checkpoint,
+        {},
+        lambda _: True,
+        paused=PAUSED,
     )
     first, other = decisions[:2]
     assert (first.pause is not None) is paused and other.pause is None and other.action is Action.START
@@ -187,7 +188,7 @@ NARROW, WIDE, _ = (one.id for one in EVALUATED.evaluations_of("a"))
 
 
 def evaluated(state: RunState, there: dict[str, str | None], *, weights: bool = True) -> Decision:
-    records = {("a", 0): record(state, error="NaN")}
+    records = {("a", 0, None): record(state, error="NaN")}
     return decide(EVALUATED, records, lambda _: Liveness.GONE, lambda _: None, {1: there}, lambda _: weights)[0]
 
 

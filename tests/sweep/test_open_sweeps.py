@@ -18,7 +18,6 @@ from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
 from kdx.sweep import open_sweeps as module
 from kdx.sweep.open_sweeps import OpenSweeps
-from kdx.tune.trial_plan import TrialPlan
 from tests.conftest import forget_components
 
 TUNED = """
@@ -160,7 +159,7 @@ def test_a_database_that_cannot_be_read_is_told_and_left_to_nobody(database, mon
 
     planned(database, "one")
     every = watched(database)
-    monkeypatch.setattr(module.searches, "of_sweep", fails)
+    monkeypatch.setattr(module, "plan_at_hand", fails)
     with pytest.raises(DatabaseError, match="locked"):
         every()
     assert every.heard.left == []
@@ -215,13 +214,13 @@ def test_a_sweep_that_tunes_is_searched_and_then_its_winners_are_planned(databas
     planned(database, "tuned", text=TUNED)
     every = watched(database)
     (trials,) = every()
-    assert isinstance(trials, TrialPlan) and len(trials.runs) == 2
+    assert all(run.search_id for run in trials.runs) and len(trials.runs) == 2
     for run in trials.runs:
         record = reading.recorded(database, [run.cell.id])[run.key]
         writer = RunWriter(database, record.id, "me", claims.claim(database, record.id, "me", 60))
         writer.complete(50.0, 2, None, {}, 2)
     (plan,) = every()
-    assert not isinstance(plan, TrialPlan) and [cell.won for cell in plan.cells] == [True]
+    assert plan.listed is None and [cell.won for cell in plan.cells] == [True]
     assert [run.state for run in reading.load_sweep(database, "tuned").runs] == [RunState.PENDING]
     assert every.heard.found == ["tuned"] and not every.incomplete
     (again,) = every()
@@ -242,9 +241,8 @@ def test_the_winners_of_a_search_are_planned_under_the_name_that_the_sweep_has_b
     every = watched(database, works=lambda: bool(works))
     (trials,) = every()
     works.append("so that it does not look again at once")
-    assert isinstance(trials, TrialPlan)
     sweep_id = sweep_named(database, "tuned")
-    while isinstance(trials, TrialPlan):
+    while trials.listed is not None:
         for record in reading.recorded(database, {cell.id for cell in trials.cells}, trials.seeds).values():
             if record.state is RunState.PENDING:
                 RunWriter(database, record.id, "me", claims.claim(database, record.id, "me", 60)).complete(
@@ -262,11 +260,11 @@ def test_where_the_rest_of_a_search_is_paused_the_winners_of_the_others_are_plan
     planned(database, "tuned", text=text)
     every = watched(database)
     (trials,) = every()
-    paused = next(iter(trials.search_of.values()))
+    paused = trials.runs[0].search_id
     ended = 0
     for run in trials.runs:
         record = reading.recorded(database, [run.cell.id])[run.key]
-        if trials.search_of[run.cell.id] != paused:
+        if run.search_id != paused:
             writer = RunWriter(database, record.id, "me", claims.claim(database, record.id, "me", 60))
             writer.complete(50.0, 2, None, {}, 2)
         elif ended < 2:

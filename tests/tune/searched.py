@@ -4,11 +4,11 @@ import random
 from pathlib import Path
 
 from kdx.grid.load import load_grid
-from kdx.grid.plan import Plan
+from kdx.grid.plan import Plan, PlannedRun
 from kdx.store import claims, reading, recording
 from kdx.store.database import Database
+from kdx.tune.pruning import Judge
 from kdx.tune.search import Searching
-from kdx.tune.trial_plan import TrialPlan
 
 GRID = """\
 name: tuned
@@ -39,17 +39,13 @@ def score(rate: float, seed: int, step: int) -> float:
     return step / (1 + abs(rate / 0.003 - 1)) + seed % 10 / 100
 
 
-def train(database: Database, plan: TrialPlan, run) -> None:
-    """What a worker does of a trial, without its arithmetic."""
+def train(database: Database, run: PlannedRun) -> None:
+    """What a worker does of a run of a trial, without its arithmetic."""
     record = reading.recorded(database, [run.cell.id])[run.key]
     attempt = claims.claim(database, record.id, "me", 60)
     writer = recording.RunWriter(database, record.id, "me", attempt)
     rate, reason, steps = run.cell.spec.training.learning_rate, None, []
-    judge = None
-    if rivals := plan.rivals.get(run.key):
-        from kdx.tune.pruning import Judge
-
-        judge = Judge(rivals.text(), {})
+    judge = Judge(run.rivals, {}) if run.rivals else None
     for step in (10, 20, 30, 40):
         value = score(rate, run.seed, step)
         writer.record([("valid/bleu", step, value)], step)
@@ -68,7 +64,7 @@ def search(database: Database, plan: Plan, order: random.Random, kills: float = 
         trials = found.advance()
         if found.done:
             return found
-        train(database, trials, order.choice(trials.runs))
+        train(database, order.choice(trials.runs))
         if order.random() < kills:
             found = Searching(database, plan)
             found.look()  # as the command does when it begins again

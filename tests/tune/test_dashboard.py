@@ -11,6 +11,7 @@ import urllib.request
 from contextlib import closing
 from pathlib import Path
 
+import optuna
 import pytest
 from postgresql_server import port_that_is_free
 
@@ -18,7 +19,7 @@ from kdx.cli.running import copy_to_dashboard
 from kdx.errors import KdxError
 from kdx.store.check import check
 from kdx.store.database import database_at, open_database
-from kdx.tune.dashboard import Dashboard
+from kdx.tune.dashboard import add, copy_searches
 from tests.tune.searched import plan_of, search
 
 pytestmark = pytest.mark.slow
@@ -36,8 +37,6 @@ def searched(tmp_path):
 
 
 def studies(address: Path | str):
-    import optuna
-
     url, arguments = database_at(address).url()
     storage = optuna.storages.RDBStorage(url, engine_kwargs=dict(arguments))
     found = optuna.get_all_study_summaries(storage)
@@ -71,16 +70,15 @@ def test_on_a_server_studies_lie_in_the_database_of_the_sweep(postgresql_server,
     postgresql_server.execute("DROP DATABASE tuned WITH (FORCE)")
 
 
-def test_a_copy_that_was_broken_off_is_made_good_and_nothing_is_copied_twice(searched, tmp_path):
+def test_a_copy_that_was_broken_off_is_made_good_and_nothing_is_copied_twice(searched):
     path, plan, found = searched
     (cell, _) = plan.cells
-    arguments = ("again", cell.spec.selection[1], cell.search.space)
     trials = found.trials(cell.search.id)
-    for count, added in ((3, 3), (10, 7), (10, 0)):
-        dashboard = Dashboard(*database_at(path).url())
-        assert dashboard.copy(*arguments, trials[:count]) == added
-        dashboard.close()
-    assert [trial.number for trial in studies(path)["again"].trials] == list(range(10))
+    url, arguments = database_at(path).url()
+    storage = optuna.storages.RDBStorage(url, engine_kwargs=dict(arguments))
+    for count in (3, 10, 10):
+        add(storage, "again", cell.spec.selection[1], cell.search.space, trials[:count])
+        assert [trial.number for trial in studies(path)["again"].trials] == list(range(count))
 
 
 def test_kdx_takes_a_database_with_the_tables_of_optuna(searched, tmp_path):
@@ -95,10 +93,10 @@ def test_tables_of_another_optuna_are_one_message_and_end_no_search(searched, ca
     path, plan, found = searched
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = 'v2.6.0.a'")
-    with pytest.raises(KdxError, match="are of another version of Optuna") as caught:
-        Dashboard(*database_at(path).url())
-    assert caught.value.hint is not None and "optuna storage upgrade" in caught.value.hint
     with open_database(path, write=True) as database:
+        with pytest.raises(KdxError, match="are of another version of Optuna") as caught:
+            copy_searches(database, plan, found)
+        assert caught.value.hint is not None and "optuna storage upgrade" in caught.value.hint
         copy_to_dashboard(found, plan, database)
         assert check(database).faults == ()
     assert "note: optuna-dashboard shows no new trials: " in capsys.readouterr().err

@@ -1,14 +1,16 @@
-"""A search goes on from its records: the same trials and winners, however often it is killed and whoever trains."""
+"""A search goes on from its records: the same trials and winners, however often it is killed."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
-from kdx.store import reading, recording, searches
+from kdx.grid.identity import cell_id
+from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
 from kdx.store.plan_from_records import plan_of as plan_from_records
 from kdx.store.plan_from_records import with_searches
-from kdx.store.records import TrialState
+from kdx.store.records import RunState, TrialState
 from kdx.tune.search import Searching
 from tests.tune.searched import plan_of, search, train
 
@@ -35,10 +37,12 @@ def test_kills_and_the_order_of_runs_change_nothing(tmp_path, sampler, pruner):
     for number, kills in enumerate((0.0, 0.5)):
         with open_database(tmp_path / f"{number}.db", write=True, create=True) as database:
             ended = outcome(search(database, plan, random.Random(number), kills), plan)
-            found.append((*ended, searches.trials(database, [cell.search.id for cell in plan.cells])))
+            with database.read() as connection:
+                recorded = reading.trials(connection, [cell.search.id for cell in plan.cells])
+            assert all(one.state for many in recorded.values() for one in many)
+            found.append((*ended, {key: [(one.cell_id, one.value) for one in many] for key, many in recorded.items()}))
     assert found[0] == found[1]
-    trials, winners, recorded = found[0]
-    assert all(one.state for many in recorded.values() for one in many)
+    trials, winners, _ = found[0]
     assert [len(many) for many in trials] == [10, 10] and len(winners) == 2
     if pruner == "median":
         assert any(one.state is TrialState.PRUNED for many in trials for one in many)
@@ -59,40 +63,45 @@ def test_the_winner_has_the_best_mean_over_the_tuning_seeds(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_that_another_grid_trained_whole_counts_as_this_search_would_have_ended_it(tmp_path):
-    """Trained by a search without a pruner first: the one with a pruner has nothing left to train."""
-    with open_database(tmp_path / "a.db", write=True, create=True) as database:
-        pruned = plan_of(tmp_path, "random", "median")
-        alone = outcome(search(database, pruned, random.Random(0)), pruned)
-    with open_database(tmp_path / "b.db", write=True, create=True) as database:
-        search(database, plan_of(tmp_path, "random", "none"), random.Random(0))
-        before = reading.inventory(database).runs
-        pruned = plan_of(tmp_path, "random", "median")
-        recording.register(database, pruned, pruned.grid)
-        found = Searching(database, pruned)
-        assert found.advance().runs == () and found.done
-        assert outcome(found, pruned) == alone
-        assert reading.inventory(database).runs == before
+def test_a_trial_is_pruned_before_its_next_seed_and_kills_change_nothing(tmp_path):
+    plan = plan_of(tmp_path, "random", "wilcoxon", seeds=8)
+    found = []
+    for number, kills in enumerate((0.0, 0.5)):
+        with open_database(tmp_path / f"{number}.db", write=True, create=True) as database:
+            found.append(outcome(search(database, plan, random.Random(number), kills), plan))
+            runs = reading.inventory(database).runs
+    assert found[0] == found[1]
+    trials, winners = found[0]
+    assert [len(many) for many in trials] == [10, 10] and len(winners) == 2
+    pruned = [one for many in trials for one in many if one.state is TrialState.PRUNED]
+    assert pruned and all(len(one.curve) < 8 for one in pruned), "their later seeds were not trained"
+    assert {run.attempt for run in runs if run.state is RunState.PRUNED} == {0}
+    assert all("by a search at tuning seed" in run.error for run in runs if run.state is RunState.PRUNED)
 
 
 @pytest.mark.slow
-def test_a_run_that_another_search_ended_early_is_trained_again_whole(tmp_path):
-    with open_database(tmp_path / "a.db", write=True, create=True) as database:
+def test_runs_are_of_their_search_alone_and_two_sweeps_that_ask_for_it_share_them(tmp_path):
+    with open_database(tmp_path / "runs.db", write=True, create=True) as database:
         whole = plan_of(tmp_path, "random", "none")
-        alone = outcome(search(database, whole, random.Random(0)), whole)
-    with open_database(tmp_path / "b.db", write=True, create=True) as database:
-        search(database, plan_of(tmp_path, "random", "median"), random.Random(0))
-        whole = plan_of(tmp_path, "random", "none")
-        recording.register(database, whole, whole.grid)
-        found = Searching(database, whole)
-        plan = found.advance()
-        assert plan.runs and {run.key for run in plan.runs} == plan.again
-        ids = [reading.recorded(database, [run.cell.id])[run.key].id for run in plan.runs]
-        recording.repeat(database, ids)
-        for run in found.advance().runs:
-            train(database, plan, run)
-        found.advance()
-        assert outcome(found, whole) == alone
+        trials, winners = outcome(search(database, whole, random.Random(0)), whole)
+        same = replace(whole, name="same")
+        recording.register(database, same, same.grid)
+        shared = Searching(database, same)
+        assert shared.advance().runs == () and outcome(shared, same) == (trials, winners)
+        # Another search draws the same trials, and trains them itself.
+        pruned = plan_of(tmp_path, "random", "median")
+        other = outcome(search(database, pruned, random.Random(0)), pruned)
+        runs = reading.inventory(database).runs
+        assert [one.parameters for one in other[0][0]] == [one.parameters for one in trials[0]]
+        assert len({run.search_id for run in runs}) == 4 and len(runs) == 2 * len({run.cell_id for run in runs})
+        # So does a sweep that plans the cell with the tuning seed.
+        cell = replace(Searching(database, whole).with_winners().cells[0], search=None)
+        best = whole.cells[0].search.cell(trials[0][0].parameters)
+        plain = replace(whole, name="plain", cells=(replace(cell, id=cell_id(best), spec=best),), seeds=(1_000_000,))
+        sweep = recording.register(database, plain, plain.grid)
+        (run,) = reading.runs(database, sweep)
+        assert (run.state, run.search_id) == (RunState.PENDING, None)
+        assert outcome(shared, same) == (trials, winners)
 
 
 @pytest.mark.slow
@@ -103,15 +112,13 @@ def test_trials_are_in_no_plan_and_their_files_stay(tmp_path):
         sweep = reading.load_sweep(database, "tuned")
         assert (sweep.runs, sweep.cells) == ((), ())
         inventory = reading.inventory(database)
-        assert {(run.cell_id, run.seed) for run in inventory.runs} <= inventory.planned
-        again = with_searches(plan_from_records(sweep), searches.of_sweep(database, sweep.id))
+        assert {run.key for run in inventory.runs} == inventory.planned
+        again = with_searches(plan_from_records(sweep), sweep.searches)
         assert [cell.search for cell in again.cells] == [cell.search for cell in plan.cells]
         assert again.searched and Searching(database, again).advance().runs == ()
 
 
 def test_a_failed_run_fails_its_trial_and_no_other(tmp_path):
-    from kdx.store import claims
-
     plan = plan_of(tmp_path)
     with open_database(tmp_path / "runs.db", write=True, create=True) as database:
         recording.register(database, plan, plan.grid)
@@ -122,7 +129,7 @@ def test_a_failed_run_fails_its_trial_and_no_other(tmp_path):
         attempt = claims.claim(database, record.id, "me", 60)
         recording.RunWriter(database, record.id, "me", attempt).fail("out of memory", "", 5)
         for run in others:
-            train(database, trials, run)
+            train(database, run)
         found.advance()
         states = [one.state for cell in plan.cells for one in found.trials(cell.search.id)]
         assert found.done and states.count(TrialState.FAILED) == 1

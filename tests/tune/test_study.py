@@ -39,5 +39,5 @@ def test_a_study_has_the_results_of_its_trials():
 
 
 def test_for_people_a_value_stands_as_they_wrote_it():
-    shown = frozen(KnownTrial(0, {"b": {"c": 2}, "a": 0.5, "n": 4}, {}, TrialState.FAILED), SPACE, readable=True)
+    shown = frozen(KnownTrial(0, {"b": {"c": 2}, "a": 0.5, "n": 4}, {}, TrialState.FAILED), SPACE)
     assert shown.params["b"] == '{"c": 2}'

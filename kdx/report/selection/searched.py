@@ -52,8 +52,6 @@ class SearchedCell:
     """Those that are recorded, of as many as the sweep asks for."""
     winner: TrialRecord
     """The trial whose cell stands in the table."""
-    steps: Mapping[int, int]
-    """Number of a trial → optimiser steps of its runs."""
 
     @property
     def ended(self) -> tuple[TrialRecord, ...]:
@@ -143,7 +141,7 @@ def searched(record: SearchRecord, metric: Metric) -> SearchedCell | None:
     best = best_trial(record.trials, metric.direction)
     if best is None:
         return None
-    return SearchedCell(Search.of(record.search), record.labels, metric, record.trials, best, record.steps)
+    return SearchedCell(Search.of(record.search), record.labels, metric, record.trials, best)
 
 
 def searched_cells(sweep: SweepRecord) -> dict[str, SearchedCell]:
@@ -162,7 +160,7 @@ def searches_without_winner(sweep: SweepRecord) -> Iterator[tuple[SearchRecord, 
     cells = _cells(sweep)
     for record in sweep.searches:
         if _found(record, cells) is None:
-            yield record, sum(one.state is not None for one in record.trials)
+            yield record, sum(record.ended.values())
 
 
 def _cells(sweep: SweepRecord) -> dict[str, CellRecord]:
@@ -172,8 +170,7 @@ def _cells(sweep: SweepRecord) -> dict[str, CellRecord]:
 def _found(record: SearchRecord, cells: Mapping[str, CellRecord]) -> SearchedCell | None:
     """What a search found that is done, if its cell is among those that are planned."""
     tried = [cells[one.cell_id].spec for one in record.trials if one.cell_id and one.cell_id in cells]
-    ended = sum(one.state is not None for one in record.trials)
-    if not tried or ended < record.search["tuning"]["trials"]:
+    if not tried or record.left:
         return None
     one = searched(record, Metric(tried[0].selection_metric, tried[0].selection_direction))
     return one if one and one.winner.cell_id in cells else None

@@ -119,7 +119,7 @@ def _facts_of_search(searched: SearchedCell | None, cell: Cell) -> Iterator[tupl
     yield "tuning", str(tuning.sampler)
     yield "tuning trials", str(len(searched.ended))
     yield "tuning seeds", _ranges(tuning.seeds)
-    yield "tuning steps", f"{sum(searched.steps.values()):,}"
+    yield "tuning steps", f"{sum(trial.steps for trial in searched.trials):,}"
     yield "tuning pruner", str(tuning.pruner)
     yield "pruned trials", str(searched.count(TrialState.PRUNED))
     yield "failed trials", str(searched.count(TrialState.FAILED))

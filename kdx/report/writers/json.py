@@ -136,7 +136,7 @@ def search_to_json(searched: SearchedCell) -> dict[str, Any]:
             "number": trial.number,
             "cell": trial.cell_id,
             **taken(trial, "state value"),
-            "steps": searched.steps.get(trial.number),
+            "steps": trial.steps,
             "settings": dict(trial.parameters),
         }
         for trial in searched.trials

@@ -8,9 +8,10 @@ import sweeps
 from kdx.grid.tuning import Choice, DrawnRange, Sampler, Search, Tuning
 from kdx.report.selection.searched import Edge, searched, searched_cells, searches_without_winner
 from kdx.report.statistics.metric import Metric
-from kdx.store.records import SearchRecord, TrialRecord, TrialState
+from kdx.store.records import SearchRecord, TrialState
 from kdx.vocabulary import Direction
 from tests.grids import TSALLIS, recorded
+from tests.report.trials import trial
 
 RATE = "training.learning_rate"
 BLEU = Metric("valid/bleu", Direction.MAX)
@@ -23,7 +24,7 @@ def record(values, space=None, *, sampler=Sampler.RANDOM, states=None, asked=Non
     tuning = Tuning(trials=asked or len(values), sampler=sampler)
     search = Search("0" * 32, SETTINGS, {parameter: space or WIDE}, tuning)
     trials = tuple(
-        TrialRecord(number, {parameter: at}, {}, f"cell{number}", state, None if state is TrialState.FAILED else score)
+        trial(number, {parameter: at}, f"cell{number}", state, None if state is TrialState.FAILED else score)
         for number, ((at, score), state) in enumerate(
             zip(values, states or [TrialState.COMPLETED] * len(values), strict=True)
         )

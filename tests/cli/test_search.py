@@ -1,4 +1,4 @@
-"""`kdx tune`: the search alone, killed at any moment, and its winners as a grid."""
+"""A search alone (`kdx sweep --search-only`), killed at any moment, and its winners as a grid (`export --tuned`)."""
 
 import sqlite3
 import subprocess
@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 from looked_after import refused
 from waiting import wait_until
+
+from kdx.grid.load import load_grid
+from kdx.store.database import open_database
+from kdx.store.recording import register
 
 GRID = """\
 name: tuned
@@ -43,6 +47,7 @@ tune:
 """
 KILLS = 20
 KDX = [sys.executable, "-m", "kdx"]
+SEARCH = ("sweep", "grid.yaml", "--search-only", "--workers", "2")
 
 
 def typed(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -52,7 +57,8 @@ def typed(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def trials(folder: Path) -> list[tuple]:
     with closing(sqlite3.connect(folder / "runs.db")) as connection:
         return connection.execute(
-            "SELECT search_id, number, parameters, cell_id, state, bits FROM trial ORDER BY 1, 2"
+            "SELECT trial.search_id, number, parameters, trial.cell_id, seed, state, valid_bits, valid_step FROM trial "
+            "LEFT JOIN run ON run.search_id = trial.search_id AND run.cell_id = trial.cell_id ORDER BY 1, 2, 5"
         ).fetchall()
 
 
@@ -60,14 +66,15 @@ def trials(folder: Path) -> list[tuple]:
 def unbroken(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("unbroken")
     (folder / "grid.yaml").write_text(GRID)
-    done = typed(folder, "tune", "grid.yaml", "--workers", "2", "--write", "tuned.yaml")
+    done = typed(folder, *SEARCH)
     assert done.returncode == 0, done.stderr
+    assert done.stderr.endswith("next: kdx sweep grid.yaml, or: kdx export tuned --tuned tuned.yaml\n")
     return folder
 
 
 @pytest.mark.slow
 def test_it_searches_and_trains_no_winner(unbroken):
-    assert [state for *_, state, _ in trials(unbroken)].count("completed") >= 8 and len(trials(unbroken)) == 12
+    assert [state for *_, state, _, _ in trials(unbroken)].count("completed") >= 8 and len(trials(unbroken)) == 12
     with closing(sqlite3.connect(unbroken / "runs.db")) as connection:
         tested = connection.execute("SELECT count(*) FROM run WHERE test_score IS NOT NULL").fetchone()
         rows = connection.execute("SELECT count(*) FROM metric WHERE name LIKE 'test/%'").fetchone()
@@ -76,21 +83,23 @@ def test_it_searches_and_trains_no_winner(unbroken):
 
 
 def test_the_winners_are_written_as_a_grid(unbroken):
+    done = typed(unbroken, "export", "tuned", "--tuned", "tuned.yaml")
+    assert done.returncode == 0 and done.stderr == "exported 2 winners; next: kdx sweep tuned.yaml\n", done.stderr
     planned = typed(unbroken, "plan", "tuned.yaml")
     assert "2 runs of 2 cells × 1 seed" in planned.stdout + planned.stderr, planned.stderr
-    again = typed(unbroken, "tune", "grid.yaml", "--write", "tuned.yaml")
-    assert again.returncode == 2 and "the file is there already" in again.stderr
+    assert {cell for cell, _ in winners(unbroken)} == {cell.id for cell in load_grid(unbroken / "tuned.yaml").cells}
+    again = typed(unbroken, "export", "tuned", "--tuned", "tuned.yaml")
+    assert again.returncode == 2 and "tuned.yaml" in again.stderr, "it is there already"
 
 
 @pytest.mark.long
 def test_a_search_that_is_killed_goes_on_as_if_nothing_had_happened(unbroken, tmp_path):
     (tmp_path / "grid.yaml").write_text(GRID)
     for kills in range(1, 5):
-        command = [*KDX, "tune", "grid.yaml", "--workers", "2"]
-        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
+        with subprocess.Popen([*KDX, *SEARCH], cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
             wait_until(lambda kills=kills: ended(tmp_path) >= 2 * kills, lambda: process.poll() is None)
             process.kill()
-    done = typed(tmp_path, "tune", "grid.yaml", "--workers", "2")
+    done = typed(tmp_path, *SEARCH)
     assert done.returncode == 0, done.stderr
     assert trials(tmp_path) == trials(unbroken)
 
@@ -105,16 +114,15 @@ def test_a_long_search_that_is_killed_again_and_again_has_the_same_trials_and_wi
     for folder in (whole, broken):
         folder.mkdir()
         (folder / "grid.yaml").write_text(text)
-    assert typed(whole, "tune", "grid.yaml", "--workers", "2", "--write", "tuned.yaml").returncode == 0
-    words = ("tune", "grid.yaml", "--workers", "2")
+    assert typed(whole, *SEARCH).returncode == 0
     for _ in range(KILLS):
         before, more = ended(broken), series.randrange(1, 4)
-        with subprocess.Popen([*KDX, *words], cwd=broken, stderr=subprocess.DEVNULL) as process:
+        with subprocess.Popen([*KDX, *SEARCH], cwd=broken, stderr=subprocess.DEVNULL) as process:
             while process.poll() is None and ended(broken) < before + more:
                 time.sleep(0.02)
             time.sleep(series.random() / 2)
             process.kill()
-    done = typed(broken, *words, "--write", "tuned.yaml")
+    done = typed(broken, *SEARCH)
     assert done.returncode == 0, done.stderr
     assert len(trials(whole)) == 80 and trials(broken) == trials(whole)
     assert winners(broken) == winners(whole) != []
@@ -137,18 +145,21 @@ def winners(folder: Path) -> list[tuple]:
         return connection.execute("SELECT cell_id, labels FROM sweep_cell WHERE planned ORDER BY 1").fetchall()
 
 
-def test_where_no_winner_could_be_written_nothing_is_searched(tmp_path, monkeypatch):
+def test_what_is_not_searched_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("grid.yaml").write_text(GRID)
-    fault = refused("tune", "grid.yaml", "--write", "absent/tuned.yaml")
-    assert fault.problem == f"no file can be written into the folder {tmp_path / 'absent'}"
+    Path("grid.yaml").write_text(GRID[: GRID.index("tune:")])
+    assert refused("sweep", "grid.yaml", "--search-only").problem == "the grid has no `tune:`"
     assert not Path("runs.db").exists()
-
-
-def test_a_grid_that_tunes_nothing_is_refused(tmp_path):
-    (tmp_path / "grid.yaml").write_text(GRID[: GRID.index("tune:")])
-    done = typed(tmp_path, "tune", "grid.yaml")
-    assert done.returncode == 2 and "the grid has no `tune:`" in done.stderr
+    plan = load_grid("grid.yaml")
+    with open_database("runs.db", write=True, create=True) as database:
+        register(database, plan, plan.grid)
+    assert refused("export", "tuned", "--tuned", "tuned.yaml").problem == "sweep `tuned` tunes nothing"
+    Path("grid.yaml").write_text(GRID)
+    plan = load_grid("grid.yaml")
+    with open_database("runs.db", write=True) as database:
+        register(database, plan, plan.grid)
+    fault = refused("export", "tuned", "--tuned", "tuned.yaml")
+    assert (fault.problem, fault.hint) == ("no search of `tuned` has found a winner yet", "kdx resume tuned")
 
 
 FAULTY = '''
