@@ -192,7 +192,14 @@ def test_cells_whose_corpus_is_not_here_are_left_to_others(database, data_home):
 
 
 def test_where_seeds_depend_on_all_cells_the_whole_sweep_is_left(database, data_home):
-    planned(database, "one", text=TWO_CORPORA.replace("seeds: %(seeds)s", "seeds: {min: 2, max: 3, until: {loss: 1}}"))
+    planned(
+        database,
+        "one",
+        text=TWO_CORPORA.replace(
+            "seeds: %(seeds)s",
+            "seeds: {min: 2, max: 3, until: decided}\ntables: [{name: t, rows: [approach], baseline: has}]",
+        ),
+    )
     every = watched(database)
     assert every() == () and [(sweep, cells) for sweep, cells, _ in every.heard.left] == [("one", None)]
     assert every.incomplete == {"one"}
