@@ -156,8 +156,7 @@ class GridFile(SubGrid):
     replaces, and null takes an entry out."""
     seeds: Seeds = (0,)
     """How many seeds each cell has, or which; default: seed 0 alone. {min: 3, max: 12, until: decided} adds seeds while
-    the comparison with the baseline is open, {min: 3, max: 12, until: {bleu: 0.3}} while the interval of a mean is
-    wider."""
+    the comparison with the baseline is open."""
     tune: Tune | None = None
     """Parameters that are searched in each cell, on validation alone and with the same budget; the best trial's cell is
     then trained with fresh seeds."""

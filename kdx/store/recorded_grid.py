@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from kdx.store.json_object import UnexpectedJsonError
+from kdx.errors import KdxError
 from kdx.store.refusals import edited
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check_grid(sweep_name: str, grid: Mapping[str, Any]) -> None:
-    """Raise UnexpectedJsonError if this kdx cannot read the tables, evaluations or rule for seeds of a sweep."""
+    """Raise KdxError if this kdx cannot read the tables, evaluations or rule for seeds of a sweep."""
     # late: the grid's models, as above
     from pydantic import ValidationError
 
@@ -27,8 +27,9 @@ def check_grid(sweep_name: str, grid: Mapping[str, Any]) -> None:
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         where = ".".join(map(str, fault["loc"]))
-        raise UnexpectedJsonError(
-            f"sweep {sweep_name}: this kdx cannot read its {error.title}: {where}: {fault['msg']}"
+        raise KdxError(
+            f"sweep {sweep_name}: this kdx cannot read its {error.title}: {where}: {fault['msg']}",
+            hint="a newer kdx planned it, or somebody edited it",
         ) from error
 
 

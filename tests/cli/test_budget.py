@@ -13,7 +13,7 @@ SIX_HOURS = read_budget("6h", 0.0)
 
 
 def left_out(gone: set[tuple[str, int]]) -> str | None:
-    runs = tuple(run for run in PLAN.runs if run.key in gone)
+    runs = tuple(run for run in PLAN.runs if (run.cell.id, run.seed) in gone)
     return what_is_left_out(SIX_HOURS, Covered(PLAN.runs, runs, 3600.0), PLAN)
 
 
@@ -33,7 +33,7 @@ def left_out(gone: set[tuple[str, int]]) -> str | None:
             {(f"c{at}", seed) for at in range(5) for seed in (3, 5)} | {("c5", seed) for seed in PLAN.seeds},
             "15 of 30 runs to do; left out: seeds 3, 5 of 5 cells; 1 cell not at all (k5)",
         ),
-        ({run.key for run in PLAN.runs}, "none of the 30 runs to do"),
+        ({(run.cell.id, run.seed) for run in PLAN.runs}, "none of the 30 runs to do"),
     ],
 )
 def test_what_a_budget_leaves_out_is_summed_up(gone, what):

@@ -1,12 +1,13 @@
 """The trials of a search, as `kdx show` lists them."""
 
+from trial import trial
+
 from kdx.cli.shown_trials import trial_lines
 from kdx.grid.tuning import DrawnRange, Pruner, Sampler, Search, Tuning
 from kdx.report.selection.searched import searched
 from kdx.report.statistics.metric import Metric
 from kdx.store.records import SearchRecord, TrialState
 from kdx.vocabulary import Direction
-from tests.report.trials import trial
 
 RATE = "training.learning_rate"
 

@@ -3,23 +3,16 @@
 from dataclasses import replace
 
 import sweeps
+from trial import trial
 
 from kdx.grid.tuning import Choice, DrawnRange, Pruner, Sampler, Search, Tuning
 from kdx.report.table.table import Table
 from kdx.report.tables import tables
-from kdx.store.records import RunRecord, RunState, SearchRecord, TrialRecord, TrialState
+from kdx.store.records import SearchRecord, TrialState
 
 RATE, DROPOUT = "training.learning_rate", "model.dropout"
 SPACE = {RATE: DrawnRange(low=1e-4, high=1e-2, log=True), DROPOUT: Choice((0.0, 0.1, 0.3))}
 TRIALS = [(1e-3, 0.1, 10.0), (9.5e-3, 0.0, 20.0), (2e-3, 0.3, 15.0)]
-
-
-def trial(number: int, parameters: dict, cell: str | None, state: TrialState, score: float | None) -> TrialRecord:
-    """A trial with one run that ended so; without a cell, it has none."""
-    usual = {"id": number, "seed": 1_000_000, "generation": 0, "attempt": 1, "owner": None, "lease_left": None}
-    usual |= {"progress_step": 40, "stalls": 0, "valid_step": 40, "test_score": None, "error": None, "seconds": 1.0}
-    run = RunRecord(**usual, cell_id=cell, state=RunState(state), valid_score=score)
-    return TrialRecord(number, parameters, {}, cell, (run,) if cell else ())
 
 
 def search(kernel: str, *, asked: int = 3, seeds: tuple[int, ...] = (1_000_000,), **how) -> SearchRecord:

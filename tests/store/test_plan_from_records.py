@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from each import each
 
-from kdx.errors import DatabaseError, KdxError
+from kdx.errors import KdxError
 from kdx.grid import shipped
 from kdx.grid.load import load_grid
 from kdx.store import recording
@@ -90,7 +90,7 @@ def test_what_is_at_hand_of_it_is_run(database, reword):
 def test_nor_is_one_with_a_table_that_it_does_not_know(database):
     plan = load_grid("quickstart")
     recording.register(database, plan, plan.grid | {"tables": [{"name": "t", "rows": ["task"], "folds": 3}]})
-    with pytest.raises(DatabaseError, match="sweep quickstart: this kdx cannot read its TableSpec: folds: "):
+    with pytest.raises(KdxError, match="sweep quickstart: this kdx cannot read its TableSpec: folds: "):
         load_sweep(database)
 
 

@@ -168,11 +168,11 @@ def test_a_database_that_cannot_be_read_is_told_and_left_to_nobody(database, mon
 def test_a_sweep_that_this_kdx_cannot_read_is_left_to_others(database):
     planned(database, "one")
     with database.write() as connection:
-        connection.exec_driver_sql("""UPDATE sweep SET grid = '{"seeds": [0]}'""")
+        connection.exec_driver_sql("""UPDATE sweep SET grid = '{"seeds": [0], "tables": [{"name": "t", "rows": [], "folds": 3}]}'""")
     every = watched(database)
     assert every() == () and every.incomplete == {"one"}
     ((name, cells, why),) = every.heard.left
-    assert (name, cells) == ("one", None) and why.startswith("its plan has no tables")
+    assert (name, cells) == ("one", None) and "this kdx cannot read its TableSpec: folds" in why
     assert every() == () and len(every.heard.left) == 1, "it is said once"
 
 

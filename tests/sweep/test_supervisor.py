@@ -797,10 +797,11 @@ def test_a_plan_that_is_added_is_begun_while_another_is_under_way(database, fake
 
 def test_seeds_that_wait_for_runs_of_a_paused_cell_are_not_waited_for(database, fake):
     fake(lambda claimed: fail(claimed))
-    text = TINY % {"steps": 10, "seeds": "{min: 3, max: 6, until: {loss: 0.1}}"}
+    text = TINY % {"steps": 10, "seeds": "{min: 3, max: 6, until: decided}"}
+    text += "\naxes: {kernel: [exponential, rbf]}\ntables: [{name: t, rows: [kernel], baseline: exponential}]\n"
     heard = Heard()
     assert sweep(database, text, heard, workers=1).run() is None
-    assert len(heard.started_runs) == 2 and any(one.awaits_look for one in heard.decisions)
+    assert len(heard.started_runs) == 4 and any(one.awaits_look for one in heard.decisions)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import sweeps
+from trial import trial
 
 from kdx.grid.tuning import Choice, DrawnRange, Sampler, Search, Tuning
 from kdx.report.selection.searched import Edge, searched, searched_cells, searches_without_winner
@@ -11,7 +12,6 @@ from kdx.report.statistics.metric import Metric
 from kdx.store.records import SearchRecord, TrialState
 from kdx.vocabulary import Direction
 from tests.grids import TSALLIS, recorded
-from tests.report.trials import trial
 
 RATE = "training.learning_rate"
 BLEU = Metric("valid/bleu", Direction.MAX)
