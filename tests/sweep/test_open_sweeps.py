@@ -168,7 +168,8 @@ def test_a_database_that_cannot_be_read_is_told_and_left_to_nobody(database, mon
 def test_a_sweep_that_this_kdx_cannot_read_is_left_to_others(database):
     planned(database, "one")
     with database.write() as connection:
-        connection.exec_driver_sql("""UPDATE sweep SET grid = '{"seeds": [0], "tables": [{"name": "t", "rows": [], "folds": 3}]}'""")
+        newer = '{"seeds": [0], "tables": [{"name": "t", "rows": ["task"], "folds": 3}]}'
+        connection.exec_driver_sql(f"UPDATE sweep SET grid = '{newer}'")
     every = watched(database)
     assert every() == () and every.incomplete == {"one"}
     ((name, cells, why),) = every.heard.left
