@@ -76,7 +76,7 @@ def doctor(
         rescue = f"take it back from a copy, or save what is left with: {closed.recovery}"
         problems = [Finding(db, fault, hint=rescue) for fault in checked.faults]
     else:
-        runs, listed, problems = _examine(context, files)
+        files, runs, listed, problems = _examine(context)
     problems += _disk(files, listed)
     mended = _mend(context, problems) if fix and any(finding.repair for finding in problems) else set()
     facts = _facts(db, checked, runs, files, listed)
@@ -96,9 +96,10 @@ def doctor(
         raise typer.Exit(FOUND)
 
 
-def _examine(context: Context, files: Path) -> tuple[Inventory, tuple[RunFile, ...], list[Finding]]:
-    """Return the runs of a sound database, their files, and what is wrong with them."""
+def _examine(context: Context) -> tuple[Path, Inventory, tuple[RunFile, ...], list[Finding]]:
+    """Return the folder of files of a sound database, its runs, their files, and what is wrong with them."""
     with open_database(context.db, write=False) as database:
+        files = files_beside(database.location)
         runs = inventory(database)
         strange, settled = is_strange(database), settled_here(database)
         # Files are listed after the records are read, so that those of a run that just ended are included.
@@ -113,7 +114,7 @@ def _examine(context: Context, files: Path) -> tuple[Inventory, tuple[RunFile, .
                 again = retry_runs(context, database, [finding.run.id])
                 finding = replace(finding, hint=f"{again} makes them anew")
             problems.append(finding)
-    return runs, listed, problems
+    return files, runs, listed, problems
 
 
 def _mend(context: Context, problems: Sequence[Finding]) -> set[Finding]:

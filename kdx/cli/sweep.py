@@ -91,5 +91,5 @@ def sweep(
         only = alone if search_only else None
         code = search_and_run(plan, database, context, at_a_time, options, budget=limit, search_only=only)
         if search_only and not code:
-            say(f"next: {whole}, or: {context.command('export', plan.name, '--tuned', 'tuned.yaml')}")
+            say(f"next: {whole}, or: {context.command('export', plan.name, options=' --tuned tuned.yaml')}")
         raise typer.Exit(code)

@@ -255,7 +255,7 @@ class WithOptions(Section):
             PydanticCustomError: an option cannot be this, or no word at all has it.
         """
         given = {name: value for name, value in self.options.items() if value is not None}
-        others = given.keys() - own.keys()
+        others = self.options.keys() - own.keys()
         if others and (unknown := others - all_options().keys()):
             name = min(unknown)
             names = (*(info.alias or field for field, info in type(self).model_fields.items()), *own)

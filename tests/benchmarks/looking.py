@@ -39,7 +39,6 @@ COMMANDS: dict[str, list[str]] = {
     "show_sweep": ["show", "small-3"],
     "show_curves": ["show", "5000", "--curves"],
     "diff_runs": ["diff", "5000", "5001"],
-    "diff_sweeps": ["diff", "small-2", "small-3"],
     "explain": ["explain", "rbf"],
 }
 COMPLETIONS: dict[str, list[str]] = {

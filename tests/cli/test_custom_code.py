@@ -85,11 +85,11 @@ def test_a_component_is_explained_and_claims_name_its_options_without_the_file(e
 
 @pytest.mark.slow
 def test_the_source_is_written_out_and_not_run(elsewhere, trained):
-    _, said = kdx("export", "--components", "sources", folder=elsewhere)
+    _, said = kdx("export", "--components", "--to", "sources", folder=elsewhere)
     assert "nothing of them was run" in said
     for name in ("my_kernels.py", "helpers.py"):
         assert (elsewhere / "sources" / name).read_text() == (trained / name).read_text()
-    _, said = kdx("export", "--components", "sources", folder=elsewhere, code=2)
+    _, said = kdx("export", "--components", "--to", "sources", folder=elsewhere, code=2)
     assert "there is something of this name" in said
 
 
@@ -139,7 +139,7 @@ def test_a_file_that_was_moved_keeps_its_runs_and_is_shown_where_it_is(trained, 
     out, _ = kdx("query", "SELECT kernel FROM cells", folder=trained)
     assert f"parts/{WORD}" in out
     kdx("db", "check", folder=trained)
-    kdx("export", "--components", "sources", folder=trained)
+    kdx("export", "--components", "--to", "sources", folder=trained)
     assert (trained / "sources" / "parts" / "my_kernels.py").is_file()
     kdx("retry", "1", "--workers", "1", folder=trained)
     with sqlite3.connect(trained / "runs.db") as connection:
@@ -211,7 +211,7 @@ def test_a_package_brings_a_task_from_the_grid_to_the_table(own_task, data_home,
     assert "It is surer." in out and "unknown" not in said
     out, _ = kdx("trace", "sure", "exponential", folder=own_task)
     assert "confidence of evaluation again of run 1" in out
-    kdx("export", "--components", "sources", folder=own_task)
+    kdx("export", "--components", "--to", "sources", folder=own_task)
     for name in ("tasks.py", "shares.py", "coins.py"):
         assert (own_task / "sources" / "tails" / name).read_text() == (package / name).read_text()
 

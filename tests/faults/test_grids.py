@@ -14,7 +14,7 @@ from string import ascii_lowercase
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
 from lengths import count
@@ -115,6 +115,7 @@ def test_every_wrong_grid_is_refused_and_leaves_nothing(seed, figure, tmp_path, 
     @settings(max_examples=count("GRIDS", 150), deadline=None, database=None,
               suppress_health_check=list(HealthCheck))  # fmt: skip
     @given(wrong())
+    @example(yaml.safe_dump({**GRID, "data": {**GRID["data"], "?": None}}))
     def refused(text: str) -> None:
         file.write_bytes(text.encode("utf-8", "surrogatepass"))
         code = None

@@ -215,9 +215,9 @@ def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path, figur
     )
     assert told == [
         "grid.yaml:3:39: unknown key `data.vocabulry`\n"
+        "  hint: did you mean `vocabulary`?\n"
         "  allowed: corpus, source, target, vocabulary, vocabulary_size, merges, dictionaries, train_lines,"
-        " train_examples, max_tokens, seed\n"
-        "  hint: did you mean `vocabulary`?",
+        " train_examples, max_tokens, seed",
         f"grid.yaml:4:9: unknown kernel `rfb`\n  hint: did you mean `rbf`?\n  allowed: {', '.join(KERNELS)}",
         "grid.yaml:5:16: width 65 does not divide by 4 heads\n  hint: take 64 or 68",
         "grid.yaml:6:19: `no` as training.steps\n  allowed: a whole number from 1 on",

@@ -80,8 +80,8 @@ SETTINGS = "streams, length, memory, corpus, split"
         (
             "evaluations:\n  a:\n",
             [
-                "5:3: `evaluations.a` has no value\n  allowed: a mapping of beam, length_penalty, penalty, longest, "
-                f"{SETTINGS}\n  hint: write one, or remove it"
+                "5:3: `evaluations.a` has no value\n  hint: write one, or remove it\n"
+                f"  allowed: a mapping of beam, length_penalty, penalty, longest, {SETTINGS}"
             ],
         ),
         (

@@ -147,9 +147,9 @@ def test_a_section_is_no_factor() -> None:
 def test_a_metric_that_no_task_has_is_refused(metric: str) -> None:
     assert str(refusal([cell()], rows=("kernel",), metric=metric)) == (
         f"table `main`: unknown metric `{metric}`\n"
+        "  hint: did you mean `bleu`?\n"
         "  allowed: bleu, loss, perplexity, bits_per_byte, bleu_detokenised, bleu/source-words=5-8,"
-        " perplexity/source-words=5-8, valid/bleu\n"
-        "  hint: did you mean `bleu`?"
+        " perplexity/source-words=5-8, valid/bleu"
     )
 
 

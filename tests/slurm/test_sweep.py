@@ -111,7 +111,7 @@ def test_two_nodes_do_a_sweep_and_kdx_knows_their_jobs(cluster, tmp_path):
     assert f"{array}_0" in shown and "RUNNING" in shown
     # Before its time limit Slurm tells a job; it leaves checkpoints and waits to begin again.
     subprocess.run(["scancel", "--signal=USR2", "--batch", f"{array}_0"], check=True)
-    until(lambda: "it is queued again" in kdx(folder, "logs", "--job", f"{array}_0").stdout, folder)
+    until(lambda: "it is queued again" in kdx(folder, "logs", f"{array}_0").stdout, folder)
     until(over(folder, 4), folder)
     # The cluster's GPUs are played: runs computed on the processor, and record no GPU.
     environments = [json.loads(text) for (text,) in asked(folder, "SELECT environment FROM environment")]

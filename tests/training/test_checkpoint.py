@@ -123,7 +123,7 @@ def test_a_damaged_file_that_cannot_be_set_aside_is_told_with_its_remedy(files, 
         files.read(path)
     assert told.value.place == str(path)
     assert told.value.problem == "this checkpoint was damaged, and cannot be set aside: Read-only file system"
-    assert "can be written" in told.value.hint
+    assert "make its folder writable" in told.value.hint
     figure(told.value.problem)
 
 
