@@ -93,7 +93,7 @@ SMALL: dict[str, tuple[ModuleType, dict[str, Any]]] = {
                 "plan": ["plan", "large.yaml", "--seeds", "1"],
                 "status": ["status"],
                 "show": ["show", "5"],
-                "diff": ["diff", "small-0", "small-1"],
+                "diff": ["diff", "1", "2"],
             },
             "COMPLETIONS": {"sweeps": ["status", ""]},
         },
