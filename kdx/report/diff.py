@@ -7,7 +7,6 @@ from math import isfinite
 from typing import Any
 
 from kdx.grid.difference import varying
-from kdx.store.details import PlannedCellDetails, SweepDetails
 from kdx.store.records import CurveRecord, Provenance, RunRecord, RunState
 
 
@@ -150,27 +149,6 @@ def seed_pairs(before: Sequence[RunRecord], after: Sequence[RunRecord]) -> list[
         ScorePair.of(f"seed {seed}", *([run for run in runs if run.seed == seed] for runs in (before, after)))
         for seed in seeds
     ]
-
-
-def cell_pairs(before: SweepDetails, after: SweepDetails) -> list[ScorePair]:
-    """Pair the cells to which two sweeps give the same labels but which are not the same cell.
-
-    A cell that both plan has the same runs, and so nothing to compare.
-    """
-    shared = {cell.id for cell in before.cells} & {cell.id for cell in after.cells}
-    left, right = (_by_labels(side.cells) for side in (before, after))
-    return [
-        ScorePair.of(" · ".join(cell.labels.values()) or "the cell", cell.runs, right[key].runs)
-        for key, cell in left.items()
-        if key in right and cell.id not in shared and right[key].id not in shared
-    ]
-
-
-def _by_labels(cells: Iterable[PlannedCellDetails]) -> dict[tuple[tuple[str, str], ...], PlannedCellDetails]:
-    by_labels: dict[tuple[tuple[str, str], ...], PlannedCellDetails] = {}
-    for cell in cells:
-        by_labels.setdefault(tuple(sorted(cell.labels.items())), cell)
-    return by_labels
 
 
 def _scores(runs: Iterable[RunRecord]) -> list[float]:

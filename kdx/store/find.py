@@ -85,12 +85,6 @@ def sweep_named(database: Database, name: str) -> int:
         return int(sweep_row(connection, database, name).id)
 
 
-def name_of(database: Database, sweep_id: int) -> str | None:
-    """What the sweep of this id is called now; None: somebody removed it."""
-    with database.read() as connection:
-        return connection.scalar(select(sweep.c.name).where(sweep.c.id == sweep_id))
-
-
 def the_run(database: Database, word: str) -> RunRecord:
     """The run of this number.
 

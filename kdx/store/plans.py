@@ -10,7 +10,7 @@ from sqlalchemy import Connection, insert, select
 from kdx.grid.plan import Plan
 from kdx.store.database import Database
 from kdx.store.records import PlanRecord
-from kdx.store.schema import cell, now, plan, plan_cell
+from kdx.store.schema import now, plan, plan_cell
 
 
 def keep(connection: Connection, sweep_id: int, grid: Mapping[str, Any], planned: Plan) -> None:
@@ -37,14 +37,6 @@ def keep(connection: Connection, sweep_id: int, grid: Mapping[str, Any], planned
     plan_id = connection.execute(added.returning(plan.c.id)).scalar_one()
     if cells:
         connection.execute(insert(plan_cell), [{"plan_id": plan_id, "cell_id": cell_id} for cell_id in sorted(cells)])
-
-
-def cells_of(database: Database, sweep_id: int) -> dict[str, str]:
-    """Cell id → its JSON, of every cell that a sweep has ever planned."""
-    planned = select(plan_cell.c.cell_id).join(plan).where(plan.c.sweep_id == sweep_id)
-    with database.read() as connection:
-        rows = connection.execute(select(cell.c.id, cell.c.spec).where(cell.c.id.in_(planned))).all()
-    return {row.id: row.spec for row in rows}
 
 
 def history(database: Database, sweep_id: int) -> tuple[PlanRecord, ...]:

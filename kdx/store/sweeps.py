@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select
 
 from kdx.store.database import Database
 from kdx.store.reading import same_run
@@ -20,10 +20,6 @@ from kdx.store.schema import (
     sweep_run,
     sweep_search,
 )
-
-
-class NameTaken(Exception):
-    """Another sweep has the name."""
 
 
 class Changed(Exception):
@@ -52,18 +48,6 @@ class Removal:
     def run_ids(self) -> tuple[int, ...]:
         """The ids of the runs that are removed."""
         return tuple(run_id for run_id, *_ in self.runs)
-
-
-def rename(database: Database, sweep_id: int, name: str) -> None:
-    """Gives a sweep another name.
-
-    Raises:
-        NameTaken: another sweep has it.
-    """
-    with database.write() as connection:
-        if connection.scalar(select(sweep.c.id).where(sweep.c.name == name)) is not None:
-            raise NameTaken
-        connection.execute(update(sweep).where(sweep.c.id == sweep_id).values(name=name))
 
 
 def removal(database: Database, sweep_id: int, *, results: bool) -> Removal:

@@ -78,8 +78,6 @@ class OpenSweeps:
         self._watcher = watcher
         self._works = works
         self._clock = clock
-        self._named: set[int] = set()
-        """The sweeps that have, or had, these names."""
         self._looked: float | None = None
         self._seen: dict[int, tuple[object, _Open | None]] = {}
         """Sweep → its state when it was read, and what is to do in it."""
@@ -103,13 +101,13 @@ class OpenSweeps:
     def _look(self) -> None:
         summaries = reading.sweeps(self._database)
         if self._looked is None:
-            # By their ids from now on, since a sweep may be renamed meanwhile.
-            self._named = {sweep_named(self._database, name) for name in self._names}
-        wanted = [summary for summary in summaries if not self._names or summary.id in self._named]
+            for name in self._names:
+                sweep_named(self._database, name)
+        wanted = [summary for summary in summaries if not self._names or summary.name in self._names]
         self._order = tuple(summary.id for summary in wanted)
         for summary in wanted:
             over = not set(summary.counts) - OVER
-            state = (summary.name, summary.updated, frozenset(summary.counts.items()) if over else None)
+            state = (summary.updated, frozenset(summary.counts.items()) if over else None)
             if summary.id not in self._seen or self._seen[summary.id][0] != state:
                 opened = self._open(summary, over=over)
                 if not isinstance(opened, _Preparing):
@@ -168,7 +166,7 @@ class OpenSweeps:
         if not sweep.search.done and not self._are_paused(trials):
             return trials
         record = reading.load_sweep(self._database, sweep_id)
-        plan = replace(sweep.search.with_winners(), name=record.name)
+        plan = sweep.search.with_winners()
         planned = {cell.id for cell in record.cells}
         if {cell.id for cell in plan.trained} - planned:
             register(self._database, plan, sweep.plan.grid)

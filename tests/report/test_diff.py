@@ -9,13 +9,11 @@ from hypothesis import strategies as st
 
 from kdx.report.diff import (
     Change,
-    cell_pairs,
     condition_changes,
     curve_differences,
     seed_pairs,
     setting_changes,
 )
-from kdx.store.details import PlannedCellDetails, SweepDetails
 from kdx.store.records import CurveRecord, Provenance, RunRecord, RunState
 
 NOTHING = Provenance(None, None, None, None)
@@ -86,14 +84,3 @@ def test_scores_stand_beside_one_another_by_seed():
         ("seed 1", [3.0], [], 2, None),
         ("seed 2", [], [], None, 3),
     ]
-
-
-def test_cells_of_two_sweeps_are_paired_by_their_words_where_they_are_not_the_same_cell():
-    def cell(digit: str, kernel: str, score: float) -> PlannedCellDetails:
-        return PlannedCellDetails(digit * 32, {"kernel": kernel}, {}, (RUN._replace(test_score=score),))
-
-    one = SweepDetails(1, "one", 0, 0, {}, (cell("a", "rbf", 1.0), cell("b", "linear", 2.0)), {})
-    other = SweepDetails(
-        2, "two", 0, 0, {}, (cell("a", "rbf", 1.0), cell("c", "linear", 4.0), cell("d", "new", 5.0)), {}
-    )
-    assert [(pair.name, pair.before, pair.after) for pair in cell_pairs(one, other)] == [("linear", [2.0], [4.0])]

@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 from stored import rows, start
 
 from kdx.grid.load import load_grid
-from kdx.store import claims, reading, recording, searches, sweeps
+from kdx.store import claims, recording, searches, sweeps
 from kdx.store.check import check
 from kdx.store.database import Database
 from kdx.store.records import RunState, TrialRecord
@@ -36,20 +36,6 @@ def counts(database: Database) -> dict[str, int]:
             name: connection.scalar(select(func.count()).select_from(one)) for name, one in metadata.tables.items()
         }
     return {name: count for name, count in found.items() if count}
-
-
-def test_a_renamed_sweep_keeps_all_that_it_has(database: Database, sweep_id: int):
-    before = reading.load_sweep(database, sweep_id)
-    sweeps.rename(database, sweep_id, "other")
-    after = reading.load_sweep(database, "other")
-    assert (after.id, after.cells, after.runs, after.grid) == (before.id, before.cells, before.runs, before.grid)
-
-
-def test_a_name_that_is_taken_is_refused(database: Database, sweep_id: int, plan_of):
-    recording.register(database, plan_of(name="other"), {})
-    with pytest.raises(sweeps.NameTaken):
-        sweeps.rename(database, sweep_id, "other")
-    assert {one.name for one in reading.sweeps(database)} == {"demo", "other"}
 
 
 def test_results_stay_and_what_never_started_goes_with_its_sweep(database: Database, sweep_id: int):
@@ -104,14 +90,6 @@ def test_a_cancelled_run_that_never_started_goes_with_its_sweep(database: Databa
     claims.cancel(database, [1, 2])
     shown = sweeps.removal(database, sweep_id, results=False)
     assert (shown.run_ids, shown.never_started, shown.kept) == ((2, 3, 4), 3, 1)
-
-
-def test_a_sweep_that_was_renamed_since_somebody_agreed_is_not_removed(database: Database, sweep_id: int):
-    shown = sweeps.removal(database, sweep_id, results=False)
-    sweeps.rename(database, sweep_id, "other")
-    with pytest.raises(sweeps.Changed):
-        sweeps.remove(database, shown, results=False)
-    assert [one.name for one in reading.sweeps(database)] == ["other"]
 
 
 def test_a_sweep_that_searches_is_removed_with_its_searches_if_no_other_sweep_asks_for_them(

@@ -11,9 +11,8 @@ from waiting import GIVE_UP, wait_until
 from kdx.components.registry import components_of
 from kdx.errors import DatabaseError, KdxError, StorageError
 from kdx.grid.load import load_grid
-from kdx.store import claims, reading, recording, sweeps
+from kdx.store import claims, reading, recording
 from kdx.store.database import Database, open_database
-from kdx.store.find import name_of, sweep_named
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
 from kdx.sweep import open_sweeps as module
@@ -233,34 +232,6 @@ def test_a_sweep_that_tunes_is_searched_and_then_its_winners_are_planned(databas
     assert every.heard.found == ["tuned"] and not every.incomplete
     (again,) = every()
     assert [cell.id for cell in again.cells] == [cell.id for cell in plan.cells] and every.heard.found == ["tuned"]
-
-
-def test_a_sweep_that_is_renamed_stays_open_and_has_its_new_name(database, data_home):
-    planned(database, "one")
-    named = watched(database, "one")
-    assert names(named()) == ["one"]
-    sweeps.rename(database, sweep_named(database, "one"), "other")
-    assert names(named()) == ["other"]
-
-
-def test_the_winners_of_a_search_are_planned_under_the_name_that_the_sweep_has_by_then(database, data_home):
-    planned(database, "tuned", text=TUNED)
-    works: list[str] = []
-    every = watched(database, works=lambda: bool(works))
-    (trials,) = every()
-    works.append("so that it does not look again at once")
-    sweep_id = sweep_named(database, "tuned")
-    while trials.listed is not None:
-        for record in reading.recorded(database, {cell.id for cell in trials.cells}, trials.seeds).values():
-            if record.state is RunState.PENDING:
-                RunWriter(database, record.id, "me", claims.claim(database, record.id, "me", 60)).complete(
-                    1.0, 2, 1.0, {}, 2
-                )
-        if name_of(database, sweep_id) == "tuned":
-            sweeps.rename(database, sweep_id, "other")
-        (trials,) = every()
-    assert [one.name for one in reading.sweeps(database)] == ["other"]
-    assert reading.load_sweep(database, "other").cells
 
 
 def test_where_the_rest_of_a_search_is_paused_the_winners_of_the_others_are_planned(database, data_home):
