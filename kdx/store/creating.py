@@ -24,7 +24,7 @@ def is_new(connection: Connection, database: Database) -> bool:
         return True
     if VERSION_TABLE not in tables:
         raise another_application(database.name)
-    recorded = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalars().all()
+    recorded = connection.exec_driver_sql(f"SELECT revision FROM {VERSION_TABLE}").scalars().all()
     if len(recorded) != 1 or not re.fullmatch(r"\d{4}", str(recorded[0]), re.ASCII):
         raise another_application(database.name)
     if recorded[0] != REVISION:
@@ -48,5 +48,5 @@ def create(connection: Connection, statements: Iterable[str]) -> None:
         connection.exec_driver_sql(statement)
     connection.execute(insert(identity).values(id=secrets.token_hex(16)))
     # As Alembic makes and reads it, so that it can bring later schemas up to date.
-    connection.exec_driver_sql(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
+    connection.exec_driver_sql(f"CREATE TABLE {VERSION_TABLE} (revision VARCHAR(32) NOT NULL PRIMARY KEY)")
     connection.exec_driver_sql(f"INSERT INTO {VERSION_TABLE} VALUES ('{REVISION}')")

@@ -1,4 +1,4 @@
-"""Goes on with searches from what is recorded: draws the next round of trials, asks for their runs, picks winners.
+"""Continues searches from the records: draws the next round of trials, asks for their runs, picks winners.
 
 A trial's runs belong to its search alone. How it ended follows from them, and a study of Optuna is made anew from the
 records whenever one is needed. So a draw and a verdict are functions of the records alone, and kills, restarts and the
@@ -39,7 +39,7 @@ class Searching:
         """Cell of a trial → what is run."""
 
     def look(self) -> None:
-        """Read what is recorded; record nothing and begin nothing."""
+        """Read the records; record nothing and start nothing."""
         with self._database.read() as connection:
             recorded = reading.trials(connection, self._cells)
             for key, cell in self._cells.items():
@@ -248,6 +248,6 @@ def _scores(tuning: Tuning, trial: TrialRecord) -> dict[int, float]:
 
 
 def _may_run(tuning: Tuning, trial: TrialRecord) -> list[int]:
-    """The places of the tuning seeds whose runs may begin or go on; by the signed-rank test, one after the other."""
+    """Return the places of the tuning seeds whose runs may start or resume: for the signed-rank test, the next one."""
     left = [place for place, run in enumerate(_by_seed(tuning, trial)) if run.state not in OVER]
     return left[:1] if tuning.pruner is Pruner.WILCOXON else left

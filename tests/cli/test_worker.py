@@ -297,7 +297,7 @@ def test_without_a_database_there_is_no_work(folder):
 def test_a_database_of_another_schema_is_refused_and_stays_as_it_is(folder):
     planned(folder)
     with closing(sqlite3.connect(folder / "runs.db", isolation_level=None)) as connection:
-        connection.execute("UPDATE kdx_alembic_version SET version_num = '0000'")
+        connection.execute("UPDATE kdx_schema SET revision = '0000'")
     before = (folder / "runs.db").read_bytes()
     code, said = ends(worker(folder))
     assert code == 3 and said.count("error: ") == 1

@@ -41,7 +41,7 @@ def test_a_failed_creation_leaves_what_can_become_a_database(nowhere: str, monke
 @pytest.mark.parametrize("schema", ["0000", "0099"])
 def test_another_schema_is_refused_untouched(backend, database: Database, address: str, schema: str, options, figure):
     with database.write() as connection:
-        connection.exec_driver_sql(f"UPDATE kdx_alembic_version SET version_num = '{schema}'")
+        connection.exec_driver_sql(f"UPDATE kdx_schema SET revision = '{schema}'")
     before = backend.content(address)
     assert refusal(address, **options) == (
         f"{address}: written by another version of kdx: its schema is {schema}, this kdx knows {REVISION};"
@@ -54,5 +54,4 @@ def test_another_schema_is_refused_untouched(backend, database: Database, addres
 def test_optuna_and_kdx_keep_their_version_tables_apart(database: Database):
     with database.read() as connection:
         tables = inspect(connection).get_table_names()
-    assert VERSION_TABLE == "kdx_alembic_version"
-    assert "alembic_version" not in tables
+    assert VERSION_TABLE in tables and "alembic_version" not in tables

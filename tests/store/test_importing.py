@@ -318,7 +318,7 @@ def test_a_database_is_not_imported_into_itself(two, backend):
 
 @pytest.mark.parametrize("older", [0, 1])
 def test_another_schema_is_refused_and_named(two, backend, older):
-    backend.execute(two[older], "UPDATE kdx_alembic_version SET version_num = '0000'")
+    backend.execute(two[older], "UPDATE kdx_schema SET revision = '0000'")
     before = backend.content(two[0])
     with pytest.raises(DatabaseError, match="written by another version of kdx: its schema is 0000") as caught:
         import_database(two[1], two[0])

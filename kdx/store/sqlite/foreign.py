@@ -43,7 +43,7 @@ def refuse_foreign_objects(connection: sqlite3.Connection, path: Path) -> list[s
             raise foreign(path, f"its {item.kind} `{item.name[:60]}` is not one that kdx makes")
     if VERSION_TABLE not in there:
         return list(there)
-    recorded = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchall()
+    recorded = connection.execute(f"SELECT revision FROM {VERSION_TABLE}").fetchall()
     # What another schema has is not known here.
     if recorded == [(REVISION,)]:
         for name, expected in known.items():

@@ -78,7 +78,7 @@ def test_an_empty_file_is_no_database_unless_one_is_to_be_made(path: Path):
     [
         "CREATE TABLE studies (x); PRAGMA journal_mode = WAL",
         "CREATE TABLE run (x)",
-        "PRAGMA application_id = 1196444487; CREATE TABLE kdx_alembic_version (version_num)",
+        "PRAGMA application_id = 1196444487; CREATE TABLE kdx_schema (revision)",
         f"PRAGMA application_id = {APPLICATION_ID}; CREATE TABLE notes (x)",
         "PRAGMA application_id = 1196444487",
     ],

@@ -75,8 +75,8 @@ def refusals(path: Path) -> list[str]:
             "its view `Sweep` is not one that kdx makes",
         ),
         (
-            ["DROP TABLE kdx_alembic_version", f"CREATE VIEW kdx_alembic_version AS {ENDLESS}"],
-            "its view `kdx_alembic_version` is not one that kdx makes",
+            ["DROP TABLE kdx_schema", f"CREATE VIEW kdx_schema AS {ENDLESS}"],
+            "its view `kdx_schema` is not one that kdx makes",
         ),
         (
             ["DROP TABLE identity", f"CREATE VIEW identity AS {ENDLESS}"],
