@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
+import torch
+
 from kdx.components.registry import take
 from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, StorageError, of_the_machine
 from kdx.files import fsync_directory
@@ -56,25 +58,25 @@ FLUSH_AT_LATEST = 30.0
 _OF_THE_MACHINE = (AccessError, ChangedError, DatabaseError, StorageError)
 
 
-def work(work: Work, channel: socket.socket) -> int:
-    """Train the run and record how it ended, make its evaluations if it is completed, and return the exit code."""
-    stop = StopRequest()
-    stop.listen()
+def work(work: Work, channel: socket.socket, another: Callable[[], Work | None] = lambda: None) -> int:
+    """Train the run and record how it ended, make its evaluations if it is completed, and return the exit code.
+
+    Args:
+        channel: where the sweep listens.
+        another: called when a work is done; returns the next one, or None if this process is to end. It is called, and
+            returns, with the signals blocked that a worker handles.
+    """
     faulthandler.register(signal.SIGUSR1, file=2)
-    # They were blocked since before the fork, so that an early signal waited for its handler.
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    take(work.components)
     try:
         with open_database(work.database, write=True, patient=True) as database:
-            if work.attempt is not None:
-                code = _attempt(work, work.attempt, channel, database, stop)
-            else:
-                code = DONE
-                with contextlib.suppress(OSError):  # the folder went with the weights
-                    _log_to(Path(work.folder) / "log.txt")
-            if code == DONE and work.evaluations:
-                make_evaluations(work, channel, database, stop)
-            return code
+            following: Work | None = work
+            while following is not None:
+                work = following
+                code = _work(work, channel, database)
+                if code != DONE:
+                    return code
+                following = None if torch.cuda.is_initialized() else another()
+            return DONE
     except Stopped:
         return STOPPED
     except Fenced:
@@ -83,6 +85,23 @@ def work(work: Work, channel: socket.socket) -> int:
         with contextlib.suppress(OSError):  # the sweep is gone
             send(channel, trouble(work.run_id, error))
         return STOPPED
+
+
+def _work(work: Work, channel: socket.socket, database: Database) -> int:
+    stop = StopRequest()
+    stop.listen()
+    # They were blocked since before the fork, so that an early signal waited for its handler.
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    take(work.components)
+    code = DONE
+    if work.attempt is not None:
+        code = _attempt(work, work.attempt, channel, database, stop)
+    else:
+        with contextlib.suppress(OSError):  # the folder went with the weights
+            _log_to(Path(work.folder) / "log.txt")
+    if code == DONE and work.evaluations:
+        make_evaluations(work, channel, database, stop)
+    return code
 
 
 def _attempt(claimed: Work, attempt: int, channel: socket.socket, database: Database, stop: StopRequest) -> int:

@@ -1,6 +1,10 @@
 """Forks workers from a process that has imported torch and Lightning and done nothing else.
 
-A fresh import takes seconds, a fork a tenth of one. The server is a child of the sweep in a session of its own, so the
+A fresh import takes seconds, a fork a tenth of one. A worker that has done its work waits a moment for more, since the
+first run of a process takes three times as long as the next one. It does not wait if it has run code from outside kdx,
+which may have left something behind, or has used a GPU, whose memory it holds.
+
+The server is a child of the sweep in a session of its own, so the
 terminal's Ctrl-C does not reach it. It ignores signals that ask it to end: a machine that shuts down, or a batch
 system, sends one to every process, and without the server the workers would die before their safe points. When the
 sweep ends for any reason, the socket between them closes, and the server stops its workers and ends too.
@@ -18,16 +22,31 @@ import sys
 import time
 import traceback
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 from kdx.errors import ServerError
-from kdx.sweep.messages import STOPPED, Work, receive, send, trouble, work_of
+from kdx.sweep.messages import DONE, STOPPED, Work, receive, send, start, trouble, work_of
 
 GRACE = 8.0  # seconds for workers to reach a safe point once the sweep is gone
 FORK_TRIES, FORK_PAUSE = 25, 0.2  # while the system gives no process; seconds
 # Options of mallopt(3): M_MMAP_MAX, so that large tensors come from the heap too; M_TRIM_THRESHOLD, M_TOP_PAD in bytes.
 MALLOC = {-4: 0, -1: 2**31 - 1, -2: 2**26}
 IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+HANDLED_BY_WORKER = {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1}
+IDLE = 1.0  # seconds that a worker waits for more work
+
+
+@dataclass
+class Child:
+    """A worker process."""
+
+    channel: socket.socket
+    """Takes more work to it, and returns a packet when it has done its work."""
+    run_id: int | None
+    """The run that it works on; None while it waits for more."""
+    idle_since: float = 0.0
 
 
 def main(descriptor: int) -> NoReturn:
@@ -53,9 +72,14 @@ def main(descriptor: int) -> NoReturn:
     signal.set_wakeup_fd(wake_end)
     gc.collect()
     gc.freeze()  # a collection in a child would write to, and so copy, every page it inherited
-    children: dict[int, int] = {}
+    children: dict[int, Child] = {}
     while True:
-        ready, _, _ = select.select([channel.fileno(), wake], [], [])
+        waiting = {child.channel.fileno(): child for child in children.values()}
+        idle = any(child.run_id is None for child in children.values())
+        ready, _, _ = select.select([channel.fileno(), wake, *waiting], [], [], IDLE if idle else None)
+        for descriptor in waiting.keys() & ready:
+            _hear(waiting[descriptor], channel)
+        _end_idle(children)
         if wake in ready:
             os.read(wake, 4096)
             _reap(channel, children)
@@ -78,35 +102,64 @@ def _keep_memory() -> None:
             glibc.mallopt(option, value)
 
 
-def _execute(message: dict[str, Any], channel: socket.socket, children: dict[int, int], worker: Any) -> None:
+def _execute(message: dict[str, Any], channel: socket.socket, children: dict[int, Child], worker: Any) -> None:
     if message["do"] == "start":
         work = work_of(message)
-        if work.rivals is not None:
-            # Once here, instead of half a second in every worker.
-            import kdx.tune.pruning  # noqa: F401
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1})
-        server = os.getpid()
-        try:
-            pid = _fork(channel, children)
-            if pid == 0:
-                _become_worker(work, channel, worker, server)
-        except OSError as error:
-            problem = f"the system gives no process for another worker: {error.strerror}"
-            hint = "fewer --workers, or a higher limit (ulimit -u), then kdx resume"
-            _say(channel, trouble(work.run_id, ServerError(problem, hint=hint)))
-            _say(channel, {"event": "exit", "run": work.run_id, "code": STOPPED})
-            return
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        children[pid] = work.run_id
+        if not _hand_on(work, children):
+            _start(work, channel, children, worker)
     elif message["do"] == "signal":
-        for pid, run_id in children.items():
-            if message["run"] in (None, run_id):
+        for pid, child in children.items():
+            if child.run_id is not None and message["run"] in (None, child.run_id):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, message["signal"])
 
 
-def _fork(channel: socket.socket, children: dict[int, int]) -> int:
+def _of_kdx_alone(work: Work) -> bool:
+    """Return whether a process has nothing of a work left when it is done, so that it may do another one."""
+    return not work.components and work.gpu is None
+
+
+def _hand_on(work: Work, children: Mapping[int, Child]) -> bool:
+    """Give the work to a worker that waits for more; return False if there is none."""
+    if not _of_kdx_alone(work):
+        return False
+    for child in children.values():
+        if child.run_id is None:
+            with contextlib.suppress(OSError):  # it was killed
+                send(child.channel, start(work))
+                child.run_id = work.run_id
+                return True
+    return False
+
+
+def _start(work: Work, channel: socket.socket, children: dict[int, Child], worker: Any) -> None:
+    if work.rivals is not None:
+        # Once here, instead of half a second in every worker.
+        import kdx.tune.pruning  # noqa: F401
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED_BY_WORKER)
+    server = os.getpid()
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        pid = _fork(channel, children)
+        if pid == 0:
+            # A worker notices that the server has closed its end only when nobody else has that end.
+            for other in (here, *(child.channel for child in children.values())):
+                other.close()
+            _become_worker(work, channel, there, worker, server)
+    except OSError as error:
+        here.close()
+        problem = f"the system gives no process for another worker: {error.strerror}"
+        hint = "fewer --workers, or a higher limit (ulimit -u), then kdx resume"
+        _say(channel, trouble(work.run_id, ServerError(problem, hint=hint)))
+        _say(channel, {"event": "exit", "run": work.run_id, "code": STOPPED})
+        return
+    finally:
+        there.close()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    children[pid] = Child(here, work.run_id)
+
+
+def _fork(channel: socket.socket, children: dict[int, Child]) -> int:
     """Fork like os.fork, and retry for a while if the system has no process to give."""
     for _ in range(FORK_TRIES):
         with contextlib.suppress(OSError):
@@ -116,7 +169,18 @@ def _fork(channel: socket.socket, children: dict[int, int]) -> int:
     return os.fork()
 
 
-def _become_worker(work: Work, channel: socket.socket, worker: Any, server: int) -> NoReturn:
+def _become_worker(work: Work, channel: socket.socket, server_end: socket.socket, worker: Any, server: int) -> NoReturn:
+    def another() -> Work | None:
+        if not _of_kdx_alone(work):
+            return None
+        signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED_BY_WORKER)
+        _free_memory()
+        with contextlib.suppress(OSError):  # the server is gone
+            send(server_end, {"event": "exit", "code": DONE})
+            message = receive(server_end)
+            return message and work_of(message)
+        return None
+
     code = 70
     try:
         signal.set_wakeup_fd(-1)
@@ -125,7 +189,7 @@ def _become_worker(work: Work, channel: socket.socket, worker: Any, server: int)
         if work.gpu is not None:
             # In time: CUDA reads it when it is first used, and here nobody has used it yet.
             os.environ["CUDA_VISIBLE_DEVICES"] = work.gpu
-        code = worker.work(work, channel)
+        code = worker.work(work, channel, another)
     except BaseException:
         # The run could not even be recorded as failed.
         with contextlib.suppress(OSError):
@@ -137,6 +201,16 @@ def _become_worker(work: Work, channel: socket.socket, worker: Any, server: int)
         os._exit(code)
 
 
+def _free_memory() -> None:
+    """Return what the last run held to the system, and measure the memory of the next run from there."""
+    gc.collect()
+    glibc = ctypes.CDLL(None)
+    if hasattr(glibc, "malloc_trim"):
+        glibc.malloc_trim(0)
+    with contextlib.suppress(OSError):  # proc(5): resets the peak of resident memory
+        Path("/proc/self/clear_refs").write_text("5")
+
+
 def _die_with(server: int) -> None:
     """Make this process die with the server, without which nobody could stop or reap it."""
     set_parent_death_signal = 1
@@ -146,12 +220,35 @@ def _die_with(server: int) -> None:
         os._exit(70)
 
 
-def _reap(channel: socket.socket, children: dict[int, int]) -> None:
+def _hear(child: Child, channel: socket.socket) -> None:
+    """Report the end of a work whose worker waits for more."""
+    with contextlib.suppress(OSError):  # it was killed, which `_reap` reports
+        if receive(child.channel) is not None:
+            _say(channel, {"event": "exit", "run": child.run_id, "code": DONE})
+            child.run_id, child.idle_since = None, time.monotonic()
+
+
+def _end_idle(children: Mapping[int, Child]) -> None:
+    """End workers that have waited long enough, by closing what they listen to."""
+    for child in children.values():
+        if child.run_id is None and time.monotonic() - child.idle_since >= IDLE:
+            _send_no_more(child)
+
+
+def _send_no_more(child: Child) -> None:
+    """Let a worker end that waits for more, now or when its work is done."""
+    with contextlib.suppress(OSError):  # it has ended
+        child.channel.shutdown(socket.SHUT_WR)
+
+
+def _reap(channel: socket.socket, children: dict[int, Child]) -> None:
     for pid in list(children):
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
-            run_id = children.pop(pid)
-            _say(channel, {"event": "exit", "run": run_id, "code": os.waitstatus_to_exitcode(status)})
+            child = children.pop(pid)
+            child.channel.close()
+            if child.run_id is not None:
+                _say(channel, {"event": "exit", "run": child.run_id, "code": os.waitstatus_to_exitcode(status)})
 
 
 def _say(channel: socket.socket, message: Mapping[str, Any]) -> None:
@@ -159,8 +256,9 @@ def _say(channel: socket.socket, message: Mapping[str, Any]) -> None:
         send(channel, message)
 
 
-def _end(children: dict[int, int]) -> NoReturn:
-    for pid in children:
+def _end(children: dict[int, Child]) -> NoReturn:
+    for pid, child in children.items():
+        _send_no_more(child)
         os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + GRACE
     while children and time.monotonic() < deadline:

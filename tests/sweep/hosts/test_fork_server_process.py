@@ -103,17 +103,17 @@ def test_a_worker_sees_the_gpu_of_its_run_alone(tmp_path, monkeypatch, gpu, seen
 
     class Worker:
         @staticmethod
-        def work(claimed, channel):
+        def work(claimed, channel, another):
             Path(claimed.folder).write_text(os.environ["CUDA_VISIBLE_DEVICES"])
             return 0
 
     claimed = Work(1, 1, "me", "runs.db", "{}", 0, str(tmp_path / "seen"), gpu=gpu)
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    workers: dict[int, int] = {}
+    workers: dict[int, server.Child] = {}
     with here, there:
         _execute(start(claimed), there, workers, Worker)
-    ((pid, run),) = workers.items()
-    assert (os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), run) == (0, 1)
+    ((pid, child),) = workers.items()
+    assert (os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), child.run_id) == (0, 1)
     assert (tmp_path / "seen").read_text() == seen
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "0,1,2,3"
 
