@@ -180,15 +180,21 @@ def held(database: Database, run_id: int, owner: str, number: int, **columns: An
     Raises:
         Fenced: the attempt no longer has the run; nothing was changed.
     """
-    fence = update(run).where(
-        run.c.id == run_id,
-        run.c.owner == owner,
-        run.c.attempt == number,
-        run.c.state == RunState.RUNNING,
+    row = (
+        select(run.c.id)
+        .where(
+            run.c.id == run_id,
+            run.c.owner == owner,
+            run.c.attempt == number,
+            run.c.state == RunState.RUNNING,
+        )
+        .with_for_update(key_share=True)
     )
     with database.write(alone=False) as connection:
-        if connection.execute(fence.values(columns or {"owner": owner})).rowcount != 1:
+        if connection.scalar(row) is None:
             raise Fenced(f"attempt {number} of {owner} no longer has run {run_id}")
+        if columns:
+            connection.execute(update(run).where(run.c.id == run_id).values(columns))
         yield connection
 
 

@@ -9,7 +9,8 @@ import json
 import struct
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from sqlalchemy import Column, ColumnElement, Connection, Table, case, delete, insert, literal, select, update
@@ -201,9 +202,11 @@ _Result = TypeVar("_Result")
 def _persistent(
     write: "Callable[Concatenate[RunWriter, _Given], _Result]",
 ) -> "Callable[Concatenate[RunWriter, _Given], _Result]":
-    """Does a transaction again when its connection is lost."""
+    """Does a transaction again when its connection is lost; inside `RunWriter.together`, that does it."""
 
     def persist(writer: "RunWriter", /, *given: _Given.args, **named: _Given.kwargs) -> _Result:
+        if writer._open is not None:
+            return write(writer, *given, **named)
         return writer.database.persist(lambda: write(writer, *given, **named))
 
     persist.__doc__ = write.__doc__
@@ -211,7 +214,10 @@ def _persistent(
 
 
 class RunWriter:
-    """Writes for one attempt; each method is one transaction, and raises `Fenced` when the attempt lost the run."""
+    """Writes for one attempt.
+
+    Each method is one transaction, unless `together` calls several, and raises `Fenced` when the attempt lost the run.
+    """
 
     def __init__(
         self,
@@ -227,6 +233,30 @@ class RunWriter:
         self.attempt = attempt
         self.database = database
         self._peak_memory = peak_memory
+        self._open: Connection | None = None
+        """That of the transaction which `together` has begun."""
+        self._end_state: RunState | None = None
+        """The state in which the run ends, once that is to be written."""
+
+    def together(self, writes: Sequence[Callable[[], None]]) -> None:
+        """Do several writes, calls of other methods, in one transaction; an end of the run comes last."""
+        again = False
+
+        def once() -> None:
+            nonlocal again
+            before, again = again, True
+            try:
+                with self._writing() as self._open:
+                    for write in writes:
+                        write()
+            except Fenced:
+                # The first try may stand, though its connection was lost.
+                if not before or self._end_state is None or self._outcome() is not self._end_state:
+                    raise
+            finally:
+                self._open = None
+
+        self.database.persist(once)
 
     @_persistent
     def begin(
@@ -432,19 +462,12 @@ class RunWriter:
     ) -> None:
         of_attempt = {} if changes is None else {"changes": changes}
         columns |= {"stalls": stalls_after(last_step, without_progress=0), "progress_step": progress_of(last_step)}
-        again = False
-
-        def once() -> None:
-            nonlocal again
-            before, again = again, True
-            try:
-                self._write_end(state, last_step, columns, traceback=traceback, **of_attempt)
-            except Fenced:
-                # The first try may stand, though its connection was lost.
-                if not before or self._outcome() is not state:
-                    raise
-
-        self.database.persist(once)
+        self._end_state = state
+        write = partial(self._write_end, state, last_step, columns, traceback=traceback, **of_attempt)
+        if self._open is None:
+            self.together([write])
+        else:
+            write()
 
     def _outcome(self) -> RunState | None:
         mine = (attempt.c.run_id == self.run_id) & (attempt.c.number == self.attempt) & (attempt.c.owner == self.owner)
@@ -466,8 +489,15 @@ class RunWriter:
                 )
             )
 
-    def _writing(self, **columns: Any) -> AbstractContextManager[Connection]:
-        return held(self.database, self.run_id, self.owner, self.attempt, **columns)
+    @contextmanager
+    def _writing(self, **columns: Any) -> Iterator[Connection]:
+        if self._open is None:
+            with held(self.database, self.run_id, self.owner, self.attempt, **columns) as connection:
+                yield connection
+        else:
+            if columns:
+                self._open.execute(update(run).where(run.c.id == self.run_id).values(columns))
+            yield self._open
 
 
 def _storable(text: str) -> str:

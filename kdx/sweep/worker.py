@@ -11,6 +11,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
@@ -137,19 +138,19 @@ def _attempt(claimed: Work, attempt: int, channel: socket.socket, database: Data
             "last_step": outcome.step,
             "weights_sha256": outcome.weights_sha256,
         }
-        recorder.flush(outcome.step)
         if outcome.pruned is not None:
-            writer.prune(outcome.pruned, **scores)
+            end = partial(writer.prune, outcome.pruned, **scores)
         elif outcome.diverged:
-            writer.diverge(outcome.diverged, test_score=outcome.test_score, **scores)
+            end = partial(writer.diverge, outcome.diverged, test_score=outcome.test_score, **scores)
         else:
-            writer.complete(test_score=outcome.test_score, undertrained=outcome.undertrained, **scores)
+            end = partial(writer.complete, test_score=outcome.test_score, undertrained=outcome.undertrained, **scores)
+        recorder.write(outcome.step, end)
         # Not earlier, since another attempt could resume only from these. kdx gc removes what stays.
         with contextlib.suppress(OSError):
             delete_resume_checkpoints(folder)
         return DONE
     except Stopped:
-        writer.interrupt(recorder.step)
+        recorder.write(recorder.step, partial(writer.interrupt, recorder.step))
         return STOPPED
     except Fenced:
         raise
@@ -165,7 +166,7 @@ def _attempt(claimed: Work, attempt: int, channel: socket.socket, database: Data
         if claimed.beside and lacks_memory(error):
             why = f"{describe_error(error)} (beside other runs on GPU {claimed.gpu})"
             recorder.note(f"is {why}; it is tried once more alone")
-            writer.interrupt(recorder.step, error=why, traceback=trace)
+            recorder.write(recorder.step, partial(writer.interrupt, recorder.step, error=why, traceback=trace))
             return STOPPED
         with contextlib.suppress(OSError):  # the database has it too
             print(trace, file=sys.stderr, flush=True)
@@ -196,9 +197,10 @@ def _take_folder(writer: RunWriter, folder: Path, attempt: int) -> ComeTo:
 
 
 class DatabaseRecorder(Recorder):
-    """A recorder that writes rows to the database now and then, and sends progress to the sweep at once.
+    """A recorder that writes to the database now and then, and sends progress to the sweep at once.
 
-    It writes every second, and more rarely where writing takes long.
+    It writes every second, and more rarely where writing takes long: all that came since then in one transaction. So a
+    short run has one, at its end.
     """
 
     def __init__(
@@ -214,6 +216,8 @@ class DatabaseRecorder(Recorder):
         self._validated = False
         """Whether a validation was done since the last rows were written."""
         self._rows: list[tuple[str, int, float]] = []
+        self._writes: list[Callable[[], None]] = []
+        """What else came since the last transaction, as calls of the writer."""
         self._pace = Pace(FLUSH_EVERY, FLUSH_AT_LATEST, clock)
 
     def begin(
@@ -225,7 +229,17 @@ class DatabaseRecorder(Recorder):
         changes: str | None,
         data_facts: Mapping[str, Any],
     ) -> None:
-        self.writer.begin(environment, data_fingerprint, code_fingerprint, resumed_step, changes, data_facts)
+        self._writes.append(
+            partial(
+                self.writer.begin,
+                environment,
+                data_fingerprint,
+                code_fingerprint,
+                resumed_step,
+                changes,
+                data_facts,
+            )
+        )
 
     def note(self, text: str) -> None:
         self._signs.note(text)
@@ -238,8 +252,7 @@ class DatabaseRecorder(Recorder):
 
     def progress(self, step: int, loss: float, gradient_norm: SupportsFloat | None = None) -> None:
         self.step = step
-        if self._pace.due:
-            self.flush(step)
+        self.flush_if_due(step)
         self._signs.say({"event": "progress", "step": step, "loss": loss})
         if self.log:
             self.log.progress(step, loss, gradient_norm)
@@ -250,10 +263,19 @@ class DatabaseRecorder(Recorder):
     def checkpointed(self, step: int) -> None:
         self.writer.checkpoint(step)
 
+    def flush_if_due(self, step: int) -> None:
+        if self._pace.due:
+            self.flush(step)
+
     def flush(self, step: int) -> None:
+        self.write(step)
+
+    def write(self, step: int, *more: Callable[[], None]) -> None:
+        """Write what came since the last transaction, and more, as calls of the writer."""
         self.step = max(self.step, step)
         with self._pace.keep():
-            self.writer.record(self._rows, self.step)
+            self.writer.together([*self._writes, partial(self.writer.record, self._rows, self.step), *more])
+        self._writes.clear()
         self._rows.clear()
         if self._validated:
             self._validated = False
@@ -268,10 +290,10 @@ class DatabaseRecorder(Recorder):
         return judge.why_pruned(step, metrics[metric])
 
     def documents(self, sums: DocumentSums) -> None:
-        self.writer.documents(sums.unit, sums.sums)
+        self._writes.append(partial(self.writer.documents, sums.unit, sums.sums))
 
     def outputs(self, name: str, lines: Sequence[str]) -> None:
-        self.writer.outputs(name, lines)
+        self._writes.append(partial(self.writer.outputs, name, lines))
 
 
 def _log_to(path: Path) -> None:

@@ -211,7 +211,7 @@ class Lifecycle(DuringTest):
         step, metrics = trainer.global_step, module.results
         for name, value in metrics.items():
             self.recorder.metric(f"valid/average/{name}" if self.averaged else f"valid/{name}", step, value)
-        self.recorder.flush(step)
+        self.recorder.flush_if_due(step)
         if not math.isfinite(metrics["loss"]):
             raise Diverged(f"validation loss is {metrics['loss']} at step {step}")
         metric, direction = module.spec.selection

@@ -51,12 +51,15 @@ class Recorder:
     def flush(self, step: int) -> None:
         """Make all rows so far durable."""
 
+    def flush_if_due(self, step: int) -> None:
+        """Make all rows so far durable, unless that was done a moment ago."""
+
     def why_pruned(self, step: int, metrics: Mapping[str, float]) -> str | None:
         """Why the run is to stop here as pruned, in one line; None: it goes on.
 
-        Training asks on the main thread after each validation but the last, once its rows are durable and its weights
-        are kept. It saves a reason in a checkpoint before it stops, so that a run which is killed in between also ends
-        pruned and does not ask again.
+        Training asks on the main thread after each validation but the last, once its weights are kept. It saves a
+        reason in a checkpoint before it stops, so that a run which is killed in between also ends pruned and does not
+        ask again.
 
         Args:
             metrics: metrics of that validation, by name without split.

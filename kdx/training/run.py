@@ -156,7 +156,6 @@ def train(
         for name, lines in module.outputs().items():
             recorder.outputs(f"test/{name}", lines)
         test_score = module.results[spec.selection[0].removeprefix("valid/")]
-    recorder.flush(training.steps)
     weights = _keep(files, spec, step, module.model.state_dict())
     final, unigram = lifecycle.valid["loss"], corpus.unigram_loss
     undertrained = None

@@ -25,6 +25,7 @@ from kdx.sweep import worker
 from kdx.sweep.messages import PROGRESS_EVERY, Work, error_of, receive
 from kdx.training.run import RunOutcome
 from kdx.training.stopping import Stopped
+from kdx.training.sums import DocumentSums
 
 GRID = "name: one\ntask: translation\ndata: {corpus: synthetic-translation}\n"
 
@@ -107,6 +108,40 @@ def test_a_run_that_learned_is_completed_with_its_scores(does, claimed, database
     assert reading.load_sweep(database).provenance[run.id].facts == {"vocabulary_size": 9}
     assert reading.curve(database, run.id, "train/learning_rate") == [(20, 1.5)]
     assert reading.outputs_of(database, [run.id], "test/translations").get(run.id, []) == ["a", "b"]
+
+
+def test_a_short_run_is_recorded_in_one_transaction(does, claimed, database, tmp_path):
+    """So a kill leaves all of it or nothing, and the disk is waited for once."""
+    written = set()
+
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests):
+        recorder.begin({"torch": "2"}, "data", "code", 0, None, {})
+        recorder.metric("valid/bleu", 20, 1.5)
+        recorder.flush_if_due(20)
+        recorder.outputs("test/translations", ["a"])
+        recorder.documents(DocumentSums("line", {"words": [1.0]}))
+        written.add(database.location.read_bytes())
+        return RunOutcome(None, 20, 3.5, 20, 3.0, {})
+
+    before = database.location.read_bytes()
+    code, run = does(claimed, train)
+    assert (code, run.state) == (worker.DONE, RunState.COMPLETED)
+    assert written == {before}
+    assert reading.curve(database, run.id, "valid/bleu") == [(20, 1.5)]
+
+
+def test_a_process_does_one_work_after_another_until_there_is_no_more(does, claimed, monkeypatch, channels, database):
+    second = replace(claimed, run_id=claimed.run_id + 1, attempt=None)
+    following = iter([second, None])
+    done = []
+    monkeypatch.setattr(worker, "_work", lambda work, channel, database: done.append(work) or worker.DONE)
+    assert worker.work(claimed, channels[0], lambda: next(following)) == worker.DONE
+    assert done == [claimed, second]
+
+
+def test_a_process_that_failed_takes_no_more_work(claimed, monkeypatch, channels):
+    monkeypatch.setattr(worker, "_work", lambda *_: worker.CRASHED)
+    assert worker.work(claimed, channels[0], lambda: pytest.fail("asked for more")) == worker.CRASHED
 
 
 @pytest.mark.parametrize("diverged", [None, "loss is nan"])
@@ -371,6 +406,10 @@ class Kept:
 
     def record(self, rows, step) -> None:
         self.written.append((list(rows), step))
+
+    def together(self, writes) -> None:
+        for write in writes:
+            write()
 
 
 def test_rows_wait_a_second_at_most_and_are_written_before_a_checkpoint(channels):

@@ -118,6 +118,55 @@ def test_a_worker_sees_the_gpu_of_its_run_alone(tmp_path, monkeypatch, gpu, seen
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "0,1,2,3"
 
 
+class Noting:
+    """A worker that writes its process id where its work says, and asks for more."""
+
+    @staticmethod
+    def work(claimed, channel, another):
+        while claimed is not None:
+            Path(claimed.folder).write_text(str(os.getpid()))
+            claimed = another()
+        return 0
+
+
+@pytest.fixture
+def serving(monkeypatch):
+    """The end of a sweep at a server whose workers only note their process id."""
+    monkeypatch.setattr("kdx.sweep.worker.work", Noting.work)
+    monkeypatch.setattr(server, "IDLE", 0.2)
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = os.fork()
+    if pid == 0:
+        here.close()
+        server.main(there.fileno())
+    there.close()
+    yield here
+    here.close()
+    os.waitpid(pid, 0)
+
+
+def noted(here: socket.socket, folder: Path, **work) -> int:
+    """Return the process that did the work."""
+    send(here, start(Work(len(list(folder.iterdir())), 1, "me", "runs.db", "{}", 0, str(folder / "noted"), **work)))
+    assert exit_of(here)["code"] == 0
+    return int((folder / "noted").read_text())
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_done_takes_the_next_work_and_ends_when_there_is_none(serving, tmp_path):
+    first = noted(serving, tmp_path)
+    assert noted(serving, tmp_path) == first
+    wait_until(lambda: not Path(f"/proc/{first}").exists())
+    assert noted(serving, tmp_path) != first
+
+
+@pytest.mark.slow
+def test_code_from_outside_kdx_and_a_gpu_have_a_process_of_their_own(serving, tmp_path):
+    processes = [noted(serving, tmp_path, **work) for work in ({"components": ("text",)}, {"gpu": "0"}, {}, {}) * 2]
+    assert len(set(processes)) < len(processes) and processes[2] == processes[3]
+    assert len({*processes[:3], *processes[4:6]}) == 5
+
+
 def test_a_worker_whose_server_died_before_it_could_notice_ends():
     pid = os.fork()
     if pid == 0:
