@@ -36,6 +36,12 @@ def commit(checkout: Path = _CHECKOUT) -> str | None:
     return done.stdout.strip() or None
 
 
+@cache
+def _canary(device: str, precision: Precision, arithmetic: Arithmetic, threads: int) -> str:
+    """The canary of this process, once for each setting that may change it."""
+    return canary(torch.device(device), precision)
+
+
 def environment(training: Training) -> dict[str, Any]:
     """Versions, processor, thread count and arithmetic of this process; call it once the run's thread count is set."""
     cuda = torch.cuda.is_available()
@@ -56,7 +62,7 @@ def environment(training: Training) -> dict[str, Any]:
         **({"arithmetic": Arithmetic.FAST.value} if training.arithmetic is Arithmetic.FAST else {}),
         "device": torch.cuda.get_device_name() if cuda else "cpu",
         **({"gpu": gpu} if cuda and (gpu := os.environ.get("CUDA_VISIBLE_DEVICES")) else {}),
-        "canary": canary(torch.device("cuda" if cuda else "cpu"), precision),
+        "canary": _canary("cuda" if cuda else "cpu", precision, training.arithmetic, torch.get_num_threads()),
         "host": platform.node(),
         "cores": os.cpu_count(),
     }

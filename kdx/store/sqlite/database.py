@@ -12,7 +12,8 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.dialects.sqlite import insert
-from sqlalchemy.pool import NullPool
+from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from kdx.errors import KdxError, StorageError, did_you_mean
 from kdx.files import filling, fsync_directory, give_name
@@ -42,7 +43,7 @@ _T = TypeVar("_T")
 
 
 class Sqlite(Database):
-    """A results database in a file. Each transaction opens the file anew."""
+    """A results database in a file, which stays open between transactions as long as it is the file at its path."""
 
     keeps_copies = True
     statements = (TRIGGER, *VIEW_STATEMENTS, f"PRAGMA application_id = {file.APPLICATION_ID}")
@@ -57,7 +58,17 @@ class Sqlite(Database):
         self._real = Path(os.path.realpath(path))
 
     def _make_engine(self) -> Engine:
-        engine = create_engine("sqlite://", creator=self._connect, poolclass=NullPool)
+        engine = create_engine("sqlite://", creator=self._connect, poolclass=QueuePool)
+
+        @event.listens_for(engine, "connect")
+        def connect(driver: sqlite3.Connection, entry: ConnectionPoolEntry) -> None:
+            entry.info["file"] = self._file_at_path()
+
+        @event.listens_for(engine, "checkout")
+        def checkout(driver: sqlite3.Connection, entry: ConnectionPoolEntry, _: object) -> None:
+            # Somebody may have moved the file away, or put another one in its place.
+            if entry.info["file"] != self._file_at_path():
+                raise DisconnectionError
 
         @event.listens_for(engine, "commit")
         def commit(connection: Connection) -> None:
@@ -67,6 +78,14 @@ class Sqlite(Database):
             self._patiently(lambda: driver.execute("COMMIT"))
 
         return engine
+
+    def _file_at_path(self) -> tuple[int, int] | None:
+        """What tells the file at the path from every other; None if there is none."""
+        try:
+            status = Path(self._real).stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
 
     def _connect(self) -> sqlite3.Connection:
         return self._patiently(self._connect_to_write if self.writable else self._connect_to_read)
@@ -85,28 +104,37 @@ class Sqlite(Database):
         return connection
 
     def _connect_to_read(self) -> sqlite3.Connection:
-        """Opens a connection that cannot write; a killed writer's half transaction is undone first, if permitted."""
+        """Opens a connection that cannot write."""
         connection = self._open("ro")
         try:
-            connection.execute("PRAGMA schema_version")
-            connection.execute(f"PRAGMA cache_size = -{CACHE}")
-        except BaseException as error:
+            self._undo_before(lambda: connection.execute(f"PRAGMA cache_size = -{CACHE}"))
+        except BaseException:
             connection.close()
-            undoable = os.access(self._real, os.W_OK) and os.access(self._real.parent, os.W_OK)
-            if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_READONLY_ROLLBACK or not undoable:
-                raise
-            # A writer was killed during a commit. Nobody can read before its half transaction is undone, which SQLite
-            # does at the first read of a connection that may write.
-            with closing(self._open("rw")) as other:
-                other.execute("PRAGMA schema_version")
-            return self._open("ro")
+            raise
         return connection
+
+    def _undo_before(self, read: Callable[[], _T]) -> _T:
+        """Calls `read`, if need be after the half transaction of a writer that was killed during a commit is undone.
+
+        Nobody can read before that. SQLite does it at the first read of a connection that may write.
+        """
+        try:
+            return read()
+        except sqlite3.OperationalError as error:
+            undoable = os.access(self._real, os.W_OK) and os.access(self._real.parent, os.W_OK)
+            if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK or not undoable:
+                raise
+        with closing(self._open("rw")) as other:
+            other.execute("PRAGMA schema_version")
+        return read()
 
     def _open(self, mode: str) -> sqlite3.Connection:
         return sqlite3.connect(
             f"file:{quote(os.fsencode(self._real))}?mode={mode}",
             uri=True,
             timeout=min(SLICE, self.patience),
+            # The pool hands it to one thread at a time.
+            check_same_thread=False,
             # Else the driver would begin transactions itself, late and deferred.
             isolation_level=None,
         )
@@ -131,7 +159,7 @@ class Sqlite(Database):
                 driver.execute("ROLLBACK")
                 raise
 
-        self._patiently(lock)
+        self._undo_before(lambda: self._patiently(lock))
         if self.id is not None and driver.execute("SELECT id FROM identity").fetchone() != (self.id,):
             raise file.gone(self.file)
 

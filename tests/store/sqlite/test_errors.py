@@ -23,6 +23,7 @@ def test_a_damaged_database_is_told(database: Database, path: Path):
         add_cell(database, f"{number:032x}", 3000)
     content = bytearray(path.read_bytes())
     content[8192:] = b"\xff" * (len(content) - 8192)
+    database.close()  # what it has read once it does not read again
     path.write_bytes(content)
     with pytest.raises(DatabaseError) as caught:
         cells(database)
