@@ -42,6 +42,15 @@ endurance: .venv/installed-dev  ## break a run of 48 minutes off every few minut
 bench: .venv/installed-dev  ## measure what kdx promises of its speed; JSON on stdout
 	$(BIN)/python -m tests.benchmarks
 
+.venv-peers/installed: pyproject.toml constraints.txt
+	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . \
+	  hydra-core hydra-joblib-launcher 'ray[tune]'
+	touch $@
+
+bench-peers: .venv-peers/installed  ## time 40 short runs by kdx and by other tools, and kill each at half (20 minutes)
+	.venv-peers/bin/python -m tests.benchmarks.orchestration
+
 calibration: .venv/installed-dev  ## simulate how often the report's statistics err (half an hour); quicker by DRAWS=100
 	$(BIN)/python -m tests.report.calibration $(DRAWS)
 	$(BIN)/python -m tests.report.until_calibration $(DRAWS)
@@ -65,7 +74,7 @@ golden: .venv/installed-dev  ## write the golden set anew; read its diff
 	$(BIN)/python -m tests.golden
 
 clean:  ## remove the environment and what was built
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
 
-.PHONY: help demo test test-all lint faults endurance bench calibration example picture words golden clean
+.PHONY: help demo test test-all lint faults endurance bench bench-peers calibration example picture words golden clean

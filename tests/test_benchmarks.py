@@ -27,6 +27,8 @@ from tests.benchmarks import (
     throughput,
 )
 from tests.benchmarks.__main__ import PARTS
+from tests.benchmarks.orchestration.__main__ import TOOLS
+from tests.benchmarks.orchestration.__main__ import measure as compare
 
 pytestmark = pytest.mark.slow
 
@@ -245,3 +247,12 @@ class RotaryEmbedding(nn.Module):
 
     def forward_from_seq_len(self, length: int) -> Tensor:
         return torch.zeros(length)
+
+
+def test_kdx_is_compared_with_a_loop(data_home):
+    tools = tuple(tool for tool in TOOLS if tool.name in ("loop in one process", "kdx, one worker"))
+    table = compare(tools, runs=2, rounds=1)
+    by_tool = {line.split(" | ")[0].strip("| "): line.split(" | ")[3:6] for line in table.splitlines()[2:4]}
+    # The loop begins anew; kdx has both results without a run more than it was killed in.
+    assert by_tool["loop in one process"][1] == "2"
+    assert by_tool["kdx, one worker"][1] in ("0", "1") and by_tool["kdx, one worker"][2] == "2"
