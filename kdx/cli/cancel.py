@@ -25,7 +25,7 @@ def cancel(
     words: Annotated[
         list[str],
         typer.Argument(
-            autocompletion=completion.sweeps_grids_and_runs,
+            autocompletion=completion.names,
             metavar="RUN…|SWEEP|GRID.yaml [KEY=VALUE]…",
             help="Numbers of runs, as kdx status shows them, or a sweep; only those with KEY=VALUE, such as"
             " kernel=rbf.",

@@ -8,12 +8,10 @@ from typing import Annotated
 import typer
 
 from kdx.cli import completion
-from kdx.cli.console import as_json, say
+from kdx.cli.console import FOUND, as_json, say
 from kdx.cli.context import Answering
-from kdx.cli.db_import import FOUND
-from kdx.cli.loaded_report import LoadedReport
+from kdx.cli.loaded_report import LoadedReport, table_names
 from kdx.cli.options import OnlyTable
-from kdx.cli.sweep_argument import table_names
 from kdx.cli.wording import count_of
 from kdx.errors import KdxError
 from kdx.report.check import Comparison, FoundTable, compare, documents, find_tables
@@ -34,7 +32,7 @@ def check(
         list[str] | None,
         typer.Argument(
             metavar="[SWEEP|GRID.yaml]…",
-            autocompletion=completion.sweeps_and_grids,
+            autocompletion=completion.names,
             help="Sweeps, or their grid files; default: those that the tables of the file name.",
         ),
     ] = None,

@@ -9,11 +9,9 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import say
 from kdx.cli.context import InDatabase
-from kdx.cli.custom_code import announce
-from kdx.cli.named_runs import is_grid_file
+from kdx.cli.named_runs import is_grid_file, load_named
 from kdx.cli.options import Components, Hardware
-from kdx.cli.running import run_plan
-from kdx.cli.sweep_argument import load_named
+from kdx.cli.running import announce, run_plan
 from kdx.cli.wording import count_of
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError
@@ -32,7 +30,7 @@ def evaluate(
     sweep: Annotated[
         str | None,
         typer.Argument(
-            autocompletion=completion.sweeps_and_grids,
+            autocompletion=completion.names,
             metavar="SWEEP|GRID.yaml",
             help="A sweep, or its grid file; default: the most recent sweep.",
         ),

@@ -11,8 +11,8 @@ from kdx.cli import completion
 from kdx.cli.console import say
 from kdx.cli.context import Answering, Context
 from kdx.cli.loaded_report import TEXTS
+from kdx.cli.named_runs import load_named
 from kdx.cli.suggest import computing_options, resume, retry_runs
-from kdx.cli.sweep_argument import load_named
 from kdx.cli.wording import count_of
 from kdx.components.find import laid_out
 from kdx.errors import KdxError
@@ -47,7 +47,7 @@ def export(
     sweep: Annotated[
         str | None,
         typer.Argument(
-            autocompletion=completion.sweeps_and_grids,
+            autocompletion=completion.names,
             metavar="SWEEP|GRID.yaml",
             help="A sweep, or its grid file; default: the most recent sweep.",
         ),

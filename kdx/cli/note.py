@@ -19,7 +19,7 @@ def note(
     what: Annotated[
         str,
         typer.Argument(
-            autocompletion=completion.sweeps_grids_and_runs,
+            autocompletion=completion.names,
             metavar="SWEEP|GRID.yaml|RUN",
             help="A sweep, its grid file, or the number of a run.",
         ),

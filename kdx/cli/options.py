@@ -88,7 +88,7 @@ OfSweeps = Annotated[
     list[str] | None,
     typer.Option(
         "--sweep",
-        autocompletion=completion.sweeps_and_grids,
+        autocompletion=completion.names,
         help="A sweep, or its grid file; may be repeated. Default: the most recent sweep.",
     ),
 ]
@@ -105,10 +105,6 @@ Seeds = Annotated[
     typer.Option("--seeds", metavar="N|A,B,…", help="Number of seeds, or a list, instead of the grid's."),
 ]
 MaxRuns = Annotated[int, typer.Option("--max-runs", min=1, help="Refuse a larger grid.")]
-Replace = Annotated[
-    bool,
-    typer.Option("--replace", help="Replace another grid's sweep of the same name; nothing is deleted."),
-]
 Components = Annotated[
     Path | None,
     typer.Option("--components", metavar="FOLDER", help="Folder of the sweep's custom components, whose code is run."),

@@ -44,7 +44,7 @@ def report(
         list[str] | None,
         typer.Argument(
             metavar="SWEEP",
-            autocompletion=completion.sweeps_and_grids,
+            autocompletion=completion.names,
             help="Sweeps, or their grid files; default: the most recent sweep. Tables of several have the cells of"
             " all, and `sweep` is a factor.",
         ),

@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 
 from kdx.cli import completion
+from kdx.cli.budget import budget_from_now
 from kdx.cli.console import say
 from kdx.cli.context import Context, InDatabase
-from kdx.cli.custom_code import announce
 from kdx.cli.named_runs import known_sweep
 from kdx.cli.options import Components, Hardware, Running, Slurm, WithinBudget
-from kdx.cli.running import FAILED, budget_from_now, search_and_run
+from kdx.cli.running import FAILED, announce, search_and_run
 from kdx.cli.submitting import refuse_budget, submit_workers
 from kdx.cli.suggest import computing_options, retry_failed
 from kdx.cli.wording import count_of
@@ -37,7 +37,7 @@ def resume(
     sweep: Annotated[
         str | None,
         typer.Argument(
-            autocompletion=completion.sweeps_and_grids,
+            autocompletion=completion.names,
             metavar="SWEEP|GRID.yaml",
             help="A sweep, or its grid file; default: every unfinished one.",
         ),

@@ -10,10 +10,9 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import say
 from kdx.cli.context import Context, InDatabase
-from kdx.cli.custom_code import announce
 from kdx.cli.named_runs import NamedRuns, named_runs
 from kdx.cli.options import Components, Hardware, Running
-from kdx.cli.running import FAILED, run_plan
+from kdx.cli.running import FAILED, announce, run_plan
 from kdx.cli.suggest import retry_runs
 from kdx.cli.wording import count_of, numbers_of
 from kdx.data.plan_corpora import prepare_data
@@ -30,7 +29,7 @@ def retry(
     words: Annotated[
         list[str],
         typer.Argument(
-            autocompletion=completion.sweeps_grids_and_runs,
+            autocompletion=completion.names,
             metavar="RUN…|SWEEP|GRID.yaml [KEY=VALUE]…",
             help="Numbers of runs, as kdx status shows them, or a sweep; only those with KEY=VALUE, such as"
             " state=failed.",

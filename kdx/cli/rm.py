@@ -19,9 +19,7 @@ from kdx.store import sweeps
 def rm(
     sweep: Annotated[
         str,
-        typer.Argument(
-            autocompletion=completion.sweeps_and_grids, metavar="SWEEP|GRID.yaml", help="A sweep, or its grid file."
-        ),
+        typer.Argument(autocompletion=completion.names, metavar="SWEEP|GRID.yaml", help="A sweep, or its grid file."),
     ],
     context: Answering,
     runs: Annotated[

@@ -30,7 +30,7 @@ def show(
     what: Annotated[
         str | None,
         typer.Argument(
-            autocompletion=completion.anything,
+            autocompletion=completion.names,
             metavar="[RUN|CELL|SWEEP]",
             help="A run's number, at least four digits of a cell's id, a sweep, or its grid file; default: the most"
             " recent sweep.",
@@ -91,7 +91,7 @@ def show(
     elif draws and not context.json:
         _draw(shown, drawn, trials=not metrics)
     else:
-        record = {**vars(shown.record), "curves": _plain_curves(drawn)} if draws else shown.record
+        record = {**shown.record, "curves": _plain_curves(drawn)} if draws else shown.record
         context.answer(record, shown.lines)
 
 

@@ -1,19 +1,18 @@
 """`kdx sweep`: trains the runs of a grid."""
 
-from dataclasses import replace as replaced
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from kdx.cli import completion
+from kdx.cli.budget import budget_from_now
 from kdx.cli.console import say
 from kdx.cli.context import InDatabase
-from kdx.cli.custom_code import announce
 from kdx.cli.options import (
     MOST_RUNS,
     Hardware,
     MaxRuns,
-    Replace,
     Running,
     Seeds,
     Set,
@@ -22,8 +21,8 @@ from kdx.cli.options import (
     grid_options,
     seeds_of,
 )
-from kdx.cli.planned import change_of, leaving
-from kdx.cli.running import budget_from_now, search_and_run
+from kdx.cli.planned import change_of, removed_runs
+from kdx.cli.running import announce, search_and_run
 from kdx.cli.submitting import refuse_budget, submit_workers
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError
@@ -44,7 +43,6 @@ def sweep(
     set_: Set = None,
     max_runs: MaxRuns = MOST_RUNS,
     budget: WithinBudget = None,
-    replace: Replace = False,
     search_only: Annotated[
         bool, typer.Option("--search-only", help="Search what the grid tunes, and train no winner.")
     ] = False,
@@ -67,7 +65,7 @@ def sweep(
     limit = budget_from_now(budget)
     further = grid_options(seeds, set_)
     plan = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
-    plan = replaced(plan, command=kdx_command("sweep", grid, options=further))
+    plan = replace(plan, command=kdx_command("sweep", grid, options=further))
     if search_only and not plan.searched:
         raise KdxError("the grid has no `tune:`", place=grid, hint="kdx explain tune")
     announce(plan)
@@ -76,8 +74,8 @@ def sweep(
     for note in (*plan.notes, *prepare_data(plan)):
         say(f"note: {note}")
     with context.write(create=True) as database:
-        change = change_of(database, with_winners(database, plan), grid, context, replaces=replace)
-        if message := leaving(change, plan, context):
+        change = change_of(database, with_winners(database, plan), grid, context)
+        if message := removed_runs(change, plan, context):
             say(f"note: {message}")
         if not plan.searched:
             register(database, plan, plan.grid)

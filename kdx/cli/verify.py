@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kdx.cli.console import out, out_json, say
+from kdx.cli.console import FOUND, out, out_json, say
 from kdx.cli.options import Json
 from kdx.components.apart import ask_apart
 from kdx.components.find import find_any
@@ -82,7 +82,7 @@ def verify(
             if known.name in checks:
                 say(f"{custom.class_place}: `{custom.word}` misses `{known.name}`: {known.missed}")
     if missed:
-        raise typer.Exit(5)
+        raise typer.Exit(FOUND)
 
 
 def _custom(word: str, axes: Iterable[str]) -> Component:
