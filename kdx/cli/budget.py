@@ -1,32 +1,15 @@
-"""The budget of a command, and what it is enough for, in words."""
+"""What a budget is enough for, in words."""
 
-import time
 from collections.abc import Sequence
 
 from kdx.cli.wording import choices_of, count_of
-from kdx.errors import KdxError
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.sanitize import sanitize
-from kdx.sweep.budget import Budget, Covered, MissingSeeds, missing_seeds, read_budget
+from kdx.sweep.budget import Budget, Covered, MissingSeeds, missing_seeds
 from kdx.sweep.durations import in_words
-from kdx.sweep.gpus import visible_gpus
 
 MOST_NAMED = 4
 """Cells that a message names; of more it gives the number."""
-
-
-def budget_from_now(text: str | None) -> Budget | None:
-    """Return the budget of a command that starts now; None without one.
-
-    Raises:
-        KdxError: it is not a budget, or not one of this machine.
-    """
-    if text is None:
-        return None
-    budget = read_budget(text, time.monotonic())
-    if budget.unit == "gpuh" and not visible_gpus():
-        raise KdxError(f"--budget `{text}`, but no GPU is visible here", allowed="coreh, or wall time such as 6h")
-    return budget
 
 
 def what_is_left_out(budget: Budget, covered: Covered, plan: Plan) -> str | None:

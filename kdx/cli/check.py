@@ -56,16 +56,16 @@ def check(
         in_file = find_tables(files, titles)
         if table is not None and table not in (there := [each.name for each in in_file]):
             raise KdxError(f"there is no table `{table}`", place=str(file), allowed=list(dict.fromkeys(there)))
-        made = [(each, _made_by(each, sweeps or (), known)) for each in in_file if table in (None, each.name)]
-        reports = {_report_of(how): LoadedReport(database, _report_of(how), context) for _, how in made}
+        tables = [(each, _made_by(each, sweeps or (), known)) for each in in_file if table in (None, each.name)]
+        reports = {_report_of(how): LoadedReport(database, _report_of(how), context) for _, how in tables}
     now = {made_by: {each.layout.name: each for each in report.tables()} for made_by, report in reports.items()}
     compared = [
         (each, _compared(each, now[_report_of(how)][each.name], how))
-        for each, how in made
+        for each, how in tables
         if each.name in now[_report_of(how)]
     ]
     done = [each for each, _ in compared]
-    missing = [each.name for each, _ in made if each not in done]
+    missing = [each.name for each, _ in tables if each not in done]
     changes = [change for _, result in compared for change in result.changes]
     left_out = missing + [part for _, result in compared for part in result.left_out]
     own = [part for _, result in compared for part in result.own]

@@ -5,6 +5,7 @@ changes what is shown cannot: set once for all, it would make another command of
 """
 
 import os
+import time
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,8 @@ from kdx.shell import shell_word
 from kdx.slurm.job_options import JobOptions
 from kdx.store.refusals import FILES, set_password_apart
 from kdx.sweep.at_a_time import AUTO, AtATime, take_devices
+from kdx.sweep.budget import Budget, read_budget
+from kdx.sweep.gpus import visible_gpus
 from kdx.vocabulary import IfChanged
 
 DATABASE = "runs.db"
@@ -118,14 +121,46 @@ Set = Annotated[
         help="Replace a value of the grid, such as training.steps=100 or seeds=5; may be repeated.",
     ),
 ]
-WithinBudget = Annotated[
+GridFile = Annotated[str, typer.Argument(autocompletion=completion.grids, help="A YAML file, or a shipped grid.")]
+Sweep = Annotated[
     str | None,
-    typer.Option(
-        "--budget",
-        metavar="6h|90m|30s|40gpuh|40coreh",
-        help="Stop after this wall time, or these hours of all runs together; start no run that would outlast it.",
+    typer.Argument(
+        autocompletion=completion.names,
+        metavar="SWEEP|GRID.yaml",
+        help="A sweep, or its grid file; default: the most recent sweep.",
     ),
 ]
+ChosenRuns = Annotated[
+    list[str],
+    typer.Argument(
+        autocompletion=completion.names,
+        metavar="RUN…|SWEEP|GRID.yaml [KEY=VALUE]…",
+        help="Numbers of runs, as kdx status shows them, or a sweep; only those with KEY=VALUE, such as kernel=rbf.",
+    ),
+]
+
+
+def budget_option(
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            "--budget",
+            metavar="6h|90m|30s|40gpuh|40coreh",
+            help="Stop after this wall time, or these hours of all runs together; start no run that would outlast it.",
+        ),
+    ] = None,
+) -> Budget | None:
+    """Return the budget of a command that starts now; None without one.
+
+    Raises:
+        KdxError: it is not a budget, or not one of this machine.
+    """
+    if budget is None:
+        return None
+    limit = read_budget(budget, time.monotonic())
+    if limit.unit == "gpuh" and not visible_gpus():
+        raise KdxError(f"--budget `{budget}`, but no GPU is visible here", allowed="coreh, or wall time such as 6h")
+    return limit
 
 
 def at_a_time_options(
@@ -199,7 +234,7 @@ def slurm_options(
         str | None, _slurm("--partition", envvar="KDX_PARTITION", help="Partition of the jobs.")
     ] = None,
     gpus_per_node: Annotated[str | None, _slurm("--gpus-per-node", help="GPUs of a job, such as 1 or a100:2.")] = None,
-    time: Annotated[str | None, _slurm("--time", metavar="4:00:00", help="Time limit of a job.")] = None,
+    time_limit: Annotated[str | None, _slurm("--time", metavar="4:00:00", help="Time limit of a job.")] = None,
     account: Annotated[str | None, _slurm("--account", envvar="KDX_ACCOUNT", help="Account that pays.")] = None,
     qos: Annotated[str | None, _slurm("--qos", envvar="KDX_QOS", help="Quality of service.")] = None,
     sbatch: Annotated[
@@ -239,7 +274,9 @@ def slurm_options(
     if slurm:
         more = tuple(sbatch or ())
         python, setup, leave, requeues = slurm_python, slurm_setup, slurm_leave, slurm_requeues
-        return JobOptions(jobs, partition, gpus_per_node, time, account, qos, more, python, setup, leave, requeues)
+        return JobOptions(
+            jobs, partition, gpus_per_node, time_limit, account, qos, more, python, setup, leave, requeues
+        )
     for parameter in ctx.command.params:
         source = ctx.get_parameter_source(parameter.name or "")
         if getattr(parameter, "rich_help_panel", None) == "Slurm" and source and source.name == "COMMANDLINE":
@@ -247,6 +284,7 @@ def slurm_options(
     return None
 
 
+Limit = Annotated[Budget | None, Flags(budget_option)]
 Hardware = Annotated[AtATime, Flags(at_a_time_options)]
 Running = Annotated[RunOptions, Flags(run_options)]
 Slurm = Annotated[JobOptions | None, Flags(slurm_options)]

@@ -5,17 +5,17 @@ from typing import Annotated
 
 import typer
 
-from kdx.cli import completion
-from kdx.cli.budget import budget_from_now, what_is_left_out
+from kdx.cli.budget import what_is_left_out
 from kdx.cli.console import say
 from kdx.cli.context import Answering
 from kdx.cli.options import (
     MOST_RUNS,
+    GridFile,
     Hardware,
+    Limit,
     MaxRuns,
     Seeds,
     Set,
-    WithinBudget,
     grid_options,
     seeds_of,
 )
@@ -37,9 +37,10 @@ from kdx.tune.search import with_winners
 
 
 def plan(
-    grid: Annotated[str, typer.Argument(autocompletion=completion.grids, help="A YAML file, or a shipped grid.")],
+    grid: GridFile,
     context: Answering,
     at_a_time: Hardware,
+    budget: Limit,
     seeds: Seeds = None,
     set_: Set = None,
     probe: Annotated[
@@ -47,7 +48,6 @@ def plan(
     ] = False,
     every: Annotated[bool, typer.Option("--all", help="List each run and cell, however many.")] = False,
     max_runs: MaxRuns = MOST_RUNS,
-    budget: WithinBudget = None,
 ) -> None:
     """Show what a sweep would run, why, and at what cost. Starts nothing and writes no database.
 
@@ -55,7 +55,6 @@ def plan(
 
     Example: kdx plan quickstart --budget 6h
     """
-    limit = budget_from_now(budget)
     plan = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
     gpus = visible_gpus()
     runs, sharing = at_a_time.runs(len(gpus)), at_a_time.sharing(len(gpus))
@@ -73,7 +72,7 @@ def plan(
     if probe:
         forecast = _probed(plan, forecast, notes)
     free = free_bytes(database_at(context.db).location)
-    covered = forecast.within(limit, runs) if limit else None
+    covered = forecast.within(budget, runs) if budget else None
     view = PlanView(plan, forecast, change, runs, sharing, memory(gpus), free, covered)
     context.answer(view.plain, lambda: view.lines(every=every))
     if context.json:
@@ -82,14 +81,14 @@ def plan(
     if open_ := sum(planned.status is RunStatus.OPEN for planned in forecast.runs):
         notes.append(f"{open_} runs at most come beside what is said of time and disk, as looks show")
     notes.append(removed_runs(change, plan, context) or "")
-    notes.append((limit and covered and what_is_left_out(limit, covered, plan)) or "")
+    notes.append((budget and covered and what_is_left_out(budget, covered, plan)) or "")
     for note in filter(None, notes):
         say(f"note: {note}")
     options = grid_options(seeds, set_)
     options += f" --workers {at_a_time.workers}" if at_a_time.workers else ""
     options += f" --per-gpu {at_a_time.per_gpu}" if at_a_time.per_gpu else ""
     options += f" --max-runs {max_runs}" if max_runs != MOST_RUNS else ""
-    options += f" --budget {budget}" if budget else ""
+    options += f" --budget {budget.text}" if budget else ""
     say(f"{_counts(plan, forecast)}; next: {context.command('sweep', grid, options=options)}")
 
 

@@ -6,11 +6,10 @@ from typing import Annotated
 import typer
 
 from kdx.cli import completion
-from kdx.cli.budget import budget_from_now
 from kdx.cli.console import say
 from kdx.cli.context import Context, InDatabase
 from kdx.cli.named_runs import known_sweep
-from kdx.cli.options import Components, Hardware, Running, Slurm, WithinBudget
+from kdx.cli.options import Components, Hardware, Limit, Running, Slurm
 from kdx.cli.running import FAILED, announce, search_and_run
 from kdx.cli.submitting import refuse_budget, submit_workers
 from kdx.cli.suggest import computing_options, retry_failed
@@ -32,6 +31,7 @@ _UNFINISHED = {RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED}
 def resume(
     context: InDatabase,
     at_a_time: Hardware,
+    budget: Limit,
     options: Running,
     slurm: Slurm,
     sweep: Annotated[
@@ -44,7 +44,6 @@ def resume(
     ] = None,
     components: Components = None,
     failed: Annotated[bool, typer.Option("--failed", help="Try failed runs again, too.")] = False,
-    budget: WithinBudget = None,
 ) -> None:
     """Resume unfinished runs, each from its last checkpoint.
 
@@ -57,7 +56,6 @@ def resume(
     Example: kdx resume quickstart --slurm --jobs 4
     """
     refuse_budget(slurm, budget)
-    limit = budget_from_now(budget)
     codes: list[int] = []
     failed_before: set[int] = set()  # of sweeps with nothing else to do
     with context.write() as database:
@@ -73,7 +71,7 @@ def resume(
                 codes.append(0)
                 continue
             codes.append(
-                search_and_run(plan, database, context, at_a_time, options, budget=limit, components=components)
+                search_and_run(plan, database, context, at_a_time, options, budget=budget, components=components)
             )
             if codes[-1] not in (0, FAILED):
                 raise typer.Exit(codes[-1])

@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
-from kdx.cli import completion
 from kdx.cli.console import say
 from kdx.cli.context import Context, InDatabase
 from kdx.cli.named_runs import NamedRuns, named_runs
-from kdx.cli.options import Components, Hardware, Running
+from kdx.cli.options import ChosenRuns, Components, Hardware, Running
 from kdx.cli.running import FAILED, announce, run_plan
 from kdx.cli.suggest import retry_runs
 from kdx.cli.wording import count_of, numbers_of
@@ -26,15 +25,7 @@ from kdx.sweep.stale import changed_modules
 
 
 def retry(
-    words: Annotated[
-        list[str],
-        typer.Argument(
-            autocompletion=completion.names,
-            metavar="RUN…|SWEEP|GRID.yaml [KEY=VALUE]…",
-            help="Numbers of runs, as kdx status shows them, or a sweep; only those with KEY=VALUE, such as"
-            " state=failed.",
-        ),
-    ],
+    words: ChosenRuns,
     context: InDatabase,
     at_a_time: Hardware,
     options: Running,

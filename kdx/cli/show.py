@@ -89,7 +89,11 @@ def show(
         out(str(to))
         say(f"drew {count_of(sum(map(len, drawn.values())), 'curve')} of {', '.join(drawn)}")
     elif draws and not context.json:
-        _draw(shown, drawn, trials=not metrics)
+        plots = [curves_plot(*each) for each in drawn.items()] + ([] if metrics else [*shown.plots])
+        out(sanitize(shown.title))
+        for plot in plots:
+            out("")
+            out(TextPlot(plot))
     else:
         record = {**shown.record, "curves": _plain_curves(drawn)} if draws else shown.record
         context.answer(record, shown.lines)
@@ -138,18 +142,3 @@ def _plain_curves(drawn: Mapping[str, Sequence[NamedCurve]]) -> list[dict[str, A
         for metric, curves in drawn.items()
         for each in curves
     ]
-
-
-def _draw(shown: Shown, drawn: Mapping[str, Sequence[NamedCurve]], *, trials: bool) -> None:
-    out(sanitize(shown.title))
-    for metric, curves in drawn.items():
-        out("")
-        out(TextPlot(curves_plot(metric, curves)))
-    if shown.searches and trials:
-        # Tables of the report, for which no run and no sweep waits.
-        from kdx.report.figures.series import over_parameters
-
-        for search in shown.searches:
-            for plot in over_parameters(search):
-                out("")
-                out(TextPlot(plot))

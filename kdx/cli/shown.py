@@ -6,6 +6,7 @@ from typing import Any
 
 from kdx.cli.named_runs import RunView
 from kdx.cli.wording import choices_of, notes_in_words, process_in_words, time_in_words
+from kdx.report.figures.plot import Plot
 from kdx.report.writers.rows import to_text
 from kdx.report.writers.settings import as_yaml
 from kdx.sanitize import sanitize, sanitize_lines
@@ -30,8 +31,8 @@ class Shown:
     """The runs whose curves are drawn, each with the name that the legend gives it."""
     metrics: Sequence[str]
     """The metrics that are drawn by default."""
-    searches: Sequence[Any] = ()
-    """The searches that tried a cell."""
+    plots: Sequence[Plot] = ()
+    """What is drawn beside the curves by default: the trials of searches."""
 
 
 def attempt_row(attempt: AttemptRecord) -> tuple[Any, ...]:

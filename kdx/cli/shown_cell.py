@@ -17,6 +17,7 @@ from kdx.cli.shown import (
     written_facts,
 )
 from kdx.cli.wording import choices_of, four_digits
+from kdx.report.figures.series import over_parameters
 from kdx.report.selection.best_seed import best_seed, standing_runs
 from kdx.report.selection.searched import SearchedCell, searched
 from kdx.report.sheets.searches import edge_in_words, value_in_words
@@ -71,7 +72,8 @@ def shown_cell(database: Database, cell_id: str, conditions: Sequence[str]) -> S
         yield from settings_lines(spec.plain, details.varies)
 
     drawn = [(f"run {run.id} · seed {run.seed}", run) for run in (*standing, *tried)]
-    return Shown(title, record, lines, drawn, default_metrics([spec.plain]), searches)
+    plots = [plot for each in searches for plot in over_parameters(each)]
+    return Shown(title, record, lines, drawn, default_metrics([spec.plain]), plots)
 
 
 def _row(view: RunView) -> tuple[Any, ...]:

@@ -21,12 +21,13 @@ from kdx.slurm.submission import MOST_JOBS, submit
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
 from kdx.sweep.at_a_time import AtATime
+from kdx.sweep.budget import Budget
 from kdx.sweep.decide import Action, decisions_in
 
 _TO_DO = (Action.START, Action.CONTINUE, Action.EVALUATE, Action.WAIT)
 
 
-def refuse_budget(slurm: JobOptions | None, budget: str | None) -> None:
+def refuse_budget(slurm: JobOptions | None, budget: Budget | None) -> None:
     """Refuse a budget, which is of one command, for the many workers of Slurm.
 
     Raises:

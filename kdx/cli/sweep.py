@@ -5,19 +5,18 @@ from typing import Annotated
 
 import typer
 
-from kdx.cli import completion
-from kdx.cli.budget import budget_from_now
 from kdx.cli.console import say
 from kdx.cli.context import InDatabase
 from kdx.cli.options import (
     MOST_RUNS,
+    GridFile,
     Hardware,
+    Limit,
     MaxRuns,
     Running,
     Seeds,
     Set,
     Slurm,
-    WithinBudget,
     grid_options,
     seeds_of,
 )
@@ -34,15 +33,15 @@ from kdx.tune.search import with_winners
 
 
 def sweep(
-    grid: Annotated[str, typer.Argument(autocompletion=completion.grids, help="A YAML file, or a shipped grid.")],
+    grid: GridFile,
     context: InDatabase,
     at_a_time: Hardware,
+    budget: Limit,
     options: Running,
     slurm: Slurm,
     seeds: Seeds = None,
     set_: Set = None,
     max_runs: MaxRuns = MOST_RUNS,
-    budget: WithinBudget = None,
     search_only: Annotated[
         bool, typer.Option("--search-only", help="Search what the grid tunes, and train no winner.")
     ] = False,
@@ -62,7 +61,6 @@ def sweep(
     refuse_budget(slurm, budget)
     if search_only and slurm is not None:
         raise KdxError("--search-only and --slurm exclude each other", hint="jobs train the winners as well")
-    limit = budget_from_now(budget)
     further = grid_options(seeds, set_)
     plan = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
     plan = replace(plan, command=kdx_command("sweep", grid, options=further))
@@ -87,7 +85,7 @@ def sweep(
         whole = kdx_command("sweep", grid, options=further + context.options)
         alone = kdx_command("sweep", grid, options=" --search-only" + further + context.options)
         only = alone if search_only else None
-        code = search_and_run(plan, database, context, at_a_time, options, budget=limit, search_only=only)
+        code = search_and_run(plan, database, context, at_a_time, options, budget=budget, search_only=only)
         if search_only and not code:
             say(f"next: {whole}, or: {context.command('export', plan.name, options=' --tuned tuned.yaml')}")
         raise typer.Exit(code)

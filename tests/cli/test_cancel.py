@@ -14,11 +14,6 @@ from kdx.store.database import open_database
 from kdx.store.records import RunState
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 def test_all_that_is_not_over_is_cancelled():
     first, second, _ = planned(3)
     completed(first)

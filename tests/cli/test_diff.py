@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
 from grids import TINY
 from looked_after import DB, claimed, planned, refused, typed
 
@@ -12,11 +11,6 @@ from kdx.store import reading, recording
 from kdx.store.database import open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunRecord
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def learned(run: RunRecord, losses: list[float], torch: str = "2.12") -> None:

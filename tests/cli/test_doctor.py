@@ -22,12 +22,6 @@ from kdx.sweep.lease_holder import lease_holder
 from kdx.training.checkpoint import name_of
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.fixture(scope="module")
 def gone() -> str:
     """A process that has ended."""

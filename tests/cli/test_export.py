@@ -15,13 +15,6 @@ from kdx.training.checkpoint import CheckpointFiles
 LINES = ["ein Haus", "zwei\nZeilen \x1b[31m", "=1+1"]
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KDX_DB", raising=False)
-    return tmp_path
-
-
 @pytest.fixture
 def runs():
     """Of three runs two are completed; the second is selected."""
@@ -93,11 +86,10 @@ def test_all_of_it_is_of_one_state_of_the_database(translated, monkeypatch):
     assert len(begun) == 2 * plain
 
 
-def test_the_same_in_json(runs):
-    done = typed("export", "--to", "results", "--format", "json", "--json")
-    files = ["cells.json", "runs.json", "curves.json"]
+def test_programs_get_the_names_of_the_files(runs):
+    done = typed("export", "--to", "results", "--json")
+    files = ["cells.csv", "runs.csv", "curves.csv"]
     assert json.loads(done.stdout) == {"sweep": "tiny", "folder": "results", "files": files}
-    assert [one["valid_score"] for one in json.loads(Path("results/runs.json").read_text())] == [2.5, 2.25, None]
 
 
 def test_the_selected_runs_weights_and_translations(translated):
@@ -134,9 +126,3 @@ def test_weights_that_are_gone_or_damaged_are_told_and_nothing_is_written(runs, 
     CheckpointFiles(weights.parent).keep("best")
     assert refused("export", "--to", "x", "--weights").problem == "runs without weights: 2"
     assert not [path for path in folder.iterdir() if path.name.endswith("x")]
-
-
-def test_the_format_of_reports_is_not_that_of_exports(runs, monkeypatch):
-    monkeypatch.setenv("KDX_FORMAT", "markdown")
-    assert typed("export", "--to", "results").exit_code == 0
-    assert "results2/cells.json" in typed("export", "--to", "results2", "--format", "json").stdout

@@ -12,12 +12,6 @@ from kdx.store import claims, recording
 from kdx.store.database import open_database
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.fixture
 def runs():
     """The best of a cell, another of its runs with leftovers, and one that is not finished."""

@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from looked_after import DB, claimed, completed, planned, refused, typed
 
 import kdx
@@ -10,11 +9,6 @@ from kdx.store import reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import RunState
 from kdx.sweep.decide import Action
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def three() -> None:

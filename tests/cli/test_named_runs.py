@@ -14,11 +14,6 @@ from kdx.store.database import open_database
 from kdx.store.records import RunRecord, RunState
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 def named(*words: str):
     with open_database(DB, write=False) as database:
         return named_runs(database, words, Context(str(DB)))

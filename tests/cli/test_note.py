@@ -6,11 +6,6 @@ import pytest
 from looked_after import planned, refused, typed
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 def test_a_note_on_a_sweep_is_shown_with_its_tags():
     planned(2)
     said = typed("note", "tiny", "before the cut", "--tag", "baseline")

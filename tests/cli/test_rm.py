@@ -14,11 +14,6 @@ from kdx.store import reading
 from kdx.store.database import open_database
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 def inventory():
     with open_database(DB, write=False) as database:
         return [run.id for run in reading.inventory(database).runs], [one.name for one in reading.sweeps(database)]

@@ -13,11 +13,6 @@ from kdx.store.database import open_database
 from kdx.store.recording import RunWriter
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 def test_curves_are_those_of_the_selected_runs_one_over_the_other():
     runs = of_two_kernels()
     for number, run in enumerate(runs, 2):

@@ -1,15 +1,9 @@
 """What `kdx show` says in the same words of runs, cells and sweeps."""
 
-import pytest
 from looked_after import DB, completed, planned, shown, typed
 
 from kdx.store import recording
 from kdx.store.database import open_database
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def test_what_people_said_of_a_run_is_shown_with_it_its_cell_and_its_sweep():

@@ -14,11 +14,6 @@ from kdx.store.database import open_database
 from kdx.store.find import sweep_named
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture
 def jobs(played) -> Path:
     """A sweep with an array of two jobs, of which one is at work; its folder."""

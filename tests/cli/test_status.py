@@ -14,11 +14,6 @@ from kdx.tune.search import Searching
 from tests.tune.searched import plan_of, search, train
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 def test_paused_cells_are_shown_with_what_goes_on():
     first, second, _ = planned(3)
     for run in (first, second):
@@ -69,11 +64,6 @@ def test_a_search_that_is_done_says_so_no_more(tmp_path):
     assert "search" not in typed("status").stdout
     said = typed("status", "tuned")
     assert "exponential  10 of 10" in said.stdout and "search" not in said.stderr
-
-
-def test_a_sweep_may_be_named_by_its_grid_file():
-    planned(2)
-    assert typed("status", "grid.yaml").output == typed("status", "tiny").output
 
 
 def test_sweeps_are_counted_with_who_works_at_them():

@@ -2,16 +2,10 @@
 
 import json
 
-import pytest
 from looked_after import DB, claimed, completed, planned, refused, typed
 
 from kdx.store.database import open_database
 from kdx.store.recording import RunWriter
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def test_a_sweep_is_shown_run_by_run_and_chosen_by_words():

@@ -62,11 +62,6 @@ def test_a_column_without_words_is_left_out():
     assert without_blanks(("name", "tags", "n"), lines, "tags") == (("name", "tags", "n"), lines)
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 def planned(*scores: float, most: int = 5) -> None:
     """A sweep in which each cell has two seeds, and these mean scores."""
     Path("grid.yaml").write_text(GRID % {"most": most})

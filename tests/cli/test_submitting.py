@@ -8,10 +8,7 @@ from looked_after import DB, completed, planned, typed
 
 from kdx.run_files.files import files_beside
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch, data_home):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("data_home")
 
 
 @pytest.fixture
