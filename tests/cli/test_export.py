@@ -17,7 +17,7 @@ LINES = ["ein Haus", "zwei\nZeilen \x1b[31m", "=1+1"]
 
 @pytest.fixture
 def runs():
-    """Of three runs two are completed; the second is selected."""
+    """Three runs, of which two are completed and the second is selected."""
     made = planned(3)
     claimed(made[0])
     with open_database(DB, write=True) as database:
@@ -30,7 +30,7 @@ def runs():
 
 @pytest.fixture
 def translated(runs):
-    """And has its translations."""
+    """The same runs; the selected one has translations."""
     with open_database(DB, write=True) as database, database.write() as connection:
         connection.exec_driver_sql("DROP TRIGGER run_final_state")
         connection.exec_driver_sql(f"UPDATE run SET state = 'running' WHERE id = {runs[1].id}")
@@ -62,13 +62,13 @@ def test_cells_runs_and_curves_of_a_sweep(runs, folder):
     done = typed("export", "tiny", "--to", "results")
     assert done.stdout.splitlines() == [f"results/{name}.csv" for name in ("cells", "runs", "curves")]
     assert done.stderr == "exported 1 cell and 3 runs of tiny, 1 of them selected\n"
-    assert [(one["sweep"], one["cell_id"]) for one in table("cells")] == [("tiny", runs[0].cell_id)]
-    assert [(one["run_id"], one["state"], one["selected"]) for one in table("runs")] == [
+    assert [(cell["sweep"], cell["cell_id"]) for cell in table("cells")] == [("tiny", runs[0].cell_id)]
+    assert [(run["run_id"], run["state"], run["selected"]) for run in table("runs")] == [
         ("1", "completed", "0"),
         ("2", "completed", "1"),
         ("3", "pending", "0"),
     ]
-    assert [(one["run_id"], one["step"], one["value"]) for one in table("curves")] == [
+    assert [(row["run_id"], row["step"], row["value"]) for row in table("curves")] == [
         ("1", "5", "3.5"),
         ("1", "10", "2.5"),
     ]

@@ -27,7 +27,7 @@ def runs():
 
 
 def lines(text: str) -> list[str]:
-    """Without sizes, which depend on how torch writes."""
+    """The lines of a text without sizes, which depend on how torch writes."""
     return [re.sub(r" +", " ", re.sub(r"[\d.]+ (bytes|kB)", "…", line)).strip() for line in text.splitlines()]
 
 

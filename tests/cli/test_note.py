@@ -13,7 +13,7 @@ def test_a_note_on_a_sweep_is_shown_with_its_tags():
     whole = typed("status").stdout
     assert "baseline" in whole and whole.endswith("before the cut\n")
     (found,) = json.loads(typed("status", "--json").stdout)
-    assert (found["tags"], [one["text"] for one in found["notes"]]) == (["baseline"], ["before the cut"])
+    assert (found["tags"], [note["text"] for note in found["notes"]]) == (["baseline"], ["before the cut"])
     assert typed("status", "tiny").stdout.endswith("tags: baseline\n")
 
 
@@ -22,8 +22,8 @@ def test_a_run_is_found_by_its_tag():
     typed("note", "2", "looks odd", "--tag", "odd")
     typed("note", "3", "--tag", "odd", "--tag", "late")
     chosen = json.loads(typed("status", "tiny", "tag=odd", "--json").stdout)["runs"]
-    assert [(one["run"], one["tags"]) for one in chosen] == [(2, ["odd"]), (3, ["odd", "late"])]
-    assert [one["text"] for one in chosen[0]["notes"]] == ["looks odd"]
+    assert [(run["run"], run["tags"]) for run in chosen] == [(2, ["odd"]), (3, ["odd", "late"])]
+    assert [note["text"] for note in chosen[0]["notes"]] == ["looks odd"]
     shown = typed("status", "tiny").stdout
     assert "run 2" in shown and "looks odd" in shown
 

@@ -212,7 +212,7 @@ def test_what_a_budget_leaves_out_is_told_and_the_command_has_it(folder):
         asked = ("--budget", "2m", "--workers", str(workers))
         shown = json.loads(plan("grid.yaml", "--json", *asked).stdout)
         cells = {run["cell"]: run["choices"]["kernel"] for run in shown["runs"]}
-        assert [(cells[one["cell"]], one["seed"]) for one in shown["budget"]["left_out"]] == left
+        assert [(cells[run["cell"]], run["seed"]) for run in shown["budget"]["left_out"]] == left
         assert shown["budget"]["seconds"] == pytest.approx(seconds)
     told = plan("grid.yaml", "--budget", "2m", "--workers", "1").stderr
     assert "note: the budget of 2m is enough for 1 of 3 runs to do; left out: seed 1 of all cells\n" in told

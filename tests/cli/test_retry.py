@@ -138,11 +138,11 @@ def test_runs_at_which_somebody_works_are_left_alone(ran):
 
 
 def test_several_runs_of_several_sweeps_are_done_sweep_by_sweep(ran):
-    one = planned(2, name="one")
+    first = planned(2, name="one")
     other = planned(4, name="other")[2:]
-    for run in (*one, *other):
+    for run in (*first, *other):
         completed(run)
-    typed("retry", str(one[0].id), str(other[1].id))
+    typed("retry", str(first[0].id), str(other[1].id))
     # The first two are runs of both, so they are done as runs of the last planned.
     assert [(plan.name, seeds_of(plan)) for plan in ran] == [("other", [0, 3])]
 

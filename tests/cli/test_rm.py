@@ -16,7 +16,7 @@ from kdx.store.database import open_database
 
 def inventory():
     with open_database(DB, write=False) as database:
-        return [run.id for run in reading.inventory(database).runs], [one.name for one in reading.sweeps(database)]
+        return [run.id for run in reading.inventory(database).runs], [sweep.name for sweep in reading.sweeps(database)]
 
 
 def test_results_stay_without_runs():

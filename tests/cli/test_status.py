@@ -49,7 +49,7 @@ def test_a_search_is_counted_in_trials(tmp_path):
     assert "search: 1 of 20 trials; then the winners" in said and "for the search" in said
     assert said.splitlines()[-1].split()[:2] == ["tuned", str(claimed_run.id)]
     (found,) = json.loads(typed("status", "--json").stdout)
-    assert [one["ended"] for one in found["searches"]] == [{"completed": 1}, {}]
+    assert [search["ended"] for search in found["searches"]] == [{"completed": 1}, {}]
     said = typed("status", "tuned")
     assert "exponential  1 of 10  1 completed" in said.stdout and said.stderr.startswith("search: 1 of 20 trials; ")
     assert said.stderr.endswith("next: kdx resume tuned\n")
@@ -113,4 +113,4 @@ def test_a_paused_search_is_shown_with_what_goes_on(tmp_path):
     )
     assert line in typed("status").stdout.splitlines()
     (found,) = json.loads(typed("status", "--json").stdout)
-    assert [one["choices"] for one in found["paused_searches"]] == [{"kernel": "exponential"}]
+    assert [search["choices"] for search in found["paused_searches"]] == [{"kernel": "exponential"}]

@@ -128,7 +128,7 @@ def test_a_run_whose_files_are_gone_begins_again_and_every_command_says_so(termi
     assert f"(attempt 2, {again})\n" in resumed.stderr
     traced = terminal.type("kdx trace 'long one' prediction --json")
     attempts = json.loads(traced.stdout)["runs"][0]["attempts"]
-    assert [(one["first_step"], one["resumed_step"], one["last_step"]) for one in attempts] == [
+    assert [(attempt["first_step"], attempt["resumed_step"], attempt["last_step"]) for attempt in attempts] == [
         (0, 0, run.progress_step),
         (run.progress_step, 0, 800),
     ]
