@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from kdx.cli.budget import what_is_left_out
 from kdx.cli.console import say
 from kdx.cli.context import Answering
 from kdx.cli.options import (
@@ -19,7 +18,7 @@ from kdx.cli.options import (
     grid_options,
     seeds_of,
 )
-from kdx.cli.plan_view import PlanView, impossible_evaluations, search_lines
+from kdx.cli.plan_view import PlanView, impossible_evaluations, search_lines, what_is_left_out
 from kdx.cli.planned import change_of, removed_runs
 from kdx.cli.running import announce
 from kdx.cli.wording import cell_name, count_of

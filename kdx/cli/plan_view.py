@@ -1,4 +1,4 @@
-"""What `kdx plan` shows of a plan: its runs, its cells, its searches, and what they will cost."""
+"""What `kdx plan` shows of a plan: its runs, cells and searches, their cost, and what a budget is enough for."""
 
 import re
 from collections import Counter
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from kdx.cli.budget import names_of, without_time
-from kdx.cli.wording import cell_name, count_of, run_name, size
+from kdx.cli.wording import cell_name, choices_of, count_of, run_name, size
 from kdx.data.corpus import generator_of
 from kdx.grid.difference import Difference
 from kdx.grid.plan import Plan, PlannedCell
@@ -16,7 +15,7 @@ from kdx.grid.tuning import Tuning
 from kdx.report.writers.rows import to_text
 from kdx.sanitize import sanitize
 from kdx.store.database import Database
-from kdx.sweep.budget import Covered
+from kdx.sweep.budget import Budget, Covered, MissingSeeds, missing_seeds
 from kdx.sweep.durations import in_words
 from kdx.sweep.forecast import Forecast, makespan, typical_error
 from kdx.sweep.plan_forecast import PlanForecast, PlannedDecision, expected_seconds
@@ -24,6 +23,8 @@ from kdx.tune.search import Searching
 
 MOST_LINES = 40
 """Largest number of runs, or of cells, that have a line each unless every one is asked for."""
+MOST_NAMED = 4
+"""Cells that a message names; of more it gives the number."""
 _MOST_MODULES = 3
 _NUMBER = re.compile(r"\d[\d.e+-]*")
 
@@ -295,3 +296,61 @@ def search_lines(plan: Plan, database: Database | None, at_a_time: int) -> Itera
 def _tuning_of(cell: PlannedCell) -> Tuning:
     assert cell.search is not None
     return cell.search.tuning
+
+
+def what_is_left_out(budget: Budget, covered: Covered, plan: Plan) -> str | None:
+    """Return a line on what a budget is enough for, and on the seeds and the cells for which it is not.
+
+    Returns:
+        None if there is no run to do.
+    """
+    of_budget, cells = f"the budget of {budget.text}", len({cell.id for cell in plan.cells})
+    if not covered.to_do:
+        return None
+    if covered.left_out is None or covered.seconds is None:
+        like = f" like those of {count_of(len(covered.unknown), 'cell')}" if len(covered.unknown) < cells else ""
+        return f"no run{like} has finished yet, so it is unknown what {of_budget} leaves out"
+    runs = count_of(len(covered.to_do), "run")
+    if not covered.left_out:
+        all_runs = "the one run" if len(covered.to_do) == 1 else f"all {runs}"
+        lacking = f"; {without_time(covered.evaluations)}" if covered.evaluations else ""
+        return f"{of_budget} is enough for {all_runs} to do: about {in_words(covered.seconds)}{lacking}"
+    if len(covered.left_out) == len(covered.to_do):
+        return f"{of_budget} is enough for none of the {runs} to do"
+    missing = "; ".join(_missing(group, cells) for group in missing_seeds(plan.runs, covered.left_out))
+    enough = len(covered.to_do) - len(covered.left_out)
+    return sanitize(f"{of_budget} is enough for {enough} of {runs} to do; left out: {missing}")
+
+
+def without_time(evaluations: int) -> str:
+    """Return the remark that evaluations are in no time that is forecast."""
+    are = "is not in it, for its" if evaluations == 1 else "are not in it, for their"
+    return f"{count_of(evaluations, 'evaluation')} {are} time is recorded nowhere"
+
+
+def names_of(cells: Sequence[PlannedCell]) -> str:
+    """Return the choices of a few cells in brackets; nothing for many."""
+    return (
+        f" ({', '.join(choices_of(cell.labels, cell.spec.task) for cell in cells)})" if len(cells) <= MOST_NAMED else ""
+    )
+
+
+def _missing(group: MissingSeeds, cells: int) -> str:
+    all_cells = len(group.cells) == cells
+    which = "all cells" if all_cells else count_of(len(group.cells), "cell")
+    names = "" if all_cells else names_of(group.cells)
+    if not group.seeds:
+        return f"{which} not at all{names}"
+    return f"seed{'' if len(group.seeds) == 1 else 's'} {_ranges(group.seeds)} of {which}{names}"
+
+
+def _ranges(seeds: Sequence[int]) -> str:
+    """Return consecutive numbers by their ends: 0, 2–4."""
+    runs: list[list[int]] = []
+    for seed in sorted(seeds):
+        if runs and seed == runs[-1][-1] + 1:
+            runs[-1].append(seed)
+        else:
+            runs.append([seed])
+    dashes = {1: "", 2: ", "}
+    return ", ".join(f"{run[0]}{dashes.get(len(run), '–')}{str(run[-1]) if len(run) > 1 else ''}" for run in runs)

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 
-from kdx.cli.budget import what_is_left_out
 from kdx.cli.console import never_wait_for_readers, say
 from kdx.cli.context import Context
+from kdx.cli.plan_view import what_is_left_out
 from kdx.cli.progress import Lines, progress
 from kdx.cli.suggest import computing_options, retry_cancelled, retry_failed
 from kdx.cli.wording import count_of, counts_of

@@ -67,15 +67,6 @@ def test_a_sweep_does_not_train_it_again():
     assert decisions[0].reason == "out of tables: cut; only kdx retry trains it again"
 
 
-def test_json_says_what_was_done():
-    three()
-    assert json.loads(typed("invalidate", "1", "2", "--why", "cut", "--json").stdout) == {
-        "runs": [1, 2],
-        "invalidated": "cut",
-    }
-    assert json.loads(typed("invalidate", "1", "--undo", "--json").stdout) == {"runs": [1], "invalidated": None}
-
-
 def test_what_cannot_be_is_refused_and_changes_nothing():
     first, second, _ = planned(3)
     completed(first)
