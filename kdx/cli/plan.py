@@ -78,7 +78,7 @@ def plan(
         return
     notes += [*of_searches, *impossible_evaluations(plan), *view.notes()]
     if open_ := sum(planned.status is RunStatus.OPEN for planned in forecast.runs):
-        notes.append(f"{open_} runs at most come beside what is said of time and disk, as looks show")
+        notes.append(f"at most {open_} more runs, if comparisons stay open; time and disk do not include them")
     notes.append(removed_runs(change, plan, context) or "")
     notes.append((budget and covered and what_is_left_out(budget, covered, plan)) or "")
     for note in filter(None, notes):

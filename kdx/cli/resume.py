@@ -89,21 +89,21 @@ def _unfinished(
 ) -> Plan | None:
     """Return the plan of a sweep with something to do; None if there is nothing, whose failed runs are collected."""
     record = reading.load_sweep(database, name)
-    asked_for = record.searches
+    searches = record.searches
     if try_failed:
         recording.reset(database, [run.id for run in record.runs], (RunState.FAILED,))
         evaluations.forget_failed(database, [run.id for run in record.runs])
-        try_searches_again(database, [search.id for search in asked_for])
+        try_searches_again(database, [search.id for search in searches])
         record = reading.load_sweep(database, name)
     planned = {cell.ordinal for cell in record.cells}
-    searching = any(search.ordinal not in planned for search in asked_for)
+    searching = any(search.ordinal not in planned for search in searches)
     needed = without_unneeded(record).runs
     lacks = record.grid.get("evaluations") and lacks_evaluations(database, plan_to_decide_with(record))
     if not searching and not lacks and not _UNFINISHED & {run.state for run in needed}:
         failed_before |= {run.id for run in record.runs if run.state is RunState.FAILED}
         return None
     plan = plan_of(record, components)
-    return with_searches(plan, asked_for, components) if searching else plan
+    return with_searches(plan, searches, components) if searching else plan
 
 
 def _again(database: Database, context: Context, sweep: str | None, components: Path | None) -> str:
