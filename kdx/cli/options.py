@@ -5,7 +5,6 @@ changes what is shown cannot: set once for all, it would make another command of
 """
 
 import os
-import time
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -21,8 +20,6 @@ from kdx.shell import shell_word
 from kdx.slurm.job_options import JobOptions
 from kdx.store.refusals import FILES, set_password_apart
 from kdx.sweep.at_a_time import AUTO, AtATime, take_devices
-from kdx.sweep.budget import Budget, read_budget
-from kdx.sweep.gpus import visible_gpus
 from kdx.vocabulary import IfChanged
 
 DATABASE = "runs.db"
@@ -138,29 +135,6 @@ ChosenRuns = Annotated[
         help="Numbers of runs, as kdx status shows them, or a sweep; only those with KEY=VALUE, such as kernel=rbf.",
     ),
 ]
-
-
-def budget_option(
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            "--budget",
-            metavar="6h|90m|30s|40gpuh|40coreh",
-            help="Stop after this wall time, or these hours of all runs together; start no run that would outlast it.",
-        ),
-    ] = None,
-) -> Budget | None:
-    """Return the budget of a command that starts now; None without one.
-
-    Raises:
-        KdxError: it is not a budget, or not one of this machine.
-    """
-    if budget is None:
-        return None
-    limit = read_budget(budget, time.monotonic())
-    if limit.unit == "gpuh" and not visible_gpus():
-        raise KdxError(f"--budget `{budget}`, but no GPU is visible here", allowed="coreh, or wall time such as 6h")
-    return limit
 
 
 def at_a_time_options(
@@ -284,7 +258,6 @@ def slurm_options(
     return None
 
 
-Limit = Annotated[Budget | None, Flags(budget_option)]
 Hardware = Annotated[AtATime, Flags(at_a_time_options)]
 Running = Annotated[RunOptions, Flags(run_options)]
 Slurm = Annotated[JobOptions | None, Flags(slurm_options)]

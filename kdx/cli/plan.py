@@ -11,7 +11,6 @@ from kdx.cli.options import (
     MOST_RUNS,
     GridFile,
     Hardware,
-    Limit,
     MaxRuns,
     Seeds,
     Set,
@@ -20,7 +19,7 @@ from kdx.cli.options import (
 )
 from kdx.cli.plan_view import PlanView, impossible_evaluations, search_lines, what_is_left_out
 from kdx.cli.planned import change_of, removed_runs
-from kdx.cli.running import announce
+from kdx.cli.running import Limit, announce
 from kdx.cli.wording import cell_name, count_of
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError

@@ -9,9 +9,8 @@ from kdx.cli import completion
 from kdx.cli.console import say
 from kdx.cli.context import Context, InDatabase
 from kdx.cli.named_runs import known_sweep
-from kdx.cli.options import Components, Hardware, Limit, Running, Slurm
-from kdx.cli.running import FAILED, announce, search_and_run
-from kdx.cli.submitting import refuse_budget, submit_workers
+from kdx.cli.options import Components, Hardware, Running, Slurm
+from kdx.cli.running import FAILED, Limit, announce, refuse_budget, search_and_run, submit_workers
 from kdx.cli.suggest import computing_options, retry_failed
 from kdx.cli.wording import count_of
 from kdx.data.plan_corpora import prepare_data

@@ -1,31 +1,42 @@
-"""Runs registered plans to their end and shows their progress, for all commands that start runs."""
+"""Runs registered plans to their end, or submits workers to Slurm, for all commands that start runs."""
 
 import faulthandler
+import os
 import signal
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
+from typing import Annotated
+
+import typer
 
 from kdx.cli.console import never_wait_for_readers, say
 from kdx.cli.context import Context
+from kdx.cli.group import Flags
 from kdx.cli.plan_view import what_is_left_out
 from kdx.cli.progress import Lines, progress
 from kdx.cli.suggest import computing_options, retry_cancelled, retry_failed
 from kdx.cli.wording import count_of, counts_of
+from kdx.components.find import laid_out
 from kdx.components.registry import components_of
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan
+from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command
+from kdx.slurm.job_options import JobOptions
+from kdx.slurm.submission import MOST_JOBS, submit
 from kdx.store.database import Database
+from kdx.store.find import sweep_named
 from kdx.store.recording import register
 from kdx.store.records import RunState
 from kdx.sweep.at_a_time import AtATime
-from kdx.sweep.budget import Budget, covered
-from kdx.sweep.decide import decisions_in
+from kdx.sweep.budget import Budget, covered, read_budget
+from kdx.sweep.decide import Action, decisions_in
 from kdx.sweep.gpus import gpus_for, visible_gpus
 from kdx.sweep.hosts.fork_server import ForkServer
 from kdx.sweep.plan_forecast import expected_seconds
@@ -34,6 +45,35 @@ from kdx.tune.search import Searching
 
 FAILED = 4
 """Exit code of a sweep that ended with failed runs."""
+TO_DO = (Action.START, Action.CONTINUE, Action.EVALUATE, Action.WAIT)
+"""Actions for runs with something left to do, here or elsewhere."""
+
+
+def budget_option(
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            "--budget",
+            metavar="6h|90m|30s|40gpuh|40coreh",
+            help="Stop after this wall time, or these hours of all runs together; start no run that would outlast it.",
+        ),
+    ] = None,
+) -> Budget | None:
+    """Return the budget of a command that starts now; None without one.
+
+    Raises:
+        KdxError: it is not a budget, or not one of this machine.
+    """
+    if budget is None:
+        return None
+    limit = read_budget(budget, time.monotonic())
+    if limit.unit == "gpuh" and not visible_gpus():
+        raise KdxError(f"--budget `{budget}`, but no GPU is visible here", allowed="coreh, or wall time such as 6h")
+    return limit
+
+
+Limit = Annotated[Budget | None, Flags(budget_option)]
+"""A command with `--budget`."""
 
 
 def announce(plan: Plan) -> None:
@@ -254,3 +294,57 @@ def _close(listener: Lines, sweep: str, context: Context, options: str) -> int:
         return 0
     say(f"{summary}; next: {context.command('report', sweep)}")
     return 0
+
+
+def refuse_budget(slurm: JobOptions | None, budget: Budget | None) -> None:
+    """Refuse a budget, which is of one command, for the many workers of Slurm.
+
+    Raises:
+        KdxError: both are given.
+    """
+    if slurm is not None and budget is not None:
+        raise KdxError("--budget and --slurm exclude each other", hint="--time is the time limit of a job")
+
+
+def submit_workers(
+    plan: Plan, database: Database, context: Context, at_a_time: AtATime, options: RunOptions, slurm: JobOptions
+) -> None:
+    """Submit workers that do what is left of a registered plan, and suggest how to look after them.
+
+    Args:
+        at_a_time: how many runs go at a time in each job.
+    """
+    if moved := take(database):
+        say(f"note: {moved}")
+    files = files_beside(database.location)
+    left = sum(decision.action in TO_DO for decision in decisions_in(database, plan))
+    if not left and not plan.searched:
+        say(f"nothing is left to do; next: {context.command('report', plan.name)}")
+        return
+    jobs = slurm.jobs or (MOST_JOBS if plan.searched else min(left, MOST_JOBS))
+    components = laid_out(components_of(plan.components))
+
+    def words(folder: Path) -> list[str]:
+        words = ["worker", "--if-changed", options.if_changed.value, "--hang-after", f"{options.hang_after:g}"]
+        words += ["--workers", str(at_a_time.workers)] if at_a_time.workers else []
+        words += ["--per-gpu", str(at_a_time.per_gpu)] if at_a_time.per_gpu else []
+        words += ["--components", str(folder)] if components else []
+        return [*words, "--", plan.name]
+
+    sweep = (sweep_named(database, plan.name), plan.name)
+    of_this_machine = ("KDX_WORKERS", "KDX_PER_GPU", "KDX_DEVICES", "CUDA_VISIBLE_DEVICES")
+    environment = {name: value for name, value in os.environ.items() if name not in of_this_machine}
+    environment["KDX_DB"] = _from_anywhere(context.db)
+    again = kdx_command("resume", plan.name, options=f" --slurm{computing_options(context, database, plan.name)}")
+    done = submit(files, sweep, replace(slurm, jobs=jobs), jobs, words, environment, again, components)
+    runs = "a search" if plan.searched else count_of(left, "run")
+    say(f"submitted {count_of(done.jobs, 'job')} ({done.array}) for {runs} of {plan.name}; logs in {done.folder}")
+    say(f"next: {context.command('status', plan.name)}, or {context.command('cancel', plan.name)}")
+
+
+def _from_anywhere(db: str) -> str:
+    """Return the address of the database for a process in another folder."""
+    scheme, slashes, path = db.partition("sqlite:///")
+    if slashes and not scheme:
+        return f"{slashes}{Path(path).expanduser().absolute()}"
+    return db if "://" in db else str(Path(db).expanduser().absolute())

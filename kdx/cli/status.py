@@ -182,11 +182,7 @@ def _lines(statuses: Sequence[SweepStatus], database: Database, context: Context
         for status in statuses
     ]
     yield from to_text(*without_blanks(("sweep", "done", "states", "time left", "tags"), rows, "tags"))
-    claims = [
-        (status.summary.name, worker.work.run_id, worker.work.step, in_words(worker.work.running), worker.place)
-        for status in statuses
-        for worker in status.working
-    ]
+    claims = [(status.summary.name, *worker.row) for status in statuses for worker in status.working]
     if claims:
         yield ""
         yield from to_text(("sweep", "run", "step", "for", "worker"), claims)

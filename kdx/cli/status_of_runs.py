@@ -146,8 +146,7 @@ def _search_lines(searches: Sequence[SearchRecord], trials: Sequence[Worker]) ->
     yield from to_text((*axes, "trials", "ended"), rows)
     if trials:
         yield ""
-        claims = [(each.work.run_id, each.work.step, in_words(each.work.running), each.place) for each in trials]
-        yield from to_text(("run of a trial", "step", "for", "worker"), claims)
+        yield from to_text(("run of a trial", "step", "for", "worker"), [worker.row for worker in trials])
     yield ""
 
 

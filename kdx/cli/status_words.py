@@ -12,6 +12,7 @@ from kdx.store.reading import grids, load_sweep
 from kdx.store.records import RunState, SearchRecord, SweepSummary
 from kdx.store.remarks import NoteRecord
 from kdx.store.status import CellTime, WorkRecord
+from kdx.sweep.durations import in_words
 from kdx.sweep.lease_holder import Liveness, liveness
 
 
@@ -42,6 +43,11 @@ class Worker:
             "alive": self.alive,
             "place": self.place,
         }
+
+    @property
+    def row(self) -> tuple[int, int, str, str]:
+        """Its run, step, time and place, for a table."""
+        return self.work.run_id, self.work.step, in_words(self.work.running), self.place
 
 
 def worker_of(work: WorkRecord) -> Worker:

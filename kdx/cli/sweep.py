@@ -11,7 +11,6 @@ from kdx.cli.options import (
     MOST_RUNS,
     GridFile,
     Hardware,
-    Limit,
     MaxRuns,
     Running,
     Seeds,
@@ -21,8 +20,7 @@ from kdx.cli.options import (
     seeds_of,
 )
 from kdx.cli.planned import change_of, removed_runs
-from kdx.cli.running import announce, search_and_run
-from kdx.cli.submitting import refuse_budget, submit_workers
+from kdx.cli.running import Limit, announce, refuse_budget, search_and_run, submit_workers
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
