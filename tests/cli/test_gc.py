@@ -4,11 +4,11 @@ import json
 import re
 
 import pytest
-from looked_after import DB, checkpoints, claimed, completed, names, planned, refused, typed
+from looked_after import DB, checkpoints, completed, interrupted, names, planned, refused, typed
 
 from kdx.errors import DatabaseError
 from kdx.run_files import files as run_files
-from kdx.store import claims, recording
+from kdx.store import claims
 from kdx.store.database import open_database
 
 
@@ -19,9 +19,7 @@ def runs():
     completed(best, 1.0)
     completed(other, 2.0)
     checkpoints(other).write("step", 10, {})
-    claimed(stopped)
-    with open_database(DB, write=True) as database:
-        recording.RunWriter(database, stopped.id, "me", 1).interrupt(5)
+    interrupted(stopped, 5)
     checkpoints(stopped).write("step", 5, {})
     return best, other, stopped
 

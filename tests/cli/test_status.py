@@ -4,7 +4,7 @@ import json
 import random
 
 import pytest
-from looked_after import DB, claimed, completed, planned, typed
+from looked_after import DB, claimed, completed, failed, planned, typed
 
 from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
@@ -17,9 +17,7 @@ from tests.tune.searched import plan_of, search, train
 def test_paused_cells_are_shown_with_what_goes_on():
     first, second, _ = planned(3)
     for run in (first, second):
-        claimed(run)
-        with open_database(DB, write=True) as database:
-            RunWriter(database, run.id, "me", 1).fail(f"no room for {run.id}", "", 0)
+        failed(run, f"no room for {run.id}")
     why = "2 runs of its cell failed alike: no room for …"
     line = f"cell {first.cell_id[:8]} of tiny is paused: {why}; kdx resume tiny --failed"
     assert typed("status").stdout.splitlines()[-2:] == ["", line]
