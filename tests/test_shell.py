@@ -15,7 +15,8 @@ from kdx.cli import completion, running
 from kdx.cli.console import say
 from kdx.cli.context import Context
 from kdx.cli.options import grid_options
-from kdx.cli.planned import leaving
+from kdx.cli.planned import removed_runs
+from kdx.cli.progress import Lines
 from kdx.cli.suggest import resume, retry_failed
 from kdx.sanitize import sanitize
 from kdx.shell import kdx_command
@@ -53,11 +54,13 @@ def suggested(name: str, said: list[str]) -> Iterator[tuple[str, list[str]]]:
         arguments("resume", "--failed"),
     )
     for counts, verb, *options in ({"failed": 1}, "resume", "--failed"), ({"completed": 1}, "report"):
-        running._close(counts, {}, name, context, where, None)
+        listener = Lines(None)
+        listener.counts = counts
+        running._close(listener, name, context, where)
         yield said.pop().rpartition(": ")[2], arguments(verb, *options)
     gone = SimpleNamespace(runs_gone=1, cells_that_lose_runs=(1,))
     query = f"""SELECT * FROM former_runs WHERE sweep = '{name.replace("'", "''")}'"""
-    left = leaving(gone, SimpleNamespace(name=name), context)
+    left = removed_runs(gone, SimpleNamespace(name=name), context)
     yield left.partition("nothing is deleted: ")[2].removesuffix(" shows it"), ["query", query, "--db", name]
     options = grid_options("0,1", [f"name={name}"])
     yield kdx_command("sweep", "./g", options=options), ["sweep", "./g", "--seeds", "0,1", "--set", f"name={name}"]

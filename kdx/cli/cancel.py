@@ -1,14 +1,11 @@
 """`kdx cancel`: stops runs for good, until somebody takes them up again."""
 
 from collections.abc import Sequence
-from typing import Annotated
 
-import typer
-
-from kdx.cli import completion
 from kdx.cli.console import out_json, say
 from kdx.cli.context import Answering
 from kdx.cli.named_runs import named_runs
+from kdx.cli.options import ChosenRuns
 from kdx.cli.slurm_jobs import submitted
 from kdx.cli.suggest import computing_options, retry_cancelled, retry_runs
 from kdx.cli.wording import count_of
@@ -22,15 +19,7 @@ from kdx.store.records import OVER
 
 
 def cancel(
-    words: Annotated[
-        list[str],
-        typer.Argument(
-            autocompletion=completion.sweeps_grids_and_runs,
-            metavar="RUN…|SWEEP|GRID.yaml [KEY=VALUE]…",
-            help="Numbers of runs, as kdx status shows them, or a sweep; only those with KEY=VALUE, such as"
-            " kernel=rbf.",
-        ),
-    ],
+    words: ChosenRuns,
     context: Answering,
 ) -> None:
     """Cancel unfinished runs, on any machine.

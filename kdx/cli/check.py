@@ -8,12 +8,10 @@ from typing import Annotated
 import typer
 
 from kdx.cli import completion
-from kdx.cli.console import as_json, say
+from kdx.cli.console import FOUND, as_json, say
 from kdx.cli.context import Answering
-from kdx.cli.db_import import FOUND
-from kdx.cli.loaded_report import LoadedReport
+from kdx.cli.loaded_report import LoadedReport, table_names
 from kdx.cli.options import OnlyTable
-from kdx.cli.sweep_argument import table_names
 from kdx.cli.wording import count_of
 from kdx.errors import KdxError
 from kdx.report.check import Comparison, FoundTable, compare, documents, find_tables
@@ -34,7 +32,7 @@ def check(
         list[str] | None,
         typer.Argument(
             metavar="[SWEEP|GRID.yaml]…",
-            autocompletion=completion.sweeps_and_grids,
+            autocompletion=completion.names,
             help="Sweeps, or their grid files; default: those that the tables of the file name.",
         ),
     ] = None,
@@ -58,16 +56,16 @@ def check(
         in_file = find_tables(files, titles)
         if table is not None and table not in (there := [each.name for each in in_file]):
             raise KdxError(f"there is no table `{table}`", place=str(file), allowed=list(dict.fromkeys(there)))
-        made = [(each, _made_by(each, sweeps or (), known)) for each in in_file if table in (None, each.name)]
-        reports = {_report_of(how): LoadedReport(database, _report_of(how), context) for _, how in made}
+        tables = [(each, _made_by(each, sweeps or (), known)) for each in in_file if table in (None, each.name)]
+        reports = {_report_of(how): LoadedReport(database, _report_of(how), context) for _, how in tables}
     now = {made_by: {each.layout.name: each for each in report.tables()} for made_by, report in reports.items()}
     compared = [
         (each, _compared(each, now[_report_of(how)][each.name], how))
-        for each, how in made
+        for each, how in tables
         if each.name in now[_report_of(how)]
     ]
     done = [each for each, _ in compared]
-    missing = [each.name for each, _ in made if each not in done]
+    missing = [each.name for each, _ in tables if each not in done]
     changes = [change for _, result in compared for change in result.changes]
     left_out = missing + [part for _, result in compared for part in result.left_out]
     own = [part for _, result in compared for part in result.own]

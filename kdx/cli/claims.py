@@ -7,8 +7,8 @@ import typer
 
 from kdx.cli.console import out, out_json, say
 from kdx.cli.context import Answering
+from kdx.cli.named_runs import load_named
 from kdx.cli.options import Format, OfSweeps, TableFormat
-from kdx.cli.sweep_argument import load_named
 from kdx.cli.wording import count_of
 from kdx.report.papers.decisions import Verdict
 from kdx.report.papers.paper_file import load_paper, shipped

@@ -7,7 +7,7 @@ stands. So only names of plain characters are offered, and none that reads as an
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -49,34 +49,26 @@ def _read(context: typer.Context, statement: str, **values: Any) -> list[tuple[A
 def grids(incomplete: str) -> list[str]:
     """Complete shipped grids, and YAML files."""
     # Every command imports this module; few complete a grid.
-    from kdx.grid.shipped import names
+    from kdx.grid import shipped
 
-    return _offered([*names(), *_files(incomplete)], incomplete)
+    return _offered([*shipped.names(), *_files(incomplete)], incomplete)
 
 
-def sweeps_and_grids(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete sweeps of the database, the most recent first, and YAML files."""
-    return _offered([*_sweeps(ctx), *_files(incomplete)], incomplete)
+def names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete sweeps, the most recent first, and YAML files; once digits are typed, runs and cells too."""
+    rows = _read(ctx, f"SELECT name FROM sweep ORDER BY updated DESC, id DESC LIMIT {10 * MOST}")
+    sweeps = [name for (name,) in rows]
+    numbers = runs(ctx, incomplete) if incomplete.isdigit() else []
+    cells = "SELECT id FROM cell WHERE id >= :start AND id < :start || 'g' ORDER BY id LIMIT 200"
+    ids = [key for (key,) in _read(ctx, cells, start=incomplete)] if incomplete else []
+    digits = [key if len(incomplete) >= _DIGITS else key[:_DIGITS] for key in ids]
+    return _offered([*sweeps, *numbers, *digits, *_files(incomplete)], incomplete)
 
 
 def runs(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete the numbers of runs, the newest first."""
-    return _offered(_runs(ctx, incomplete), incomplete)
-
-
-def sweeps_grids_and_runs(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete sweeps, YAML files, and numbers of runs."""
-    numbers = _runs(ctx, incomplete) if incomplete.isdigit() else []
-    return _offered([*_sweeps(ctx), *numbers, *_files(incomplete)], incomplete)
-
-
-def anything(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete what kdx show and kdx diff take: sweeps, runs, cells, and YAML files."""
-    numbers = _runs(ctx, incomplete) if incomplete.isdigit() else []
-    cells = "SELECT id FROM cell WHERE id >= :start AND id < :start || 'g' ORDER BY id LIMIT 200"
-    ids = [key for (key,) in _read(ctx, cells, start=incomplete)] if incomplete else []
-    digits = [key if len(incomplete) >= _DIGITS else key[:_DIGITS] for key in ids]
-    return _offered([*_sweeps(ctx), *numbers, *digits, *_files(incomplete)], incomplete)
+    statement = f"SELECT id FROM run WHERE CAST(id AS TEXT) LIKE :start || '%' ORDER BY id DESC LIMIT {MOST}"
+    return _offered([number for (number,) in _read(ctx, statement, start=incomplete)], incomplete)
 
 
 def tables(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -102,7 +94,13 @@ def corpora(incomplete: str) -> list[str]:
 
 def choices(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete KEY=VALUE for the runs of the sweep that is named: its axes and states."""
-    return _offered(_choices(ctx), incomplete)
+    words: list[str] = []
+    for (key,) in _sweep(ctx, "id"):
+        labels = "SELECT DISTINCT labels FROM sweep_cell WHERE sweep_id = :sweep AND planned"
+        for (text,) in _read(ctx, labels, sweep=key):
+            words += [f"{axis}={value}" for axis, value in json.loads(text).items()]
+        words += [f"state={state}" for state in RunState]
+    return _offered(words, incomplete)
 
 
 def settings(incomplete: str) -> list[str]:
@@ -120,11 +118,6 @@ def keys_and_values(incomplete: str) -> list[str]:
     return _offered([*known, *(value for values in known.values() for value in values)], incomplete)
 
 
-def _sweeps(context: typer.Context) -> list[str]:
-    rows = _read(context, f"SELECT name FROM sweep ORDER BY updated DESC, id DESC LIMIT {10 * MOST}")
-    return [name for (name,) in rows]
-
-
 def _sweep(context: typer.Context, columns: str) -> list[tuple[Any, ...]]:
     """Return the sweep of the command line, or the most recent one; nothing if it is not there."""
     given = context.params.get("sweep") or context.params.get("sweeps") or context.params.get("what")
@@ -133,19 +126,6 @@ def _sweep(context: typer.Context, columns: str) -> list[tuple[Any, ...]]:
     condition = "WHERE name = :name" if name else ""
     values = {"name": name} if name else {}
     return _read(context, f"SELECT {columns} FROM sweep {condition} ORDER BY updated DESC, id DESC LIMIT 1", **values)
-
-
-def _runs(context: typer.Context, incomplete: str) -> list[int]:
-    runs = f"SELECT id FROM run WHERE CAST(id AS TEXT) LIKE :start || '%' ORDER BY id DESC LIMIT {MOST}"
-    return [number for (number,) in _read(context, runs, start=incomplete)]
-
-
-def _choices(context: typer.Context) -> Iterator[str]:
-    for (key,) in _sweep(context, "id"):
-        labels = "SELECT DISTINCT labels FROM sweep_cell WHERE sweep_id = :sweep AND planned"
-        for (text,) in _read(context, labels, sweep=key):
-            yield from (f"{axis}={value}" for axis, value in json.loads(text).items())
-        yield from (f"state={state}" for state in RunState)
 
 
 def _files(incomplete: str) -> list[str]:

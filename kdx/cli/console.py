@@ -17,6 +17,8 @@ from typing import Any, TextIO
 from kdx.errors import Faults, KdxError, StorageError
 from kdx.sanitize import spelled_out
 
+FOUND = 5
+"""Exit code of a command that found something wrong."""
 _NO_BREAKS = str.maketrans(dict.fromkeys("\t\x85\u2028\u2029", " "))
 READS_WITHIN = 1.0  # seconds that a message waits for a reader that is slow, before it is dropped
 

@@ -9,11 +9,9 @@ from typing import Annotated, Any
 import rich.progress
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from kdx.cli import completion
-from kdx.cli.console import out, out_json, say
+from kdx.cli.console import out, out_json, out_lines, say
 from kdx.cli.group import group_of
 from kdx.cli.options import Json
 from kdx.data import prepare as preparing
@@ -21,6 +19,7 @@ from kdx.data.examples import GeneratedExamples
 from kdx.data.prepared import corpus_folder, how_to_prepare, prepared_corpora
 from kdx.data.text import GeneratedText, KnownText, Progress, no_progress
 from kdx.errors import KdxError, did_you_mean, shortened
+from kdx.report.writers.rows import to_text
 from kdx.sanitize import sanitize_lines
 from kdx.tasks.corpora import BUILT_IN
 from kdx.tasks.data_kinds import text_kind
@@ -113,12 +112,11 @@ def list_(json: Json = False) -> None:
     if json:
         out_json(list(corpora.values()))
         return
-    table = Table("corpus", "state", "text", "training lines", "licence", "where", box=None)
-    for each in corpora.values():
-        licence = each.licence or "not known"
-        cells = (each.name, each.state, each.direction, f"{each.train_lines:,}", licence, each.where or "")
-        table.add_row(*(Text(sanitize_lines(cell), overflow="fold") for cell in cells))
-    out(table)
+    rows = [
+        (each.name, each.state, each.direction, f"{each.train_lines:,}", each.licence or "not known", each.where)
+        for each in corpora.values()
+    ]
+    out_lines(to_text(("corpus", "state", "text", "training lines", "licence", "where"), rows))
     if missing := [each.name for each in corpora.values() if each.state == "not prepared"]:
         say(f"next: {how_to_prepare(missing[0])}")
 
@@ -149,20 +147,15 @@ def info(
         "address": corpus.address,
         "how to get it": corpus.by_hand,
     }
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for fact, text in facts.items():
-        if text:
-            table.add_row(fact, Text(sanitize_lines(text), overflow="fold"))
-    out(table)
+    out_lines(f"{fact:13}  {sanitize_lines(text)}" for fact, text in facts.items() if text)
     if corpus.files:
-        files = Table("file", "lines", "words", "checksum", box=None, pad_edge=False)
+        rows = []
         for file, known in corpus.files.items():
             words = f"{known['words']:,}" if known.get("words") else ""
             lines = f"{'about ' if known.get('about') else ''}{known['lines']:,}"
-            files.add_row(file, lines, words, known.get("sha256") or "")
-        out(files)
-    for note in corpus.notes:
-        out(sanitize_lines(f"note: {note}"))
+            rows.append((file, lines, words, known.get("sha256")))
+        out_lines(to_text(("file", "lines", "words", "checksum"), rows))
+    out_lines(sanitize_lines(f"note: {note}") for note in corpus.notes)
     if corpus.state == "not prepared":
         say(f"next: {how_to_prepare(name)}")
 

@@ -1,20 +1,27 @@
 """`kdx db`: checks, copies and imports results databases."""
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn
 
-from kdx.cli.console import out, say
+from kdx.cli.console import FOUND, out, out_json, say
 from kdx.cli.context import Answering, InDatabase
-from kdx.cli.db_import import FOUND, import_
 from kdx.cli.group import group_of
-from kdx.cli.wording import size
+from kdx.cli.wording import count_of, size
+from kdx.run_files.folder_ownership import refuse_stranger
+from kdx.run_files.imported import Brought, bring
 from kdx.sanitize import sanitize_lines
 from kdx.shell import shell_word
 from kdx.store.check import look_through
 from kdx.store.database import database_at, open_database
+from kdx.store.importing import Imported, import_database
 from kdx.store.version import REVISION
 
 
@@ -55,6 +62,82 @@ def backup(
         database.back_up(file)
     out(str(file))
     say(f"copied {context.db}, {size(file.stat().st_size)}; read it with: kdx report --db {shell_word(str(file))}")
+
+
+def import_(
+    sources: Annotated[
+        list[str], typer.Argument(metavar="SRC…", help="Databases, files or addresses; they stay as they are.")
+    ],
+    context: Answering,
+    with_files: Annotated[
+        bool, typer.Option("--with-files", help="Copy weights and logs too, from beside each SRC.")
+    ] = False,
+) -> None:
+    """Import finished runs, sweeps and notes of other databases, such as that of a cluster.
+
+    A run that is finished in both with the same results is one run. One that is finished there takes the place of one
+    that waits here. A result that is here is never changed: with other results there it is a conflict, which is
+    listed, with exit code 5. A second import of the same database changes nothing. To copy a database, to a server
+    for example, import it into a new one.
+
+    Example: kdx db import cluster-a.db cluster-b.db --db all.db
+    """
+    imports: list[tuple[Imported, Brought]] = []
+    with _progress() as progress:
+        for source in sources:
+            imported = import_database(source, context.db, progress=progress)
+            imports.append((imported, _bring(source, context.db, imported, with_files)))
+    if context.json:
+        out_json([_as_json(imported, brought) for imported, brought in imports])
+    for imported, brought in imports:
+        for conflict in imported.conflicts if not context.json else ():
+            out(sanitize_lines(f"{imported.source}: {conflict.what}: {', '.join(conflict.differences)}"))
+        for line in _lines(imported, brought, with_files):
+            say(f"{imported.source}: {line}")
+    if any(imported.conflicts for imported, _ in imports):
+        raise typer.Exit(FOUND)
+    say(f"read {context.db} with: {context.command('report')}")
+
+
+def _bring(source: str, target: str, imported: Imported, copy: bool) -> Brought:
+    if copy:
+        with open_database(source, write=False) as opened:
+            refuse_stranger(opened)
+    with open_database(target, write=True) as database:
+        return bring(database, imported.folders, copy=copy)
+
+
+def _lines(imported: Imported, brought: Brought, files: bool) -> Iterator[str]:
+    runs, sweeps = count_of(imported.runs, "run"), count_of(imported.sweeps, "sweep")
+    yield f"{runs} and {sweeps} came, {imported.same:,} were the same in both"
+    if imported.running:
+        yield f"{count_of(imported.running, 'run')} that is still running did not come; import again later"
+    if imported.conflicts:
+        yield f"{count_of(len(imported.conflicts), 'conflict')}: what was here stands, and nothing of them came"
+    if files:
+        yield f"copied {count_of(brought.files, 'file')}, {size(brought.bytes)}"
+    if brought.elsewhere:
+        more = "" if files else "; the same command copies them with --with-files"
+        yield f"the weights of {count_of(len(brought.elsewhere), 'run')} are beside it{more}"
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int], None]]:
+    """The rows that were written, on a terminal."""
+    columns = SpinnerColumn(), TextColumn("{task.completed:,.0f} rows")
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bars:
+        task = bars.add_task("importing", total=None)
+        yield lambda rows: bars.advance(task, rows)
+
+
+def _as_json(imported: Imported, brought: Brought) -> dict[str, object]:
+    folders = {"folders": [{"name": each.name, "state": each.state} for each in imported.folders]}
+    files = {
+        "copied": brought.files,
+        "bytes": brought.bytes,
+        "weights_elsewhere": [each.name for each in brought.elsewhere],
+    }
+    return {**asdict(imported), **folders, "files": files}
 
 
 app = group_of(

@@ -49,19 +49,17 @@ class Comparison:
 def diff(
     before: Annotated[
         str,
-        typer.Argument(
-            autocompletion=completion.anything, metavar="A", help="A run's number, or digits of a cell's id."
-        ),
+        typer.Argument(autocompletion=completion.names, metavar="A", help="A run's number, or digits of a cell's id."),
     ],
     after: Annotated[
-        str, typer.Argument(autocompletion=completion.anything, metavar="B", help="Another one of the same kind.")
+        str, typer.Argument(autocompletion=completion.names, metavar="B", help="Another one of the same kind.")
     ],
     context: Answering,
 ) -> None:
     """Compare two runs or two cells.
 
     It shows settings, conditions (libraries, machine, data, code), scores seed by seed, and curves: the first step at
-    which they are not the same bits. Two grids are compared by kdx plan --against.
+    which they are not the same bits.
 
     Example: kdx diff 7 8
     """
@@ -92,7 +90,7 @@ def _compare(database: Database, left: Found, right: Found) -> Comparison:
         metrics = {"train/loss", *(cell.spec.selection_metric for cell in cells)}
     else:
         kinds = " and a ".join(type(side).__name__.removesuffix("Found").lower() for side in (left, right))
-        hint = "kdx report A B compares sweeps, kdx plan A --against B grids"
+        hint = "kdx report A B compares sweeps"
         raise KdxError(f"a {kinds} are not compared", allowed="two runs, or two cells", hint=hint)
     settings = setting_changes(cells[0].spec.plain, cells[1].spec.plain)
     if metrics is None and before.seed != after.seed:

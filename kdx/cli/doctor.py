@@ -3,8 +3,8 @@
 import platform
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -12,9 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from kdx.cli.console import say
+from kdx.cli.console import FOUND, say
 from kdx.cli.context import Answering, Context
-from kdx.cli.db_import import FOUND
 from kdx.cli.suggest import retry_runs
 from kdx.cli.wording import counts_of, size
 from kdx.run_files import files as run_files
@@ -35,23 +34,6 @@ from kdx.version import VERSION
 
 LIBRARIES = ("torch", "pytorch-lightning", "numpy", "sqlalchemy", "optuna")
 LEAST_FREE = 100_000_000  # bytes; or three of the largest checkpoints if they are larger
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """A finding, and whether it was mended."""
-
-    place: str
-    problem: str
-    repair: str | None
-    hint: str | None
-    mended: bool
-
-    @property
-    def line(self) -> str:
-        """The finding, and what to do."""
-        text = f"{'mended' if self.mended else 'wrong'}: {sanitize_lines(f'{self.place}: {self.problem}')}"
-        return f"{text}\n  {self.hint}" if self.hint and not self.mended else text
 
 
 def doctor(
@@ -81,19 +63,24 @@ def doctor(
     mended = _mend(context, problems) if fix and any(finding.repair for finding in problems) else set()
     facts = _facts(db, checked, runs, files, listed)
     findings = [
-        Diagnosis(
-            each.place,
-            each.problem,
-            each.repair and each.repair.name.lower(),
-            f"--fix: {each.repair}" if each.repair else each.hint,
-            each in mended,
-        )
+        {
+            "place": each.place,
+            "problem": each.problem,
+            "repair": each.repair and each.repair.name.lower(),
+            "hint": _hint(each),
+            "mended": each in mended,
+        }
         for each in problems
     ]
-    context.answer({**facts, "findings": findings}, lambda: _lines(facts, findings))
-    say(_closing(findings, context))
-    if not all(each.mended for each in findings):
+    context.answer({**facts, "findings": findings}, lambda: _lines(facts, problems, mended))
+    say(_closing(problems, mended, context))
+    if set(problems) - mended:
         raise typer.Exit(FOUND)
+
+
+def _hint(finding: Finding) -> str | None:
+    """Return what to do about a finding."""
+    return f"--fix: {finding.repair}" if finding.repair else finding.hint
 
 
 def _examine(context: Context) -> tuple[Path, Inventory, tuple[RunFile, ...], list[Finding]]:
@@ -193,7 +180,7 @@ def _facts(db: str, checked: Checked, runs: Inventory, files: Path, listed: Sequ
     }
 
 
-def _lines(facts: Mapping[str, Any], findings: Sequence[Diagnosis]) -> Iterator[str]:
+def _lines(facts: Mapping[str, Any], findings: Sequence[Finding], mended: Collection[Finding]) -> Iterator[str]:
     database, files, disk = facts["database"], facts["files"], facts["disk"]
     texts = {
         "versions": ", ".join(f"{name} {version}" for name, version in facts["versions"].items()),
@@ -209,15 +196,18 @@ def _lines(facts: Mapping[str, Any], findings: Sequence[Diagnosis]) -> Iterator[
     leftovers = {"set aside as damaged": files["set_aside"], "of runs not in this database": files["of_unknown_runs"]}
     texts["files"] += "".join(f"; {count} {what}, see kdx gc" for what, count in leftovers.items() if count)
     yield from (f"{name:9} {sanitize_lines(text)}" for name, text in texts.items())
-    yield from (finding.line for finding in findings)
+    for finding in findings:
+        done, hint = finding in mended, _hint(finding)
+        yield f"{'mended' if done else 'wrong'}: {sanitize_lines(f'{finding.place}: {finding.problem}')}"
+        if hint and not done:
+            yield f"  {hint}"
 
 
-def _closing(findings: Sequence[Diagnosis], context: Context) -> str:
+def _closing(findings: Sequence[Finding], mended: Collection[Finding], context: Context) -> str:
     if not findings:
         return "nothing is wrong"
-    mended = [each for each in findings if each.mended]
     counts = f"{len(findings)} found" + (f", {len(mended)} mended" if mended else "")
-    if any(each.repair == Repair.GIVE_BACK.name.lower() for each in mended):
+    if any(each.repair is Repair.GIVE_BACK for each in mended):
         return f"{counts}; next: {context.command('resume')}"
     if not mended and any(each.repair for each in findings):
         return f"{counts}; next: {context.command('doctor', options=' --fix')}"

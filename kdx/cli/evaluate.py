@@ -6,14 +6,11 @@ from typing import Annotated
 
 import typer
 
-from kdx.cli import completion
 from kdx.cli.console import say
 from kdx.cli.context import InDatabase
-from kdx.cli.custom_code import announce
-from kdx.cli.named_runs import is_grid_file
-from kdx.cli.options import Components, Hardware
-from kdx.cli.running import run_plan
-from kdx.cli.sweep_argument import load_named
+from kdx.cli.named_runs import is_grid_file, load_named
+from kdx.cli.options import Components, Hardware, Sweep
+from kdx.cli.running import announce, run_plan
 from kdx.cli.wording import count_of
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError
@@ -29,14 +26,7 @@ from kdx.sweep.stale import changed_evaluations
 def evaluate(
     context: InDatabase,
     at_a_time: Hardware,
-    sweep: Annotated[
-        str | None,
-        typer.Argument(
-            autocompletion=completion.sweeps_and_grids,
-            metavar="SWEEP|GRID.yaml",
-            help="A sweep, or its grid file; default: the most recent sweep.",
-        ),
-    ] = None,
+    sweep: Sweep = None,
     components: Components = None,
     failed: Annotated[bool, typer.Option("--failed", help="Try evaluations that failed again, too.")] = False,
 ) -> None:

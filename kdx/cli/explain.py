@@ -61,13 +61,12 @@ def explain(
 def _know_recorded(word: str, db: str) -> bool:
     """Register the newest component of this name in a database; return whether there is one."""
     # SQLAlchemy, without which keys and values of kdx are explained.
-    from kdx.store.components import know_word
-    from kdx.store.database import database_at, open_database
+    from kdx.store import components, database
 
-    if not database_at(db).exists():
+    if not database.database_at(db).exists():
         return False
-    with open_database(db, write=False) as database:
-        return know_word(database, word)
+    with database.open_database(db, write=False) as opened:
+        return components.know_word(opened, word)
 
 
 def _wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:

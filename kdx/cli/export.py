@@ -1,25 +1,24 @@
 """`kdx export`: writes a sweep's numbers, weights and translations to files."""
 
 from collections.abc import Iterable
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kdx.cli import completion
 from kdx.cli.console import say
 from kdx.cli.context import Answering, Context
 from kdx.cli.loaded_report import TEXTS
+from kdx.cli.named_runs import load_named
+from kdx.cli.options import Sweep
 from kdx.cli.suggest import computing_options, resume, retry_runs
-from kdx.cli.sweep_argument import load_named
 from kdx.cli.wording import count_of
 from kdx.components.find import laid_out
 from kdx.errors import KdxError
 from kdx.grid.tuned_grid import tuned_grid
 from kdx.report.folder import encoded, refuse_existing, write_folder, write_new_file
 from kdx.report.selection.best_seed import selected_runs
-from kdx.report.writers.rows import to_csv, to_json
+from kdx.report.writers.rows import to_csv
 from kdx.run_files.files import content, files_beside, final_weights
 from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.sanitize import spelled_out
@@ -35,25 +34,10 @@ _Files = list[tuple[str, Iterable[bytes]]]
 """Path in the folder, and contents in parts."""
 
 
-class ExportFormat(StrEnum):
-    """The formats of exported tables."""
-
-    CSV = "csv"
-    JSON = "json"
-
-
 def export(
     context: Answering,
-    sweep: Annotated[
-        str | None,
-        typer.Argument(
-            autocompletion=completion.sweeps_and_grids,
-            metavar="SWEEP|GRID.yaml",
-            help="A sweep, or its grid file; default: the most recent sweep.",
-        ),
-    ] = None,
+    sweep: Sweep = None,
     to: Annotated[Path | None, typer.Option("--to", metavar="FOLDER", help="The new folder; required.")] = None,
-    format: Annotated[ExportFormat, typer.Option("--format", help="Format of the tables.")] = ExportFormat.CSV,
     weights: Annotated[bool, typer.Option("--weights", help="The selected runs' weights, too.")] = False,
     outputs: Annotated[bool, typer.Option("--outputs", help="The selected runs' test translations, too.")] = False,
     components: Annotated[
@@ -70,9 +54,9 @@ def export(
 ) -> None:
     """Export the cells, runs and curves of a sweep to a folder.
 
-    Columns are those of kdx query --schema. Weights and translations are those of the run with the best validation
-    score in each cell; files have the id of the run: weights/run-7.ckpt, outputs/run-7.txt. Read the sources of
-    custom components before kdx resume --components runs them.
+    Tables are CSV, with the columns of kdx query --schema. Weights and translations are those of the run with the best
+    validation score in each cell; files have the id of the run: weights/run-7.ckpt, outputs/run-7.txt. Read the sources
+    of custom components before kdx resume --components runs them.
 
     Example: kdx export quickstart --to quickstart-results --weights
 
@@ -94,9 +78,8 @@ def export(
         if components:
             files = _sources(database, record, context)
         else:
-            write = to_csv if format is ExportFormat.CSV else to_json
             tables = _tables(database, record.name)
-            files = [(f"{name}.{format}", encoded(write(rows.columns, rows))) for name, rows in tables.items()]
+            files = [(f"{name}.csv", encoded(to_csv(rows.columns, rows))) for name, rows in tables.items()]
             files += _weights(database, selected, context) if weights else []
             files += _outputs(database, record.name, selected, context) if outputs else []
     paths = [str(path) for path in write_folder(to, files)]
@@ -112,13 +95,13 @@ def export(
 def _sources(database: Database, sweep: SweepRecord, context: Context) -> _Files:
     used = hashes_of(database, sweep.id)
     with database.read() as connection:
-        found = load_components(connection, used)
+        recorded = load_components(connection, used)
     if not used:
         raise KdxError(f"sweep `{sweep.name}` has no custom components", place=context.db)
-    if lost := used.keys() - {component.word for component in found}:
+    if lost := used.keys() - {component.word for component in recorded}:
         problem = f"the database has no source of {', '.join(sorted(lost))} with the hash of its cells"
         raise KdxError(problem, place=context.db)
-    return [(path, [text.encode()]) for path, text in laid_out(found).items()]
+    return [(path, [text.encode()]) for path, text in laid_out(recorded).items()]
 
 
 def _write_tuned(context: Context, sweep: str | None, file: Path) -> None:
@@ -153,12 +136,12 @@ def _tables(database: Database, sweep: str) -> dict[str, Rows]:
 def _weights(database: Database, runs: list[RunRecord], context: Context) -> _Files:
     refuse_stranger(database)
     files = files_beside(database.location)
-    found = {run.id: final_weights(files, run) for run in runs}
-    if missing := [run for run, file in found.items() if file is None]:
+    weights = {run.id: final_weights(files, run) for run in runs}
+    if missing := [run for run, file in weights.items() if file is None]:
         problem = f"runs without weights: {', '.join(map(str, missing))}"
         hint = f"{retry_runs(context, database, missing)} makes them anew; or leave --weights out"
         raise KdxError(problem, place=str(files), hint=hint)
-    return [(f"weights/run-{run}.ckpt", content(files, file)) for run, file in found.items() if file]
+    return [(f"weights/run-{run}.ckpt", content(files, file)) for run, file in weights.items() if file]
 
 
 def _outputs(database: Database, sweep: str, runs: list[RunRecord], context: Context) -> _Files:

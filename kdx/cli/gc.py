@@ -1,7 +1,6 @@
 """`kdx gc`: lists and removes files of runs that are no longer needed."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -27,18 +26,6 @@ _OPTION = {
     RetentionRule.UNKNOWN: " --unknown",
 }
 """The options that put a rule into force; the others always are."""
-
-
-@dataclass(frozen=True)
-class Removable:
-    """The files that a rule lets go."""
-
-    rule: str
-    files: Sequence[str]
-    bytes: int
-    asked: bool
-    """Whether the rule is in force."""
-    removed: bool
 
 
 def gc(
@@ -75,22 +62,22 @@ def gc(
         else:
             files_by_rule = _found(database, over)
     record = [
-        Removable(
-            rule=rule.name.lower(),
-            files=[f"{file.folder}/{file.name}" for file in listed],
-            bytes=sum(file.size for file in listed),
-            asked=rule in rules,
-            removed=apply and rule in rules,
-        )
+        {
+            "rule": rule.name.lower(),
+            "files": [f"{file.folder}/{file.name}" for file in listed],
+            "bytes": sum(file.size for file in listed),
+            "asked": rule in rules,
+            "removed": apply and rule in rules,
+        }
         for rule, listed in files_by_rule.items()
     ]
-    gone = [each for each in record if each.asked]
-    counts = f"{count_of(sum(len(each.files) for each in gone), 'file')}, {size(sum(each.bytes for each in gone))}"
+    context.answer(record, lambda: _lines(files_by_rule, rules if apply else (), context))
+    removable_now = [file for rule in rules for file in files_by_rule[rule]]
+    counts = f"{count_of(len(removable_now), 'file')}, {size(sum(file.size for file in removable_now))}"
     again = context.command("gc", options=f"{''.join(dict.fromkeys(_OPTION.get(rule, '') for rule in rules))} --apply")
-    context.answer(record, lambda: _lines(dict(zip(files_by_rule, record, strict=True)), context))
     if apply:
         say(f"removed {counts}")
-    elif any(each.files for each in gone):
+    elif removable_now:
         say(f"nothing was removed; {counts} would be by: {again}")
     else:
         say("nothing was removed, and by these rules nothing would be")
@@ -125,11 +112,13 @@ def _selected(database: Database) -> frozenset[int]:
     return frozenset(run.id for sweep in records for run in selected_runs(sweep).values())
 
 
-def _lines(files_by_rule: Mapping[RetentionRule, Removable], context: Context) -> Iterator[str]:
+def _lines(
+    files_by_rule: Mapping[RetentionRule, Sequence[RunFile]], removed: Collection[RetentionRule], context: Context
+) -> Iterator[str]:
     """Return a line for each rule: files, bytes, and the command that removes them."""
     rows = []
-    for rule, each in files_by_rule.items():
+    for rule, files in files_by_rule.items():
         command = context.command("gc", options=f"{_OPTION.get(rule, '')} --apply")
-        how = "removed" if each.removed else command if each.files else ""
-        rows.append((len(each.files), size(each.bytes), str(rule), how))
+        how = "removed" if rule in removed else command if files else ""
+        rows.append((len(files), size(sum(file.size for file in files)), str(rule), how))
     yield from to_text(("files", "size", "what", "removed by"), rows)

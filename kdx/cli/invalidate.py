@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from kdx.cli import completion
-from kdx.cli.console import out_json, say
-from kdx.cli.context import Answering
+from kdx.cli.console import say
+from kdx.cli.context import InDatabase
 from kdx.cli.named_runs import runs_of
 from kdx.cli.wording import numbers_of
 from kdx.errors import KdxError
@@ -19,7 +19,7 @@ def invalidate(
     runs: Annotated[
         list[int], typer.Argument(autocompletion=completion.runs, metavar="RUN…", help="Numbers of finished runs.")
     ],
-    context: Answering,
+    context: InDatabase,
     why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, in one line; required.")] = "",
     undo: Annotated[bool, typer.Option("--undo", help="Include the runs again.")] = False,
 ) -> None:
@@ -52,8 +52,6 @@ def invalidate(
             remarks.withdraw(database, ids)
         else:
             remarks.invalidate(database, ids, reason)
-    if context.json:
-        out_json({"runs": ids, "invalidated": reason or None})
     again = context.command("retry", *map(str, ids))
     excluded = f"excluded from reports; include with --undo, train again with: {again}"
     say(f"{numbers_of('run', ids)} {'included again' if undo else excluded}")

@@ -60,7 +60,7 @@ def logs(
         if not follow:
             out_parts(_text(path, _no_log(run, path), lambda: True))
             return
-        is_over = _Watch(database, run, context.command("resume")).is_over
+        is_over = _watch(database, run, context.command("resume"))
         try:
             out_parts(_text(path, _no_log(run, path), is_over), at_once=True)
         except KeyboardInterrupt:
@@ -100,29 +100,28 @@ def _text(path: Path, missing: KdxError, is_over: Callable[[], bool]) -> Iterato
 def _is_replaced(path: Path, file: BufferedReader) -> bool:
     """Whether the path leads to another file now, or the file was cut."""
     try:
-        opened, found = os.fstat(file.fileno()), path.lstat()
+        opened, there = os.fstat(file.fileno()), path.lstat()
     except FileNotFoundError:
         return False
-    return (opened.st_dev, opened.st_ino) != (found.st_dev, found.st_ino) or found.st_size < file.tell()
+    return (opened.st_dev, opened.st_ino) != (there.st_dev, there.st_ino) or there.st_size < file.tell()
 
 
-class _Watch:
-    """Watches the state of a run whose log is followed."""
+def _watch(database: Database, run: RunRecord, resume: str) -> Callable[[], bool]:
+    """Return what tells whether a run is over, and shows each new state of the run."""
+    shown: RunState | None = None
 
-    def __init__(self, database: Database, run: RunRecord, resume: str) -> None:
-        self._database, self._run, self._resume = database, run, resume
-        self._shown: RunState | None = None
+    def is_over() -> bool:
+        nonlocal shown
+        now = the_run(database, str(run.id))
+        if now.state is not shown:
+            shown = now.state
+            if now.state in OVER:
+                say(f"run {run.id} is over: {now.state}")
+            elif now.state is not RunState.RUNNING:
+                say(f"run {run.id} is {now.state}; waiting for a worker, or for: {resume}")
+        return now.state in OVER
 
-    def is_over(self) -> bool:
-        """Whether the run is over; a new state is shown."""
-        run = the_run(self._database, str(self._run.id))
-        if run.state is not self._shown:
-            self._shown = run.state
-            if run.state in OVER:
-                say(f"run {run.id} is over: {run.state}")
-            elif run.state is not RunState.RUNNING:
-                say(f"run {run.id} is {run.state}; waiting for a worker, or for: {self._resume}")
-        return run.state in OVER
+    return is_over
 
 
 def _no_log(run: RunRecord, path: Path) -> KdxError:

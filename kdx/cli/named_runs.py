@@ -1,18 +1,111 @@
 """The sweeps and runs that the arguments of a command name: `RUN…`, or `SWEEP`, and `KEY=VALUE…`."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from kdx.cli.context import Context
-from kdx.cli.run_view import chosen, run_view
-from kdx.errors import KdxError
+from kdx.errors import KdxError, did_you_mean
 from kdx.shell import shell_word
 from kdx.store import reading
 from kdx.store.database import Database
 from kdx.store.find import SweepFound, sweep_named
-from kdx.store.records import RunRecord
-from kdx.store.remarks import remarks
+from kdx.store.records import RunRecord, SweepRecord
+from kdx.store.remarks import NoteRecord, Remarks, remarks
+from kdx.store.sqlite.file import is_database_file
 from kdx.store.status import labels_of
+
+KEYS = ("state", "seed", "run", "cell", "tag")
+"""Keys that every run has beside its choices."""
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run as commands list it, with what people wrote on it."""
+
+    record: RunRecord
+    choices: Mapping[str, str]
+    """Axis → choice."""
+    tags: Sequence[str] = ()
+    notes: Sequence[NoteRecord] = ()
+    not_needed: str | None = None
+    """Why the rule of its sweep does not need it."""
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The run for programs; docs/reference/json.md has the keys."""
+        run = self.record
+        return {
+            "run": run.id,
+            "cell": run.cell_id,
+            "choices": self.choices,
+            "seed": run.seed,
+            "generation": run.generation,
+            "state": run.state,
+            "step": run.progress_step,
+            "attempt": run.attempt,
+            "valid_score": run.valid_score,
+            "valid_step": run.valid_step,
+            "test_score": run.test_score,
+            "seconds": run.seconds,
+            "error": run.error,
+            "undertrained": run.undertrained,
+            "invalidated": run.invalidated,
+            "tags": self.tags,
+            "notes": self.notes,
+            "not_needed": self.not_needed,
+        }
+
+    def values(self, key: str) -> Sequence[str]:
+        """Return the values of the run under a key of `KEY=VALUE`."""
+        run = self.record
+        match key:
+            case "state":
+                reasons = {"invalidated": run.invalidated, "not_needed": self.not_needed}
+                return [run.state, *(flag for flag, reason in reasons.items() if reason)]
+            case "tag":
+                return self.tags
+            case "seed":
+                return [str(run.seed)]
+            case "run":
+                return [str(run.id)]
+            case "cell":
+                return [run.cell_id]
+        return [self.choices.get(key, "–")]
+
+
+def run_view(record: RunRecord, choices: Mapping[str, str], written: Remarks, not_needed: str | None = None) -> RunView:
+    """Return a run as commands list it.
+
+    Args:
+        written: the notes and tags of the database.
+    """
+    tags, notes = written.tags_of_runs.get(record.id, ()), written.of_runs.get(record.id, ())
+    return RunView(record, choices, tags, notes, not_needed)
+
+
+def chosen(runs: Sequence[RunView], conditions: Sequence[str]) -> list[RunView]:
+    """Return the runs that meet every `key=value`.
+
+    Raises:
+        KdxError: there is no such key, or no run has the value.
+    """
+    kept = list(runs)
+    for condition in conditions:
+        key, equals, value = condition.partition("=")
+        known = tuple(dict.fromkeys([*KEYS, *(axis for run in kept for axis in run.choices)]))
+        if not equals:
+            raise KdxError(f"`{condition}` chooses nothing", allowed="key=value, such as state=failed")
+        if kept and key not in known:
+            raise KdxError(f"unknown key `{key}` in `{condition}`", allowed=known, hint=did_you_mean(key, known))
+        matching = [run for run in kept if value in run.values(key)]
+        if kept and not matching:
+            values = tuple(dict.fromkeys(each for run in kept for each in run.values(key)))
+            allowed = values or "no run has one yet"
+            raise KdxError(f"no run has {condition}", allowed=allowed, hint=did_you_mean(value, values))
+        kept = matching
+    return kept
 
 
 class NamedRuns(NamedTuple):
@@ -47,8 +140,7 @@ def named_runs(database: Database, words: Sequence[str], context: Context) -> Na
             labels |= labels_of(database, sweep_id)
         written = remarks(database)
         views = [run_view(record, labels.get(record.cell_id, {}), written) for record in records]
-        kept = {view.run for view in chosen(views, conditions)}
-        records = tuple(record for record in records if record.id in kept)
+        records = tuple(view.record for view in chosen(views, conditions))
     return NamedRuns(sweep.name if sweep else None, bool(sweeps) and not conditions, records)
 
 
@@ -84,9 +176,22 @@ def known_sweep(database: Database, word: str, context: Context) -> SweepFound:
         KdxError: there is none, or the grid is not what was planned.
     """
     if is_grid_file(word):
-        # What reads a grid takes longer to load than all else of kdx status.
-        from kdx.cli.planned import record_of
-
-        record = record_of(database, word, context)
+        record = load_named(database, word, context)
         return SweepFound(record.id, record.name)
     return SweepFound(sweep_named(database, word), word)
+
+
+def load_named(database: Database, sweep: str | None, context: Context) -> SweepRecord:
+    """Return the sweep of this name, or of the grid in the file of this name, or the most recent one.
+
+    Raises:
+        KdxError: there is no such sweep, the grid is not what was planned, or the argument is a database.
+    """
+    if sweep and is_grid_file(sweep):
+        # What reads a grid takes longer to load than all else of a command that names a sweep.
+        from kdx.cli.planned import record_of
+
+        return record_of(database, sweep, context)
+    if sweep and is_database_file(Path(sweep)):
+        raise KdxError(f"`{sweep}` is a database, not a sweep", hint=f"name it with --db {shell_word(sweep)}")
+    return reading.load_sweep(database, sweep)

@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from kdx.cli import completion
-from kdx.cli.console import out_json, say
-from kdx.cli.context import Answering
+from kdx.cli.console import say
+from kdx.cli.context import InDatabase
 from kdx.cli.named_runs import is_number, known_sweep, runs_of
 from kdx.errors import KdxError
 from kdx.store import remarks
@@ -19,12 +19,12 @@ def note(
     what: Annotated[
         str,
         typer.Argument(
-            autocompletion=completion.sweeps_grids_and_runs,
+            autocompletion=completion.names,
             metavar="SWEEP|GRID.yaml|RUN",
             help="A sweep, its grid file, or the number of a run.",
         ),
     ],
-    context: Answering,
+    context: InDatabase,
     text: Annotated[str, typer.Argument(help="The note; not needed with a tag.")] = "",
     tags: Annotated[
         list[str] | None, typer.Option("--tag", metavar="TAG", help="Add a tag, by which kdx status finds it.")
@@ -55,7 +55,5 @@ def note(
             what, on = sweep.name, {"sweep_id": sweep.id}
         added = remarks.annotate(database, **on, text=text, tags=tags or ())
         removed = remarks.untag(database, **on, tags=untag or ())
-    if context.json:
-        out_json({"on": what, "note": text or None, "tags": added, "untagged": removed})
     done = ["a note"] * bool(text) + [f"tag {tag}" for tag in added] + [f"no tag {tag}" for tag in removed]
     say(f"{what} has {' and '.join(done)} now" if done else f"{what} stays as it is")

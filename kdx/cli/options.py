@@ -88,7 +88,7 @@ OfSweeps = Annotated[
     list[str] | None,
     typer.Option(
         "--sweep",
-        autocompletion=completion.sweeps_and_grids,
+        autocompletion=completion.names,
         help="A sweep, or its grid file; may be repeated. Default: the most recent sweep.",
     ),
 ]
@@ -105,10 +105,6 @@ Seeds = Annotated[
     typer.Option("--seeds", metavar="N|A,B,…", help="Number of seeds, or a list, instead of the grid's."),
 ]
 MaxRuns = Annotated[int, typer.Option("--max-runs", min=1, help="Refuse a larger grid.")]
-Replace = Annotated[
-    bool,
-    typer.Option("--replace", help="Replace another grid's sweep of the same name; nothing is deleted."),
-]
 Components = Annotated[
     Path | None,
     typer.Option("--components", metavar="FOLDER", help="Folder of the sweep's custom components, whose code is run."),
@@ -122,12 +118,21 @@ Set = Annotated[
         help="Replace a value of the grid, such as training.steps=100 or seeds=5; may be repeated.",
     ),
 ]
-WithinBudget = Annotated[
+GridFile = Annotated[str, typer.Argument(autocompletion=completion.grids, help="A YAML file, or a shipped grid.")]
+Sweep = Annotated[
     str | None,
-    typer.Option(
-        "--budget",
-        metavar="6h|90m|30s|40gpuh|40coreh",
-        help="Stop after this wall time, or these hours of all runs together; start no run that would outlast it.",
+    typer.Argument(
+        autocompletion=completion.names,
+        metavar="SWEEP|GRID.yaml",
+        help="A sweep, or its grid file; default: the most recent sweep.",
+    ),
+]
+ChosenRuns = Annotated[
+    list[str],
+    typer.Argument(
+        autocompletion=completion.names,
+        metavar="RUN…|SWEEP|GRID.yaml [KEY=VALUE]…",
+        help="Numbers of runs, as kdx status shows them, or a sweep; only those with KEY=VALUE, such as kernel=rbf.",
     ),
 ]
 
@@ -203,7 +208,7 @@ def slurm_options(
         str | None, _slurm("--partition", envvar="KDX_PARTITION", help="Partition of the jobs.")
     ] = None,
     gpus_per_node: Annotated[str | None, _slurm("--gpus-per-node", help="GPUs of a job, such as 1 or a100:2.")] = None,
-    time: Annotated[str | None, _slurm("--time", metavar="4:00:00", help="Time limit of a job.")] = None,
+    time_limit: Annotated[str | None, _slurm("--time", metavar="4:00:00", help="Time limit of a job.")] = None,
     account: Annotated[str | None, _slurm("--account", envvar="KDX_ACCOUNT", help="Account that pays.")] = None,
     qos: Annotated[str | None, _slurm("--qos", envvar="KDX_QOS", help="Quality of service.")] = None,
     sbatch: Annotated[
@@ -243,7 +248,9 @@ def slurm_options(
     if slurm:
         more = tuple(sbatch or ())
         python, setup, leave, requeues = slurm_python, slurm_setup, slurm_leave, slurm_requeues
-        return JobOptions(jobs, partition, gpus_per_node, time, account, qos, more, python, setup, leave, requeues)
+        return JobOptions(
+            jobs, partition, gpus_per_node, time_limit, account, qos, more, python, setup, leave, requeues
+        )
     for parameter in ctx.command.params:
         source = ctx.get_parameter_source(parameter.name or "")
         if getattr(parameter, "rich_help_panel", None) == "Slurm" and source and source.name == "COMMANDLINE":

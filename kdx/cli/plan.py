@@ -1,38 +1,31 @@
 """`kdx plan`: shows what a sweep would do, run by run, and why, and what it will cost."""
 
 from collections import Counter
-from dataclasses import replace as replaced
 from typing import Annotated
 
 import typer
 
-from kdx.cli import completion
-from kdx.cli.budget import what_is_left_out
 from kdx.cli.console import say
-from kdx.cli.context import Answering, Context
-from kdx.cli.custom_code import announce
+from kdx.cli.context import Answering
 from kdx.cli.options import (
     MOST_RUNS,
+    GridFile,
     Hardware,
     MaxRuns,
-    Replace,
     Seeds,
     Set,
-    WithinBudget,
     grid_options,
     seeds_of,
 )
-from kdx.cli.plan_view import difference_lines, difference_record, impossible_evaluations, view
-from kdx.cli.planned import change_of, leaving
-from kdx.cli.running import budget_from_now, search_lines
+from kdx.cli.plan_view import PlanView, impossible_evaluations, search_lines, what_is_left_out
+from kdx.cli.planned import change_of, removed_runs
+from kdx.cli.running import Limit, announce
 from kdx.cli.wording import cell_name, count_of
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError
-from kdx.grid.difference import Contents, difference
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.run_files.files import free_bytes
-from kdx.shell import shell_word
 from kdx.store.database import database_at
 from kdx.sweep.gpus import memory, visible_gpus
 from kdx.sweep.plan_forecast import PlanForecast, RunStatus, forecast_plan
@@ -42,38 +35,25 @@ from kdx.tune.search import with_winners
 
 
 def plan(
-    grid: Annotated[str, typer.Argument(autocompletion=completion.grids, help="A YAML file, or a shipped grid.")],
+    grid: GridFile,
     context: Answering,
     at_a_time: Hardware,
+    budget: Limit,
     seeds: Seeds = None,
     set_: Set = None,
     probe: Annotated[
         bool, typer.Option("--probe", help="Train cells of unknown cost for a few steps, to measure them.")
     ] = False,
-    against: Annotated[
-        str | None,
-        typer.Option(
-            "--against", autocompletion=completion.grids, metavar="GRID", help="Compare with another grid instead."
-        ),
-    ] = None,
     every: Annotated[bool, typer.Option("--all", help="List each run and cell, however many.")] = False,
     max_runs: MaxRuns = MOST_RUNS,
-    replace: Replace = False,
-    budget: WithinBudget = None,
 ) -> None:
     """Show what a sweep would run, why, and at what cost. Starts nothing and writes no database.
 
     Example: kdx plan quickstart --seeds 5
 
-    Example: kdx plan new.yaml --against old.yaml
-
     Example: kdx plan quickstart --budget 6h
     """
-    limit = budget_from_now(budget)
     plan = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
-    if against is not None:
-        _compare(plan, load_grid(against, most_runs=max_runs), grid, against, context)
-        return
     gpus = visible_gpus()
     runs, sharing = at_a_time.runs(len(gpus)), at_a_time.sharing(len(gpus))
     notes = [*plan.notes, *prepare_data(plan, large=False)]
@@ -81,7 +61,7 @@ def plan(
     if database_at(context.db).exists():
         with context.read() as database:
             plan = with_winners(database, plan)
-            change = change_of(database, plan, grid, context, replaces=replace)
+            change = change_of(database, plan, grid, context)
             forecast = forecast_plan(database, plan)
             of_searches = list(search_lines(plan, database, runs))
     else:
@@ -90,27 +70,23 @@ def plan(
     if probe:
         forecast = _probed(plan, forecast, notes)
     free = free_bytes(database_at(context.db).location)
-    shown = view(plan, forecast, change, runs, sharing, memory(gpus), free)
-    covered = forecast.within(limit, runs) if limit else None
-    if covered:
-        left_out = covered.left_out and [{"cell": run.cell.id, "seed": run.seed} for run in covered.left_out]
-        shown = replaced(shown, budget={"left_out": left_out, "seconds": covered.seconds})
-    context.answer(shown, lambda: shown.lines(every=every))
+    covered = forecast.within(budget, runs) if budget else None
+    view = PlanView(plan, forecast, change, runs, sharing, memory(gpus), free, covered)
+    context.answer(view.plain, lambda: view.lines(every=every))
     if context.json:
         return
-    notes += [*of_searches, *impossible_evaluations(plan), *shown.notes()]
+    notes += [*of_searches, *impossible_evaluations(plan), *view.notes()]
     if open_ := sum(planned.status is RunStatus.OPEN for planned in forecast.runs):
-        notes.append(f"{open_} runs at most come beside what is said of time and disk, as looks show")
-    notes.append(leaving(change, plan, context) or "")
-    notes.append((limit and covered and what_is_left_out(limit, covered, plan)) or "")
+        notes.append(f"at most {open_} more runs, if comparisons stay open; time and disk do not include them")
+    notes.append(removed_runs(change, plan, context) or "")
+    notes.append((budget and covered and what_is_left_out(budget, covered, plan)) or "")
     for note in filter(None, notes):
         say(f"note: {note}")
     options = grid_options(seeds, set_)
     options += f" --workers {at_a_time.workers}" if at_a_time.workers else ""
     options += f" --per-gpu {at_a_time.per_gpu}" if at_a_time.per_gpu else ""
     options += f" --max-runs {max_runs}" if max_runs != MOST_RUNS else ""
-    options += " --replace" if replace else ""
-    options += f" --budget {budget}" if budget else ""
+    options += f" --budget {budget.text}" if budget else ""
     say(f"{_counts(plan, forecast)}; next: {context.command('sweep', grid, options=options)}")
 
 
@@ -146,15 +122,3 @@ def _probed(plan: Plan, forecast: PlanForecast, notes: list[str]) -> PlanForecas
             notes.append(f"{cell_name(cell)} could not be measured: {error.problem}")
         say(f"measured {number} of {len(cells)} cells")
     return forecast.with_forecasts(measured)
-
-
-def _compare(plan: Plan, other: Plan, grid: str, against: str, context: Context) -> None:
-    """Write how one grid differs from another."""
-    change = difference(Contents.of(other), Contents.of(plan))
-    context.answer(difference_record(change, plan, other), lambda: difference_lines(change, plan, other))
-    if not context.json:
-        same = not (change.gone or change.new or change.seeds_gone or change.seeds_new)
-        kept = len(change.shared) * len(set(plan.seeds) & set(other.seeds))
-        new = len({cell.id for cell in plan.cells}) * len(plan.seeds) - kept
-        summary = "the same cells and seeds" if same else f"{new} runs more, {change.runs_gone} fewer, {kept} in both"
-        say(f"{shell_word(grid)} against {shell_word(against)}: {summary}")

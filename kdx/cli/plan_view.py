@@ -1,4 +1,4 @@
-"""What `kdx plan` shows of a plan: its runs, its cells, and what they will cost."""
+"""What `kdx plan` shows of a plan: its runs, cells and searches, their cost, and what a budget is enough for."""
 
 import re
 from collections import Counter
@@ -7,104 +7,91 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from kdx.cli.budget import names_of, without_time
-from kdx.cli.wording import cell_name, count_of, run_name, size
+from kdx.cli.wording import cell_name, choices_of, count_of, run_name, size
 from kdx.data.corpus import generator_of
 from kdx.grid.difference import Difference
 from kdx.grid.plan import Plan, PlannedCell
+from kdx.grid.tuning import Tuning
 from kdx.report.writers.rows import to_text
 from kdx.sanitize import sanitize
+from kdx.store.database import Database
+from kdx.sweep.budget import Budget, Covered, MissingSeeds, missing_seeds
 from kdx.sweep.durations import in_words
-from kdx.sweep.forecast import Basis, Forecast, typical_error
-from kdx.sweep.plan_forecast import PlanForecast, PlannedDecision, RunStatus
+from kdx.sweep.forecast import Forecast, makespan, typical_error
+from kdx.sweep.plan_forecast import PlanForecast, PlannedDecision, expected_seconds
+from kdx.tune.search import Searching
 
 MOST_LINES = 40
 """Largest number of runs, or of cells, that have a line each unless every one is asked for."""
+MOST_NAMED = 4
+"""Cells that a message names; of more it gives the number."""
 _MOST_MODULES = 3
 _NUMBER = re.compile(r"\d[\d.e+-]*")
 
 
 @dataclass(frozen=True)
-class PlannedRunView:
-    """A run of a plan, and what a sweep would do with it."""
+class PlanView:
+    """A plan, and what a sweep of it would do and cost here."""
 
-    name: str
-    cell: str
-    seed: int
-    choices: Mapping[str, str]
-    run: int | None
-    """Its number, if it is recorded."""
-    action: str
-    reason: str
-    status: RunStatus
-    changed_modules: Sequence[str]
-    """Why it is stale."""
-    evaluations: Sequence[Mapping[str, Any]]
-    """The settings of evaluations to make."""
-    stale_evaluations: Sequence[Mapping[str, Any]]
-    """Settings and changed modules."""
-    impossible_evaluations: Sequence[Mapping[str, Any]]
-    """Name, settings and reason."""
-
-    def why(self, reason: str) -> str:
-        """Return the reason, and what is stale."""
-        text = reason
-        if self.changed_modules:
-            text += f"; stale: {_first(self.changed_modules)} changed since"
-        if self.stale_evaluations:
-            modules = sorted({module for each in self.stale_evaluations for module in each["changed_modules"]})
-            text += f"; {count_of(len(self.stale_evaluations), 'evaluation')} stale: {_first(modules)} changed since"
-        return sanitize(text)
-
-
-@dataclass(frozen=True)
-class CellCost:
-    """A cell with runs to train, and what one of them costs; None for what is unknown."""
-
-    name: str
-    cell: str
-    choices: Mapping[str, str]
-    to_train: int
-    seconds: float | None = None
-    parameters: int | None = None
-    peak_memory: int | None = None
-    basis: str | None = None
-    """Name of a `Basis`."""
-    basis_runs: int | None = None
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What it costs to train all that is left; None for what is unknown."""
-
-    workers: int
-    """Runs at a time."""
+    plan: Plan
+    forecast: PlanForecast
+    change: Difference | None
+    """How it differs from the recorded plan of its sweep, if there is one."""
+    at_a_time: int
+    """How many runs are trained at a time."""
     sharing: int
     """How many of them share one memory."""
-    seconds: float | None
-    wall_seconds: float | None
-    cells_unknown: int
-    evaluations_not_in_it: int
-    errors: Sequence[float]
-    """Of past forecasts."""
-    peak_memory: int | None
-    memory_available: int | None
-    disk: int | None
+    memory: int | None
+    """Bytes of memory here; None if unknown."""
     disk_free: int | None
+    """Free bytes on the disk with the files of runs; None if unknown."""
+    covered: Covered | None = None
+    """What the budget is enough for, if there is one."""
 
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The plan for programs; docs/reference/json.md has the keys."""
+        forecast, change, covered = self.forecast, self.change, self.covered
+        left_out = covered and covered.left_out
+        return {
+            "sweep": self.plan.name,
+            "runs": [_run_record(self.plan, planned) for planned in forecast.runs],
+            "cells": [
+                _cell_record(cell, count, forecast.forecasts.get(cell.id)) for cell, count in forecast.cells.values()
+            ],
+            "leaving": {
+                "runs": change.runs_gone if change else 0,
+                "cells": change.cells_that_lose_runs if change else (),
+                "seeds": change.seeds_gone if change else (),
+                "changes": change.changes if change else (),
+            },
+            "corpora": list(_corpora(self.plan)),
+            "cost": self._cost,
+            "budget": covered
+            and {
+                "left_out": left_out and [{"cell": run.cell.id, "seed": run.seed} for run in left_out],
+                "seconds": covered.seconds,
+            },
+        }
 
-@dataclass(frozen=True)
-class PlanView:
-    """A plan, as people and programs see it; docs/reference/json.md has the keys."""
-
-    sweep: str
-    runs: Sequence[PlannedRunView]
-    cells: Sequence[CellCost]
-    leaving: Mapping[str, Any]
-    """What the newest plan of the sweep has and this one lacks, and why."""
-    corpora: Sequence[Mapping[str, Any]]
-    cost: Cost
-    budget: Mapping[str, Any] | None = None
+    @property
+    def _cost(self) -> dict[str, Any]:
+        """What it costs to train all that is left; None for what is unknown."""
+        forecast, seconds = self.forecast, self.forecast.seconds()
+        known = bool(seconds) or not forecast.cells
+        return {
+            "workers": self.at_a_time,
+            "sharing": self.sharing,
+            "seconds": sum(seconds) if known else None,
+            "wall_seconds": forecast.wall_time(self.at_a_time) if known else None,
+            "cells_unknown": len(forecast.unknown),
+            "evaluations_not_in_it": forecast.evaluations,
+            "errors": forecast.errors,
+            "peak_memory": forecast.memory(self.sharing),
+            "memory_available": self.memory,
+            "disk": forecast.disk(self.at_a_time),
+            "disk_free": self.disk_free,
+        }
 
     def lines(self, *, every: bool) -> Iterator[str]:
         """Return a line for each run, or for runs to which the same happens; then what a run of each cell costs.
@@ -112,140 +99,130 @@ class PlanView:
         Args:
             every: whether many runs and cells have a line each, too.
         """
-        if every or len(self.runs) <= MOST_LINES:
-            yield from (f"{run.action:8}  {run.name}  ({run.why(run.reason)})" for run in self.runs)
+        runs, cells = self.forecast.runs, self.forecast.cells.values()
+        if every or len(runs) <= MOST_LINES:
+            for planned in runs:
+                decision = planned.decision
+                yield f"{decision.action:8}  {run_name(decision.run)}  ({_why(planned, decision.reason)})"
         else:
-            kinds = Counter((run.action, run.why(_NUMBER.sub("…", run.reason))) for run in self.runs)
+            kinds = Counter(
+                (planned.decision.action.value, _why(planned, _NUMBER.sub("…", planned.decision.reason)))
+                for planned in runs
+            )
             yield from to_text(("", "runs", "why"), [(action, count, why) for (action, why), count in kinds.items()])
-        known = [cell for cell in self.cells if cell.seconds is not None]
-        if known:
+        known = self.forecast.forecasts
+        seconds = [known[cell.id].seconds for cell, _ in cells if cell.id in known]
+        if seconds:
             yield ""
-            if every or len(self.cells) <= MOST_LINES:
+            if every or len(cells) <= MOST_LINES:
                 header = ("cell", "to train", "time of a run", "parameters", "memory", "from")
-                yield from to_text(header, [(cell.name, cell.to_train, *_cost_words(cell)) for cell in self.cells])
+                rows = [(cell_name(cell), count, *_cost_words(known.get(cell.id))) for cell, count in cells]
+                yield from to_text(header, rows)
             else:
-                seconds = [cell.seconds or 0.0 for cell in known]
                 yield f"a run takes {in_words(min(seconds))} to {in_words(max(seconds))}; --all lists the cells"
 
     def notes(self) -> Iterator[str]:
         """Return what it costs to train all that is left, in one note each: time, memory and disk."""
-        cost = self.cost
-        if not cost.seconds:
-            if cost.evaluations_not_in_it and not self.cells:
-                evaluations = count_of(cost.evaluations_not_in_it, "evaluation")
+        forecast, seconds = self.forecast, sum(self.forecast.seconds())
+        if not seconds:
+            if forecast.evaluations and not forecast.cells:
+                evaluations = count_of(forecast.evaluations, "evaluation")
                 yield f"time: unknown; {evaluations} to make, whose time is recorded nowhere"
             return
-        wall = cost.wall_seconds or 0.0
+        wall = forecast.wall_time(self.at_a_time)
         ends = (datetime.now() + timedelta(seconds=wall)).strftime("%a %H:%M" if wall < 6 * 86400 else "%Y-%m-%d")
-        parts = [f"{in_words(cost.seconds)} of computing"]
-        if cost.workers > 1:
-            parts.append(f"{in_words(wall)} with {count_of(cost.workers, 'run')} at a time")
+        parts = [f"{in_words(seconds)} of computing"]
+        if self.at_a_time > 1:
+            parts.append(f"{in_words(wall)} with {count_of(self.at_a_time, 'run')} at a time")
         text = f"time: {', '.join(parts)}, done about {ends}"
-        if (error := typical_error(cost.errors)) is not None:
+        if (error := typical_error(forecast.errors)) is not None:
             text += f"; forecasts were {error}"
-        if cost.cells_unknown:
-            missing = f"{cost.cells_unknown} of {len(self.cells)} cells"
+        if unknown := len(forecast.unknown):
+            missing = f"{unknown} of {len(forecast.cells)} cells"
             text += f"; {missing} are not in it, for no like run has completed: see --probe"
-        if cost.evaluations_not_in_it:
-            text += f"; {without_time(cost.evaluations_not_in_it)}"
+        if forecast.evaluations:
+            text += f"; {without_time(forecast.evaluations)}"
         yield text
-        if cost.peak_memory and cost.memory_available is not None and cost.peak_memory > cost.memory_available:
+        memory, disk = forecast.memory(self.sharing), forecast.disk(self.at_a_time)
+        if memory and self.memory is not None and memory > self.memory:
             yield (
-                f"memory: {size(cost.peak_memory)} with {count_of(cost.sharing, 'run')} at a time, but there are"
-                f" {size(cost.memory_available)} here; --workers and --per-gpu set the runs at a time"
+                f"memory: {size(memory)} with {count_of(self.sharing, 'run')} at a time, but there are"
+                f" {size(self.memory)} here; --workers and --per-gpu set the runs at a time"
             )
-        if cost.disk is not None and cost.disk_free is not None:
-            short = ", which is too little" if cost.disk > cost.disk_free else ""
-            yield f"disk: about {size(cost.disk)}, of {size(cost.disk_free)} that are free{short}"
+        if disk is not None and self.disk_free is not None:
+            short = ", which is too little" if disk > self.disk_free else ""
+            yield f"disk: about {size(disk)}, of {size(self.disk_free)} that are free{short}"
 
 
-def view(
-    plan: Plan,
-    forecast: PlanForecast,
-    change: Difference | None,
-    at_a_time: int,
-    sharing: int,
-    available: int | None,
-    free: int | None,
-) -> PlanView:
-    """Return what there is to show of a plan.
-
-    Args:
-        change: how it differs from the recorded plan of its sweep, if there is one.
-        at_a_time: how many runs are trained at a time.
-        sharing: how many of them share one memory.
-        available: bytes of memory; None if unknown.
-        free: free bytes on the disk with the files of runs; None if unknown.
-    """
-    seconds = forecast.seconds()
-    known = bool(seconds) or not forecast.cells
-    cost = Cost(
-        workers=at_a_time,
-        sharing=sharing,
-        seconds=sum(seconds) if known else None,
-        wall_seconds=forecast.wall_time(at_a_time) if known else None,
-        cells_unknown=len(forecast.unknown),
-        evaluations_not_in_it=forecast.evaluations,
-        errors=forecast.errors,
-        peak_memory=forecast.memory(sharing),
-        memory_available=available,
-        disk=forecast.disk(at_a_time),
-        disk_free=free,
-    )
-    return PlanView(
-        sweep=plan.name,
-        runs=[_run_view(plan, planned) for planned in forecast.runs],
-        cells=[_cell_cost(cell, count, forecast.forecasts.get(cell.id)) for cell, count in forecast.cells.values()],
-        leaving={
-            "runs": change.runs_gone if change else 0,
-            "cells": change.cells_that_lose_runs if change else (),
-            "seeds": change.seeds_gone if change else (),
-            "changes": change.changes if change else (),
-        },
-        corpora=list(_corpora(plan)),
-        cost=cost,
-    )
-
-
-def _run_view(plan: Plan, planned: PlannedDecision) -> PlannedRunView:
+def _run_record(plan: Plan, planned: PlannedDecision) -> dict[str, Any]:
     decision, cell = planned.decision, planned.decision.run.cell
     stale = planned.changed_evaluations
-    return PlannedRunView(
-        name=run_name(decision.run),
-        cell=cell.id,
-        seed=decision.run.seed,
-        choices=cell.labels,
-        run=decision.record and decision.record.id,
-        action=decision.action.value,
-        reason=decision.reason,
-        status=planned.status,
-        changed_modules=planned.changed,
-        evaluations=[each.settings for each in decision.missing],
-        stale_evaluations=[
+    return {
+        "name": run_name(decision.run),
+        "cell": cell.id,
+        "seed": decision.run.seed,
+        "choices": cell.labels,
+        "run": decision.record and decision.record.id,
+        "action": decision.action,
+        "reason": decision.reason,
+        "status": planned.status,
+        "changed_modules": planned.changed,
+        "evaluations": [each.settings for each in decision.missing],
+        "stale_evaluations": [
             {"settings": each.settings, "changed_modules": stale[each.id]}
             for each in plan.evaluations_of(cell.id)
             if each.id in stale
         ],
-        impossible_evaluations=[
+        "impossible_evaluations": [
             {"name": each.name, "settings": each.settings.asked, "reason": reason}
             for each, reason in plan.impossible_evaluations(cell.id)
         ],
-    )
+    }
 
 
-def _cell_cost(cell: PlannedCell, count: int, forecast: Forecast | None) -> CellCost:
+def _why(planned: PlannedDecision, reason: str) -> str:
+    """Return the reason, and what is stale."""
+    text, stale = reason, planned.changed_evaluations
+    if planned.changed:
+        text += f"; stale: {_first(planned.changed)} changed since"
+    if stale:
+        modules = sorted({module for changed in stale.values() for module in changed})
+        text += f"; {count_of(len(stale), 'evaluation')} stale: {_first(modules)} changed since"
+    return sanitize(text)
+
+
+def _first(modules: Sequence[str]) -> str:
+    shown = list(modules[:_MOST_MODULES])
+    if len(modules) > _MOST_MODULES:
+        shown[-1:] = [f"{len(modules) - _MOST_MODULES + 1} more modules"]
+    return ", ".join(shown)
+
+
+def _cell_record(cell: PlannedCell, count: int, forecast: Forecast | None) -> dict[str, Any]:
+    return {
+        "name": cell_name(cell),
+        "cell": cell.id,
+        "choices": cell.labels,
+        "to_train": count,
+        "seconds": forecast and forecast.seconds,
+        "parameters": forecast and forecast.parameters,
+        "peak_memory": forecast and forecast.memory,
+        "basis": forecast and forecast.basis.name.lower(),
+        "basis_runs": forecast and forecast.runs,
+    }
+
+
+def _cost_words(forecast: Forecast | None) -> tuple[str, ...]:
     if forecast is None:
-        return CellCost(cell_name(cell), cell.id, cell.labels, count)
-    return CellCost(
-        cell_name(cell),
-        cell.id,
-        cell.labels,
-        count,
-        forecast.seconds,
-        forecast.parameters,
-        forecast.memory,
-        forecast.basis.name.lower(),
-        forecast.runs,
+        return "unknown", "–", "–", ""
+    basis = f"{forecast.runs} {forecast.basis}" if forecast.runs else str(forecast.basis)
+    if forecast.runs == 1:
+        basis = basis.replace("runs", "run", 1).replace("differ", "differs")
+    return (
+        in_words(forecast.seconds),
+        "–" if forecast.parameters is None else f"{forecast.parameters:,}",
+        "–" if forecast.memory is None else size(forecast.memory),
+        basis,
     )
 
 
@@ -256,29 +233,6 @@ def _corpora(plan: Plan) -> Iterator[Mapping[str, Any]]:
         place = cell.place("data.corpus")
         state = "generated" if generator_of(corpus) else "prepared"
         yield {"corpus": corpus, "state": state, "place": place and str(place)}
-
-
-def _cost_words(cell: CellCost) -> tuple[str, ...]:
-    if cell.seconds is None or cell.basis is None:
-        return "unknown", "–", "–", ""
-    basis = str(Basis[cell.basis.upper()])
-    if cell.basis_runs:
-        basis = f"{cell.basis_runs} {basis}"
-    if cell.basis_runs == 1:
-        basis = basis.replace("runs", "run", 1).replace("differ", "differs")
-    return (
-        in_words(cell.seconds),
-        "–" if cell.parameters is None else f"{cell.parameters:,}",
-        "–" if cell.peak_memory is None else size(cell.peak_memory),
-        basis,
-    )
-
-
-def _first(modules: Sequence[str]) -> str:
-    shown = list(modules[:_MOST_MODULES])
-    if len(modules) > _MOST_MODULES:
-        shown[-1:] = [f"{len(modules) - _MOST_MODULES + 1} more modules"]
-    return ", ".join(shown)
 
 
 def impossible_evaluations(plan: Plan) -> Iterator[str]:
@@ -293,22 +247,110 @@ def impossible_evaluations(plan: Plan) -> Iterator[str]:
         yield sanitize(f"evaluation {evaluation_of} cannot be made of {count}{names_of(group)}: {reason}")
 
 
-def difference_lines(change: Difference, now: Plan, before: Plan) -> Iterator[str]:
-    """Return how a grid differs from another: what explains it, then the cells of one of them only."""
-    yield from (sanitize(str(each)) for each in change.changes)
-    named = {cell.id: cell for plan in (before, now) for cell in reversed(plan.cells)}
-    for sign, cells in (("-", change.gone), ("+", change.new)):
-        for cell in cells[:MOST_LINES]:
-            yield f"{sign} {cell_name(named[cell])}"
-        if len(cells) > MOST_LINES:
-            yield f"{sign} and {len(cells) - MOST_LINES:,} more cells"
+def search_lines(plan: Plan, database: Database | None, at_a_time: int) -> Iterator[str]:
+    """Return what is searched before winners are trained, and how long both will take, in one line each."""
+    cells = [cell for cell in plan.cells if cell.search and not cell.won]
+    by_search = {cell.search.id: cell for cell in cells if cell.search}
+    if not by_search:
+        return
+    ended = dict.fromkeys(by_search, 0)
+    seconds: Mapping[str, float | None] = {}
+    if database is not None:
+        search = Searching(database, plan)
+        search.look()
+        ended = {key: len(search.trials(key)) for key in by_search}
+        seconds = expected_seconds(database, plan)
+    tunings = {key: _tuning_of(cell) for key, cell in by_search.items()}
+    left = [
+        (cell, max(0, tunings[key].trials - ended[key]) * len(tunings[key].seeds)) for key, cell in by_search.items()
+    ]
+    steps = sum(count * cell.spec.training.steps for cell, count in left)
+    tuning = _tuning_of(cells[0])
+    done = f", of which {sum(ended.values())} have ended" if any(ended.values()) else ""
+    seeds = count_of(len(tuning.seeds), "tuning seed")
+    yield (
+        f"first a search: {count_of(len(by_search), 'cell')} × {tuning.trials} trials × {seeds}{done}; "
+        f"{sum(count for _, count in left):,} runs to train, {steps:,} steps at most by the grid's steps "
+        f"({tuning.sampler}, pruner {tuning.pruner})"
+    )
+    runs = count_of(len(cells) * len(plan.seeds), "run")
+    seeds = count_of(len(plan.seeds), "seed")
+    if rule := plan.seed_rule:
+        runs, seeds = f"{len(cells) * rule.min} to {runs}", rule.number
+    yield f"then {count_of(len(cells), 'winner')} × {seeds} = {runs}"
+    known = {cell.id: time for cell in cells if (time := seconds.get(cell.id)) is not None}
+    if not known:
+        yield "time of both: unknown, for no like run has completed"
+        return
+    of_search = [known[cell.id] for cell, count in left if cell.id in known for _ in range(count)]
+    of_winners = [known[cell.id] for cell in cells if cell.id in known for _ in plan.seeds]
+    missing = len({cell.id for cell in cells}) - len(known)
+    at_most = " at most" if plan.seed_rule else ""
+    yield (
+        f"time: the search {in_words(makespan(of_search, at_a_time))} at most, the winners "
+        f"{in_words(makespan(of_winners, at_a_time))}{at_most}, with {count_of(at_a_time, 'run')} at a time"
+        + (f"; {missing} of {len(by_search)} cells are not in it, for no like run has completed" if missing else "")
+    )
 
 
-def difference_record(change: Difference, now: Plan, before: Plan) -> dict[str, Any]:
-    """Return the same for programs."""
-    choices = {cell.id: cell.labels for plan in (before, now) for cell in reversed(plan.cells)}
-    listed = {
-        side: [{"cell": cell, "choices": choices[cell]} for cell in cells]
-        for side, cells in (("gone", change.gone), ("new", change.new))
-    }
-    return {"sweep": now.name, **vars(change), **listed}
+def _tuning_of(cell: PlannedCell) -> Tuning:
+    assert cell.search is not None
+    return cell.search.tuning
+
+
+def what_is_left_out(budget: Budget, covered: Covered, plan: Plan) -> str | None:
+    """Return a line on what a budget is enough for, and on the seeds and the cells for which it is not.
+
+    Returns:
+        None if there is no run to do.
+    """
+    of_budget, cells = f"the budget of {budget.text}", len({cell.id for cell in plan.cells})
+    if not covered.to_do:
+        return None
+    if covered.left_out is None or covered.seconds is None:
+        like = f" like those of {count_of(len(covered.unknown), 'cell')}" if len(covered.unknown) < cells else ""
+        return f"no run{like} has finished yet, so it is unknown what {of_budget} leaves out"
+    runs = count_of(len(covered.to_do), "run")
+    if not covered.left_out:
+        all_runs = "the one run" if len(covered.to_do) == 1 else f"all {runs}"
+        lacking = f"; {without_time(covered.evaluations)}" if covered.evaluations else ""
+        return f"{of_budget} is enough for {all_runs} to do: about {in_words(covered.seconds)}{lacking}"
+    if len(covered.left_out) == len(covered.to_do):
+        return f"{of_budget} is enough for none of the {runs} to do"
+    missing = "; ".join(_missing(group, cells) for group in missing_seeds(plan.runs, covered.left_out))
+    enough = len(covered.to_do) - len(covered.left_out)
+    return sanitize(f"{of_budget} is enough for {enough} of {runs} to do; left out: {missing}")
+
+
+def without_time(evaluations: int) -> str:
+    """Return the remark that evaluations are in no time that is forecast."""
+    are = "is not in it, for its" if evaluations == 1 else "are not in it, for their"
+    return f"{count_of(evaluations, 'evaluation')} {are} time is recorded nowhere"
+
+
+def names_of(cells: Sequence[PlannedCell]) -> str:
+    """Return the choices of a few cells in brackets; nothing for many."""
+    return (
+        f" ({', '.join(choices_of(cell.labels, cell.spec.task) for cell in cells)})" if len(cells) <= MOST_NAMED else ""
+    )
+
+
+def _missing(group: MissingSeeds, cells: int) -> str:
+    all_cells = len(group.cells) == cells
+    which = "all cells" if all_cells else count_of(len(group.cells), "cell")
+    names = "" if all_cells else names_of(group.cells)
+    if not group.seeds:
+        return f"{which} not at all{names}"
+    return f"seed{'' if len(group.seeds) == 1 else 's'} {_ranges(group.seeds)} of {which}{names}"
+
+
+def _ranges(seeds: Sequence[int]) -> str:
+    """Return consecutive numbers by their ends: 0, 2–4."""
+    runs: list[list[int]] = []
+    for seed in sorted(seeds):
+        if runs and seed == runs[-1][-1] + 1:
+            runs[-1].append(seed)
+        else:
+            runs.append([seed])
+    dashes = {1: "", 2: ", "}
+    return ", ".join(f"{run[0]}{dashes.get(len(run), '–')}{str(run[-1]) if len(run) > 1 else ''}" for run in runs)

@@ -14,12 +14,11 @@ from kdx.store.records import SweepRecord
 from kdx.tune.search import with_winners
 
 
-def change_of(database: Database, plan: Plan, grid: str, context: Context, *, replaces: bool) -> Difference | None:
+def change_of(database: Database, plan: Plan, grid: str, context: Context) -> Difference | None:
     """Return what planning a grid changes in the sweep of its name; None if there is no such sweep yet.
 
     Args:
         grid: as the user typed it.
-        replaces: whether the grid may replace the plan of another grid.
 
     Raises:
         KdxError: the sweep belongs to another grid: they share no cell and came from different files.
@@ -29,17 +28,17 @@ def change_of(database: Database, plan: Plan, grid: str, context: Context, *, re
     if before is None:
         return None
     change = difference(before, now)
-    if not replaces and _are_others(change, before, now):
+    if _are_others(change, before, now):
         raise KdxError(
             f"sweep `{plan.name}` in {context.db} is another grid's ({before.file or 'its file is not known'}):"
             f" the two share no cell ({change})",
             place=grid,
-            hint=f"write another `name:` into {grid}, or take that one's place with --replace",
+            hint=f"write another `name:` into {grid}, or remove that sweep: {context.command('rm', plan.name)}",
         )
     return change
 
 
-def leaving(change: Difference | None, plan: Plan, context: Context) -> str | None:
+def removed_runs(change: Difference | None, plan: Plan, context: Context) -> str | None:
     """Return the message on runs that leave a sweep because its grid was changed; None if no run does."""
     if change is None or not change.runs_gone:
         return None

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from statistics import fmean
 
 from rich.console import Console
@@ -34,49 +35,41 @@ Expect = Callable[[], Mapping[str, float | None]]
 """Returns cell id → how many seconds a run of the cell takes, None if unknown."""
 
 
+@dataclass
 class Lines:
     """A listener that writes one line for each event."""
 
-    def __init__(
-        self,
-        plan: Plan | None,
-        search: Searching | None = None,
-        *,
-        workers: int = 1,
-        expect: Expect = dict,
-    ) -> None:
-        """Start with no events.
+    plan: Plan | None
+    """The plan that is run; None: whatever plans there are, which others announce."""
+    search: Searching | None = None
+    """The search whose trials are counted in place of runs."""
+    workers: int = 1
+    """How many runs are trained at a time."""
+    expect: Expect = dict
+    """Reads how long runs take."""
+    expected: Mapping[str, float | None] = field(default_factory=dict)
+    decisions: dict[RunKey, Decision] = field(default_factory=dict)
+    """The last decision on each run that has not ended since."""
+    total: int = 0
+    """Number of runs."""
+    counts: dict[str, int] = field(default_factory=dict)
+    pauses: set[Pause] = field(default_factory=set)
+    """Why runs are not started although nobody works at them."""
+    evaluations: dict[str, int] = field(default_factory=dict)
+    """How many evaluations of completed runs are made, to be made, or failed."""
+    seconds: list[float] = field(default_factory=list)
+    running: dict[RunKey, float] = field(default_factory=dict)
+    steps: dict[RunKey, tuple[PlannedRun, int, float]] = field(default_factory=dict)
+    """Active run → its last step, and the loss of that step."""
+    ended_here: dict[int, RunState] = field(default_factory=dict)
+    """Run → the state in which it ended last."""
+    why_left: set[str] = field(default_factory=set)
+    """Reasons to leave runs to others that were written."""
 
-        Args:
-            plan: the plan that is run; None: whatever plans there are, which others announce.
-            workers: how many runs go at a time.
-            expect: reads how long runs take.
-        """
-        self.plan = plan
-        self.search = search
-        self.workers = workers
-        self.expect = expect
-        self.expected: Mapping[str, float | None] = {}
+    def __post_init__(self) -> None:
         self._forecasts = Pace(*FORECAST_EVERY, time.monotonic)
-        self.decisions: dict[RunKey, Decision] = {}
-        """The last decision on each run that has not ended since."""
-        self.total = 0
-        """Number of runs."""
-        self.counts: dict[str, int] = {}
-        self.pauses: set[Pause] = set()
-        """Why runs are not begun although nobody works at them."""
-        self.evaluations: dict[str, int] = {}
-        """Of the runs that are completed: how many evaluations are made, to be made, or failed."""
-        self.first = True
-        self.seconds: list[float] = []
-        self.running: dict[RunKey, float] = {}
-        self.steps: dict[RunKey, tuple[PlannedRun, int, float]] = {}
-        """Active run → its last step, and the loss of that step."""
-        self.said = time.monotonic()
-        self.ended_here: dict[int, RunState] = {}
-        """Run → the state in which it ended last."""
-        self.why_left: set[str] = set()
-        """Reasons to leave runs to others that were written."""
+        self._is_first = True
+        self._summed_up = time.monotonic()
 
     def decided(self, decisions: tuple[Decision, ...]) -> None:
         """Count states; the first call writes the number of runs."""
@@ -101,8 +94,8 @@ class Lines:
             if why not in self.why_left:
                 self.note(f"{count_of(count, 'run')} left to other workers: {why}")
         self.why_left |= set(left)
-        if self.first and self.plan:
-            self.first = False
+        if self._is_first and self.plan:
+            self._is_first = False
             if self.search is not None:
                 self.note(f"{self.plan.name}: a search of {self.whole_in_words()}")
                 return
@@ -121,8 +114,8 @@ class Lines:
     def progressed(self, run: PlannedRun, step: int, loss: float) -> None:
         """Write one line on the whole sweep now and then."""
         self.steps[run.key] = run, step, loss
-        if time.monotonic() - self.said >= EVERY:
-            self.said = time.monotonic()
+        if time.monotonic() - self._summed_up >= EVERY:
+            self._summed_up = time.monotonic()
             self.note(self.now())
 
     def whole_in_words(self) -> str:
@@ -227,15 +220,8 @@ class Lines:
 class Live(Lines):
     """A listener with bars at the foot of the terminal: the whole sweep, then each active run."""
 
-    def __init__(
-        self,
-        plan: Plan | None,
-        search: Searching | None = None,
-        *,
-        workers: int = 1,
-        expect: Expect = dict,
-    ) -> None:
-        super().__init__(plan, search, workers=workers, expect=expect)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.console = Console(stderr=True)
         self.bars = Progress(
             # On a narrow terminal the name is cut, not the numbers.
@@ -247,8 +233,8 @@ class Live(Lines):
             console=self.console,
             refresh_per_second=4,
         )
-        name, runs = (plan.name, len(plan.runs)) if plan else ("worker", 0)
-        total = search.asked if search else runs
+        name, runs = (self.plan.name, len(self.plan.runs)) if self.plan else ("worker", 0)
+        total = self.search.asked if self.search else runs
         self.whole = self.bars.add_task(sanitize_lines(name), total=total, status="")
         self.tasks: dict[RunKey, TaskID] = {}
 
@@ -317,16 +303,12 @@ def evaluation_counts(decisions: tuple[Decision, ...]) -> dict[str, int]:
 
 @contextmanager
 def progress(
-    plan: Plan | None,
-    search: Searching | None = None,
-    *,
-    workers: int = 1,
-    expect: Expect = dict,
+    plan: Plan | None, search: Searching | None = None, *, workers: int = 1, expect: Expect = dict
 ) -> Iterator[Lines]:
-    """Show progress as fits stderr; see `Lines`. During a search it counts trials in place of runs."""
+    """Show progress as fits stderr; see `Lines`."""
     if not sys.stderr.isatty():
-        yield Lines(plan, search, workers=workers, expect=expect)
+        yield Lines(plan, search, workers, expect)
         return
-    live = Live(plan, search, workers=workers, expect=expect)
+    live = Live(plan, search, workers, expect)
     with live.bars:
         yield live

@@ -6,17 +6,13 @@ from itertools import islice
 from typing import Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from kdx.cli.console import is_terminal, out, out_lines, say
+from kdx.cli.console import is_terminal, out_lines, say
 from kdx.cli.context import Answering, Context
 from kdx.cli.wording import count_of
 from kdx.errors import KdxError
-from kdx.report.writers.rows import to_csv, to_json, to_text, word
-from kdx.sanitize import sanitize
+from kdx.report.writers.rows import to_csv, to_json, to_text
 from kdx.store.database import database_at, open_database
-from kdx.store.rows import Rows
 from kdx.store.schema import metadata
 from kdx.store.views import VIEWS
 
@@ -48,24 +44,14 @@ def query(
 
     with open_database(context.db, write=False) as database:
         rows = database.query(statement)
-    if is_terminal() and not context.json and not csv:
-        _show(rows)
+    if context.json or csv:
+        out_lines((to_json if context.json else to_csv)(rows.columns, rows))
+    elif is_terminal() and rows.count > MOST_SHOWN:
+        out_lines(to_text(rows.columns, list(islice(rows, MOST_SHOWN))))
+        say(f"the first {MOST_SHOWN:,} rows; --csv or --json gives all")
     else:
-        out_lines((to_json if context.json else to_csv if csv else to_text)(rows.columns, rows))
+        out_lines(to_text(rows.columns, rows))
     say(count_of(rows.count, "row"))
-
-
-def _show(rows: Rows) -> None:
-    shown = list(islice(rows, MOST_SHOWN))
-    table = Table()
-    for index, column in enumerate(rows.columns):
-        numbers = not any(isinstance(row[index], str | bytes) for row in shown)
-        table.add_column(Text(sanitize(column)), justify="right" if numbers else "left", overflow="fold")
-    for row in shown:
-        table.add_row(*(Text(word(value)) for value in row))
-    out(table)
-    if rows.count > len(shown):
-        say(f"the first {len(shown):,} rows; --csv or --json gives all")
 
 
 @dataclass(frozen=True)

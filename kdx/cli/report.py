@@ -1,10 +1,11 @@
 """`kdx report`: prints the tables of sweeps."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import Annotated
 
 import typer
 
@@ -27,9 +28,6 @@ from kdx.report.writers.text import TextTable
 from kdx.store.reading import curves
 from kdx.store.records import CurveRecord, SweepRecord
 
-if TYPE_CHECKING:
-    from kdx.report.writers.html.learning import Curves
-
 
 class Notes(StrEnum):
     """The length of the notes below a table."""
@@ -44,7 +42,7 @@ def report(
         list[str] | None,
         typer.Argument(
             metavar="SWEEP",
-            autocompletion=completion.sweeps_and_grids,
+            autocompletion=completion.names,
             help="Sweeps, or their grid files; default: the most recent sweep. Tables of several have the cells of"
             " all, and `sweep` is a factor.",
         ),
@@ -67,7 +65,7 @@ def report(
     """
     file = str(tables) if tables else None
     made_by = MadeBy(tuple(sweeps or ()), None, file, against, statistics, paired_ar, notes.value)
-    drawn: dict[int, Mapping[str, CurveRecord]] = {}
+    write_html: Callable[[Sequence[Table]], str] | None = None
     # Everything is read from one state of the database.
     with context.read() as database:
         loaded = LoadedReport(database, made_by, context)
@@ -75,22 +73,26 @@ def report(
         made_by = replace(made_by, sweeps=names(record))
         options = {name: computing_options(context, database, name) for name in names(record)}
         if format is Format.HTML and not context.json:
-            # NumPy, which no other format needs for a sweep without statistics.
-            from kdx.report.writers.html.learning import curves_wanted
+            # NumPy and Jinja2, which no other format needs.
+            from kdx.report.writers.html import learning, page
 
-            wanted = curves_wanted(record)
+            wanted = learning.curves_wanted(record)
+            drawn: dict[int, Mapping[str, CurveRecord]] = {}
             for sweep in record.joins or (record,):
                 drawn.update(curves(database, sweep.id, wanted))
+            write_html = partial(page.to_html, sweep=record, curves=drawn)
     shown = loaded.tables(table)
     if context.json:
         written = [to_json(each, str(replace(made_by, table=each.layout.name))) for each in shown]
         out_json({"sweep": record.name, "sweeps": names(record), "tables": written})
+    elif write_html is not None:
+        out(write_html(shown))
     else:
-        _write(shown, record, drawn, format, made_by)
+        _write(shown, format, made_by)
     say(_closing(record, shown, options))
 
 
-def _write(tables: Sequence[Table], sweep: SweepRecord, curves: "Curves", format: Format, made_by: MadeBy) -> None:
+def _write(tables: Sequence[Table], format: Format, made_by: MadeBy) -> None:
     statistics, full = made_by.statistics, made_by.notes == "full"
     if format in (Format.MARKDOWN, Format.LATEX):
         write = to_markdown if format is Format.MARKDOWN else to_latex
@@ -101,11 +103,6 @@ def _write(tables: Sequence[Table], sweep: SweepRecord, curves: "Curves", format
         out((PREAMBLE if format is Format.LATEX else "") + "\n".join(texts))
     elif format is Format.CSV:
         out(to_csv(tables))
-    elif format is Format.HTML:
-        # Jinja2 and the libraries of the page, which no other format needs.
-        from kdx.report.writers.html.page import to_html
-
-        out(to_html(tables, sweep, curves))
     else:
         for table in tables:
             out(TextTable(table, statistics=statistics, full=full))

@@ -8,11 +8,9 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import say
 from kdx.cli.context import Context, InDatabase
-from kdx.cli.custom_code import announce
 from kdx.cli.named_runs import known_sweep
-from kdx.cli.options import Components, Hardware, Running, Slurm, WithinBudget
-from kdx.cli.running import FAILED, budget_from_now, search_and_run
-from kdx.cli.submitting import refuse_budget, submit_workers
+from kdx.cli.options import Components, Hardware, Running, Slurm
+from kdx.cli.running import FAILED, Limit, announce, refuse_budget, search_and_run, submit_workers
 from kdx.cli.suggest import computing_options, retry_failed
 from kdx.cli.wording import count_of
 from kdx.data.plan_corpora import prepare_data
@@ -32,19 +30,19 @@ _UNFINISHED = {RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED}
 def resume(
     context: InDatabase,
     at_a_time: Hardware,
+    budget: Limit,
     options: Running,
     slurm: Slurm,
     sweep: Annotated[
         str | None,
         typer.Argument(
-            autocompletion=completion.sweeps_and_grids,
+            autocompletion=completion.names,
             metavar="SWEEP|GRID.yaml",
             help="A sweep, or its grid file; default: every unfinished one.",
         ),
     ] = None,
     components: Components = None,
     failed: Annotated[bool, typer.Option("--failed", help="Try failed runs again, too.")] = False,
-    budget: WithinBudget = None,
 ) -> None:
     """Resume unfinished runs, each from its last checkpoint.
 
@@ -57,7 +55,6 @@ def resume(
     Example: kdx resume quickstart --slurm --jobs 4
     """
     refuse_budget(slurm, budget)
-    limit = budget_from_now(budget)
     codes: list[int] = []
     failed_before: set[int] = set()  # of sweeps with nothing else to do
     with context.write() as database:
@@ -73,7 +70,7 @@ def resume(
                 codes.append(0)
                 continue
             codes.append(
-                search_and_run(plan, database, context, at_a_time, options, budget=limit, components=components)
+                search_and_run(plan, database, context, at_a_time, options, budget=budget, components=components)
             )
             if codes[-1] not in (0, FAILED):
                 raise typer.Exit(codes[-1])
@@ -91,21 +88,21 @@ def _unfinished(
 ) -> Plan | None:
     """Return the plan of a sweep with something to do; None if there is nothing, whose failed runs are collected."""
     record = reading.load_sweep(database, name)
-    asked_for = record.searches
+    searches = record.searches
     if try_failed:
         recording.reset(database, [run.id for run in record.runs], (RunState.FAILED,))
         evaluations.forget_failed(database, [run.id for run in record.runs])
-        try_searches_again(database, [search.id for search in asked_for])
+        try_searches_again(database, [search.id for search in searches])
         record = reading.load_sweep(database, name)
     planned = {cell.ordinal for cell in record.cells}
-    searching = any(search.ordinal not in planned for search in asked_for)
+    searching = any(search.ordinal not in planned for search in searches)
     needed = without_unneeded(record).runs
     lacks = record.grid.get("evaluations") and lacks_evaluations(database, plan_to_decide_with(record))
     if not searching and not lacks and not _UNFINISHED & {run.state for run in needed}:
         failed_before |= {run.id for run in record.runs if run.state is RunState.FAILED}
         return None
     plan = plan_of(record, components)
-    return with_searches(plan, asked_for, components) if searching else plan
+    return with_searches(plan, searches, components) if searching else plan
 
 
 def _again(database: Database, context: Context, sweep: str | None, components: Path | None) -> str:

@@ -7,13 +7,11 @@ from typing import Annotated
 
 import typer
 
-from kdx.cli import completion
 from kdx.cli.console import say
 from kdx.cli.context import Context, InDatabase
-from kdx.cli.custom_code import announce
 from kdx.cli.named_runs import NamedRuns, named_runs
-from kdx.cli.options import Components, Hardware, Running
-from kdx.cli.running import FAILED, run_plan
+from kdx.cli.options import ChosenRuns, Components, Hardware, Running
+from kdx.cli.running import FAILED, announce, run_plan
 from kdx.cli.suggest import retry_runs
 from kdx.cli.wording import count_of, numbers_of
 from kdx.data.plan_corpora import prepare_data
@@ -27,15 +25,7 @@ from kdx.sweep.stale import changed_modules
 
 
 def retry(
-    words: Annotated[
-        list[str],
-        typer.Argument(
-            autocompletion=completion.sweeps_grids_and_runs,
-            metavar="RUN…|SWEEP|GRID.yaml [KEY=VALUE]…",
-            help="Numbers of runs, as kdx status shows them, or a sweep; only those with KEY=VALUE, such as"
-            " state=failed.",
-        ),
-    ],
+    words: ChosenRuns,
     context: InDatabase,
     at_a_time: Hardware,
     options: Running,
@@ -61,7 +51,7 @@ def retry(
         named = named_runs(database, words, context)
         if named.whole and not stale:
             allowed = "KEY=VALUE such as state=failed, state=diverged or state=completed; or --stale"
-            raise KdxError(f"which runs of `{named.sweep}` to train again is not said", allowed=allowed)
+            raise KdxError(f"no condition chooses runs of `{named.sweep}`", allowed=allowed)
         plans: list[tuple[Plan, list[RunRecord]]] = []
         for name, runs in _by_sweep(database, named, context).items():
             sweep = reading.load_sweep(database, name)

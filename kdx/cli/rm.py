@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from kdx.cli import completion
-from kdx.cli.console import out_json, say
-from kdx.cli.context import Answering
+from kdx.cli.console import say
+from kdx.cli.context import InDatabase
 from kdx.cli.named_runs import known_sweep
 from kdx.cli.wording import count_of, numbers_of, size
 from kdx.errors import KdxError
@@ -19,11 +19,9 @@ from kdx.store import sweeps
 def rm(
     sweep: Annotated[
         str,
-        typer.Argument(
-            autocompletion=completion.sweeps_and_grids, metavar="SWEEP|GRID.yaml", help="A sweep, or its grid file."
-        ),
+        typer.Argument(autocompletion=completion.names, metavar="SWEEP|GRID.yaml", help="A sweep, or its grid file."),
     ],
-    context: Answering,
+    context: InDatabase,
     runs: Annotated[
         bool, typer.Option("--runs", help="Delete the runs too that no other sweep plans or has planned.")
     ] = False,
@@ -49,11 +47,12 @@ def rm(
         files = files_beside(database.location)
         listed = [file for run in removal.runs for file in listing_of(files, "-".join(map(str, run[1:])))]
         total = sum(file.size for file in listed)
-        stay = f"; {count_of(removal.kept, 'run')} stay in the database" if removal.kept else ""
+        stays = "stays" if removal.kept == 1 else "stay"
+        kept = f"; {count_of(removal.kept, 'run')} {stays} in the database" if removal.kept else ""
         say(
             f"to be removed: sweep `{name}` with {count_of(removal.plans, 'plan')},"
             f" {count_of(len(removal.runs), 'run')} with {removal.seconds / 3600:.1f} hours of computing,"
-            f" {count_of(len(listed), 'file')} ({size(total)}){stay}"
+            f" {count_of(len(listed), 'file')} ({size(total)}){kept}"
         )
         if not yes:
             if not _is_somebody_there():
@@ -70,10 +69,7 @@ def rm(
         # What a kill leaves of them is listed by kdx gc as files of runs that are not in the database.
         for file in listed:
             remove(files, file, leave_word=False)
-    if context.json:
-        counts = {"plans": removal.plans, "runs": removal.run_ids, "kept": removal.kept, "seconds": removal.seconds}
-        out_json({"sweep": name, **counts, "files": len(listed), "bytes": total})
-    say(f"removed sweep `{name}`{stay}")
+    say(f"removed sweep `{name}`{kept}")
 
 
 def _is_somebody_there() -> bool:

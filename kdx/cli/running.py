@@ -1,34 +1,42 @@
-"""Runs a registered plan to its end and shows its progress, for all commands that start runs."""
+"""Runs registered plans to their end, or submits workers to Slurm, for all commands that start runs."""
 
 import faulthandler
+import os
 import signal
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
+from typing import Annotated
 
-from kdx.cli.budget import what_is_left_out
+import typer
+
 from kdx.cli.console import never_wait_for_readers, say
 from kdx.cli.context import Context
-from kdx.cli.progress import progress
+from kdx.cli.group import Flags
+from kdx.cli.plan_view import what_is_left_out
+from kdx.cli.progress import Lines, progress
 from kdx.cli.suggest import computing_options, retry_cancelled, retry_failed
 from kdx.cli.wording import count_of, counts_of
+from kdx.components.find import laid_out
+from kdx.components.registry import components_of
 from kdx.errors import KdxError
-from kdx.grid.plan import Plan, PlannedCell
-from kdx.grid.tuning import Tuning
+from kdx.grid.plan import Plan
+from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command
+from kdx.slurm.job_options import JobOptions
+from kdx.slurm.submission import MOST_JOBS, submit
 from kdx.store.database import Database
+from kdx.store.find import sweep_named
 from kdx.store.recording import register
 from kdx.store.records import RunState
 from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.budget import Budget, covered, read_budget
-from kdx.sweep.decide import decisions_in
-from kdx.sweep.durations import in_words
-from kdx.sweep.forecast import makespan
+from kdx.sweep.decide import Action, decisions_in
 from kdx.sweep.gpus import gpus_for, visible_gpus
 from kdx.sweep.hosts.fork_server import ForkServer
 from kdx.sweep.plan_forecast import expected_seconds
@@ -37,20 +45,42 @@ from kdx.tune.search import Searching
 
 FAILED = 4
 """Exit code of a sweep that ended with failed runs."""
+TO_DO = (Action.START, Action.CONTINUE, Action.EVALUATE, Action.WAIT)
+"""Actions for runs with something left to do, here or elsewhere."""
 
 
-def budget_from_now(text: str | None) -> Budget | None:
-    """The budget of a command that begins now; None without one.
+def budget_option(
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            "--budget",
+            metavar="6h|90m|30s|40gpuh|40coreh",
+            help="Stop after this wall time, or these hours of all runs together; start no run that would outlast it.",
+        ),
+    ] = None,
+) -> Budget | None:
+    """Return the budget of a command that starts now; None without one.
 
     Raises:
-        KdxError: it is no budget, or none of this machine.
+        KdxError: it is not a budget, or not one of this machine.
     """
-    if text is None:
+    if budget is None:
         return None
-    budget = read_budget(text, time.monotonic())
-    if budget.unit == "gpuh" and not visible_gpus():
-        raise KdxError(f"--budget `{text}`, but no GPU is visible here", allowed="coreh, or wall time such as 6h")
-    return budget
+    limit = read_budget(budget, time.monotonic())
+    if limit.unit == "gpuh" and not visible_gpus():
+        raise KdxError(f"--budget `{budget}`, but no GPU is visible here", allowed="coreh, or wall time such as 6h")
+    return limit
+
+
+Limit = Annotated[Budget | None, Flags(budget_option)]
+"""A command with `--budget`."""
+
+
+def announce(plan: Plan) -> None:
+    """Print whose code runs of the plan will run: a line for each custom component."""
+    for component in components_of(plan.components):
+        source = component.package or Path(component.folder, component.path).absolute()
+        say(f"note: runs the code of {component.axis} {component.word}, from {source} (source {component.sha256[:8]})")
 
 
 def run_plan(
@@ -66,14 +96,14 @@ def run_plan(
     again: str | None = None,
     components: Path | None = None,
 ) -> int:
-    """Runs a registered plan, or a part of one, to its end, shows its progress, and returns the exit code.
+    """Run a registered plan, or a part of one, to its end, show its progress, and return the exit code.
 
     Args:
-        at_a_time: how many runs go at a time.
+        at_a_time: how many runs are trained at a time.
         trains: whether runs are trained; else only evaluations of completed runs are made.
         budget: after which active runs are interrupted; None: there is no end.
         search: the search whose trials are run, in place of the plan's runs.
-        again: the command that goes on with what was stopped; None: `kdx resume`, or `kdx evaluate`.
+        again: the command that continues what was stopped; default: `kdx resume`, or `kdx evaluate`.
         components: the folder of custom components that the user named.
     """
     never_wait_for_readers()
@@ -84,8 +114,8 @@ def run_plan(
     deadline = budget.deadline(count) if budget else None
     if budget and deadline is not None:
         decisions = decisions_in(database, plan)
-        found = covered(decisions, expected_seconds(database, plan), count, deadline - time.monotonic())
-        if note := what_is_left_out(budget, found, plan):
+        enough_for = covered(decisions, expected_seconds(database, plan), count, deadline - time.monotonic())
+        if note := what_is_left_out(budget, enough_for, plan):
             say(f"note: {note}")
 
     def expect() -> Mapping[str, float | None]:
@@ -104,37 +134,30 @@ def run_plan(
             trains=trains,
             deadline=deadline,
         )
-        with heeded_signals(supervisor):
-            stopped = supervisor.run()
-        if listener.running:
-            listener.killed()
-    verb = "resume" if trains else "evaluate"
-    why = ""
-    if budget and supervisor.out_of_time:
-        why = f"the budget of {budget.text} is used; "
-    elif budget and supervisor.nothing_fits:
-        why = f"no other run fits into the budget of {budget.text}; "
-    options_again = computing_options(context, database, plan.name, components)
-    again = again or kdx_command(verb, plan.name, options=options_again)
-    if search is None:
-        failed = max((run for run, state in listener.ended_here.items() if state is RunState.FAILED), default=None)
-        if stopped is None:
-            return _close(listener.counts, listener.evaluations, plan.name, context, options_again, failed)
-        say(f"{_summary(listener.counts, listener.evaluations)}; {why}resume with: {again}")
+        stopped = supervise(supervisor, listener)
+    computing = computing_options(context, database, plan.name, components)
+    if stopped is not None:
+        why = ""
+        if budget and supervisor.out_of_time:
+            why = f"the budget of {budget.text} is used; "
+        elif budget and supervisor.nothing_fits:
+            why = f"no other run fits into the budget of {budget.text}; "
+        again = again or kdx_command("resume" if trains else "evaluate", plan.name, options=computing)
+        say(f"{_summary(listener)}; {why}resume with: {again}")
         return 128 + stopped
-    if stopped is None:
-        paused = sorted({str(pause) for pause in listener.pauses})
-        if paused:
-            again = retry_failed(plan.name, options_again)
-            say(f"{listener.whole_in_words()}; paused: {'; '.join(paused)}; try them again with: {again}")
-        return FAILED if paused else 0
-    say(f"{listener.whole_in_words()}; {why}resume with: {again}")
-    return 128 + stopped
+    if search is None:
+        return _close(listener, plan.name, context, computing)
+    if paused := sorted({str(pause) for pause in listener.pauses}):
+        again = retry_failed(plan.name, computing)
+        say(f"{_summary(listener)}; paused: {'; '.join(paused)}; try them again with: {again}")
+    return FAILED if paused else 0
 
 
-@contextmanager
-def heeded_signals(supervisor: Supervisor) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP stop a supervisor at its runs' next safe points; SIGUSR1 writes stacks to logs."""
+def supervise(supervisor: Supervisor, listener: Lines) -> int | None:
+    """Run a supervisor to its end, and return the signal that stopped it, or None.
+
+    SIGINT, SIGTERM and SIGHUP stop it at the next safe points of its runs; SIGUSR1 writes stacks to their logs.
+    """
 
     def on_signal(signum: int, frame: FrameType | None) -> None:
         supervisor.dump() if signum == signal.SIGUSR1 else supervisor.stop(signum)
@@ -146,11 +169,14 @@ def heeded_signals(supervisor: Supervisor) -> Iterator[None]:
     # This dumps the stacks of this process even where a Python handler cannot run.
     faulthandler.register(signal.SIGUSR1, chain=True)
     try:
-        yield
+        stopped = supervisor.run()
     finally:
         faulthandler.unregister(signal.SIGUSR1)
         for signum, handler in before.items():
             signal.signal(signum, handler)
+    if listener.running:
+        listener.killed()
+    return stopped
 
 
 def search_and_run(
@@ -164,13 +190,13 @@ def search_and_run(
     search_only: str | None = None,
     components: Path | None = None,
 ) -> int:
-    """Searches what a plan tunes, registers it with the winners, and runs it; returns the exit code.
+    """Search what a plan tunes, register it with the winners, run it, and return the exit code.
 
     A plan that tunes nothing is run; it was registered before.
 
     Args:
-        search_only: the command that goes on with the search, where the winners are registered and not trained.
-        components: as of `run_plan`.
+        search_only: the command that continues the search, where the winners are registered and not trained.
+        components: as for `run_plan`.
     """
     if not plan.searched:
         return run_plan(plan, database, context, at_a_time, options, budget=budget, components=components)
@@ -208,108 +234,55 @@ def search_and_run(
     return code or (FAILED if lost else 0)
 
 
-def search_lines(plan: Plan, database: Database | None, at_a_time: int) -> Iterator[str]:
-    """What is searched before winners are trained, and how long both will take, in one line each."""
-    templates = {cell.search.id: cell for cell in plan.cells if cell.search and not cell.won}
-    if not templates:
-        return
-    ended = dict.fromkeys(templates, 0)
-    seconds: Mapping[str, float | None] = {}
-    if database is not None:
-        search = Searching(database, plan)
-        search.look()
-        ended = {key: len(search.trials(key)) for key in templates}
-        seconds = expected_seconds(database, plan)
-    cells = [cell for cell in plan.cells if cell.search and not cell.won]
-    trials = {key: (cell, _search_of(cell)) for key, cell in templates.items()}
-    left = [(cell, max(0, one.trials - ended[key]) * len(one.seeds)) for key, (cell, one) in trials.items()]
-    steps = sum(count * cell.spec.training.steps for cell, count in left)
-    tuning = _search_of(cells[0])
-    done = f", of which {sum(ended.values())} have ended" if any(ended.values()) else ""
-    seeds = count_of(len(tuning.seeds), "tuning seed")
-    yield (
-        f"first a search: {count_of(len(templates), 'cell')} × {tuning.trials} trials × {seeds}{done}; "
-        f"{sum(count for _, count in left):,} runs to train, {steps:,} steps at most by the grid's steps "
-        f"({tuning.sampler}, pruner {tuning.pruner})"
-    )
-    runs = count_of(len(cells) * len(plan.seeds), "run")
-    seeds = count_of(len(plan.seeds), "seed")
-    if rule := plan.seed_rule:
-        runs, seeds = f"{len(cells) * rule.min} to {runs}", rule.number
-    yield f"then {count_of(len(cells), 'winner')} × {seeds} = {runs}"
-    known = {cell.id: found for cell in cells if (found := seconds.get(cell.id)) is not None}
-    if not known:
-        yield "time of both: unknown, for no like run has completed"
-        return
-    of_search = [known[cell.id] for cell, count in left if cell.id in known for _ in range(count)]
-    of_winners = [known[cell.id] for cell in cells if cell.id in known for _ in plan.seeds]
-    missing = len({cell.id for cell in cells}) - len(known)
-    at_most = " at most" if plan.seed_rule else ""
-    yield (
-        f"time: the search {in_words(makespan(of_search, at_a_time))} at most, the winners "
-        f"{in_words(makespan(of_winners, at_a_time))}{at_most}, with {count_of(at_a_time, 'run')} at a time"
-        + (f"; {missing} of {len(templates)} cells are not in it, for no like run has completed" if missing else "")
-    )
-
-
-def _search_of(cell: PlannedCell) -> Tuning:
-    assert cell.search is not None
-    return cell.search.tuning
-
-
 def copy_to_dashboard(search: Searching, plan: Plan, database: Database) -> None:
-    """Copies the trials that have ended to where optuna-dashboard finds them."""
+    """Copy the trials that have ended to where optuna-dashboard finds them."""
     # Optuna, which only a search needs.
     from kdx.tune.dashboard import copy_searches
 
     try:
         copy_searches(database, plan, search)
     except KdxError as error:
-        # It shows what was found, and nothing of the search depends on it.
+        # Nothing of the search depends on the dashboard.
         say(f"note: optuna-dashboard shows no new trials: {error.problem}; {error.hint}")
 
 
 def winner_lines(search: Searching, plan: Plan) -> Iterator[str]:
-    """What each search found, in one line a cell."""
+    """Return what each search found, in one line a cell."""
     for cell in plan.cells:
         if cell.search is None:
             continue
         labels = ", ".join(f"{axis} {word}" for axis, word in cell.labels.items()) or cell.id[:8]
         trials = search.trials(cell.search.id)
-        ended = ", ".join(f"{count} {state}" for state, count in Counter(one.state for one in trials).items())
+        ended = ", ".join(f"{count} {state}" for state, count in Counter(trial.state for trial in trials).items())
         best = search.winner(cell.search.id)
         if best is None:
             yield f"{labels}: no winner of {len(trials)} trials ({ended})"
             continue
-        found = ", ".join(f"{name} {value}" for name, value in best.parameters.items())
+        settings = ", ".join(f"{name} {value}" for name, value in best.parameters.items())
         metric = cell.spec.selection[0]
-        yield f"{labels}: trial {best.number} of {len(trials)} ({ended}): {found}; {metric} {best.value:.4g}"
+        yield f"{labels}: trial {best.number} of {len(trials)} ({ended}): {settings}; {metric} {best.value:.4g}"
 
 
-def _summary(counts: Mapping[str, int], evaluations: Mapping[str, int]) -> str:
-    """Return the number of runs in each state, and of evaluations if there are any."""
+def _summary(listener: Lines) -> str:
+    """Return the number of runs in each state, and of evaluations if there are any; or how far a search is."""
+    if listener.search is not None:
+        return listener.whole_in_words()
+    counts, evaluations = listener.counts, listener.evaluations
     summary = f"{count_of(sum(counts.values()), 'run')}: {counts_of(counts)}"
     if evaluations:
         summary += f"; {count_of(sum(evaluations.values()), 'evaluation')}: {counts_of(evaluations)}"
     return summary
 
 
-def _close(
-    counts: Mapping[str, int],
-    evaluations: Mapping[str, int],
-    sweep: str,
-    context: Context,
-    options: str,
-    failed: int | None,
-) -> int:
+def _close(listener: Lines, sweep: str, context: Context, options: str) -> int:
     """Write the last line of a plan that came to its end, with the next command, and return the exit code.
 
     Args:
         options: options of a command that computes.
-        failed: a run that failed here, whose log is suggested.
     """
-    summary = _summary(counts, evaluations)
+    summary, counts, evaluations = _summary(listener), listener.counts, listener.evaluations
     if counts.get("failed"):
+        failed = max((run for run, state in listener.ended_here.items() if state is RunState.FAILED), default=None)
         logs = f"see why with: {context.command('logs', str(failed))}; " if failed is not None else ""
         say(f"{summary}; {logs}try them again with: {retry_failed(sweep, options)}")
         return FAILED
@@ -321,3 +294,57 @@ def _close(
         return 0
     say(f"{summary}; next: {context.command('report', sweep)}")
     return 0
+
+
+def refuse_budget(slurm: JobOptions | None, budget: Budget | None) -> None:
+    """Refuse a budget, which is of one command, for the many workers of Slurm.
+
+    Raises:
+        KdxError: both are given.
+    """
+    if slurm is not None and budget is not None:
+        raise KdxError("--budget and --slurm exclude each other", hint="--time is the time limit of a job")
+
+
+def submit_workers(
+    plan: Plan, database: Database, context: Context, at_a_time: AtATime, options: RunOptions, slurm: JobOptions
+) -> None:
+    """Submit workers that do what is left of a registered plan, and suggest how to look after them.
+
+    Args:
+        at_a_time: how many runs go at a time in each job.
+    """
+    if moved := take(database):
+        say(f"note: {moved}")
+    files = files_beside(database.location)
+    left = sum(decision.action in TO_DO for decision in decisions_in(database, plan))
+    if not left and not plan.searched:
+        say(f"nothing is left to do; next: {context.command('report', plan.name)}")
+        return
+    jobs = slurm.jobs or (MOST_JOBS if plan.searched else min(left, MOST_JOBS))
+    components = laid_out(components_of(plan.components))
+
+    def words(folder: Path) -> list[str]:
+        words = ["worker", "--if-changed", options.if_changed.value, "--hang-after", f"{options.hang_after:g}"]
+        words += ["--workers", str(at_a_time.workers)] if at_a_time.workers else []
+        words += ["--per-gpu", str(at_a_time.per_gpu)] if at_a_time.per_gpu else []
+        words += ["--components", str(folder)] if components else []
+        return [*words, "--", plan.name]
+
+    sweep = (sweep_named(database, plan.name), plan.name)
+    of_this_machine = ("KDX_WORKERS", "KDX_PER_GPU", "KDX_DEVICES", "CUDA_VISIBLE_DEVICES")
+    environment = {name: value for name, value in os.environ.items() if name not in of_this_machine}
+    environment["KDX_DB"] = _from_anywhere(context.db)
+    again = kdx_command("resume", plan.name, options=f" --slurm{computing_options(context, database, plan.name)}")
+    done = submit(files, sweep, replace(slurm, jobs=jobs), jobs, words, environment, again, components)
+    runs = "a search" if plan.searched else count_of(left, "run")
+    say(f"submitted {count_of(done.jobs, 'job')} ({done.array}) for {runs} of {plan.name}; logs in {done.folder}")
+    say(f"next: {context.command('status', plan.name)}, or {context.command('cancel', plan.name)}")
+
+
+def _from_anywhere(db: str) -> str:
+    """Return the address of the database for a process in another folder."""
+    scheme, slashes, path = db.partition("sqlite:///")
+    if slashes and not scheme:
+        return f"{slashes}{Path(path).expanduser().absolute()}"
+    return db if "://" in db else str(Path(db).expanduser().absolute())

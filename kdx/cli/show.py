@@ -30,7 +30,7 @@ def show(
     what: Annotated[
         str | None,
         typer.Argument(
-            autocompletion=completion.anything,
+            autocompletion=completion.names,
             metavar="[RUN|CELL|SWEEP]",
             help="A run's number, at least four digits of a cell's id, a sweep, or its grid file; default: the most"
             " recent sweep.",
@@ -89,9 +89,13 @@ def show(
         out(str(to))
         say(f"drew {count_of(sum(map(len, drawn.values())), 'curve')} of {', '.join(drawn)}")
     elif draws and not context.json:
-        _draw(shown, drawn, trials=not metrics)
+        plots = [curves_plot(*each) for each in drawn.items()] + ([] if metrics else [*shown.plots])
+        out(sanitize(shown.title))
+        for plot in plots:
+            out("")
+            out(TextPlot(plot))
     else:
-        record = {**vars(shown.record), "curves": _plain_curves(drawn)} if draws else shown.record
+        record = {**shown.record, "curves": _plain_curves(drawn)} if draws else shown.record
         context.answer(record, shown.lines)
 
 
@@ -138,18 +142,3 @@ def _plain_curves(drawn: Mapping[str, Sequence[NamedCurve]]) -> list[dict[str, A
         for metric, curves in drawn.items()
         for each in curves
     ]
-
-
-def _draw(shown: Shown, drawn: Mapping[str, Sequence[NamedCurve]], *, trials: bool) -> None:
-    out(sanitize(shown.title))
-    for metric, curves in drawn.items():
-        out("")
-        out(TextPlot(curves_plot(metric, curves)))
-    if shown.searches and trials:
-        # Tables of the report, for which no run and no sweep waits.
-        from kdx.report.figures.series import over_parameters
-
-        for search in shown.searches:
-            for plot in over_parameters(search):
-                out("")
-                out(TextPlot(plot))

@@ -4,13 +4,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kdx.cli.wording import choices_of
+from kdx.cli.named_runs import RunView
+from kdx.cli.wording import choices_of, notes_in_words, process_in_words, time_in_words
+from kdx.report.figures.plot import Plot
 from kdx.report.writers.rows import to_text
 from kdx.report.writers.settings import as_yaml
 from kdx.sanitize import sanitize, sanitize_lines
 from kdx.store.details import CellDetails
-from kdx.store.records import RunRecord
+from kdx.store.records import AttemptRecord, RunRecord
+from kdx.sweep.durations import in_words
 
+ATTEMPT = "attempt", "started (UTC)", "took", "steps", "outcome", "process", "changed"
+"""Header of a table of attempts."""
 LOSS = "train/loss"
 
 
@@ -26,8 +31,36 @@ class Shown:
     """The runs whose curves are drawn, each with the name that the legend gives it."""
     metrics: Sequence[str]
     """The metrics that are drawn by default."""
-    searches: Sequence[Any] = ()
-    """The searches that tried a cell."""
+    plots: Sequence[Plot] = ()
+    """What is drawn beside the curves by default: the trials of searches."""
+
+
+def attempt_row(attempt: AttemptRecord) -> tuple[Any, ...]:
+    """Return one try at a run under the header `ATTEMPT`."""
+    return (
+        attempt.number,
+        time_in_words(attempt.started),
+        "" if attempt.ended is None else in_words(attempt.ended - attempt.started),
+        f"{first_step(attempt):,}–{'' if attempt.last_step is None else f'{attempt.last_step:,}'}",
+        attempt.outcome or "running",
+        process_in_words(attempt.owner) or attempt.owner,
+        attempt.changes or "",
+    )
+
+
+def first_step(attempt: AttemptRecord) -> int:
+    """Return the step from which an attempt trained."""
+    # The step of the checkpoint is unknown for an attempt that ended before it began.
+    return attempt.first_step if attempt.resumed_step is None else attempt.resumed_step
+
+
+def written_facts(run: RunView) -> dict[str, str]:
+    """Return what people wrote on a run."""
+    return {
+        "excluded": run.record.invalidated or "",
+        "tags": " ".join(run.tags),
+        "notes": notes_in_words(run.notes),
+    }
 
 
 def planners(cell: CellDetails) -> list[dict[str, Any]]:

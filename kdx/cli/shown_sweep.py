@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kdx.cli.context import Context
-from kdx.cli.run_view import RunView, chosen, run_view
+from kdx.cli.named_runs import RunView, chosen, run_view
 from kdx.cli.shown import Shown, default_metrics, fact_lines, table_lines
 from kdx.cli.wording import (
     choices_of,
@@ -24,8 +24,8 @@ from kdx.sanitize import sanitize, sanitize_lines, spelled_out
 from kdx.store import plans
 from kdx.store.database import Database
 from kdx.store.details import PlannedCellDetails, sweep_details
-from kdx.store.records import PlanRecord, RunRecord
-from kdx.store.remarks import NoteRecord, remarks
+from kdx.store.records import PlanRecord, RunRecord, RunState
+from kdx.store.remarks import remarks
 from kdx.vocabulary import Direction
 
 MOST_CELLS = 40
@@ -38,32 +38,22 @@ MOST_VALUES = 8
 class CellView:
     """A cell of a sweep, as `kdx show` lists it."""
 
-    cell: str
-    choices: Mapping[str, str]
-    metric: str
-    selected: int | None
+    cell: PlannedCellDetails
+    selected: RunRecord | None
     """The run whose score stands for the cell."""
     runs: Sequence[RunView]
+    """Those that meet the conditions."""
 
-
-@dataclass(frozen=True)
-class ShownSweep:
-    """A sweep, its cells and their runs."""
-
-    sweep: str
-    created: float
-    planned: float
-    command: str | None
-    """The command that planned it."""
-    grid: str | None
-    description: str
-    seeds: Sequence[int]
-    tags: Sequence[str]
-    notes: Sequence[NoteRecord]
-    tables: Sequence[str]
-    evaluations: Sequence[str]
-    varies: Mapping[str, Sequence[Any]]
-    cells: Sequence[CellView]
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The same for programs."""
+        return {
+            "cell": self.cell.id,
+            "choices": self.cell.labels,
+            "metric": self.cell.spec["select"]["metric"],
+            "selected": self.selected and self.selected.id,
+            "runs": [run.plain for run in self.runs],
+        }
 
 
 def shown_sweep(database: Database, sweep_id: int, conditions: Sequence[str], context: Context) -> Shown:
@@ -71,94 +61,89 @@ def shown_sweep(database: Database, sweep_id: int, conditions: Sequence[str], co
     details, written = sweep_details(database, sweep_id), remarks(database)
     grid = details.grid
     every = [run_view(run, cell.labels, written) for cell in details.cells for run in cell.runs]
-    views = {view.run: view for view in chosen(every, conditions)}
-    runs = {cell.id: kept for cell in details.cells if (kept := [run for run in cell.runs if run.id in views])}
-    cells = [cell for cell in details.cells if cell.id in runs or not conditions]
-    best = {cell.id: _best(cell, runs.get(cell.id, ())) for cell in cells}
-    shown = ShownSweep(
-        sweep=details.name,
-        created=details.created,
-        planned=details.updated,
-        command=grid.get("command") or None,
-        grid=grid.get("file") or None,
-        description=grid.get("description", ""),
-        seeds=grid.get("seeds", []),
-        tags=written.tags_of_sweeps.get(details.id, ()),
-        notes=written.of_sweeps.get(details.id, ()),
-        tables=[table.get("name", details.name) for table in grid.get("tables", [])],
-        evaluations=[evaluation["name"] for evaluation in grid.get("evaluations", [])],
-        varies=details.varies,
-        cells=[
-            CellView(
-                cell=cell.id,
-                choices=cell.labels,
-                metric=cell.spec["select"]["metric"],
-                selected=selected.id if (selected := best[cell.id]) else None,
-                runs=[views[run.id] for run in runs.get(cell.id, ())],
-            )
-            for cell in cells
-        ],
-    )
+    by_cell: dict[str, list[RunView]] = {}
+    for view in chosen(every, conditions):
+        by_cell.setdefault(view.record.cell_id, []).append(view)
+    planned = [cell for cell in details.cells if cell.id in by_cell or not conditions]
+    cells = [_cell_view(cell, by_cell.get(cell.id, [])) for cell in planned]
+    record = {
+        "sweep": details.name,
+        "created": details.created,
+        "planned": details.updated,
+        "command": grid.get("command") or None,
+        "grid": grid.get("file") or None,
+        "description": grid.get("description", ""),
+        "seeds": grid.get("seeds", []),
+        "tags": written.tags_of_sweeps.get(details.id, ()),
+        "notes": written.of_sweeps.get(details.id, ()),
+        "tables": [table.get("name", details.name) for table in grid.get("tables", [])],
+        "evaluations": [evaluation["name"] for evaluation in grid.get("evaluations", [])],
+        "varies": details.varies,
+        "cells": [cell.plain for cell in cells],
+    }
     same = _without(details.cells[0].spec, details.varies) if details.cells else {}
     drawn = [
-        (f"run {run.id} · {choices_of(cell.labels)} · seed {run.seed}", run)
-        for cell in cells
-        if (run := best[cell.id] or next((each for each in runs.get(cell.id, ()) if each.progress_step), None))
+        (f"run {run.id} · {choices_of(view.cell.labels)} · seed {run.seed}", run)
+        for view in cells
+        if (run := view.selected or next((run.record for run in view.runs if run.record.progress_step), None))
     ]
-    metrics = default_metrics([cell.spec for cell in cells])
-    return Shown(f"sweep {details.name}", shown, lambda: _lines(shown, same, context), drawn, metrics)
+    metrics = default_metrics([cell.spec for cell in planned])
+    title = f"sweep {details.name}"
+
+    def lines() -> Iterator[str]:
+        yield sanitize(title)
+        yield from fact_lines(_facts(record, cells))
+        yield ""
+        axes = list(dict.fromkeys(axis for view in cells for axis in view.cell.labels))
+        head = ("cell", *axes, "completed", "run", "seed", "valid", "test")
+        yield from table_lines(head, (_row(view, axes) for view in cells[:MOST_CELLS]))
+        if len(cells) > MOST_CELLS:
+            more = context.command("status", details.name)
+            yield f"  … and {len(cells) - MOST_CELLS:,} more cells; {more} lists all runs"
+        if details.varies:
+            yield ""
+            yield "varies"
+            yield from fact_lines({field: _values(values) for field, values in details.varies.items()})
+        if same:
+            yield ""
+            yield "the same in all cells"
+            yield from (f"  {sanitize_lines(line)}" for line in as_yaml(same).splitlines())
+
+    return Shown(title, record, lines, drawn, metrics)
 
 
-def _best(cell: PlannedCellDetails, runs: Sequence[RunRecord]) -> RunRecord | None:
-    return best_seed(runs, Direction(cell.spec["select"]["direction"]))
+def _cell_view(cell: PlannedCellDetails, runs: Sequence[RunView]) -> CellView:
+    direction = Direction(cell.spec["select"]["direction"])
+    return CellView(cell, best_seed([run.record for run in runs], direction), runs)
 
 
-def _lines(sweep: ShownSweep, same: Mapping[str, Any], context: Context) -> Iterator[str]:
-    yield sanitize(f"sweep {sweep.sweep}")
-    runs = [run for cell in sweep.cells for run in cell.runs]
+def _facts(sweep: Mapping[str, Any], cells: Sequence[CellView]) -> dict[str, str]:
+    runs = [run.record for cell in cells for run in cell.runs]
     excluded: dict[str, list[int]] = {}
     for run in runs:
         if run.invalidated is not None:
-            excluded.setdefault(run.invalidated, []).append(run.run)
-    yield from fact_lines(
-        {
-            "about": sweep.description,
-            "planned": f"{time_in_words(sweep.planned)} UTC" + (f", by: {sweep.command}" if sweep.command else ""),
-            "grid": sweep.grid or "",
-            "cells": f"{len(sweep.cells):,} with {count_of(len(sweep.seeds), 'seed')} each",
-            "runs": counts_of(Counter(run.state for run in runs)) or "none",
-            "excluded": "; ".join(f"{numbers_of('run', ids)} ({why})" for why, ids in excluded.items()),
-            "tags": " ".join(sweep.tags),
-            "notes": notes_in_words(sweep.notes),
-            "tables": ", ".join(sweep.tables),
-            "evaluations": ", ".join(sweep.evaluations),
-        }
-    )
-    yield ""
-    axes = list(dict.fromkeys(axis for cell in sweep.cells for axis in cell.choices))
-    head = ("cell", *axes, "completed", "run", "seed", "valid", "test")
-    yield from table_lines(head, (_row(cell, axes) for cell in sweep.cells[:MOST_CELLS]))
-    if len(sweep.cells) > MOST_CELLS:
-        more = context.command("status", sweep.sweep)
-        yield f"  … and {len(sweep.cells) - MOST_CELLS:,} more cells; {more} lists all runs"
-    if sweep.varies:
-        yield ""
-        yield "varies"
-        yield from fact_lines({field: _values(values) for field, values in sweep.varies.items()})
-    if same:
-        yield ""
-        yield "the same in all cells"
-        yield from (f"  {sanitize_lines(line)}" for line in as_yaml(same).splitlines())
+            excluded.setdefault(run.invalidated, []).append(run.id)
+    return {
+        "about": sweep["description"],
+        "planned": f"{time_in_words(sweep['planned'])} UTC" + (f", by: {sweep['command']}" if sweep["command"] else ""),
+        "grid": sweep["grid"] or "",
+        "cells": f"{len(cells):,} with {count_of(len(sweep['seeds']), 'seed')} each",
+        "runs": counts_of(Counter(run.state.value for run in runs)) or "none",
+        "excluded": "; ".join(f"{numbers_of('run', ids)} ({why})" for why, ids in excluded.items()),
+        "tags": " ".join(sweep["tags"]),
+        "notes": notes_in_words(sweep["notes"]),
+        "tables": ", ".join(sweep["tables"]),
+        "evaluations": ", ".join(sweep["evaluations"]),
+    }
 
 
-def _row(cell: CellView, axes: Sequence[str]) -> tuple[Any, ...]:
-    done = sum(run.state == "completed" for run in cell.runs)
-    best = next((run for run in cell.runs if run.run == cell.selected), None)
+def _row(view: CellView, axes: Sequence[str]) -> tuple[Any, ...]:
+    done = sum(run.record.state is RunState.COMPLETED for run in view.runs)
     scores: tuple[Any, ...] = (None,) * 4
-    if best:
-        scores = best.run, str(best.seed), four_digits(best.valid_score), four_digits(best.test_score)
-    choices = (cell.choices.get(axis, "–") for axis in axes)
-    return cell.cell[:8], *choices, f"{done} of {len(cell.runs)}", *scores
+    if best := view.selected:
+        scores = best.id, str(best.seed), four_digits(best.valid_score), four_digits(best.test_score)
+    choices = (view.cell.labels.get(axis, "–") for axis in axes)
+    return view.cell.id[:8], *choices, f"{done} of {len(view.runs)}", *scores
 
 
 def _without(cell: Mapping[str, Any], fields: Iterable[str], prefix: str = "") -> dict[str, Any]:

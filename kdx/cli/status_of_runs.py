@@ -2,16 +2,23 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from kdx.cli.console import say
 from kdx.cli.context import Context
-from kdx.cli.run_view import RunView, chosen, run_view
+from kdx.cli.named_runs import RunView, chosen, run_view
 from kdx.cli.slurm_jobs import Submitted, job_lines, submitted
-from kdx.cli.spared import spared_of
-from kdx.cli.status_of_sweeps import states_in_words
-from kdx.cli.status_words import Search, Worker, note_lines, search_of, trials_in_words, without_blanks, worker_of
+from kdx.cli.status_words import (
+    Worker,
+    not_needed_in,
+    note_lines,
+    search_record,
+    states_in_words,
+    trials_in_words,
+    without_blanks,
+    worker_of,
+)
 from kdx.cli.suggest import computing_options, resume, retry_cancelled, retry_failed
 from kdx.cli.wording import NOT_NEEDED, PAUSED, count_of
 from kdx.report.writers.rows import to_text
@@ -19,30 +26,38 @@ from kdx.sanitize import sanitize
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
 from kdx.store.reading import runs, searches_of
+from kdx.store.records import RunState, SearchRecord
 from kdx.store.remarks import Remarks, remarks
-from kdx.store.status import WorkRecord, labels_of, work
+from kdx.store.status import labels_of, work
 from kdx.sweep.blocked import Blocked, blocked_in
 from kdx.sweep.durations import in_words
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunStatus(RunView):
+@dataclass(frozen=True)
+class RunStatus:
     """The progress of a run."""
 
+    view: RunView
     worker: Worker | None
     waits_for: str | None
 
     @property
     def detail(self) -> str:
         """Who works at the run, or why it ended, or its score."""
+        run = self.view.record
         if self.worker is not None:
-            return f"{self.worker.place}, for {in_words(self.worker.seconds)}"
-        if self.invalidated:
-            return "; ".join(filter(None, (f"excluded from reports: {self.invalidated}", self.error)))
-        if self.not_needed:
-            return f"{NOT_NEEDED}: {self.not_needed}"
-        score = "" if self.test_score is None else f"score {self.test_score:.4g}"
-        return self.waits_for or self.error or score
+            return f"{self.worker.place}, for {in_words(self.worker.work.running)}"
+        if run.invalidated:
+            return "; ".join(filter(None, (f"excluded from reports: {run.invalidated}", run.error)))
+        if self.view.not_needed:
+            return f"{NOT_NEEDED}: {self.view.not_needed}"
+        score = "" if run.test_score is None else f"score {run.test_score:.4g}"
+        return self.waits_for or run.error or score
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The same for programs."""
+        return {**self.view.plain, "worker": self.worker and self.worker.plain, "waits_for": self.waits_for}
 
 
 def show_runs(database: Database, name: str, conditions: Sequence[str], context: Context) -> None:
@@ -50,11 +65,13 @@ def show_runs(database: Database, name: str, conditions: Sequence[str], context:
     sweep_id = sweep_named(database, name)
     written = remarks(database)
     blocked = blocked_in(database, [sweep_id])[sweep_id]
-    spared = spared_of(database, [name]).get(name)
+    not_needed = not_needed_in(database, [name]).get(name)
     claims = [claim for claim in work(database) if claim.sweep_id == sweep_id]
-    statuses = _statuses(database, sweep_id, conditions, written, blocked, spared.why if spared else {}, claims)
+    working = {claim.run_id: worker_of(claim) for claim in claims if not claim.of_trial}
+    views = chosen(_views(database, sweep_id, written, not_needed.why if not_needed else {}), conditions)
+    statuses = [RunStatus(view, working.get(view.record.id), blocked.waits_for.get(view.record.id)) for view in views]
     with database.read() as connection:
-        searches = [search_of(record) for record in searches_of(connection, sweep_id)]
+        searches = searches_of(connection, sweep_id)
     trials = [worker_of(claim) for claim in claims if claim.of_trial]
     jobs = submitted(database).get(sweep_id, [])
     tags, notes = written.tags_of_sweeps.get(sweep_id, ()), written.of_sweeps.get(sweep_id, ())
@@ -63,10 +80,10 @@ def show_runs(database: Database, name: str, conditions: Sequence[str], context:
         "tags": tags,
         "notes": notes,
         **blocked.as_json(),
-        "searches": searches,
-        "trials": trials,
+        "searches": [search_record(search) for search in searches],
+        "trials": [worker.plain for worker in trials],
         "slurm": [each.plain for each in jobs],
-        "runs": statuses,
+        "runs": [status.plain for status in statuses],
     }
     options = computing_options(context, database, name)
 
@@ -78,7 +95,7 @@ def show_runs(database: Database, name: str, conditions: Sequence[str], context:
             yield ""
             yield from paused
         yield from _job_table(jobs)
-        of_runs = [(f"run {run.run}", run.notes) for run in statuses]
+        of_runs = [(f"run {view.record.id}", view.notes) for view in views]
         yield from note_lines([(name, notes), *of_runs])
         if tags:
             yield ""
@@ -88,69 +105,48 @@ def show_runs(database: Database, name: str, conditions: Sequence[str], context:
     if not context.json:
         if any(each.queued is None for each in jobs):
             say("note: Slurm does not answer here, so the state of its jobs is unknown")
-        has_rule = spared is not None
-        say(
-            _closing(statuses, searches, blocked, has_rule) + _next(statuses, searches, blocked, name, context, options)
-        )
+        counts = _counts(views, blocked)
+        states = states_in_words(counts, has_rule=not_needed is not None)
+        searching = any(search.left for search in searches)
+        of_trials = f"search: {trials_in_words(searches)}; " if searching else ""
+        following = _next(counts, views, searching, name, context, options)
+        say(f"{of_trials}{count_of(len(views), 'run')}: {states}{following}")
 
 
-def _statuses(
-    database: Database,
-    sweep_id: int,
-    conditions: Sequence[str],
-    written: Remarks,
-    blocked: Blocked,
-    not_needed: Mapping[int, str],
-    claims: Sequence[WorkRecord],
-) -> list[RunStatus]:
+def _views(database: Database, sweep_id: int, written: Remarks, not_needed: Mapping[int, str]) -> list[RunView]:
+    """Return the runs of a sweep by seed, then in the order of its cells."""
     labels = labels_of(database, sweep_id)
     order = {cell_id: place for place, cell_id in enumerate(labels)}
     records = sorted(runs(database, sweep_id), key=lambda each: (each.seed, order.get(each.cell_id, 0)))
-    working = {claim.run_id: worker_of(claim) for claim in claims if not claim.of_trial}
-    views = [
-        replace(run_view(each, labels[each.cell_id], written), not_needed=not_needed.get(each.id)) for each in records
-    ]
-    return [
-        RunStatus(**vars(view), worker=working.get(view.run), waits_for=blocked.waits_for.get(view.run))
-        for view in chosen(views, conditions)
-    ]
+    return [run_view(each, labels[each.cell_id], written, not_needed.get(each.id)) for each in records]
 
 
 def _run_lines(statuses: Sequence[RunStatus]) -> Iterator[str]:
-    axes = list(dict.fromkeys(axis for run in statuses for axis in run.choices))
-    rows: list[tuple[Any, ...]] = [
-        (
-            run.run,
-            *(run.choices.get(axis, "–") for axis in axes),
-            run.seed,
-            run.state,
-            run.step or None,
-            "" if run.seconds is None else in_words(run.seconds),
-            " ".join(run.tags),
-            run.detail,
-        )
-        for run in statuses
-    ]
+    axes = list(dict.fromkeys(axis for status in statuses for axis in status.view.choices))
+    rows: list[tuple[Any, ...]] = []
+    for status in statuses:
+        run = status.view.record
+        took = "" if run.seconds is None else in_words(run.seconds)
+        choices = (status.view.choices.get(axis, "–") for axis in axes)
+        tags = " ".join(status.view.tags)
+        rows.append((run.id, *choices, run.seed, run.state, run.progress_step or None, took, tags, status.detail))
     yield from to_text(*without_blanks(("run", *axes, "seed", "state", "step", "took", "tags", ""), rows, "tags"))
 
 
-def _search_lines(searches: Sequence[Search], trials: Sequence[Worker]) -> Iterator[str]:
+def _search_lines(searches: Sequence[SearchRecord], trials: Sequence[Worker]) -> Iterator[str]:
     if not searches:
         return
-    axes = list(dict.fromkeys(axis for search in searches for axis in search.choices))
-    rows = [
-        (
-            *(search.choices.get(axis, "–") for axis in axes),
-            f"{search.trials - search.left:,} of {search.trials:,}",
-            states_in_words(search.ended, has_rule=False) if search.ended else "",
-        )
-        for search in searches
-    ]
+    axes = list(dict.fromkeys(axis for search in searches for axis in search.labels))
+    rows = []
+    for search in searches:
+        ended = {state.value: count for state, count in search.ended.items()}
+        states = states_in_words(ended, has_rule=False) if ended else ""
+        choices = (search.labels.get(axis, "–") for axis in axes)
+        rows.append((*choices, f"{search.asked - search.left:,} of {search.asked:,}", states))
     yield from to_text((*axes, "trials", "ended"), rows)
     if trials:
         yield ""
-        claims = [(worker.run, worker.step, in_words(worker.seconds), worker.place) for worker in trials]
-        yield from to_text(("run of a trial", "step", "for", "worker"), claims)
+        yield from to_text(("run of a trial", "step", "for", "worker"), [worker.row for worker in trials])
     yield ""
 
 
@@ -160,33 +156,23 @@ def _job_table(jobs: Sequence[Submitted]) -> Iterator[str]:
         yield from to_text(("job", "in Slurm", "node", "why"), queued)
 
 
-def _counts(statuses: Sequence[RunStatus], blocked: Blocked) -> Counter[str]:
+def _counts(views: Sequence[RunView], blocked: Blocked) -> Counter[str]:
     """Return the number of runs in each state, as the last line shows it."""
-    return Counter(
-        NOT_NEEDED if run.not_needed else PAUSED if run.state == "pending" and run.cell in blocked.paused else run.state
-        for run in statuses
-    )
-
-
-def _closing(statuses: Sequence[RunStatus], searches: Sequence[Search], blocked: Blocked, has_rule: bool) -> str:
-    states = states_in_words(_counts(statuses, blocked), has_rule=has_rule)
-    of_trials = f"search: {trials_in_words(searches)}; " if any(search.left for search in searches) else ""
-    return f"{of_trials}{count_of(len(statuses), 'run')}: {states}"
+    counts: Counter[str] = Counter()
+    for view in views:
+        run = view.record
+        is_paused = run.state is RunState.PENDING and run.cell_id in blocked.paused
+        counts[NOT_NEEDED if view.not_needed else PAUSED if is_paused else run.state.value] += 1
+    return counts
 
 
 def _next(
-    statuses: Sequence[RunStatus],
-    searches: Sequence[Search],
-    blocked: Blocked,
-    name: str,
-    context: Context,
-    options: str,
+    counts: Mapping[str, int], views: Sequence[RunView], searching: bool, name: str, context: Context, options: str
 ) -> str:
     """Return the command that follows; before it, the one that shows why the last of the failed runs failed."""
-    counts = _counts(statuses, blocked)
-    if counts["pending"] or counts["interrupted"] or any(search.left for search in searches):
+    if counts["pending"] or counts["interrupted"] or searching:
         return f"; next: {resume(name, options)}"
-    if failed := [run.run for run in statuses if run.state == "failed"]:
+    if failed := [view.record.id for view in views if view.record.state is RunState.FAILED]:
         logs = context.command("logs", str(failed[-1]))
         return f"; see why with: {logs}; next: {retry_failed(name, options)}"
     return f"; next: {retry_cancelled(name, options)}" if counts["cancelled"] else ""

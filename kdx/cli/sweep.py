@@ -1,30 +1,26 @@
 """`kdx sweep`: trains the runs of a grid."""
 
-from dataclasses import replace as replaced
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from kdx.cli import completion
 from kdx.cli.console import say
 from kdx.cli.context import InDatabase
-from kdx.cli.custom_code import announce
 from kdx.cli.options import (
     MOST_RUNS,
+    GridFile,
     Hardware,
     MaxRuns,
-    Replace,
     Running,
     Seeds,
     Set,
     Slurm,
-    WithinBudget,
     grid_options,
     seeds_of,
 )
-from kdx.cli.planned import change_of, leaving
-from kdx.cli.running import budget_from_now, search_and_run
-from kdx.cli.submitting import refuse_budget, submit_workers
+from kdx.cli.planned import change_of, removed_runs
+from kdx.cli.running import Limit, announce, refuse_budget, search_and_run, submit_workers
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
@@ -35,16 +31,15 @@ from kdx.tune.search import with_winners
 
 
 def sweep(
-    grid: Annotated[str, typer.Argument(autocompletion=completion.grids, help="A YAML file, or a shipped grid.")],
+    grid: GridFile,
     context: InDatabase,
     at_a_time: Hardware,
+    budget: Limit,
     options: Running,
     slurm: Slurm,
     seeds: Seeds = None,
     set_: Set = None,
     max_runs: MaxRuns = MOST_RUNS,
-    budget: WithinBudget = None,
-    replace: Replace = False,
     search_only: Annotated[
         bool, typer.Option("--search-only", help="Search what the grid tunes, and train no winner.")
     ] = False,
@@ -64,10 +59,9 @@ def sweep(
     refuse_budget(slurm, budget)
     if search_only and slurm is not None:
         raise KdxError("--search-only and --slurm exclude each other", hint="jobs train the winners as well")
-    limit = budget_from_now(budget)
     further = grid_options(seeds, set_)
     plan = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
-    plan = replaced(plan, command=kdx_command("sweep", grid, options=further))
+    plan = replace(plan, command=kdx_command("sweep", grid, options=further))
     if search_only and not plan.searched:
         raise KdxError("the grid has no `tune:`", place=grid, hint="kdx explain tune")
     announce(plan)
@@ -76,8 +70,8 @@ def sweep(
     for note in (*plan.notes, *prepare_data(plan)):
         say(f"note: {note}")
     with context.write(create=True) as database:
-        change = change_of(database, with_winners(database, plan), grid, context, replaces=replace)
-        if message := leaving(change, plan, context):
+        change = change_of(database, with_winners(database, plan), grid, context)
+        if message := removed_runs(change, plan, context):
             say(f"note: {message}")
         if not plan.searched:
             register(database, plan, plan.grid)
@@ -89,7 +83,7 @@ def sweep(
         whole = kdx_command("sweep", grid, options=further + context.options)
         alone = kdx_command("sweep", grid, options=" --search-only" + further + context.options)
         only = alone if search_only else None
-        code = search_and_run(plan, database, context, at_a_time, options, budget=limit, search_only=only)
+        code = search_and_run(plan, database, context, at_a_time, options, budget=budget, search_only=only)
         if search_only and not code:
             say(f"next: {whole}, or: {context.command('export', plan.name, options=' --tuned tuned.yaml')}")
         raise typer.Exit(code)

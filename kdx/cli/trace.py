@@ -8,9 +8,10 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import out, say
 from kdx.cli.context import Answering
+from kdx.cli.loaded_report import load_together, table_names
 from kdx.cli.options import OfSweeps, Tables
-from kdx.cli.sweep_argument import load_together, table_names
-from kdx.cli.wording import numbers_of, time_in_words
+from kdx.cli.shown import ATTEMPT, attempt_row, table_lines
+from kdx.cli.wording import numbers_of
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.plan import Shown
 from kdx.report.selection.joined import names
@@ -20,7 +21,6 @@ from kdx.report.tables import tables as tables_of
 from kdx.report.trace import Trace, TracedRun, find, to_json
 from kdx.report.trace import trace as trace_place
 from kdx.report.wording import rounded
-from kdx.report.writers.rows import to_text
 from kdx.report.writers.settings import as_yaml
 from kdx.sanitize import sanitize_lines
 from kdx.shell import kdx_command, shell_word
@@ -89,20 +89,16 @@ def _lines(trace: Trace, db: str) -> Iterator[str]:
     yield ""
     yield from (f"  {sanitize_lines(line)}" for line in as_yaml(trace.spec).splitlines())
     yield ""
-    yield from _indented(
-        ("", "run", "seed", "state", cell.selected_by.name, "at step", sanitize_lines(trace.scored), "seconds"),
-        [_run(each) for each in trace.runs],
-    )
+    head = ("", "run", "seed", "state", cell.selected_by.name, "at step", trace.scored, "seconds")
+    yield from table_lines(head, map(_run, trace.runs))
     for run in (each.record for each in trace.runs):
         if run.error:
             yield f"  run {run.id}: {sanitize_lines(run.error)}"
         if run.invalidated:
             yield f"  run {run.id} is excluded from reports: {sanitize_lines(run.invalidated)}"
     yield ""
-    yield from _indented(
-        ("run", "attempt", "started (UTC)", "steps", "outcome", "process", "changed"),
-        [row for each in trace.runs for row in _attempts(each)],
-    )
+    attempts = [(run.record.id, *attempt_row(attempt)) for run in trace.runs for attempt in run.attempts]
+    yield from table_lines(("run", *ATTEMPT), attempts)
     for origin, runs in trace.origins:
         yield ""
         yield numbers_of("run", runs)
@@ -143,26 +139,5 @@ def _run(run: TracedRun) -> tuple[str, ...]:
     )
 
 
-def _attempts(run: TracedRun) -> Iterator[tuple[str, ...]]:
-    for attempt in run.attempts:
-        # The step of the checkpoint is not known for an attempt that ended before it began.
-        first = attempt.first_step if attempt.resumed_step is None else attempt.resumed_step
-        steps = f"{first}–{_value(attempt.last_step)}"
-        outcome, changed = attempt.outcome or "running", attempt.changes or "nothing"
-        yield (
-            str(run.record.id),
-            str(attempt.number),
-            time_in_words(attempt.started),
-            steps,
-            outcome,
-            attempt.owner,
-            changed,
-        )
-
-
 def _value(value: float | None) -> str:
     return "–" if value is None else repr(value)
-
-
-def _indented(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
-    return (f"  {line}" for line in to_text(header, rows))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kdx.cli.console import out, out_json, say
+from kdx.cli.console import FOUND, out, out_json, say
 from kdx.cli.options import Json
 from kdx.components.apart import ask_apart
 from kdx.components.find import find_any
@@ -54,21 +54,19 @@ def verify(
     Example: kdx verify --vectors attention.npz
     """
     # torch: the help of this command does not wait for it, nor does a message on its options.
-    from kdx.attention.verification.cases import AXES, Finding, check_device, findings
-    from kdx.attention.verification.golden import agreements
-    from kdx.attention.verification.properties import PROPERTIES
+    from kdx.attention.verification import cases, golden, properties
 
     if component is not None and vectors is not None:
         raise KdxError("--component and --vectors exclude each other", hint="give one of them")
-    check_device(device.value)
-    compared = list(agreements(Path(vectors), device.value)) if vectors is not None else []
-    custom = None if component is None else _custom(component, AXES)
+    cases.check_device(device.value)
+    compared = list(golden.agreements(Path(vectors), device.value)) if vectors is not None else []
+    custom = None if component is None else _custom(component, cases.AXES)
     if custom is None:
-        checked = list(findings(device.value))
+        checked = list(cases.findings(device.value))
     else:
         request = {"device": device.value}
         answer = ask_apart("kdx.training.rehearsal", [custom], request, within=WITHIN, limit=_ALL)
-        checked = [Finding(*finding) for finding in answer]
+        checked = [cases.Finding(*finding) for finding in answer]
     missed = [finding for finding in (*compared, *checked) if not finding.holds]
     if json:
         out_json([{**finding._asdict(), "holds": finding.holds} for finding in (*compared, *checked)])
@@ -78,11 +76,11 @@ def verify(
     say(f"{counts}: {len(missed)} missed" if missed else f"{counts}: all hold")
     if custom is not None:
         checks = {finding.check for finding in missed}
-        for known in PROPERTIES:
+        for known in properties.PROPERTIES:
             if known.name in checks:
                 say(f"{custom.class_place}: `{custom.word}` misses `{known.name}`: {known.missed}")
     if missed:
-        raise typer.Exit(5)
+        raise typer.Exit(FOUND)
 
 
 def _custom(word: str, axes: Iterable[str]) -> Component:

@@ -11,11 +11,10 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import never_wait_for_readers, say
 from kdx.cli.context import InDatabase
-from kdx.cli.custom_code import announce
 from kdx.cli.named_runs import known_sweep
 from kdx.cli.options import Components, Hardware, Running
 from kdx.cli.progress import progress
-from kdx.cli.running import FAILED, copy_to_dashboard, heeded_signals, winner_lines
+from kdx.cli.running import FAILED, announce, copy_to_dashboard, supervise, winner_lines
 from kdx.cli.wording import count_of, counts_of
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan
@@ -41,7 +40,7 @@ def worker(
     sweeps: Annotated[
         list[str] | None,
         typer.Argument(
-            autocompletion=completion.sweeps_and_grids,
+            autocompletion=completion.names,
             metavar="[SWEEP|GRID.yaml]…",
             help="Sweeps, or their grid files; default: every unfinished one.",
         ),
@@ -94,10 +93,7 @@ def worker(
                 deadline=deadline,
                 shared=shared,
             )
-            with heeded_signals(supervisor):
-                stopped = supervisor.run()
-            if listener.running:
-                listener.killed()
+            stopped = supervise(supervisor, listener)
     ended = list(listener.ended_here.values())
     summary, status = _summary(ended), context.command("status")
     if stopped is not None:

@@ -8,6 +8,19 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path, monkeypatch) -> None:
+    """The working folder is empty, and the environment names no database."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KDX_DB", raising=False)
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """The working folder."""
+    return tmp_path
+
+
 @pytest.fixture
 def terminal(tmp_path, data_home):
     """Somebody in an empty folder."""

@@ -59,6 +59,26 @@ def completed(run: RunRecord, score: float = 1.0) -> None:
     checkpoints(run).write("best", 10, {"seed": run.seed})
 
 
+def failed(run: RunRecord, error: str = "ValueError: no") -> None:
+    """The run has failed in its first attempt."""
+    claimed(run)
+    with open_database(DB, write=True) as database:
+        RunWriter(database, run.id, "me", 1).fail(error, "Traceback …", 0)
+
+
+def diverged(run: RunRecord) -> None:
+    claimed(run)
+    with open_database(DB, write=True) as database:
+        RunWriter(database, run.id, "me", 1).diverge("loss is nan", 3)
+
+
+def interrupted(run: RunRecord, step: int) -> None:
+    """The run was stopped after this step, without a checkpoint."""
+    claimed(run)
+    with open_database(DB, write=True) as database:
+        RunWriter(database, run.id, "me", 1).interrupt(step)
+
+
 def checkpoints(run: RunRecord) -> CheckpointFiles:
     return CheckpointFiles(files_beside(DB) / folder_of(run))
 

@@ -1,5 +1,6 @@
 """Typing `kdx` in a folder, in real processes."""
 
+import contextlib
 import os
 import pty
 import signal
@@ -8,9 +9,10 @@ import sys
 import threading
 from pathlib import Path
 
+from kdx.errors import KdxError
 from kdx.store import reading
 from kdx.store.database import open_database
-from kdx.store.records import RunRecord
+from kdx.store.records import RunRecord, RunState
 
 KDX = Path(sys.executable).parent / "kdx"
 
@@ -54,6 +56,12 @@ class Terminal:
     def runs(self, database: str = "runs.db") -> tuple[RunRecord, ...]:
         with open_database(self.folder / database, write=False) as opened:
             return reading.load_sweep(opened).runs
+
+    def is_at_work(self, since: int = 0, database: str = "runs.db") -> bool:
+        """Whether every run of a sweep is running, and beyond a step."""
+        with contextlib.suppress(KdxError):  # the database is yet to be made
+            return all(run.progress_step > since and run.state is RunState.RUNNING for run in self.runs(database))
+        return False
 
     def workers(self) -> list[int]:
         """Processes of sweeps in this folder, beside the sweeps themselves: servers and what they forked."""

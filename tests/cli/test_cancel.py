@@ -1,6 +1,5 @@
 """`kdx cancel` stops runs, also those that another kdx works at; `kdx retry` takes them up again."""
 
-import contextlib
 import json
 
 import pytest
@@ -8,15 +7,9 @@ from grids import LONG
 from looked_after import claimed, completed, planned, refused, states, typed
 from waiting import wait_until
 
-from kdx.errors import KdxError
 from kdx.store import reading
 from kdx.store.database import open_database
 from kdx.store.records import RunState
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def test_all_that_is_not_over_is_cancelled():
@@ -78,7 +71,7 @@ def test_what_is_over_or_not_there_is_refused():
 def test_a_sweep_at_work_says_so_and_goes_on_with_the_others(terminal):
     terminal.write("grid.yaml", LONG.replace("steps: 800", "steps: 100000"))
     sweep = terminal.start("sweep", "grid.yaml", "--seeds", "2", "--workers", "2")
-    wait_until(lambda: at_work(terminal))
+    wait_until(lambda: terminal.is_at_work())
     assert terminal.type("kdx cancel 1").returncode == 0
     wait_until(lambda: "cancelled " in terminal.messages())
     first, second = terminal.runs()
@@ -90,9 +83,3 @@ def test_a_sweep_at_work_says_so_and_goes_on_with_the_others(terminal):
     with open_database(terminal.folder / "runs.db", write=False) as database:
         (attempt,) = reading.attempts(database, 1)
     assert (attempt.outcome, attempt.ended is not None) == ("cancelled", True)
-
-
-def at_work(terminal) -> bool:
-    with contextlib.suppress(KdxError):  # the database is yet to be made
-        return all(run.progress_step for run in terminal.runs())
-    return False

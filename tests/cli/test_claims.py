@@ -29,7 +29,7 @@ def test_the_closing_line_counts_the_verdicts_of_each_claim_and_setting() -> Non
 
 
 def test_without_a_paper_it_is_every_paper_inside_kdx() -> None:
-    assert [one["paper"] for one in json.loads(typed("claims", "--json").stdout)["papers"]] == list(shipped())
+    assert [paper["paper"] for paper in json.loads(typed("claims", "--json").stdout)["papers"]] == list(shipped())
 
 
 def test_all_sweeps_are_asked_unless_one_is_named(folder: Path) -> None:

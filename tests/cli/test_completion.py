@@ -57,7 +57,7 @@ def test_each_command_completes_what_it_takes(folder):
     )
     assert completed(folder, "sta") == ["status"]
     assert completed(folder, "status", "ti") == ["tiny"]
-    assert completed(folder, "status", "tiny", "state") == [f"state={one}" for one in STATES]
+    assert completed(folder, "status", "tiny", "state") == [f"state={state}" for state in STATES]
     assert completed(folder, "show", "") == ["tiny", "grid.yaml"]
     assert completed(folder, "show", cell[:3]) == [cell[:8]]
     # The id of a cell may begin so as well.

@@ -72,7 +72,7 @@ def test_one_problem_is_an_error_and_those_of_a_grid_lead_with_their_places(caps
 
 @pytest.fixture(params=[pytest.param(os.pipe, id="pipe"), pytest.param(pty.openpty, id="terminal")])
 def ends(request):
-    """Of somewhere to write to: the reader's, and the writer's."""
+    """The reader's and the writer's end of a channel."""
     reads, writes = request.param()
     yield reads, writes
     os.close(reads)

@@ -10,11 +10,6 @@ from kdx.cli.options import DATABASE, name_folder
 from kdx.store.refusals import FILES
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("database", "option"),
     [(DATABASE, ""), ("my runs.db", " --db 'my runs.db'"), ("sqlite:///x.db", " --db sqlite:///x.db")],

@@ -239,33 +239,22 @@ def test_who_goes_on_with_a_task_needs_its_package_with_the_same_source(own_task
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("file", "old", "new", "told"),
+    ("file", "old", "new", "message"),
     [
         ("tasks", "class Majority", "class Minority", "tails/tasks.py:1:1: no class `Majority`"),
         ("tasks", "(AnswerModule)", "", "tails/tasks.py:12:1: class `Majority` is no TaskModule, as every task is"),
-        ("tasks", '"max"}', '"up"}', "tails/tasks.py:15:1: `metrics` is something else than a mapping of texts to"),
-        ("tasks", '"loss": "min", ', "", "tails/tasks.py:12:1: class `Majority`: `metrics` lacks `loss`"),
-        ("tasks", '"confidence": "max"', '"Sure $_": "max"', "metric `Sure $_` is no name of a-z, 0-9 and _"),
-        ("tasks", "sharpness: float", "norm: float", "option `norm` of `majority` has the name of a key that every"),
-        ("tasks", "above=0", "above=2", "tails/tasks.py:16:1: option `sharpness` does not allow its default"),
     ],
 )
-def test_what_a_task_says_of_itself_is_checked_by_the_plan(own_task, data_home, tmp_path, file, old, new, told):
+def test_what_a_task_says_of_itself_is_checked_by_the_plan(own_task, data_home, tmp_path, file, old, new, message):
     change(tmp_path / "site" / "tails" / f"{file}.py", old, new)
     _, said = kdx("plan", "grid.yaml", folder=own_task, code=2)
-    assert told in said and one_message(said)
+    assert message in said and one_message(said)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("file", "old", "new", "told"),
+    ("file", "old", "new", "message"),
     [
-        (
-            "tasks",
-            "from torch",
-            "raise OSError('no')\nfrom torch",
-            "tails/tasks.py:3:1: `majority` fails: OSError",
-        ),
         (
             "tasks",
             '"confidence": 100',
@@ -274,24 +263,13 @@ def test_what_a_task_says_of_itself_is_checked_by_the_plan(own_task, data_home, 
         ),
         ("tasks", '"confidence": "mean', '"sure": "mean', "its `definitions` do not say what `confidence` means"),
         ("shares", "softmax", "softmix", "tails/shares.py:2:1: `coins, majority` fails: AttributeError"),
-        ("coins", '"majority"', '"answer"', "`coins` is no corpus of generated examples for task majority"),
     ],
 )
-def test_what_a_task_does_is_tried_before_a_run_starts(own_task, data_home, tmp_path, file, old, new, told):
+def test_what_a_task_does_is_tried_before_a_run_starts(own_task, data_home, tmp_path, file, old, new, message):
     change(tmp_path / "site" / "tails" / f"{file}.py", old, new)
     _, said = kdx("sweep", "grid.yaml", folder=own_task, code=2)
-    assert told in said and one_message(said.partition("error: ")[2])
+    assert message in said and one_message(said.partition("error: ")[2])
     assert not (own_task / "runs.db").exists()
-
-
-@pytest.mark.slow
-def test_a_task_that_no_package_brings_any_more_is_told(own_task, data_home, tmp_path):
-    (tmp_path / "site" / "tails").rename(tmp_path / "elsewhere")
-    _, said = kdx("plan", "grid.yaml", folder=own_task, code=2)
-    assert "tails 1.2 lacks the module `tails.tasks`, which it names for task `majority`" in said
-    (tmp_path / "site" / "tails-1.2.dist-info" / "entry_points.txt").unlink()
-    _, said = kdx("plan", "grid.yaml", folder=own_task, code=2)
-    assert "unknown task `majority`" in said
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
 from grids import TINY
 from looked_after import DB, claimed, planned, refused, typed
 
@@ -12,11 +11,6 @@ from kdx.store import reading, recording
 from kdx.store.database import open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunRecord
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def learned(run: RunRecord, losses: list[float], torch: str = "2.12") -> None:
@@ -33,7 +27,7 @@ def compared(*words: str):
 
 
 def two_sweeps() -> tuple[tuple[RunRecord, ...], tuple[RunRecord, ...]]:
-    """Of one cell each, with other steps."""
+    """Two sweeps of one cell each, which differ in their steps."""
     found = []
     for name, steps in (("one", 10), ("two", 20)):
         Path(f"{name}.yaml").write_text(TINY.replace("name: tiny", f"name: {name}") % {"steps": steps, "seeds": 2})
@@ -68,10 +62,10 @@ def test_a_run_is_the_same_as_itself():
 
 
 def test_two_cells_are_compared_seed_by_seed():
-    one, two = two_sweeps()
-    for number, run in enumerate((*one, *two), 1):
+    first, two = two_sweeps()
+    for number, run in enumerate((*first, *two), 1):
         learned(run, [4.0, float(number)])
-    found = compared(one[0].cell_id[:8], two[0].cell_id[:8])
+    found = compared(first[0].cell_id[:8], two[0].cell_id[:8])
     assert found["kind"] == "cell"
     assert {"name": "training.steps", "before": 10, "after": 20} in found["settings"]
     assert [(score["name"], score["before"], score["after"]) for score in found["scores"]] == [
@@ -82,8 +76,8 @@ def test_two_cells_are_compared_seed_by_seed():
         "seed 0": [2],
         "seed 1": [2],
     }
-    head = typed("diff", one[0].cell_id, two[0].cell_id).stdout.splitlines()[1]
-    assert head.split() == [one[0].cell_id[:8], two[0].cell_id[:8]]
+    head = typed("diff", first[0].cell_id, two[0].cell_id).stdout.splitlines()[1]
+    assert head.split() == [first[0].cell_id[:8], two[0].cell_id[:8]]
 
 
 def test_what_cannot_be_compared_is_refused():

@@ -22,12 +22,6 @@ from kdx.sweep.lease_holder import lease_holder
 from kdx.training.checkpoint import name_of
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.fixture(scope="module")
 def gone() -> str:
     """A process that has ended."""
@@ -208,8 +202,8 @@ def finished(runs) -> None:
 def test_weights_of_another_run_are_found_set_aside_and_handed_out_by_nobody(figure):
     first, second = planned(2)
     finished([first, second])
-    (one,), (other,) = checkpoints(first).folder.iterdir(), checkpoints(second).folder.iterdir()
-    one.rename(other.parent / one.name), other.rename(one.parent / other.name)
+    (of_first,), (of_second,) = checkpoints(first).folder.iterdir(), checkpoints(second).folder.iterdir()
+    of_first.rename(of_second.parent / of_first.name), of_second.rename(of_first.parent / of_second.name)
     assert refused("export", "--weights", "--to", "out").problem == "runs without weights: 1"
     with pytest.raises(KdxError, match="run 1, which is completed, has no weights that were tested"):
         load_run(DB, 1)

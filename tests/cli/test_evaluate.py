@@ -45,7 +45,7 @@ def test_the_evaluations_of_a_file_are_asked_for_from_then_on(ran):
     grid(WIDE)
     assert typed("evaluate", "grid.yaml").exit_code == 0
     ((plan, trains),) = ran
-    assert not trains and [one.settings.beam for one in plan.evaluations] == [2, 3]
+    assert not trains and [evaluation.settings.beam for evaluation in plan.evaluations] == [2, 3]
     # The file asks for one seed, the sweep has two, and both are read.
     assert plan.seeds == (0, 1)
     assert asked() == [{"name": "wide", "settings": {"beam": beam}} for beam in (2, 3)]
@@ -76,17 +76,18 @@ def test_failed_evaluations_are_tried_again_when_that_is_asked(ran):
     completed(run)
     grid(WIDE)
     with open_database(DB, write=True) as database:
-        for number, one in enumerate(load_grid("grid.yaml").evaluations_of(run.cell_id)):
-            evaluations.record(database, run.id, Made(one.id, one.settings, None, error="boom" if number else None))
+        for number, evaluation in enumerate(load_grid("grid.yaml").evaluations_of(run.cell_id)):
+            error = "boom" if number else None
+            evaluations.record(database, run.id, Made(evaluation.id, evaluation.settings, None, error=error))
     plan = json.loads(typed("plan", "grid.yaml", "--json").stdout)["runs"]
-    assert [(one["action"], one["reason"]) for one in plan] == [
+    assert [(run["action"], run["reason"]) for run in plan] == [
         ("skip", "completed, validation score 1; 1 evaluation failed")
     ]
     typed("evaluate", "grid.yaml")
     assert " 0 to make" not in typed("plan", "grid.yaml").stderr
     typed("evaluate", "grid.yaml", "--failed")
     (decided,) = json.loads(typed("plan", "grid.yaml", "--json").stdout)["runs"]
-    assert (decided["action"], [one["beam"] for one in decided["evaluations"]]) == ("evaluate", [3])
+    assert (decided["action"], [settings["beam"] for settings in decided["evaluations"]]) == ("evaluate", [3])
     time, whole = typed("plan", "grid.yaml").stderr.splitlines()
     assert time == "note: time: unknown; 1 evaluation to make, whose time is recorded nowhere"
     assert whole.startswith("1 run of 1 cell × 1 seed: 1 to evaluate; 1 evaluation to make")
@@ -115,7 +116,7 @@ def test_a_plan_says_why_some_cells_go_without_an_evaluation():
     )
     assert told.stderr.count("note: ") == 1
     runs = json.loads(typed("plan", "grid.yaml", "--json").stdout)["runs"]
-    found = {one["choices"]["encoding"]: one["impossible_evaluations"] for one in runs}
+    found = {run["choices"]["encoding"]: run["impossible_evaluations"] for run in runs}
     assert found == {
         "sinusoidal": [],
         "learned": [{"name": "far", "settings": {"streams": 1, "length": 1500}, "reason": reason}],
@@ -130,8 +131,9 @@ def test_evaluations_of_other_code_are_told_and_stay(ran):
     first, second = load_grid("grid.yaml").evaluations_of(cell.id)
     now = dict(evaluation_code_of(cell.spec).modules)
     with open_database(DB, write=True) as database:
-        for one, code in ((first, now), (second, now | {"kdx.models.beam": "0" * 64})):
-            evaluations.record(database, 1, Made(one.id, one.settings, "b" * 64, {"code": code}, metrics={"loss": 1.0}))
+        for evaluation, code in ((first, now), (second, now | {"kdx.models.beam": "0" * 64})):
+            origin, metrics = {"code": code}, {"loss": 1.0}
+            evaluations.record(database, 1, Made(evaluation.id, evaluation.settings, "b" * 64, origin, metrics=metrics))
     said = typed("evaluate", "grid.yaml").output
     assert "note: the code of 1 evaluation has changed since: kdx.models.beam; kdx retry" in said
     with open_database(DB, write=False) as database:

@@ -1,6 +1,5 @@
 """Exit codes as somebody's script meets them: the reference has them in one table, and each is shown here."""
 
-import contextlib
 import re
 import shutil
 import signal
@@ -11,8 +10,6 @@ import pytest
 from grids import LONG, MIXED
 from terminal import Terminal
 from waiting import wait_until
-
-from kdx.errors import KdxError
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,7 +25,7 @@ def typed(command: str):
 
 
 def changed(terminal: Terminal, change: str) -> int:
-    """Of `kdx sweep` with something of kdx made otherwise first."""
+    """Return the exit code of `kdx sweep` after a change of kdx itself."""
     program = f"import kdx.cli.app as app, kdx.sweep.hosts.fork_server as host; {change}; app.main()"
     return terminal.type(f'{sys.executable} -c "{program}" sweep quickstart').returncode
 
@@ -61,17 +58,11 @@ def stopped(signum: int):
     def by(terminal: Terminal) -> int:
         terminal.write("grid.yaml", LONG.replace("steps: 800", "steps: 100000"))
         sweep = terminal.start("sweep", "grid.yaml", "--seeds", "1")
-        wait_until(lambda: at_work(terminal))
+        wait_until(lambda: terminal.is_at_work())
         sweep.send_signal(signum)
         return sweep.wait(300)
 
     return by
-
-
-def at_work(terminal: Terminal) -> bool:
-    with contextlib.suppress(KdxError):  # the database is yet to be made
-        return all(run.progress_step for run in terminal.runs())
-    return False
 
 
 SHOWN = {

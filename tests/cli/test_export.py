@@ -15,16 +15,9 @@ from kdx.training.checkpoint import CheckpointFiles
 LINES = ["ein Haus", "zwei\nZeilen \x1b[31m", "=1+1"]
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KDX_DB", raising=False)
-    return tmp_path
-
-
 @pytest.fixture
 def runs():
-    """Of three runs two are completed; the second is selected."""
+    """Three runs, of which two are completed and the second is selected."""
     made = planned(3)
     claimed(made[0])
     with open_database(DB, write=True) as database:
@@ -37,7 +30,7 @@ def runs():
 
 @pytest.fixture
 def translated(runs):
-    """And has its translations."""
+    """The same runs; the selected one has translations."""
     with open_database(DB, write=True) as database, database.write() as connection:
         connection.exec_driver_sql("DROP TRIGGER run_final_state")
         connection.exec_driver_sql(f"UPDATE run SET state = 'running' WHERE id = {runs[1].id}")
@@ -69,13 +62,13 @@ def test_cells_runs_and_curves_of_a_sweep(runs, folder):
     done = typed("export", "tiny", "--to", "results")
     assert done.stdout.splitlines() == [f"results/{name}.csv" for name in ("cells", "runs", "curves")]
     assert done.stderr == "exported 1 cell and 3 runs of tiny, 1 of them selected\n"
-    assert [(one["sweep"], one["cell_id"]) for one in table("cells")] == [("tiny", runs[0].cell_id)]
-    assert [(one["run_id"], one["state"], one["selected"]) for one in table("runs")] == [
+    assert [(cell["sweep"], cell["cell_id"]) for cell in table("cells")] == [("tiny", runs[0].cell_id)]
+    assert [(run["run_id"], run["state"], run["selected"]) for run in table("runs")] == [
         ("1", "completed", "0"),
         ("2", "completed", "1"),
         ("3", "pending", "0"),
     ]
-    assert [(one["run_id"], one["step"], one["value"]) for one in table("curves")] == [
+    assert [(row["run_id"], row["step"], row["value"]) for row in table("curves")] == [
         ("1", "5", "3.5"),
         ("1", "10", "2.5"),
     ]
@@ -93,11 +86,10 @@ def test_all_of_it_is_of_one_state_of_the_database(translated, monkeypatch):
     assert len(begun) == 2 * plain
 
 
-def test_the_same_in_json(runs):
-    done = typed("export", "--to", "results", "--format", "json", "--json")
-    files = ["cells.json", "runs.json", "curves.json"]
+def test_programs_get_the_names_of_the_files(runs):
+    done = typed("export", "--to", "results", "--json")
+    files = ["cells.csv", "runs.csv", "curves.csv"]
     assert json.loads(done.stdout) == {"sweep": "tiny", "folder": "results", "files": files}
-    assert [one["valid_score"] for one in json.loads(Path("results/runs.json").read_text())] == [2.5, 2.25, None]
 
 
 def test_the_selected_runs_weights_and_translations(translated):
@@ -134,9 +126,3 @@ def test_weights_that_are_gone_or_damaged_are_told_and_nothing_is_written(runs, 
     CheckpointFiles(weights.parent).keep("best")
     assert refused("export", "--to", "x", "--weights").problem == "runs without weights: 2"
     assert not [path for path in folder.iterdir() if path.name.endswith("x")]
-
-
-def test_the_format_of_reports_is_not_that_of_exports(runs, monkeypatch):
-    monkeypatch.setenv("KDX_FORMAT", "markdown")
-    assert typed("export", "--to", "results").exit_code == 0
-    assert "results2/cells.json" in typed("export", "--to", "results2", "--format", "json").stdout

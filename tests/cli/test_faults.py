@@ -1,6 +1,5 @@
 """What befalls the database while a sweep is at work, in real processes."""
 
-import contextlib
 import json
 import sqlite3
 import subprocess
@@ -13,7 +12,7 @@ from grids import LONG
 from terminal import Terminal
 from waiting import wait_until
 
-from kdx.errors import TRY_AGAIN, KdxError
+from kdx.errors import TRY_AGAIN
 from kdx.store.database import BUSY_SECONDS
 from kdx.store.records import RunState
 
@@ -27,12 +26,6 @@ def rows(path: Path) -> list[tuple[object, ...]]:
     with closing(sqlite3.connect(path)) as connection:
         numbers = "SELECT cell_id, seed, name, step, bits FROM metric JOIN run ON run.id = run_id ORDER BY 1, 2, 3, 4"
         return connection.execute(numbers).fetchall()
-
-
-def at_work(terminal: Terminal, database: str) -> bool:
-    with contextlib.suppress(KdxError):  # the database is yet to be made
-        return all(run.progress_step > 0 for run in terminal.runs(database))
-    return False
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +42,7 @@ def undisturbed(tmp_path_factory) -> list[tuple[object, ...]]:
 def test_a_sweep_whose_database_is_taken_away_ends_and_makes_no_other(terminal, figure):
     terminal.write("long.yaml", STOPPABLE.replace("steps: 240", "steps: 100000"))
     sweep = terminal.start("sweep", "long.yaml", "-w", "2")
-    wait_until(lambda: at_work(terminal, "runs.db"))
+    wait_until(lambda: terminal.is_at_work())
     (terminal.folder / "runs.db").unlink()
     sweep.wait(300)
     assert sweep.returncode == 3
@@ -92,7 +85,7 @@ def test_on_a_full_disk_a_sweep_stops_and_goes_on_when_there_is_room(terminal, u
 def test_a_database_that_is_locked_longer_than_opening_waits_costs_a_sweep_nothing(terminal, undisturbed, figure):
     terminal.write("long.yaml", STOPPABLE)
     sweep = terminal.start("sweep", "long.yaml", "-w", "2")
-    wait_until(lambda: at_work(terminal, "runs.db"))
+    wait_until(lambda: terminal.is_at_work())
     path, seconds = terminal.folder / "runs.db", BUSY_SECONDS + 4
     with closing(sqlite3.connect(path, isolation_level=None, timeout=30)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -111,7 +104,7 @@ def test_doctor_and_backup_at_work_beside_a_sweep(terminal, undisturbed):
     """Two that look, and one that copies, while two runs write."""
     terminal.write("long.yaml", STOPPABLE)
     sweep = terminal.start("sweep", "long.yaml", "-w", "2")
-    wait_until(lambda: at_work(terminal, "runs.db"))
+    wait_until(lambda: terminal.is_at_work())
     turns = 0
     while sweep.poll() is None or not turns:
         turns += 1

@@ -4,18 +4,12 @@ import json
 import re
 
 import pytest
-from looked_after import DB, checkpoints, claimed, completed, names, planned, refused, typed
+from looked_after import DB, checkpoints, completed, interrupted, names, planned, refused, typed
 
 from kdx.errors import DatabaseError
 from kdx.run_files import files as run_files
-from kdx.store import claims, recording
+from kdx.store import claims
 from kdx.store.database import open_database
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.fixture
@@ -25,15 +19,13 @@ def runs():
     completed(best, 1.0)
     completed(other, 2.0)
     checkpoints(other).write("step", 10, {})
-    claimed(stopped)
-    with open_database(DB, write=True) as database:
-        recording.RunWriter(database, stopped.id, "me", 1).interrupt(5)
+    interrupted(stopped, 5)
     checkpoints(stopped).write("step", 5, {})
     return best, other, stopped
 
 
 def lines(text: str) -> list[str]:
-    """Without sizes, which depend on how torch writes."""
+    """The lines of a text without sizes, which depend on how torch writes."""
     return [re.sub(r" +", " ", re.sub(r"[\d.]+ (bytes|kB)", "…", line)).strip() for line in text.splitlines()]
 
 

@@ -35,7 +35,7 @@ def kdx(*arguments: str, folder: Path, code: int = 0) -> tuple[str, str]:
 
 @pytest.fixture
 def folder(tmp_path, data_home, monkeypatch) -> Path:
-    """With a grid of short runs."""
+    """A folder with a grid of short runs."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     (tmp_path / "grid.yaml").write_text(TINY % {"steps": 40, "seeds": 3})
     return tmp_path
@@ -43,7 +43,7 @@ def folder(tmp_path, data_home, monkeypatch) -> Path:
 
 @pytest.fixture
 def greedy(folder) -> Path:
-    """With a kernel that finds too little memory beside another run."""
+    """The folder with a kernel that lacks memory beside another run."""
     (folder / "greedy.py").write_text(GREEDY)
     (folder / "grid.yaml").write_text(TINY % {"steps": 10, "seeds": 2} + "kernel: greedy.py:Greedy\n")
     return folder
@@ -56,9 +56,9 @@ def test_runs_that_lack_memory_beside_each_other_are_tried_once_more_alone(greed
     assert "is out of memory: " in said and "(beside other runs on GPU 0); it is tried once more alone" in said
     assert "once more alone, since it lacked memory beside others at step 0" in said
     shown = [json.loads(kdx("show", number, "--json", folder=greedy)[0]) for number in ("1", "2")]
-    outcomes = [[attempt["outcome"] for attempt in one["attempts"]] for one in shown]
+    outcomes = [[attempt["outcome"] for attempt in run["attempts"]] for run in shown]
     assert ["interrupted", "completed"] in outcomes
-    (first, *_), *_ = (one["attempts"] for one, its in zip(shown, outcomes, strict=True) if len(its) > 1)
+    (first, *_), *_ = (run["attempts"] for run, tries in zip(shown, outcomes, strict=True) if len(tries) > 1)
     assert "OutOfMemoryError" in first["traceback"]
 
 

@@ -11,12 +11,6 @@ from kdx.errors import KdxError
 from kdx.grid import shipped
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def init(*arguments: str):
     result = CliRunner().invoke(app, ["init", *arguments])
     if isinstance(result.exception, KdxError):

@@ -4,17 +4,14 @@ from pathlib import Path
 
 import pytest
 from looked_after import DB, completed, planned
+from looked_after import refused as refused_by
 
 from kdx.cli.context import Context
-from kdx.cli.named_runs import named_runs
+from kdx.cli.named_runs import RunView, chosen, load_named, named_runs
 from kdx.errors import KdxError
 from kdx.store import remarks
 from kdx.store.database import open_database
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+from kdx.store.records import RunRecord, RunState
 
 
 def named(*words: str):
@@ -71,3 +68,57 @@ def test_what_names_nothing_or_too_much_is_refused():
     for words in ((), ("tiny", "1"), ("seed=1",), ("tiny", "other")):
         assert "names no runs" in refused(*words).problem or "no runs are named" in refused(*words).problem
     assert refused("tiny", "seed=9").problem == "no run has seed=9"
+
+
+@pytest.mark.parametrize("sweep", [None, "tiny", "grid.yaml"])
+def test_a_sweep_is_loaded_by_its_name_or_its_grid_file_or_is_the_most_recent(sweep):
+    planned(1)
+    with open_database("runs.db", write=False) as database:
+        assert load_named(database, sweep, Context("runs.db")).name == "tiny"
+
+
+def test_a_database_in_the_place_of_a_sweep_is_recognised():
+    planned(1)
+    fault = refused_by("report", "runs.db")
+    assert str(fault) == "`runs.db` is a database, not a sweep\n  hint: name it with --db runs.db"
+    Path("text").write_text("no database")
+    assert refused_by("report", "text").problem == "there is no sweep `text`"
+
+
+def view(run: int, *, state: str = "completed", invalidated: str | None = None, **more) -> RunView:
+    fields = {"id": run, "cell_id": "c", "seed": run, "state": RunState(state), "invalidated": invalidated}
+    record = RunRecord(**{**dict.fromkeys(RunRecord._fields), **fields})
+    return RunView(record, **{"choices": {"kernel": "rbf"}, **more})
+
+
+RUNS = [
+    view(1, tags=["odd", "late"]),
+    view(2, choices={"kernel": "linear"}, state="failed", not_needed="decided after 2 seeds"),
+    view(3, tags=["odd"], invalidated="a bad disk"),
+]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "runs"),
+    [
+        ([], [1, 2, 3]),
+        (["tag=odd"], [1, 3]),
+        (["tag=odd", "tag=late"], [1]),
+        (["cell=c"], [1, 2, 3]),
+        (["kernel=rbf", "seed=3"], [3]),
+        (["state=failed", "run=2"], [2]),
+        (["state=completed"], [1, 3]),
+        (["state=invalidated"], [3]),
+        (["state=not_needed"], [2]),
+    ],
+)
+def test_runs_meet_all_conditions(conditions, runs):
+    assert [each.record.id for each in chosen(RUNS, conditions)] == runs
+
+
+def test_a_condition_that_fits_no_run_is_refused_with_what_there_is():
+    with pytest.raises(KdxError) as caught:
+        chosen(RUNS, ["tag=od"])
+    assert (caught.value.problem, caught.value.hint) == ("no run has tag=od", "did you mean `odd`?")
+    with pytest.raises(KdxError, match="no run has one yet"):
+        chosen([view(1)], ["tag=odd"])

@@ -73,9 +73,8 @@ def test_the_environment_sets_only_options_that_describe_a_place_or_a_habit():
     for name, command in all_commands():
         for option in command.params:
             word = option.opts[0]
-            # Exports have formats of their own, so that one variable for both would break one of them.
             variable = f"KDX_{word.strip('-').replace('-', '_').upper()}" if word in PLACES_AND_HABITS else None
-            if option.envvar != (None if (name, word) == ("kdx export", "--format") else variable):
+            if option.envvar != variable:
                 wrong.append((name, word, option.envvar))
     assert wrong == []
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from grids import TINY
 
-from kdx.cli import plan_view
-from kdx.cli.plan_view import MOST_LINES, difference_lines, difference_record
-from kdx.grid.difference import Contents, difference
+from kdx.cli.plan_view import MOST_LINES, PlanView, what_is_left_out
 from kdx.grid.load import load_grid
-from kdx.grid.plan import Plan
+from kdx.grid.plan import Plan, PlannedCell
+from kdx.grid.spec import CellSpec
+from kdx.sweep.budget import Covered, read_budget
 from kdx.sweep.decide import Action
 from kdx.sweep.forecast import Basis, Forecast
 from kdx.sweep.plan_forecast import PlanForecast, RunStatus, forecast_plan
@@ -22,36 +22,39 @@ def plan(tmp_path) -> Plan:
     return load_grid(grid)
 
 
-def lines(plan: Plan, found: PlanForecast, *, every: bool) -> list[str]:
-    return list(plan_view.view(plan, found, None, 1, 1, None, None).lines(every=every))
+def lines(plan: Plan, forecast: PlanForecast, *, every: bool) -> list[str]:
+    return list(PlanView(plan, forecast, None, 1, 1, None, None).lines(every=every))
 
 
-def costs(plan: Plan, found: PlanForecast, *hardware: int | None) -> list[str]:
-    return list(plan_view.view(plan, found, None, *hardware).notes())
+def costs(plan: Plan, forecast: PlanForecast, *hardware: int | None) -> list[str]:
+    return list(PlanView(plan, forecast, None, *hardware).notes())
 
 
-def known(found: PlanForecast, cells: int = 2) -> PlanForecast:
+def known(forecast: PlanForecast, cells: int = 2) -> PlanForecast:
     costs = [Forecast(100.0, 2 * 10**9, 1_000_000, Basis.CELL, 1), Forecast(7200.0, None, None, Basis.SIZE, 3)]
-    return found.with_forecasts(dict(list(zip(found.cells, costs, strict=True))[:cells]))
+    return forecast.with_forecasts(dict(list(zip(forecast.cells, costs, strict=True))[:cells]))
 
 
 def test_few_runs_have_a_line_each_and_many_are_summed_up(plan):
-    found = forecast_plan(None, plan)
-    assert len(list(lines(plan, found, every=True))) == 60 > MOST_LINES
-    assert list(lines(plan, found, every=False)) == ["       runs  why", "start    60  new"]
-    few = replace(found, runs=found.runs[:3])
+    forecast = forecast_plan(None, plan)
+    assert len(list(lines(plan, forecast, every=True))) == 60 > MOST_LINES
+    assert list(lines(plan, forecast, every=False)) == ["       runs  why", "start    60  new"]
+    few = replace(forecast, runs=forecast.runs[:3])
     assert [line.split()[0] for line in lines(plan, few, every=False)] == ["start"] * 3
 
 
 def test_runs_are_summed_up_by_what_happens_to_them_not_by_their_numbers(plan):
-    found = forecast_plan(None, plan)
-    stale = replace(found.runs[0], status=RunStatus.STALE, changed=("a", "b", "c", "d"))
+    forecast = forecast_plan(None, plan)
+    stale = replace(forecast.runs[0], status=RunStatus.STALE, changed=("a", "b", "c", "d"))
     waits = [
         replace(each.decision, reason=f"from step {step}: interrupted at step 1{step}")
-        for step, each in enumerate(found.runs[1:30])
+        for step, each in enumerate(forecast.runs[1:30])
     ]
-    runs = (stale, *(replace(each, decision=one) for each, one in zip(found.runs[1:30], waits, strict=True)))
-    shown = list(lines(plan, replace(found, runs=(*runs, *found.runs[30:])), every=False))
+    runs = (
+        stale,
+        *(replace(each, decision=decision) for each, decision in zip(forecast.runs[1:30], waits, strict=True)),
+    )
+    shown = list(lines(plan, replace(forecast, runs=(*runs, *forecast.runs[30:])), every=False))
     assert [" ".join(line.split()) for line in shown] == [
         "runs why",
         "start 1 new; stale: a, b, 2 more modules changed since",
@@ -64,10 +67,12 @@ def test_a_run_shows_how_many_of_its_evaluations_are_stale(tmp_path):
     grid = tmp_path / "evaluated.yaml"
     grid.write_text(TINY % {"steps": 10, "seeds": 1} + "evaluations: {wide: {beam: [2, 3]}}\n")
     plan = load_grid(grid)
-    found = forecast_plan(None, plan)
+    forecast = forecast_plan(None, plan)
     first, second = plan.evaluations_of(plan.cells[0].id)
     stale = {first.id: ("kdx.models.beam", "kdx.training.evaluation"), second.id: ("kdx.models.beam",)}
-    shown = list(lines(plan, replace(found, runs=(replace(found.runs[0], changed_evaluations=stale),)), every=True))
+    shown = list(
+        lines(plan, replace(forecast, runs=(replace(forecast.runs[0], changed_evaluations=stale),)), every=True)
+    )
     assert shown[0].endswith("(new; 2 evaluations stale: kdx.models.beam, kdx.training.evaluation changed since)")
 
 
@@ -84,31 +89,31 @@ def test_cells_show_what_a_run_of_them_costs_and_from_what_that_is_known(plan):
 
 
 def test_costs_are_time_memory_and_disk(plan):
-    found = replace(known(forecast_plan(None, plan)), errors=(0.1, 0.3))
-    time, memory, disk = costs(plan, found, 2, 2, 3 * 10**9, 10**9)
+    forecast = replace(known(forecast_plan(None, plan)), errors=(0.1, 0.3))
+    time, memory, disk = costs(plan, forecast, 2, 2, 3 * 10**9, 10**9)
     assert time.startswith("time: 61 h of computing, 30 h with 2 runs at a time, done about ")
     assert time.endswith("; forecasts were off by 20% for the last 2 runs (median; at most 30%)")
     assert memory.startswith("memory: 4.0 GB with 2 runs at a time, but there are 3.0 GB here")
     assert disk == "disk: about 304.0 MB, of 1.0 GB that are free"
-    assert [*costs(plan, found, 2, 2, 3 * 10**9, 10**8)][-1].endswith(" that are free, which is too little")
-    assert [line.partition(":")[0] for line in costs(plan, found, 1, 1, 3 * 10**9, None)] == ["time"]
+    assert [*costs(plan, forecast, 2, 2, 3 * 10**9, 10**8)][-1].endswith(" that are free, which is too little")
+    assert [line.partition(":")[0] for line in costs(plan, forecast, 1, 1, 3 * 10**9, None)] == ["time"]
 
 
 def test_evaluations_are_in_no_time_and_the_note_says_so(tmp_path):
     grid = tmp_path / "grid.yaml"
     grid.write_text(TINY % {"steps": 10, "seeds": 2} + "evaluations: {wide: {beam: [2, 3]}}\n")
     plan = load_grid(grid)
-    found = forecast_plan(None, plan)
-    (cell,) = found.cells
-    forecast = Forecast(100.0, None, None, Basis.CELL, 1)
-    (time,) = costs(plan, found.with_forecasts({cell: forecast}), 1, 1, None, None)
+    forecast = forecast_plan(None, plan)
+    (cell,) = forecast.cells
+    known = Forecast(100.0, None, None, Basis.CELL, 1)
+    (time,) = costs(plan, forecast.with_forecasts({cell: known}), 1, 1, None, None)
     assert time.endswith("; 4 evaluations are not in it, for their time is recorded nowhere")
-    assert list(costs(plan, found, 1, 1, None, None)) == []
+    assert list(costs(plan, forecast, 1, 1, None, None)) == []
     evaluates = [
         replace(each, decision=replace(each.decision, action=Action.EVALUATE, missing=each.decision.missing[:1]))
-        for each in found.runs
+        for each in forecast.runs
     ]
-    (time,) = costs(plan, replace(found, runs=tuple(evaluates)), 1, 1, None, None)
+    (time,) = costs(plan, replace(forecast, runs=tuple(evaluates)), 1, 1, None, None)
     assert time == "time: unknown; 2 evaluations to make, whose time is recorded nowhere"
 
 
@@ -118,13 +123,46 @@ def test_what_nobody_knows_is_not_in_the_time(plan):
     assert list(costs(plan, forecast_plan(None, plan), 1, 1, None, None)) == []
 
 
-def test_a_grid_against_another_tells_what_explains_it_and_the_cells(plan, tmp_path):
-    other = tmp_path / "other.yaml"
-    other.write_text(TINY % {"steps": 10, "seeds": 20} + "axes: {kernel: [exponential, linear]}\n")
-    now = load_grid(other)
-    found = difference(Contents.of(plan), Contents.of(now))
-    gone, new = plan.cells[1], now.cells[1]
-    assert list(difference_lines(found, now, plan))[-2:] == [f"- {gone.id[:8]} rbf", f"+ {new.id[:8]} linear"]
-    told = difference_record(found, now, plan)
-    assert [one["choices"] for key in ("gone", "new") for one in told[key]] == [{"kernel": "rbf"}, {"kernel": "linear"}]
-    assert told["seeds_gone"] == tuple(range(20, 30))
+SPEC = CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}})
+PLAN = Plan("plan", tuple(PlannedCell(f"c{at}", at, {"kernel": f"k{at}"}, SPEC) for at in range(6)), (0, 1, 2, 3, 5))
+SIX_HOURS = read_budget("6h", 0.0)
+
+
+def left_out(gone: set[tuple[str, int]]) -> str | None:
+    runs = tuple(run for run in PLAN.runs if (run.cell.id, run.seed) in gone)
+    return what_is_left_out(SIX_HOURS, Covered(PLAN.runs, runs, 3600.0), PLAN)
+
+
+@pytest.mark.parametrize(
+    ("gone", "what"),
+    [
+        (
+            {(f"c{at}", seed) for at in range(6) for seed in (2, 3, 5)},
+            "12 of 30 runs to do; left out: seeds 2, 3, 5 of all cells",
+        ),
+        (
+            {(f"c{at}", seed) for at in range(6) for seed in (1, 2, 3)},
+            "12 of 30 runs to do; left out: seeds 1–3 of all cells",
+        ),
+        ({("c0", 5)}, "29 of 30 runs to do; left out: seed 5 of 1 cell (k0)"),
+        (
+            {(f"c{at}", seed) for at in range(5) for seed in (3, 5)} | {("c5", seed) for seed in PLAN.seeds},
+            "15 of 30 runs to do; left out: seeds 3, 5 of 5 cells; 1 cell not at all (k5)",
+        ),
+        ({(run.cell.id, run.seed) for run in PLAN.runs}, "none of the 30 runs to do"),
+    ],
+)
+def test_what_a_budget_leaves_out_is_summed_up(gone, what):
+    assert left_out(gone) == f"the budget of 6h is enough for {what}"
+
+
+def test_a_budget_may_be_enough_or_unknown():
+    assert left_out(set()) == "the budget of 6h is enough for all 30 runs to do: about 60 min"
+    enough = what_is_left_out(SIX_HOURS, Covered(PLAN.runs[:1], (), 50.0), PLAN)
+    assert enough == "the budget of 6h is enough for the one run to do: about 50 s"
+    with_evaluation = what_is_left_out(SIX_HOURS, Covered(PLAN.runs[:1], (), 50.0, evaluations=1), PLAN)
+    assert with_evaluation == f"{enough}; 1 evaluation is not in it, for its time is recorded nowhere"
+    assert what_is_left_out(SIX_HOURS, Covered((), (), 0.0), PLAN) is None
+    for unknown, like in ((PLAN.cells, ""), (PLAN.cells[:2], " like those of 2 cells")):
+        line = what_is_left_out(SIX_HOURS, Covered(PLAN.runs, None, None, unknown), PLAN)
+        assert line == f"no run{like} has finished yet, so it is unknown what the budget of 6h leaves out"

@@ -10,7 +10,7 @@ from looked_after import DB, completed, refused, typed
 
 from kdx.cli import running
 from kdx.cli.context import Context
-from kdx.cli.planned import leaving, record_of
+from kdx.cli.planned import record_of, removed_runs
 from kdx.errors import KdxError
 from kdx.grid.difference import Contents, difference
 from kdx.grid.load import load_grid
@@ -22,10 +22,7 @@ GRID = TINY % {"steps": 10, "seeds": 2} + "axes: {kernel: [exponential, rbf]}\n"
 TABLE = "tables: [{name: mine, caption: Kernels, rows: kernel}]\n"
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch, data_home) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("data_home")
 
 
 @pytest.fixture
@@ -118,12 +115,6 @@ def test_a_file_that_is_not_what_was_swept_is_refused_with_the_difference(change
 
 
 @pytest.mark.usefixtures("swept")
-def test_claims_are_asked_of_the_grid_of_a_file():
-    by_file, by_name = (typed("claims", "tsai2019", "--sweep", sweep) for sweep in ("grid.yaml", "tiny"))
-    assert by_file.stdout == by_name.stdout
-
-
-@pytest.mark.usefixtures("swept")
 def test_another_grid_of_the_same_name_is_not_shown_as_this_one():
     write("other.yaml", GRID.replace("steps: 10", "steps: 80"))
     assert refused("report", "other.yaml").hint == (
@@ -142,7 +133,7 @@ def test_a_file_that_was_never_swept_says_so():
 
 
 @pytest.mark.usefixtures("swept")
-def test_another_grid_does_not_take_the_place_of_a_sweep_unless_told_to(started):
+def test_another_grid_does_not_take_the_place_of_a_sweep(started):
     write("other.yaml", GRID.replace("steps: 10", "steps: 80"))
     before = DB.read_bytes()
     refusal = refused("sweep", "other.yaml")
@@ -150,11 +141,8 @@ def test_another_grid_does_not_take_the_place_of_a_sweep_unless_told_to(started)
     assert str(refusal) == (
         f"other.yaml: sweep `tiny` in runs.db is another grid's ({Path('grid.yaml').resolve()}):"
         " the two share no cell (training.steps: 10 → 80)\n"
-        "  hint: write another `name:` into other.yaml, or take that one's place with --replace"
+        "  hint: write another `name:` into other.yaml, or remove that sweep: kdx rm tiny"
     )
-    done = typed("sweep", "other.yaml", "--replace")
-    assert done.stderr.startswith("note: 4 runs of 2 cells leave sweep `tiny` (training.steps: 10 → 80); nothing is")
-    assert len(started) == 1
 
 
 @pytest.mark.usefixtures("swept")
@@ -174,18 +162,6 @@ def test_a_grid_that_was_changed_goes_on_and_says_what_leaves(started, file, cha
     assert len(started) == 1
 
 
-def test_a_database_of_before_files_were_recorded_counts_as_another_grids(swept, started):
-    def forget_the_file():
-        with open_database(DB, write=True) as database, database.write() as connection:
-            connection.exec_driver_sql("UPDATE sweep SET grid = json_remove(grid, '$.file')")
-
-    forget_the_file()
-    assert typed("sweep", "grid.yaml").exit_code == 0
-    forget_the_file()
-    write("grid.yaml", GRID.replace("steps: 10", "steps: 80"))
-    assert "another grid's (its file is not known)" in refused("sweep", "grid.yaml").problem
-
-
 def test_the_command_that_shows_what_left_can_be_typed_whatever_the_name():
     write("grid.yaml", GRID)
     plan = load_grid("grid.yaml")
@@ -195,5 +171,5 @@ def test_the_command_that_shows_what_left_can_be_typed_whatever_the_name():
         "$HOME": "'SELECT * FROM former_runs WHERE sweep = '\"'\"'$HOME'\"'\"''",
     }.items():
         write("grid.yaml", GRID.replace("name: tiny", f'name: "{name}"'))
-        message = leaving(found, load_grid("grid.yaml"), Context("my runs.db"))
+        message = removed_runs(found, load_grid("grid.yaml"), Context("my runs.db"))
         assert message and message.endswith(f"kdx query {query} --db 'my runs.db' shows them")

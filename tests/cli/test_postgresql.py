@@ -89,7 +89,7 @@ def test_a_sweep_is_killed_and_resumed_and_its_password_is_nowhere(
         assert done.returncode == code, (command, done.stdout, done.stderr)
         assert "Traceback" not in done.stderr
         said.append(done)
-    assert not any(SECRET in one.stdout + one.stderr for one in said)
+    assert not any(SECRET in done.stdout + done.stderr for done in said)
     assert SECRET not in terminal.messages()
     for path in terminal.folder.rglob("*"):
         assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path

@@ -74,10 +74,10 @@ def test_each_event_is_one_line(capsys):
 
 def test_runs_that_are_left_to_others_are_told_once_for_each_reason(capsys):
     listener = Lines(None)
-    left = [replace(one, left="device A → B") for one in decided()]
+    left = [replace(each, left="device A → B") for each in decided()]
     listener.decided((*left[:2], replace(left[2], left=None)))
     listener.decided(tuple(left))
-    listener.decided(tuple(replace(one, left="its checkpoint is not here") for one in left[:1]))
+    listener.decided(tuple(replace(each, left="its checkpoint is not here") for each in left[:1]))
     assert capsys.readouterr().err == (
         "2 runs left to other workers: device A → B\n1 run left to other workers: its checkpoint is not here\n"
     )
@@ -89,7 +89,7 @@ def test_paused_runs_are_counted_apart_and_what_ended_here_is_kept():
     listener.started(FIRST, 1)
     listener.ended(FIRST, failed)
     pause = Pause("ValueError in f (x.py)", 2)
-    listener.decided(tuple(replace(one, pause=pause if one.record is None else None) for one in decided(failed)))
+    listener.decided(tuple(replace(each, pause=pause if each.record is None else None) for each in decided(failed)))
     assert listener.counts == {"failed": 1, "paused": 2}
     assert listener.ended_here == {failed.id: RunState.FAILED}
 
@@ -218,7 +218,7 @@ def test_the_display_appears_on_a_terminal_only(monkeypatch, terminal, kind):
 
 
 class _Search:
-    """As far as the display asks a search."""
+    """What the display reads of a search."""
 
     asked, ended, runs_left = 50, 12, 76
 

@@ -16,12 +16,6 @@ from kdx.store.records import RunState
 from kdx.sweep.at_a_time import AtATime
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.fixture
 def ran(monkeypatch):
     """Every plan that is run, instead of running it; `ran.codes` are the exit codes that it gives."""
@@ -121,9 +115,3 @@ def test_what_is_not_there_is_refused(ran):
     planned("quick")
     with pytest.raises(KdxError, match="there is no sweep `quik`\n  allowed: quick\n  hint: did you mean `quick`"):
         resume("quik")
-
-
-def test_a_sweep_may_be_named_by_its_grid_file(ran):
-    planned("demo")
-    resume("grid.yaml")
-    assert [plan.name for plan, *_ in ran] == ["demo"]

@@ -1,7 +1,7 @@
 """`kdx retry RUN` does a run again."""
 
 import pytest
-from looked_after import DB, claimed, completed, planned, refused, typed
+from looked_after import DB, claimed, completed, diverged, failed, planned, refused, typed
 
 from kdx.grid.load import load_grid
 from kdx.store import claims, reading, recording
@@ -52,9 +52,7 @@ def test_the_plan_of_the_sweep_stays_as_it_was(ran):
 
 def test_a_run_that_failed_is_tried_again(ran):
     (run,) = planned(1)
-    claimed(run)
-    with open_database(DB, write=True) as database:
-        recording.RunWriter(database, run.id, "me", 1).fail("ValueError: no", "Traceback …", 3)
+    failed(run)
     typed("retry", str(run.id))
     assert everything() == [(0, 0, RunState.PENDING)]
     assert len(ran) == 1
@@ -86,18 +84,6 @@ def test_weights_that_were_lost_are_made_anew(terminal):
     assert terminal.type("kdx export --weights --to out").returncode == 0
 
 
-def failed(run) -> None:
-    claimed(run)
-    with open_database(DB, write=True) as database:
-        recording.RunWriter(database, run.id, "me", 1).fail("ValueError: no", "Traceback …", 3)
-
-
-def diverged(run) -> None:
-    claimed(run)
-    with open_database(DB, write=True) as database:
-        recording.RunWriter(database, run.id, "me", 1).diverge("loss is nan", 3)
-
-
 def seeds_of(plan) -> list[int]:
     return [run.seed for run in plan.runs]
 
@@ -124,7 +110,7 @@ def test_runs_of_a_sweep_are_chosen_by_how_they_ended_and_by_words(ran):
 
 def test_a_whole_sweep_is_not_done_again_by_mistake(ran):
     completed(planned(2)[0])
-    assert refused("retry", "tiny").problem == "which runs of `tiny` to train again is not said"
+    assert refused("retry", "tiny").problem == "no condition chooses runs of `tiny`"
     assert "there is no run to train again" in typed("retry", "tiny", "--stale").stderr
     assert ran == []
 
@@ -138,11 +124,11 @@ def test_runs_at_which_somebody_works_are_left_alone(ran):
 
 
 def test_several_runs_of_several_sweeps_are_done_sweep_by_sweep(ran):
-    one = planned(2, name="one")
+    first = planned(2, name="one")
     other = planned(4, name="other")[2:]
-    for run in (*one, *other):
+    for run in (*first, *other):
         completed(run)
-    typed("retry", str(one[0].id), str(other[1].id))
+    typed("retry", str(first[0].id), str(other[1].id))
     # The first two are runs of both, so they are done as runs of the last planned.
     assert [(plan.name, seeds_of(plan)) for plan in ran] == [("other", [0, 3])]
 

@@ -13,11 +13,6 @@ from kdx.store.database import open_database
 from kdx.store.recording import RunWriter
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 def test_curves_are_those_of_the_selected_runs_one_over_the_other():
     runs = of_two_kernels()
     for number, run in enumerate(runs, 2):
@@ -31,7 +26,7 @@ def test_curves_are_those_of_the_selected_runs_one_over_the_other():
     for letter, run in zip("ab", best, strict=True):
         assert text.count(f"\n{letter}  run {run.id} · ") == 2
     found = shown("tiny", "train/loss", "--curves")["curves"]
-    assert [(one["metric"], one["steps"], one["values"][0]) for one in found] == [
+    assert [(curve["metric"], curve["steps"], curve["values"][0]) for curve in found] == [
         ("train/loss", [*range(1, 11)], 2.0),
         ("train/loss", [*range(1, 11)], 3.0),
     ]

@@ -1,15 +1,9 @@
 """What `kdx show` says in the same words of runs, cells and sweeps."""
 
-import pytest
 from looked_after import DB, completed, planned, shown, typed
 
 from kdx.store import recording
 from kdx.store.database import open_database
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def test_what_people_said_of_a_run_is_shown_with_it_its_cell_and_its_sweep():
@@ -30,11 +24,11 @@ def test_what_people_said_of_a_run_is_shown_with_it_its_cell_and_its_sweep():
     assert "baseline" in sweep and "before the cut (" in sweep
     found = shown(str(first.id))
     assert (found["invalidated"], found["tags"], found["newer"]) == ("the corpus was cut", ["odd"], again)
-    assert [one["text"] for one in found["notes"]] == ["look again"]
+    assert [note["text"] for note in found["notes"]] == ["look again"]
     assert shown(str(again))["newer"] is None and shown(str(again))["invalidated"] is None
-    by_id = {one["run"]: one for one in shown(first.cell_id)["runs"]}
+    by_id = {run["run"]: run for run in shown(first.cell_id)["runs"]}
     assert (by_id[first.id]["invalidated"], by_id[first.id]["tags"]) == ("the corpus was cut", ["odd"])
-    assert (shown("tiny")["tags"], [one["text"] for one in shown("tiny")["notes"]]) == (
+    assert (shown("tiny")["tags"], [note["text"] for note in shown("tiny")["notes"]]) == (
         ["baseline"],
         ["before the cut"],
     )

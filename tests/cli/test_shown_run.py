@@ -2,17 +2,11 @@
 
 from pathlib import Path
 
-import pytest
 import yaml
 from looked_after import DB, completed, learned, of_two_kernels, planned, shown, typed
 
 from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import NOTE
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def test_a_run_has_its_settings_scores_attempts_place_files_and_log():

@@ -1,6 +1,5 @@
 """What `kdx show` says of a sweep; of many cells the first are listed."""
 
-import pytest
 import yaml
 from looked_after import DB, learned, of_two_kernels, shown, typed
 
@@ -9,11 +8,6 @@ from kdx.cli.context import Context
 from kdx.grid.load import load_grid
 from kdx.store import recording
 from kdx.store.database import open_database
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def test_a_sweep_has_its_cells_and_what_varies_and_is_the_one_planned_last():

@@ -14,11 +14,6 @@ from kdx.store.database import open_database
 from kdx.store.find import sweep_named
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture
 def jobs(played) -> Path:
     """A sweep with an array of two jobs, of which one is at work; its folder."""
@@ -84,7 +79,7 @@ def test_gc_removes_what_was_submitted_once_the_jobs_are_gone_and_the_sweep_is_d
     other.mkdir()
 
     def listed() -> list[str]:
-        (found,) = (one for one in json.loads(typed("gc", "--json").stdout) if one["rule"] == "submissions")
+        (found,) = (rule for rule in json.loads(typed("gc", "--json").stdout) if rule["rule"] == "submissions")
         assert found["asked"] and not found["removed"]
         return found["files"]
 

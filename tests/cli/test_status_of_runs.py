@@ -2,24 +2,13 @@
 
 import json
 
-import pytest
-from looked_after import DB, claimed, completed, planned, refused, typed
-
-from kdx.store.database import open_database
-from kdx.store.recording import RunWriter
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+from looked_after import completed, failed, planned, refused, typed
 
 
 def test_a_sweep_is_shown_run_by_run_and_chosen_by_words():
     first, second, third = planned(3)
     completed(first, score=2.5)
-    claimed(second)
-    with open_database(DB, write=True) as database:
-        RunWriter(database, second.id, "me", 1).fail("no room", "", 0)
+    failed(second, "no room")
     lines = typed("status", "tiny").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["run", str(first.id), str(second.id), str(third.id)]
     assert "completed" in lines[1] and lines[1].endswith("score 2.5")

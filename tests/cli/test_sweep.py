@@ -1,6 +1,5 @@
 """`kdx sweep` and its end, whatever ends it: real processes, a real database."""
 
-import contextlib
 import json
 import os
 import re
@@ -10,24 +9,16 @@ from pathlib import Path
 
 import pytest
 from grids import FAILING, LONG, PLANTED, TINY
-from terminal import LiveTerminal, Terminal, stop_for_good
+from terminal import LiveTerminal, stop_for_good
 from typer.testing import CliRunner
 from waiting import wait_until
 
 from kdx.attention.kernels import KERNELS
 from kdx.cli.app import app
-from kdx.errors import KdxError
 from kdx.store.records import RunState
 
 DATABASE = "my runs.db"
 RESUME = "kdx resume 'long one' --db 'my runs.db'"
-
-
-def at_work(terminal: Terminal, since: int = 0, database: str = DATABASE) -> bool:
-    """Whether every run has come beyond a step."""
-    with contextlib.suppress(KdxError):  # the database is yet to be made
-        return all(run.progress_step > since and run.state is RunState.RUNNING for run in terminal.runs(database))
-    return False
 
 
 def last_line(messages: str) -> str:
@@ -80,7 +71,7 @@ def test_a_stopped_sweep_goes_on_with_the_command_that_it_ends_with(terminal):
 
     # Ctrl-C on a terminal, where a display shows how it goes.
     live = LiveTerminal(terminal, "sweep", "grid.yaml", "--db", DATABASE, "--workers", "2")
-    wait_until(lambda: at_work(terminal))
+    wait_until(lambda: terminal.is_at_work(database=DATABASE))
     live.press_control_c()
     code, seen = live.end()
     assert code == 130, seen
@@ -92,7 +83,7 @@ def test_a_stopped_sweep_goes_on_with_the_command_that_it_ends_with(terminal):
 
     # Killed without a word: nothing is left behind, and nobody waits for a lease to lapse.
     going_on = terminal.start("resume", "--db", DATABASE)
-    wait_until(lambda: at_work(terminal, reached))
+    wait_until(lambda: terminal.is_at_work(reached, DATABASE))
     going_on.kill()
     going_on.wait()
     wait_until(lambda: not terminal.workers())
@@ -111,7 +102,7 @@ def test_a_stopped_sweep_goes_on_with_the_command_that_it_ends_with(terminal):
 def test_a_run_whose_files_are_gone_begins_again_and_every_command_says_so(terminal):
     terminal.write("grid.yaml", LONG)
     sweep = terminal.start("sweep", "grid.yaml", "--seeds", "1")
-    wait_until(lambda: at_work(terminal, database="runs.db"))
+    wait_until(lambda: terminal.is_at_work())
     sweep.send_signal(signal.SIGTERM)
     assert sweep.wait(300) == 143
     (run,) = terminal.runs("runs.db")
@@ -128,7 +119,7 @@ def test_a_run_whose_files_are_gone_begins_again_and_every_command_says_so(termi
     assert f"(attempt 2, {again})\n" in resumed.stderr
     traced = terminal.type("kdx trace 'long one' prediction --json")
     attempts = json.loads(traced.stdout)["runs"][0]["attempts"]
-    assert [(one["first_step"], one["resumed_step"], one["last_step"]) for one in attempts] == [
+    assert [(attempt["first_step"], attempt["resumed_step"], attempt["last_step"]) for attempt in attempts] == [
         (0, 0, run.progress_step),
         (run.progress_step, 0, 800),
     ]
@@ -140,7 +131,7 @@ def test_a_sweep_that_is_told_twice_ends_at_once(terminal, figure):
     # Far more steps than it comes to, however fast the machine is.
     terminal.write("grid.yaml", LONG.replace("steps: 800", "steps: 100000"))
     sweep = terminal.start("sweep", "grid.yaml", "--db", DATABASE, "--workers", "2")
-    wait_until(lambda: at_work(terminal))
+    wait_until(lambda: terminal.is_at_work(database=DATABASE))
     sweep.send_signal(signal.SIGTERM)
     once = sweep.wait(300)
     assert once == 143
@@ -150,7 +141,7 @@ def test_a_sweep_that_is_told_twice_ends_at_once(terminal, figure):
 
     reached = max(run.progress_step for run in terminal.runs(DATABASE))
     sweep = terminal.start("sweep", "grid.yaml", "--db", DATABASE, "--workers", "2")
-    wait_until(lambda: at_work(terminal, reached))
+    wait_until(lambda: terminal.is_at_work(reached, DATABASE))
     (server,) = [pid for pid in terminal.workers() if os.getsid(pid) == pid]
     stop_for_good([pid for pid in terminal.workers() if pid != server])
     sweep.send_signal(signal.SIGINT)
@@ -180,7 +171,7 @@ def test_on_another_processor_a_run_goes_on_only_when_told_to_and_the_report_say
     differs = ELSEWHERE[elsewhere]
     terminal.write("grid.yaml", LONG)
     sweep = terminal.start("sweep", "grid.yaml", "--seeds", "1")
-    wait_until(lambda: at_work(terminal, database="runs.db"))
+    wait_until(lambda: terminal.is_at_work())
     sweep.send_signal(signal.SIGTERM)
     assert sweep.wait(300) == 143
 

@@ -1,7 +1,6 @@
 """`kdx trace` on a real database."""
 
 import json
-from pathlib import Path
 
 import pytest
 from looked_after import DB, completed, planned, refused, typed
@@ -9,12 +8,6 @@ from looked_after import DB, completed, planned, refused, typed
 from kdx.grid.load import load_grid
 from kdx.store import claims, recording
 from kdx.store.database import open_database
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.fixture
@@ -85,10 +78,10 @@ def test_each_attempt_is_told_from_where_it_really_began():
             hand.record([], last)
             hand.interrupt(last)
     lines = [line.split() for line in typed("trace", "tiny", "translation").stdout.splitlines()]
-    assert [line[4] for line in lines if line[:1] == ["1"] and "interrupted" in line[5:]] == [
+    assert [line[6] for line in lines if line[:1] == ["1"] and "interrupted" in line[7:]] == [
         "0–388",
         "0–400",
-        "380–1500",
+        "380–1,500",
     ]
 
 

@@ -96,28 +96,20 @@ def test_what_a_part_does_beside_leaves_the_findings_alone(own_kernel, before):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ("import sys; sys.exit(0)", "my_kernels.py:19:1: `my_kernels.py:Cauchy` fails: SystemExit: 0"),
-        ("import os; os._exit(0)", "`my_kernels.py:Cauchy` ended the process that tried it, with code 0"),
-        ("return None", "my_kernels.py:10:1: `my_kernels.py:Cauchy`: neither log_weight nor weight gives numbers"),
-        (
-            "return 1 / (1 + squared_distance(query.detach(), key))",
-            "weight depends on query, and has no gradient by it",
-        ),
-        ("return squared_distance(query, key).long()", "weight depends on query, and has no gradient by it"),
-        ("query.new_empty(()).uniform_(); " + HONEST, "it draws from torch's random numbers when it computes"),
         (
             f"{HONEST} * (1 + key.new_ones(key.size(-2)).cumsum(0).flip(0))",
             "or on keys after the query",
         ),
-        ("import torch; torch.manual_seed(0); " + HONEST, "it seeds torch's random numbers when it computes"),
+        ("query.new_empty(()).uniform_(); " + HONEST, "it draws from torch's random numbers when it computes"),
     ],
 )
-def test_what_is_no_kernel_is_one_message(own_kernel, body, told):
+def test_what_is_no_kernel_is_one_message(own_kernel, body, message):
     edit(own_kernel, body)
     done = verified(own_kernel)
-    assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
     assert done.stdout == ""
 
 

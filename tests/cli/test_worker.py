@@ -76,7 +76,7 @@ def dies(process: subprocess.Popen[str]) -> None:
 
 def family(pid: int) -> list[int]:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [pid, *(one for child in children for one in family(int(child)))]
+    return [pid, *(descendant for child in children for descendant in family(int(child)))]
 
 
 def ends(process: subprocess.Popen[str]) -> tuple[int, str]:
@@ -105,18 +105,18 @@ def numbers(folder: Path, database: str = "runs.db") -> list[tuple]:
 
 def interrupted(folder: Path) -> None:
     """The first run has a checkpoint to go on from."""
-    one = worker(folder)
-    wait_until(lambda: any(run.progress_step > 100 for run in runs(folder)), lambda: one.poll() is None)
-    one.send_signal(signal.SIGTERM)
-    assert ends(one)[0] == 143
+    first = worker(folder)
+    wait_until(lambda: any(run.progress_step > 100 for run in runs(folder)), lambda: first.poll() is None)
+    first.send_signal(signal.SIGTERM)
+    assert ends(first)[0] == 143
 
 
 @pytest.mark.slow
 def test_two_workers_share_a_sweep_and_each_run_is_done_once(folder):
     planned(folder, seeds=4)
-    one, other = worker(folder), worker(folder)
-    (first, said), (second, said_too) = ends(one), ends(other)
-    assert (first, second) == (0, 0), said + said_too
+    first, second = worker(folder), worker(folder)
+    (code, said), (other_code, also_said) = ends(first), ends(second)
+    assert (code, other_code) == (0, 0), said + also_said
     assert [run.state for run in runs(folder)] == [RunState.COMPLETED] * 4
     assert [len(tried) for tried in attempts(folder).values()] == [1] * 4
     assert said.startswith("works at shared: 4 runs\n")
@@ -137,9 +137,9 @@ def test_what_one_worker_was_killed_at_another_that_came_later_ends_with_the_sam
     code, said = ends(added)
     assert code == 0, said
     tried = attempts(folder)
-    assert [one.outcome for one in tried[0]] == ["interrupted", "lost", "completed"]
-    assert all(one.resumed_step > 0 for one in tried[0][1:])
-    assert [one.outcome for one in tried[1]] == ["completed"]
+    assert [attempt.outcome for attempt in tried[0]] == ["interrupted", "lost", "completed"]
+    assert all(attempt.resumed_step > 0 for attempt in tried[0][1:])
+    assert [attempt.outcome for attempt in tried[1]] == ["completed"]
     planned(folder, database="whole.db", steps=4000, seeds=2)
     assert ends(worker(folder, "--db", "whole.db"))[0] == 0
     assert numbers(folder) == numbers(folder, "whole.db") != []
@@ -160,17 +160,17 @@ def test_at_the_end_of_its_time_a_worker_leaves_a_checkpoint_and_another_goes_on
     other.send_signal(signal.SIGTERM)
     code, said = ends(other)
     assert code == 143 and "1 run ended here: 1 interrupted" in said
-    assert [one.resumed_step for one in attempts(folder)[0]] == [0, run.checkpoint_step]
+    assert [attempt.resumed_step for attempt in attempts(folder)[0]] == [0, run.checkpoint_step]
 
 
 @pytest.mark.long
 def test_a_worker_on_another_machine_joins_at_once_and_takes_over_when_a_lease_has_lapsed(folder):
     planned(folder, steps=MANY, seeds=2)
-    one = worker(folder, program=ELSEWHERE)
-    wait_until(lambda: any(run.checkpoint_step for run in runs(folder)), lambda: one.poll() is None)
+    first = worker(folder, program=ELSEWHERE)
+    wait_until(lambda: any(run.checkpoint_step for run in runs(folder)), lambda: first.poll() is None)
     other = worker(folder, "--workers", "2")
     wait_until(lambda: [run.state for run in runs(folder)].count(RunState.RUNNING) == 2, lambda: other.poll() is None)
-    dies(one)
+    dies(first)
     died = time.time()
     wait_until(
         lambda: runs(folder)[0].attempt == 2 and attempts(folder)[0][1].resumed_step, lambda: other.poll() is None
@@ -263,7 +263,7 @@ def test_a_cell_whose_runs_fail_alike_is_paused_and_the_rest_ends(folder, compon
     assert again[0] == 4 and "no run ended here; not done: 2 failed, 2 paused" in again[1]
     (folder / "faulty.py").write_text(FAULTY)
     kdx(folder, "retry", "shared", "state=failed", code=4)
-    assert [one.outcome for one in attempts(folder)[0]][-1] in ("failed", "completed")
+    assert [attempt.outcome for attempt in attempts(folder)[0]][-1] in ("failed", "completed")
     assert sum(len(tried) for tried in attempts(folder).values()) >= 4
 
 

@@ -49,7 +49,7 @@ DB = Path("runs.db")
 COMMANDS = [
     [["report"], ["report", "--json"], ["report", "--fair"], ["report", "--format", "html", "--output", "page.html"]],
     [["trace", "both", "rbf"], ["trace", "both", "exponential", "--json"], ["query", "SELECT * FROM runs"]],
-    [["export", "--to", "out", "--weights"], ["export", "--to", "out", "--outputs", "--format", "json"]],
+    [["export", "--to", "out", "--weights"], ["export", "--to", "out", "--outputs"]],
     [["doctor"], ["doctor", "--fix"], ["db", "check"], ["plan", "grid.yaml"], ["sweep", "grid.yaml"]],
     [["gc", "--apply"], ["gc", "--keep", "none", "--unplanned", "--unknown", "--apply"]],
     [["resume"], ["resume", "--failed"], ["retry", "1"]],
