@@ -15,7 +15,7 @@ from kdx.sanitize import sanitize_lines
 from kdx.shell import shell_word
 from kdx.store.check import look_through
 from kdx.store.database import database_at, open_database
-from kdx.store.version import REVISION
+from kdx.store.schema import REVISION
 
 
 def check(context: Answering) -> None:

@@ -15,8 +15,8 @@ from kdx.cli.wording import count_of
 from kdx.errors import KdxError
 from kdx.report.writers.rows import to_csv, to_json, to_text, word
 from kdx.sanitize import sanitize
+from kdx.store.backend import Rows
 from kdx.store.database import database_at, open_database
-from kdx.store.rows import Rows
 from kdx.store.schema import metadata
 from kdx.store.views import VIEWS
 

@@ -9,8 +9,10 @@ import random
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
@@ -23,11 +25,27 @@ from sqlalchemy import Connection, Engine, event, text
 from kdx.errors import KdxError
 from kdx.store.json_object import UnexpectedJsonError
 from kdx.store.refusals import FILES, TransactionLostError, edited
-from kdx.store.rows import Rows, fetched
 
 _MODE = "kdx_mode"
 
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of an answer."""
+
+    columns: tuple[str, ...]
+    """Names of the columns, made unique."""
+    values: Sequence[tuple[Any, ...]]
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self.values)
 
 
 class Mode(Enum):
@@ -295,3 +313,13 @@ class Database(ABC):
 def driver_of(connection: Connection) -> Any:
     """The driver's connection."""
     return connection.connection.driver_connection
+
+
+def fetched(cursor: Any) -> Rows:
+    """Return all remaining rows of a driver's cursor; of columns with one name the second is called `name:2`."""
+    counts: Counter[str] = Counter()
+    columns: list[str] = []
+    for name, *_ in cursor.description or ():
+        counts[name] += 1
+        columns.append(name if counts[name] == 1 else f"{name}:{counts[name]}")
+    return Rows(tuple(columns), cursor.fetchall())

@@ -129,31 +129,6 @@ def runs(database: Database, sweep_id: int, cell_ids: Collection[str] | None = N
         return records(connection, which)
 
 
-def halted(database: Database, sweep_ids: Collection[int]) -> dict[int, tuple[RunRecord, ...]]:
-    """Sweep → its planned runs that failed, or that started and wait to be resumed; sweeps without any are left out.
-
-    All are of the newest generation. Of a sweep with many runs these are few, so the others are not read.
-    """
-    started = and_(run.c.state == RunState.PENDING, run.c.attempt > 0)
-    stopped = or_(run.c.state.in_((RunState.FAILED, RunState.INTERRUPTED)), started)
-    ids = select(run.c.id).where(stopped, run.c.search_id.is_(None), is_newest())
-    with database.read() as connection:
-        halted_runs = records(connection, run.c.id.in_(ids))
-        planned = select(sweep_run.c.sweep_id, sweep_run.c.cell_id, sweep_run.c.seed).where(
-            sweep_run.c.sweep_id.in_(list(sweep_ids)),
-            sweep_run.c.cell_id.in_(list({record.cell_id for record in halted_runs})),
-            sweep_run.c.planned,
-        )
-        sweeps_of: dict[tuple[str, int], list[int]] = defaultdict(list)
-        for row in connection.execute(planned) if halted_runs else ():
-            sweeps_of[row.cell_id, row.seed].append(row.sweep_id)
-    by_sweep: dict[int, list[RunRecord]] = defaultdict(list)
-    for record in halted_runs:
-        for sweep_id in sweeps_of.get((record.cell_id, record.seed), ()):
-            by_sweep[sweep_id].append(record)
-    return {sweep_id: tuple(runs_of_sweep) for sweep_id, runs_of_sweep in by_sweep.items()}
-
-
 def recorded(
     database: Database, cell_ids: Iterable[str], seeds: Iterable[int] | None = None
 ) -> "dict[RunKey, RunRecord]":

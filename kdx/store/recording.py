@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from sqlalchemy import Column, ColumnElement, Connection, Table, case, delete, insert, literal, select, update
+from sqlalchemy import Connection, case, insert, literal, select, update
 
 from kdx.components.registry import components_of
 from kdx.grid.plan import Plan
-from kdx.store import plans, searches
+from kdx.store import searches
 from kdx.store.claims import Fenced, held, progress_of, stalls_after
 from kdx.store.components import keep
 from kdx.store.database import Database
@@ -29,10 +29,10 @@ from kdx.store.schema import (
     cell,
     environment,
     identity,
-    metadata,
     metric,
     now,
     output,
+    plan_cell,
     run,
     sweep,
     sweep_cell,
@@ -40,6 +40,7 @@ from kdx.store.schema import (
     test_document,
     value_of,
 )
+from kdx.store.schema import plan as plan_table
 
 
 def settle(database: Database, place: str) -> None:
@@ -78,7 +79,7 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
             moved = {"spec": has.excluded.spec}
             has = has.on_conflict_do_update(index_elements=["id"], set_=moved, where=cell.c.spec != has.excluded.spec)
             connection.execute(has, cells)
-        plans.keep(connection, sweep_id, grid, plan)
+        _keep_plan(connection, sweep_id, grid, plan)
         searches.ask_for(connection, database, sweep_id, plan)
         keep(connection, database, components_of(plan.components))
         if not cells:
@@ -113,6 +114,32 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
         )
         connection.execute(has_run, [key | {"sweep_id": sweep_id, "planned": True} for key in runs])
     return sweep_id
+
+
+def _keep_plan(connection: Connection, sweep_id: int, grid: Mapping[str, Any], plan: Plan) -> None:
+    """Add a plan to the history of a sweep, unless the sweep follows it already. Its cells are recorded before.
+
+    Args:
+        grid: the parts of the grid that concern no single cell; any JSON.
+    """
+    newest = connection.execute(
+        select(plan_table.c.id, plan_table.c.grid, plan_table.c.sources)
+        .where(plan_table.c.sweep_id == sweep_id)
+        .order_by(plan_table.c.id.desc())
+        .limit(1)
+    ).one_or_none()
+    cells = {trained.id for trained in plan.trained}
+    if newest is not None and newest.sources == dict(plan.sources):
+        # Another command may come to the same plan.
+        same = {**newest.grid, "command": ""} == {**json.loads(json.dumps(grid)), "command": ""}
+        if same and cells == set(
+            connection.scalars(select(plan_cell.c.cell_id).where(plan_cell.c.plan_id == newest.id))
+        ):
+            return
+    added = insert(plan_table).values(sweep_id=sweep_id, made=now(), grid=dict(grid), sources=dict(plan.sources))
+    plan_id = connection.execute(added.returning(plan_table.c.id)).scalar_one()
+    if cells:
+        connection.execute(insert(plan_cell), [{"plan_id": plan_id, "cell_id": cell_id} for cell_id in sorted(cells)])
 
 
 def repeat(database: Database, run_ids: Iterable[int]) -> tuple[int, ...]:
@@ -152,24 +179,6 @@ def reset(database: Database, run_ids: Iterable[int], states: Collection[RunStat
             .values(state=RunState.PENDING, stalls=0, error=None)
         )
         return reset.rowcount
-
-
-def references_to(table: Table) -> list[Column[Any]]:
-    """The columns, of all tables, that refer to rows of this one."""
-    keys = (key for other in metadata.sorted_tables for key in other.foreign_keys)
-    return [key.parent for key in keys if key.column.table is table]
-
-
-def remove_rows(connection: Connection, table: Table, which: ColumnElement[bool]) -> None:
-    """Remove these rows of a table, and before them every row that refers to one of them, as the schema says."""
-    for reference in references_to(table):
-        remove_rows(connection, reference.table, reference.in_(select(table.c.id).where(which)))
-    connection.execute(delete(table).where(which))
-
-
-def remove_runs(connection: Connection, run_ids: Collection[int]) -> None:
-    """Remove these runs with all that was recorded of them and written on them."""
-    remove_rows(connection, run, run.c.id.in_(list(run_ids)))
 
 
 def keep_environment(connection: Connection, database: Database, facts: Mapping[str, Any]) -> str:

@@ -10,11 +10,12 @@ Numbers are stored twice, as `value` for queries and as exact `bits`, because SQ
 0.0. Times are seconds since 1970 by the clock of the database. The database itself refuses to take a run out of a final
 state.
 
-A new database is made from these tables (`kdx.store.migrating`) and the views on them (`kdx.store.views`).
+A new database is made from these tables (`create`) and the views on them (`kdx.store.views`).
 """
 
+import secrets
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -25,6 +26,7 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     ColumnElement,
+    Connection,
     Double,
     ForeignKey,
     Index,
@@ -36,6 +38,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    insert,
 )
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.functions import FunctionElement
@@ -43,6 +46,12 @@ from sqlalchemy.types import TypeEngine
 
 from kdx.store.json_object import ENVIRONMENT, FACTS, GRID, SUMS, TEXTS, JsonObject, Shape
 from kdx.store.records import LOST, RemarkKind, RunState
+
+REVISION = "0001"
+"""The number of the schema, which a change of a table raises."""
+
+VERSION_TABLE = "kdx_schema"
+"""The table with that number."""
 
 
 class now(FunctionElement[float]):
@@ -520,3 +529,17 @@ remark = _table(
     _text("text", TEXT, nullable=False, comment="the note, the tag, or the reason in one line"),
     comment="what people wrote on sweeps and runs",
 )
+
+
+def create(connection: Connection, statements: Iterable[str]) -> None:
+    """Make the tables of a new database, and mark it with the schema of this kdx.
+
+    Args:
+        statements: make what else there is, such as the views.
+    """
+    metadata.create_all(connection)
+    for statement in statements:
+        connection.exec_driver_sql(statement)
+    connection.execute(insert(identity).values(id=secrets.token_hex(16)))
+    connection.exec_driver_sql(f"CREATE TABLE {VERSION_TABLE} (revision VARCHAR(32) NOT NULL PRIMARY KEY)")
+    connection.exec_driver_sql(f"INSERT INTO {VERSION_TABLE} VALUES ('{REVISION}')")

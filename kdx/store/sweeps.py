@@ -1,18 +1,20 @@
-"""Renames sweeps, and removes them."""
+"""Reads the plans that sweeps have had, and removes sweeps."""
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select
+from sqlalchemy import Column, ColumnElement, Connection, Select, Table, and_, delete, exists, func, select
 
 from kdx.store.database import Database
 from kdx.store.reading import same_run
-from kdx.store.recording import references_to, remove_rows, remove_runs
-from kdx.store.records import RunState
+from kdx.store.records import PlanRecord, RunState
 from kdx.store.schema import (
     attempt,
     cell,
+    metadata,
     plan,
+    plan_cell,
     run,
     search,
     sweep,
@@ -20,6 +22,19 @@ from kdx.store.schema import (
     sweep_run,
     sweep_search,
 )
+
+
+def history(database: Database, sweep_id: int) -> tuple[PlanRecord, ...]:
+    """Return every plan of a sweep, the first one first; the sweep follows the last."""
+    of_sweep = plan.c.sweep_id == sweep_id
+    with database.read() as connection:
+        rows = connection.execute(select(plan).where(of_sweep).order_by(plan.c.id)).all()
+        cells: dict[int, list[str]] = defaultdict(list)
+        for plan_id, cell_id in connection.execute(
+            select(plan_cell.c.plan_id, plan_cell.c.cell_id).join(plan).where(of_sweep).order_by(plan_cell.c.cell_id)
+        ):
+            cells[plan_id].append(cell_id)
+    return tuple(PlanRecord(row.id, row.made, row.grid, row.sources, tuple(cells[row.id])) for row in rows)
 
 
 class Changed(Exception):
@@ -78,11 +93,11 @@ def remove(database: Database, shown: Removal, *, results: bool) -> None:
         cells = {*connection.scalars(planned), *(cell_id for _, cell_id, *_ in shown.runs)}
         searched = select(sweep_search.c.search_id).where(sweep_search.c.sweep_id == shown.sweep_id)
         searches = list(connection.scalars(searched)) if results else []
-        remove_rows(connection, sweep, sweep.c.id == shown.sweep_id)
-        remove_runs(connection, shown.run_ids)
-        remove_rows(connection, search, search.c.id.in_(searches) & ~_refers(sweep_search.c.search_id, search.c.id))
-        held = (_refers(column, cell.c.id) for column in references_to(cell))
-        remove_rows(connection, cell, and_(cell.c.id.in_(cells), *(~reference for reference in held)))
+        _remove_rows(connection, sweep, sweep.c.id == shown.sweep_id)
+        _remove_rows(connection, run, run.c.id.in_(shown.run_ids))
+        _remove_rows(connection, search, search.c.id.in_(searches) & ~_refers(sweep_search.c.search_id, search.c.id))
+        held = (_refers(column, cell.c.id) for column in _references_to(cell))
+        _remove_rows(connection, cell, and_(cell.c.id.in_(cells), *(~reference for reference in held)))
 
 
 def _removal(connection: Connection, sweep_id: int, results: bool) -> Removal:
@@ -129,3 +144,16 @@ def _runs_of(sweep_id: int) -> Select[tuple[int, str, int, int, str | None, RunS
 
 def _refers(column: ColumnElement[Any], to: ColumnElement[Any]) -> ColumnElement[bool]:
     return exists().where(column == to)
+
+
+def _references_to(table: Table) -> list[Column[Any]]:
+    """Return the columns, of all tables, that refer to rows of this one."""
+    keys = (key for other in metadata.sorted_tables for key in other.foreign_keys)
+    return [key.parent for key in keys if key.column.table is table]
+
+
+def _remove_rows(connection: Connection, table: Table, which: ColumnElement[bool]) -> None:
+    """Remove these rows of a table, and before them every row that refers to one of them, as the schema says."""
+    for reference in _references_to(table):
+        _remove_rows(connection, reference.table, reference.in_(select(table.c.id).where(which)))
+    connection.execute(delete(table).where(which))

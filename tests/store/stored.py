@@ -10,10 +10,10 @@ from sqlalchemy import insert, select, update
 
 from kdx.errors import DatabaseError
 from kdx.store import claims, reading
+from kdx.store.backend import Rows
 from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunRecord, RunState
-from kdx.store.rows import Rows
 from kdx.store.schema import cell, run
 
 CELL = "c" * 32

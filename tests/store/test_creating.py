@@ -7,8 +7,7 @@ from sqlalchemy import Connection, inspect
 from stored import add_cell, cells, refusal
 
 from kdx.store.database import Database, open_database
-from kdx.store.schema import metadata
-from kdx.store.version import REVISION, VERSION_TABLE
+from kdx.store.schema import REVISION, VERSION_TABLE, metadata
 
 
 def test_eight_processes_make_one_database_at_once(nowhere: str, in_processes):

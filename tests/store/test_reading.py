@@ -73,45 +73,6 @@ def test_runs_of_some_cells_are_those_of_the_sweep(database: Database, plan_of):
     assert reading.runs(database, sweep, []) == ()
 
 
-def test_halted_runs_are_the_newest_of_their_kind_in_each_sweep_that_plans_them(database: Database, plan_of):
-    def begin(run_id: int) -> RunWriter:
-        return RunWriter(database, run_id, "me", claims.claim(database, run_id, "me", 60))
-
-    sweep = recording.register(database, plan_of(1, 7), {})
-    few = recording.register(database, plan_of(1, 2, "few"), {})
-    begin(1).fail("ValueError: 1", "", 0)
-    begin(2).interrupt(5)
-    begin(3).fail("ValueError: 3", "", 0)
-    recording.reset(database, [3], (RunState.FAILED,))
-    begin(4)  # runs
-    finish(database, 5)
-    begin(6).fail("ValueError: 6", "", 0)
-    recording.repeat(database, [5])  # now pending, and never begun
-    found = reading.halted(database, [sweep, few])
-    assert {key: [(one.id, one.state) for one in its] for key, its in found.items()} == {
-        sweep: [
-            (1, RunState.FAILED),
-            (2, RunState.INTERRUPTED),
-            (3, RunState.PENDING),
-            (6, RunState.FAILED),
-        ],
-        few: [(1, RunState.FAILED), (2, RunState.INTERRUPTED)],
-    }
-    assert reading.halted(database, [few]).keys() == {few}
-    recording.register(database, plan_of(1, [1], "few"), {})
-    assert [one.id for one in reading.halted(database, [few])[few]] == [2]
-
-
-def test_a_halted_run_of_an_older_generation_is_none(database: Database, sweep_id: int):
-    number = claims.claim(database, 1, "me", 60)
-    RunWriter(database, 1, "me", number).fail("ValueError: 1", "", 0)
-    with database.write() as connection:
-        row = connection.execute(select(run).where(run.c.id == 1)).one()._asdict()
-        fresh = {"id": 9, "generation": 1, "state": RunState.PENDING, "attempt": 0, "error": None, "owner": None}
-        connection.execute(insert(run).values({**row, **fresh}))
-    assert reading.halted(database, [sweep_id]) == {}
-
-
 def test_a_report_gets_the_newest_final_generation_beside_an_unfinished_one(database: Database, sweep_id: int):
     finish(database, 1, 1.0)
     (second,) = recording.repeat(database, [1])

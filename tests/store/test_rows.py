@@ -1,7 +1,7 @@
 import sqlite3
 from contextlib import closing
 
-from kdx.store.rows import fetched
+from kdx.store.backend import fetched
 
 
 def test_columns_of_one_name_are_told_apart():

@@ -18,13 +18,11 @@ from sqlalchemy.pool import ConnectionPoolEntry, NullPool, QueuePool
 
 from kdx.errors import DatabaseError, KdxError, did_you_mean
 from kdx.shell import shell_word
-from kdx.store.backend import Database, Mode, driver_of
+from kdx.store.backend import Database, Mode, Rows, driver_of, fetched
 from kdx.store.postgresql.address import address_of
-from kdx.store.postgresql.dialect import TRIGGER, VIEW_STATEMENTS
 from kdx.store.postgresql.errors import NoDatabaseError, refused, translate
-from kdx.store.postgresql.objects import missing, objects, refuse_foreign_objects
+from kdx.store.postgresql.objects import STATEMENTS, missing, objects, refuse_foreign_objects
 from kdx.store.refusals import OTHER_DATABASE
-from kdx.store.rows import Rows, fetched
 from kdx.store.schema import metadata
 from kdx.store.views import VIEWS
 
@@ -109,7 +107,7 @@ class Postgresql(Database):
     """
 
     keeps_copies = False
-    statements = (TRIGGER, *VIEW_STATEMENTS)
+    statements = STATEMENTS
     insert = staticmethod(insert)
 
     def __init__(self, address: str | Path, *, write: bool = False) -> None:

@@ -16,12 +16,10 @@ from sqlalchemy.pool import NullPool
 
 from kdx.errors import KdxError, StorageError, did_you_mean
 from kdx.files import filling, fsync_directory, give_name
-from kdx.store.backend import Database, Mode, driver_of
-from kdx.store.rows import Rows, fetched
+from kdx.store.backend import Database, Mode, Rows, driver_of, fetched
 from kdx.store.sqlite import file
-from kdx.store.sqlite.dialect import TRIGGER, VIEW_STATEMENTS
 from kdx.store.sqlite.errors import OF_STATEMENT, translate
-from kdx.store.sqlite.foreign import refuse_foreign_objects
+from kdx.store.sqlite.objects import STATEMENTS, refuse_foreign_objects
 
 SLICE = 1.0
 """Seconds that SQLite itself waits for a lock; Python handles signals, such as Ctrl-C, between two slices."""
@@ -45,7 +43,7 @@ class Sqlite(Database):
     """A results database in a file. Each transaction opens the file anew."""
 
     keeps_copies = True
-    statements = (TRIGGER, *VIEW_STATEMENTS, f"PRAGMA application_id = {file.APPLICATION_ID}")
+    statements = (*STATEMENTS, f"PRAGMA application_id = {file.APPLICATION_ID}")
     insert = staticmethod(insert)
     recovery = file.RECOVERY
 

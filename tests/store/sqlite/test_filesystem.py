@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from kdx.store.filesystem import NETWORK, filesystem
+from kdx.store.sqlite.file import NETWORK, filesystem
 
 MOUNTS = r"""proc /proc proc rw 0 0
 /dev/vda / ext4 rw,relatime 0 0
