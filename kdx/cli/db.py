@@ -36,7 +36,7 @@ def check(context: Answering) -> None:
         rescue = f"take it back from a copy, or save what is left: {database_at(db).recovery}"
         say(f"{db}: {len(checked.faults)} found; {rescue}")
         raise typer.Exit(FOUND)
-    copy = f"; copy it with: {context.command('db backup FILE')}" if database_at(db).keeps_copies else ""
+    copy = f"; copy it with: {context.command('db backup FILE')}" if database_at(db).file else ""
     say(f"{db}: nothing is wrong{copy}")
 
 

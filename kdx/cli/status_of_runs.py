@@ -18,7 +18,7 @@ from kdx.report.writers.rows import to_text
 from kdx.sanitize import sanitize
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
-from kdx.store.reading import runs, searches_of
+from kdx.store.reading import runs, searches_of_sweeps
 from kdx.store.remarks import Remarks, remarks
 from kdx.store.status import WorkRecord, labels_of, work
 from kdx.sweep.blocked import Blocked, blocked_in
@@ -54,7 +54,7 @@ def show_runs(database: Database, name: str, conditions: Sequence[str], context:
     claims = [claim for claim in work(database) if claim.sweep_id == sweep_id]
     statuses = _statuses(database, sweep_id, conditions, written, blocked, spared.why if spared else {}, claims)
     with database.read() as connection:
-        searches = [search_of(record) for record in searches_of(connection, sweep_id)]
+        searches = [search_of(record) for record in searches_of_sweeps(connection, [sweep_id]).get(sweep_id, ())]
     trials = [worker_of(claim) for claim in claims if claim.of_trial]
     jobs = submitted(database).get(sweep_id, [])
     tags, notes = written.tags_of_sweeps.get(sweep_id, ()), written.of_sweeps.get(sweep_id, ())

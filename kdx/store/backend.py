@@ -68,8 +68,6 @@ class Database(ABC):
     messages, and raise a `DatabaseError` or a `StorageError` of their own where they say so.
     """
 
-    keeps_copies: ClassVar[bool]
-    """Whether `back_up` copies the database."""
     statements: ClassVar[Sequence[str]]
     """Make the trigger that keeps runs in their final state, the views, and what else a new database has."""
     insert: ClassVar[Callable[..., Any]]
@@ -183,11 +181,14 @@ class Database(ABC):
         if "_engine" in self.__dict__:
             self._engine.pool.dispose()
 
-    def persist(self, transaction: Callable[[], _T]) -> _T:
-        """What a transaction returns, which is done again for `patience` seconds while its connection is lost.
+    def persist(self, transaction: Callable[[], _T], *, again: Callable[[], _T] | None = None) -> _T:
+        """Return what a transaction returns, which is done again for `patience` seconds while its connection is lost.
 
         When a connection is lost at a commit, nobody can know whether the transaction stands. So it must do no harm
         when it is done twice.
+
+        Args:
+            again: what to do from the second time on, if it differs.
         """
         # The enclosing transaction is lost too, and cannot be done again from here.
         within = getattr(self._here, "reading", None) is not None
@@ -198,6 +199,7 @@ class Database(ABC):
             except TransactionLostError:
                 if within or time.monotonic() > deadline:
                     raise
+            transaction = again or transaction
             # Not all at once, where a server ended the transactions of many.
             time.sleep(random.uniform(0.05, 0.5))
 

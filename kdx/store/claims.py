@@ -44,21 +44,22 @@ def claim(
     dead. Their lost attempt is closed first. A run whose row another process is changing cannot be claimed now.
     """
     available = or_(_lapsed(), run.c.owner.is_(None), run.c.owner.in_(list(dead_owners)))
-    again = False
 
-    def once() -> int | None:
-        nonlocal again
-        before, again = again, True
+    def first() -> int | None:
+        # Whoever changes the row now is likely to claim the run.
         with database.write(alone=False) as connection:
-            # Whoever changes the row now is likely to claim the run; but it may be the first try of this process, of
-            # which the connection was lost, and which may stand.
-            number = _claim(connection, run_id, owner, lease_seconds, available, waits=before)
-            if number is None and before:
+            return _claim(connection, run_id, owner, lease_seconds, available, waits=False)
+
+    def again() -> int | None:
+        # It may be the first try of this process that changes the row, or has changed it.
+        with database.write(alone=False) as connection:
+            number = _claim(connection, run_id, owner, lease_seconds, available, waits=True)
+            if number is None:
                 mine = (run.c.id == run_id) & (run.c.owner == owner) & (run.c.state == RunState.RUNNING)
                 number = connection.scalar(select(run.c.attempt).where(mine))
             return number
 
-    return database.persist(once)
+    return database.persist(first, again=again)
 
 
 def _claim(

@@ -41,7 +41,7 @@ class Made:
 
 
 def ask_for(database: Database, sweep_id: int, evaluations: list[dict[str, Any]]) -> None:
-    """Has a sweep ask for these evaluations, as `kdx.grid.plan.Plan.grid` has them, and for no others."""
+    """Make a sweep ask for these evaluations, as `kdx.grid.plan.Plan.grid` has them, and for no others."""
     with database.write() as connection:
         grid = connection.scalar(select(sweep.c.grid).where(sweep.c.id == sweep_id))
         changed = {**(grid or {}), "evaluations": evaluations}
@@ -49,7 +49,7 @@ def ask_for(database: Database, sweep_id: int, evaluations: list[dict[str, Any]]
 
 
 def record(database: Database, run_id: int, made: Made) -> bool:
-    """Records an evaluation of a completed run; whether it is new.
+    """Record an evaluation of a completed run, and return whether it is new.
 
     One that is there stays, but one that failed gives way. So it does no harm to make an evaluation twice.
     """
@@ -95,14 +95,14 @@ def _record(database: Database, run_id: int, made: Made, columns: Mapping[str, A
 
 
 def forget_failed(database: Database, run_ids: Iterable[int]) -> int:
-    """Forgets the evaluations of these runs that failed, so that they are made again; how many."""
+    """Forget the evaluations of these runs that failed, so that they are made again; return their number."""
     with database.write() as connection:
         failed = delete(evaluation).where(evaluation.c.run_id.in_(list(run_ids)), evaluation.c.error.is_not(None))
         return connection.execute(failed).rowcount
 
 
 def recorded(database: Database, cell_ids: Iterable[str]) -> dict[int, dict[str, str | None]]:
-    """Run id → settings' id → why that evaluation failed or None, of the runs of these cells."""
+    """Return run id → settings' id → why that evaluation failed or None, of the runs of these cells."""
     of_cells = evaluation.c.run_id.in_(select(run.c.id).where(run.c.cell_id.in_(list(cell_ids))))
     errors: dict[int, dict[str, str | None]] = {}
     with database.read() as connection:
@@ -113,13 +113,13 @@ def recorded(database: Database, cell_ids: Iterable[str]) -> dict[int, dict[str,
 
 
 def of_runs(database: Database, run_ids: Collection[int]) -> dict[int, dict[str, EvaluationRecord]]:
-    """Run id → settings' id → evaluation, of these runs."""
+    """Return run id → settings' id → evaluation, for these runs."""
     with database.read() as connection:
         return which(connection, evaluation.c.run_id.in_(list(run_ids)))
 
 
 def which(connection: Connection, condition: ColumnElement[bool]) -> dict[int, dict[str, EvaluationRecord]]:
-    """The same of those for which a condition holds."""
+    """Return the same for the evaluations for which a condition holds."""
     numbers: dict[int, dict[str, float]] = {}
     metrics = select(evaluation_metric).join(evaluation).where(condition)
     for row in connection.execute(metrics.order_by(evaluation_metric.c.name)):

@@ -23,6 +23,7 @@ from kdx.store.check import edited_cells, unexpected_json
 from kdx.store.database import Database, database_at, open_database
 from kdx.store.records import FINAL, RemarkKind, RunState, folder_name
 from kdx.store.schema import (
+    NEW_RUN,
     attempt,
     cell,
     component,
@@ -435,8 +436,7 @@ def _other_results(row: Row, own: Row) -> Iterator[str]:
 def _waiting(row: Row) -> Row:
     """A run as nobody has claimed it."""
     kept = {name: row[name] for name in ("id", "cell_id", "seed", "search_id", "generation")}
-    begun = {"state": RunState.PENDING, "attempt": 0, "progress_step": 0, "stalls": 0}
-    return {**dict.fromkeys(row), **kept, **begun}
+    return {**dict.fromkeys(row), **NEW_RUN, **kept}
 
 
 def _said(row: Row) -> tuple[Any, ...]:

@@ -10,9 +10,9 @@ import struct
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, case, insert, literal, select, update
+from sqlalchemy import ColumnElement, Connection, Table, case, insert, literal, select, update
 
 from kdx.components.registry import components_of
 from kdx.grid.plan import Plan
@@ -23,6 +23,7 @@ from kdx.store.database import Database
 from kdx.store.records import FINAL, RunState
 from kdx.store.schema import (
     LINE,
+    NEW_RUN,
     TEXT,
     attempt,
     bits_of,
@@ -106,8 +107,7 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
         if not runs:
             return sweep_id
 
-        fresh = {"generation": 0, "state": RunState.PENDING, "attempt": 0, "progress_step": 0, "stalls": 0}
-        connection.execute(insert_into(run).on_conflict_do_nothing(), [key | fresh for key in runs])
+        connection.execute(insert_into(run).on_conflict_do_nothing(), [key | NEW_RUN for key in runs])
         has_run = insert_into(sweep_run)
         has_run = has_run.on_conflict_do_update(
             index_elements=["sweep_id", "cell_id", "seed"], set_={"planned": has_run.excluded.planned}
@@ -148,15 +148,8 @@ def repeat(database: Database, run_ids: Iterable[int]) -> tuple[int, ...]:
     A run of a trial gets none: its search has been drawn by its score.
     """
     newer = run.alias()
-    again = select(
-        run.c.cell_id,
-        run.c.seed,
-        run.c.generation + 1,
-        literal(RunState.PENDING.value),
-        literal(0),
-        literal(0),
-        literal(0),
-    ).where(
+    values = {"cell_id": run.c.cell_id, "seed": run.c.seed, **NEW_RUN, "generation": run.c.generation + 1}
+    again = select(*(value if isinstance(value, ColumnElement) else literal(value) for value in values.values())).where(
         run.c.id.in_(list(run_ids)),
         run.c.state.in_(FINAL),
         run.c.search_id.is_(None),
@@ -164,9 +157,8 @@ def repeat(database: Database, run_ids: Iterable[int]) -> tuple[int, ...]:
         .where(newer.c.cell_id == run.c.cell_id, newer.c.seed == run.c.seed, newer.c.generation > run.c.generation)
         .exists(),
     )
-    columns = ["cell_id", "seed", "generation", "state", "attempt", "progress_step", "stalls"]
     with database.write() as connection:
-        added = connection.execute(insert(run).from_select(columns, again).returning(run.c.id))
+        added = connection.execute(insert(run).from_select(list(values), again).returning(run.c.id))
         return tuple(sorted(added.scalars()))
 
 
@@ -203,22 +195,6 @@ class ComeTo(NamedTuple):
     """The step of the newest recorded checkpoint; None if there is none."""
 
 
-_Given = ParamSpec("_Given")
-_Result = TypeVar("_Result")
-
-
-def _persistent(
-    write: "Callable[Concatenate[RunWriter, _Given], _Result]",
-) -> "Callable[Concatenate[RunWriter, _Given], _Result]":
-    """Does a transaction again when its connection is lost."""
-
-    def persist(writer: "RunWriter", /, *given: _Given.args, **named: _Given.kwargs) -> _Result:
-        return writer.database.persist(lambda: write(writer, *given, **named))
-
-    persist.__doc__ = write.__doc__
-    return persist
-
-
 class RunWriter:
     """Writes for one attempt; each method is one transaction, and raises `Fenced` when the attempt lost the run."""
 
@@ -237,7 +213,6 @@ class RunWriter:
         self.database = database
         self._peak_memory = peak_memory
 
-    @_persistent
     def begin(
         self,
         environment_facts: Mapping[str, Any],
@@ -255,7 +230,8 @@ class RunWriter:
             changes: what differs from the attempt before; None for nothing.
             data_facts: facts on the prepared data and the evaluation; any JSON.
         """
-        with self._writing() as connection:
+
+        def write(connection: Connection) -> None:
             key = keep_environment(connection, self.database, environment_facts)
             before = select(attempt.c.resumed_step).where(
                 attempt.c.run_id == self.run_id, attempt.c.number < self.attempt, attempt.c.resumed_step.is_not(None)
@@ -280,11 +256,11 @@ class RunWriter:
                 .values(environment_id=key, resumed_step=resumed_step, changes=changes)
             )
 
-    @_persistent
+        self._write(write)
+
     def checkpoint(self, step: int) -> None:
         """Records that the run can be resumed from `step`, so that a lost checkpoint is noticed."""
-        with self._writing(checkpoint_step=step):
-            pass
+        self._write(lambda connection: None, checkpoint_step=step)
 
     @contextmanager
     def holding(self) -> Iterator[ComeTo]:
@@ -296,7 +272,6 @@ class RunWriter:
             steps = select(run.c.progress_step, run.c.checkpoint_step).where(run.c.id == self.run_id)
             yield ComeTo(*connection.execute(steps).one())
 
-    @_persistent
     def record(self, rows: Sequence[tuple[str, int, float]], progress_step: int) -> None:
         """Records numbers, and the progress of the run up to `progress_step`.
 
@@ -309,48 +284,36 @@ class RunWriter:
         Raises:
             TypeError: a value is not one number; none of the rows is recorded.
         """
-        patterns = [_pattern(name, step, value) for name, step, value in rows]
-        with self._writing(progress_step=progress_of(progress_step)) as connection:
-            if not rows:
-                return
-            added = self.database.insert(metric)
-            changed = case((metric.c.bits != added.excluded.bits, 1), else_=0)
-            added = added.on_conflict_do_update(
-                index_elements=["run_id", "name", "step"],
-                set_={
-                    "value": added.excluded.value,
-                    "bits": added.excluded.bits,
-                    "writes": metric.c.writes + 1,
-                    "differs": metric.c.differs + changed,
-                },
-            )
-            connection.execute(
-                added,
-                [
-                    {
-                        "run_id": self.run_id,
-                        "name": name,
-                        "step": step,
-                        "value": value_of(bits),
-                        "bits": bits,
-                        "writes": 1,
-                        "differs": 0,
-                    }
-                    for (name, step, _), bits in zip(rows, patterns, strict=True)
-                ],
-            )
+        recorded = [
+            {"run_id": self.run_id, "name": name, "step": step, "value": value_of(bits), "bits": bits}
+            for name, step, value in rows
+            for bits in [_pattern(name, step, value)]
+        ]
+        added = self.database.insert(metric).values(writes=1, differs=0)
+        changed = case((metric.c.bits != added.excluded.bits, 1), else_=0)
+        added = added.on_conflict_do_update(
+            index_elements=["run_id", "name", "step"],
+            set_={
+                "value": added.excluded.value,
+                "bits": added.excluded.bits,
+                "writes": metric.c.writes + 1,
+                "differs": metric.c.differs + changed,
+            },
+        )
 
-    @_persistent
+        def write(connection: Connection) -> None:
+            if recorded:
+                connection.execute(added, recorded)
+
+        self._write(write, progress_step=progress_of(progress_step))
+
     def outputs(self, name: str, lines: Sequence[str]) -> None:
         """Records texts that the run produced, such as `test/translations`, and replaces any of that name."""
         # JSON instead of lines, since a text may hold any character, line breaks included.
         text = json.dumps(list(lines)).encode()
         kept = {"lines": zlib.compress(text), "count": len(lines), "sha256": hashlib.sha256(text).hexdigest()}
-        with self._writing() as connection:
-            put = self.database.insert(output).values(run_id=self.run_id, name=name, **kept)
-            connection.execute(put.on_conflict_do_update(index_elements=["run_id", "name"], set_=kept))
+        self._replace(output, {"run_id": self.run_id, "name": name}, kept)
 
-    @_persistent
     def documents(self, unit: str, sums: Mapping[str, Sequence[float]]) -> None:
         """Records what the test measured by document, and replaces what an earlier attempt recorded.
 
@@ -358,10 +321,7 @@ class RunWriter:
             unit: what a document is, such as `article`.
             sums: quantity → its sum in each document.
         """
-        kept = {"unit": unit, "sums": dict(sums)}
-        with self._writing() as connection:
-            put = self.database.insert(test_document).values(run_id=self.run_id, **kept)
-            connection.execute(put.on_conflict_do_update(index_elements=["run_id"], set_=kept))
+        self._replace(test_document, {"run_id": self.run_id}, {"unit": unit, "sums": dict(sums)})
 
     def complete(
         self,
@@ -435,45 +395,53 @@ class RunWriter:
         self,
         state: RunState,
         last_step: int,
+        *,
         traceback: str | None = None,
         changes: str | None = None,
         **columns: Any,
     ) -> None:
-        of_attempt = {} if changes is None else {"changes": changes}
+        """End the attempt, and leave the run in a state, with these columns of its row."""
         columns |= {"stalls": stalls_after(last_step, without_progress=0), "progress_step": progress_of(last_step)}
-        again = False
+        of_attempt: dict[str, Any] = {"traceback": traceback}
+        if changes is not None:
+            of_attempt["changes"] = changes
 
-        def once() -> None:
-            nonlocal again
-            before, again = again, True
+        def write(connection: Connection) -> None:
+            connection.execute(update(run).where(run.c.id == self.run_id).values(columns | {"state": state}))
+            connection.execute(
+                update(attempt)
+                .where(attempt.c.run_id == self.run_id, attempt.c.number == self.attempt)
+                .values(ended=now(), outcome=state, last_step=last_step, peak_memory=self._peak_memory(), **of_attempt)
+            )
+
+        def write_again() -> None:
             try:
-                self._write_end(state, last_step, columns, traceback=traceback, **of_attempt)
+                self._once(write)
             except Fenced:
                 # The first try may stand, though its connection was lost.
-                if not before or self._outcome() is not state:
+                if self._outcome() is not state:
                     raise
 
-        self.database.persist(once)
+        self.database.persist(lambda: self._once(write), again=write_again)
 
     def _outcome(self) -> RunState | None:
         mine = (attempt.c.run_id == self.run_id) & (attempt.c.number == self.attempt) & (attempt.c.owner == self.owner)
         with self.database.read() as connection:
             return connection.scalar(select(attempt.c.outcome).where(mine))
 
-    def _write_end(self, state: RunState, last_step: int, columns: dict[str, Any], **of_attempt: Any) -> None:
-        with self._writing() as connection:
-            connection.execute(update(run).where(run.c.id == self.run_id).values(columns | {"state": state}))
-            connection.execute(
-                update(attempt)
-                .where(attempt.c.run_id == self.run_id, attempt.c.number == self.attempt)
-                .values(
-                    ended=now(),
-                    outcome=state,
-                    last_step=last_step,
-                    peak_memory=self._peak_memory(),
-                    **of_attempt,
-                )
-            )
+    def _replace(self, table: Table, key: Mapping[str, Any], kept: Mapping[str, Any]) -> None:
+        """Record a row of a table in place of any with its key."""
+        row = self.database.insert(table).values(**key, **kept)
+        row = row.on_conflict_do_update(index_elements=list(key), set_=dict(kept))
+        self._write(lambda connection: connection.execute(row))
+
+    def _write(self, write: Callable[[Connection], object], **columns: Any) -> None:
+        """Write in a transaction of the attempt, which is done again when its connection is lost."""
+        self.database.persist(lambda: self._once(write, **columns))
+
+    def _once(self, write: Callable[[Connection], object], **columns: Any) -> None:
+        with self._writing(**columns) as connection:
+            write(connection)
 
     def _writing(self, **columns: Any) -> AbstractContextManager[Connection]:
         return held(self.database, self.run_id, self.owner, self.attempt, **columns)

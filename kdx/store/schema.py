@@ -217,12 +217,7 @@ sweep = _table(
     _text("name", NAME, nullable=False, comment="name that the grid gives itself"),
     _time("created", nullable=False, comment="when the name was first planned, seconds since 1970"),
     _time("updated", nullable=False, comment="when it was last planned, seconds since 1970"),
-    _json(
-        "grid",
-        GRID,
-        nullable=False,
-        comment="parts of the grid that concern no single cell, such as tables",
-    ),
+    _json("grid", GRID, nullable=False, comment="parts of the grid that concern no single cell, such as tables"),
     UniqueConstraint("name"),
     comment="a named plan",
 )
@@ -230,12 +225,7 @@ sweep = _table(
 cell = _table(
     "cell",
     _hash("id", 32, primary_key=True, comment="hash of the resolved cell, 32 hexadecimal digits"),
-    _text(
-        "spec",
-        TEXT,
-        nullable=False,
-        comment="the resolved cell as JSON, every field of it",
-    ),
+    _text("spec", TEXT, nullable=False, comment="the resolved cell as JSON, every field of it"),
     comment="one choice on each axis and all else that a run needs, except its seed",
 )
 
@@ -277,21 +267,14 @@ run = _table(
     _count("attempt", nullable=False, comment="number of the last claim, from 1; 0: never claimed"),
     _time("lease_until", comment="when the claim lapses, seconds since 1970"),
     _step("progress_step", nullable=False, comment="highest optimiser step recorded"),
-    _step(
-        "checkpoint_step",
-        comment="optimiser step of the newest checkpoint to go on from; NULL: none was made",
-    ),
+    _step("checkpoint_step", comment="optimiser step of the newest checkpoint to go on from; NULL: none was made"),
     _count("stalls", nullable=False, comment="attempts in a row that died without coming further"),
     _number("valid_score", comment="best value of the cell's selection metric"),
     _bits("valid_bits", comment="valid_score as the bits of a double; NULL: no score"),
     _step("valid_step", comment="optimiser step of valid_score"),
     _number("test_score", comment="the same metric on the test split, with the weights of valid_step"),
     _bits("test_bits", comment="test_score as the bits of a double; NULL: no score"),
-    _hash(
-        "weights_sha256",
-        64,
-        comment="of the file with the weights that were tested; NULL: none was written",
-    ),
+    _hash("weights_sha256", 64, comment="of the file with the weights that were tested; NULL: none was written"),
     _text("error", LINE, comment="one line: why it failed or diverged"),
     _text(
         "undertrained",
@@ -301,11 +284,7 @@ run = _table(
     ),
     _json("definitions", TEXTS, comment="metric → its definition or signature"),
     _text("data_fingerprint", NAME, comment="hash of the prepared data"),
-    _json(
-        "data_facts",
-        FACTS,
-        comment="what the prepared data and the evaluation were, such as test/unknown_rate",
-    ),
+    _json("data_facts", FACTS, comment="what the prepared data and the evaluation were, such as test/unknown_rate"),
     _text("code_fingerprint", NAME, comment="hash of the code that decides what a run computes"),
     _hash("environment_id", 32, ForeignKey("environment.id"), comment="where the last attempt was computed"),
     UniqueConstraint("cell_id", "seed", "generation", "search_id"),
@@ -321,6 +300,9 @@ def _run_index(name: str, columns: Sequence[Column[Any]], where: ColumnElement[b
 # For the constraint, two runs without a search always differ.
 _run_index("run_of_sweeps", (run.c.cell_id, run.c.seed, run.c.generation), run.c.search_id.is_(None), unique=True)
 _run_index("run_of_search", (run.c.search_id,), run.c.search_id.is_not(None), unique=False)
+
+NEW_RUN = {"generation": 0, "state": RunState.PENDING, "attempt": 0, "progress_step": 0, "stalls": 0}
+"""Column → value in the row of a run that nobody has claimed yet, beside its key."""
 
 attempt = _table(
     "attempt",
@@ -458,12 +440,7 @@ plan = _table(
     _key("id", primary_key=True, comment="key"),
     _key("sweep_id", ForeignKey("sweep.id"), nullable=False, comment="the sweep"),
     _time("made", nullable=False, comment="when the sweep was planned so, seconds since 1970"),
-    _json(
-        "grid",
-        GRID,
-        nullable=False,
-        comment="as sweep.grid, of this plan",
-    ),
+    _json("grid", GRID, nullable=False, comment="as sweep.grid, of this plan"),
     _json(
         "sources",
         TEXTS,

@@ -19,8 +19,9 @@ from sqlalchemy import Engine, event
 from kdx.grid.identity import cell_id
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
+from kdx.store import claims
 from kdx.store.database import Database, open_database
-from kdx.store.recording import register
+from kdx.store.recording import RunWriter, register
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -194,6 +195,17 @@ def plan_of() -> PlanOf:
 def sweep_id(database: Database, plan_of: PlanOf) -> int:
     """Two cells with two seeds: runs 1 to 4."""
     return register(database, plan_of(), {"tables": []})
+
+
+@pytest.fixture
+def hand(database: Database, sweep_id: int) -> RunWriter:
+    """A run with a number and a text."""
+    attempt = claims.claim(database, 1, "me", 60)
+    assert attempt is not None
+    hand = RunWriter(database, 1, "me", attempt)
+    hand.record([("train/loss", 1, 1.0)], 1)
+    hand.outputs("test/translations", ["ein Hund", "eine Katze"])
+    return hand
 
 
 @pytest.fixture

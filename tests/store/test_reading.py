@@ -3,21 +3,19 @@ import math
 
 import pytest
 from sqlalchemy import delete, insert, select, update
-from stored import ask, rows
+from stored import ask, rows, start
 
 from kdx.errors import KdxError
 from kdx.grid.difference import Contents
 from kdx.grid.identity import id_of
-from kdx.store import claims, reading, recording
-from kdx.store.database import Database, database_at, open_database
-from kdx.store.recording import RunWriter
+from kdx.store import reading, recording
+from kdx.store.database import Database, database_at
 from kdx.store.records import RunState
 from kdx.store.schema import cell, plan_cell, run, sweep_cell, sweep_run
 
 
 def finish(database: Database, run_id: int, score: float = 1.0) -> None:
-    number = claims.claim(database, run_id, "me", 60)
-    hand = RunWriter(database, run_id, "me", number)
+    hand = start(database, run_id)
     hand.record([("test/bleu", 10, score), ("test/loss", 10, math.inf), ("valid/bleu", 10, 0.5)], 10)
     hand.complete(0.5, 10, score, {}, 10)
 
@@ -116,7 +114,7 @@ def test_runs_of_cells_are_found_whatever_sweep_planned_them(database: Database,
 
 
 def test_a_test_metric_recorded_twice_counts_with_its_last_step(database: Database, sweep_id: int):
-    hand = RunWriter(database, 1, "me", claims.claim(database, 1, "me", 60))
+    hand = start(database)
     hand.record([("test/bleu", 20, 2.0), ("test/bleu", 10, 1.0), ("tests/bleu", 30, 3.0), ("test", 30, 3.0)], 20)
     assert reading.load_sweep(database).metrics[1] == {"test/bleu": 2.0}
 
@@ -170,34 +168,22 @@ def test_queries_do_not_grow_with_the_sweep(database: Database, plan_of, queries
     assert queries(lambda: reading.load_sweep(database, "large")) == 16
 
 
-def test_a_sweep_loads_from_a_file_opened_to_read(database: Database, address: str, sweep_id: int):
-    finish(database, 1)
-    with open_database(address, write=False) as opened:
-        assert reading.load_sweep(opened) == reading.load_sweep(database)
-
-
 def test_seconds_sum_the_attempts_that_ended(database: Database, sweep_id: int):
     assert reading.runs(database, sweep_id)[0].seconds is None
     for _ in range(2):
-        number = claims.claim(database, 1, "me", 60)
-        RunWriter(database, 1, "me", number).interrupt(0)
-    claims.claim(database, 1, "me", 60)
+        start(database).interrupt(0)
+    start(database)
     ended = [attempt.ended - attempt.started for attempt in reading.attempts(database, 1) if attempt.ended]
     assert len(ended) == 2
     assert reading.runs(database, sweep_id)[0].seconds == pytest.approx(sum(ended))
 
 
 def test_a_curve_runs_by_step(database: Database, sweep_id: int):
-    hand = RunWriter(database, 1, "me", claims.claim(database, 1, "me", 60))
+    hand = start(database)
     hand.record([("train/loss", 20, 2.0), ("train/loss", 3, 1.0), ("valid/loss", 4, 9.0)], 20)
     assert reading.curve(database, 1, "train/loss") == [(3, 1.0), (20, 2.0)]
     assert reading.curve(database, 1, "train/accuracy") == []
     assert reading.curve(database, 2, "train/loss") == []
-
-
-def test_what_was_never_recorded_is_empty(database: Database, sweep_id: int):
-    assert reading.outputs_of(database, [1], "test/translations").get(1, []) == []
-    assert reading.attempts(database, 1) == ()
 
 
 def test_the_inventory_has_every_generation_and_what_is_planned(database: Database, plan_of):
@@ -216,9 +202,7 @@ def test_the_inventory_has_every_generation_and_what_is_planned(database: Databa
 
 def test_a_run_that_went_on_under_other_conditions_is_told_until_it_begins_anew(database: Database, sweep_id: int):
     def attempt(resumed_step: int, changes: str | None) -> str | None:
-        number = claims.claim(database, 1, "me", 60.0)
-        assert number is not None
-        hand = recording.RunWriter(database, 1, "me", number)
+        hand = start(database)
         hand.begin({"torch": "2"}, "data", "code", resumed_step, changes)
         hand.interrupt(resumed_step + 5)
         return reading.load_sweep(database).provenance[1].changes
@@ -234,10 +218,8 @@ def test_a_run_that_went_on_under_other_conditions_is_told_until_it_begins_anew(
 def test_facts_of_the_data_come_with_each_run_and_are_shared(database: Database, sweep_id: int):
     facts = {"vocabulary_size": 9, "test/unknown_rate": 0.25}
     for run_id in (1, 2):
-        number = claims.claim(database, run_id, "me", 60.0)
-        recording.RunWriter(database, run_id, "me", number).begin({}, "data", "code", data_facts=facts)
-    number = claims.claim(database, 3, "me", 60.0)
-    recording.RunWriter(database, 3, "me", number).begin({}, "data", "code")
+        start(database, run_id).begin({}, "data", "code", data_facts=facts)
+    start(database, 3).begin({}, "data", "code")
     found = reading.load_sweep(database).provenance
     assert found[1].facts == facts and found[1] is found[2]
     assert found[3].facts is None and found[4].facts is None
@@ -279,11 +261,8 @@ def test_the_curves_of_a_sweep_come_in_one_query_bit_for_bit(database: Database,
     recording.register(database, plan_of([0, 1], 2, "demo"), {})
     recording.register(database, plan_of([2], 1, "other"), {})
     for run_id in (1, 3, 5):
-        number = claims.claim(database, run_id, "me", 60)
         rows = [("train/loss", step, value) for step, value in ((1, math.nan), (10, -0.0), (20, 1 / 3))]
-        RunWriter(database, run_id, "me", number).record(
-            [*rows, ("valid/bleu", 20, math.inf), ("test/bleu", 20, 1.0)], 20
-        )
+        start(database, run_id).record([*rows, ("valid/bleu", 20, math.inf), ("test/bleu", 20, 1.0)], 20)
     found = reading.curves(database, 1, ["train/loss", "valid/bleu", "valid/none"])
     assert {run_id: list(its) for run_id, its in found.items()} == {
         1: ["train/loss", "valid/bleu"],

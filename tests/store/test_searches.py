@@ -29,7 +29,7 @@ def planned(folder: Path, trials: int = 3) -> Plan:
 
 def of_sweep(database: Database, sweep_id: int) -> tuple[SearchRecord, ...]:
     with database.read() as connection:
-        return reading.searches_of(connection, sweep_id)
+        return reading.searches_of_sweeps(connection, [sweep_id])[sweep_id]
 
 
 def trials_of(database: Database, search_id: str) -> list[TrialRecord]:

@@ -1,5 +1,6 @@
-"""Sweeps are renamed and removed; results go only where somebody says so, and never those of another sweep."""
+"""A sweep keeps its plans and can be removed; results go only if somebody says so, never those of another sweep."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,49 @@ task: translation
 data: {corpus: synthetic-translation}
 tune: {parameters: {model.dropout: [0.0, 0.1]}, sampler: grid, trials: 2, seeds: 1}
 """
+
+
+def test_a_sweep_keeps_every_plan_with_its_grid_as_it_was_written(database: Database, plan_of):
+    first = replace(plan_of([0, 1], 2), sources={"a.yaml": "seeds: 2  # few\n", "base.yaml": "task: translation\n"})
+    second = replace(plan_of([1, 2], 3), sources={"a.yaml": "seeds: 3\n"})
+    sweep_id = recording.register(database, first, first.grid)
+    recording.register(database, second, second.grid)
+    old, new = sweeps.history(database, sweep_id)
+    assert list(old.sources.items()) == [*first.sources.items()]
+    assert (new.sources, old.grid["seeds"], new.grid["seeds"]) == (second.sources, [0, 1], [0, 1, 2])
+    assert [set(one.cells) for one in (old, new)] == [{cell.id for cell in plan.cells} for plan in (first, second)]
+    assert old.made <= new.made
+
+
+def test_planning_the_same_again_adds_no_plan(database: Database, plan_of):
+    plan = replace(plan_of(), sources={"a.yaml": "x"}, command="kdx sweep a.yaml")
+    sweep_id = recording.register(database, plan, plan.grid)
+    same = replace(plan, command="kdx sweep ./a.yaml")
+    recording.register(database, same, same.grid)
+    assert len(sweeps.history(database, sweep_id)) == 1
+    assert sweeps.history(database, sweep_id)[0].grid["command"] == "kdx sweep a.yaml"
+
+
+def test_a_comment_tables_seeds_or_cells_make_another_plan(database: Database, plan_of):
+    plan = replace(plan_of([0, 1], 2), sources={"a.yaml": "x"})
+    sweep_id = recording.register(database, plan, plan.grid)
+    others = (
+        replace(plan, sources={"a.yaml": "x  # y"}),
+        replace(plan, description="other"),
+        replace(plan_of([0, 1], 3), sources={"a.yaml": "x"}),
+        replace(plan_of([0], 3), sources={"a.yaml": "x"}),
+        plan,
+    )
+    for number, other in enumerate(others, 2):
+        recording.register(database, other, other.grid)
+        assert len(sweeps.history(database, sweep_id)) == number
+
+
+def test_plans_of_other_sweeps_are_not_told(database: Database, plan_of):
+    recording.register(database, plan_of(name="other"), {})
+    sweep_id = recording.register(database, plan_of([], 1), {})
+    (only,) = sweeps.history(database, sweep_id)
+    assert only.cells == ()
 
 
 def ended(database: Database, run_id: int) -> None:

@@ -22,7 +22,7 @@ from kdx.store.backend import Database, Mode, Rows, driver_of, fetched
 from kdx.store.postgresql.address import address_of
 from kdx.store.postgresql.errors import NoDatabaseError, refused, translate
 from kdx.store.postgresql.objects import STATEMENTS, missing, objects, refuse_foreign_objects
-from kdx.store.refusals import OTHER_DATABASE
+from kdx.store.refusals import absent, gone, not_one_select, not_only_reading, not_understood
 from kdx.store.schema import metadata
 from kdx.store.views import VIEWS
 
@@ -106,7 +106,6 @@ class Postgresql(Database):
     hundred.
     """
 
-    keeps_copies = False
     statements = STATEMENTS
     insert = staticmethod(insert)
 
@@ -202,21 +201,17 @@ class Postgresql(Database):
         except psycopg.errors.UndefinedTable:
             there = False
         if not there:
-            raise DatabaseError(
-                "the database was deleted or replaced while it was open",
-                place=self.name,
-                hint=f"nothing was written to what is there now; {OTHER_DATABASE.partition('; ')[2]}",
-            )
+            raise gone(self.name, "name the results database with --db or KDX_DB")
 
     def _translate(self, error: BaseException) -> KdxError | None:
         return translate(error, self.address, self.patience) if isinstance(error, psycopg.Error) else None
 
     def _answer(self, driver: "psycopg.Connection[Any]", statement: str) -> Rows:
         if _NOTHING.fullmatch(statement):
-            raise KdxError("this is no statement that gives rows", allowed="one SELECT")
+            raise not_one_select()
         reads = _READS.match(statement)
         if reads is None:
-            raise _only_reads()
+            raise not_only_reading()
         cursor = psycopg.RawCursor(driver)
         _read_as_text(cursor)
         try:
@@ -233,15 +228,15 @@ class Postgresql(Database):
     def _raise_for_user(self, error: psycopg.Error) -> NoReturn:
         state = error.sqlstate or ""
         if state in _ANOTHER_KIND:
-            raise _only_reads() from error
+            raise not_only_reading() from error
         if state[:2] not in _NOT_UNDERSTOOD:
             raise error
         message = (error.diag.message_primary or str(error)).partition("\n")[0]
-        hint = "kdx query --schema tells tables, views and columns"
+        hint = None
         if unknown := re.fullmatch(r'relation "(.*)" does not exist', message):
             with closing(self._connect()) as connection:
-                hint = did_you_mean(unknown[1], objects(connection)) or hint
-        raise KdxError(f"the statement is not understood: {message}", hint=hint) from error
+                hint = did_you_mean(unknown[1], objects(connection))
+        raise not_understood(message, hint) from error
 
     def exists(self) -> bool:
         try:
@@ -273,11 +268,7 @@ class Postgresql(Database):
         if objects(connection):
             return
         if not create:
-            raise DatabaseError(
-                "there is no results database here",
-                place=self.name,
-                hint="kdx sweep makes one; name another with --db or KDX_DB",
-            )
+            raise absent(self.name)
         if not may_create:
             user = connection.info.user
             raise DatabaseError(
@@ -323,13 +314,6 @@ class Postgresql(Database):
     @staticmethod
     def field(column: str, path: str) -> str:
         return f"{column}::json #>> '{{{path.replace('.', ',')}}}'"
-
-
-def _only_reads() -> KdxError:
-    return KdxError(
-        "kdx query only reads, and this would do something else; nothing was changed",
-        allowed="one SELECT, WITH … SELECT, VALUES or EXPLAIN",
-    )
 
 
 def _lost(connection: Connection, reference: ForeignKeyConstraint) -> str | None:

@@ -17,6 +17,7 @@ from sqlalchemy.pool import NullPool
 from kdx.errors import KdxError, StorageError, did_you_mean
 from kdx.files import filling, fsync_directory, give_name
 from kdx.store.backend import Database, Mode, Rows, driver_of, fetched
+from kdx.store.refusals import gone, not_one_select, not_only_reading, not_understood
 from kdx.store.sqlite import file
 from kdx.store.sqlite.errors import OF_STATEMENT, translate
 from kdx.store.sqlite.objects import STATEMENTS, refuse_foreign_objects
@@ -42,7 +43,6 @@ _T = TypeVar("_T")
 class Sqlite(Database):
     """A results database in a file. Each transaction opens the file anew."""
 
-    keeps_copies = True
     statements = (*STATEMENTS, f"PRAGMA application_id = {file.APPLICATION_ID}")
     insert = staticmethod(insert)
     recovery = file.RECOVERY
@@ -131,7 +131,7 @@ class Sqlite(Database):
 
         self._patiently(lock)
         if self.id is not None and driver.execute("SELECT id FROM identity").fetchone() != (self.id,):
-            raise file.gone(self.file)
+            raise gone(self.name, file.PUT_BACK)
 
     def _translate(self, error: BaseException) -> KdxError | None:
         if not isinstance(error, sqlite3.Error):
@@ -145,7 +145,7 @@ class Sqlite(Database):
         try:
             cursor = driver.execute(statement)
             if cursor.description is None:
-                raise KdxError("this is no statement that gives rows", allowed="one SELECT")
+                raise not_one_select()
             return fetched(cursor)
         except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
             driver.set_authorizer(None)
@@ -230,15 +230,12 @@ def _raise_for_user(error: Exception, driver: sqlite3.Connection) -> NoReturn:
         raise KeyboardInterrupt from error
     # A forbidden function has the code of any error.
     if code == sqlite3.SQLITE_AUTH or str(error).startswith("not authorized"):
-        raise KdxError(
-            "kdx query only reads, and this would do something else; nothing was changed",
-            allowed="one SELECT, WITH … SELECT, VALUES or EXPLAIN",
-        ) from error
+        raise not_only_reading() from error
     if code not in OF_STATEMENT:
         raise error
-    hint = "kdx query --schema tells tables, views and columns"
+    hint = None
     what, _, name = str(error).rpartition(": ")
     if what == "no such table":
         tables = driver.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
-        hint = did_you_mean(name, [table for (table,) in tables]) or hint
-    raise KdxError(f"the statement is not understood: {error}", hint=hint) from error
+        hint = did_you_mean(name, [table for (table,) in tables])
+    raise not_understood(str(error), hint) from error

@@ -9,13 +9,23 @@ from sqlalchemy import make_url
 
 from kdx.errors import DatabaseError, StorageError
 from kdx.files import not_a_file, open_file
-from kdx.store.refusals import ADDRESSES, OTHER_DATABASE, DamagedDatabaseError, another_application, without_password
+from kdx.store.refusals import (
+    ADDRESSES,
+    OTHER_DATABASE,
+    DamagedDatabaseError,
+    absent,
+    another_application,
+    without_password,
+)
 
 APPLICATION_ID = 0x6B647831
 """Application id "kdx1" in the header of a results database."""
 
 ALLOW_NETWORK = "KDX_ALLOW_NETWORK"
 """Environment variable that lets kdx write a database on a network file system whose locks are known to work."""
+
+PUT_BACK = "put the right file back, then kdx resume"
+"""What to do where another file took the place of a database."""
 
 RECOVERY = "sqlite3 FILE .recover"
 
@@ -116,7 +126,7 @@ def prepare(path: Path, *, write: bool, create: bool) -> None:
         if write and not os.access(path, os.W_OK):
             raise not_writable(path)
     elif not create:
-        raise absent(path)
+        raise absent(str(path))
     elif not path.parent.is_dir():
         raise DatabaseError(f"there is no folder {path.parent}", place=str(path), hint="make it first")
     if write and not os.access(path.parent, os.W_OK):
@@ -207,24 +217,6 @@ def not_writable(path: Path) -> DatabaseError:
         "no permission to write this file",
         place=str(path),
         hint="copy it to a file of yours, or name another with --db or KDX_DB",
-    )
-
-
-def gone(path: Path) -> DatabaseError:
-    """The error for a file that was deleted or replaced while it was open."""
-    return DatabaseError(
-        "the database was deleted or replaced while it was open",
-        place=str(path),
-        hint="nothing was written to what is there now; put the right file back, then kdx resume",
-    )
-
-
-def absent(path: Path) -> DatabaseError:
-    """The error for a file that is not there."""
-    return DatabaseError(
-        "there is no results database here",
-        place=str(path),
-        hint="kdx sweep makes one; name another with --db or KDX_DB",
     )
 
 

@@ -25,12 +25,9 @@ def spoiled(path: Path, *statements: str) -> None:
 def refusals(path: Path) -> list[str]:
     """By whatever opens it."""
     problems = []
-    for opening in (
-        lambda: open_database(path, write=False),
-        lambda: open_database(path, write=True),
-    ):
+    for write in (False, True):
         with pytest.raises(DatabaseError) as caught:
-            opening()
+            open_database(path, write=write)
         problems.append(caught.value.problem)
     return problems
 
@@ -38,54 +35,30 @@ def refusals(path: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (
-            ["DROP VIEW runs", f"CREATE VIEW runs AS {ENDLESS}"],
-            "its view `runs` is not as kdx makes it",
-        ),
-        (
-            ["ALTER TABLE metric RENAME TO other", 'CREATE TABLE "Metric" (run_id INTEGER)'],
-            "its table `Metric` is not as kdx makes it",
-        ),
-        (
-            ["DROP VIEW curves", "CREATE VIEW curves AS SELECT run_id, name, step, value + 1 AS value FROM metric"],
-            "its view `curves` is not as kdx makes it",
-        ),
-        (
-            ["DROP TABLE metric", "CREATE TABLE metric (run_id, name, step, value, bits, writes, differs)"],
-            "its table `metric` is not as kdx makes it",
-        ),
-        (
-            ["CREATE TRIGGER again AFTER UPDATE ON run BEGIN UPDATE run SET state = 'pending'; END"],
-            "its trigger `again` is not one that kdx makes",
-        ),
-        (
-            ["DROP TRIGGER run_final_state", "CREATE TRIGGER run_final_state AFTER UPDATE ON run BEGIN SELECT 1; END"],
-            "its trigger `run_final_state` is not one that kdx makes",
-        ),
-        (
-            ["ALTER TABLE output RENAME TO other", "CREATE VIEW output AS SELECT * FROM other"],
-            "its view `output` is not one that kdx makes",
-        ),
-        (
-            ["DROP TABLE output", "CREATE VIRTUAL TABLE output USING fts5(run_id, name)"],
-            "its table `output` is not as kdx makes it",
-        ),
-        (
-            ["ALTER TABLE sweep RENAME TO other", f"CREATE VIEW Sweep AS {ENDLESS}"],
-            "its view `Sweep` is not one that kdx makes",
-        ),
-        (
-            ["DROP TABLE kdx_schema", f"CREATE VIEW kdx_schema AS {ENDLESS}"],
-            "its view `kdx_schema` is not one that kdx makes",
-        ),
-        (
-            ["DROP TABLE identity", f"CREATE VIEW identity AS {ENDLESS}"],
-            "its view `identity` is not one that kdx makes",
-        ),
-        (
-            ["DROP VIEW runs", "CREATE TABLE Runs (run_id)"],
-            "its table `Runs` is not one that kdx makes",
-        ),
+        (["DROP VIEW runs", f"CREATE VIEW runs AS {ENDLESS}"],
+         "its view `runs` is not as kdx makes it"),
+        (["ALTER TABLE metric RENAME TO other", 'CREATE TABLE "Metric" (run_id INTEGER)'],
+         "its table `Metric` is not as kdx makes it"),
+        (["DROP VIEW curves", "CREATE VIEW curves AS SELECT run_id, name, step, value + 1 AS value FROM metric"],
+         "its view `curves` is not as kdx makes it"),
+        (["DROP TABLE metric", "CREATE TABLE metric (run_id, name, step, value, bits, writes, differs)"],
+         "its table `metric` is not as kdx makes it"),
+        (["CREATE TRIGGER again AFTER UPDATE ON run BEGIN UPDATE run SET state = 'pending'; END"],
+         "its trigger `again` is not one that kdx makes"),
+        (["DROP TRIGGER run_final_state", "CREATE TRIGGER run_final_state AFTER UPDATE ON run BEGIN SELECT 1; END"],
+         "its trigger `run_final_state` is not one that kdx makes"),
+        (["ALTER TABLE output RENAME TO other", "CREATE VIEW output AS SELECT * FROM other"],
+         "its view `output` is not one that kdx makes"),
+        (["DROP TABLE output", "CREATE VIRTUAL TABLE output USING fts5(run_id, name)"],
+         "its table `output` is not as kdx makes it"),
+        (["ALTER TABLE sweep RENAME TO other", f"CREATE VIEW Sweep AS {ENDLESS}"],
+         "its view `Sweep` is not one that kdx makes"),
+        (["DROP TABLE kdx_schema", f"CREATE VIEW kdx_schema AS {ENDLESS}"],
+         "its view `kdx_schema` is not one that kdx makes"),
+        (["DROP TABLE identity", f"CREATE VIEW identity AS {ENDLESS}"],
+         "its view `identity` is not one that kdx makes"),
+        (["DROP VIEW runs", "CREATE TABLE Runs (run_id)"],
+         "its table `Runs` is not one that kdx makes"),
         (
             [
                 "PRAGMA writable_schema = ON",
