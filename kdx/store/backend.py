@@ -71,7 +71,7 @@ class Database(ABC):
     statements: ClassVar[Sequence[str]]
     """Make the trigger that keeps runs in their final state, the views, and what else a new database has."""
     insert: ClassVar[Callable[..., Any]]
-    """Makes an INSERT with `on_conflict_do_nothing` and `on_conflict_do_update`."""
+    """Make an INSERT with `on_conflict_do_nothing` and `on_conflict_do_update`."""
 
     def __init__(self, name: str, *, write: bool) -> None:
         self.name = name
@@ -94,7 +94,7 @@ class Database(ABC):
         self.close()
 
     def close(self) -> None:
-        """Releases the database."""
+        """Release the database."""
         self.disconnect()
 
     @property
@@ -166,10 +166,10 @@ class Database(ABC):
 
     @abstractmethod
     def _begin(self, driver: Any, mode: Mode) -> None:
-        """Begins a transaction of the driver; raises DatabaseError if this is no longer the database of this id."""
+        """Begin a transaction of the driver; raises DatabaseError if this is no longer the database of this id."""
 
     def connected(self) -> AbstractContextManager[None]:
-        """Lets the transactions of this thread that follow each other here take turns on one connection.
+        """Let the transactions of this thread that follow each other here take turns on one connection.
 
         Where connecting takes longer than a transaction they are faster so. Keep it short, as a transaction, and call
         `disconnect` before what takes long: a server has a hundred connections for all processes.
@@ -177,7 +177,7 @@ class Database(ABC):
         return nullcontext()
 
     def disconnect(self) -> None:
-        """Closes the connection that `connected` keeps; the next transaction makes another."""
+        """Close the connection that `connected` keeps; the next transaction makes another."""
         if "_engine" in self.__dict__:
             self._engine.pool.dispose()
 
@@ -205,7 +205,7 @@ class Database(ABC):
 
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
-        """Raises faults of the database as a `DatabaseError` or a `StorageError`."""
+        """Raise faults of the database as a `DatabaseError` or a `StorageError`."""
         try:
             yield
         except UnexpectedJsonError as error:
@@ -255,7 +255,7 @@ class Database(ABC):
 
     @abstractmethod
     def prepare(self, *, write: bool, create: bool) -> None:
-        """Refuses a database that cannot be opened in this way, before anything is touched, or creates an empty one.
+        """Refuse a database that cannot be opened in this way, before anything is touched, or creates an empty one.
 
         Args:
             write: whether the database is going to be written.
@@ -276,7 +276,7 @@ class Database(ABC):
 
     @abstractmethod
     def back_up(self, target: Path) -> None:
-        """Copies one state of the database to a new file, which has its name only when it is whole.
+        """Copy one state of the database to a new file, which has its name only when it is whole.
 
         Others may read and write meanwhile; what they commit may wait for the copy.
 

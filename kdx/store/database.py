@@ -55,7 +55,7 @@ def database_at(address: str | Path, *, write: bool = False) -> Database:
 
 
 def open_database(address: str | Path, *, write: bool, create: bool = False, patient: bool = False) -> Database:
-    """Opens a results database.
+    """Open a results database.
 
     Args:
         address: a file, or an SQLAlchemy URL such as `sqlite:///runs.db`, see `kdx.store.refusals.ADDRESSES`.

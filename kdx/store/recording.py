@@ -45,7 +45,7 @@ from kdx.store.schema import plan as plan_table
 
 
 def settle(database: Database, place: str) -> None:
-    """Records the place where the database keeps the files of its runs from now on.
+    """Record the place where the database keeps the files of its runs from now on.
 
     Args:
         place: SHA-256 that identifies the place.
@@ -55,7 +55,7 @@ def settle(database: Database, place: str) -> None:
 
 
 def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
-    """Records a plan under its name and returns the id of the sweep. Repeating it changes nothing.
+    """Record a plan under its name and returns the id of the sweep. Repeating it changes nothing.
 
     Runs that another sweep already has are shared. Cells and runs of an earlier plan of this name that this one lacks
     keep their rows and are marked as no longer planned. The number of statements does not depend on the plan's size.
@@ -143,7 +143,7 @@ def _keep_plan(connection: Connection, sweep_id: int, grid: Mapping[str, Any], p
 
 
 def repeat(database: Database, run_ids: Iterable[int]) -> tuple[int, ...]:
-    """Adds a pending generation to each of these runs that is final and the newest; returns the ids of the new runs.
+    """Add a pending generation to each of these runs that is final and the newest; returns the ids of the new runs.
 
     A run of a trial gets none: its search has been drawn by its score.
     """
@@ -163,7 +163,7 @@ def repeat(database: Database, run_ids: Iterable[int]) -> tuple[int, ...]:
 
 
 def reset(database: Database, run_ids: Iterable[int], states: Collection[RunState]) -> int:
-    """Makes those of these runs that are in one of these states, none of them final, pending again; their number."""
+    """Make those of these runs that are in one of these states, none of them final, pending again; their number."""
     with database.write() as connection:
         reset = connection.execute(
             update(run)
@@ -206,7 +206,7 @@ class RunWriter:
         attempt: int,
         peak_memory: Callable[[], int | None] = lambda: None,
     ) -> None:
-        """Takes what measures the most bytes that this process has held, which is recorded when the attempt ends."""
+        """Take what measures the most bytes that this process has held, which is recorded when the attempt ends."""
         self.run_id = run_id
         self.owner = owner
         self.attempt = attempt
@@ -222,7 +222,7 @@ class RunWriter:
         changes: str | None = None,
         data_facts: Mapping[str, Any] | None = None,
     ) -> None:
-        """Records the environment, data and code with which the run is computed.
+        """Record the environment, data and code with which the run is computed.
 
         Args:
             environment_facts: library versions, processor, threads and the like; any JSON.
@@ -259,7 +259,7 @@ class RunWriter:
         self._write(write)
 
     def checkpoint(self, step: int) -> None:
-        """Records that the run can be resumed from `step`, so that a lost checkpoint is noticed."""
+        """Record that the run can be resumed from `step`, so that a lost checkpoint is noticed."""
         self._write(lambda connection: None, checkpoint_step=step)
 
     @contextmanager
@@ -273,7 +273,7 @@ class RunWriter:
             yield ComeTo(*connection.execute(steps).one())
 
     def record(self, rows: Sequence[tuple[str, int, float]], progress_step: int) -> None:
-        """Records numbers, and the progress of the run up to `progress_step`.
+        """Record numbers, and the progress of the run up to `progress_step`.
 
         A number that was recorded before is overwritten; `metric.writes` counts the writes, and `metric.differs` those
         that changed its bits.
@@ -308,14 +308,14 @@ class RunWriter:
         self._write(write, progress_step=progress_of(progress_step))
 
     def outputs(self, name: str, lines: Sequence[str]) -> None:
-        """Records texts that the run produced, such as `test/translations`, and replaces any of that name."""
+        """Record texts that the run produced, such as `test/translations`, and replaces any of that name."""
         # JSON instead of lines, since a text may hold any character, line breaks included.
         text = json.dumps(list(lines)).encode()
         kept = {"lines": zlib.compress(text), "count": len(lines), "sha256": hashlib.sha256(text).hexdigest()}
         self._replace(output, {"run_id": self.run_id, "name": name}, kept)
 
     def documents(self, unit: str, sums: Mapping[str, Sequence[float]]) -> None:
-        """Records what the test measured by document, and replaces what an earlier attempt recorded.
+        """Record what the test measured by document, and replaces what an earlier attempt recorded.
 
         Args:
             unit: what a document is, such as `article`.
@@ -333,7 +333,7 @@ class RunWriter:
         undertrained: str | None = None,
         weights_sha256: str | None = None,
     ) -> None:
-        """Ends the run with its scores, in a final state.
+        """End the run with its scores, in a final state.
 
         Args:
             valid_score: best value of the selection metric, at optimiser step `valid_step`.
@@ -355,7 +355,7 @@ class RunWriter:
         definitions: Mapping[str, str] | None = None,
         weights_sha256: str | None = None,
     ) -> None:
-        """Ends the run as diverged, with the scores that it has, in a final state."""
+        """End the run as diverged, with the scores that it has, in a final state."""
         scores = _scores(valid_score, valid_step, test_score, definitions)
         self._end(RunState.DIVERGED, last_step, error=_storable(reason)[:LINE], weights_sha256=weights_sha256, **scores)
 
@@ -368,14 +368,14 @@ class RunWriter:
         definitions: Mapping[str, str] | None = None,
         weights_sha256: str | None = None,
     ) -> None:
-        """Ends the run as pruned, with its best validation so far, in a final state."""
+        """End the run as pruned, with its best validation so far, in a final state."""
         scores = _scores(valid_score, valid_step, None, definitions)
         self._end(RunState.PRUNED, last_step, error=reason[:LINE], weights_sha256=weights_sha256, **scores)
 
     def interrupt(
         self, last_step: int, refused: str | None = None, *, error: str | None = None, traceback: str | None = None
     ) -> None:
-        """Ends the attempt at a safe point; the run can be resumed.
+        """End the attempt at a safe point; the run can be resumed.
 
         Args:
             refused: what was other than under its checkpoint, where the attempt did not go on for that reason.
@@ -387,7 +387,7 @@ class RunWriter:
         self._end(RunState.INTERRUPTED, last_step, traceback=whole, changes=refused, error=line)
 
     def fail(self, error: str, traceback: str, last_step: int) -> None:
-        """Ends the run with an exception: `error` is one line for lists, `traceback` the whole text."""
+        """End the run with an exception: `error` is one line for lists, `traceback` the whole text."""
         whole = _storable(traceback)[-TEXT:]
         self._end(RunState.FAILED, last_step, traceback=whole, error=_storable(error)[:LINE])
 

@@ -173,10 +173,6 @@ def _hash(name: str, digits: int, *further: Any, **options: Any) -> Column[str]:
     return _column(name, Text(), *further, holds=holds, **options)
 
 
-def _packed(name: str, most: int, **options: Any) -> Column[bytes]:
-    return _column(name, LargeBinary(), holds=f"length({name}) <= {most}", **options)
-
-
 def _json(name: str, shape: Shape = None, **options: Any) -> Column[Any]:
     return _column(name, JsonObject(name, shape), holds=is_object(name), **options)
 
@@ -358,7 +354,13 @@ output = _table(
     "output",
     _key("run_id", ForeignKey("run.id"), primary_key=True, comment="the run"),
     _text("name", NAME, primary_key=True, comment="split/kind, such as test/translations"),
-    _packed("lines", PACKED, nullable=False, comment="JSON list of texts in the order of the corpus, zlib"),
+    _column(
+        "lines",
+        LargeBinary(),
+        holds=f"length(lines) <= {PACKED}",
+        nullable=False,
+        comment="JSON list of texts in the order of the corpus, zlib",
+    ),
     _count("count", nullable=False, comment="texts"),
     _hash("sha256", 64, nullable=False, comment="of the JSON before compression, hexadecimal"),
     comment="texts that a run produced",

@@ -38,7 +38,7 @@ def history(database: Database, sweep_id: int) -> tuple[PlanRecord, ...]:
 
 
 class Changed(Exception):
-    """The sweep is no longer what somebody was shown before it was to be removed."""
+    """The sweep has changed since somebody agreed to remove it."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,6 @@ class Removal:
     plans: int
     runs: tuple[tuple[int, str, int, int], ...]
     """Id, cell, seed and generation of each run that is removed."""
-    never_started: int
-    """How many of these nobody ever claimed."""
     kept: int
     """Runs of the sweep and of its searches that stay: other sweeps have them, or results are not to be removed."""
     seconds: float
@@ -66,7 +64,7 @@ class Removal:
 
 
 def removal(database: Database, sweep_id: int, *, results: bool) -> Removal:
-    """What `remove` would remove.
+    """Return what `remove` would remove.
 
     Args:
         results: whether runs go too, in every generation, and the sweep's searches with their trials. A run stays if
@@ -78,7 +76,7 @@ def removal(database: Database, sweep_id: int, *, results: bool) -> Removal:
 
 
 def remove(database: Database, shown: Removal, *, results: bool) -> None:
-    """Removes a sweep with its plans and remarks, in one transaction; and runs, as `removal` says.
+    """Remove a sweep with its plans and remarks, in one transaction; and runs, as `removal` says.
 
     Args:
         shown: what somebody agreed to.
@@ -93,17 +91,16 @@ def remove(database: Database, shown: Removal, *, results: bool) -> None:
         cells = {*connection.scalars(planned), *(cell_id for _, cell_id, *_ in shown.runs)}
         searched = select(sweep_search.c.search_id).where(sweep_search.c.sweep_id == shown.sweep_id)
         searches = list(connection.scalars(searched)) if results else []
-        _remove_rows(connection, sweep, sweep.c.id == shown.sweep_id)
-        _remove_rows(connection, run, run.c.id.in_(shown.run_ids))
-        _remove_rows(connection, search, search.c.id.in_(searches) & ~_refers(sweep_search.c.search_id, search.c.id))
+        remove_rows(connection, sweep, sweep.c.id == shown.sweep_id)
+        remove_rows(connection, run, run.c.id.in_(shown.run_ids))
+        remove_rows(connection, search, search.c.id.in_(searches) & ~_refers(sweep_search.c.search_id, search.c.id))
         held = (_refers(column, cell.c.id) for column in _references_to(cell))
-        _remove_rows(connection, cell, and_(cell.c.id.in_(cells), *(~reference for reference in held)))
+        remove_rows(connection, cell, and_(cell.c.id.in_(cells), *(~reference for reference in held)))
 
 
 def _removal(connection: Connection, sweep_id: int, results: bool) -> Removal:
     whole = [row for row in connection.execute(_runs_of(sweep_id)) if row.planned or row.search_id]
     gone = [row for row in whole if not row.shared and (results or not (row.attempt or row.search_id))]
-    never = {row.id for row in whole if not row.attempt}
     ids = [row.id for row in gone]
     seconds = select(func.sum(attempt.c.ended - attempt.c.started)).where(attempt.c.run_id.in_(ids))
     return Removal(
@@ -111,7 +108,6 @@ def _removal(connection: Connection, sweep_id: int, results: bool) -> Removal:
         name=connection.scalar(select(sweep.c.name).where(sweep.c.id == sweep_id)) or "",
         plans=connection.scalar(select(func.count()).where(plan.c.sweep_id == sweep_id)) or 0,
         runs=tuple((row.id, row.cell_id, row.seed, row.generation) for row in gone),
-        never_started=sum(row.id in never for row in gone),
         kept=len(whole) - len(gone),
         seconds=connection.scalar(seconds) or 0.0,
         running=tuple(row.id for row in whole if row.state == RunState.RUNNING),
@@ -119,7 +115,7 @@ def _removal(connection: Connection, sweep_id: int, results: bool) -> Removal:
 
 
 def _runs_of(sweep_id: int) -> Select[tuple[int, str, int, int, str | None, RunState, int, bool, bool]]:
-    """Every generation of every run that the sweep plans or has planned, and every run of its searches."""
+    """Select every generation of every run that the sweep plans or has planned, and every run of its searches."""
     planned = select(sweep_run.c.cell_id).where(sweep_run.c.sweep_id == sweep_id)
     searched = select(sweep_search.c.search_id).where(sweep_search.c.sweep_id == sweep_id)
     others = exists().where(same_run(run), sweep_run.c.sweep_id != sweep_id) | exists().where(
@@ -152,8 +148,8 @@ def _references_to(table: Table) -> list[Column[Any]]:
     return [key.parent for key in keys if key.column.table is table]
 
 
-def _remove_rows(connection: Connection, table: Table, which: ColumnElement[bool]) -> None:
+def remove_rows(connection: Connection, table: Table, which: ColumnElement[bool]) -> None:
     """Remove these rows of a table, and before them every row that refers to one of them, as the schema says."""
     for reference in _references_to(table):
-        _remove_rows(connection, reference.table, reference.in_(select(table.c.id).where(which)))
+        remove_rows(connection, reference.table, reference.in_(select(table.c.id).where(which)))
     connection.execute(delete(table).where(which))

@@ -34,9 +34,9 @@ class SqliteFiles:
     """Databases of SQLite, as the contract makes and looks at them."""
 
     def __init__(self, home: Path) -> None:
-        # Made once, since each making runs the migrations.
-        self._empty = home / "empty.db"
-        open_database(self._empty, write=True, create=True).close()
+        # Made once, which takes longer than to copy it.
+        self.empty = home / "empty.db"
+        open_database(self.empty, write=True, create=True).close()
 
     def nowhere(self, folder: Path) -> str:
         """An address at which there is no database, of which each folder has one."""
@@ -44,7 +44,7 @@ class SqliteFiles:
 
     def make(self, folder: Path) -> str:
         """Makes a database without a sweep, and returns its address."""
-        return shutil.copy(self._empty, self.nowhere(folder))
+        return shutil.copy(self.empty, self.nowhere(folder))
 
     def execute(self, address: str, *statements: str) -> None:
         """As another program might, which heeds no CHECK and no reference."""
@@ -56,6 +56,9 @@ class SqliteFiles:
     def content(self, address: str) -> object:
         """Equal to what it was before as long as nothing was written; None: there is nothing."""
         return Path(address).read_bytes() if Path(address).exists() else None
+
+    def forget(self) -> None:
+        """Leaves files to pytest."""
 
 
 class PostgresqlDatabases:
@@ -132,8 +135,7 @@ def backend(databases: Databases) -> Iterator[Databases]:
     All tests in this folder, but for those in the folders of backends, are what every backend has to keep.
     """
     yield databases
-    if isinstance(databases, PostgresqlDatabases):
-        databases.forget()
+    databases.forget()
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ class _Decimal(Loader):
 
 @cache
 def adapters() -> AdaptersMap:
-    """Makes values what they are on SQLite; JSON stays the text that was written."""
+    """Make values what they are on SQLite; JSON stays the text that was written."""
     loaders = AdaptersMap(psycopg.adapters)
     for name in ("json", "jsonb"):
         loaders.register_loader(name, _Text)
@@ -91,7 +91,7 @@ def adapters() -> AdaptersMap:
 
 
 def _read_as_text(cursor: psycopg.RawCursor[Any]) -> None:
-    """Makes a text of what is neither a number nor bytes: a user's query may give any type."""
+    """Make a text of what is neither a number nor bytes: a user's query may give any type."""
     for kind in psycopg.adapters.types:
         if kind.name not in ("bool", "numeric", "bytea", "int2", "int4", "int8", "oid", "float4", "float8"):
             cursor.adapters.register_loader(kind.oid, _Text)
@@ -178,7 +178,7 @@ class Postgresql(Database):
             return connection
 
     def _begin(self, driver: "psycopg.Connection[Any]", mode: Mode) -> None:
-        """Begins a transaction, and reads the id of the database if it is known, in one round trip."""
+        """Begin a transaction, and reads the id of the database if it is known, in one round trip."""
         statements = ["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"]
         if mode is not Mode.READ:
             shared = "_shared" if mode is Mode.WRITE_BESIDE else ""
@@ -286,7 +286,7 @@ class Postgresql(Database):
         raise KdxError("kdx does not copy a database of a server to a file", place=self.name, hint=self.recovery)
 
     def faults(self, connection: Connection, most: int) -> Iterator[str]:
-        """Describes what is missing of the schema, and references to missing rows; at most `most` of these.
+        """Describe what is missing of the schema, and references to missing rows; at most `most` of these.
 
         The server checks its pages itself when it reads them, if its cluster was made with checksums.
         """

@@ -103,7 +103,7 @@ def objects(connection: psycopg.Connection[Any]) -> dict[str, str]:
 def refuse_foreign_objects(
     connection: psycopg.Connection[Any], tables: frozenset[str], views: frozenset[str], place: str
 ) -> None:
-    """Checks that tables are tables and views are views, and that no trigger or rule of somebody else acts on them.
+    """Check that tables are tables and views are views, and that no trigger or rule of somebody else acts on them.
 
     What a view says is not checked: who may replace it owns the tables that it reads.
 

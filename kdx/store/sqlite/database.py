@@ -70,7 +70,7 @@ class Sqlite(Database):
         return self._patiently(self._connect_to_write if self.writable else self._connect_to_read)
 
     def _connect_to_write(self) -> sqlite3.Connection:
-        """Opens a connection whose commits survive a power cut."""
+        """Open a connection whose commits survive a power cut."""
         connection = self._open("rw")
         try:
             # SQLite keeps these for each connection, not in the file.
@@ -83,7 +83,7 @@ class Sqlite(Database):
         return connection
 
     def _connect_to_read(self) -> sqlite3.Connection:
-        """Opens a connection that cannot write; a killed writer's half transaction is undone first, if permitted."""
+        """Open a connection that cannot write; a killed writer's half transaction is undone first, if permitted."""
         connection = self._open("ro")
         try:
             connection.execute("PRAGMA schema_version")
@@ -110,7 +110,7 @@ class Sqlite(Database):
         )
 
     def _patiently(self, do: Callable[[], _T]) -> _T:
-        """Calls `do` until no other process locks the database; after `patience` seconds its error is raised."""
+        """Call `do` until no other process locks the database; after `patience` seconds its error is raised."""
         deadline = time.monotonic() + self.patience
         while True:
             try:
@@ -182,7 +182,7 @@ class Sqlite(Database):
             raise _not_written(target, error) from error
 
     def faults(self, connection: Connection, most: int) -> Iterator[str]:
-        """Describes pages that contradict each other, values that a CHECK forbids, and references to missing rows."""
+        """Describe pages that contradict each other, values that a CHECK forbids, and references to missing rows."""
         # SQLite evaluates no CHECK in a connection that was opened to read.
         with closing(self._open("rw")) as driver:
             for (line,) in driver.execute(f"PRAGMA integrity_check({most})"):
@@ -204,7 +204,7 @@ class Sqlite(Database):
 
 
 def _copy(source: sqlite3.Connection, target: Path) -> None:
-    """Copies the state that the transaction of `source` sees, and syncs it to disk."""
+    """Copy the state that the transaction of `source` sees, and syncs it to disk."""
     # No other process knows this file, and the copy may go to a network file system without locks.
     with closing(sqlite3.connect(f"file:{quote(os.fsencode(target))}?nolock=1", uri=True)) as copy:
         copy.execute("PRAGMA journal_mode = OFF")

@@ -103,7 +103,7 @@ def is_database_file(path: Path) -> bool:
 
 
 def prepare(path: Path, *, write: bool, create: bool) -> None:
-    """Refuses a file that cannot be opened in this way, without opening it in SQLite, and creates an empty one.
+    """Refuse a file that cannot be opened in this way, without opening it in SQLite, and creates an empty one.
 
     Raises:
         DatabaseError: the file is absent, out of reach, no database, of another application, not writable for this
@@ -186,7 +186,7 @@ def filesystem(path: Path, mounts: str | None = None) -> str | None:
 
 
 def _refuse_foreign_journal(path: Path) -> None:
-    """Refuses a journal that names another file, which SQLite would remove when it plays the journal back.
+    """Refuse a journal that names another file, which SQLite would remove when it plays the journal back.
 
     No journal of kdx does, since kdx writes one database at a time.
     """

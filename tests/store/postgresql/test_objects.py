@@ -61,7 +61,7 @@ def test_views_and_tables_of_ones_own_are_welcome(address: str, connected):
     open_database(address, write=True).close()
 
 
-def test_a_database_that_took_the_place_of_an_open_one_is_noticed(postgresql_server, address: str, database, made):
+def test_a_database_that_took_the_place_of_an_open_one_is_noticed(postgresql_server, address: str, database):
     name = address.rpartition("/")[2]
     postgresql_server.execute(f"DROP DATABASE {name} WITH (FORCE)", f"CREATE DATABASE {name}")
     for transaction in (database.read, database.write):
@@ -72,9 +72,9 @@ def test_a_database_that_took_the_place_of_an_open_one_is_noticed(postgresql_ser
         pass
 
 
-def test_lost_rows_a_lost_trigger_and_a_lost_check_are_found(made, address: str, database, plan_of):
+def test_lost_rows_a_lost_trigger_and_a_lost_check_are_found(backend, address: str, database, plan_of):
     register(database, plan_of(2, 2), {"tables": []})
-    made.execute(address, "DROP TRIGGER run_final_state ON run", "DELETE FROM cell", "DELETE FROM plan")
+    backend.execute(address, "DROP TRIGGER run_final_state ON run", "DELETE FROM cell", "DELETE FROM plan")
     with database.write() as connection:
         connection.exec_driver_sql("ALTER TABLE attempt DROP CONSTRAINT attempt_changes")
     trigger, checks, *references = check(database).faults
