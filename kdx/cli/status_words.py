@@ -61,7 +61,7 @@ class Search:
 
 def search_of(record: SearchRecord) -> Search:
     ended = {state.value: count for state, count in record.ended.items()}
-    return Search(dict(record.labels), record.asked, ended, record.seeds, record.left)
+    return Search(dict(record.labels), record.wanted, ended, record.seeds, record.left)
 
 
 def trials_in_words(searches: Sequence[Search]) -> str:

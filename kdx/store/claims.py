@@ -22,11 +22,11 @@ from kdx.store.records import LONGEST_LEASE, LOST, RunState
 from kdx.store.schema import attempt, now, run
 
 STALLS = 3
-"""A run fails after so many attempts in a row that died without progress, since it would go on killing its workers.
+"""A run fails after so many attempts in a row that died without progress, since it would kill its workers again and again.
 
 A death counts only if the sweep survived it; if the sweep died too, both were killed, or the machine stopped.
 
-Progress is a row of a higher step, or a later checkpoint to resume from, since a run that began again has yet to reach
+Progress is a row of a higher step, or a later checkpoint to resume from, since a run that restarted has yet to reach
 its former rows.
 """
 

@@ -181,7 +181,7 @@ def searches_that_tried(database: Database, cell_id: str) -> tuple[SearchRecord,
     """Return the searches of which a cell is a trial, each as the sweep that asks for most trials has it."""
     with database.read() as connection:
         by_sweep = searches_of_sweeps(connection, tried=cell_id)
-    ordered = sorted((record for records in by_sweep.values() for record in records), key=lambda record: record.asked)
+    ordered = sorted((record for records in by_sweep.values() for record in records), key=lambda record: record.wanted)
     return tuple({record.id: record for record in ordered}.values())
 
 

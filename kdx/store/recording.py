@@ -378,7 +378,7 @@ class RunWriter:
         """End the attempt at a safe point; the run can be resumed.
 
         Args:
-            refused: what was other than under its checkpoint, where the attempt did not go on for that reason.
+            refused: what differs from the conditions of its checkpoint, if the attempt did not resume for that reason.
             error: one line on an exception that need not come again, such as for lack of memory beside other runs.
             traceback: the whole text of that.
         """

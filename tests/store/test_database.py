@@ -28,7 +28,7 @@ def test_an_address_without_a_scheme_is_a_file(tmp_path: Path):
         assert type(database_at(address)).__name__ == "Postgresql"
 
 
-def test_a_missing_driver_is_told_with_the_way_to_install_it(monkeypatch):
+def test_a_missing_driver_is_reported_with_the_way_to_install_it(monkeypatch):
     for name in [name for name in sys.modules if name.startswith("kdx.store.postgresql")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
@@ -47,14 +47,14 @@ def test_a_missing_driver_is_told_with_the_way_to_install_it(monkeypatch):
         ("postgresql://[::1", "postgresql://[::1: this is not a database URL"),
     ],
 )
-def test_what_kdx_does_not_open_is_told_without_its_password(address: str, message: str):
+def test_what_kdx_does_not_open_is_reported_without_its_password(address: str, message: str):
     with pytest.raises(DatabaseError) as caught:
         database_at(address)
     assert str(caught.value) == f"{message}\n  allowed: a file, sqlite:///FILE, postgresql+psycopg://USER@HOST/DATABASE"
     assert caught.value.exit_code == 3
 
 
-def test_a_file_that_is_a_database_is_told_from_others(tmp_path: Path):
+def test_a_file_that_is_a_database_is_distinguished_from_others(tmp_path: Path):
     assert is_database_file(Path(__file__).parents[2] / "runs.db.example")
     (tmp_path / "empty").touch()
     (tmp_path / "grid.yaml").write_text("name: mine\n" * 20)

@@ -72,7 +72,7 @@ def test_one_that_failed_gives_way_or_is_forgotten(database, run):
     assert found.error is None and found.metrics["loss"] == 0.1
     evaluations.record(database, run, replace(FAILED, settings_id="d" * 32))
     assert evaluations.forget_failed(database, [run]) == 1
-    assert [one.error for one in evaluations.of_runs(database, [run])[run].values()] == [None]
+    assert [evaluation.error for evaluation in evaluations.of_runs(database, [run])[run].values()] == [None]
 
 
 def test_a_run_that_is_not_completed_has_none(database, sweep_id):

@@ -131,7 +131,7 @@ def test_what_is_done_elsewhere_replaces_what_waits(two, backend):
     assert_repeatable(two[1], two[0], backend)
 
 
-def test_what_is_done_or_begun_here_is_not_replaced_by_what_waits_there(two):
+def test_what_is_done_or_started_here_is_not_replaced_by_what_waits_there(two):
     written(two[0], (0, 0, "completed"), (0, 1, "failed", {"step": 5}))
     written(two[1], (0, 0, "interrupted", {"step": 4}), (0, 1, "interrupted", {"step": 4}))
     before = of(two[0])
@@ -244,7 +244,9 @@ def test_another_plan_of_the_same_name_is_a_conflict_and_its_runs_come(make, pla
     written(b, (0, 0, "completed"), (1, 0, "completed"), (2, 0, "completed"))
     before = of(a)
     imported = import_database(b, a)
-    assert [(one.what, one.differences) for one in imported.conflicts] == [("sweep demo", ("other cells",))]
+    assert [(conflict.what, conflict.differences) for conflict in imported.conflicts] == [
+        ("sweep demo", ("other cells",))
+    ]
     assert imported.runs == 3
     assert [of(a)[name] for name in ("sweep", "plan")] == [before[name] for name in ("sweep", "plan")]
 
@@ -297,8 +299,8 @@ def test_trials_of_one_series_are_joined_with_their_runs(two, backend):
     assert any(each.name.endswith("-0-0-" + "5" * 32) for each in imported.folders), "the folder of a run of a trial"
     with open_database(two[0], write=False) as opened, opened.read() as connection:
         (found,) = reading.trials(connection, ["5" * 32]).values()
-        assert [(one.number, len(one.runs)) for one in found] == [(0, 1), (1, 1), (2, 0)]
-        assert {run.state for one in found for run in one.runs} == {"completed"}
+        assert [(record.number, len(record.runs)) for record in found] == [(0, 1), (1, 1), (2, 0)]
+        assert {run.state for item in found for run in item.runs} == {"completed"}
     assert_repeatable(two[1], two[0], backend)
 
 

@@ -57,7 +57,7 @@ def test_sweeps_are_named_the_last_planned_first_without_a_look_at_their_runs(da
         recording.register(database, plan_of(name=name), {})
     with statements() as seen:
         assert list(reading.names(database).items()) == [("old", 1), ("new", 2)]
-    assert not [one for one in seen if "sweep_run" in one]
+    assert not [statement for statement in seen if "sweep_run" in statement]
 
 
 def test_runs_of_some_cells_are_those_of_the_sweep(database: Database, plan_of):
@@ -127,7 +127,7 @@ def test_a_sweep_is_found_by_name_by_id_and_as_the_last_planned(database: Databa
     assert reading.load_sweep(database, 2).name == "new"
 
 
-def test_an_unknown_sweep_is_told_with_the_known_ones(database: Database, address: str, plan_of):
+def test_an_unknown_sweep_is_reported_with_the_known_ones(database: Database, address: str, plan_of):
     for name in ("quickstart", "table 1"):
         recording.register(database, plan_of(1, 1, name), {})
     with pytest.raises(KdxError) as caught:
@@ -159,7 +159,7 @@ def test_seeds_that_were_added_once_a_run_had_completed_are_known(database: Data
 def test_queries_do_not_grow_with_the_sweep(database: Database, plan_of, queries):
     small = recording.register(database, plan_of(1, 1, "small"), {})
     large = recording.register(database, plan_of(20, 10, "large"), {})
-    for run_id in [one.id for one in rows(database, run)][:3]:
+    for run_id in [row.id for row in rows(database, run)][:3]:
         finish(database, run_id)
     assert queries(lambda: reading.runs(database, small)) == 2
     assert queries(lambda: reading.runs(database, large)) == 2
@@ -200,7 +200,7 @@ def test_the_inventory_has_every_generation_and_what_is_planned(database: Databa
     assert inventory.planned == {inventory.runs[0].key}
 
 
-def test_a_run_that_went_on_under_other_conditions_is_told_until_it_begins_anew(database: Database, sweep_id: int):
+def test_a_run_that_resumed_under_other_conditions_is_reported_until_it_restarts(database: Database, sweep_id: int):
     def attempt(resumed_step: int, changes: str | None) -> str | None:
         hand = start(database)
         hand.begin({"torch": "2"}, "data", "code", resumed_step, changes)

@@ -9,13 +9,13 @@ from kdx.store.remarks import annotate, invalidate, reasons, remarks, untag, wit
 from kdx.store.schema import remark, run
 
 
-def test_notes_and_tags_of_a_sweep_and_of_a_run_are_told_apart(database: Database, sweep_id: int):
+def test_notes_and_tags_of_a_sweep_and_of_a_run_are_kept_apart(database: Database, sweep_id: int):
     assert annotate(database, sweep_id=sweep_id, text="all of it", tags=["base"]) == ("base",)
     assert annotate(database, run_id=1, text="this one", tags=[]) == ()
     assert annotate(database, run_id=1, text="again", tags=["odd", "late", "odd"]) == ("odd", "late")
     found = remarks(database)
-    assert [one.text for one in found.of_sweeps[sweep_id]] == ["all of it"]
-    assert [one.text for one in found.of_runs[1]] == ["this one", "again"]
+    assert [note.text for note in found.of_sweeps[sweep_id]] == ["all of it"]
+    assert [note.text for note in found.of_runs[1]] == ["this one", "again"]
     assert (found.tags_of_sweeps, found.tags_of_runs) == ({sweep_id: ["base"]}, {1: ["odd", "late"]})
     assert annotate(database, run_id=1, text="", tags=["odd", "new"]) == ("new",), "a tag is given once"
     assert annotate(database, run_id=2, text="", tags=["odd"]) == ("odd",)

@@ -39,10 +39,10 @@ def trials_of(database: Database, search_id: str) -> list[TrialRecord]:
 
 def test_a_plan_asks_for_its_searches_and_a_newer_one_for_its_own(database: Database, tmp_path):
     sweep = recording.register(database, planned(tmp_path, 2), {})
-    assert [one.asked for one in of_sweep(database, sweep)] == [2]
+    assert [record.wanted for record in of_sweep(database, sweep)] == [2]
     recording.register(database, planned(tmp_path, 3), {})
     (found,) = of_sweep(database, sweep)
-    assert (found.ordinal, found.asked, found.seeds, found.left) == (0, 3, 2, 3)
+    assert (found.ordinal, found.wanted, found.seeds, found.left) == (0, 3, 2, 3)
     assert reading.runs(database, sweep) == ()
 
 

@@ -31,7 +31,7 @@ def test_a_sweep_keeps_every_plan_with_its_grid_as_it_was_written(database: Data
     old, new = sweeps.history(database, sweep_id)
     assert list(old.sources.items()) == [*first.sources.items()]
     assert (new.sources, old.grid["seeds"], new.grid["seeds"]) == (second.sources, [0, 1], [0, 1, 2])
-    assert [set(one.cells) for one in (old, new)] == [{cell.id for cell in plan.cells} for plan in (first, second)]
+    assert [set(item.cells) for item in (old, new)] == [{cell.id for cell in plan.cells} for plan in (first, second)]
     assert old.made <= new.made
 
 
@@ -59,7 +59,7 @@ def test_a_comment_tables_seeds_or_cells_make_another_plan(database: Database, p
         assert len(sweeps.history(database, sweep_id)) == number
 
 
-def test_plans_of_other_sweeps_are_not_told(database: Database, plan_of):
+def test_plans_of_other_sweeps_are_not_reported(database: Database, plan_of):
     recording.register(database, plan_of(name="other"), {})
     sweep_id = recording.register(database, plan_of([], 1), {})
     (only,) = sweeps.history(database, sweep_id)
@@ -113,11 +113,11 @@ def test_runs_that_another_sweep_plans_or_has_planned_stay(database: Database, s
     recording.register(database, plan_of(1, 1, "other"), {})
     for run_id in (1, 2, 3, 4):
         ended(database, run_id)
-    others = {one.id for one in rows(database, run)} - set(sweeps.removal(database, sweep_id, results=True).run_ids)
+    others = {row.id for row in rows(database, run)} - set(sweeps.removal(database, sweep_id, results=True).run_ids)
     assert len(others) == 2
     sweeps.remove(database, sweeps.removal(database, sweep_id, results=True), results=True)
-    assert {one.id for one in rows(database, run)} == others
-    assert {one.run_id for one in rows(database, metric)} == others
+    assert {row.id for row in rows(database, run)} == others
+    assert {row.run_id for row in rows(database, metric)} == others
     assert len(rows(database, cell)) == 1 and len(rows(database, sweep)) == 1 and len(rows(database, plan)) == 1
 
 
@@ -162,7 +162,7 @@ def tuned(database: Database, folder: Path, name: str) -> int:
     plan = load_grid(folder / "grid.yaml")
     sweep_id = recording.register(database, plan, plan.grid)
     searching = plan.cells[0].search
-    values = [{"model.dropout": one} for one in (0.0, 0.1)]
+    values = [{"model.dropout": item} for item in (0.0, 0.1)]
     drawn = [TrialRecord(number, one, {}, None) for number, one in enumerate(values)]
     searches.add(database, [(searching, drawn)])
     first = rows(database, run)[0]
@@ -171,6 +171,6 @@ def tuned(database: Database, folder: Path, name: str) -> int:
     return sweep_id
 
 
-def test_a_run_at_work_is_told(database: Database, sweep_id: int):
+def test_a_run_at_work_is_reported(database: Database, sweep_id: int):
     start(database, 2)
     assert sweeps.removal(database, sweep_id, results=False).running == (2,)

@@ -95,7 +95,7 @@ def test_halted_runs_are_the_newest_of_their_kind_in_each_sweep_that_plans_them(
     begin(6).fail("ValueError: 6", "", 0)
     recording.repeat(database, [5])  # now pending, and never begun
     found = halted(database, [sweep, few])
-    assert {key: [(one.id, one.state) for one in its] for key, its in found.items()} == {
+    assert {key: [(run.id, run.state) for run in runs] for key, runs in found.items()} == {
         sweep: [
             (1, RunState.FAILED),
             (2, RunState.INTERRUPTED),
@@ -106,7 +106,7 @@ def test_halted_runs_are_the_newest_of_their_kind_in_each_sweep_that_plans_them(
     }
     assert halted(database, [few]).keys() == {few}
     recording.register(database, plan_of(1, [1], "few"), {})
-    assert [one.id for one in halted(database, [few])[few]] == [2]
+    assert [run.id for run in halted(database, [few])[few]] == [2]
 
 
 def test_a_halted_run_of_an_older_generation_is_none(database: Database, sweep_id: int):

@@ -55,7 +55,7 @@ def test_what_would_act_or_answer_in_place_of_kdx_is_refused(address: str, conne
         assert said.endswith(HINT)
 
 
-def test_views_and_tables_of_ones_own_are_welcome(address: str, connected):
+def test_views_and_tables_of_a_user_are_welcome(address: str, connected):
     with connected() as connection:
         connection.execute("CREATE VIEW mine AS SELECT * FROM runs; CREATE TABLE studies (id integer)")
     open_database(address, write=True).close()

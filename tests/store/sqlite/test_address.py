@@ -61,7 +61,7 @@ def test_any_file_name_will_do(tmp_path: Path, name: str):
         ("", f"no file is named ''\n{ALLOWED}"),
     ],
 )
-def test_a_url_that_cannot_be_opened_is_told(url: str, message: str):
+def test_a_url_that_cannot_be_opened_is_reported(url: str, message: str):
     assert refusal(url) == message
 
 

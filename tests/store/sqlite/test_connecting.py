@@ -78,7 +78,7 @@ def test_who_writes_waits_longer_than_the_driver_for_writers_and_for_readers(
     assert cells(database) == [CELL]
 
 
-def test_who_opens_to_write_is_told_soon_of_a_lock(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_who_opens_to_write_is_reported_soon_of_a_lock(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch):
     assert opening.BUSY_SECONDS <= 30 <= 300 <= opening.PATIENT_SECONDS
     monkeypatch.setattr(opening, "BUSY_SECONDS", 0.2)
     with held(path):
@@ -152,7 +152,7 @@ def test_a_reader_undoes_what_a_killed_writer_left(database: Database, path: Pat
         assert pragma(reader, "integrity_check") == "ok"
 
 
-def test_what_a_killed_writer_left_is_told_where_it_cannot_be_undone(
+def test_what_a_killed_writer_left_is_reported_where_it_cannot_be_undone(
     database: Database, path: Path, common_folder: Path, in_processes
 ):
     add_cell(database)

@@ -18,7 +18,7 @@ def pragma(database: Database, name: str) -> object:
         return connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
 
 
-def test_a_damaged_database_is_told(database: Database, path: Path):
+def test_a_damaged_database_is_reported(database: Database, path: Path):
     for number in range(50):
         add_cell(database, f"{number:032x}", 3000)
     content = bytearray(path.read_bytes())
@@ -32,7 +32,7 @@ def test_a_damaged_database_is_told(database: Database, path: Path):
     )
 
 
-def test_a_full_disk_is_told_and_what_was_recorded_stands(database: Database, path: Path):
+def test_a_full_disk_is_reported_and_what_was_recorded_stands(database: Database, path: Path):
     add_cell(database, "b" * 32)
     pages = pragma(database, "page_count")
 
@@ -50,7 +50,7 @@ def test_a_full_disk_is_told_and_what_was_recorded_stands(database: Database, pa
         assert pragma(again, "integrity_check") == "ok"
 
 
-def test_a_failing_disk_is_told_and_what_was_recorded_stands(database: Database, path: Path):
+def test_a_failing_disk_is_reported_and_what_was_recorded_stands(database: Database, path: Path):
     code = f"""
         import resource, signal, sys
         from sqlalchemy import insert

@@ -37,12 +37,12 @@ def test_the_folder_of_a_new_database_must_be_there(tmp_path: Path):
     assert message == f"{path}: there is no folder {path.parent}\n  hint: make it first"
 
 
-def test_a_file_that_cannot_be_reached_is_told(tmp_path: Path):
+def test_a_file_that_cannot_be_reached_is_reported(tmp_path: Path):
     path = tmp_path / ("n" * 300)
     assert refusal(path, write=True, create=True) == f"{path}: this file cannot be reached: File name too long"
 
 
-def test_a_file_that_the_disk_cannot_hold_is_told(path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_file_that_the_disk_cannot_hold_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch):
     def touch(self: Path) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -116,7 +116,9 @@ def test_a_database_of_another_application_is_refused_untouched(
         ),
     ],
 )
-def test_missing_permissions_are_told_at_once(common_folder, in_processes, mode, folder_mode, write, message, figure):
+def test_missing_permissions_are_reported_at_once(
+    common_folder, in_processes, mode, folder_mode, write, message, figure
+):
     path = common_folder / "runs.db"
     open_database(path, write=True, create=True).close()
     path.chmod(mode)

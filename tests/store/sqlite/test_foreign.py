@@ -77,7 +77,7 @@ def test_what_would_act_or_answer_in_place_of_kdx_is_refused(database: Database,
     figure(f"refused twice: {problem}")
 
 
-def test_views_tables_and_indices_of_ones_own_are_welcome(database: Database, path: Path):
+def test_views_tables_and_indices_of_a_user_are_welcome(database: Database, path: Path):
     spoiled(
         path,
         f"CREATE VIEW [my view] AS {ENDLESS}",

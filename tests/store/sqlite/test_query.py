@@ -68,7 +68,7 @@ def test_what_is_no_question_is_refused_and_changes_nothing(filled, statement):
         ("SELECT zeroblob(3000000000)", "string or blob too big", None),
     ],
 )
-def test_what_is_not_understood_is_told_in_one_message(filled, statement, problem, hint):
+def test_what_is_not_understood_is_reported_in_one_message(filled, statement, problem, hint):
     with pytest.raises(KdxError) as caught:
         query(filled, statement)
     assert caught.value.exit_code == 2
