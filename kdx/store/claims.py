@@ -22,7 +22,7 @@ from kdx.store.records import LONGEST_LEASE, LOST, RunState
 from kdx.store.schema import attempt, now, run
 
 STALLS = 3
-"""A run fails after so many attempts in a row that died without progress, since it would kill its workers again and again.
+"""A run fails after so many attempts in a row that died without progress, since it would kill more workers.
 
 A death counts only if the sweep survived it; if the sweep died too, both were killed, or the machine stopped.
 

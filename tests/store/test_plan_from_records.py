@@ -70,7 +70,7 @@ def test_a_sweep_with_words_that_this_kdx_does_not_know_is_not_run(database, rew
         plan_of(load_sweep(database))
     assert str(caught.value) == (
         "sweep quickstart: it has what this kdx does not know: key `depth`, kernel `mine`\n"
-        "  hint: go on with the kdx that planned it; report, trace, query and export read its results here too"
+        "  hint: resume it with the kdx that planned it; report, trace, query and export read its results here too"
     )
 
 

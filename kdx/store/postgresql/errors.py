@@ -73,7 +73,7 @@ def lost(place: str) -> TransactionLostError:
     return TransactionLostError(
         "the connection to the server was lost in the middle of a transaction",
         place=place,
-        hint="look whether the server runs, then try again; a sweep goes on with kdx resume",
+        hint="look whether the server runs, then try again; kdx resume continues a sweep",
     )
 
 
