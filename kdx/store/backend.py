@@ -10,7 +10,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
 from platformdirs import user_data_path
-from sqlalchemy import Connection, Engine, event, text
+from sqlalchemy import ColumnElement, Connection, Engine, Executable, Table, event, text
 
 from kdx.errors import KdxError
 from kdx.store.json_object import UnexpectedJsonError
@@ -217,6 +217,18 @@ class Database(ABC):
                 raise
             raise translated from error
 
+    def upsert(
+        self, table: Table, key: Sequence[str], changed: Iterable[str], where: ColumnElement[bool] | None = None
+    ) -> Any:
+        """Return an INSERT that changes these columns where a row with the same key is there.
+
+        Args:
+            where: changes only rows for which this holds.
+        """
+        added = self.insert(table)
+        values = {name: added.excluded[name] for name in changed}
+        return added.on_conflict_do_update(index_elements=list(key), set_=values, where=where)
+
     @abstractmethod
     def _translate(self, error: BaseException) -> KdxError | None:
         """The error of kdx for an error of the driver; None for any other error."""
@@ -310,6 +322,12 @@ class Database(ABC):
     @abstractmethod
     def field(column: str, path: str) -> str:
         """SQL that reads one field, such as `training.steps`, of a column with JSON, as a user would type it."""
+
+
+def insert_rows(connection: Connection, statement: Executable, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Execute an INSERT for each row; without rows, nothing, where SQLAlchemy would insert a row of defaults."""
+    if rows:
+        connection.execute(statement, rows)
 
 
 def driver_of(connection: Connection) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, select, update
 
+from kdx.store.backend import insert_rows
 from kdx.store.database import Database
 from kdx.store.recording import keep_environment
 from kdx.store.records import CODE, DocumentRecord, EvaluationRecord, Provenance, RunState
@@ -71,23 +72,18 @@ def _record(database: Database, run_id: int, made: Made, columns: Mapping[str, A
         if connection.scalar(select(run.c.state).where(run.c.id == run_id)) != RunState.COMPLETED:
             return False
         where = made.environment and keep_environment(connection, database, made.environment)
-        put = database.insert(evaluation).values(
-            run_id=run_id, settings_id=made.settings_id, made=now(), environment_id=where, **columns
-        )
-        again = {name: put.excluded[name] for name in (*columns, "made", "environment_id")}
-        put = put.on_conflict_do_update(
-            index_elements=["run_id", "settings_id"], set_=again, where=evaluation.c.error.is_not(None)
-        )
+        values = {**columns, "made": now(), "environment_id": where}
+        put = database.upsert(evaluation, ["run_id", "settings_id"], values, where=evaluation.c.error.is_not(None))
+        put = put.values(run_id=run_id, settings_id=made.settings_id, **values)
         key = connection.scalar(put.returning(evaluation.c.id))
         if key is None:
             return False
         rows = [
-            {"evaluation_id": key, "name": name, "value": value_of(bits), "bits": bits}
+            {"name": name, "value": value_of(bits), "bits": bits}
             for name, value in (made.metrics or {}).items()
             for bits in [bits_of(value)]
         ]
-        if rows:
-            connection.execute(evaluation_metric.insert(), rows)
+        insert_rows(connection, evaluation_metric.insert().values(evaluation_id=key), rows)
         if made.documents:
             by_document = {"unit": made.documents.unit, "sums": dict(made.documents.sums)}
             connection.execute(evaluation_document.insert().values(evaluation_id=key, **by_document))

@@ -17,6 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Table, case, insert, literal, 
 from kdx.components.registry import components_of
 from kdx.grid.plan import Plan
 from kdx.store import searches
+from kdx.store.backend import insert_rows
 from kdx.store.claims import Fenced, held, progress_of, stalls_after
 from kdx.store.components import keep
 from kdx.store.database import Database
@@ -65,54 +66,29 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
     """
     cells = [{"id": planned.id, "spec": planned.spec.text} for planned in plan.trained]
     runs = [{"cell_id": planned.cell.id, "seed": planned.seed} for planned in plan.runs]
-    insert_into = database.insert
+    named = database.upsert(sweep, ["name"], ["updated", "grid"])
+    named = named.values(name=plan.name, created=now(), updated=now(), grid=dict(grid)).returning(sweep.c.id)
+    has = database.insert(cell)
+    # A custom component is shown under the path that its file had when it was last planned.
+    moved = {"spec": has.excluded.spec}
+    has = has.on_conflict_do_update(index_elements=["id"], set_=moved, where=cell.c.spec != has.excluded.spec)
+    has_cell = database.upsert(sweep_cell, ["sweep_id", "cell_id", "ordinal"], ["labels", "planned"])
+    has_run = database.upsert(sweep_run, ["sweep_id", "cell_id", "seed"], ["planned"])
     with database.write() as connection:
-        named = insert_into(sweep).values(name=plan.name, created=now(), updated=now(), grid=dict(grid))
-        named = named.on_conflict_do_update(
-            index_elements=["name"], set_={"updated": named.excluded.updated, "grid": named.excluded.grid}
-        )
-        sweep_id = int(connection.execute(named.returning(sweep.c.id)).scalar_one())
+        sweep_id = int(connection.execute(named).scalar_one())
         for table in (sweep_cell, sweep_run):
             connection.execute(update(table).where(table.c.sweep_id == sweep_id).values(planned=False))
-        if cells:
-            has = insert_into(cell)
-            # A custom component is shown under the path that its file had when it was last planned.
-            moved = {"spec": has.excluded.spec}
-            has = has.on_conflict_do_update(index_elements=["id"], set_=moved, where=cell.c.spec != has.excluded.spec)
-            connection.execute(has, cells)
+        insert_rows(connection, has, cells)
         _keep_plan(connection, sweep_id, grid, plan)
         searches.ask_for(connection, database, sweep_id, plan)
         keep(connection, database, components_of(plan.components))
-        if not cells:
-            return sweep_id
-
-        has_cell = insert_into(sweep_cell)
-        has_cell = has_cell.on_conflict_do_update(
-            index_elements=["sweep_id", "cell_id", "ordinal"],
-            set_={"labels": has_cell.excluded.labels, "planned": has_cell.excluded.planned},
-        )
-        connection.execute(
-            has_cell,
-            [
-                {
-                    "sweep_id": sweep_id,
-                    "cell_id": planned.id,
-                    "ordinal": planned.ordinal,
-                    "labels": dict(planned.labels),
-                    "planned": True,
-                }
-                for planned in plan.trained
-            ],
-        )
-        if not runs:
-            return sweep_id
-
-        connection.execute(insert_into(run).on_conflict_do_nothing(), [key | NEW_RUN for key in runs])
-        has_run = insert_into(sweep_run)
-        has_run = has_run.on_conflict_do_update(
-            index_elements=["sweep_id", "cell_id", "seed"], set_={"planned": has_run.excluded.planned}
-        )
-        connection.execute(has_run, [key | {"sweep_id": sweep_id, "planned": True} for key in runs])
+        labels = [
+            {"cell_id": planned.id, "ordinal": planned.ordinal, "labels": dict(planned.labels)}
+            for planned in plan.trained
+        ]
+        insert_rows(connection, has_cell.values(sweep_id=sweep_id, planned=True), labels)
+        insert_rows(connection, database.insert(run).on_conflict_do_nothing(), [key | NEW_RUN for key in runs])
+        insert_rows(connection, has_run.values(sweep_id=sweep_id, planned=True), runs)
     return sweep_id
 
 
@@ -138,8 +114,7 @@ def _keep_plan(connection: Connection, sweep_id: int, grid: Mapping[str, Any], p
             return
     added = insert(plan_table).values(sweep_id=sweep_id, made=now(), grid=dict(grid), sources=dict(plan.sources))
     plan_id = connection.execute(added.returning(plan_table.c.id)).scalar_one()
-    if cells:
-        connection.execute(insert(plan_cell), [{"plan_id": plan_id, "cell_id": cell_id} for cell_id in sorted(cells)])
+    insert_rows(connection, insert(plan_cell).values(plan_id=plan_id), [{"cell_id": key} for key in sorted(cells)])
 
 
 def repeat(database: Database, run_ids: Iterable[int]) -> tuple[int, ...]:
@@ -301,11 +276,9 @@ class RunWriter:
             },
         )
 
-        def write(connection: Connection) -> None:
-            if recorded:
-                connection.execute(added, recorded)
-
-        self._write(write, progress_step=progress_of(progress_step))
+        self._write(
+            lambda connection: insert_rows(connection, added, recorded), progress_step=progress_of(progress_step)
+        )
 
     def outputs(self, name: str, lines: Sequence[str]) -> None:
         """Record texts that the run produced, such as `test/translations`, and replaces any of that name."""
@@ -431,8 +404,7 @@ class RunWriter:
 
     def _replace(self, table: Table, key: Mapping[str, Any], kept: Mapping[str, Any]) -> None:
         """Record a row of a table in place of any with its key."""
-        row = self.database.insert(table).values(**key, **kept)
-        row = row.on_conflict_do_update(index_elements=list(key), set_=dict(kept))
+        row = self.database.upsert(table, list(key), kept).values(**key, **kept)
         self._write(lambda connection: connection.execute(row))
 
     def _write(self, write: Callable[[Connection], object], **columns: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select
 
+from kdx.store.backend import insert_rows
 from kdx.store.database import Database
 from kdx.store.records import RemarkKind
 from kdx.store.schema import now, remark
@@ -40,8 +41,7 @@ def annotate(
         fresh = tuple(word for word in dict.fromkeys(tags) if word not in had)
         rows = [{"kind": RemarkKind.TAG, "text": word} for word in fresh]
         rows += [{"kind": RemarkKind.NOTE, "text": text}] if text else []
-        if rows:
-            connection.execute(insert(remark).values(made=now(), sweep_id=sweep_id, run_id=run_id), rows)
+        insert_rows(connection, insert(remark).values(made=now(), sweep_id=sweep_id, run_id=run_id), rows)
     return fresh
 
 
@@ -64,8 +64,7 @@ def invalidate(database: Database, run_ids: Iterable[int], why: str) -> None:
     """
     rows = [{"run_id": run_id, "kind": RemarkKind.INVALIDATION, "text": why} for run_id in run_ids]
     with database.write() as connection:
-        if rows:
-            connection.execute(insert(remark).values(made=now()), rows)
+        insert_rows(connection, insert(remark).values(made=now()), rows)
 
 
 def withdraw(database: Database, run_ids: Iterable[int]) -> int:

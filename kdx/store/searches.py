@@ -9,6 +9,7 @@ from kdx.components.registry import components_of
 from kdx.grid.identity import cell_id
 from kdx.grid.plan import Plan
 from kdx.grid.tuning import Search
+from kdx.store.backend import insert_rows
 from kdx.store.components import keep
 from kdx.store.database import Database
 from kdx.store.records import RunState, TrialRecord, TrialState
@@ -27,14 +28,14 @@ def ask_for(connection: Connection, database: Database, sweep_id: int, plan: Pla
     """Record which searches a plan asks for, in place of those that the sweep asked for before."""
     connection.execute(delete(sweep_search).where(sweep_search.c.sweep_id == sweep_id))
     planned = [(cell, cell.search) for cell in plan.cells if cell.search is not None]
-    if not planned:
-        return
     plain = {wanted.id: wanted.plain for _, wanted in planned}
-    connection.execute(
+    insert_rows(
+        connection,
         database.insert(search).values(made=now()).on_conflict_do_nothing(),
         [{"id": search_id, "search": text} for search_id, text in plain.items()],
     )
-    connection.execute(
+    insert_rows(
+        connection,
         insert(sweep_search).values(sweep_id=sweep_id),
         [
             {
@@ -64,14 +65,12 @@ def add(database: Database, drawn: Iterable[tuple[Search, Sequence[TrialRecord]]
             specs[key] = spec
             runs += [{"cell_id": key, "seed": seed, "search_id": wanted.id, **NEW_RUN} for seed in wanted.tuning.seeds]
     with database.write() as connection:
-        if specs:
-            cells = [{"id": key, "spec": spec.text} for key, spec in specs.items()]
-            connection.execute(database.insert(cell).on_conflict_do_nothing(), cells)
-            hashes = {word: sha256 for spec in specs.values() for word, sha256 in spec.components.items()}
-            keep(connection, database, components_of(hashes))
-            connection.execute(database.insert(run).on_conflict_do_nothing(), runs)
-        if rows:
-            connection.execute(database.insert(trial).on_conflict_do_nothing(), rows)
+        cells = [{"id": key, "spec": spec.text} for key, spec in specs.items()]
+        insert_rows(connection, database.insert(cell).on_conflict_do_nothing(), cells)
+        hashes = {word: sha256 for spec in specs.values() for word, sha256 in spec.components.items()}
+        keep(connection, database, components_of(hashes))
+        insert_rows(connection, database.insert(run).on_conflict_do_nothing(), runs)
+        insert_rows(connection, database.insert(trial).on_conflict_do_nothing(), rows)
 
 
 def prune(database: Database, run_ids: Collection[int], reason: str) -> None:

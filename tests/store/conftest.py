@@ -130,7 +130,7 @@ def databases(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture
 def backend(databases: Databases) -> Iterator[Databases]:
-    """The databases of one backend; whoever adds a backend has its own here, and its own tests in a folder here.
+    """The databases of one backend; a new backend is added here, with tests of its own in a folder here.
 
     All tests in this folder, but for those in the folders of backends, are what every backend has to keep.
     """
