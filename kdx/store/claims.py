@@ -38,7 +38,7 @@ class Fenced(Exception):
 def claim(
     database: Database, run_id: int, owner: str, lease_seconds: float, dead_owners: Iterable[str] = ()
 ) -> int | None:
-    """Claim a run for `owner` and returns the number of the attempt, or None when the run cannot be claimed.
+    """Claim a run for `owner` and return the number of the attempt, or None when the run cannot be claimed.
 
     Pending and interrupted runs can be claimed, and running ones whose lease has lapsed or whose owner is known to be
     dead. Their lost attempt is closed first. A run whose row another process is changing cannot be claimed now.
@@ -97,7 +97,7 @@ def _claim(
 
 
 def renew(database: Database, owner: str, lease_seconds: float) -> int:
-    """Extend the lease of every run of `owner` to `lease_seconds` from now and returns the number of runs."""
+    """Extend the lease of every run of `owner` to `lease_seconds` from now and return the number of runs."""
     extended = (
         update(run)
         .where(run.c.owner == owner, run.c.state == RunState.RUNNING)
@@ -121,7 +121,7 @@ def abandon(
     only_lapsed: bool = False,
     stalled: bool = True,
 ) -> RunState | None:
-    """End an attempt whose process died without a word and returns the new state of the run.
+    """End an attempt whose process died without a word and return the new state of the run.
 
     The run is interrupted, or failed for that reason after `STALLS` such attempts without progress. None means that the
     attempt had already ended, or that its lease has not lapsed, and that nothing was changed.
@@ -212,7 +212,7 @@ def progress_of(step: int) -> ColumnElement[int]:
 def _lose(
     connection: Connection, run_id: int, which: ColumnElement[bool], reason: str, *, stalled: bool
 ) -> RunState | None:
-    """End the running attempt of a run if `which` holds for the run's row, and returns the new state of the run."""
+    """End the running attempt of a run if `which` holds for the run's row, and return the new state of the run."""
     stalls = stalls_after(0, without_progress=int(stalled))
     lost = connection.execute(
         update(run)

@@ -56,7 +56,7 @@ def settle(database: Database, place: str) -> None:
 
 
 def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
-    """Record a plan under its name and returns the id of the sweep. Repeating it changes nothing.
+    """Record a plan under its name and return the id of the sweep. Repeating it changes nothing.
 
     Runs that another sweep already has are shared. Cells and runs of an earlier plan of this name that this one lacks
     keep their rows and are marked as no longer planned. The number of statements does not depend on the plan's size.
@@ -68,17 +68,19 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
     runs = [{"cell_id": planned.cell.id, "seed": planned.seed} for planned in plan.runs]
     named = database.upsert(sweep, ["name"], ["updated", "grid"])
     named = named.values(name=plan.name, created=now(), updated=now(), grid=dict(grid)).returning(sweep.c.id)
-    has = database.insert(cell)
+    new_cell = database.insert(cell)
     # A custom component is shown under the path that its file had when it was last planned.
-    moved = {"spec": has.excluded.spec}
-    has = has.on_conflict_do_update(index_elements=["id"], set_=moved, where=cell.c.spec != has.excluded.spec)
-    has_cell = database.upsert(sweep_cell, ["sweep_id", "cell_id", "ordinal"], ["labels", "planned"])
-    has_run = database.upsert(sweep_run, ["sweep_id", "cell_id", "seed"], ["planned"])
+    moved = {"spec": new_cell.excluded.spec}
+    new_cell = new_cell.on_conflict_do_update(
+        index_elements=["id"], set_=moved, where=cell.c.spec != new_cell.excluded.spec
+    )
+    planned_cell = database.upsert(sweep_cell, ["sweep_id", "cell_id", "ordinal"], ["labels", "planned"])
+    planned_run = database.upsert(sweep_run, ["sweep_id", "cell_id", "seed"], ["planned"])
     with database.write() as connection:
         sweep_id = int(connection.execute(named).scalar_one())
         for table in (sweep_cell, sweep_run):
             connection.execute(update(table).where(table.c.sweep_id == sweep_id).values(planned=False))
-        insert_rows(connection, has, cells)
+        insert_rows(connection, new_cell, cells)
         _keep_plan(connection, sweep_id, grid, plan)
         searches.ask_for(connection, database, sweep_id, plan)
         keep(connection, database, components_of(plan.components))
@@ -86,9 +88,9 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
             {"cell_id": planned.id, "ordinal": planned.ordinal, "labels": dict(planned.labels)}
             for planned in plan.trained
         ]
-        insert_rows(connection, has_cell.values(sweep_id=sweep_id, planned=True), labels)
+        insert_rows(connection, planned_cell.values(sweep_id=sweep_id, planned=True), labels)
         insert_rows(connection, database.insert(run).on_conflict_do_nothing(), [key | NEW_RUN for key in runs])
-        insert_rows(connection, has_run.values(sweep_id=sweep_id, planned=True), runs)
+        insert_rows(connection, planned_run.values(sweep_id=sweep_id, planned=True), runs)
     return sweep_id
 
 
@@ -118,7 +120,7 @@ def _keep_plan(connection: Connection, sweep_id: int, grid: Mapping[str, Any], p
 
 
 def repeat(database: Database, run_ids: Iterable[int]) -> tuple[int, ...]:
-    """Add a pending generation to each of these runs that is final and the newest; returns the ids of the new runs.
+    """Add a pending generation to each of these runs that is final and the newest; return the ids of the new runs.
 
     A run of a trial gets none: its search has been drawn by its score.
     """
@@ -275,20 +277,19 @@ class RunWriter:
                 "differs": metric.c.differs + changed,
             },
         )
-
         self._write(
             lambda connection: insert_rows(connection, added, recorded), progress_step=progress_of(progress_step)
         )
 
     def outputs(self, name: str, lines: Sequence[str]) -> None:
-        """Record texts that the run produced, such as `test/translations`, and replaces any of that name."""
+        """Record texts that the run produced, such as `test/translations`, and replace any of that name."""
         # JSON instead of lines, since a text may hold any character, line breaks included.
         text = json.dumps(list(lines)).encode()
         kept = {"lines": zlib.compress(text), "count": len(lines), "sha256": hashlib.sha256(text).hexdigest()}
         self._replace(output, {"run_id": self.run_id, "name": name}, kept)
 
     def documents(self, unit: str, sums: Mapping[str, Sequence[float]]) -> None:
-        """Record what the test measured by document, and replaces what an earlier attempt recorded.
+        """Record what the test measured by document, and replace what an earlier attempt recorded.
 
         Args:
             unit: what a document is, such as `article`.

@@ -35,7 +35,7 @@ class Remarks:
 def annotate(
     database: Database, *, sweep_id: int | None = None, run_id: int | None = None, text: str, tags: Iterable[str]
 ) -> tuple[str, ...]:
-    """Put a note, unless it is empty, and tags on a sweep or on a run; returns the tags that it did not have yet."""
+    """Put a note, unless it is empty, and tags on a sweep or on a run; return the tags that it did not have yet."""
     with database.write() as connection:
         had = set(connection.scalars(select(remark.c.text).where(_on(sweep_id, run_id), _is(RemarkKind.TAG))))
         fresh = tuple(word for word in dict.fromkeys(tags) if word not in had)
@@ -48,7 +48,7 @@ def annotate(
 def untag(
     database: Database, *, sweep_id: int | None = None, run_id: int | None = None, tags: Iterable[str]
 ) -> tuple[str, ...]:
-    """Take tags from a sweep or a run; returns those that it had."""
+    """Take tags from a sweep or a run; return those that it had."""
     words = tuple(dict.fromkeys(tags))
     which = _on(sweep_id, run_id), _is(RemarkKind.TAG), remark.c.text.in_(words)
     with database.write() as connection:
@@ -68,7 +68,7 @@ def invalidate(database: Database, run_ids: Iterable[int], why: str) -> None:
 
 
 def withdraw(database: Database, run_ids: Iterable[int]) -> int:
-    """Put these runs back into tables; returns the number of reasons that no longer hold."""
+    """Put these runs back into tables; return the number of reasons that no longer hold."""
     reasons = remark.c.run_id.in_(list(run_ids)) & invalidates()
     with database.write() as connection:
         return connection.execute(delete(remark).where(reasons)).rowcount
