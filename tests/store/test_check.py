@@ -3,7 +3,6 @@ import pytest
 from kdx.errors import DatabaseError
 from kdx.store.check import check, look_through
 from kdx.store.database import Database, open_database
-from kdx.store.json_object import ANY, GRID, SUMS, TEXTS, JsonObject, UnexpectedJsonError
 from kdx.store.reading import load_sweep
 from kdx.store.recording import RunWriter
 
@@ -63,34 +62,3 @@ def test_json_that_kdx_never_writes_is_found_and_ends_a_reader_in_one_message(
     with open_database(address, write=False) as database, pytest.raises(DatabaseError) as caught:
         load_sweep(database)
     assert (caught.value.place, caught.value.problem) == (address, f"its `{column}` is not as kdx writes it: {text}")
-
-
-@pytest.mark.parametrize(
-    ("shape", "text"),
-    [
-        (TEXTS, '{"kernel": "rbf"}'),
-        (GRID, '{"seeds": [0, 9223372036854775807], "tables": [{"name": "t", "rows": ["kernel"]}], "more": [null]}'),
-        (SUMS, '{"targets": [], "nats": [1, 0.5]}'),
-        ({ANY: object}, '{"any": {"thing": [1, "x", null]}}'),
-    ],
-)
-def test_an_object_of_its_shape_is_read(shape, text: str):
-    assert JsonObject("labels", shape).read(text)
-
-
-@pytest.mark.parametrize(
-    ("shape", "text"),
-    [
-        (TEXTS, '{"kernel": 1e30}'),
-        (TEXTS, "[]"),
-        (TEXTS, "{"),
-        (GRID, '{"seeds": [-1]}'),
-        (GRID, '{"tables": [1]}'),
-        (SUMS, '{"nats": [1, null]}'),
-        (SUMS, '{"nats": [1000000000000000000000000000000]}'),
-        ({ANY: object}, '{"any": {"thing": [1000000000000000000000000000000]}}'),
-    ],
-)
-def test_any_other_is_refused_with_the_name_of_its_column(shape, text: str):
-    with pytest.raises(UnexpectedJsonError, match="its `labels` is"):
-        JsonObject("labels", shape).read(text)

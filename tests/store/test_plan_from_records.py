@@ -87,13 +87,6 @@ def test_what_is_at_hand_of_it_is_run(database, reword):
     assert len(lacking) + len(known.cells) == len(plan.cells)
 
 
-def test_nor_is_one_with_a_table_that_it_does_not_know(database):
-    plan = load_grid("quickstart")
-    recording.register(database, plan, plan.grid | {"tables": [{"name": "t", "rows": ["task"], "folds": 3}]})
-    with pytest.raises(KdxError, match="sweep quickstart: this kdx cannot read its TableSpec: folds: "):
-        load_sweep(database)
-
-
 TUNED = """\
 name: tuned
 task: translation

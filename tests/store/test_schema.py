@@ -49,10 +49,6 @@ def add_run(connection, state: RunState) -> None:
     )
 
 
-def test_the_last_three_states_are_final():
-    assert set(list(RunState)[-3:]) == FINAL == {"completed", "diverged", "pruned"}
-
-
 @pytest.mark.parametrize("state", RunState)
 def test_the_database_refuses_to_leave_a_final_state(database: Database, state: RunState):
     with database.write() as connection:
