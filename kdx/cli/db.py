@@ -22,7 +22,7 @@ from kdx.shell import shell_word
 from kdx.store.check import look_through
 from kdx.store.database import database_at, open_database
 from kdx.store.importing import Imported, import_database
-from kdx.store.version import REVISION
+from kdx.store.schema import REVISION
 
 
 def check(context: Answering) -> None:
@@ -43,7 +43,7 @@ def check(context: Answering) -> None:
         rescue = f"take it back from a copy, or save what is left: {database_at(db).recovery}"
         say(f"{db}: {len(checked.faults)} found; {rescue}")
         raise typer.Exit(FOUND)
-    copy = f"; copy it with: {context.command('db backup FILE')}" if database_at(db).keeps_copies else ""
+    copy = f"; copy it with: {context.command('db backup FILE')}" if database_at(db).file else ""
     say(f"{db}: nothing is wrong{copy}")
 
 

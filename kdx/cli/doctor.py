@@ -24,10 +24,10 @@ from kdx.sanitize import sanitize_lines
 from kdx.store import claims, reading
 from kdx.store.check import Checked, look_through
 from kdx.store.database import Database, database_at, open_database
-from kdx.store.filesystem import filesystem
 from kdx.store.reading import inventory
 from kdx.store.records import Inventory
-from kdx.store.version import REVISION
+from kdx.store.schema import REVISION
+from kdx.store.sqlite.file import filesystem
 from kdx.sweep.decide import why_lost
 from kdx.sweep.lease_holder import Liveness, liveness
 from kdx.version import VERSION

@@ -22,12 +22,12 @@ from kdx.report.writers.rows import to_csv
 from kdx.run_files.files import content, files_beside, final_weights
 from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.sanitize import spelled_out
+from kdx.store.backend import Rows
 from kdx.store.components import hashes_of, load_components
 from kdx.store.database import Database
 from kdx.store.plan_from_records import plan_of, with_searches
 from kdx.store.reading import outputs_of
 from kdx.store.records import RunRecord, SweepRecord
-from kdx.store.rows import Rows
 from kdx.tune.search import with_winners
 
 _Files = list[tuple[str, Iterable[bytes]]]

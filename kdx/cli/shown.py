@@ -65,7 +65,7 @@ def written_facts(run: RunView) -> dict[str, str]:
 
 def planners(cell: CellDetails) -> list[dict[str, Any]]:
     """Return the sweeps that plan a cell, with its choices in each."""
-    return [{"sweep": planner.sweep, "choices": planner.labels} for planner in cell.planners]
+    return [{"sweep": sweep, "choices": labels} for sweep, labels in cell.planners.items()]
 
 
 def cell_title(cell: CellDetails) -> str:
@@ -73,7 +73,7 @@ def cell_title(cell: CellDetails) -> str:
 
 
 def sweeps_in_words(cell: CellDetails) -> str:
-    return ", ".join(planner.sweep for planner in cell.planners) or "none plans it any more"
+    return ", ".join(cell.planners) or "none plans it any more"
 
 
 def test_metric(selection_metric: str) -> str:

@@ -21,7 +21,7 @@ from kdx.grid.cell_selector import word
 from kdx.report.selection.best_seed import best_seed
 from kdx.report.writers.settings import as_yaml
 from kdx.sanitize import sanitize, sanitize_lines, spelled_out
-from kdx.store import plans
+from kdx.store import sweeps
 from kdx.store.database import Database
 from kdx.store.details import PlannedCellDetails, sweep_details
 from kdx.store.records import PlanRecord, RunRecord, RunState
@@ -167,7 +167,7 @@ def _values(values: Sequence[Any]) -> str:
 
 def show_plans(database: Database, sweep_id: int, name: str, context: Context) -> None:
     """Write every plan that a sweep has had, the first one first, each with its grid as written."""
-    history = plans.history(database, sweep_id)
+    history = sweeps.history(database, sweep_id)
     context.answer({"sweep": name, "plans": history}, lambda: _plan_lines(history))
 
 

@@ -25,7 +25,7 @@ from kdx.report.writers.rows import to_text
 from kdx.sanitize import sanitize
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
-from kdx.store.reading import runs, searches_of
+from kdx.store.reading import runs, searches_of_sweeps
 from kdx.store.records import RunState, SearchRecord
 from kdx.store.remarks import Remarks, remarks
 from kdx.store.status import labels_of, work
@@ -71,7 +71,7 @@ def show_runs(database: Database, name: str, conditions: Sequence[str], context:
     views = chosen(_views(database, sweep_id, written, not_needed.why if not_needed else {}), conditions)
     statuses = [RunStatus(view, working.get(view.record.id), blocked.waits_for.get(view.record.id)) for view in views]
     with database.read() as connection:
-        searches = searches_of(connection, sweep_id)
+        searches = searches_of_sweeps(connection, [sweep_id]).get(sweep_id, ())
     trials = [worker_of(claim) for claim in claims if claim.of_trial]
     jobs = submitted(database).get(sweep_id, [])
     tags, notes = written.tags_of_sweeps.get(sweep_id, ()), written.of_sweeps.get(sweep_id, ())
@@ -142,7 +142,7 @@ def _search_lines(searches: Sequence[SearchRecord], trials: Sequence[Worker]) ->
         ended = {state.value: count for state, count in search.ended.items()}
         states = states_in_words(ended, has_rule=False) if ended else ""
         choices = (search.labels.get(axis, "–") for axis in axes)
-        rows.append((*choices, f"{search.asked - search.left:,} of {search.asked:,}", states))
+        rows.append((*choices, f"{search.wanted - search.left:,} of {search.wanted:,}", states))
     yield from to_text((*axes, "trials", "ended"), rows)
     if trials:
         yield ""

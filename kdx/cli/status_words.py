@@ -64,7 +64,7 @@ def search_record(search: SearchRecord) -> dict[str, Any]:
     """Return how far a search is, for programs."""
     return {
         "choices": search.labels,
-        "trials": search.asked,
+        "trials": search.wanted,
         "ended": search.ended,
         "runs_of_a_trial": search.seeds,
         "left": search.left,
@@ -73,7 +73,7 @@ def search_record(search: SearchRecord) -> dict[str, Any]:
 
 def trials_in_words(searches: Sequence[SearchRecord]) -> str:
     """Return how many trials of them all have ended."""
-    trials = sum(search.asked for search in searches)
+    trials = sum(search.wanted for search in searches)
     return f"{trials - sum(search.left for search in searches):,} of {trials:,} trials"
 
 

@@ -1,4 +1,4 @@
-"""The results database: its tables, migrations, and the code that writes and reads them. No torch.
+"""The results database: its tables, and the code that writes and reads them. No torch.
 
 `backend.Database` is a database of any kind; `sqlite` and `postgresql` have what depends on the kind. SQL keeps what
 it can promise of a value, its type, range and reference, and whoever reads relies on it. Readers may block writers, so

@@ -9,8 +9,10 @@ import random
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
@@ -18,16 +20,32 @@ from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
 from platformdirs import user_data_path
-from sqlalchemy import Connection, Engine, event, text
+from sqlalchemy import ColumnElement, Connection, Engine, Executable, Table, event, text
 
 from kdx.errors import KdxError
 from kdx.store.json_object import UnexpectedJsonError
 from kdx.store.refusals import FILES, TransactionLostError, edited
-from kdx.store.rows import Rows, fetched
 
 _MODE = "kdx_mode"
 
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of an answer."""
+
+    columns: tuple[str, ...]
+    """Names of the columns, made unique."""
+    values: Sequence[tuple[Any, ...]]
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self.values)
 
 
 class Mode(Enum):
@@ -50,12 +68,10 @@ class Database(ABC):
     messages, and raise a `DatabaseError` or a `StorageError` of their own where they say so.
     """
 
-    keeps_copies: ClassVar[bool]
-    """Whether `back_up` copies the database."""
     statements: ClassVar[Sequence[str]]
     """Make the trigger that keeps runs in their final state, the views, and what else a new database has."""
     insert: ClassVar[Callable[..., Any]]
-    """Makes an INSERT with `on_conflict_do_nothing` and `on_conflict_do_update`."""
+    """Make an INSERT with `on_conflict_do_nothing` and `on_conflict_do_update`."""
 
     def __init__(self, name: str, *, write: bool) -> None:
         self.name = name
@@ -78,7 +94,7 @@ class Database(ABC):
         self.close()
 
     def close(self) -> None:
-        """Releases the database."""
+        """Release the database."""
         self.disconnect()
 
     @property
@@ -150,10 +166,10 @@ class Database(ABC):
 
     @abstractmethod
     def _begin(self, driver: Any, mode: Mode) -> None:
-        """Begins a transaction of the driver; raises DatabaseError if this is no longer the database of this id."""
+        """Begin a transaction of the driver; raises DatabaseError if this is no longer the database of this id."""
 
     def connected(self) -> AbstractContextManager[None]:
-        """Lets the transactions of this thread that follow each other here take turns on one connection.
+        """Let the transactions of this thread that follow each other here take turns on one connection.
 
         Where connecting takes longer than a transaction they are faster so. Keep it short, as a transaction, and call
         `disconnect` before what takes long: a server has a hundred connections for all processes.
@@ -161,15 +177,18 @@ class Database(ABC):
         return nullcontext()
 
     def disconnect(self) -> None:
-        """Closes the connection that `connected` keeps; the next transaction makes another."""
+        """Close the connection that `connected` keeps; the next transaction makes another."""
         if "_engine" in self.__dict__:
             self._engine.pool.dispose()
 
-    def persist(self, transaction: Callable[[], _T]) -> _T:
-        """What a transaction returns, which is done again for `patience` seconds while its connection is lost.
+    def persist(self, transaction: Callable[[], _T], *, again: Callable[[], _T] | None = None) -> _T:
+        """Return what a transaction returns, which is done again for `patience` seconds while its connection is lost.
 
         When a connection is lost at a commit, nobody can know whether the transaction stands. So it must do no harm
         when it is done twice.
+
+        Args:
+            again: what to do from the second time on, if it differs.
         """
         # The enclosing transaction is lost too, and cannot be done again from here.
         within = getattr(self._here, "reading", None) is not None
@@ -180,12 +199,13 @@ class Database(ABC):
             except TransactionLostError:
                 if within or time.monotonic() > deadline:
                     raise
+            transaction = again or transaction
             # Not all at once, where a server ended the transactions of many.
             time.sleep(random.uniform(0.05, 0.5))
 
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
-        """Raises faults of the database as a `DatabaseError` or a `StorageError`."""
+        """Raise faults of the database as a `DatabaseError` or a `StorageError`."""
         try:
             yield
         except UnexpectedJsonError as error:
@@ -196,6 +216,18 @@ class Database(ABC):
             if translated is None:
                 raise
             raise translated from error
+
+    def upsert(
+        self, table: Table, key: Sequence[str], changed: Iterable[str], where: ColumnElement[bool] | None = None
+    ) -> Any:
+        """Return an INSERT that changes these columns where a row with the same key is there.
+
+        Args:
+            where: changes only rows for which this holds.
+        """
+        added = self.insert(table)
+        values = {name: added.excluded[name] for name in changed}
+        return added.on_conflict_do_update(index_elements=list(key), set_=values, where=where)
 
     @abstractmethod
     def _translate(self, error: BaseException) -> KdxError | None:
@@ -235,7 +267,7 @@ class Database(ABC):
 
     @abstractmethod
     def prepare(self, *, write: bool, create: bool) -> None:
-        """Refuses a database that cannot be opened in this way, before anything is touched, or creates an empty one.
+        """Refuse a database that cannot be opened in this way, before anything is touched, or creates an empty one.
 
         Args:
             write: whether the database is going to be written.
@@ -256,7 +288,7 @@ class Database(ABC):
 
     @abstractmethod
     def back_up(self, target: Path) -> None:
-        """Copies one state of the database to a new file, which has its name only when it is whole.
+        """Copy one state of the database to a new file, which has its name only when it is whole.
 
         Others may read and write meanwhile; what they commit may wait for the copy.
 
@@ -292,6 +324,22 @@ class Database(ABC):
         """SQL that reads one field, such as `training.steps`, of a column with JSON, as a user would type it."""
 
 
+def insert_rows(connection: Connection, statement: Executable, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Execute an INSERT for each row; without rows, nothing, where SQLAlchemy would insert a row of defaults."""
+    if rows:
+        connection.execute(statement, rows)
+
+
 def driver_of(connection: Connection) -> Any:
     """The driver's connection."""
     return connection.connection.driver_connection
+
+
+def fetched(cursor: Any) -> Rows:
+    """Return all remaining rows of a driver's cursor; of columns with one name the second is called `name:2`."""
+    counts: Counter[str] = Counter()
+    columns: list[str] = []
+    for name, *_ in cursor.description or ():
+        counts[name] += 1
+        columns.append(name if counts[name] == 1 else f"{name}:{counts[name]}")
+    return Rows(tuple(columns), cursor.fetchall())

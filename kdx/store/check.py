@@ -3,17 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    Table,
-    Text,
-    func,
-    select,
-    type_coerce,
-)
+from sqlalchemy import Connection, Text, func, select, type_coerce
 
 from kdx.errors import DatabaseError
 from kdx.store.components import component_id, recorded
@@ -22,14 +13,7 @@ from kdx.store.json_object import JsonObject, UnexpectedJsonError
 from kdx.store.reading import texts_of
 from kdx.store.recorded_grid import check_grid, whole_cell
 from kdx.store.refusals import DamagedDatabaseError
-from kdx.store.schema import (
-    cell,
-    component,
-    metadata,
-    metric,
-    output,
-    sweep,
-)
+from kdx.store.schema import cell, component, metadata, metric, output, sweep
 
 MOST_FAULTS = 20
 """Largest number of faults of one kind that are reported."""
@@ -51,7 +35,7 @@ class Checked:
 
 
 def check(database: Database) -> Checked:
-    """Checks what SQL promises of pages, tables, values and references; then JSON, and hashes of cells and texts.
+    """Check what SQL promises of pages, tables, values and references; then JSON, and hashes of cells and texts.
 
     Commits of other processes wait until it is done.
     """
@@ -83,23 +67,19 @@ def look_through(address: str | Path) -> Checked:
 
 
 def unexpected_json(connection: Connection) -> Iterator[str]:
-    """Describes JSON that kdx never writes."""
-    for table in metadata.sorted_tables:
-        for column in table.c:
-            if isinstance(column.type, JsonObject):
-                yield from _unexpected(connection, table, column, column.type)
-
-
-def _unexpected(connection: Connection, table: Table, column: Column[Any], kind: JsonObject) -> Iterator[str]:
-    count = 0
-    texts = select(type_coerce(column, Text)).where(column.is_not(None))
-    for text in connection.execute(texts, execution_options={"yield_per": AT_A_TIME}).scalars():
-        try:
-            kind.read(text)
-        except UnexpectedJsonError:
-            count += 1
-    if count:
-        yield f"{count} rows of {table.name} have a {column.name} that kdx never writes"
+    """Describe JSON that kdx never writes."""
+    for column in (column for table in metadata.sorted_tables for column in table.c):
+        if not isinstance(column.type, JsonObject):
+            continue
+        count = 0
+        texts = select(type_coerce(column, Text)).where(column.is_not(None))
+        for text in connection.execute(texts, execution_options={"yield_per": AT_A_TIME}).scalars():
+            try:
+                column.type.read(text)
+            except UnexpectedJsonError:
+                count += 1
+        if count:
+            yield f"{count} rows of {column.table.name} have a {column.name} that kdx never writes"
 
 
 def _grids(connection: Connection) -> Iterator[str]:

@@ -22,11 +22,11 @@ from kdx.store.records import LONGEST_LEASE, LOST, RunState
 from kdx.store.schema import attempt, now, run
 
 STALLS = 3
-"""A run fails after so many attempts in a row that died without progress, since it would go on killing its workers.
+"""A run fails after so many attempts in a row that died without progress, since it would kill more workers.
 
 A death counts only if the sweep survived it; if the sweep died too, both were killed, or the machine stopped.
 
-Progress is a row of a higher step, or a later checkpoint to resume from, since a run that began again has yet to reach
+Progress is a row of a higher step, or a later checkpoint to resume from, since a run that restarted has yet to reach
 its former rows.
 """
 
@@ -38,27 +38,28 @@ class Fenced(Exception):
 def claim(
     database: Database, run_id: int, owner: str, lease_seconds: float, dead_owners: Iterable[str] = ()
 ) -> int | None:
-    """Claims a run for `owner` and returns the number of the attempt, or None when the run cannot be claimed.
+    """Claim a run for `owner` and return the number of the attempt, or None when the run cannot be claimed.
 
     Pending and interrupted runs can be claimed, and running ones whose lease has lapsed or whose owner is known to be
     dead. Their lost attempt is closed first. A run whose row another process is changing cannot be claimed now.
     """
     available = or_(_lapsed(), run.c.owner.is_(None), run.c.owner.in_(list(dead_owners)))
-    again = False
 
-    def once() -> int | None:
-        nonlocal again
-        before, again = again, True
+    def first() -> int | None:
+        # Whoever changes the row now is likely to claim the run.
         with database.write(alone=False) as connection:
-            # Whoever changes the row now is likely to claim the run; but it may be the first try of this process, of
-            # which the connection was lost, and which may stand.
-            number = _claim(connection, run_id, owner, lease_seconds, available, waits=before)
-            if number is None and before:
+            return _claim(connection, run_id, owner, lease_seconds, available, waits=False)
+
+    def again() -> int | None:
+        # It may be the first try of this process that changes the row, or has changed it.
+        with database.write(alone=False) as connection:
+            number = _claim(connection, run_id, owner, lease_seconds, available, waits=True)
+            if number is None:
                 mine = (run.c.id == run_id) & (run.c.owner == owner) & (run.c.state == RunState.RUNNING)
                 number = connection.scalar(select(run.c.attempt).where(mine))
             return number
 
-    return database.persist(once)
+    return database.persist(first, again=again)
 
 
 def _claim(
@@ -96,7 +97,7 @@ def _claim(
 
 
 def renew(database: Database, owner: str, lease_seconds: float) -> int:
-    """Extends the lease of every run of `owner` to `lease_seconds` from now and returns the number of runs."""
+    """Extend the lease of every run of `owner` to `lease_seconds` from now and return the number of runs."""
     extended = (
         update(run)
         .where(run.c.owner == owner, run.c.state == RunState.RUNNING)
@@ -120,7 +121,7 @@ def abandon(
     only_lapsed: bool = False,
     stalled: bool = True,
 ) -> RunState | None:
-    """Ends an attempt whose process died without a word and returns the new state of the run.
+    """End an attempt whose process died without a word and return the new state of the run.
 
     The run is interrupted, or failed for that reason after `STALLS` such attempts without progress. None means that the
     attempt had already ended, or that its lease has not lapsed, and that nothing was changed.
@@ -142,7 +143,7 @@ def abandon(
 
 
 def cancel(database: Database, run_ids: Iterable[int]) -> dict[int, bool]:
-    """Cancels those of these runs that are not over, in one transaction.
+    """Cancel those of these runs that are not over, in one transaction.
 
     A process that works at one is fenced, so that it can write nothing more of it; its attempt ends here.
 
@@ -217,7 +218,7 @@ def progress_of(step: int) -> ColumnElement[int]:
 def _lose(
     connection: Connection, run_id: int, which: ColumnElement[bool], reason: str, *, stalled: bool
 ) -> RunState | None:
-    """Ends the running attempt of a run if `which` holds for the run's row, and returns the new state of the run."""
+    """End the running attempt of a run if `which` holds for the run's row, and return the new state of the run."""
     stalls = stalls_after(0, without_progress=int(stalled))
     lost = connection.execute(
         update(run)

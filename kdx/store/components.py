@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from sqlalchemy import Connection, RowMapping, select
 
 from kdx.components.registry import know
+from kdx.store.backend import insert_rows
 from kdx.store.database import Database
 from kdx.store.recorded_grid import whole_cell
 from kdx.store.schema import cell, component, now, search, sweep_cell, sweep_search
@@ -23,9 +24,8 @@ def keep(connection: Connection, database: Database, components: Iterable[Compon
         | {"sources": dict(each.sources)}
         for each in components
     }
-    if rows:
-        insert = database.insert(component).values(created=now())
-        connection.execute(insert.on_conflict_do_nothing(), [{"id": key} | row for key, row in rows.items()])
+    insert = database.insert(component).values(created=now()).on_conflict_do_nothing()
+    insert_rows(connection, insert, [{"id": key} | row for key, row in rows.items()])
 
 
 def component_id(axis: str, word: str, sha256: str) -> str:

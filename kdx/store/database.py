@@ -10,14 +10,12 @@ program that locks the database for a while.
 import re
 from pathlib import Path
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from kdx.errors import DatabaseError
+from kdx.store import schema
 from kdx.store.backend import Database
-from kdx.store.creating import create as create_tables
-from kdx.store.creating import is_new
 from kdx.store.refusals import ADDRESSES, OTHER_DATABASE, another_application, without_password
-from kdx.store.schema import identity
 from kdx.store.sqlite.database import Sqlite
 
 __all__ = ["BUSY_SECONDS", "PATIENT_SECONDS", "Database", "database_at", "open_database"]
@@ -57,7 +55,7 @@ def database_at(address: str | Path, *, write: bool = False) -> Database:
 
 
 def open_database(address: str | Path, *, write: bool, create: bool = False, patient: bool = False) -> Database:
-    """Opens a results database.
+    """Open a results database.
 
     Args:
         address: a file, or an SQLAlchemy URL such as `sqlite:///runs.db`, see `kdx.store.refusals.ADDRESSES`.
@@ -78,7 +76,7 @@ def open_database(address: str | Path, *, write: bool, create: bool = False, pat
         _wait(before, patient)
         before.prepare(write=write, create=create)
         with before.read() as connection:
-            empty = is_new(connection, before)
+            empty = _is_new(connection, before)
     if empty and not create:
         raise DatabaseError(
             "there is nothing in it, so it is no results database", place=before.name, hint=OTHER_DATABASE
@@ -89,10 +87,10 @@ def open_database(address: str | Path, *, write: bool, create: bool = False, pat
         if empty:
             with database.write() as connection:
                 # Another process may have been first.
-                if is_new(connection, database):
-                    create_tables(connection, database.statements)
+                if _is_new(connection, database):
+                    schema.create(connection, database.statements)
         with database.write() if write else database.read() as connection:
-            database.id = connection.scalar(select(identity.c.id))
+            database.id = connection.scalar(select(schema.identity.c.id))
             if database.id is None:
                 raise another_application(database.name)
             # One that is locked or cannot be reached has raised an error by now; from here on there is time.
@@ -103,6 +101,30 @@ def open_database(address: str | Path, *, write: bool, create: bool = False, pat
         database.close()
         raise
     return database
+
+
+def _is_new(connection: Connection, database: Database) -> bool:
+    """Return whether a database is empty.
+
+    Raises:
+        DatabaseError: it has no tables of kdx, or those of another schema, or what could act in their place.
+    """
+    tables = database.objects(connection)
+    if not tables:
+        return True
+    if schema.VERSION_TABLE not in tables:
+        raise another_application(database.name)
+    recorded = connection.exec_driver_sql(f"SELECT revision FROM {schema.VERSION_TABLE}").scalars().all()
+    if len(recorded) != 1 or not re.fullmatch(r"\d{4}", str(recorded[0]), re.ASCII):
+        raise another_application(database.name)
+    if recorded[0] != schema.REVISION:
+        raise DatabaseError(
+            f"written by another version of kdx: its schema is {recorded[0]}, this kdx knows {schema.REVISION};"
+            " nothing was changed",
+            place=database.name,
+            hint="use the kdx that wrote it",
+        )
+    return False
 
 
 def _wait(database: Database, patient: bool) -> None:

@@ -1,6 +1,6 @@
 """What is recorded of one run, of one cell, or of one sweep, each from one state of the database."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,22 +17,13 @@ from kdx.store.schema import cell, metric, run, sweep, sweep_cell
 
 
 @dataclass(frozen=True)
-class Planner:
-    """A sweep whose newest plan has a cell."""
-
-    sweep: str
-    labels: Mapping[str, str]
-    """Axis → the choice in the words of its grid."""
-
-
-@dataclass(frozen=True)
 class CellDetails:
     """A cell, and its runs in whichever sweep."""
 
     id: str
     spec: ResolvedSpec
-    planners: tuple[Planner, ...]
-    """The sweeps that plan it, the one planned last first; none where every grid lost it."""
+    planners: Mapping[str, Mapping[str, str]]
+    """Sweep whose newest plan has it → axis → the choice in the words of its grid; the most recent sweep first."""
     varies: tuple[str, ...]
     """The fields, dotted, in which the cells of the first of these sweeps differ."""
     runs: tuple[RunRecord, ...]
@@ -40,8 +31,8 @@ class CellDetails:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Axis → choice, as the sweep that was planned last words it."""
-        return self.planners[0].labels if self.planners else {}
+        """Axis → choice, as the most recent of these sweeps words it."""
+        return next(iter(self.planners.values()), {})
 
 
 @dataclass(frozen=True)
@@ -81,7 +72,7 @@ class SweepDetails:
     grid: Mapping[str, Any]
     """The parts of its grid that concern no single cell."""
     cells: tuple[PlannedCellDetails, ...]
-    """In the order of the plan; choices that come to one cell stand once, as the first of them."""
+    """Its cells in the order of the plan; of choices with the same cell only the first."""
     varies: Mapping[str, tuple[Any, ...]]
     """Field, dotted, in which its cells differ → its values in the order of the cells."""
 
@@ -92,14 +83,14 @@ def run_details(database: Database, run_id: int) -> RunDetails:
     Raises:
         KdxError: there is no such run.
     """
-    with database.read():
+    with database.read() as connection:
         record = reading.load_run(database, run_id)
         return RunDetails(
             record=record,
             cell=cell_details(database, record.cell_id),
             attempts=reading.attempts(database, run_id),
             provenance=reading.origins_of(database, [run_id])[run_id],
-            metrics=tested(database, [run_id]).get(run_id, {}),
+            metrics=reading.measured_by_test(connection, metric.c.run_id == run_id).get(run_id, {}),
             evaluations=tuple(evaluations.of_runs(database, [run_id]).get(run_id, {}).values()),
         )
 
@@ -115,7 +106,7 @@ def cell_details(database: Database, cell_id: str) -> CellDetails:
             .order_by(sweep.c.updated.desc(), sweep.c.id.desc(), sweep_cell.c.ordinal.desc())
         ).all()
         # Of two choices of a sweep that come to this cell the first stays.
-        planners = {row.name: Planner(row.name, row.labels) for row in rows}
+        planners = {row.name: row.labels for row in rows}
         others = reading.planned_cells(connection, rows[0].id) if rows else ()
         spec = whole_cell(cell_id, text)
         know_recorded(connection, spec.components)
@@ -123,7 +114,7 @@ def cell_details(database: Database, cell_id: str) -> CellDetails:
         return CellDetails(
             id=cell_id,
             spec=spec,
-            planners=tuple(planners.values()),
+            planners=planners,
             varies=tuple(varying(whole_cell(row.id, row.spec).plain for row in others)),
             runs=tuple(sorted(runs, key=lambda record: (record.seed, record.generation))),
         )
@@ -144,9 +135,3 @@ def sweep_details(database: Database, sweep_id: int) -> SweepDetails:
             cells[each.id] = PlannedCellDetails(each.id, each.labels, spec, tuple(runs.get(each.id, ())))
     varies = varying(details.spec for details in cells.values())
     return SweepDetails(row.id, row.name, row.created, row.updated, row.grid, tuple(cells.values()), varies)
-
-
-def tested(database: Database, run_ids: Collection[int]) -> dict[int, dict[str, float]]:
-    """Run id → every metric of its test, and `model/parameters`; runs without any are left out."""
-    with database.read() as connection:
-        return reading.measured_by_test(connection, metric.c.run_id.in_(list(run_ids)))

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, select, update
 
+from kdx.store.backend import insert_rows
 from kdx.store.database import Database
 from kdx.store.recording import keep_environment
 from kdx.store.records import CODE, DocumentRecord, EvaluationRecord, Provenance, RunState
@@ -41,7 +42,7 @@ class Made:
 
 
 def ask_for(database: Database, sweep_id: int, evaluations: list[dict[str, Any]]) -> None:
-    """Has a sweep ask for these evaluations, as `kdx.grid.plan.Plan.grid` has them, and for no others."""
+    """Make a sweep ask for these evaluations, as `kdx.grid.plan.Plan.grid` has them, and for no others."""
     with database.write() as connection:
         grid = connection.scalar(select(sweep.c.grid).where(sweep.c.id == sweep_id))
         changed = {**(grid or {}), "evaluations": evaluations}
@@ -49,7 +50,7 @@ def ask_for(database: Database, sweep_id: int, evaluations: list[dict[str, Any]]
 
 
 def record(database: Database, run_id: int, made: Made) -> bool:
-    """Records an evaluation of a completed run; whether it is new.
+    """Record an evaluation of a completed run, and return whether it is new.
 
     One that is there stays, but one that failed gives way. So it does no harm to make an evaluation twice.
     """
@@ -71,23 +72,18 @@ def _record(database: Database, run_id: int, made: Made, columns: Mapping[str, A
         if connection.scalar(select(run.c.state).where(run.c.id == run_id)) != RunState.COMPLETED:
             return False
         where = made.environment and keep_environment(connection, database, made.environment)
-        put = database.insert(evaluation).values(
-            run_id=run_id, settings_id=made.settings_id, made=now(), environment_id=where, **columns
-        )
-        again = {name: put.excluded[name] for name in (*columns, "made", "environment_id")}
-        put = put.on_conflict_do_update(
-            index_elements=["run_id", "settings_id"], set_=again, where=evaluation.c.error.is_not(None)
-        )
+        values = {**columns, "made": now(), "environment_id": where}
+        put = database.upsert(evaluation, ["run_id", "settings_id"], values, where=evaluation.c.error.is_not(None))
+        put = put.values(run_id=run_id, settings_id=made.settings_id, **values)
         key = connection.scalar(put.returning(evaluation.c.id))
         if key is None:
             return False
         rows = [
-            {"evaluation_id": key, "name": name, "value": value_of(bits), "bits": bits}
+            {"name": name, "value": value_of(bits), "bits": bits}
             for name, value in (made.metrics or {}).items()
             for bits in [bits_of(value)]
         ]
-        if rows:
-            connection.execute(evaluation_metric.insert(), rows)
+        insert_rows(connection, evaluation_metric.insert().values(evaluation_id=key), rows)
         if made.documents:
             by_document = {"unit": made.documents.unit, "sums": dict(made.documents.sums)}
             connection.execute(evaluation_document.insert().values(evaluation_id=key, **by_document))
@@ -95,14 +91,14 @@ def _record(database: Database, run_id: int, made: Made, columns: Mapping[str, A
 
 
 def forget_failed(database: Database, run_ids: Iterable[int]) -> int:
-    """Forgets the evaluations of these runs that failed, so that they are made again; how many."""
+    """Forget the evaluations of these runs that failed, so that they are made again; return their number."""
     with database.write() as connection:
         failed = delete(evaluation).where(evaluation.c.run_id.in_(list(run_ids)), evaluation.c.error.is_not(None))
         return connection.execute(failed).rowcount
 
 
 def recorded(database: Database, cell_ids: Iterable[str]) -> dict[int, dict[str, str | None]]:
-    """Run id → settings' id → why that evaluation failed or None, of the runs of these cells."""
+    """Return run id → settings' id → why that evaluation failed or None, of the runs of these cells."""
     of_cells = evaluation.c.run_id.in_(select(run.c.id).where(run.c.cell_id.in_(list(cell_ids))))
     errors: dict[int, dict[str, str | None]] = {}
     with database.read() as connection:
@@ -113,13 +109,13 @@ def recorded(database: Database, cell_ids: Iterable[str]) -> dict[int, dict[str,
 
 
 def of_runs(database: Database, run_ids: Collection[int]) -> dict[int, dict[str, EvaluationRecord]]:
-    """Run id → settings' id → evaluation, of these runs."""
+    """Return run id → settings' id → evaluation, for these runs."""
     with database.read() as connection:
         return which(connection, evaluation.c.run_id.in_(list(run_ids)))
 
 
 def which(connection: Connection, condition: ColumnElement[bool]) -> dict[int, dict[str, EvaluationRecord]]:
-    """The same of those for which a condition holds."""
+    """Return the same for the evaluations for which a condition holds."""
     numbers: dict[int, dict[str, float]] = {}
     metrics = select(evaluation_metric).join(evaluation).where(condition)
     for row in connection.execute(metrics.order_by(evaluation_metric.c.name)):

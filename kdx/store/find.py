@@ -12,7 +12,7 @@ from kdx.store.records import RunRecord
 from kdx.store.schema import LARGEST, cell, run, sweep, sweep_cell
 
 FEWEST_DIGITS = 4
-"""Of a cell's id; fewer digits would soon name several cells."""
+"""Number of digits of a cell's id that name it, at least; fewer would soon name several cells."""
 _PREFIX = re.compile(rf"[0-9a-f]{{{FEWEST_DIGITS},32}}")
 _MOST_LISTED = 10
 _LONGEST_LABEL = 60

@@ -23,6 +23,7 @@ from kdx.store.check import edited_cells, unexpected_json
 from kdx.store.database import Database, database_at, open_database
 from kdx.store.records import FINAL, RemarkKind, RunState, folder_name
 from kdx.store.schema import (
+    NEW_RUN,
     attempt,
     cell,
     component,
@@ -46,6 +47,7 @@ from kdx.store.schema import (
     trial,
     value_of,
 )
+from kdx.store.sweeps import remove_rows
 
 AT_A_TIME = 500
 """Rows, or runs whose rows are looked up, in one statement."""
@@ -104,7 +106,7 @@ class Imported:
     running: int
     """Runs that are running, here or there, and so did not come."""
     folders: tuple[Folder, ...]
-    """Of all finished runs that both have now."""
+    """The folders of all finished runs that both have now."""
 
 
 def import_database(
@@ -218,7 +220,7 @@ class _Import:
         for own_id, row in replaced.items():
             self._writing.execute(update(run).where(run.c.id == own_id).values(_without_id(row)))
         self._rows["run"] += len(replaced)
-        ids = dict(zip((row["id"] for row in new), self._add_numbered(run, new), strict=True))
+        ids = self._add_numbered(run, new)
         self._came = {row["id"]: ids[row["id"]] for row in new if row["state"] in FINAL}
         self._came |= {row["id"]: own_id for own_id, row in replaced.items()}
         self._runs |= ids | self._came | {row["id"]: own["id"] for row, own in same}
@@ -237,14 +239,9 @@ class _Import:
 
     def _same_runs(self, shared: Sequence[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
         """Those of the runs that both have finished whose results are the same; the others are conflicts."""
-        theirs = _digests(self._reading, _OF_RUNS, "run_id", [row["id"] for row, _ in shared])
-        ours = _digests(self._writing, _OF_RUNS, "run_id", [own["id"] for _, own in shared])
         same = []
-        for row, own in shared:
-            differences = list(_other_results(row, own))
-            tables = [table for table in _OF_RUNS if theirs[row["id"], table] != ours[own["id"], table]]
-            differences += [f"other {table.name} rows" for table in tables]
-            if differences:
+        for (row, own), other_rows in zip(shared, self._other_rows(_OF_RUNS, "run_id", shared), strict=True):
+            if differences := [*_other_results(row, own), *other_rows]:
                 what = f"run {row['cell_id'][:8]}, seed {row['seed']}, generation {row['generation']}"
                 self._conflicts.append(Conflict(what, tuple(differences)))
             else:
@@ -265,22 +262,15 @@ class _Import:
                 failed += [own["id"]] if own is not None else []
             elif row["error"] is None:
                 shared.append((row, own))
-        for table, column in (
-            (evaluation_metric, "evaluation_id"),
-            (evaluation_document, "evaluation_id"),
-            (evaluation, "id"),
-        ):
-            self._writing.execute(delete(table).where(table.c[column].in_(failed)))
-        ids = dict(zip((row["id"] for row in new), self._add_numbered(evaluation, new), strict=True))
+        remove_rows(self._writing, evaluation, evaluation.c.id.in_(failed))
+        ids = self._add_numbered(evaluation, new)
         for table in _OF_EVALUATIONS:
             self._add_of(table, "evaluation_id", ids)
-        theirs = _digests(self._reading, _OF_EVALUATIONS, "evaluation_id", [row["id"] for row, _ in shared])
-        ours = _digests(self._writing, _OF_EVALUATIONS, "evaluation_id", [own["id"] for _, own in shared])
-        for row, own in shared:
-            tables = [table for table in _OF_EVALUATIONS if theirs[row["id"], table] != ours[own["id"], table]]
-            if tables:
+        other_rows = self._other_rows(_OF_EVALUATIONS, "evaluation_id", shared)
+        for (row, own), differences in zip(shared, other_rows, strict=True):
+            if differences:
                 what = f"evaluation {json.dumps(row['settings'])} of run {own['run_id']}"
-                self._conflicts.append(Conflict(what, tuple(f"other {table.name} rows" for table in tables)))
+                self._conflicts.append(Conflict(what, tuple(differences)))
 
     def _import_trials(self) -> None:
         mine = {(row["search_id"], row["number"]): row for row in self._mine(trial)}
@@ -301,24 +291,22 @@ class _Import:
         for row in self._read(sweep):
             own = mine.get(row["name"])
             if own is None:
-                (self._sweeps[row["id"]],) = self._add_numbered(sweep, [row])
+                ids = self._add_numbered(sweep, [row])
+                self._sweeps |= ids
                 self._new_sweeps += 1
                 for table in (sweep_cell, sweep_run, sweep_search):
-                    self._add_of(table, "sweep_id", {row["id"]: self._sweeps[row["id"]]})
-                self._import_plans(row["id"], self._sweeps[row["id"]])
+                    self._add_of(table, "sweep_id", ids)
+                plans = sorted(self._read(plan, plan.c.sweep_id == row["id"]), key=lambda each: int(each["id"]))
+                plans = [{**each, "sweep_id": ids[row["id"]]} for each in plans]
+                self._add_of(plan_cell, "plan_id", self._add_numbered(plan, plans))
             elif differences := self._other_plan(row, own):
                 self._conflicts.append(Conflict(f"sweep {row['name']}", differences))
             else:
                 self._sweeps[row["id"]] = own["id"]
                 self._join_seeds(row, own)
 
-    def _import_plans(self, sweep_id: int, own_id: int) -> None:
-        plans = sorted(self._read(plan, plan.c.sweep_id == sweep_id), key=lambda row: int(row["id"]))
-        ids = self._add_numbered(plan, [{**row, "sweep_id": own_id} for row in plans])
-        self._add_of(plan_cell, "plan_id", dict(zip((row["id"] for row in plans), ids, strict=True)))
-
     def _other_plan(self, row: Row, own: Row) -> tuple[str, ...]:
-        """In what two sweeps of one name differ; their seeds may."""
+        """Return in what two sweeps of one name differ, except their seeds."""
         grids = [{key: part for key, part in side["grid"].items() if key not in _NOT_COMPARED} for side in (row, own)]
         differences = [f"other {key}" for key in {**grids[0], **grids[1]} if grids[0].get(key) != grids[1].get(key)]
         for table, what in ((sweep_cell, "cells"), (sweep_search, "searches")):
@@ -345,9 +333,9 @@ class _Import:
         grid = {**own["grid"], "seeds": seeds}
         self._writing.execute(update(sweep).where(sweep.c.id == own["id"]).values(grid=grid))
         newest = max(self._mine(plan, plan.c.sweep_id == own["id"]), key=lambda each: int(each["id"]))
-        (plan_id,) = self._add_numbered(plan, [{**newest, "grid": grid, "made": self._writing.scalar(select(now()))}])
+        ids = self._add_numbered(plan, [{**newest, "grid": grid, "made": self._writing.scalar(select(now()))}])
         cells = self._mine(plan_cell, plan_cell.c.plan_id == newest["id"])
-        self._add(plan_cell, ({**each, "plan_id": plan_id} for each in cells))
+        self._add(plan_cell, ({**each, "plan_id": ids[newest["id"]]} for each in cells))
 
     def _import_remarks(self) -> None:
         mine = {(row["sweep_id"], row["run_id"], *_said(row)) for row in self._mine(remark)}
@@ -373,15 +361,27 @@ class _Import:
             self._rows[table.name] += len(some)
             self._progress(len(some))
 
-    def _add_numbered(self, table: Table, rows: Sequence[Row]) -> list[int]:
-        """Insert rows, and return the ids that the database gives them, in their order."""
-        ids: list[int] = []
+    def _add_numbered(self, table: Table, rows: Sequence[Row]) -> dict[int, int]:
+        """Insert rows under ids that the database gives them, and return the id of each row → its new id."""
+        ids: dict[int, int] = {}
         returning = insert(table).returning(table.c.id, sort_by_parameter_order=True)
         for some in _some(rows):
-            ids += self._writing.scalars(returning, [_exact(_without_id(row)) for row in some])
+            numbers = self._writing.scalars(returning, [_exact(_without_id(row)) for row in some])
+            ids |= zip((row["id"] for row in some), numbers, strict=True)
             self._rows[table.name] += len(some)
             self._progress(len(some))
         return ids
+
+    def _other_rows(
+        self, tables: Mapping[Table, Sequence[str]], column: str, shared: Sequence[tuple[Row, Row]]
+    ) -> list[list[str]]:
+        """Describe, for each row of the source and of the target, the tables whose results differ between them."""
+        theirs = _digests(self._reading, tables, column, [row["id"] for row, _ in shared])
+        ours = _digests(self._writing, tables, column, [own["id"] for _, own in shared])
+        return [
+            [f"other {table.name} rows" for table in tables if theirs[row["id"], table] != ours[own["id"], table]]
+            for row, own in shared
+        ]
 
     def _add_of(self, table: Table, column: str, ids: Mapping[int, int]) -> None:
         """Add the rows that belong to these ids there, under the ids here."""
@@ -435,8 +435,7 @@ def _other_results(row: Row, own: Row) -> Iterator[str]:
 def _waiting(row: Row) -> Row:
     """A run as nobody has claimed it."""
     kept = {name: row[name] for name in ("id", "cell_id", "seed", "search_id", "generation")}
-    begun = {"state": RunState.PENDING, "attempt": 0, "progress_step": 0, "stalls": 0}
-    return {**dict.fromkeys(row), **kept, **begun}
+    return {**dict.fromkeys(row), **NEW_RUN, **kept}
 
 
 def _said(row: Row) -> tuple[Any, ...]:

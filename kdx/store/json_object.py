@@ -51,7 +51,7 @@ class JsonObject(TypeDecorator[Any]):
     cache_ok = True
 
     def __init__(self, name: str = "", shape: Shape = None) -> None:
-        """Makes the type of the column of this name; each object has any keys and values if there is no shape."""
+        """Make the type of the column of this name; each object has any keys and values if there is no shape."""
         super().__init__()
         self.name = name
         self._shape = {ANY: object} if shape is None else shape

@@ -109,5 +109,5 @@ def _written_by_another(sweep: SweepRecord, problem: str) -> KdxError:
     return KdxError(
         problem,
         place=f"sweep {sweep.name}",
-        hint="go on with the kdx that planned it; report, trace, query and export read its results here too",
+        hint="resume it with the kdx that planned it; report, trace, query and export read its results here too",
     )

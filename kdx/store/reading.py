@@ -129,31 +129,6 @@ def runs(database: Database, sweep_id: int, cell_ids: Collection[str] | None = N
         return records(connection, which)
 
 
-def halted(database: Database, sweep_ids: Collection[int]) -> dict[int, tuple[RunRecord, ...]]:
-    """Sweep → its planned runs that failed, or that started and wait to be resumed; sweeps without any are left out.
-
-    All are of the newest generation. Of a sweep with many runs these are few, so the others are not read.
-    """
-    started = and_(run.c.state == RunState.PENDING, run.c.attempt > 0)
-    stopped = or_(run.c.state.in_((RunState.FAILED, RunState.INTERRUPTED)), started)
-    ids = select(run.c.id).where(stopped, run.c.search_id.is_(None), is_newest())
-    with database.read() as connection:
-        halted_runs = records(connection, run.c.id.in_(ids))
-        planned = select(sweep_run.c.sweep_id, sweep_run.c.cell_id, sweep_run.c.seed).where(
-            sweep_run.c.sweep_id.in_(list(sweep_ids)),
-            sweep_run.c.cell_id.in_(list({record.cell_id for record in halted_runs})),
-            sweep_run.c.planned,
-        )
-        sweeps_of: dict[tuple[str, int], list[int]] = defaultdict(list)
-        for row in connection.execute(planned) if halted_runs else ():
-            sweeps_of[row.cell_id, row.seed].append(row.sweep_id)
-    by_sweep: dict[int, list[RunRecord]] = defaultdict(list)
-    for record in halted_runs:
-        for sweep_id in sweeps_of.get((record.cell_id, record.seed), ()):
-            by_sweep[sweep_id].append(record)
-    return {sweep_id: tuple(runs_of_sweep) for sweep_id, runs_of_sweep in by_sweep.items()}
-
-
 def recorded(
     database: Database, cell_ids: Iterable[str], seeds: Iterable[int] | None = None
 ) -> "dict[RunKey, RunRecord]":
@@ -170,63 +145,59 @@ def recorded(
 
 
 def runs_of_searches(connection: Connection, search_ids: Collection[str]) -> tuple[RunRecord, ...]:
-    """The runs of the trials of these searches."""
+    """Return the runs of the trials of these searches."""
     return records(connection, run.c.search_id.in_(list(search_ids)))
 
 
-def searches_of(connection: Connection, sweep_id: int) -> tuple[SearchRecord, ...]:
-    """The searches that the newest plan of a sweep asks for, in the order of its cells, with their trials."""
-    return searches_of_sweeps(connection, [sweep_id]).get(sweep_id, ())
-
-
 def searches_of_sweeps(
-    connection: Connection, sweep_ids: Collection[int] | None = None
+    connection: Connection, sweep_ids: Collection[int] | None = None, *, tried: str | None = None
 ) -> dict[int, tuple[SearchRecord, ...]]:
-    """Sweep → the same, for those that ask for searches.
+    """Return sweep → the searches that its newest plan asks for, in the order of its cells, with their trials.
 
     Args:
-        sweep_ids: only of these; None: of all.
+        sweep_ids: only of these sweeps; None: of all.
+        tried: only searches of which this cell is a trial; None: all.
     """
-    return _searches(connection, true() if sweep_ids is None else sweep_search.c.sweep_id.in_(list(sweep_ids)))
-
-
-def _searches(connection: Connection, which: ColumnElement[bool]) -> dict[int, tuple[SearchRecord, ...]]:
     rows = (
         select(sweep_search, search.c.search)
         .join(search, search.c.id == sweep_search.c.search_id)
-        .where(which)
         .order_by(sweep_search.c.ordinal)
     )
-    asked = connection.execute(rows).all()
-    recorded = trials(connection, {row.search_id for row in asked}) if asked else {}
-    found: dict[int, list[SearchRecord]] = defaultdict(list)
-    for row in asked:
+    if sweep_ids is not None:
+        rows = rows.where(sweep_search.c.sweep_id.in_(list(sweep_ids)))
+    if tried is not None:
+        rows = rows.where(search.c.id.in_(select(trial.c.search_id).where(trial.c.cell_id == tried)))
+    planned = connection.execute(rows).all()
+    trials_by_search = trials(connection, {row.search_id for row in planned}) if planned else {}
+    searches: dict[int, list[SearchRecord]] = defaultdict(list)
+    for row in planned:
         plain = {**row.search, "tuning": {**row.search["tuning"], "trials": row.trials}}
-        up_to = tuple(recorded.get(row.search_id, ())[: row.trials])
-        found[row.sweep_id].append(SearchRecord(row.search_id, row.ordinal, row.labels, plain, up_to))
-    return {sweep_id: tuple(searches) for sweep_id, searches in found.items()}
+        drawn = tuple(trials_by_search.get(row.search_id, ())[: row.trials])
+        searches[row.sweep_id].append(SearchRecord(row.search_id, row.ordinal, row.labels, plain, drawn))
+    return {sweep_id: tuple(records_of_sweep) for sweep_id, records_of_sweep in searches.items()}
 
 
 def searches_that_tried(database: Database, cell_id: str) -> tuple[SearchRecord, ...]:
-    """The searches of which a cell is a trial, each as the sweep that asks for most trials has it."""
-    tried = select(trial.c.search_id).where(trial.c.cell_id == cell_id)
+    """Return the searches of which a cell is a trial, each as the sweep that asks for most trials has it."""
     with database.read() as connection:
-        of_each = _searches(connection, sweep_search.c.search_id.in_(tried))
-    found = sorted((one for searches in of_each.values() for one in searches), key=lambda one: one.asked)
-    return tuple({one.id: one for one in found}.values())
+        by_sweep = searches_of_sweeps(connection, tried=cell_id)
+    ordered = sorted((record for records in by_sweep.values() for record in records), key=lambda record: record.wanted)
+    return tuple({record.id: record for record in ordered}.values())
 
 
 def trials(connection: Connection, search_ids: Collection[str]) -> dict[str, list[TrialRecord]]:
-    """Search → its trials with their runs, in the order of their numbers; searches without trials are left out."""
+    """Return search → its trials with their runs, in the order of their numbers; searches without trials have none."""
     rows = select(trial).where(trial.c.search_id.in_(list(search_ids))).order_by(trial.c.search_id, trial.c.number)
     runs: dict[tuple[str | None, str], list[RunRecord]] = defaultdict(list)
     for record in runs_of_searches(connection, search_ids):
         runs[record.search_id, record.cell_id].append(record)
-    found: dict[str, list[TrialRecord]] = defaultdict(list)
+    by_search: dict[str, list[TrialRecord]] = defaultdict(list)
     for row in connection.execute(rows):
-        own = tuple(runs[row.search_id, row.cell_id])
-        found[row.search_id].append(TrialRecord(row.number, row.parameters, row.attributes, row.cell_id, own))
-    return dict(found)
+        runs_of_trial = tuple(runs[row.search_id, row.cell_id])
+        by_search[row.search_id].append(
+            TrialRecord(row.number, row.parameters, row.attributes, row.cell_id, runs_of_trial)
+        )
+    return dict(by_search)
 
 
 def load_sweep(database: Database, name_or_id: str | int | None = None) -> SweepRecord:
@@ -277,7 +248,7 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
         CellRecord(planned.id, planned.ordinal, planned.labels, whole_cell(planned.id, planned.spec))
         for planned in planned_cells(connection, row.id)
     )
-    searches_of_sweep = searches_of(connection, row.id)
+    searches_of_sweep = searches_of_sweeps(connection, [row.id]).get(row.id, ())
     hashes = {word: sha256 for record in searches_of_sweep for _, word, sha256 in record.search.get("components", ())}
     hashes |= {word: sha256 for record in cells for word, sha256 in record.spec.components.items()}
     know_recorded(connection, hashes)
@@ -425,11 +396,11 @@ def inventory(database: Database) -> Inventory:
     planned = select(sweep_run.c.cell_id, sweep_run.c.seed).where(sweep_run.c.planned).distinct()
     with database.read() as connection:
         runs = records(connection, true(), every=True)
-        asked = set(connection.scalars(select(sweep_search.c.search_id)))
+        searches = set(connection.scalars(select(sweep_search.c.search_id)))
         return Inventory(
             runs=runs,
             planned=frozenset((row.cell_id, row.seed, None) for row in connection.execute(planned))
-            | frozenset(record.key for record in runs if record.search_id in asked),
+            | frozenset(record.key for record in runs if record.search_id in searches),
         )
 
 
@@ -502,7 +473,7 @@ def curve(database: Database, run_id: int, name: str) -> list[tuple[int, float]]
 def curves(database: Database, sweep_id: int, names: Iterable[str]) -> dict[int, dict[str, CurveRecord]]:
     """Run id → metric → curve, for all runs of the sweep; runs and metrics without numbers are left out."""
     of_runs = metric.c.run_id.in_(select(run.c.id).where(_planned_in(sweep_id)))
-    return _curves(database, of_runs, metric.c.name.in_(list(names)))
+    return _curves(database, of_runs, names)
 
 
 def curves_of(
@@ -513,8 +484,7 @@ def curves_of(
     Args:
         names: the metrics; None for all.
     """
-    wanted = true() if names is None else metric.c.name.in_(list(names))
-    return _curves(database, metric.c.run_id.in_(list(run_ids)), wanted)
+    return _curves(database, metric.c.run_id.in_(list(run_ids)), names)
 
 
 def metric_names(database: Database, run_ids: Collection[int]) -> tuple[str, ...]:
@@ -525,7 +495,7 @@ def metric_names(database: Database, run_ids: Collection[int]) -> tuple[str, ...
 
 
 def _curves(
-    database: Database, of_runs: ColumnElement[bool], of_names: ColumnElement[bool]
+    database: Database, of_runs: ColumnElement[bool], names: Iterable[str] | None
 ) -> dict[int, dict[str, CurveRecord]]:
     # One row for each curve, since millions of rows, one for each number, would block writers.
     rows = (
@@ -535,7 +505,7 @@ def _curves(
             func.aggregate_strings(cast(metric.c.step, Text), ",").label("steps"),
             func.aggregate_strings(cast(metric.c.bits, Text), ",").label("bits"),
         )
-        .where(of_runs, of_names)
+        .where(of_runs, true() if names is None else metric.c.name.in_(list(names)))
         .group_by(metric.c.run_id, metric.c.name)
     )
     curves: dict[int, dict[str, CurveRecord]] = {}
@@ -654,32 +624,10 @@ def is_newest() -> ColumnElement[bool]:
     return run.c.id.not_in(superseded)
 
 
-# Columns that only `_provenance` reads; they are long, and some are JSON.
-_ORIGIN = frozenset(
-    {
-        "definitions",
-        "data_fingerprint",
-        "data_facts",
-        "code_fingerprint",
-        "environment_id",
-        "valid_score",
-        "test_score",
-    }
+# Columns that only `_provenance` reads, which are long, and scores, which are read from their bits.
+_NOT_READ = frozenset(
+    {"definitions", "data_fingerprint", "data_facts", "code_fingerprint", "environment_id", "valid_score", "test_score"}
 )
-
-
-def generations(which: ColumnElement[bool] | None = None) -> Select[Any]:
-    """Runs in every generation, each with the number of the newest generation, of the newest final one, and of the
-    newest one that is out of tables."""
-    same = (run.c.cell_id, run.c.seed, run.c.search_id)
-    final = case((run.c.state.in_(FINAL), run.c.generation))
-    out = select(remark.c.run_id).where(remarks.invalidates())
-    return select(
-        *(column for column in run.c if column.name not in _ORIGIN),
-        func.max(run.c.generation).over(partition_by=same).label("newest"),
-        func.max(final).over(partition_by=same).label("newest_final"),
-        func.max(case((run.c.id.in_(out), run.c.generation))).over(partition_by=same).label("newest_out"),
-    ).where(true() if which is None else which)
 
 
 def records(
@@ -689,7 +637,19 @@ def records(
 
     An older generation stands for a run whose newest is unfinished, or out of tables.
     """
-    each = generations(which).subquery()
+    same = (run.c.cell_id, run.c.seed, run.c.search_id)
+    final = case((run.c.state.in_(FINAL), run.c.generation))
+    out = select(remark.c.run_id).where(remarks.invalidates())
+    each = (
+        select(
+            *(column for column in run.c if column.name not in _NOT_READ),
+            func.max(run.c.generation).over(partition_by=same).label("newest"),
+            func.max(final).over(partition_by=same).label("newest_final"),
+            func.max(case((run.c.id.in_(out), run.c.generation))).over(partition_by=same).label("newest_out"),
+        )
+        .where(which)
+        .subquery()
+    )
     wanted: ColumnElement[bool] = true() if every else each.c.generation == each.c.newest
     if finals:
         wanted = or_(wanted, each.c.generation == each.c.newest_final, each.c.newest_out.is_not(None))

@@ -11,29 +11,31 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple
 
-from sqlalchemy import Column, ColumnElement, Connection, Table, case, delete, insert, literal, select, update
+from sqlalchemy import ColumnElement, Connection, Table, case, insert, literal, select, update
 
 from kdx.components.registry import components_of
 from kdx.grid.plan import Plan
-from kdx.store import plans, searches
+from kdx.store import searches
+from kdx.store.backend import insert_rows
 from kdx.store.claims import Fenced, held, progress_of, stalls_after
 from kdx.store.components import keep
 from kdx.store.database import Database
 from kdx.store.records import FINAL, RunState
 from kdx.store.schema import (
     LINE,
+    NEW_RUN,
     TEXT,
     attempt,
     bits_of,
     cell,
     environment,
     identity,
-    metadata,
     metric,
     now,
     output,
+    plan_cell,
     run,
     sweep,
     sweep_cell,
@@ -41,10 +43,11 @@ from kdx.store.schema import (
     test_document,
     value_of,
 )
+from kdx.store.schema import plan as plan_table
 
 
 def settle(database: Database, place: str) -> None:
-    """Records the place where the database keeps the files of its runs from now on.
+    """Record the place where the database keeps the files of its runs from now on.
 
     Args:
         place: SHA-256 that identifies the place.
@@ -54,7 +57,7 @@ def settle(database: Database, place: str) -> None:
 
 
 def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
-    """Records a plan under its name and returns the id of the sweep. Repeating it changes nothing.
+    """Record a plan under its name and return the id of the sweep. Repeating it changes nothing.
 
     Runs that another sweep already has are shared. Cells and runs of an earlier plan of this name that this one lacks
     keep their rows and are marked as no longer planned. The number of statements does not depend on the plan's size.
@@ -64,73 +67,67 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
     """
     cells = [{"id": planned.id, "spec": planned.spec.text} for planned in plan.trained]
     runs = [{"cell_id": planned.cell.id, "seed": planned.seed} for planned in plan.runs]
-    insert_into = database.insert
+    named = database.upsert(sweep, ["name"], ["updated", "grid"])
+    named = named.values(name=plan.name, created=now(), updated=now(), grid=dict(grid)).returning(sweep.c.id)
+    new_cell = database.insert(cell)
+    # A custom component is shown under the path that its file had when it was last planned.
+    moved = {"spec": new_cell.excluded.spec}
+    new_cell = new_cell.on_conflict_do_update(
+        index_elements=["id"], set_=moved, where=cell.c.spec != new_cell.excluded.spec
+    )
+    planned_cell = database.upsert(sweep_cell, ["sweep_id", "cell_id", "ordinal"], ["labels", "planned"])
+    planned_run = database.upsert(sweep_run, ["sweep_id", "cell_id", "seed"], ["planned"])
     with database.write() as connection:
-        named = insert_into(sweep).values(name=plan.name, created=now(), updated=now(), grid=dict(grid))
-        named = named.on_conflict_do_update(
-            index_elements=["name"], set_={"updated": named.excluded.updated, "grid": named.excluded.grid}
-        )
-        sweep_id = int(connection.execute(named.returning(sweep.c.id)).scalar_one())
+        sweep_id = int(connection.execute(named).scalar_one())
         for table in (sweep_cell, sweep_run):
             connection.execute(update(table).where(table.c.sweep_id == sweep_id).values(planned=False))
-        if cells:
-            has = insert_into(cell)
-            # A custom component is shown under the path that its file had when it was last planned.
-            moved = {"spec": has.excluded.spec}
-            has = has.on_conflict_do_update(index_elements=["id"], set_=moved, where=cell.c.spec != has.excluded.spec)
-            connection.execute(has, cells)
-        plans.keep(connection, sweep_id, grid, plan)
+        insert_rows(connection, new_cell, cells)
+        _keep_plan(connection, sweep_id, grid, plan)
         searches.ask_for(connection, database, sweep_id, plan)
         keep(connection, database, components_of(plan.components))
-        if not cells:
-            return sweep_id
-
-        has_cell = insert_into(sweep_cell)
-        has_cell = has_cell.on_conflict_do_update(
-            index_elements=["sweep_id", "cell_id", "ordinal"],
-            set_={"labels": has_cell.excluded.labels, "planned": has_cell.excluded.planned},
-        )
-        connection.execute(
-            has_cell,
-            [
-                {
-                    "sweep_id": sweep_id,
-                    "cell_id": planned.id,
-                    "ordinal": planned.ordinal,
-                    "labels": dict(planned.labels),
-                    "planned": True,
-                }
-                for planned in plan.trained
-            ],
-        )
-        if not runs:
-            return sweep_id
-
-        fresh = {"generation": 0, "state": RunState.PENDING, "attempt": 0, "progress_step": 0, "stalls": 0}
-        connection.execute(insert_into(run).on_conflict_do_nothing(), [key | fresh for key in runs])
-        has_run = insert_into(sweep_run)
-        has_run = has_run.on_conflict_do_update(
-            index_elements=["sweep_id", "cell_id", "seed"], set_={"planned": has_run.excluded.planned}
-        )
-        connection.execute(has_run, [key | {"sweep_id": sweep_id, "planned": True} for key in runs])
+        labels = [
+            {"cell_id": planned.id, "ordinal": planned.ordinal, "labels": dict(planned.labels)}
+            for planned in plan.trained
+        ]
+        insert_rows(connection, planned_cell.values(sweep_id=sweep_id, planned=True), labels)
+        insert_rows(connection, database.insert(run).on_conflict_do_nothing(), [key | NEW_RUN for key in runs])
+        insert_rows(connection, planned_run.values(sweep_id=sweep_id, planned=True), runs)
     return sweep_id
 
 
+def _keep_plan(connection: Connection, sweep_id: int, grid: Mapping[str, Any], plan: Plan) -> None:
+    """Add a plan to the history of a sweep, unless the sweep follows it already. Its cells are recorded before.
+
+    Args:
+        grid: the parts of the grid that concern no single cell; any JSON.
+    """
+    newest = connection.execute(
+        select(plan_table.c.id, plan_table.c.grid, plan_table.c.sources)
+        .where(plan_table.c.sweep_id == sweep_id)
+        .order_by(plan_table.c.id.desc())
+        .limit(1)
+    ).one_or_none()
+    cells = {trained.id for trained in plan.trained}
+    if newest is not None and newest.sources == dict(plan.sources):
+        # Another command may come to the same plan.
+        same = {**newest.grid, "command": ""} == {**json.loads(json.dumps(grid)), "command": ""}
+        if same and cells == set(
+            connection.scalars(select(plan_cell.c.cell_id).where(plan_cell.c.plan_id == newest.id))
+        ):
+            return
+    added = insert(plan_table).values(sweep_id=sweep_id, made=now(), grid=dict(grid), sources=dict(plan.sources))
+    plan_id = connection.execute(added.returning(plan_table.c.id)).scalar_one()
+    insert_rows(connection, insert(plan_cell).values(plan_id=plan_id), [{"cell_id": key} for key in sorted(cells)])
+
+
 def repeat(database: Database, run_ids: Iterable[int]) -> tuple[int, ...]:
-    """Adds a pending generation to each of these runs that is final and the newest; returns the ids of the new runs.
+    """Add a pending generation to each of these runs that is final and the newest; return the ids of the new runs.
 
     A run of a trial gets none: its search has been drawn by its score.
     """
     newer = run.alias()
-    again = select(
-        run.c.cell_id,
-        run.c.seed,
-        run.c.generation + 1,
-        literal(RunState.PENDING.value),
-        literal(0),
-        literal(0),
-        literal(0),
-    ).where(
+    values = {"cell_id": run.c.cell_id, "seed": run.c.seed, **NEW_RUN, "generation": run.c.generation + 1}
+    again = select(*(value if isinstance(value, ColumnElement) else literal(value) for value in values.values())).where(
         run.c.id.in_(list(run_ids)),
         run.c.state.in_(FINAL),
         run.c.search_id.is_(None),
@@ -138,14 +135,13 @@ def repeat(database: Database, run_ids: Iterable[int]) -> tuple[int, ...]:
         .where(newer.c.cell_id == run.c.cell_id, newer.c.seed == run.c.seed, newer.c.generation > run.c.generation)
         .exists(),
     )
-    columns = ["cell_id", "seed", "generation", "state", "attempt", "progress_step", "stalls"]
     with database.write() as connection:
-        added = connection.execute(insert(run).from_select(columns, again).returning(run.c.id))
+        added = connection.execute(insert(run).from_select(list(values), again).returning(run.c.id))
         return tuple(sorted(added.scalars()))
 
 
 def reset(database: Database, run_ids: Iterable[int], states: Collection[RunState]) -> int:
-    """Makes those of these runs that are in one of these states, none of them final, pending again; their number."""
+    """Make those of these runs that are in one of these states, none of them final, pending again; their number."""
     with database.write() as connection:
         reset = connection.execute(
             update(run)
@@ -153,24 +149,6 @@ def reset(database: Database, run_ids: Iterable[int], states: Collection[RunStat
             .values(state=RunState.PENDING, stalls=0, error=None)
         )
         return reset.rowcount
-
-
-def references_to(table: Table) -> list[Column[Any]]:
-    """The columns, of all tables, that refer to rows of this one."""
-    keys = (key for other in metadata.sorted_tables for key in other.foreign_keys)
-    return [key.parent for key in keys if key.column.table is table]
-
-
-def remove_rows(connection: Connection, table: Table, which: ColumnElement[bool]) -> None:
-    """Remove these rows of a table, and before them every row that refers to one of them, as the schema says."""
-    for reference in references_to(table):
-        remove_rows(connection, reference.table, reference.in_(select(table.c.id).where(which)))
-    connection.execute(delete(table).where(which))
-
-
-def remove_runs(connection: Connection, run_ids: Collection[int]) -> None:
-    """Remove these runs with all that was recorded of them and written on them."""
-    remove_rows(connection, run, run.c.id.in_(list(run_ids)))
 
 
 def keep_environment(connection: Connection, database: Database, facts: Mapping[str, Any]) -> str:
@@ -195,24 +173,6 @@ class ComeTo(NamedTuple):
     """The step of the newest recorded checkpoint; None if there is none."""
 
 
-_Given = ParamSpec("_Given")
-_Result = TypeVar("_Result")
-
-
-def _persistent(
-    write: "Callable[Concatenate[RunWriter, _Given], _Result]",
-) -> "Callable[Concatenate[RunWriter, _Given], _Result]":
-    """Does a transaction again when its connection is lost; inside `RunWriter.together`, that does it."""
-
-    def persist(writer: "RunWriter", /, *given: _Given.args, **named: _Given.kwargs) -> _Result:
-        if writer._open is not None:
-            return write(writer, *given, **named)
-        return writer.database.persist(lambda: write(writer, *given, **named))
-
-    persist.__doc__ = write.__doc__
-    return persist
-
-
 class RunWriter:
     """Writes for one attempt.
 
@@ -227,38 +187,38 @@ class RunWriter:
         attempt: int,
         peak_memory: Callable[[], int | None] = lambda: None,
     ) -> None:
-        """Takes what measures the most bytes that this process has held, which is recorded when the attempt ends."""
+        """Take what measures the most bytes that this process has held, which is recorded when the attempt ends."""
         self.run_id = run_id
         self.owner = owner
         self.attempt = attempt
         self.database = database
         self._peak_memory = peak_memory
         self._open: Connection | None = None
-        """That of the transaction which `together` has begun."""
+        """Connection of the transaction that `together` has begun."""
         self._end_state: RunState | None = None
         """The state in which the run ends, once that is to be written."""
 
     def together(self, writes: Sequence[Callable[[], None]]) -> None:
-        """Do several writes, calls of other methods, in one transaction; an end of the run comes last."""
-        again = False
+        """Do several writes, calls of other methods, in one transaction; the end of the run, if any, comes last."""
 
         def once() -> None:
-            nonlocal again
-            before, again = again, True
-            try:
-                with self._writing() as self._open:
+            with held(self.database, self.run_id, self.owner, self.attempt) as self._open:
+                try:
                     for write in writes:
                         write()
+                finally:
+                    self._open = None
+
+        def once_again() -> None:
+            try:
+                once()
             except Fenced:
                 # The first try may stand, though its connection was lost.
-                if not before or self._end_state is None or self._outcome() is not self._end_state:
+                if self._end_state is None or self._outcome() is not self._end_state:
                     raise
-            finally:
-                self._open = None
 
-        self.database.persist(once)
+        self.database.persist(once, again=once_again)
 
-    @_persistent
     def begin(
         self,
         environment_facts: Mapping[str, Any],
@@ -268,7 +228,7 @@ class RunWriter:
         changes: str | None = None,
         data_facts: Mapping[str, Any] | None = None,
     ) -> None:
-        """Records the environment, data and code with which the run is computed.
+        """Record the environment, data and code with which the run is computed.
 
         Args:
             environment_facts: library versions, processor, threads and the like; any JSON.
@@ -276,7 +236,8 @@ class RunWriter:
             changes: what differs from the attempt before; None for nothing.
             data_facts: facts on the prepared data and the evaluation; any JSON.
         """
-        with self._writing() as connection:
+
+        def write(connection: Connection) -> None:
             key = keep_environment(connection, self.database, environment_facts)
             before = select(attempt.c.resumed_step).where(
                 attempt.c.run_id == self.run_id, attempt.c.number < self.attempt, attempt.c.resumed_step.is_not(None)
@@ -301,11 +262,11 @@ class RunWriter:
                 .values(environment_id=key, resumed_step=resumed_step, changes=changes)
             )
 
-    @_persistent
+        self._write(write)
+
     def checkpoint(self, step: int) -> None:
-        """Records that the run can be resumed from `step`, so that a lost checkpoint is noticed."""
-        with self._writing(checkpoint_step=step):
-            pass
+        """Record that the run can be resumed from `step`, so that a lost checkpoint is noticed."""
+        self._write(lambda connection: None, checkpoint_step=step)
 
     @contextmanager
     def holding(self) -> Iterator[ComeTo]:
@@ -313,13 +274,12 @@ class RunWriter:
 
         Whoever holds it so may have to do all of it again, see `kdx.store.backend.Database.persist`.
         """
-        with self._writing() as connection:
+        with held(self.database, self.run_id, self.owner, self.attempt) as connection:
             steps = select(run.c.progress_step, run.c.checkpoint_step).where(run.c.id == self.run_id)
             yield ComeTo(*connection.execute(steps).one())
 
-    @_persistent
     def record(self, rows: Sequence[tuple[str, int, float]], progress_step: int) -> None:
-        """Records numbers, and the progress of the run up to `progress_step`.
+        """Record numbers, and the progress of the run up to `progress_step`.
 
         A number that was recorded before is overwritten; `metric.writes` counts the writes, and `metric.differs` those
         that changed its bits.
@@ -330,59 +290,41 @@ class RunWriter:
         Raises:
             TypeError: a value is not one number; none of the rows is recorded.
         """
-        patterns = [_pattern(name, step, value) for name, step, value in rows]
-        with self._writing(progress_step=progress_of(progress_step)) as connection:
-            if not rows:
-                return
-            added = self.database.insert(metric)
-            changed = case((metric.c.bits != added.excluded.bits, 1), else_=0)
-            added = added.on_conflict_do_update(
-                index_elements=["run_id", "name", "step"],
-                set_={
-                    "value": added.excluded.value,
-                    "bits": added.excluded.bits,
-                    "writes": metric.c.writes + 1,
-                    "differs": metric.c.differs + changed,
-                },
-            )
-            connection.execute(
-                added,
-                [
-                    {
-                        "run_id": self.run_id,
-                        "name": name,
-                        "step": step,
-                        "value": value_of(bits),
-                        "bits": bits,
-                        "writes": 1,
-                        "differs": 0,
-                    }
-                    for (name, step, _), bits in zip(rows, patterns, strict=True)
-                ],
-            )
+        recorded = [
+            {"run_id": self.run_id, "name": name, "step": step, "value": value_of(bits), "bits": bits}
+            for name, step, value in rows
+            for bits in [_pattern(name, step, value)]
+        ]
+        added = self.database.insert(metric).values(writes=1, differs=0)
+        changed = case((metric.c.bits != added.excluded.bits, 1), else_=0)
+        added = added.on_conflict_do_update(
+            index_elements=["run_id", "name", "step"],
+            set_={
+                "value": added.excluded.value,
+                "bits": added.excluded.bits,
+                "writes": metric.c.writes + 1,
+                "differs": metric.c.differs + changed,
+            },
+        )
+        self._write(
+            lambda connection: insert_rows(connection, added, recorded), progress_step=progress_of(progress_step)
+        )
 
-    @_persistent
     def outputs(self, name: str, lines: Sequence[str]) -> None:
-        """Records texts that the run produced, such as `test/translations`, and replaces any of that name."""
+        """Record texts that the run produced, such as `test/translations`, and replace any of that name."""
         # JSON instead of lines, since a text may hold any character, line breaks included.
         text = json.dumps(list(lines)).encode()
         kept = {"lines": zlib.compress(text), "count": len(lines), "sha256": hashlib.sha256(text).hexdigest()}
-        with self._writing() as connection:
-            put = self.database.insert(output).values(run_id=self.run_id, name=name, **kept)
-            connection.execute(put.on_conflict_do_update(index_elements=["run_id", "name"], set_=kept))
+        self._replace(output, {"run_id": self.run_id, "name": name}, kept)
 
-    @_persistent
     def documents(self, unit: str, sums: Mapping[str, Sequence[float]]) -> None:
-        """Records what the test measured by document, and replaces what an earlier attempt recorded.
+        """Record what the test measured by document, and replace what an earlier attempt recorded.
 
         Args:
             unit: what a document is, such as `article`.
             sums: quantity → its sum in each document.
         """
-        kept = {"unit": unit, "sums": dict(sums)}
-        with self._writing() as connection:
-            put = self.database.insert(test_document).values(run_id=self.run_id, **kept)
-            connection.execute(put.on_conflict_do_update(index_elements=["run_id"], set_=kept))
+        self._replace(test_document, {"run_id": self.run_id}, {"unit": unit, "sums": dict(sums)})
 
     def complete(
         self,
@@ -394,7 +336,7 @@ class RunWriter:
         undertrained: str | None = None,
         weights_sha256: str | None = None,
     ) -> None:
-        """Ends the run with its scores, in a final state.
+        """End the run with its scores, in a final state.
 
         Args:
             valid_score: best value of the selection metric, at optimiser step `valid_step`.
@@ -416,7 +358,7 @@ class RunWriter:
         definitions: Mapping[str, str] | None = None,
         weights_sha256: str | None = None,
     ) -> None:
-        """Ends the run as diverged, with the scores that it has, in a final state."""
+        """End the run as diverged, with the scores that it has, in a final state."""
         scores = _scores(valid_score, valid_step, test_score, definitions)
         self._end(RunState.DIVERGED, last_step, error=_storable(reason)[:LINE], weights_sha256=weights_sha256, **scores)
 
@@ -429,17 +371,17 @@ class RunWriter:
         definitions: Mapping[str, str] | None = None,
         weights_sha256: str | None = None,
     ) -> None:
-        """Ends the run as pruned, with its best validation so far, in a final state."""
+        """End the run as pruned, with its best validation so far, in a final state."""
         scores = _scores(valid_score, valid_step, None, definitions)
         self._end(RunState.PRUNED, last_step, error=reason[:LINE], weights_sha256=weights_sha256, **scores)
 
     def interrupt(
         self, last_step: int, refused: str | None = None, *, error: str | None = None, traceback: str | None = None
     ) -> None:
-        """Ends the attempt at a safe point; the run can be resumed.
+        """End the attempt at a safe point; the run can be resumed.
 
         Args:
-            refused: what was other than under its checkpoint, where the attempt did not go on for that reason.
+            refused: what differs from the conditions of its checkpoint, if the attempt did not resume for that reason.
             error: one line on an exception that need not come again, such as for lack of memory beside other runs.
             traceback: the whole text of that.
         """
@@ -448,7 +390,7 @@ class RunWriter:
         self._end(RunState.INTERRUPTED, last_step, traceback=whole, changes=refused, error=line)
 
     def fail(self, error: str, traceback: str, last_step: int) -> None:
-        """Ends the run with an exception: `error` is one line for lists, `traceback` the whole text."""
+        """End the run with an exception: `error` is one line for lists, `traceback` the whole text."""
         whole = _storable(traceback)[-TEXT:]
         self._end(RunState.FAILED, last_step, traceback=whole, error=_storable(error)[:LINE])
 
@@ -456,48 +398,54 @@ class RunWriter:
         self,
         state: RunState,
         last_step: int,
+        *,
         traceback: str | None = None,
         changes: str | None = None,
         **columns: Any,
     ) -> None:
-        of_attempt = {} if changes is None else {"changes": changes}
+        """End the attempt, and leave the run in a state, with these columns of its row."""
         columns |= {"stalls": stalls_after(last_step, without_progress=0), "progress_step": progress_of(last_step)}
+        of_attempt: dict[str, Any] = {"traceback": traceback}
+        if changes is not None:
+            of_attempt["changes"] = changes
+
+        def write(connection: Connection) -> None:
+            connection.execute(update(run).where(run.c.id == self.run_id).values(columns | {"state": state}))
+            connection.execute(
+                update(attempt)
+                .where(attempt.c.run_id == self.run_id, attempt.c.number == self.attempt)
+                .values(ended=now(), outcome=state, last_step=last_step, peak_memory=self._peak_memory(), **of_attempt)
+            )
+
         self._end_state = state
-        write = partial(self._write_end, state, last_step, columns, traceback=traceback, **of_attempt)
         if self._open is None:
-            self.together([write])
+            self.together([partial(self._write, write)])
         else:
-            write()
+            self._write(write)
 
     def _outcome(self) -> RunState | None:
         mine = (attempt.c.run_id == self.run_id) & (attempt.c.number == self.attempt) & (attempt.c.owner == self.owner)
         with self.database.read() as connection:
             return connection.scalar(select(attempt.c.outcome).where(mine))
 
-    def _write_end(self, state: RunState, last_step: int, columns: dict[str, Any], **of_attempt: Any) -> None:
-        with self._writing() as connection:
-            connection.execute(update(run).where(run.c.id == self.run_id).values(columns | {"state": state}))
-            connection.execute(
-                update(attempt)
-                .where(attempt.c.run_id == self.run_id, attempt.c.number == self.attempt)
-                .values(
-                    ended=now(),
-                    outcome=state,
-                    last_step=last_step,
-                    peak_memory=self._peak_memory(),
-                    **of_attempt,
-                )
-            )
+    def _replace(self, table: Table, key: Mapping[str, Any], kept: Mapping[str, Any]) -> None:
+        """Record a row of a table in place of any with its key."""
+        row = self.database.upsert(table, list(key), kept).values(**key, **kept)
+        self._write(lambda connection: connection.execute(row))
 
-    @contextmanager
-    def _writing(self, **columns: Any) -> Iterator[Connection]:
-        if self._open is None:
+    def _write(self, write: Callable[[Connection], object], **columns: Any) -> None:
+        """Write in a transaction of the attempt, which is done again when its connection is lost."""
+
+        def once() -> None:
             with held(self.database, self.run_id, self.owner, self.attempt, **columns) as connection:
-                yield connection
-        else:
-            if columns:
-                self._open.execute(update(run).where(run.c.id == self.run_id).values(columns))
-            yield self._open
+                write(connection)
+
+        if self._open is None:
+            self.database.persist(once)
+            return
+        if columns:
+            self._open.execute(update(run).where(run.c.id == self.run_id).values(columns))
+        write(self._open)
 
 
 def _storable(text: str) -> str:

@@ -177,7 +177,7 @@ class AttemptRecord:
     """One try at a run."""
 
     number: int
-    """From 1."""
+    """The number of the attempt, from 1."""
     owner: str
     started: float
     ended: float | None
@@ -191,7 +191,7 @@ class AttemptRecord:
     traceback: str | None
     environment_id: str | None
     resumed_step: int | None
-    """Step of the checkpoint from which it resumed; 0 if it began from the start."""
+    """Step of the checkpoint from which it resumed; 0 if it started from the beginning."""
     changes: str | None
     """What differs from the conditions of that checkpoint."""
     peak_memory: int | None = None
@@ -214,12 +214,12 @@ class EvaluationRecord:
     """A further reading of a completed run."""
 
     settings_id: str
-    """What tells it from the other evaluations of the run, see `kdx.grid.evaluations`."""
+    """The key among the evaluations of the run, see `kdx.grid.evaluations`."""
     settings: Mapping[str, Any]
     """Every setting."""
     made: float
     longest_context: int | None
-    """Tokens that one is predicted from at most; None: no stream was read."""
+    """The largest number of tokens that a token was predicted from; None if no stream was read."""
     definitions: Mapping[str, str] | None
     """Metric → its definition or signature."""
     error: str | None
@@ -320,12 +320,12 @@ class SearchRecord(NamedTuple):
     labels: Mapping[str, str]
     """Axis → choice of the cell."""
     search: Mapping[str, Any]
-    """From which `kdx.grid.tuning.Search.of` makes it, with as many trials as the sweep asks for."""
+    """The JSON that `kdx.grid.tuning.Search.of` reads, with the number of trials that the sweep asks for."""
     trials: tuple[TrialRecord, ...] = ()
     """Those that are recorded, in the order of their numbers."""
 
     @property
-    def asked(self) -> int:
+    def wanted(self) -> int:
         """Number of trials that the sweep asks for."""
         return int(self.search["tuning"]["trials"])
 
@@ -342,7 +342,7 @@ class SearchRecord(NamedTuple):
     @property
     def left(self) -> int:
         """Trials that have not ended, drawn or not."""
-        return self.asked - sum(self.ended.values())
+        return self.wanted - sum(self.ended.values())
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from urllib.parse import unquote
 
-from kdx.errors import DatabaseError
+from kdx.errors import DatabaseError, KdxError
 
 POSTGRESQL = "postgresql+psycopg://USER@HOST/DATABASE"
 
@@ -52,7 +52,48 @@ def another_application(name: str) -> DatabaseError:
     return DatabaseError("this database belongs to another application", place=name, hint=OTHER_DATABASE)
 
 
+def absent(place: str) -> DatabaseError:
+    """The error for an address at which there is nothing."""
+    hint = "kdx sweep makes one; name another with --db or KDX_DB"
+    return DatabaseError("there is no results database here", place=place, hint=hint)
+
+
+def gone(place: str, hint: str) -> DatabaseError:
+    """The error for a database that was deleted or replaced while it was open."""
+    hint = f"nothing was written to what is there now; {hint}"
+    return DatabaseError("the database was deleted or replaced while it was open", place=place, hint=hint)
+
+
+def locked(place: str, patience: float) -> DatabaseError:
+    """The error for a transaction that waited `patience` seconds for others."""
+    problem = f"another process has kept the database locked for {patience:.0f} s"
+    return DatabaseError(problem, place=place, hint="end the program that holds it, then try again")
+
+
+def contradicting(place: str, problem: str) -> DatabaseError:
+    """The error for rows that a statement of kdx cannot write beside those that are there."""
+    hint = "somebody edited the database or made it up; kdx db check looks it through"
+    return DatabaseError(f"its rows contradict each other: {problem}", place=place, hint=hint)
+
+
 def edited(place: str, problem: str) -> DatabaseError:
     """The error for a row that holds what kdx never writes, or that contradicts its hash."""
     hint = "somebody edited the database or made it up; kdx db check lists every such row"
     return DatabaseError(problem, place=place, hint=hint)
+
+
+def not_one_select() -> KdxError:
+    """The error for a query that is empty, or gives no rows."""
+    return KdxError("this is no statement that gives rows", allowed="one SELECT")
+
+
+def not_only_reading() -> KdxError:
+    """The error for a query that would write."""
+    problem = "kdx query only reads, and this would do something else; nothing was changed"
+    return KdxError(problem, allowed="one SELECT, WITH … SELECT, VALUES or EXPLAIN")
+
+
+def not_understood(problem: str, hint: str | None) -> KdxError:
+    """The error for a query that the database does not understand."""
+    hint = hint or "kdx query --schema tells tables, views and columns"
+    return KdxError(f"the statement is not understood: {problem}", hint=hint)

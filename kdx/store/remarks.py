@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select
 
+from kdx.store.backend import insert_rows
 from kdx.store.database import Database
 from kdx.store.records import RemarkKind
 from kdx.store.schema import now, remark
@@ -34,21 +35,20 @@ class Remarks:
 def annotate(
     database: Database, *, sweep_id: int | None = None, run_id: int | None = None, text: str, tags: Iterable[str]
 ) -> tuple[str, ...]:
-    """Puts a note, unless it is empty, and tags on a sweep or on a run; returns the tags that it did not have yet."""
+    """Put a note, unless it is empty, and tags on a sweep or on a run; return the tags that it did not have yet."""
     with database.write() as connection:
         had = set(connection.scalars(select(remark.c.text).where(_on(sweep_id, run_id), _is(RemarkKind.TAG))))
         fresh = tuple(word for word in dict.fromkeys(tags) if word not in had)
         rows = [{"kind": RemarkKind.TAG, "text": word} for word in fresh]
         rows += [{"kind": RemarkKind.NOTE, "text": text}] if text else []
-        if rows:
-            connection.execute(insert(remark).values(made=now(), sweep_id=sweep_id, run_id=run_id), rows)
+        insert_rows(connection, insert(remark).values(made=now(), sweep_id=sweep_id, run_id=run_id), rows)
     return fresh
 
 
 def untag(
     database: Database, *, sweep_id: int | None = None, run_id: int | None = None, tags: Iterable[str]
 ) -> tuple[str, ...]:
-    """Takes tags from a sweep or a run; returns those that it had."""
+    """Take tags from a sweep or a run; return those that it had."""
     words = tuple(dict.fromkeys(tags))
     which = _on(sweep_id, run_id), _is(RemarkKind.TAG), remark.c.text.in_(words)
     with database.write() as connection:
@@ -57,19 +57,18 @@ def untag(
 
 
 def invalidate(database: Database, run_ids: Iterable[int], why: str) -> None:
-    """Takes these runs out of tables; nothing of them is deleted.
+    """Take these runs out of tables; nothing of them is deleted.
 
     Args:
         why: one line.
     """
     rows = [{"run_id": run_id, "kind": RemarkKind.INVALIDATION, "text": why} for run_id in run_ids]
     with database.write() as connection:
-        if rows:
-            connection.execute(insert(remark).values(made=now()), rows)
+        insert_rows(connection, insert(remark).values(made=now()), rows)
 
 
 def withdraw(database: Database, run_ids: Iterable[int]) -> int:
-    """Puts these runs back into tables; returns the number of reasons that no longer hold."""
+    """Put these runs back into tables; return the number of reasons that no longer hold."""
     reasons = remark.c.run_id.in_(list(run_ids)) & invalidates()
     with database.write() as connection:
         return connection.execute(delete(remark).where(reasons)).rowcount

@@ -10,11 +10,12 @@ Numbers are stored twice, as `value` for queries and as exact `bits`, because SQ
 0.0. Times are seconds since 1970 by the clock of the database. The database itself refuses to take a run out of a final
 state.
 
-A new database is made from these tables (`kdx.store.migrating`) and the views on them (`kdx.store.views`).
+A new database is made from these tables (`create`) and the views on them (`kdx.store.views`).
 """
 
+import secrets
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -25,6 +26,7 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     ColumnElement,
+    Connection,
     Double,
     ForeignKey,
     Index,
@@ -36,6 +38,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    insert,
 )
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.functions import FunctionElement
@@ -43,6 +46,12 @@ from sqlalchemy.types import TypeEngine
 
 from kdx.store.json_object import ENVIRONMENT, FACTS, GRID, SUMS, TEXTS, JsonObject, Shape
 from kdx.store.records import LOST, RemarkKind, RunState
+
+REVISION = "0001"
+"""The number of the schema, which a change of a table raises."""
+
+VERSION_TABLE = "kdx_schema"
+"""The table with that number."""
 
 
 class now(FunctionElement[float]):
@@ -164,10 +173,6 @@ def _hash(name: str, digits: int, *further: Any, **options: Any) -> Column[str]:
     return _column(name, Text(), *further, holds=holds, **options)
 
 
-def _packed(name: str, most: int, **options: Any) -> Column[bytes]:
-    return _column(name, LargeBinary(), holds=f"length({name}) <= {most}", **options)
-
-
 def _json(name: str, shape: Shape = None, **options: Any) -> Column[Any]:
     return _column(name, JsonObject(name, shape), holds=is_object(name), **options)
 
@@ -208,12 +213,7 @@ sweep = _table(
     _text("name", NAME, nullable=False, comment="name that the grid gives itself"),
     _time("created", nullable=False, comment="when the name was first planned, seconds since 1970"),
     _time("updated", nullable=False, comment="when it was last planned, seconds since 1970"),
-    _json(
-        "grid",
-        GRID,
-        nullable=False,
-        comment="parts of the grid that concern no single cell, such as tables",
-    ),
+    _json("grid", GRID, nullable=False, comment="parts of the grid that concern no single cell, such as tables"),
     UniqueConstraint("name"),
     comment="a named plan",
 )
@@ -221,12 +221,7 @@ sweep = _table(
 cell = _table(
     "cell",
     _hash("id", 32, primary_key=True, comment="hash of the resolved cell, 32 hexadecimal digits"),
-    _text(
-        "spec",
-        TEXT,
-        nullable=False,
-        comment="the resolved cell as JSON, every field of it",
-    ),
+    _text("spec", TEXT, nullable=False, comment="the resolved cell as JSON, every field of it"),
     comment="one choice on each axis and all else that a run needs, except its seed",
 )
 
@@ -268,21 +263,14 @@ run = _table(
     _count("attempt", nullable=False, comment="number of the last claim, from 1; 0: never claimed"),
     _time("lease_until", comment="when the claim lapses, seconds since 1970"),
     _step("progress_step", nullable=False, comment="highest optimiser step recorded"),
-    _step(
-        "checkpoint_step",
-        comment="optimiser step of the newest checkpoint to go on from; NULL: none was made",
-    ),
+    _step("checkpoint_step", comment="optimiser step of the newest checkpoint to go on from; NULL: none was made"),
     _count("stalls", nullable=False, comment="attempts in a row that died without coming further"),
     _number("valid_score", comment="best value of the cell's selection metric"),
     _bits("valid_bits", comment="valid_score as the bits of a double; NULL: no score"),
     _step("valid_step", comment="optimiser step of valid_score"),
     _number("test_score", comment="the same metric on the test split, with the weights of valid_step"),
     _bits("test_bits", comment="test_score as the bits of a double; NULL: no score"),
-    _hash(
-        "weights_sha256",
-        64,
-        comment="of the file with the weights that were tested; NULL: none was written",
-    ),
+    _hash("weights_sha256", 64, comment="of the file with the weights that were tested; NULL: none was written"),
     _text("error", LINE, comment="one line: why it failed or diverged"),
     _text(
         "undertrained",
@@ -292,11 +280,7 @@ run = _table(
     ),
     _json("definitions", TEXTS, comment="metric → its definition or signature"),
     _text("data_fingerprint", NAME, comment="hash of the prepared data"),
-    _json(
-        "data_facts",
-        FACTS,
-        comment="what the prepared data and the evaluation were, such as test/unknown_rate",
-    ),
+    _json("data_facts", FACTS, comment="what the prepared data and the evaluation were, such as test/unknown_rate"),
     _text("code_fingerprint", NAME, comment="hash of the code that decides what a run computes"),
     _hash("environment_id", 32, ForeignKey("environment.id"), comment="where the last attempt was computed"),
     UniqueConstraint("cell_id", "seed", "generation", "search_id"),
@@ -312,6 +296,9 @@ def _run_index(name: str, columns: Sequence[Column[Any]], where: ColumnElement[b
 # For the constraint, two runs without a search always differ.
 _run_index("run_of_sweeps", (run.c.cell_id, run.c.seed, run.c.generation), run.c.search_id.is_(None), unique=True)
 _run_index("run_of_search", (run.c.search_id,), run.c.search_id.is_not(None), unique=False)
+
+NEW_RUN = {"generation": 0, "state": RunState.PENDING, "attempt": 0, "progress_step": 0, "stalls": 0}
+"""Column → value in the row of a run that nobody has claimed yet, beside its key."""
 
 attempt = _table(
     "attempt",
@@ -367,7 +354,13 @@ output = _table(
     "output",
     _key("run_id", ForeignKey("run.id"), primary_key=True, comment="the run"),
     _text("name", NAME, primary_key=True, comment="split/kind, such as test/translations"),
-    _packed("lines", PACKED, nullable=False, comment="JSON list of texts in the order of the corpus, zlib"),
+    _column(
+        "lines",
+        LargeBinary(),
+        holds=f"length(lines) <= {PACKED}",
+        nullable=False,
+        comment="JSON list of texts in the order of the corpus, zlib",
+    ),
     _count("count", nullable=False, comment="texts"),
     _hash("sha256", 64, nullable=False, comment="of the JSON before compression, hexadecimal"),
     comment="texts that a run produced",
@@ -449,12 +442,7 @@ plan = _table(
     _key("id", primary_key=True, comment="key"),
     _key("sweep_id", ForeignKey("sweep.id"), nullable=False, comment="the sweep"),
     _time("made", nullable=False, comment="when the sweep was planned so, seconds since 1970"),
-    _json(
-        "grid",
-        GRID,
-        nullable=False,
-        comment="as sweep.grid, of this plan",
-    ),
+    _json("grid", GRID, nullable=False, comment="as sweep.grid, of this plan"),
     _json(
         "sources",
         TEXTS,
@@ -520,3 +508,17 @@ remark = _table(
     _text("text", TEXT, nullable=False, comment="the note, the tag, or the reason in one line"),
     comment="what people wrote on sweeps and runs",
 )
+
+
+def create(connection: Connection, statements: Iterable[str]) -> None:
+    """Make the tables of a new database, and mark it with the schema of this kdx.
+
+    Args:
+        statements: make what else there is, such as the views.
+    """
+    metadata.create_all(connection)
+    for statement in statements:
+        connection.exec_driver_sql(statement)
+    connection.execute(insert(identity).values(id=secrets.token_hex(16)))
+    connection.exec_driver_sql(f"CREATE TABLE {VERSION_TABLE} (revision VARCHAR(32) NOT NULL PRIMARY KEY)")
+    connection.exec_driver_sql(f"INSERT INTO {VERSION_TABLE} VALUES ('{REVISION}')")

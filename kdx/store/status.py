@@ -32,7 +32,7 @@ class WorkRecord(NamedTuple):
     running: float
     """Seconds since the claim."""
     device: str | None = None
-    """Such as `cpu` or the name of a GPU; None: the run has not begun."""
+    """Such as `cpu` or the name of a GPU; None if the run has not started."""
     gpu: str | None = None
     """The GPU that it was given, as in `CUDA_VISIBLE_DEVICES`; None: none in particular."""
     of_trial: bool = False
@@ -79,7 +79,7 @@ def work(database: Database) -> tuple[WorkRecord, ...]:
     with database.read() as connection:
         records = _with_devices(connection, connection.execute(planned).all(), of_trial=False)
         records += _with_devices(connection, connection.execute(tried).all(), of_trial=True)
-    return tuple(sorted(records, key=lambda one: (-one.running, one.run_id)))
+    return tuple(sorted(records, key=lambda record: (-record.running, record.run_id)))
 
 
 def _with_devices(connection: Connection, rows: Collection[Row[Any]], *, of_trial: bool) -> list[WorkRecord]:

@@ -1,18 +1,20 @@
-"""Renames sweeps, and removes them."""
+"""Reads the plans that sweeps have had, and removes sweeps."""
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, select
+from sqlalchemy import Column, ColumnElement, Connection, Select, Table, and_, delete, exists, func, select
 
 from kdx.store.database import Database
 from kdx.store.reading import same_run
-from kdx.store.recording import references_to, remove_rows, remove_runs
-from kdx.store.records import RunState
+from kdx.store.records import PlanRecord, RunState
 from kdx.store.schema import (
     attempt,
     cell,
+    metadata,
     plan,
+    plan_cell,
     run,
     search,
     sweep,
@@ -22,8 +24,21 @@ from kdx.store.schema import (
 )
 
 
+def history(database: Database, sweep_id: int) -> tuple[PlanRecord, ...]:
+    """Return every plan of a sweep, the first one first; the sweep follows the last."""
+    of_sweep = plan.c.sweep_id == sweep_id
+    with database.read() as connection:
+        rows = connection.execute(select(plan).where(of_sweep).order_by(plan.c.id)).all()
+        cells: dict[int, list[str]] = defaultdict(list)
+        for plan_id, cell_id in connection.execute(
+            select(plan_cell.c.plan_id, plan_cell.c.cell_id).join(plan).where(of_sweep).order_by(plan_cell.c.cell_id)
+        ):
+            cells[plan_id].append(cell_id)
+    return tuple(PlanRecord(row.id, row.made, row.grid, row.sources, tuple(cells[row.id])) for row in rows)
+
+
 class Changed(Exception):
-    """The sweep is no longer what somebody was shown before it was to be removed."""
+    """The sweep has changed since somebody agreed to remove it."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +50,6 @@ class Removal:
     plans: int
     runs: tuple[tuple[int, str, int, int], ...]
     """Id, cell, seed and generation of each run that is removed."""
-    never_started: int
-    """How many of these nobody ever claimed."""
     kept: int
     """Runs of the sweep and of its searches that stay: other sweeps have them, or results are not to be removed."""
     seconds: float
@@ -51,7 +64,7 @@ class Removal:
 
 
 def removal(database: Database, sweep_id: int, *, results: bool) -> Removal:
-    """What `remove` would remove.
+    """Return what `remove` would remove.
 
     Args:
         results: whether runs go too, in every generation, and the sweep's searches with their trials. A run stays if
@@ -63,7 +76,7 @@ def removal(database: Database, sweep_id: int, *, results: bool) -> Removal:
 
 
 def remove(database: Database, shown: Removal, *, results: bool) -> None:
-    """Removes a sweep with its plans and remarks, in one transaction; and runs, as `removal` says.
+    """Remove a sweep with its plans and remarks, in one transaction; and runs, as `removal` says.
 
     Args:
         shown: what somebody agreed to.
@@ -79,16 +92,15 @@ def remove(database: Database, shown: Removal, *, results: bool) -> None:
         searched = select(sweep_search.c.search_id).where(sweep_search.c.sweep_id == shown.sweep_id)
         searches = list(connection.scalars(searched)) if results else []
         remove_rows(connection, sweep, sweep.c.id == shown.sweep_id)
-        remove_runs(connection, shown.run_ids)
+        remove_rows(connection, run, run.c.id.in_(shown.run_ids))
         remove_rows(connection, search, search.c.id.in_(searches) & ~_refers(sweep_search.c.search_id, search.c.id))
-        held = (_refers(column, cell.c.id) for column in references_to(cell))
+        held = (_refers(column, cell.c.id) for column in _references_to(cell))
         remove_rows(connection, cell, and_(cell.c.id.in_(cells), *(~reference for reference in held)))
 
 
 def _removal(connection: Connection, sweep_id: int, results: bool) -> Removal:
     whole = [row for row in connection.execute(_runs_of(sweep_id)) if row.planned or row.search_id]
     gone = [row for row in whole if not row.shared and (results or not (row.attempt or row.search_id))]
-    never = {row.id for row in whole if not row.attempt}
     ids = [row.id for row in gone]
     seconds = select(func.sum(attempt.c.ended - attempt.c.started)).where(attempt.c.run_id.in_(ids))
     return Removal(
@@ -96,7 +108,6 @@ def _removal(connection: Connection, sweep_id: int, results: bool) -> Removal:
         name=connection.scalar(select(sweep.c.name).where(sweep.c.id == sweep_id)) or "",
         plans=connection.scalar(select(func.count()).where(plan.c.sweep_id == sweep_id)) or 0,
         runs=tuple((row.id, row.cell_id, row.seed, row.generation) for row in gone),
-        never_started=sum(row.id in never for row in gone),
         kept=len(whole) - len(gone),
         seconds=connection.scalar(seconds) or 0.0,
         running=tuple(row.id for row in whole if row.state == RunState.RUNNING),
@@ -104,7 +115,7 @@ def _removal(connection: Connection, sweep_id: int, results: bool) -> Removal:
 
 
 def _runs_of(sweep_id: int) -> Select[tuple[int, str, int, int, str | None, RunState, int, bool, bool]]:
-    """Every generation of every run that the sweep plans or has planned, and every run of its searches."""
+    """Select every generation of every run that the sweep plans or has planned, and every run of its searches."""
     planned = select(sweep_run.c.cell_id).where(sweep_run.c.sweep_id == sweep_id)
     searched = select(sweep_search.c.search_id).where(sweep_search.c.sweep_id == sweep_id)
     others = exists().where(same_run(run), sweep_run.c.sweep_id != sweep_id) | exists().where(
@@ -129,3 +140,16 @@ def _runs_of(sweep_id: int) -> Select[tuple[int, str, int, int, str | None, RunS
 
 def _refers(column: ColumnElement[Any], to: ColumnElement[Any]) -> ColumnElement[bool]:
     return exists().where(column == to)
+
+
+def _references_to(table: Table) -> list[Column[Any]]:
+    """Return the columns, of all tables, that refer to rows of this one."""
+    keys = (key for other in metadata.sorted_tables for key in other.foreign_keys)
+    return [key.parent for key in keys if key.column.table is table]
+
+
+def remove_rows(connection: Connection, table: Table, which: ColumnElement[bool]) -> None:
+    """Remove these rows of a table, and before them every row that refers to one of them, as the schema says."""
+    for reference in _references_to(table):
+        remove_rows(connection, reference.table, reference.in_(select(table.c.id).where(which)))
+    connection.execute(delete(table).where(which))

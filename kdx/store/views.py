@@ -64,69 +64,66 @@ class _Factor(NamedTuple):
     """A column of a view that is a field of the resolved cell."""
 
     name: str
-    read: Callable[[Dialect], str]
+    kind: str
+    """What it is: word, whole or real; the method of `Dialect` of that name reads it."""
+    path: str
     comment: str
+    separator: str = ""
+    """What stands between the words of a list; empty if it is no list."""
+    otherwise: str = ""
+    """Path of the number that stands for one that is missing."""
 
-
-def _word(path: str) -> Callable[[Dialect], str]:
-    return lambda dialect: dialect.word("whole", path)
-
-
-def _whole(path: str) -> Callable[[Dialect], str]:
-    return lambda dialect: dialect.whole("whole", path)
-
-
-def _real(path: str) -> Callable[[Dialect], str]:
-    return lambda dialect: dialect.real("whole", path)
-
-
-def _joined(path: str, separator: str) -> Callable[[Dialect], str]:
-    return lambda dialect: dialect.joined("whole", path, separator)
-
-
-def _evaluation_length(dialect: Dialect) -> str:
-    return f"coalesce({_whole('evaluation.length')(dialect)}, {_whole('training.length')(dialect)})"
+    def read(self, dialect: Dialect) -> str:
+        """Return SQL that reads it of the column `whole`."""
+        if self.separator:
+            return dialect.joined("whole", self.path, self.separator)
+        value: str = getattr(dialect, self.kind)("whole", self.path)
+        return f"coalesce({value}, {dialect.whole('whole', self.otherwise)})" if self.otherwise else value
 
 
 _FACTORS = (
-    _Factor("task", _word("task"), "such as translation"),
-    _Factor("kernel", _word("kernel"), "such as exponential"),
-    _Factor("symmetry", _word("symmetry"), "asymmetric or symmetric"),
-    _Factor("position", _joined("position", "+"), "position schemes joined by +, or none"),
-    _Factor("encoding", _word("encoding"), "such as sinusoidal; NULL: no scheme uses one"),
-    _Factor("placement", _joined("placement", "/"), "attentions that have positions, joined by /, or none"),
-    _Factor("value_function", _word("value"), "such as without-position"),
-    _Factor("norm", _word("norm"), "post or pre"),
-    _Factor("mixer", _word("mixer"), "attention, or what stands in its place"),
+    _Factor("task", "word", "task", "such as translation"),
+    _Factor("kernel", "word", "kernel", "such as exponential"),
+    _Factor("symmetry", "word", "symmetry", "asymmetric or symmetric"),
+    _Factor("position", "word", "position", "position schemes joined by +, or none", separator="+"),
+    _Factor("encoding", "word", "encoding", "such as sinusoidal; NULL: no scheme uses one"),
+    _Factor("placement", "word", "placement", "attentions that have positions, joined by /, or none", separator="/"),
+    _Factor("value_function", "word", "value", "such as without-position"),
+    _Factor("norm", "word", "norm", "post or pre"),
+    _Factor("mixer", "word", "mixer", "attention, or what stands in its place"),
     _Factor(
         "clip",
-        _word("clip"),
+        "word",
+        "clip",
         "distance from which on all share a vector, or none; NULL: the cell has no table of distances",
     ),
     _Factor(
         "temperature",
-        _real("temperature"),
+        "real",
+        "temperature",
         "what the logarithm of the weight is divided by; NULL: the kernel has no temperature",
     ),
-    _Factor("memory", _whole("memory"), "tokens of the segment before that stay visible in training"),
-    _Factor("corpus", _word("data.corpus"), "such as synthetic-language"),
-    _Factor("train_lines", _whole("data.train_lines"), "lines of training text; NULL: all"),
-    _Factor("vocabulary", _word("data.vocabulary"), "what a token is: word, bpe or subword-nmt"),
-    _Factor("width", _whole("model.width"), "features per token"),
-    _Factor("heads", _whole("model.heads"), "of each attention"),
-    _Factor("inner_width", _whole("model.inner"), "of the feed-forward layer"),
-    _Factor("encoder_layers", _whole("model.encoder_layers"), "layers; 0: the task has no encoder"),
-    _Factor("decoder_layers", _whole("model.decoder_layers"), "layers; 0: the task has no decoder"),
-    _Factor("dropout", _real("model.dropout"), "on embeddings and on the output of every sublayer"),
-    _Factor("steps", _whole("training.steps"), "planned optimiser steps"),
-    _Factor("batch_tokens", _whole("training.batch_tokens"), "largest number of target tokens in a batch"),
-    _Factor("length", _whole("training.length"), "tokens of a stream in one batch of training; NULL: not prediction"),
-    _Factor("learning_rate", _real("training.learning_rate"), "at its peak"),
-    _Factor("warmup", _whole("training.warmup"), "optimiser steps"),
+    _Factor("memory", "whole", "memory", "tokens of the segment before that stay visible in training"),
+    _Factor("corpus", "word", "data.corpus", "such as synthetic-language"),
+    _Factor("train_lines", "whole", "data.train_lines", "lines of training text; NULL: all"),
+    _Factor("vocabulary", "word", "data.vocabulary", "what a token is: word, bpe or subword-nmt"),
+    _Factor("width", "whole", "model.width", "features per token"),
+    _Factor("heads", "whole", "model.heads", "of each attention"),
+    _Factor("inner_width", "whole", "model.inner", "of the feed-forward layer"),
+    _Factor("encoder_layers", "whole", "model.encoder_layers", "layers; 0: the task has no encoder"),
+    _Factor("decoder_layers", "whole", "model.decoder_layers", "layers; 0: the task has no decoder"),
+    _Factor("dropout", "real", "model.dropout", "on embeddings and on the output of every sublayer"),
+    _Factor("steps", "whole", "training.steps", "planned optimiser steps"),
+    _Factor("batch_tokens", "whole", "training.batch_tokens", "largest number of target tokens in a batch"),
+    _Factor("length", "whole", "training.length", "tokens of a stream in one batch of training; NULL: not prediction"),
+    _Factor("learning_rate", "real", "training.learning_rate", "at its peak"),
+    _Factor("warmup", "whole", "training.warmup", "optimiser steps"),
     _Factor(
         "evaluation_length",
-        _evaluation_length,
+        "whole",
+        "evaluation.length",
         "planned tokens of a stream in one batch of an evaluation; NULL: not prediction",
+        otherwise="training.length",
     ),
 )
 _FACTOR_NAMES = ", ".join(factor.name for factor in _FACTORS)
@@ -137,8 +134,8 @@ def _factors(dialect: Dialect) -> str:
     # Materialised: JSON is read once a cell, not once a run, since that takes most of the time.
     columns = (
         *_FACTORS,
-        _Factor("metric", _word("select.metric"), ""),
-        _Factor("direction", _word("select.direction"), ""),
+        _Factor("metric", "word", "select.metric", ""),
+        _Factor("direction", "word", "select.direction", ""),
     )
     read = ",\n        ".join(f"{column.read(dialect)} AS {column.name}" for column in columns)
     return f"""factors AS MATERIALIZED (

@@ -9,11 +9,11 @@ from typing import Any
 from kdx.run_files.files import files_beside, resume_step
 from kdx.sanitize import sanitize
 from kdx.shell import kdx_command
-from kdx.store import reading
-from kdx.store.begun import BegunRecord, begun
+from kdx.store import reading, unfinished
 from kdx.store.database import Database
 from kdx.store.machine import machine
 from kdx.store.records import RunRecord, RunState, SearchRecord
+from kdx.store.unfinished import InProgress
 from kdx.sweep.failing import ALIKE, Pause, paused_in
 from kdx.sweep.lease_holder import machine_of
 
@@ -60,11 +60,11 @@ class Blocked:
 def blocked_in(database: Database, sweep_ids: Collection[int]) -> dict[int, Blocked]:
     """Return sweep → what blocks its runs, by what is recorded of them and by the files that are here."""
     with database.read() as connection:
-        halted = reading.halted(database, sweep_ids)
+        halted = unfinished.halted(database, sweep_ids)
         failed = {key: [run for run in runs if run.state is RunState.FAILED] for key, runs in halted.items()}
         paused = {key: _paused_cells(database, key, runs) for key, runs in failed.items() if runs}
         stopped = [run for runs in halted.values() for run in runs if run.state is not RunState.FAILED]
-        in_progress = begun(database, [run.id for run in stopped]) if stopped else {}
+        in_progress = unfinished.in_progress(database, [run.id for run in stopped]) if stopped else {}
         asked = reading.searches_of_sweeps(connection, sweep_ids)
         of_searches = {key: _paused_searches(database, own) for key, own in asked.items()}
         waiting = {
@@ -86,13 +86,13 @@ def blocked_in(database: Database, sweep_ids: Collection[int]) -> dict[int, Bloc
     return blocked
 
 
-def on_other_host(record: RunRecord, begun: BegunRecord, *, has_checkpoint: bool) -> str | None:
+def on_other_host(record: RunRecord, progress: InProgress, *, has_checkpoint: bool) -> str | None:
     """Return where the checkpoint of a run is; None if it is here, or nowhere.
 
     Args:
         has_checkpoint: whether there is one here.
     """
-    host = machine_of(begun.owner)
+    host = machine_of(progress.owner)
     if has_checkpoint or record.checkpoint_step is None or host == machine():
         return None
     return f"its checkpoint at step {record.checkpoint_step} is not here but on machine {host[:8]}"
@@ -109,9 +109,9 @@ def _paused_searches(database: Database, asked: Sequence[SearchRecord]) -> tuple
     return tuple((search, pauses[search.id]) for search in asked if search.id in pauses)
 
 
-def _waits_for(run: RunRecord, begun: BegunRecord, files: Path) -> str | None:
-    if begun.refusals:
-        *_, changes = begun.refusals.values()
-        return f"waits for a worker like machine {machine_of(begun.owner)[:8]}: {changes}"
-    where = on_other_host(run, begun, has_checkpoint=resume_step(files, run) is not None)
+def _waits_for(run: RunRecord, progress: InProgress, files: Path) -> str | None:
+    if progress.refusals:
+        *_, changes = progress.refusals.values()
+        return f"waits for a worker like machine {machine_of(progress.owner)[:8]}: {changes}"
+    where = on_other_host(run, progress, has_checkpoint=resume_step(files, run) is not None)
     return None if where is None else f"waits for a worker that sees its files: {where}"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from kdx.store import reading
 from kdx.store.database import Database
-from kdx.store.failures import FailureRecord, failures
 from kdx.store.records import FINAL, RunRecord, RunState
+from kdx.store.unfinished import FailureRecord, failures
 
 ALIKE = 2
 """Runs of a cell that fail alike, with none that completed or diverged, before the others are no longer started."""

@@ -9,7 +9,7 @@ one run was refused, the answer is known for all runs that were started under th
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kdx.store.begun import BegunRecord
+from kdx.store.unfinished import InProgress
 from kdx.sweep.blocked import on_other_host
 from kdx.sweep.decide import Action, Decision
 from kdx.sweep.durations import in_words
@@ -18,7 +18,7 @@ from kdx.vocabulary import IfChanged
 
 def leave_to_others(
     decisions: Mapping[int, Decision],
-    begun: Mapping[int, BegunRecord],
+    begun: Mapping[int, InProgress],
     holder: str,
     *,
     patience: float,

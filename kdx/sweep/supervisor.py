@@ -15,9 +15,9 @@ from kdx.grid.plan import Plan, PlannedRun
 from kdx.run_files.files import files_beside, folder_of
 from kdx.run_options import RunOptions
 from kdx.store import evaluations, reading
-from kdx.store.begun import begun
 from kdx.store.database import Database
 from kdx.store.records import FINAL, RunRecord, RunState
+from kdx.store.unfinished import in_progress
 from kdx.sweep.budget import fits
 from kdx.sweep.claim_order import ClaimOrder
 from kdx.sweep.decide import Action, Decision, decisions_in
@@ -320,7 +320,7 @@ class Supervisor:
             ]
             decisions = leave_to_others(
                 decisions,
-                self.database.persist(lambda: begun(self.database, resumed)) if resumed else {},
+                self.database.persist(lambda: in_progress(self.database, resumed)) if resumed else {},
                 self._leases.name,
                 patience=self.shared.patience,
                 if_changed=self.options.if_changed,

@@ -76,7 +76,8 @@ def work(work: Work, channel: socket.socket, another: Callable[[], Work | None] 
                 code = _work(work, channel, database)
                 if code != DONE:
                     return code
-                following = None if torch.cuda.is_initialized() else another()
+                used_gpu = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+                following = None if used_gpu else another()
             return DONE
     except Stopped:
         return STOPPED

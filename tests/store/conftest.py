@@ -19,8 +19,9 @@ from sqlalchemy import Engine, event
 from kdx.grid.identity import cell_id
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
+from kdx.store import claims
 from kdx.store.database import Database, open_database
-from kdx.store.recording import register
+from kdx.store.recording import RunWriter, register
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -33,9 +34,9 @@ class SqliteFiles:
     """Databases of SQLite, as the contract makes and looks at them."""
 
     def __init__(self, home: Path) -> None:
-        # Made once, since each making runs the migrations.
-        self._empty = home / "empty.db"
-        open_database(self._empty, write=True, create=True).close()
+        # Made once, which takes longer than to copy it.
+        self.empty = home / "empty.db"
+        open_database(self.empty, write=True, create=True).close()
 
     def nowhere(self, folder: Path) -> str:
         """An address at which there is no database, of which each folder has one."""
@@ -43,7 +44,7 @@ class SqliteFiles:
 
     def make(self, folder: Path) -> str:
         """Makes a database without a sweep, and returns its address."""
-        return shutil.copy(self._empty, self.nowhere(folder))
+        return shutil.copy(self.empty, self.nowhere(folder))
 
     def execute(self, address: str, *statements: str) -> None:
         """As another program might, which heeds no CHECK and no reference."""
@@ -55,6 +56,9 @@ class SqliteFiles:
     def content(self, address: str) -> object:
         """Equal to what it was before as long as nothing was written; None: there is nothing."""
         return Path(address).read_bytes() if Path(address).exists() else None
+
+    def forget(self) -> None:
+        """Leaves files to pytest."""
 
 
 class PostgresqlDatabases:
@@ -126,13 +130,12 @@ def databases(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture
 def backend(databases: Databases) -> Iterator[Databases]:
-    """The databases of one backend; whoever adds a backend has its own here, and its own tests in a folder here.
+    """The databases of one backend; a new backend is added here, with tests of its own in a folder here.
 
     All tests in this folder, but for those in the folders of backends, are what every backend has to keep.
     """
     yield databases
-    if isinstance(databases, PostgresqlDatabases):
-        databases.forget()
+    databases.forget()
 
 
 @pytest.fixture
@@ -194,6 +197,17 @@ def plan_of() -> PlanOf:
 def sweep_id(database: Database, plan_of: PlanOf) -> int:
     """Two cells with two seeds: runs 1 to 4."""
     return register(database, plan_of(), {"tables": []})
+
+
+@pytest.fixture
+def hand(database: Database, sweep_id: int) -> RunWriter:
+    """A run with a number and a text."""
+    attempt = claims.claim(database, 1, "me", 60)
+    assert attempt is not None
+    hand = RunWriter(database, 1, "me", attempt)
+    hand.record([("train/loss", 1, 1.0)], 1)
+    hand.outputs("test/translations", ["ein Hund", "eine Katze"])
+    return hand
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from sqlalchemy import insert, select, update
 
 from kdx.errors import DatabaseError
 from kdx.store import claims, reading
+from kdx.store.backend import Rows
 from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunRecord, RunState
-from kdx.store.rows import Rows
 from kdx.store.schema import cell, run
 
 CELL = "c" * 32
@@ -70,3 +70,9 @@ def start(database: Database, run_id: int = 1, owner: str = "me") -> RunWriter:
     number = claims.claim(database, run_id, owner, 60)
     assert number is not None
     return RunWriter(database, run_id, owner, number)
+
+
+def run_that_ended(number: int, state: RunState, score: float | None) -> RunRecord:
+    usual = {"id": number, "cell_id": "0" * 32, "generation": 0, "attempt": 1, "owner": None, "lease_left": None}
+    usual |= {"progress_step": 7, "stalls": 0, "valid_step": 7, "test_score": None, "error": None, "seconds": 1.0}
+    return RunRecord(**usual, seed=number, state=state, valid_score=score)

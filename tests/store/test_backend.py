@@ -1,33 +1,20 @@
+"""What transactions promise on every backend, and where the files of runs lie."""
+
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from sqlalchemy import insert, select
 from stored import CELL, add_cell, cells, refusal
 
 from kdx.errors import DatabaseError
+from kdx.run_files.files import files_beside
 from kdx.store import database as module
-from kdx.store.database import Database, open_database
+from kdx.store.database import Database, database_at, open_database
+from kdx.store.refusals import FILES
 from kdx.store.schema import cell
-
-
-def test_opening_again_keeps_what_is_there(database: Database, address: str):
-    add_cell(database)
-    with open_database(address, write=True, create=True) as again:
-        assert cells(again) == [CELL]
-
-
-def test_importing_the_store_loads_neither_torch_nor_alembic():
-    code = """
-        import sys, kdx.store.database, kdx.store.claims, kdx.store.reading, kdx.store.recording, kdx.store.schema
-        print(sorted({name.partition(".")[0] for name in sys.modules} & {"torch", "alembic", "optuna", "lightning"}))
-    """
-    assert subprocess.check_output([sys.executable, "-c", textwrap.dedent(code)], text=True) == "[]\n"
-
 
 # Transactions
 
@@ -85,13 +72,8 @@ def test_an_absent_database_is_not_made_unasked(backend, nowhere: str, write: bo
     assert refusal(nowhere, write=write) == (
         f"{nowhere}: there is no results database here\n  hint: kdx sweep makes one; name another with --db or KDX_DB"
     )
+    assert not database_at(nowhere, write=True).exists()
     assert backend.content(nowhere) is None
-
-
-def test_a_database_has_a_name_and_a_place_for_its_files(database: Database, address: str):
-    assert database.name == address
-    with open_database(address, write=False) as again:
-        assert again.location == database.location
 
 
 def test_who_opens_to_read_cannot_write(database: Database, address: str, backend):
@@ -114,3 +96,37 @@ def test_a_writer_whose_process_is_killed_leaves_nothing_of_its_transaction(data
     assert cells(database) == []
     add_cell(database)
     assert cells(database) == [CELL]
+
+
+# The folder of files of runs
+
+
+def test_each_database_has_a_folder_there(address: str, database, tmp_path, monkeypatch):
+    monkeypatch.setenv(FILES, str(tmp_path / "shared"))
+    assert files_beside(database.location) == tmp_path / "shared" / f"{database.id}.files"
+    with open_database(address, write=False) as other:
+        assert other.location == database.location
+
+
+def test_home_is_understood_and_nothing_names_nothing(database, monkeypatch):
+    monkeypatch.delenv(FILES, raising=False)
+    default = database.location
+    monkeypatch.setenv(FILES, "~/shared")
+    assert database.location.parent == Path.home() / "shared"
+    monkeypatch.setenv(FILES, "")
+    assert database.location == default
+
+
+def test_without_such_a_folder_they_lie_beside_a_file_or_among_the_data_of_the_user(database, tmp_path, monkeypatch):
+    monkeypatch.delenv(FILES, raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    files = files_beside(database.location)
+    if database.file is None:
+        assert files == tmp_path / "kdx" / "runs" / f"{database.id}.files"
+    else:
+        assert files == database.file.with_suffix(".files")
+
+
+def test_a_database_that_is_not_there_has_a_place_on_the_same_disk(nowhere: str, tmp_path, monkeypatch):
+    monkeypatch.setenv(FILES, str(tmp_path / "shared"))
+    assert database_at(nowhere).location.parent == tmp_path / "shared"

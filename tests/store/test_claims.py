@@ -25,7 +25,7 @@ def test_a_claim_takes_the_run_and_numbers_the_attempt(database: Database, sweep
     assert before - 0.01 < attempt.started < time.time() + 0.01
 
 
-def test_a_claimed_run_is_not_to_be_had(database: Database, sweep_id: int):
+def test_a_claimed_run_cannot_be_claimed(database: Database, sweep_id: int):
     start(database)
     assert claims.claim(database, 1, "you", 60) is None
     assert claims.claim(database, 1, "me", 60) is None
@@ -33,7 +33,7 @@ def test_a_claimed_run_is_not_to_be_had(database: Database, sweep_id: int):
 
 
 @pytest.mark.parametrize("outcome", ["complete", "diverge", "prune", "fail"])
-def test_an_ended_run_is_not_to_be_had(database: Database, sweep_id: int, outcome: str):
+def test_an_ended_run_cannot_be_claimed(database: Database, sweep_id: int, outcome: str):
     hand = start(database)
     {
         "complete": lambda: hand.complete(1.0, 5, 1.0, {}, 10),
@@ -48,12 +48,12 @@ def test_there_is_no_claiming_a_run_that_is_not_there(database: Database, sweep_
     assert claims.claim(database, 99, "me", 60) is None
 
 
-def test_an_interrupted_run_is_to_be_had(database: Database, sweep_id: int):
+def test_an_interrupted_run_can_be_claimed(database: Database, sweep_id: int):
     start(database).interrupt(10)
     assert claims.claim(database, 1, "you", 60) == 2
 
 
-def test_a_run_whose_lease_lapsed_is_to_be_had(database: Database, sweep_id: int):
+def test_a_run_whose_lease_lapsed_can_be_claimed(database: Database, sweep_id: int):
     start(database)
     before = time.time()
     lapse(database, seconds=1000)
@@ -66,7 +66,7 @@ def test_a_run_whose_lease_lapsed_is_to_be_had(database: Database, sweep_id: int
     assert before - 1000.01 < lost.ended < after - 999.99
 
 
-def test_a_run_of_a_dead_owner_is_to_be_had_at_once(database: Database, sweep_id: int):
+def test_a_run_of_a_dead_owner_can_be_claimed_at_once(database: Database, sweep_id: int):
     start(database)
     before = time.time()
     assert claims.claim(database, 1, "you", 60, dead_owners=["him", "me"]) == 2

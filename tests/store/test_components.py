@@ -61,7 +61,7 @@ def test_a_source_that_is_there_stays_as_it_was(database, own_kernel):
 
 def test_the_largest_source_fits_into_a_database(database, own_kernel):
     file = own_kernel / "my_kernels.py"
-    room = LARGEST - sum(len(one.read_bytes()) for one in own_kernel.glob("*.py"))
+    room = LARGEST - sum(len(item.read_bytes()) for item in own_kernel.glob("*.py"))
     file.write_text(file.read_text() + f"# {chr(7) * (room - 2)}")  # of which JSON makes six characters each
     plan = load_grid(own_kernel / "grid.yaml")
     register(database, plan, plan.grid)
@@ -71,7 +71,7 @@ def test_the_largest_source_fits_into_a_database(database, own_kernel):
 @pytest.mark.parametrize(
     "sources", [{"my_kernels.py": "import os"}, {"my_kernels.py": "("}, {"my_kernels.py": "\\ud800"}, {}]
 )
-def test_a_source_that_somebody_put_in_the_place_of_another_is_found_and_not_given_out(database, own_kernel, sources):
+def test_a_source_that_replaced_another_is_found_and_not_returned(database, own_kernel, sources):
     plan = load_grid(own_kernel / "grid.yaml")
     register(database, plan, plan.grid)
     hashes = plan.cells[0].spec.components

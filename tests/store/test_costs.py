@@ -36,9 +36,9 @@ def test_of_other_cells_the_newest_are_enough(database: Database, plan_of, sweep
     for run_id in (1, 2, 3, 4):
         complete(database, run_id, 10.0 * run_id)
     monkeypatch.setattr(module, "NEWEST", 1)
-    assert [one.seconds for one in costs(database, [])] == [40.0]
+    assert [cost.seconds for cost in costs(database, [])] == [40.0]
     first = plan_of().cells[0].id
-    assert [one.seconds for one in costs(database, [first]) if one.cell_id == first] == [10.0, 30.0]
+    assert [cost.seconds for cost in costs(database, [first]) if cost.cell_id == first] == [10.0, 30.0]
 
 
 def test_runs_of_a_clock_that_was_set_back_say_nothing(database: Database, sweep_id: int):

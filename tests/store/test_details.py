@@ -29,7 +29,7 @@ def database(tmp_path):
 
 def test_a_run_has_its_cell_attempts_and_what_was_tested(database):
     found = run_details(database, 1)
-    assert found.record.id == 1 and [one.number for one in found.attempts] == [1]
+    assert found.record.id == 1 and [attempt.number for attempt in found.attempts] == [1]
     assert found.metrics == {"test/loss": 2.0, "model/parameters": 5.0}
     assert found.cell.id == found.record.cell_id
 
@@ -37,7 +37,7 @@ def test_a_run_has_its_cell_attempts_and_what_was_tested(database):
 def test_a_cell_has_all_generations_and_its_sweeps_the_last_planned_first(database):
     cell = reading.load_run(database, 1).cell_id
     found = cell_details(database, cell)
-    assert [one.sweep for one in found.planners] == ["two", "one"]
+    assert list(found.planners) == ["two", "one"]
     assert found.labels == {"kernel": "rbf", "norm": "post"} and found.varies == ()
     assert [(run.seed, run.generation) for run in found.runs] == [(0, 0), (0, 1), (1, 0)]
     assert found.spec.plain["kernel"] == "rbf"

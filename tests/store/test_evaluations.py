@@ -38,33 +38,22 @@ def run(database: Database, sweep_id: int) -> int:
 
 
 def test_an_evaluation_comes_back_as_it_was_made(database, run):
-    assert evaluations.record(database, run, MADE)
-    (found,) = evaluations.of_runs(database, [run])[run].values()
-    assert (found.settings, found.longest_context, found.definitions) == (MADE.settings, 127, {"loss": "mean"})
-    assert {name: bits_of(value) for name, value in found.metrics.items()} == {
+    sums = DocumentRecord("article", {"targets": [3.0, 2.0], "nats": [0.1 + 0.2, 1e-300]})
+    facts = {"torch": "2", CODE: {"kdx.models.a": "1"}}
+    assert evaluations.record(database, run, replace(MADE, environment=facts, documents=sums))
+    assert evaluations.record(database, run, FAILED)
+    evaluation, failed = evaluations.of_runs(database, [run])[run].values()
+    assert (evaluation.settings, evaluation.longest_context) == (MADE.settings, 127)
+    assert evaluation.definitions == {"loss": "mean"}
+    assert {name: bits_of(value) for name, value in evaluation.metrics.items()} == {
         name: bits_of(value) for name, value in MADE.metrics.items()
     }
-    assert evaluations.recorded(database, [reading.load_run(database, run).cell_id]) == {run: {"a" * 32: None}}
-    assert check(database).faults == ()
-
-
-def test_what_it_was_computed_from_comes_back_with_the_modules_apart(database, run):
-    evaluations.record(database, run, replace(MADE, environment={"torch": "2", CODE: {"kdx.models.a": "1"}}))
-    evaluations.record(database, run, FAILED)
-    found = evaluations.of_runs(database, [run])[run]
-    assert found[MADE.settings_id].provenance == Provenance(
-        "data", "code", {"torch": "2"}, {"loss": "mean"}, modules={"kdx.models.a": "1"}
-    )
-    assert found[FAILED.settings_id].provenance is None
-
-
-def test_what_it_measured_by_document_comes_back_bit_by_bit(database, run):
-    sums = {"targets": [3.0, 2.0], "nats": [0.1 + 0.2, 1e-300]}
-    evaluations.record(database, run, replace(MADE, metrics={"loss": 0.06}, documents=DocumentRecord("article", sums)))
-    evaluations.record(database, run, FAILED)
-    found = evaluations.of_runs(database, [run])[run]
-    assert found[MADE.settings_id].documents == DocumentRecord("article", sums)
-    assert found[FAILED.settings_id].documents is None
+    modules = {"kdx.models.a": "1"}
+    assert evaluation.provenance == Provenance("data", "code", {"torch": "2"}, {"loss": "mean"}, modules=modules)
+    assert evaluation.documents == sums
+    assert (failed.provenance, failed.documents) == (None, None)
+    errors = {MADE.settings_id: None, FAILED.settings_id: "too long"}
+    assert evaluations.recorded(database, [reading.load_run(database, run).cell_id]) == {run: errors}
     assert check(database).faults == ()
 
 
@@ -83,7 +72,7 @@ def test_one_that_failed_gives_way_or_is_forgotten(database, run):
     assert found.error is None and found.metrics["loss"] == 0.1
     evaluations.record(database, run, replace(FAILED, settings_id="d" * 32))
     assert evaluations.forget_failed(database, [run]) == 1
-    assert [one.error for one in evaluations.of_runs(database, [run])[run].values()] == [None]
+    assert [evaluation.error for evaluation in evaluations.of_runs(database, [run])[run].values()] == [None]
 
 
 def test_a_run_that_is_not_completed_has_none(database, sweep_id):

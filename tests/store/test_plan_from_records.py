@@ -57,7 +57,7 @@ def test_the_newest_plan_of_a_name_comes_back(database, tmp_path):
     grid = tmp_path / "grid.yaml"
     for text in (SHARING, SHARING.replace("[none, product]", "[product]"), SHARING.replace("[9, 0, 4]", "2"), SHARING):
         grid.write_text(text)
-        again(database, load_grid(grid))
+        again(database, replace(load_grid(grid), command=f"kdx sweep {grid}"))
 
 
 def test_a_sweep_with_words_that_this_kdx_does_not_know_is_not_run(database, reword):
@@ -70,7 +70,7 @@ def test_a_sweep_with_words_that_this_kdx_does_not_know_is_not_run(database, rew
         plan_of(load_sweep(database))
     assert str(caught.value) == (
         "sweep quickstart: it has what this kdx does not know: key `depth`, kernel `mine`\n"
-        "  hint: go on with the kdx that planned it; report, trace, query and export read its results here too"
+        "  hint: resume it with the kdx that planned it; report, trace, query and export read its results here too"
     )
 
 
@@ -85,17 +85,6 @@ def test_what_is_at_hand_of_it_is_run(database, reword):
     assert {cell.labels["kernel"] for cell in known.cells} == {cell.labels["kernel"] for cell in plan.cells} - {"rbf"}
     assert {fault.problem for fault in lacking.values()} == {"it has what this kdx does not know: kernel `mine`"}
     assert len(lacking) + len(known.cells) == len(plan.cells)
-
-
-def test_nor_is_one_with_a_table_that_it_does_not_know(database):
-    plan = load_grid("quickstart")
-    recording.register(database, plan, plan.grid | {"tables": [{"name": "t", "rows": ["task"], "folds": 3}]})
-    with pytest.raises(KdxError, match="sweep quickstart: this kdx cannot read its TableSpec: folds: "):
-        load_sweep(database)
-
-
-def test_so_does_the_command_that_planned_it(database):
-    again(database, replace(load_grid("quickstart"), command="kdx sweep quickstart"))
 
 
 TUNED = """\

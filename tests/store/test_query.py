@@ -4,18 +4,17 @@ import math
 
 import pytest
 from stored import ask as query
+from stored import start
 
 from kdx.errors import KdxError
-from kdx.store import claims, reading, recording
+from kdx.store import recording
 from kdx.store.database import open_database
 
 
 @pytest.fixture
 def filled(database, sweep_id, address) -> str:
     """Run 1 has three rows of a curve."""
-    number = claims.claim(database, 1, "me", 60)
-    hand = recording.RunWriter(database, 1, "me", number)
-    hand.record([("valid/bleu", 10, 1.5), ("valid/bleu", 20, math.nan), ("valid/bleu", 30, math.inf)], 30)
+    start(database).record([("valid/bleu", 10, 1.5), ("valid/bleu", 20, math.nan), ("valid/bleu", 30, math.inf)], 30)
     return address
 
 
@@ -46,18 +45,10 @@ def test_nothing_is_no_question(filled, statement):
         query(filled, statement)
 
 
-def test_whoever_reads_an_answer_at_leisure_holds_up_nobody(filled):
+def test_whoever_reads_an_answer_at_leisure_holds_up_nobody(filled, plan_of):
     rows = query(filled, "SELECT * FROM curves")
     first = next(iter(rows))
     with open_database(filled, write=True) as database:
         database.patience = 0.1
-        recording.register(database, reader_plan(database), {})
+        recording.register(database, plan_of(), {})
     assert first in list(rows)
-
-
-def reader_plan(database):
-    from kdx.store.plan_from_records import plan_of
-
-    record = reading.load_sweep(database)
-    grid = {"seeds": [0], "tables": [], "axes": [], "description": ""}
-    return plan_of(type(record)(**{**vars(record), "grid": grid}))

@@ -3,21 +3,19 @@ import math
 
 import pytest
 from sqlalchemy import delete, insert, select, update
-from stored import ask, rows
+from stored import ask, rows, start
 
 from kdx.errors import KdxError
 from kdx.grid.difference import Contents
 from kdx.grid.identity import id_of
-from kdx.store import claims, reading, recording
-from kdx.store.database import Database, database_at, open_database
-from kdx.store.recording import RunWriter
+from kdx.store import reading, recording
+from kdx.store.database import Database, database_at
 from kdx.store.records import RunState
 from kdx.store.schema import cell, plan_cell, run, sweep_cell, sweep_run
 
 
 def finish(database: Database, run_id: int, score: float = 1.0) -> None:
-    number = claims.claim(database, run_id, "me", 60)
-    hand = RunWriter(database, run_id, "me", number)
+    hand = start(database, run_id)
     hand.record([("test/bleu", 10, score), ("test/loss", 10, math.inf), ("valid/bleu", 10, 0.5)], 10)
     hand.complete(0.5, 10, score, {}, 10)
 
@@ -59,7 +57,7 @@ def test_sweeps_are_named_the_last_planned_first_without_a_look_at_their_runs(da
         recording.register(database, plan_of(name=name), {})
     with statements() as seen:
         assert list(reading.names(database).items()) == [("old", 1), ("new", 2)]
-    assert not [one for one in seen if "sweep_run" in one]
+    assert not [statement for statement in seen if "sweep_run" in statement]
 
 
 def test_runs_of_some_cells_are_those_of_the_sweep(database: Database, plan_of):
@@ -71,45 +69,6 @@ def test_runs_of_some_cells_are_those_of_the_sweep(database: Database, plan_of):
         (other.id, 1),
     ]
     assert reading.runs(database, sweep, []) == ()
-
-
-def test_halted_runs_are_the_newest_of_their_kind_in_each_sweep_that_plans_them(database: Database, plan_of):
-    def begin(run_id: int) -> RunWriter:
-        return RunWriter(database, run_id, "me", claims.claim(database, run_id, "me", 60))
-
-    sweep = recording.register(database, plan_of(1, 7), {})
-    few = recording.register(database, plan_of(1, 2, "few"), {})
-    begin(1).fail("ValueError: 1", "", 0)
-    begin(2).interrupt(5)
-    begin(3).fail("ValueError: 3", "", 0)
-    recording.reset(database, [3], (RunState.FAILED,))
-    begin(4)  # runs
-    finish(database, 5)
-    begin(6).fail("ValueError: 6", "", 0)
-    recording.repeat(database, [5])  # now pending, and never begun
-    found = reading.halted(database, [sweep, few])
-    assert {key: [(one.id, one.state) for one in its] for key, its in found.items()} == {
-        sweep: [
-            (1, RunState.FAILED),
-            (2, RunState.INTERRUPTED),
-            (3, RunState.PENDING),
-            (6, RunState.FAILED),
-        ],
-        few: [(1, RunState.FAILED), (2, RunState.INTERRUPTED)],
-    }
-    assert reading.halted(database, [few]).keys() == {few}
-    recording.register(database, plan_of(1, [1], "few"), {})
-    assert [one.id for one in reading.halted(database, [few])[few]] == [2]
-
-
-def test_a_halted_run_of_an_older_generation_is_none(database: Database, sweep_id: int):
-    number = claims.claim(database, 1, "me", 60)
-    RunWriter(database, 1, "me", number).fail("ValueError: 1", "", 0)
-    with database.write() as connection:
-        row = connection.execute(select(run).where(run.c.id == 1)).one()._asdict()
-        fresh = {"id": 9, "generation": 1, "state": RunState.PENDING, "attempt": 0, "error": None, "owner": None}
-        connection.execute(insert(run).values({**row, **fresh}))
-    assert reading.halted(database, [sweep_id]) == {}
 
 
 def test_a_report_gets_the_newest_final_generation_beside_an_unfinished_one(database: Database, sweep_id: int):
@@ -155,7 +114,7 @@ def test_runs_of_cells_are_found_whatever_sweep_planned_them(database: Database,
 
 
 def test_a_test_metric_recorded_twice_counts_with_its_last_step(database: Database, sweep_id: int):
-    hand = RunWriter(database, 1, "me", claims.claim(database, 1, "me", 60))
+    hand = start(database)
     hand.record([("test/bleu", 20, 2.0), ("test/bleu", 10, 1.0), ("tests/bleu", 30, 3.0), ("test", 30, 3.0)], 20)
     assert reading.load_sweep(database).metrics[1] == {"test/bleu": 2.0}
 
@@ -168,7 +127,7 @@ def test_a_sweep_is_found_by_name_by_id_and_as_the_last_planned(database: Databa
     assert reading.load_sweep(database, 2).name == "new"
 
 
-def test_an_unknown_sweep_is_told_with_the_known_ones(database: Database, address: str, plan_of):
+def test_an_unknown_sweep_is_reported_with_the_known_ones(database: Database, address: str, plan_of):
     for name in ("quickstart", "table 1"):
         recording.register(database, plan_of(1, 1, name), {})
     with pytest.raises(KdxError) as caught:
@@ -200,7 +159,7 @@ def test_seeds_that_were_added_once_a_run_had_completed_are_known(database: Data
 def test_queries_do_not_grow_with_the_sweep(database: Database, plan_of, queries):
     small = recording.register(database, plan_of(1, 1, "small"), {})
     large = recording.register(database, plan_of(20, 10, "large"), {})
-    for run_id in [one.id for one in rows(database, run)][:3]:
+    for run_id in [row.id for row in rows(database, run)][:3]:
         finish(database, run_id)
     assert queries(lambda: reading.runs(database, small)) == 2
     assert queries(lambda: reading.runs(database, large)) == 2
@@ -209,34 +168,22 @@ def test_queries_do_not_grow_with_the_sweep(database: Database, plan_of, queries
     assert queries(lambda: reading.load_sweep(database, "large")) == 16
 
 
-def test_a_sweep_loads_from_a_file_opened_to_read(database: Database, address: str, sweep_id: int):
-    finish(database, 1)
-    with open_database(address, write=False) as opened:
-        assert reading.load_sweep(opened) == reading.load_sweep(database)
-
-
 def test_seconds_sum_the_attempts_that_ended(database: Database, sweep_id: int):
     assert reading.runs(database, sweep_id)[0].seconds is None
     for _ in range(2):
-        number = claims.claim(database, 1, "me", 60)
-        RunWriter(database, 1, "me", number).interrupt(0)
-    claims.claim(database, 1, "me", 60)
+        start(database).interrupt(0)
+    start(database)
     ended = [attempt.ended - attempt.started for attempt in reading.attempts(database, 1) if attempt.ended]
     assert len(ended) == 2
     assert reading.runs(database, sweep_id)[0].seconds == pytest.approx(sum(ended))
 
 
 def test_a_curve_runs_by_step(database: Database, sweep_id: int):
-    hand = RunWriter(database, 1, "me", claims.claim(database, 1, "me", 60))
+    hand = start(database)
     hand.record([("train/loss", 20, 2.0), ("train/loss", 3, 1.0), ("valid/loss", 4, 9.0)], 20)
     assert reading.curve(database, 1, "train/loss") == [(3, 1.0), (20, 2.0)]
     assert reading.curve(database, 1, "train/accuracy") == []
     assert reading.curve(database, 2, "train/loss") == []
-
-
-def test_what_was_never_recorded_is_empty(database: Database, sweep_id: int):
-    assert reading.outputs_of(database, [1], "test/translations").get(1, []) == []
-    assert reading.attempts(database, 1) == ()
 
 
 def test_the_inventory_has_every_generation_and_what_is_planned(database: Database, plan_of):
@@ -253,11 +200,9 @@ def test_the_inventory_has_every_generation_and_what_is_planned(database: Databa
     assert inventory.planned == {inventory.runs[0].key}
 
 
-def test_a_run_that_went_on_under_other_conditions_is_told_until_it_begins_anew(database: Database, sweep_id: int):
+def test_a_run_that_resumed_under_other_conditions_is_reported_until_it_restarts(database: Database, sweep_id: int):
     def attempt(resumed_step: int, changes: str | None) -> str | None:
-        number = claims.claim(database, 1, "me", 60.0)
-        assert number is not None
-        hand = recording.RunWriter(database, 1, "me", number)
+        hand = start(database)
         hand.begin({"torch": "2"}, "data", "code", resumed_step, changes)
         hand.interrupt(resumed_step + 5)
         return reading.load_sweep(database).provenance[1].changes
@@ -273,10 +218,8 @@ def test_a_run_that_went_on_under_other_conditions_is_told_until_it_begins_anew(
 def test_facts_of_the_data_come_with_each_run_and_are_shared(database: Database, sweep_id: int):
     facts = {"vocabulary_size": 9, "test/unknown_rate": 0.25}
     for run_id in (1, 2):
-        number = claims.claim(database, run_id, "me", 60.0)
-        recording.RunWriter(database, run_id, "me", number).begin({}, "data", "code", data_facts=facts)
-    number = claims.claim(database, 3, "me", 60.0)
-    recording.RunWriter(database, 3, "me", number).begin({}, "data", "code")
+        start(database, run_id).begin({}, "data", "code", data_facts=facts)
+    start(database, 3).begin({}, "data", "code")
     found = reading.load_sweep(database).provenance
     assert found[1].facts == facts and found[1] is found[2]
     assert found[3].facts is None and found[4].facts is None
@@ -318,11 +261,8 @@ def test_the_curves_of_a_sweep_come_in_one_query_bit_for_bit(database: Database,
     recording.register(database, plan_of([0, 1], 2, "demo"), {})
     recording.register(database, plan_of([2], 1, "other"), {})
     for run_id in (1, 3, 5):
-        number = claims.claim(database, run_id, "me", 60)
         rows = [("train/loss", step, value) for step, value in ((1, math.nan), (10, -0.0), (20, 1 / 3))]
-        RunWriter(database, run_id, "me", number).record(
-            [*rows, ("valid/bleu", 20, math.inf), ("test/bleu", 20, 1.0)], 20
-        )
+        start(database, run_id).record([*rows, ("valid/bleu", 20, math.inf), ("test/bleu", 20, 1.0)], 20)
     found = reading.curves(database, 1, ["train/loss", "valid/bleu", "valid/none"])
     assert {run_id: list(its) for run_id, its in found.items()} == {
         1: ["train/loss", "valid/bleu"],

@@ -9,14 +9,17 @@ from kdx.store.remarks import annotate, invalidate, reasons, remarks, untag, wit
 from kdx.store.schema import remark, run
 
 
-def test_notes_and_tags_of_a_sweep_and_of_a_run_are_told_apart(database: Database, sweep_id: int):
+def test_notes_and_tags_of_a_sweep_and_of_a_run_are_kept_apart(database: Database, sweep_id: int):
     assert annotate(database, sweep_id=sweep_id, text="all of it", tags=["base"]) == ("base",)
     assert annotate(database, run_id=1, text="this one", tags=[]) == ()
     assert annotate(database, run_id=1, text="again", tags=["odd", "late", "odd"]) == ("odd", "late")
     found = remarks(database)
-    assert [one.text for one in found.of_sweeps[sweep_id]] == ["all of it"]
-    assert [one.text for one in found.of_runs[1]] == ["this one", "again"]
+    assert [note.text for note in found.of_sweeps[sweep_id]] == ["all of it"]
+    assert [note.text for note in found.of_runs[1]] == ["this one", "again"]
     assert (found.tags_of_sweeps, found.tags_of_runs) == ({sweep_id: ["base"]}, {1: ["odd", "late"]})
+    assert annotate(database, run_id=1, text="", tags=["odd", "new"]) == ("new",), "a tag is given once"
+    assert annotate(database, run_id=2, text="", tags=["odd"]) == ("odd",)
+    assert [row.kind for row in rows(database, remark)].count(RemarkKind.NOTE) == 3, "and needs no text"
 
 
 def test_a_tag_is_taken_back_only_from_what_is_named(database: Database, sweep_id: int):
@@ -29,13 +32,6 @@ def test_a_tag_is_taken_back_only_from_what_is_named(database: Database, sweep_i
     assert (found.tags_of_sweeps, found.tags_of_runs) == ({}, {1: ["late"], 2: ["odd"]})
 
 
-def test_a_tag_is_given_once_and_needs_no_text(database: Database, sweep_id: int):
-    annotate(database, run_id=1, text="", tags=["odd"])
-    assert annotate(database, run_id=1, text="", tags=["odd", "new"]) == ("new",)
-    assert annotate(database, run_id=2, text="", tags=["odd"]) == ("odd",)
-    assert {row.kind for row in rows(database, remark)} == {RemarkKind.TAG}
-
-
 def ended(database: Database, run_id: int) -> None:
     start(database, run_id).complete(1.0, 10, 1.0, {}, 10)
 
@@ -43,24 +39,16 @@ def ended(database: Database, run_id: int) -> None:
 def test_a_run_is_out_of_tables_until_the_reason_is_withdrawn(database: Database, sweep_id: int):
     ended(database, 1)
     before = rows(database, run)
+    invalidate(database, [1], "first")
     invalidate(database, [1], "the corpus was cut")
+    with database.read() as connection:
+        assert reasons(connection) == {1: "the corpus was cut"}
     assert record(database).invalidated == "the corpus was cut"
     assert record(database, 2).invalidated is None
-    assert withdraw(database, [1, 2]) == 1
+    assert withdraw(database, [1, 2]) == 2
     assert record(database).invalidated is None
     assert rows(database, run) == before
     assert rows(database, remark) == []
-
-
-def test_the_newest_reason_is_told_and_all_are_withdrawn_at_once(database: Database, sweep_id: int):
-    ended(database, 1)
-    invalidate(database, [1], "first")
-    invalidate(database, [1], "second")
-    with database.read() as connection:
-        assert reasons(connection) == {1: "second"}
-    assert withdraw(database, [1]) == 2
-    with database.read() as connection:
-        assert reasons(connection) == {}
 
 
 def test_a_report_has_the_older_generations_of_a_run_that_is_out(database: Database, sweep_id: int):

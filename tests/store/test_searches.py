@@ -1,17 +1,17 @@
 """Searches and trials as they are recorded."""
 
-import math
 from pathlib import Path
 
 import pytest
 from sqlalchemy import insert
+from stored import run_that_ended
 
 from kdx.errors import DatabaseError
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.store import reading, recording, schema, searches
 from kdx.store.database import Database
-from kdx.store.records import RunRecord, RunState, SearchRecord, TrialRecord, TrialState
+from kdx.store.records import RunState, SearchRecord, TrialRecord, TrialState
 from kdx.vocabulary import Direction
 
 GRID = """
@@ -29,7 +29,7 @@ def planned(folder: Path, trials: int = 3) -> Plan:
 
 def of_sweep(database: Database, sweep_id: int) -> tuple[SearchRecord, ...]:
     with database.read() as connection:
-        return reading.searches_of(connection, sweep_id)
+        return reading.searches_of_sweeps(connection, [sweep_id])[sweep_id]
 
 
 def trials_of(database: Database, search_id: str) -> list[TrialRecord]:
@@ -39,10 +39,10 @@ def trials_of(database: Database, search_id: str) -> list[TrialRecord]:
 
 def test_a_plan_asks_for_its_searches_and_a_newer_one_for_its_own(database: Database, tmp_path):
     sweep = recording.register(database, planned(tmp_path, 2), {})
-    assert [one.asked for one in of_sweep(database, sweep)] == [2]
+    assert [record.wanted for record in of_sweep(database, sweep)] == [2]
     recording.register(database, planned(tmp_path, 3), {})
     (found,) = of_sweep(database, sweep)
-    assert (found.ordinal, found.asked, found.seeds, found.left) == (0, 3, 2, 3)
+    assert (found.ordinal, found.wanted, found.seeds, found.left) == (0, 3, 2, 3)
     assert reading.runs(database, sweep) == ()
 
 
@@ -66,37 +66,9 @@ def test_trials_are_added_once_with_a_run_for_each_tuning_seed(database: Databas
     assert reading.searches_that_tried(database, "0" * 32) == ()
 
 
-def run(number: int, state: RunState, score: float | None) -> RunRecord:
-    usual = {"id": number, "cell_id": "0" * 32, "generation": 0, "attempt": 1, "owner": None, "lease_left": None}
-    usual |= {"progress_step": 7, "stalls": 0, "valid_step": 7, "test_score": None, "error": None, "seconds": 1.0}
-    return RunRecord(**usual, seed=number, state=state, valid_score=score)
-
-
-@pytest.mark.parametrize(
-    ("ends", "state", "value"),
-    [
-        ([(RunState.COMPLETED, 1.0), (RunState.COMPLETED, 2.0)], TrialState.COMPLETED, 1.5),
-        ([(RunState.COMPLETED, 1.0), (RunState.RUNNING, 2.0)], None, None),
-        ([(RunState.FAILED, None), (RunState.PENDING, None)], None, None),
-        ([(RunState.COMPLETED, 1.0), (RunState.PRUNED, 2.0)], TrialState.PRUNED, 1.5),
-        ([(RunState.COMPLETED, 1.0), (RunState.PRUNED, None)], TrialState.PRUNED, 1.0),
-        ([(RunState.PRUNED, 1.0), (RunState.FAILED, None)], TrialState.FAILED, None),
-        ([(RunState.COMPLETED, 1.0), (RunState.DIVERGED, 1.0)], TrialState.FAILED, None),
-        ([(RunState.COMPLETED, 1.0), (RunState.CANCELLED, None)], TrialState.FAILED, None),
-        ([(RunState.COMPLETED, 1.0), (RunState.COMPLETED, math.nan)], TrialState.FAILED, None),
-        ([(RunState.COMPLETED, 1.0), (RunState.COMPLETED, None)], TrialState.FAILED, None),
-        ([], TrialState.FAILED, None),
-    ],
-)
-def test_how_a_trial_ended_follows_from_its_runs(ends, state, value):
-    runs = tuple(run(number, *end) for number, end in enumerate(ends))
-    trial = TrialRecord(0, {}, {}, "0" * 32 if runs else None, runs)
-    assert (trial.state, trial.value, trial.steps) == (state, value, 7 * len(runs))
-
-
 def test_the_best_trial_completed_with_the_best_score_and_of_equal_ones_is_the_first():
     def trials(*ends: tuple[RunState, float | None]) -> list[TrialRecord]:
-        return [TrialRecord(number, {}, {}, "0" * 32, (run(0, *end),)) for number, end in enumerate(ends)]
+        return [TrialRecord(number, {}, {}, "0" * 32, (run_that_ended(0, *end),)) for number, end in enumerate(ends)]
 
     ended = trials((RunState.PRUNED, 9.0), (RunState.COMPLETED, 2.0), (RunState.COMPLETED, 2.0), (RunState.FAILED, 9.0))
     assert searches.best_trial(ended, Direction.MAX).number == 1

@@ -22,12 +22,16 @@ def test_only_claimed_runs_are_worked_at_in_the_order_of_their_claims(database: 
     assert first.sweep_id == sweep_id and first.running >= second.running >= 0 and 0 < first.lease_left <= 60
 
 
-def test_where_a_run_is_computed_is_known_once_it_has_begun(database: Database, sweep_id: int):
+def test_where_a_run_is_computed_is_known_once_it_has_started(database: Database, sweep_id: int):
     for run_id, facts in ((1, {"device": "H100", "gpu": "3"}), (2, {"device": "cpu"}), (3, None)):
         number = claims.claim(database, run_id, "me", 60)
         if facts is not None:
             RunWriter(database, run_id, "me", number).begin(facts, "data", "code")
-    assert [(one.device, one.gpu) for one in status.work(database)] == [("H100", "3"), ("cpu", None), (None, None)]
+    assert [(claim.device, claim.gpu) for claim in status.work(database)] == [
+        ("H100", "3"),
+        ("cpu", None),
+        (None, None),
+    ]
 
 
 def test_a_run_of_two_sweeps_is_worked_at_for_both(database: Database, plan_of):

@@ -1,5 +1,6 @@
-"""Sweeps are renamed and removed; results go only where somebody says so, and never those of another sweep."""
+"""A sweep keeps its plans and can be removed; results go only if somebody says so, never those of another sweep."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,49 @@ tune: {parameters: {model.dropout: [0.0, 0.1]}, sampler: grid, trials: 2, seeds:
 """
 
 
+def test_a_sweep_keeps_every_plan_with_its_grid_as_it_was_written(database: Database, plan_of):
+    first = replace(plan_of([0, 1], 2), sources={"a.yaml": "seeds: 2  # few\n", "base.yaml": "task: translation\n"})
+    second = replace(plan_of([1, 2], 3), sources={"a.yaml": "seeds: 3\n"})
+    sweep_id = recording.register(database, first, first.grid)
+    recording.register(database, second, second.grid)
+    old, new = sweeps.history(database, sweep_id)
+    assert list(old.sources.items()) == [*first.sources.items()]
+    assert (new.sources, old.grid["seeds"], new.grid["seeds"]) == (second.sources, [0, 1], [0, 1, 2])
+    assert [set(item.cells) for item in (old, new)] == [{cell.id for cell in plan.cells} for plan in (first, second)]
+    assert old.made <= new.made
+
+
+def test_planning_the_same_again_adds_no_plan(database: Database, plan_of):
+    plan = replace(plan_of(), sources={"a.yaml": "x"}, command="kdx sweep a.yaml")
+    sweep_id = recording.register(database, plan, plan.grid)
+    same = replace(plan, command="kdx sweep ./a.yaml")
+    recording.register(database, same, same.grid)
+    assert len(sweeps.history(database, sweep_id)) == 1
+    assert sweeps.history(database, sweep_id)[0].grid["command"] == "kdx sweep a.yaml"
+
+
+def test_a_comment_tables_seeds_or_cells_make_another_plan(database: Database, plan_of):
+    plan = replace(plan_of([0, 1], 2), sources={"a.yaml": "x"})
+    sweep_id = recording.register(database, plan, plan.grid)
+    others = (
+        replace(plan, sources={"a.yaml": "x  # y"}),
+        replace(plan, description="other"),
+        replace(plan_of([0, 1], 3), sources={"a.yaml": "x"}),
+        replace(plan_of([0], 3), sources={"a.yaml": "x"}),
+        plan,
+    )
+    for number, other in enumerate(others, 2):
+        recording.register(database, other, other.grid)
+        assert len(sweeps.history(database, sweep_id)) == number
+
+
+def test_plans_of_other_sweeps_are_not_reported(database: Database, plan_of):
+    recording.register(database, plan_of(name="other"), {})
+    sweep_id = recording.register(database, plan_of([], 1), {})
+    (only,) = sweeps.history(database, sweep_id)
+    assert only.cells == ()
+
+
 def ended(database: Database, run_id: int) -> None:
     writer = start(database, run_id)
     writer.record([("train/entropy", 1, 1.0)], 1)
@@ -42,7 +86,7 @@ def test_results_stay_and_what_never_started_goes_with_its_sweep(database: Datab
     ended(database, 1)
     annotate(database, sweep_id=sweep_id, text="gone", tags=["gone"])
     shown = sweeps.removal(database, sweep_id, results=False)
-    assert (shown.run_ids, shown.never_started, shown.kept, shown.plans) == ((2, 3, 4), 3, 1, 1)
+    assert (shown.run_ids, shown.kept, shown.plans) == ((2, 3, 4), 1, 1)
     sweeps.remove(database, shown, results=False)
     found = counts(database)
     assert found.keys().isdisjoint({"sweep", "sweep_cell", "sweep_run", "plan", "plan_cell", "remark"})
@@ -69,11 +113,11 @@ def test_runs_that_another_sweep_plans_or_has_planned_stay(database: Database, s
     recording.register(database, plan_of(1, 1, "other"), {})
     for run_id in (1, 2, 3, 4):
         ended(database, run_id)
-    others = {one.id for one in rows(database, run)} - set(sweeps.removal(database, sweep_id, results=True).run_ids)
+    others = {row.id for row in rows(database, run)} - set(sweeps.removal(database, sweep_id, results=True).run_ids)
     assert len(others) == 2
     sweeps.remove(database, sweeps.removal(database, sweep_id, results=True), results=True)
-    assert {one.id for one in rows(database, run)} == others
-    assert {one.run_id for one in rows(database, metric)} == others
+    assert {row.id for row in rows(database, run)} == others
+    assert {row.run_id for row in rows(database, metric)} == others
     assert len(rows(database, cell)) == 1 and len(rows(database, sweep)) == 1 and len(rows(database, plan)) == 1
 
 
@@ -89,7 +133,7 @@ def test_a_cancelled_run_that_never_started_goes_with_its_sweep(database: Databa
     start(database, 1)
     claims.cancel(database, [1, 2])
     shown = sweeps.removal(database, sweep_id, results=False)
-    assert (shown.run_ids, shown.never_started, shown.kept) == ((2, 3, 4), 3, 1)
+    assert (shown.run_ids, shown.kept) == ((2, 3, 4), 1)
 
 
 def test_a_sweep_that_searches_is_removed_with_its_searches_if_no_other_sweep_asks_for_them(
@@ -118,7 +162,7 @@ def tuned(database: Database, folder: Path, name: str) -> int:
     plan = load_grid(folder / "grid.yaml")
     sweep_id = recording.register(database, plan, plan.grid)
     searching = plan.cells[0].search
-    values = [{"model.dropout": one} for one in (0.0, 0.1)]
+    values = [{"model.dropout": item} for item in (0.0, 0.1)]
     drawn = [TrialRecord(number, one, {}, None) for number, one in enumerate(values)]
     searches.add(database, [(searching, drawn)])
     first = rows(database, run)[0]
@@ -127,6 +171,6 @@ def tuned(database: Database, folder: Path, name: str) -> int:
     return sweep_id
 
 
-def test_a_run_at_work_is_told(database: Database, sweep_id: int):
+def test_a_run_at_work_is_reported(database: Database, sweep_id: int):
     start(database, 2)
     assert sweeps.removal(database, sweep_id, results=False).running == (2,)

@@ -83,11 +83,11 @@ def test_the_view_of_runs_selects_as_a_report_does(backend, tmp_path_factory, da
         found = of_view(
             database, "SELECT run_id, seed, state, selected, invalidated FROM runs WHERE sweep = 'one' ORDER BY seed"
         )
-        assert [row[:3] for row in found] == [(one.run_id, one.seed, one.state.value) for one in cell_shown.seeds]
-        assert [row[4] for row in found] == [one.invalidated for one in cell_shown.seeds]
+        assert [row[:3] for row in found] == [(seed.run_id, seed.seed, seed.state.value) for seed in cell_shown.seeds]
+        assert [row[4] for row in found] == [seed.invalidated for seed in cell_shown.seeds]
         assert [row[0] for row in found if row[3]] == ([] if cell_shown.run_id is None else [cell_shown.run_id])
         # Exports and the removal of weights ask for the same without a table.
-        assert [row[0] for row in found if row[3]] == [one.id for one in selected_runs(record).values()]
+        assert [row[0] for row in found if row[3]] == [item.id for item in selected_runs(record).values()]
         assert len(of_view(database, "SELECT 1 FROM runs")) == 2 * len(found)
 
 

@@ -11,7 +11,7 @@ from kdx.errors import KdxError
 from kdx.grid.plan import PlannedRun
 from kdx.store import claims, reading, recording
 from kdx.store.database import Database, open_database
-from kdx.store.failures import FailureRecord
+from kdx.store.unfinished import FailureRecord
 from kdx.sweep.blocked import blocked_in
 from kdx.sweep.decide import decisions_in
 from kdx.sweep.failing import (

@@ -4,9 +4,9 @@ import pytest
 
 from kdx.grid.plan import PlannedCell, PlannedRun
 from kdx.grid.spec import CellSpec
-from kdx.store.begun import BegunRecord, Conditions
 from kdx.store.machine import machine
 from kdx.store.records import RunRecord, RunState
+from kdx.store.unfinished import Conditions, InProgress
 from kdx.sweep.decide import Action, Decision
 from kdx.sweep.left_to_others import leave_to_others
 from kdx.vocabulary import IfChanged
@@ -26,10 +26,10 @@ def decision(seed: int, action: Action = Action.CONTINUE, checkpoint: int | None
 
 
 def begun(conditions: Conditions = A, waited: float = 0.0, refused: str | None = None, host: str = "there"):
-    return BegunRecord(conditions, f"{host}/-/-/1/1/x", waited, {"me": refused} if refused else {})
+    return InProgress(conditions, f"{host}/-/-/1/1/x", waited, {"me": refused} if refused else {})
 
 
-def decide(since: dict[int, BegunRecord], if_changed: IfChanged = IfChanged.REFUSE, **which) -> list[Decision]:
+def decide(since: dict[int, InProgress], if_changed: IfChanged = IfChanged.REFUSE, **which) -> list[Decision]:
     decisions = {seed: decision(seed, **which) for seed in range(max(since) + 2)}
     return [*leave_to_others(decisions, since, "me", patience=600.0, if_changed=if_changed).values()]
 

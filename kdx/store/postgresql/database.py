@@ -18,13 +18,11 @@ from sqlalchemy.pool import ConnectionPoolEntry, NullPool, QueuePool
 
 from kdx.errors import DatabaseError, KdxError, did_you_mean
 from kdx.shell import shell_word
-from kdx.store.backend import Database, Mode, driver_of
+from kdx.store.backend import Database, Mode, Rows, driver_of, fetched
 from kdx.store.postgresql.address import address_of
-from kdx.store.postgresql.dialect import TRIGGER, VIEW_STATEMENTS
 from kdx.store.postgresql.errors import NoDatabaseError, refused, translate
-from kdx.store.postgresql.objects import missing, objects, refuse_foreign_objects
-from kdx.store.refusals import OTHER_DATABASE
-from kdx.store.rows import Rows, fetched
+from kdx.store.postgresql.objects import STATEMENTS, missing, objects, refuse_foreign_objects
+from kdx.store.refusals import absent, gone, not_one_select, not_only_reading, not_understood
 from kdx.store.schema import metadata
 from kdx.store.views import VIEWS
 
@@ -83,7 +81,7 @@ class _Decimal(Loader):
 
 @cache
 def adapters() -> AdaptersMap:
-    """Makes values what they are on SQLite; JSON stays the text that was written."""
+    """Make values what they are on SQLite; JSON stays the text that was written."""
     loaders = AdaptersMap(psycopg.adapters)
     for name in ("json", "jsonb"):
         loaders.register_loader(name, _Text)
@@ -93,7 +91,7 @@ def adapters() -> AdaptersMap:
 
 
 def _read_as_text(cursor: psycopg.RawCursor[Any]) -> None:
-    """Makes a text of what is neither a number nor bytes: a user's query may give any type."""
+    """Make a text of what is neither a number nor bytes: a user's query may give any type."""
     for kind in psycopg.adapters.types:
         if kind.name not in ("bool", "numeric", "bytea", "int2", "int4", "int8", "oid", "float4", "float8"):
             cursor.adapters.register_loader(kind.oid, _Text)
@@ -108,8 +106,7 @@ class Postgresql(Database):
     hundred.
     """
 
-    keeps_copies = False
-    statements = (TRIGGER, *VIEW_STATEMENTS)
+    statements = STATEMENTS
     insert = staticmethod(insert)
 
     def __init__(self, address: str | Path, *, write: bool = False) -> None:
@@ -181,7 +178,7 @@ class Postgresql(Database):
             return connection
 
     def _begin(self, driver: "psycopg.Connection[Any]", mode: Mode) -> None:
-        """Begins a transaction, and reads the id of the database if it is known, in one round trip."""
+        """Begin a transaction, and reads the id of the database if it is known, in one round trip."""
         statements = ["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"]
         if mode is not Mode.READ:
             shared = "_shared" if mode is Mode.WRITE_BESIDE else ""
@@ -204,21 +201,17 @@ class Postgresql(Database):
         except psycopg.errors.UndefinedTable:
             there = False
         if not there:
-            raise DatabaseError(
-                "the database was deleted or replaced while it was open",
-                place=self.name,
-                hint=f"nothing was written to what is there now; {OTHER_DATABASE.partition('; ')[2]}",
-            )
+            raise gone(self.name, "name the results database with --db or KDX_DB")
 
     def _translate(self, error: BaseException) -> KdxError | None:
         return translate(error, self.address, self.patience) if isinstance(error, psycopg.Error) else None
 
     def _answer(self, driver: "psycopg.Connection[Any]", statement: str) -> Rows:
         if _NOTHING.fullmatch(statement):
-            raise KdxError("this is no statement that gives rows", allowed="one SELECT")
+            raise not_one_select()
         reads = _READS.match(statement)
         if reads is None:
-            raise _only_reads()
+            raise not_only_reading()
         cursor = psycopg.RawCursor(driver)
         _read_as_text(cursor)
         try:
@@ -235,15 +228,15 @@ class Postgresql(Database):
     def _raise_for_user(self, error: psycopg.Error) -> NoReturn:
         state = error.sqlstate or ""
         if state in _ANOTHER_KIND:
-            raise _only_reads() from error
+            raise not_only_reading() from error
         if state[:2] not in _NOT_UNDERSTOOD:
             raise error
         message = (error.diag.message_primary or str(error)).partition("\n")[0]
-        hint = "kdx query --schema tells tables, views and columns"
+        hint = None
         if unknown := re.fullmatch(r'relation "(.*)" does not exist', message):
             with closing(self._connect()) as connection:
-                hint = did_you_mean(unknown[1], objects(connection)) or hint
-        raise KdxError(f"the statement is not understood: {message}", hint=hint) from error
+                hint = did_you_mean(unknown[1], objects(connection))
+        raise not_understood(message, hint) from error
 
     def exists(self) -> bool:
         try:
@@ -275,11 +268,7 @@ class Postgresql(Database):
         if objects(connection):
             return
         if not create:
-            raise DatabaseError(
-                "there is no results database here",
-                place=self.name,
-                hint="kdx sweep makes one; name another with --db or KDX_DB",
-            )
+            raise absent(self.name)
         if not may_create:
             user = connection.info.user
             raise DatabaseError(
@@ -297,7 +286,7 @@ class Postgresql(Database):
         raise KdxError("kdx does not copy a database of a server to a file", place=self.name, hint=self.recovery)
 
     def faults(self, connection: Connection, most: int) -> Iterator[str]:
-        """Describes what is missing of the schema, and references to missing rows; at most `most` of these.
+        """Describe what is missing of the schema, and references to missing rows; at most `most` of these.
 
         The server checks its pages itself when it reads them, if its cluster was made with checksums.
         """
@@ -325,13 +314,6 @@ class Postgresql(Database):
     @staticmethod
     def field(column: str, path: str) -> str:
         return f"{column}::json #>> '{{{path.replace('.', ',')}}}'"
-
-
-def _only_reads() -> KdxError:
-    return KdxError(
-        "kdx query only reads, and this would do something else; nothing was changed",
-        allowed="one SELECT, WITH … SELECT, VALUES or EXPLAIN",
-    )
 
 
 def _lost(connection: Connection, reference: ForeignKeyConstraint) -> str | None:

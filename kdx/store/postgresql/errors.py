@@ -4,9 +4,8 @@ import psycopg
 
 from kdx.errors import TRY_AGAIN, DatabaseError, KdxError, StorageError
 from kdx.store.postgresql.address import ServerAddress
-from kdx.store.refusals import OTHER_DATABASE, DamagedDatabaseError, TransactionLostError
+from kdx.store.refusals import OTHER_DATABASE, DamagedDatabaseError, TransactionLostError, contradicting, locked
 
-_EDITED = "somebody edited the database or made it up; kdx db check looks it through"
 _RAISED_BY_TRIGGER = "23000"
 _DEADLOCK = frozenset({"40001", "40P01"})
 _ENDED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03"})
@@ -36,11 +35,7 @@ def translate(error: psycopg.Error, address: ServerAddress, patience: float) -> 
         case "", _ if "NUL" in str(error):
             return DatabaseError("a text has a character NUL, which PostgreSQL does not keep", place=place)
         case _, "55P03":
-            return DatabaseError(
-                f"another process has kept the database locked for {patience:.0f} s",
-                place=place,
-                hint="end the program that holds it, then try again",
-            )
+            return locked(place, patience)
         case _, "25006":
             return DatabaseError(
                 "the server only reads: it is a standby, or was set to read only",
@@ -66,7 +61,7 @@ def translate(error: psycopg.Error, address: ServerAddress, patience: float) -> 
                 hint="take it back from a copy, or save what is left with pg_dump",
             )
         case (("23" | "22"), _) if state != _RAISED_BY_TRIGGER:
-            return DatabaseError(f"its rows contradict each other: {_first_line(error)}", place=place, hint=_EDITED)
+            return contradicting(place, _first_line(error))
         case _, ("42P01" | "42703" | "42883"):
             return DatabaseError(f"it is not as kdx made it: {_first_line(error)}", place=place, hint=OTHER_DATABASE)
         case _:
@@ -78,7 +73,7 @@ def lost(place: str) -> TransactionLostError:
     return TransactionLostError(
         "the connection to the server was lost in the middle of a transaction",
         place=place,
-        hint="look whether the server runs, then try again; a sweep goes on with kdx resume",
+        hint="look whether the server runs, then try again; kdx resume continues a sweep",
     )
 
 

@@ -1,13 +1,14 @@
-"""Looks at what there is in a database: whether it is of kdx, and whether something else could act in its place."""
+"""The objects of a database of PostgreSQL: how the schema is worded, what is there, and which objects kdx refuses."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import psycopg
+from sqlalchemy.ext.compiler import compiles
 
 from kdx.errors import DatabaseError
-from kdx.store.schema import metadata
-from kdx.store.views import FINAL_STATE_TRIGGER, VIEWS
+from kdx.store.schema import is_object, metadata, now
+from kdx.store.views import FINAL_STATE_TRIGGER, FINAL_STATES, VIEWS
 
 _OF_NO_EXTENSION = """
     NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = c.oid AND deptype = 'e')
@@ -30,6 +31,70 @@ SELECT conname FROM pg_constraint WHERE convalidated AND connamespace = current_
 _KINDS = {"r": "table", "p": "partitioned table", "v": "view", "m": "materialized view", "f": "foreign table"}
 
 
+@compiles(now, "postgresql")
+def _now(element: now, compiler: Any, **options: Any) -> str:
+    # now() would be the start of the transaction, before the wait for a lock.
+    return "extract(epoch FROM clock_timestamp())::double precision"
+
+
+@compiles(is_object, "postgresql")
+def _is_object(element: is_object, compiler: Any, **options: Any) -> str:
+    return f"json_typeof({element.column}) = 'object'"
+
+
+class PostgresqlDialect:
+    """Implements `kdx.store.views.Dialect`.
+
+    A column has one type here, so a number is NULL where there is anything else, such as a word of a newer kdx.
+    """
+
+    join = "JOIN"
+
+    def parsed(self, column: str) -> str:
+        return f"{column}::json"
+
+    def word(self, column: str, path: str) -> str:
+        return f"{_at(column, path)} #>> '{{}}'"
+
+    def whole(self, column: str, path: str) -> str:
+        return _number(_at(column, path), "bigint")
+
+    def real(self, column: str, path: str) -> str:
+        return _number(_at(column, path), "double precision")
+
+    def joined(self, column: str, path: str, separator: str) -> str:
+        at = _at(column, path)
+        return f"""coalesce(CASE json_typeof({at})
+        WHEN 'array' THEN (
+            SELECT string_agg(word, '{separator}' ORDER BY place)
+            FROM json_array_elements_text({at}) WITH ORDINALITY AS listed (word, place)
+        )
+        ELSE {at} #>> '{{}}'
+    END, 'none')"""
+
+
+def _at(column: str, path: str) -> str:
+    """The JSON at a path."""
+    return f"({column} #> '{{{path.replace('.', ',')}}}')"
+
+
+def _number(at: str, kind: str) -> str:
+    return f"CASE json_typeof({at}) WHEN 'number' THEN ({at} #>> '{{}}')::numeric::{kind} END"
+
+
+_TRIGGER = f"""
+CREATE FUNCTION {FINAL_STATE_TRIGGER}() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'a run never leaves a final state' USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE TRIGGER {FINAL_STATE_TRIGGER} BEFORE UPDATE OF state ON run FOR EACH ROW
+WHEN (OLD.state IN {FINAL_STATES} AND NEW.state <> OLD.state) EXECUTE FUNCTION {FINAL_STATE_TRIGGER}()
+"""
+
+STATEMENTS = (_TRIGGER, *(view.statement(PostgresqlDialect()) for view in VIEWS))
+"""Make the trigger and the views."""
+
+
 def objects(connection: psycopg.Connection[Any]) -> dict[str, str]:
     """Name → kind of every table and view of the schema in which kdx works, but for those of extensions."""
     return {name: _KINDS[kind] for name, kind in connection.execute(_OBJECTS).fetchall()}
@@ -38,7 +103,7 @@ def objects(connection: psycopg.Connection[Any]) -> dict[str, str]:
 def refuse_foreign_objects(
     connection: psycopg.Connection[Any], tables: frozenset[str], views: frozenset[str], place: str
 ) -> None:
-    """Checks that tables are tables and views are views, and that no trigger or rule of somebody else acts on them.
+    """Check that tables are tables and views are views, and that no trigger or rule of somebody else acts on them.
 
     What a view says is not checked: who may replace it owns the tables that it reads.
 

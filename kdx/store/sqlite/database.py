@@ -17,12 +17,11 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from kdx.errors import KdxError, StorageError, did_you_mean
 from kdx.files import filling, fsync_directory, give_name
-from kdx.store.backend import Database, Mode, driver_of
-from kdx.store.rows import Rows, fetched
+from kdx.store.backend import Database, Mode, Rows, driver_of, fetched
+from kdx.store.refusals import gone, not_one_select, not_only_reading, not_understood
 from kdx.store.sqlite import file
-from kdx.store.sqlite.dialect import TRIGGER, VIEW_STATEMENTS
 from kdx.store.sqlite.errors import OF_STATEMENT, translate
-from kdx.store.sqlite.foreign import refuse_foreign_objects
+from kdx.store.sqlite.objects import STATEMENTS, refuse_foreign_objects
 
 SLICE = 1.0
 """Seconds that SQLite itself waits for a lock; Python handles signals, such as Ctrl-C, between two slices."""
@@ -45,8 +44,7 @@ _T = TypeVar("_T")
 class Sqlite(Database):
     """A results database in a file, which stays open between transactions as long as it is the file at its path."""
 
-    keeps_copies = True
-    statements = (TRIGGER, *VIEW_STATEMENTS, f"PRAGMA application_id = {file.APPLICATION_ID}")
+    statements = (*STATEMENTS, f"PRAGMA application_id = {file.APPLICATION_ID}")
     insert = staticmethod(insert)
     recovery = file.RECOVERY
 
@@ -91,7 +89,7 @@ class Sqlite(Database):
         return self._patiently(self._connect_to_write if self.writable else self._connect_to_read)
 
     def _connect_to_write(self) -> sqlite3.Connection:
-        """Opens a connection whose commits survive a power cut."""
+        """Open a connection whose commits survive a power cut."""
         connection = self._open("rw")
         try:
             # SQLite keeps these for each connection, not in the file.
@@ -104,7 +102,7 @@ class Sqlite(Database):
         return connection
 
     def _connect_to_read(self) -> sqlite3.Connection:
-        """Opens a connection that cannot write."""
+        """Open a connection that cannot write."""
         connection = self._open("ro")
         try:
             self._undo_before(lambda: connection.execute(f"PRAGMA cache_size = -{CACHE}"))
@@ -114,7 +112,7 @@ class Sqlite(Database):
         return connection
 
     def _undo_before(self, read: Callable[[], _T]) -> _T:
-        """Calls `read`, if need be after the half transaction of a writer that was killed during a commit is undone.
+        """Call `read`, if need be after the half transaction of a writer that was killed during a commit is undone.
 
         Nobody can read before that. SQLite does it at the first read of a connection that may write.
         """
@@ -140,7 +138,7 @@ class Sqlite(Database):
         )
 
     def _patiently(self, do: Callable[[], _T]) -> _T:
-        """Calls `do` until no other process locks the database; after `patience` seconds its error is raised."""
+        """Call `do` until no other process locks the database; after `patience` seconds its error is raised."""
         deadline = time.monotonic() + self.patience
         while True:
             try:
@@ -161,7 +159,7 @@ class Sqlite(Database):
 
         self._undo_before(lambda: self._patiently(lock))
         if self.id is not None and driver.execute("SELECT id FROM identity").fetchone() != (self.id,):
-            raise file.gone(self.file)
+            raise gone(self.name, file.PUT_BACK)
 
     def _translate(self, error: BaseException) -> KdxError | None:
         if not isinstance(error, sqlite3.Error):
@@ -175,7 +173,7 @@ class Sqlite(Database):
         try:
             cursor = driver.execute(statement)
             if cursor.description is None:
-                raise KdxError("this is no statement that gives rows", allowed="one SELECT")
+                raise not_one_select()
             return fetched(cursor)
         except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
             driver.set_authorizer(None)
@@ -212,7 +210,7 @@ class Sqlite(Database):
             raise _not_written(target, error) from error
 
     def faults(self, connection: Connection, most: int) -> Iterator[str]:
-        """Describes pages that contradict each other, values that a CHECK forbids, and references to missing rows."""
+        """Describe pages that contradict each other, values that a CHECK forbids, and references to missing rows."""
         # SQLite evaluates no CHECK in a connection that was opened to read.
         with closing(self._open("rw")) as driver:
             for (line,) in driver.execute(f"PRAGMA integrity_check({most})"):
@@ -234,7 +232,7 @@ class Sqlite(Database):
 
 
 def _copy(source: sqlite3.Connection, target: Path) -> None:
-    """Copies the state that the transaction of `source` sees, and syncs it to disk."""
+    """Copy the state that the transaction of `source` sees, and syncs it to disk."""
     # No other process knows this file, and the copy may go to a network file system without locks.
     with closing(sqlite3.connect(f"file:{quote(os.fsencode(target))}?nolock=1", uri=True)) as copy:
         copy.execute("PRAGMA journal_mode = OFF")
@@ -260,15 +258,12 @@ def _raise_for_user(error: Exception, driver: sqlite3.Connection) -> NoReturn:
         raise KeyboardInterrupt from error
     # A forbidden function has the code of any error.
     if code == sqlite3.SQLITE_AUTH or str(error).startswith("not authorized"):
-        raise KdxError(
-            "kdx query only reads, and this would do something else; nothing was changed",
-            allowed="one SELECT, WITH … SELECT, VALUES or EXPLAIN",
-        ) from error
+        raise not_only_reading() from error
     if code not in OF_STATEMENT:
         raise error
-    hint = "kdx query --schema tells tables, views and columns"
+    hint = None
     what, _, name = str(error).rpartition(": ")
     if what == "no such table":
         tables = driver.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
-        hint = did_you_mean(name, [table for (table,) in tables]) or hint
-    raise KdxError(f"the statement is not understood: {error}", hint=hint) from error
+        hint = did_you_mean(name, [table for (table,) in tables])
+    raise not_understood(str(error), hint) from error

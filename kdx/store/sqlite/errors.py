@@ -5,7 +5,8 @@ import sqlite3
 from pathlib import Path
 
 from kdx.errors import TRY_AGAIN, DatabaseError, KdxError, StorageError
-from kdx.store.sqlite.file import absent, damaged, gone, no_database, not_writable
+from kdx.store.refusals import absent, contradicting, gone, locked
+from kdx.store.sqlite.file import PUT_BACK, damaged, no_database, not_writable
 
 _NOT_OF_KDX = ("malformed JSON", "bad JSON path", "integer overflow", "string or blob too big", "Could not decode")
 """Beginnings of SQLite's messages on a value that a statement of kdx cannot use."""
@@ -44,11 +45,7 @@ def translate(error: sqlite3.Error, path: Path, real: Path, patience: float, *, 
         case sqlite3.SQLITE_CORRUPT:
             return damaged(path)
         case sqlite3.SQLITE_BUSY:
-            return DatabaseError(
-                f"another process has kept the database locked for {patience:.0f} s",
-                place=place,
-                hint="end the program that holds it, then try again",
-            )
+            return locked(place, patience)
         case sqlite3.SQLITE_READONLY if code == sqlite3.SQLITE_READONLY_ROLLBACK:
             return DatabaseError(
                 "a writer was killed in mid-write, and undoing its half takes permission to write",
@@ -59,7 +56,7 @@ def translate(error: sqlite3.Error, path: Path, real: Path, patience: float, *, 
             return not_writable(path)
         case sqlite3.SQLITE_CANTOPEN:
             if not os.access(real, os.F_OK):
-                return gone(path) if was_open else absent(path)
+                return gone(place, PUT_BACK) if was_open else absent(place)
             left = os.statvfs(real.parent)
             if left.f_files and not left.f_favail:  # where there is no fixed number of them, both are 0
                 return StorageError(
@@ -69,11 +66,7 @@ def translate(error: sqlite3.Error, path: Path, real: Path, patience: float, *, 
                 )
             return DatabaseError("the database cannot be opened", place=place, hint="look at its permissions")
         case sqlite3.SQLITE_CONSTRAINT if code != sqlite3.SQLITE_CONSTRAINT_TRIGGER:
-            return DatabaseError(
-                f"its rows contradict each other: {error}",
-                place=place,
-                hint="somebody edited the database or made it up; kdx db check looks it through",
-            )
+            return contradicting(place, str(error))
         case _ if str(error).startswith(_NOT_OF_KDX):
             return DatabaseError(
                 f"it holds what kdx never writes: {error}",

@@ -1,6 +1,7 @@
 """The file of a database: finds it by its address, and refuses files that kdx must not open."""
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -8,8 +9,14 @@ from sqlalchemy import make_url
 
 from kdx.errors import DatabaseError, StorageError
 from kdx.files import not_a_file, open_file
-from kdx.store.filesystem import NETWORK, filesystem
-from kdx.store.refusals import ADDRESSES, OTHER_DATABASE, DamagedDatabaseError, another_application, without_password
+from kdx.store.refusals import (
+    ADDRESSES,
+    OTHER_DATABASE,
+    DamagedDatabaseError,
+    absent,
+    another_application,
+    without_password,
+)
 
 APPLICATION_ID = 0x6B647831
 """Application id "kdx1" in the header of a results database."""
@@ -17,10 +24,25 @@ APPLICATION_ID = 0x6B647831
 ALLOW_NETWORK = "KDX_ALLOW_NETWORK"
 """Environment variable that lets kdx write a database on a network file system whose locks are known to work."""
 
+PUT_BACK = "put the right file back, then kdx resume"
+"""What to do where another file took the place of a database."""
+
 RECOVERY = "sqlite3 FILE .recover"
 
 _DRIVERS = ("sqlite", "sqlite+pysqlite")
 
+
+NETWORK = frozenset({
+    "9p", "afs", "beegfs", "ceph", "cifs", "coda", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4",
+    "ocfs2", "orangefs", "panfs", "pvfs2", "smb3", "smbfs", "vboxsf", "virtiofs", "wekafs", "fuse.ceph", "fuse.davfs",
+    "fuse.gcsfuse", "fuse.glusterfs", "fuse.goofys", "fuse.juicefs", "fuse.moosefs", "fuse.quobyte", "fuse.rclone",
+    "fuse.s3fs", "fuse.sshfs", "fuse.vmhgfs-fuse",
+})  # fmt: skip
+"""File systems that several (virtual) machines write, by the kernel's names in /proc/self/mounts.
+
+SQLite relies on locks and on synced writes, which these do not guarantee: two machines, or one after a lost connection,
+can then write the same page. So a results database on such a file system is opened only to read.
+"""
 
 _MAGIC = b"SQLite format 3\0"
 
@@ -81,7 +103,7 @@ def is_database_file(path: Path) -> bool:
 
 
 def prepare(path: Path, *, write: bool, create: bool) -> None:
-    """Refuses a file that cannot be opened in this way, without opening it in SQLite, and creates an empty one.
+    """Refuse a file that cannot be opened in this way, without opening it in SQLite, and creates an empty one.
 
     Raises:
         DatabaseError: the file is absent, out of reach, no database, of another application, not writable for this
@@ -104,7 +126,7 @@ def prepare(path: Path, *, write: bool, create: bool) -> None:
         if write and not os.access(path, os.W_OK):
             raise not_writable(path)
     elif not create:
-        raise absent(path)
+        raise absent(str(path))
     elif not path.parent.is_dir():
         raise DatabaseError(f"there is no folder {path.parent}", place=str(path), hint="make it first")
     if write and not os.access(path.parent, os.W_OK):
@@ -139,8 +161,32 @@ def prepare(path: Path, *, write: bool, create: bool) -> None:
     _refuse_foreign_journal(Path(os.path.realpath(path)))
 
 
+def filesystem(path: Path, mounts: str | None = None) -> str | None:
+    """The kind of file system on which `path` lies, which need not exist yet; None where the system does not say.
+
+    statfs is of no use here, since it does not distinguish file systems in user space.
+
+    Args:
+        mounts: text in the form of /proc/self/mounts; None for that of this process.
+    """
+    if mounts is None:
+        try:
+            mounts = Path("/proc/self/mounts").read_text(errors="surrogateescape")
+        except OSError:
+            return None
+    place = path.resolve()
+    kind, depth = None, 0
+    for line in mounts.splitlines():
+        _, folder, kind_there, *_ = line.split(" ")
+        mount = Path(re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), folder))
+        # A later mount at the same place hides the earlier one.
+        if place.is_relative_to(mount) and len(mount.parts) >= depth:
+            kind, depth = kind_there, len(mount.parts)
+    return kind
+
+
 def _refuse_foreign_journal(path: Path) -> None:
-    """Refuses a journal that names another file, which SQLite would remove when it plays the journal back.
+    """Refuse a journal that names another file, which SQLite would remove when it plays the journal back.
 
     No journal of kdx does, since kdx writes one database at a time.
     """
@@ -171,24 +217,6 @@ def not_writable(path: Path) -> DatabaseError:
         "no permission to write this file",
         place=str(path),
         hint="copy it to a file of yours, or name another with --db or KDX_DB",
-    )
-
-
-def gone(path: Path) -> DatabaseError:
-    """The error for a file that was deleted or replaced while it was open."""
-    return DatabaseError(
-        "the database was deleted or replaced while it was open",
-        place=str(path),
-        hint="nothing was written to what is there now; put the right file back, then kdx resume",
-    )
-
-
-def absent(path: Path) -> DatabaseError:
-    """The error for a file that is not there."""
-    return DatabaseError(
-        "there is no results database here",
-        place=str(path),
-        hint="kdx sweep makes one; name another with --db or KDX_DB",
     )
 
 

@@ -178,7 +178,7 @@ def _become_worker(work: Work, channel: socket.socket, server_end: socket.socket
         with contextlib.suppress(OSError):  # the server is gone
             send(server_end, {"event": "exit", "code": DONE})
             message = receive(server_end)
-            return message and work_of(message)
+            return None if message is None else work_of(message)
         return None
 
     code = 70

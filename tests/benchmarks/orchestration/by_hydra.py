@@ -12,7 +12,7 @@ from tests.benchmarks.orchestration.one_run import one_run
 ConfigStore.instance().store("config", {"seed": 0})
 
 
-@hydra.main(version_base=None, config_name="config")
+@hydra.main(version_base=None, config_name="config")  # type: ignore[untyped-decorator]
 def main(config: DictConfig) -> None:
     """Run once."""
     folder = Path(HydraConfig.get().runtime.output_dir)

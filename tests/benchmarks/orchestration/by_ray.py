@@ -9,7 +9,7 @@ from ray import tune
 from tests.benchmarks.orchestration.one_run import one_run
 
 
-def trainable(config: dict) -> None:
+def trainable(config: dict[str, int]) -> None:
     """Run once."""
     tune.report({"loss": one_run(config["seed"])})
 

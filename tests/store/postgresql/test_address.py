@@ -44,7 +44,7 @@ def test_an_address_names_what_the_driver_needs(address: str, parameters):
         ("postgresql://me:secret@host:port/runs", "this is not a database URL"),
     ],
 )
-def test_what_is_no_address_is_told_without_its_password(address: str, problem: str):
+def test_what_is_no_address_is_reported_without_its_password(address: str, problem: str):
     with pytest.raises(DatabaseError) as caught:
         database_at(address)
     assert caught.value.problem == problem and "secret" not in str(caught.value)

@@ -142,7 +142,7 @@ def test_a_patient_process_waits_for_a_server_that_starts_again(postgresql_serve
             starter.join()
 
 
-def test_a_server_that_stays_away_is_told_once_patience_ends(postgresql_server: PostgresqlServer, address: str):
+def test_a_server_that_stays_away_is_reported_once_patience_ends(postgresql_server: PostgresqlServer, address: str):
     with open_database(address, write=True) as database:
         database.patience = 0.3
         postgresql_server.stop()

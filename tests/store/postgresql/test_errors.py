@@ -40,7 +40,7 @@ def test_a_fault_of_kdx_stays_what_it_is(kind):
     assert translate(kind("it happened"), ADDRESS, 7) is None
 
 
-def test_a_server_that_was_set_to_read_is_told(database, address: str, connected, postgresql_server):
+def test_a_server_that_was_set_to_read_is_reported(database, address: str, connected, postgresql_server):
     name = address.rpartition("/")[2]
     postgresql_server.execute(f"ALTER ROLE kdx IN DATABASE {name} SET default_transaction_read_only = on")
     # A transaction of kdx says itself that it writes.

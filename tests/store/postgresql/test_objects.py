@@ -1,9 +1,16 @@
-"""Databases of others, and what others put into one of ours."""
+"""What a database on a server has: its objects and those of others, what a check finds, and what it says of itself."""
+
+import json
 
 import pytest
+from sqlalchemy import insert, update
 from stored import refusal
 
-from kdx.store.database import open_database
+from kdx.errors import KdxError
+from kdx.store.check import check
+from kdx.store.database import Database, database_at, open_database
+from kdx.store.recording import register
+from kdx.store.schema import bits_of, cell, metric
 
 HINT = "  hint: do not use it; if it is yours, drop what is not of kdx, or take the database back from a copy"
 
@@ -48,13 +55,13 @@ def test_what_would_act_or_answer_in_place_of_kdx_is_refused(address: str, conne
         assert said.endswith(HINT)
 
 
-def test_views_and_tables_of_ones_own_are_welcome(address: str, connected):
+def test_views_and_tables_of_a_user_are_welcome(address: str, connected):
     with connected() as connection:
         connection.execute("CREATE VIEW mine AS SELECT * FROM runs; CREATE TABLE studies (id integer)")
     open_database(address, write=True).close()
 
 
-def test_a_database_that_took_the_place_of_an_open_one_is_noticed(postgresql_server, address: str, database, made):
+def test_a_database_that_took_the_place_of_an_open_one_is_noticed(postgresql_server, address: str, database):
     name = address.rpartition("/")[2]
     postgresql_server.execute(f"DROP DATABASE {name} WITH (FORCE)", f"CREATE DATABASE {name}")
     for transaction in (database.read, database.write):
@@ -63,3 +70,63 @@ def test_a_database_that_took_the_place_of_an_open_one_is_noticed(postgresql_ser
     open_database(address, write=True, create=True).close()
     with pytest.raises(Exception, match="the database was deleted or replaced"), database.write():
         pass
+
+
+def test_lost_rows_a_lost_trigger_and_a_lost_check_are_found(backend, address: str, database, plan_of):
+    register(database, plan_of(2, 2), {"tables": []})
+    backend.execute(address, "DROP TRIGGER run_final_state ON run", "DELETE FROM cell", "DELETE FROM plan")
+    with database.write() as connection:
+        connection.exec_driver_sql("ALTER TABLE attempt DROP CONSTRAINT attempt_changes")
+    trigger, checks, *references = check(database).faults
+    assert checks == "column checks are missing: attempt_changes"
+    assert trigger == "the trigger run_final_state, which keeps final states final, is missing"
+    assert sorted(references) == sorted(
+        [
+            "4 rows of run name a row of cell that is not there",
+            "2 rows of plan_cell name a row of plan that is not there",
+            "2 rows of plan_cell name a row of cell that is not there",
+            "2 rows of sweep_cell name a row of cell that is not there",
+            "4 rows of sweep_run name a row of cell that is not there",
+        ]
+    )
+
+
+def test_a_word_in_the_place_of_a_number_is_null(database: Database, plan_of):
+    register(database, plan_of(1, 1), {"tables": []})
+    with database.write() as connection:
+        (planned,) = connection.execute(cell.select()).all()
+        spec = json.loads(planned.spec) | {"memory": "endless"}
+        connection.execute(update(cell).values(spec=json.dumps(spec)))
+    with database.read() as connection:
+        assert connection.exec_driver_sql("SELECT memory, kernel FROM cells").all() == [(None, "exponential")]
+
+
+def test_a_score_that_is_not_a_number_is_null(database: Database, plan_of):
+    register(database, plan_of(1, 1), {"tables": []})
+    with database.write() as connection:
+        number = {"run_id": 1, "name": "valid/loss", "step": 1, "writes": 1, "differs": 0}
+        connection.execute(insert(metric).values(value=float("nan"), bits=bits_of(float("nan")), **number))
+    with database.read() as connection:
+        assert connection.exec_driver_sql("SELECT value FROM curves").all() == [(None,)]
+
+
+def test_a_copy_is_left_to_the_program_of_the_server(database, tmp_path, address: str):
+    with pytest.raises(KdxError) as caught:
+        database.back_up(tmp_path / "copy.db")
+    assert caught.value.problem == "kdx does not copy a database of a server to a file"
+    plain = address.replace("+psycopg", "")
+    assert caught.value.hint == f"pg_dump --format=custom --file=runs.dump {plain}"
+    assert not (tmp_path / "copy.db").exists()
+
+
+def test_the_software_is_that_of_the_server(address: str):
+    name, version = database_at(address).software()
+    assert name == "postgresql" and int(version.partition(".")[0]) >= 13
+
+
+def test_a_library_with_tables_of_its_own_opens_the_same_database(postgresql_server):
+    backend = database_at("postgresql://me:p%40ss@host:5/runs?sslmode=require")
+    url, arguments = backend.url()
+    assert url == "postgresql+psycopg://me:p%40ss@host:5/runs?sslmode=require"
+    assert arguments["poolclass"].__name__ == "NullPool"
+    assert "p@ss" not in backend.name and "p%40ss" not in backend.name and "p%40ss" not in backend.recovery

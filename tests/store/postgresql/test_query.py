@@ -30,14 +30,14 @@ WRITES = (
 
 
 @pytest.mark.parametrize("statement", WRITES)
-def test_what_would_write_is_refused(address: str, database, made, plan_of, statement: str):
+def test_what_would_write_is_refused(address: str, database, backend, plan_of, statement: str):
     register(database, plan_of(1, 1), {"tables": []})
-    before = made.content(address)
+    before = backend.content(address)
     with pytest.raises(KdxError) as caught:
         query(address, statement)
     assert caught.value.exit_code == 2
     assert "only reads" in caught.value.problem or "the statement is not understood" in caught.value.problem
-    assert made.content(address) == before
+    assert backend.content(address) == before
 
 
 @pytest.mark.parametrize(

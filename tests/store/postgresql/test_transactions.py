@@ -91,7 +91,7 @@ def content(database: Database) -> dict[str, list[dict[str, Any]]]:
 @pytest.mark.parametrize("name", WRITES)
 def test_a_write_whose_connection_is_lost_stands_once(database: Database, plan_of, monkeypatch, name: str, at: str):
     recording.register(database, plan_of(1, 2), {"tables": []})
-    first, second = (one.id for one in rows(database, run))
+    first, second = (row.id for row in rows(database, run))
     write = WRITES[name]
     lost, whole = start(database, first), start(database, second)
     with cut(monkeypatch, at) as counted:
@@ -157,7 +157,7 @@ def test_a_run_that_was_cancelled_while_its_connection_was_lost_is_fenced(
     assert record(database).state is RunState.CANCELLED
 
 
-def test_a_transaction_of_a_user_that_is_lost_is_told_and_nothing_stands(database: Database, connected):
+def test_a_transaction_of_a_user_that_is_lost_is_reported_and_nothing_stands(database: Database, connected):
     lost = pytest.raises(TransactionLostError, match="the connection to the server was lost")
     with connected() as other, lost, database.write() as connection:
         pid = connection.connection.driver_connection.info.backend_pid

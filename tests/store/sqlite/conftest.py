@@ -1,4 +1,4 @@
-"""What the tests of SQLite's own may use; `database` is a file here."""
+"""What the tests of SQLite alone may use; `database` is a file here."""
 
 import shutil
 import tempfile
@@ -7,27 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from kdx.store.database import Database, open_database
+from tests.store.conftest import SqliteFiles
+
+
+@pytest.fixture(scope="session")
+def databases(tmp_path_factory: pytest.TempPathFactory) -> SqliteFiles:
+    return SqliteFiles(tmp_path_factory.mktemp("store"))
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
+    """The file of the database, which is there only for a test that takes `database`."""
     return tmp_path / "runs.db"
 
 
-@pytest.fixture(scope="session")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database without a sweep, made once, since each making runs the migrations."""
-    path = tmp_path_factory.mktemp("store") / "empty.db"
-    open_database(path, write=True, create=True).close()
-    return path
-
-
 @pytest.fixture
-def database(path: Path, empty: Path) -> Iterator[Database]:
-    shutil.copy(empty, path)
-    with open_database(path, write=True) as opened:
-        yield opened
+def empty(databases: SqliteFiles) -> Path:
+    """A database without a sweep, which must not be changed."""
+    return databases.empty
 
 
 @pytest.fixture

@@ -7,20 +7,8 @@ from pathlib import Path
 import pytest
 
 from kdx.store.check import check
-from kdx.store.claims import claim
 from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
-
-
-@pytest.fixture
-def hand(database: Database, sweep_id: int) -> RunWriter:
-    """A run with a number and a text."""
-    attempt = claim(database, 1, "me", 60)
-    assert attempt is not None
-    hand = RunWriter(database, 1, "me", attempt)
-    hand.record([("train/loss", 1, 1.0)], 1)
-    hand.outputs("test/translations", ["ein Hund", "eine Katze"])
-    return hand
 
 
 def spoil(path: Path, *statements: str) -> None:

@@ -12,7 +12,7 @@ from stored import CELL, add_cell, cells, digest, refusal
 from kdx.errors import DatabaseError, StorageError
 from kdx.store.database import Database, open_database
 from kdx.store.sqlite import file as module
-from kdx.store.sqlite.file import APPLICATION_ID, application_of
+from kdx.store.sqlite.file import APPLICATION_ID, NETWORK, application_of, filesystem
 
 NAME_ANOTHER = "  hint: nothing was changed; name the results database with --db or KDX_DB"
 
@@ -37,12 +37,12 @@ def test_the_folder_of_a_new_database_must_be_there(tmp_path: Path):
     assert message == f"{path}: there is no folder {path.parent}\n  hint: make it first"
 
 
-def test_a_file_that_cannot_be_reached_is_told(tmp_path: Path):
+def test_a_file_that_cannot_be_reached_is_reported(tmp_path: Path):
     path = tmp_path / ("n" * 300)
     assert refusal(path, write=True, create=True) == f"{path}: this file cannot be reached: File name too long"
 
 
-def test_a_file_that_the_disk_cannot_hold_is_told(path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_file_that_the_disk_cannot_hold_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch):
     def touch(self: Path) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -52,8 +52,10 @@ def test_a_file_that_the_disk_cannot_hold_is_told(path: Path, monkeypatch: pytes
     assert str(caught.value) == f"{path}: this file cannot be made: No space left on device"
 
 
-def test_a_folder_is_no_database(tmp_path: Path):
+def test_a_folder_or_a_named_pipe_is_no_database(tmp_path: Path):
     assert refusal(tmp_path) == f"{tmp_path}: this is a folder, not a database\n{NAME_ANOTHER}"
+    os.mkfifo(tmp_path / "pipe")
+    assert refusal(tmp_path / "pipe") == f"{tmp_path}/pipe: this is a named pipe, not a database\n{NAME_ANOTHER}"
 
 
 @pytest.mark.parametrize("options", [{"write": False}, {"write": True}, {"write": True, "create": True}])
@@ -114,7 +116,9 @@ def test_a_database_of_another_application_is_refused_untouched(
         ),
     ],
 )
-def test_missing_permissions_are_told_at_once(common_folder, in_processes, mode, folder_mode, write, message, figure):
+def test_missing_permissions_are_reported_at_once(
+    common_folder, in_processes, mode, folder_mode, write, message, figure
+):
     path = common_folder / "runs.db"
     open_database(path, write=True, create=True).close()
     path.chmod(mode)
@@ -205,3 +209,43 @@ def test_a_link_leads_to_the_same_database(database: Database, path: Path, tmp_p
         assert other.id == database.id
         add_cell(other, "d" * 32)
     assert len(cells(database)) == 2
+
+
+MOUNTS = r"""proc /proc proc rw 0 0
+/dev/vda / ext4 rw,relatime 0 0
+systemd-1 /home autofs rw 0 0
+server:/home /home nfs4 rw 0 0
+//server/share /mnt/my\040share cifs rw 0 0
+me@host: /mnt/ssh fuse.sshfs rw 0 0
+mgs:/fs /scratch lustre rw 0 0
+/dev/vdb /home/local xfs rw 0 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/runs.db", "ext4"),
+        ("/home/me/runs.db", "nfs4"),
+        ("/homework/runs.db", "ext4"),
+        ("/home/local/me/runs.db", "xfs"),
+        ("/mnt/my share/runs.db", "cifs"),
+        ("/mnt/ssh/a/b/runs.db", "fuse.sshfs"),
+        ("/scratch/runs.db", "lustre"),
+        ("/home/local/../me/runs.db", "nfs4"),
+    ],
+)
+def test_the_deepest_and_last_mount_tells_the_kind(tmp_path: Path, path: str, kind: str):
+    (tmp_path / "link").symlink_to(path)
+    assert filesystem(Path(path), MOUNTS) == filesystem(tmp_path / "link", MOUNTS) == kind
+    assert filesystem(Path(path), "") is None
+
+
+def test_this_machine_is_asked():
+    assert filesystem(Path("/proc/self/status")) == "proc"
+    assert "proc" not in NETWORK
+
+
+def test_what_several_machines_write_is_a_network_file_system():
+    assert {"nfs4", "cifs", "fuse.sshfs", "9p", "lustre", "virtiofs"} <= NETWORK
+    assert not {"ext4", "xfs", "btrfs", "tmpfs", "overlay", "fuseblk"} & NETWORK

@@ -1,21 +1,68 @@
-"""Refuses SQLite files from elsewhere in which a view answers, or a trigger acts, in place of kdx."""
+"""The objects of a database of SQLite: how the schema is worded, and which objects of a file kdx refuses.
+
+A file from elsewhere is refused if a view answers, or a trigger acts, in place of kdx.
+"""
 
 import sqlite3
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import create_engine
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.pool import StaticPool
 
-from kdx.store.creating import create
 from kdx.store.refusals import DamagedDatabaseError
-from kdx.store.sqlite.dialect import TRIGGER, VIEW_STATEMENTS
+from kdx.store.schema import REVISION, VERSION_TABLE, create, is_object, now
 from kdx.store.sqlite.file import foreign
-from kdx.store.version import REVISION, VERSION_TABLE
+from kdx.store.views import FINAL_STATE_TRIGGER, FINAL_STATES, VIEWS
 
 _OBJECTS = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"  # indices of keys have no text
+
+
+@compiles(now, "sqlite")
+def _now(element: now, compiler: Any, **options: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+@compiles(is_object, "sqlite")
+def _is_object(element: is_object, compiler: Any, **options: Any) -> str:
+    column = element.column
+    return f"CASE WHEN json_valid({column}) THEN json_type({column}) = 'object' ELSE {column} IS NULL END"
+
+
+class SqliteDialect:
+    """Implements `kdx.store.views.Dialect`. SQLite gives a value of JSON the type that it has there."""
+
+    # Crossed, SQLite joins in this order; left to itself it may scan all runs for each cell.
+    join = "CROSS JOIN"
+
+    def parsed(self, column: str) -> str:
+        return column
+
+    def word(self, column: str, path: str) -> str:
+        return f"json_extract({column}, '{_json_path(path)}')"
+
+    whole = real = word
+
+    def joined(self, column: str, path: str, separator: str) -> str:
+        listed = f"SELECT group_concat(value, '{separator}') FROM json_each({column}, '{_json_path(path)}')"
+        return f"coalesce(({listed}), 'none')"
+
+
+def _json_path(path: str) -> str:
+    return "$" + "".join(f'."{step}"' for step in path.split("."))
+
+
+_TRIGGER = (
+    f"CREATE TRIGGER {FINAL_STATE_TRIGGER} BEFORE UPDATE OF state ON run "
+    f"WHEN OLD.state IN {FINAL_STATES} AND NEW.state <> OLD.state "
+    "BEGIN SELECT RAISE(ABORT, 'a run never leaves a final state'); END"
+)
+
+STATEMENTS = (_TRIGGER, *(view.statement(SqliteDialect()) for view in VIEWS))
+"""Make the trigger and the views, which SQLite keeps word by word."""
 
 
 class _Object(NamedTuple):
@@ -60,7 +107,7 @@ def _new() -> Mapping[str, _Object]:
     """Name → object, of a new database in memory."""
     engine = create_engine("sqlite://", poolclass=StaticPool)
     with engine.begin() as connection:
-        create(connection, (TRIGGER, *VIEW_STATEMENTS))
+        create(connection, STATEMENTS)
         rows = connection.exec_driver_sql(_OBJECTS).all()
     engine.dispose()
     return {name.lower(): _Object(kind, name, _folded(sql)) for kind, name, sql in rows}

@@ -1,4 +1,4 @@
-"""A database from elsewhere answers and acts by kdx's own views and triggers alone, and its journal removes nothing."""
+"""A database from elsewhere has kdx's own views and triggers alone, its journal removes nothing, and views scale."""
 
 import os
 import shutil
@@ -11,6 +11,7 @@ import pytest
 
 from kdx.errors import DatabaseError
 from kdx.store.database import Database, open_database
+from kdx.store.recording import register
 from kdx.store.refusals import DamagedDatabaseError
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT * FROM n"
@@ -25,12 +26,9 @@ def spoiled(path: Path, *statements: str) -> None:
 def refusals(path: Path) -> list[str]:
     """By whatever opens it."""
     problems = []
-    for opening in (
-        lambda: open_database(path, write=False),
-        lambda: open_database(path, write=True),
-    ):
+    for write in (False, True):
         with pytest.raises(DatabaseError) as caught:
-            opening()
+            open_database(path, write=write)
         problems.append(caught.value.problem)
     return problems
 
@@ -38,54 +36,30 @@ def refusals(path: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (
-            ["DROP VIEW runs", f"CREATE VIEW runs AS {ENDLESS}"],
-            "its view `runs` is not as kdx makes it",
-        ),
-        (
-            ["ALTER TABLE metric RENAME TO other", 'CREATE TABLE "Metric" (run_id INTEGER)'],
-            "its table `Metric` is not as kdx makes it",
-        ),
-        (
-            ["DROP VIEW curves", "CREATE VIEW curves AS SELECT run_id, name, step, value + 1 AS value FROM metric"],
-            "its view `curves` is not as kdx makes it",
-        ),
-        (
-            ["DROP TABLE metric", "CREATE TABLE metric (run_id, name, step, value, bits, writes, differs)"],
-            "its table `metric` is not as kdx makes it",
-        ),
-        (
-            ["CREATE TRIGGER again AFTER UPDATE ON run BEGIN UPDATE run SET state = 'pending'; END"],
-            "its trigger `again` is not one that kdx makes",
-        ),
-        (
-            ["DROP TRIGGER run_final_state", "CREATE TRIGGER run_final_state AFTER UPDATE ON run BEGIN SELECT 1; END"],
-            "its trigger `run_final_state` is not one that kdx makes",
-        ),
-        (
-            ["ALTER TABLE output RENAME TO other", "CREATE VIEW output AS SELECT * FROM other"],
-            "its view `output` is not one that kdx makes",
-        ),
-        (
-            ["DROP TABLE output", "CREATE VIRTUAL TABLE output USING fts5(run_id, name)"],
-            "its table `output` is not as kdx makes it",
-        ),
-        (
-            ["ALTER TABLE sweep RENAME TO other", f"CREATE VIEW Sweep AS {ENDLESS}"],
-            "its view `Sweep` is not one that kdx makes",
-        ),
-        (
-            ["DROP TABLE kdx_schema", f"CREATE VIEW kdx_schema AS {ENDLESS}"],
-            "its view `kdx_schema` is not one that kdx makes",
-        ),
-        (
-            ["DROP TABLE identity", f"CREATE VIEW identity AS {ENDLESS}"],
-            "its view `identity` is not one that kdx makes",
-        ),
-        (
-            ["DROP VIEW runs", "CREATE TABLE Runs (run_id)"],
-            "its table `Runs` is not one that kdx makes",
-        ),
+        (["DROP VIEW runs", f"CREATE VIEW runs AS {ENDLESS}"],
+         "its view `runs` is not as kdx makes it"),
+        (["ALTER TABLE metric RENAME TO other", 'CREATE TABLE "Metric" (run_id INTEGER)'],
+         "its table `Metric` is not as kdx makes it"),
+        (["DROP VIEW curves", "CREATE VIEW curves AS SELECT run_id, name, step, value + 1 AS value FROM metric"],
+         "its view `curves` is not as kdx makes it"),
+        (["DROP TABLE metric", "CREATE TABLE metric (run_id, name, step, value, bits, writes, differs)"],
+         "its table `metric` is not as kdx makes it"),
+        (["CREATE TRIGGER again AFTER UPDATE ON run BEGIN UPDATE run SET state = 'pending'; END"],
+         "its trigger `again` is not one that kdx makes"),
+        (["DROP TRIGGER run_final_state", "CREATE TRIGGER run_final_state AFTER UPDATE ON run BEGIN SELECT 1; END"],
+         "its trigger `run_final_state` is not one that kdx makes"),
+        (["ALTER TABLE output RENAME TO other", "CREATE VIEW output AS SELECT * FROM other"],
+         "its view `output` is not one that kdx makes"),
+        (["DROP TABLE output", "CREATE VIRTUAL TABLE output USING fts5(run_id, name)"],
+         "its table `output` is not as kdx makes it"),
+        (["ALTER TABLE sweep RENAME TO other", f"CREATE VIEW Sweep AS {ENDLESS}"],
+         "its view `Sweep` is not one that kdx makes"),
+        (["DROP TABLE kdx_schema", f"CREATE VIEW kdx_schema AS {ENDLESS}"],
+         "its view `kdx_schema` is not one that kdx makes"),
+        (["DROP TABLE identity", f"CREATE VIEW identity AS {ENDLESS}"],
+         "its view `identity` is not one that kdx makes"),
+        (["DROP VIEW runs", "CREATE TABLE Runs (run_id)"],
+         "its table `Runs` is not one that kdx makes"),
         (
             [
                 "PRAGMA writable_schema = ON",
@@ -104,7 +78,7 @@ def test_what_would_act_or_answer_in_place_of_kdx_is_refused(database: Database,
     figure(f"refused twice: {problem}")
 
 
-def test_views_tables_and_indices_of_ones_own_are_welcome(database: Database, path: Path):
+def test_views_tables_and_indices_of_a_user_are_welcome(database: Database, path: Path):
     spoiled(
         path,
         f"CREATE VIEW [my view] AS {ENDLESS}",
@@ -153,3 +127,36 @@ def test_what_is_missing_is_damage_that_a_check_lists(database: Database, path: 
     spoiled(path, "DROP TRIGGER run_final_state")
     with pytest.raises(DamagedDatabaseError, match="the trigger run_final_state is missing"):
         open_database(path, write=False)
+
+
+@pytest.mark.parametrize("view", ["runs", "former_runs"])
+def test_the_work_of_a_view_grows_with_its_runs_and_no_faster(empty, tmp_path, plan_of, view):
+    """Counted in steps of SQLite, so that 100,000 runs take seconds, whatever SQLite makes of the query."""
+
+    def steps(cells: int, seeds: int) -> int:
+        path = tmp_path / f"{cells}.db"
+        shutil.copy(empty, path)
+        with open_database(path, write=True) as database:
+            register(database, plan_of(cells, seeds), {"tables": []})
+            if view == "former_runs":
+                register(database, plan_of(0, 0), {"tables": []})
+        count = 0
+
+        def hear() -> None:
+            nonlocal count
+            count += 1
+
+        with closing(sqlite3.connect(path)) as connection:
+            connection.set_progress_handler(hear, 1000)
+            assert len(connection.execute(f"SELECT * FROM {view}").fetchall()) == cells * seeds
+            ((counted,),) = connection.execute(f"SELECT count(*) FROM {view}")
+        assert counted == cells * seeds
+        return count
+
+    assert steps(80, 20) < 1.5 * 4 * steps(40, 10)
+
+
+def test_metrics_lie_in_the_order_of_their_key(database: Database):
+    with database.read() as connection:
+        made = connection.exec_driver_sql("SELECT sql FROM sqlite_master WHERE name = 'metric'").scalar_one()
+    assert "WITHOUT ROWID" in made
