@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from kdx.errors import KdxError, Place, shortened
 from kdx.grid.cell_selector import as_word, default_word, factors, plain_number
-from kdx.grid.sections import ToList, as_list, not_allowed
+from kdx.grid.field_types import ToList, as_list, not_allowed
 from kdx.grid.source import Node
 from kdx.grid.synonyms import did_you_mean
 

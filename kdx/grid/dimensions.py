@@ -16,9 +16,8 @@ from kdx.grid.conditions import ConditionReader
 from kdx.grid.expand import Bundle, Dimension, Override, SubGrid, paths
 from kdx.grid.extends import preset_of
 from kdx.grid.messages import checked
-from kdx.grid.model import SUB_GRID
+from kdx.grid.model import SUB_GRID, Range, is_range
 from kdx.grid.model import SubGrid as SubGridModel
-from kdx.grid.ranges import Range, is_range
 from kdx.grid.settings import at_path, check_keys, settings, settings_by_factor, settings_of, without_removed
 from kdx.grid.source import LONGEST_KEY, Node, no_value
 from kdx.grid.synonyms import did_you_mean

@@ -17,8 +17,8 @@ from pydantic import Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from kdx.errors import KdxError, shortened
+from kdx.grid.field_types import Count, Natural, NotNegative, OneOf, Section, ToList
 from kdx.grid.reading import reading_of
-from kdx.grid.sections import Count, Natural, NotNegative, OneOf, Section, ToList
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS

@@ -14,21 +14,8 @@ from kdx.attention.mixers import MIXERS
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
-from kdx.grid.sections import (
-    Count,
-    Data,
-    Evaluation,
-    Filter,
-    Follows,
-    Model,
-    Natural,
-    OneOf,
-    Schema,
-    Select,
-    ToList,
-    Training,
-    WithOptions,
-)
+from kdx.grid.field_types import Count, Follows, Natural, OneOf, Schema, ToList, WithOptions
+from kdx.grid.sections import Data, Evaluation, Filter, Model, Select, Training
 from kdx.tasks import TASKS
 from kdx.vocabulary import Attention, Inject, Maps, Norm, OutputGate, QKNorm, Space, Symmetry
 

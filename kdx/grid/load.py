@@ -12,20 +12,17 @@ from kdx.grid.dimensions import sub_grids
 from kdx.grid.effects import short_of_peak, without_effect
 from kdx.grid.evaluations import check_evaluations, read_evaluations
 from kdx.grid.expand import SubGrid, cells_of, paths
-from kdx.grid.extends import extended
+from kdx.grid.extends import extended, set_values
 from kdx.grid.messages import checked, mapping_of
-from kdx.grid.model import GRID, SUB_GRID, GridFile
+from kdx.grid.model import ALLOWED_NAME, GRID, SUB_GRID, GridFile, is_sweep_name
 from kdx.grid.plan import Plan, TableSpec
-from kdx.grid.read_tables import check_tables, labelled_cells, layouts_of, read_tables
 from kdx.grid.searches import with_searches
 from kdx.grid.seeds import SeedRule, seeds_of
-from kdx.grid.set_values import set_values
 from kdx.grid.settings import check_keys, settings, without_removed
 from kdx.grid.shipped import find
 from kdx.grid.source import Node, no_value
 from kdx.grid.spec import CellSpec
-from kdx.grid.sweep_name import ALLOWED, is_sweep_name
-from kdx.grid.table_layout import reads_evaluations
+from kdx.grid.table_layout import check_tables, labelled_cells, layouts_of, read_tables, reads_evaluations
 from kdx.grid.tuning import Tune
 
 MOST_RUNS = 10_000
@@ -108,7 +105,7 @@ def _validated(root: Node, path: Path, faults: list[KdxError]) -> tuple[GridFile
         faults.append(KdxError("`task` and `tasks` exclude each other", place=root.key(("task",)), hint="keep one"))
     if "name" not in root.value and not is_sweep_name(path.stem):
         problem = f"the file's name, `{shortened(path.stem)}`, cannot be the grid's name"
-        faults.append(KdxError(problem, place=root.place, allowed=ALLOWED, hint="write a `name:`"))
+        faults.append(KdxError(problem, place=root.place, allowed=ALLOWED_NAME, hint="write a `name:`"))
     in_sub_grids = {*settings(), *SUB_GRID}
     whole = Node(root.place, {key: node for key, node in root.value.items() if key not in in_sub_grids}, root.keys)
     file, sound = checked(GridFile, whole, faults)

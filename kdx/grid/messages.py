@@ -9,8 +9,8 @@ from pydantic_core import ErrorDetails
 
 from kdx.errors import KdxError, shortened
 from kdx.grid.cell_selector import leaves
+from kdx.grid.field_types import Section
 from kdx.grid.plan import PlannedCell
-from kdx.grid.sections import Section
 from kdx.grid.source import Node, no_value, written
 from kdx.grid.spec import CellSpec
 from kdx.grid.synonyms import did_you_mean
@@ -114,9 +114,10 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
             whole = shortened(".".join((*filter(None, [name]), context["key"])))
             place, hint = node.key((*path, context["key"])), did_you_mean(context["key"], context["allowed"], top)
             return KdxError(f"unknown key `{whole}`", place=place, allowed=context["allowed"], hint=hint)
-        case "unknown_name":
-            problem = f"unknown {context['what']} `{shortened(path[-1])}`"
-            return KdxError(problem, place=node.key(path), allowed=context["allowed"], hint=hint)
+        case "enum" if context.get("key"):
+            key, known = str(path[-1]), _allowed(detail, model)
+            problem, hint = f"unknown {context['key']} `{shortened(key)}`", did_you_mean(key, known)
+            return KdxError(problem, place=node.key(path), allowed=known, hint=hint)
         case "extra_forbidden":
             known = _keys(_model_at(model, detail["loc"][:-1]))
             hint = did_you_mean(str(path[-1]), known, top)

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from kdx.errors import KdxError, Place
 from kdx.grid.cell_selector import ANY_WORDS, CellSelector
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
-from kdx.grid.sections import Margin, Section, ToList, as_list
+from kdx.grid.field_types import Margin, Section, ToList, as_list
 from kdx.grid.seeds import SeedRule, rule_of
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Tag, WithJsonSchema, model_validator
 
-from kdx.grid.sections import Bounded, Section, distinct_list, not_allowed, refuse
+from kdx.grid.field_types import Bounded, Section, distinct_list, not_allowed, refuse
 
 MOST_SEEDS = 1_000_000
 LARGEST_SEED = 2**32 - 1

@@ -1,18 +1,13 @@
 """The settings of a cell among the keys of a grid."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
-
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from collections.abc import Iterable, Sequence
 
 from kdx.errors import KdxError, shortened
-from kdx.grid.sections import IN_A_FILE, Schema
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.grid.synonyms import did_you_mean
 from kdx.grid.words import known_options
-from kdx.words.family import Family, cached_over_words
+from kdx.words.family import cached_over_words
 
 ENTRIES = frozenset({"tasks", "grids", "axes", "zip", "approaches", "exclude", "overrides", "evaluations", "tune"})
 """Keys of a grid that null takes out of one that it extends, and so it does their entries."""
@@ -22,29 +17,6 @@ ENTRIES = frozenset({"tasks", "grids", "axes", "zip", "approaches", "exclude", "
 def settings() -> tuple[str, ...]:
     """Every key that a cell can have at its top."""
     return (*CellSpec.model_fields, *known_options())
-
-
-class In:
-    """Annotates a key that must be one of these names; they are looked up when a key is checked, for they may grow."""
-
-    def __init__(self, known: Callable[[], Iterable[str]], what: str) -> None:
-        """`what`: such a key is called in a message."""
-        self._known, self._what = known, what
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self._check, handler(source))
-
-    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
-        known = self._known()
-        names: Schema = {"type": "string", "enum": [*known]}
-        return {"type": "string", "anyOf": [names, IN_A_FILE]} if isinstance(known, Family) else names
-
-    def _check(self, key: str) -> str:
-        known = tuple(self._known())
-        if key not in known:
-            context = {"what": self._what, "allowed": known, "hint": did_you_mean(key, known)}
-            raise PydanticCustomError("unknown_name", "unknown name", context)
-        return key
 
 
 def settings_of(node: Node) -> Node:

@@ -7,11 +7,10 @@ from typing import Any
 import yaml
 
 from kdx.errors import KdxError
-from kdx.grid.extends import extended
+from kdx.grid.extends import extended, set_values
+from kdx.grid.field_types import as_list
 from kdx.grid.plan import Plan
 from kdx.grid.resolved_spec import ResolvedSpec
-from kdx.grid.sections import as_list
-from kdx.grid.set_values import set_values
 
 
 def tuned_grid(plan: Plan, file: Path) -> bytes:

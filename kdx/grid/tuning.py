@@ -12,13 +12,12 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from kdx.grid.cell_selector import factors
 from kdx.grid.conditions import Written
+from kdx.grid.field_types import Bounded, Number, OneOf, Section, ToList, as_list, distinct_list, not_allowed, refuse
 from kdx.grid.identity import by_content
-from kdx.grid.sections import Bounded, Number, Section, ToList, as_list, distinct_list, not_allowed, refuse
-from kdx.grid.settings import In
 from kdx.grid.spec import CellSpec
 
 FIRST_SEED = 1_000_000
@@ -169,7 +168,7 @@ def _kind(value: Any) -> str:
 
 Parameters = Annotated[
     dict[
-        Annotated[str, AfterValidator(_parameter), In(parameters, "parameter")],
+        Annotated[str, OneOf(parameters, key="parameter"), BeforeValidator(_parameter)],
         Annotated[
             Annotated[DrawnRange, Tag("<DrawnRange>")]
             | Annotated[

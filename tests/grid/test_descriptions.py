@@ -1,8 +1,8 @@
 """What is said of an attribute stands below it in the source."""
 
-from kdx.grid.descriptions import descriptions
 from kdx.grid.evaluations import EvaluationChoices, EvaluationSettings
-from kdx.grid.sections import Section, Training
+from kdx.grid.field_types import Section, descriptions
+from kdx.grid.sections import Training
 from kdx.grid.spec import CellSpec
 from kdx.vocabulary import Norm
 

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from kdx.errors import Faults
 from kdx.grid.cell_selector import factors
-from kdx.grid.descriptions import descriptions
+from kdx.grid.field_types import descriptions
 from kdx.grid.load import load_grid
 from kdx.grid.model import GRID, MOST_AXES, SUB_GRID, GridFile, SubGrid, reserved_names
 from kdx.grid.settings import settings

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from kdx.grid.ranges import Range, is_range
+from kdx.grid.model import Range, is_range
 
 
 def written(**values: Any) -> dict[str, Any]:

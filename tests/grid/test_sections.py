@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from kdx.grid.sections import Data, Model, Training, refuse
+from kdx.grid.field_types import refuse
+from kdx.grid.sections import Data, Model, Training
 
 
 def test_a_refusal_carries_its_field_and_its_remedy():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
-from kdx.grid.sweep_name import LONGEST_NAME, PATTERN, is_sweep_name
+from kdx.grid.model import LONGEST_NAME, PATTERN, is_sweep_name
 
 
 @pytest.mark.parametrize("name", ["a", "first look", "a=b", "1e3", "é", "a.yaml.old", "x" * LONGEST_NAME, "12 a", "٣"])

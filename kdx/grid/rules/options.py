@@ -6,17 +6,21 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from kdx.attention.encodings import ENCODINGS
+from kdx.attention.families import FAMILIES
 from kdx.attention.filters import FILTERS
 from kdx.attention.kernels import KERNELS
 from kdx.attention.mixers import MIXERS
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
-from kdx.grid.fields import CellFields
+from kdx.grid.field_types import refuse
+from kdx.grid.fields import CellFields, Hashes
 from kdx.grid.placement import attending, filter_in, positions_in
-from kdx.grid.sections import Filter, refuse
-from kdx.grid.words import SELF_ATTENTIONS, known_options, options_in
+from kdx.grid.sections import Filter
+from kdx.grid.words import SELF_ATTENTIONS, known_options, options_in, words_in
 from kdx.tasks import TASKS
+from kdx.tasks.corpora import DIFFICULTIES
 from kdx.vocabulary import Attention, Maps, OutputGate, QKNorm, Space, Symmetry
+from kdx.words.component import Component
 from kdx.words.family import cached_over_words
 from kdx.words.option import Option
 
@@ -190,3 +194,19 @@ def _refuse_filters(cell: CellFields) -> None:
     if unable:
         problem = f"the {cell.mixer} mixer has no filter {', '.join(sorted(unable))}"
         raise refuse("filter", problem, allowed=", ".join(mixer.filters))
+
+
+def resolve_components(cell: CellFields) -> None:
+    """Settles `components`; a hash that was given must be that of the source at hand."""
+    used: dict[str, Component] = {}
+    # Few grids have any, and those that have none may have ten thousand cells.
+    if any(family.outside for family in (*FAMILIES, TASKS)):
+        words = words_in(words_of(cell).plain)
+        used = {word: family.outside[word] for family, word in words if word in family.outside}
+    if cell.data.corpus in DIFFICULTIES.outside:
+        used[cell.data.corpus] = DIFFICULTIES.outside[cell.data.corpus]
+    for word, component in used.items():
+        if cell.components.get(word, component.sha256) != component.sha256:
+            problem = f"the source of `{word}` at hand is not the one that the cell was made with"
+            raise refuse("components", problem, hint="kdx export --components --to FOLDER writes that one out")
+    cell.settle(components=Hashes({word: component.sha256 for word, component in sorted(used.items())}))

@@ -2,9 +2,9 @@
 
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
+from kdx.grid.field_types import refuse
 from kdx.grid.fields import CellFields
 from kdx.grid.placement import attending, by_distance
-from kdx.grid.sections import refuse
 from kdx.grid.words import SELF_ATTENTIONS
 from kdx.tasks import TASKS
 from kdx.vocabulary import Inject

@@ -5,8 +5,8 @@ from kdx.attention.kernels import KERNELS
 from kdx.attention.mixers import MIXERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
+from kdx.grid.field_types import refuse
 from kdx.grid.fields import CellFields
-from kdx.grid.sections import refuse
 from kdx.tasks import TASKS
 from kdx.vocabulary import Inject, Space
 

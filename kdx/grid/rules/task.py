@@ -1,15 +1,16 @@
-"""Which settings of model, training and evaluation a task and its data allow."""
+"""Which settings of model, training, evaluation and selection a task and its data allow."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Any
 
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.filters import FILTERS
 from kdx.attention.mixers import MIXERS
+from kdx.grid.field_types import refuse
 from kdx.grid.fields import CellFields
 from kdx.grid.max_positions import MAX_POSITIONS
-from kdx.grid.sections import Data, refuse
+from kdx.grid.sections import Data, Select
 from kdx.tasks import TASKS
 from kdx.tasks.definition import Task
 from kdx.vocabulary import Attention, Dictionaries, Embeddings, Inject
@@ -137,3 +138,22 @@ def _settle_layers(cell: CellFields, task: Task) -> None:
             problem = f"{cell.task} needs {'an' if part == 'encoder' else 'a'} {part}"
             raise refuse(f"model.{part}_layers", problem, allowed="1 or more")
     cell.settle(model=model)
+
+
+def resolve_select(cell: CellFields) -> None:
+    """Settles `select`, by the first of the task's metrics unless the grid says otherwise."""
+    known = TASKS.definition(cell.task).metrics
+    metric = cell.select.metric if cell.select else f"valid/{next(iter(known))}"
+    split, _, name = metric.rpartition("/")
+    if split == "test":
+        raise refuse("select.metric", f"`{metric}` selects on the test set", allowed=_valid(known))
+    if split not in ("", "valid") or name not in known:
+        raise refuse("select.metric", f"unknown validation metric `{metric}`", allowed=_valid(known))
+    direction = (cell.select and cell.select.direction) or known[name]
+    if direction is not known[name]:
+        raise refuse("select.direction", f"the good end of {name} is {known[name]}", allowed=known[name])
+    cell.settle(select=Select(metric=f"valid/{name}", direction=direction))
+
+
+def _valid(names: Iterable[str]) -> str:
+    return ", ".join(f"valid/{name}" for name in names)
