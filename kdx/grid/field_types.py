@@ -72,29 +72,17 @@ class Bounded:
         # No more than fits into 64 bits, as databases and programs that read JSON have them.
         if source is int and limits.keys().isdisjoint(("le", "lt")):
             limits["lt"] = 2**63
-        schema = core_schema.int_schema if source is int else core_schema.float_schema
-        allowed = f"{'a whole number' if source is int else 'a number'} {in_words(**self._limits)}"
+        whole = core_schema.int_schema(strict=True, **limits)
+        real = core_schema.float_schema(strict=True, **limits)
+        # Of `int | float`, a whole number stays whole.
+        schema = whole if source is int else real if source is float else core_schema.union_schema([whole, real])
+        allowed = f"{'a whole number' if source is int else 'a number'} {in_words(**self._limits)}".strip()
         return core_schema.custom_error_schema(
-            schema(strict=True, **limits),
-            "number",
-            custom_error_message="{allowed}",
-            custom_error_context={"allowed": allowed},
+            schema, "number", custom_error_message="{allowed}", custom_error_context={"allowed": allowed}
         )
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
         return handler(core) | {"title": core["custom_error_context"]["allowed"]}
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise not_allowed("a number")
-    return value
-
-
-def _positive_number(value: Any) -> Any:
-    if _number(value) <= 0:
-        raise not_allowed("a number above 0")
-    return value
 
 
 Count = Annotated[int, Bounded(ge=1)]
@@ -102,11 +90,8 @@ Natural = Annotated[int, Bounded(ge=0)]
 Fraction = Annotated[float, Bounded(ge=0, lt=1)]
 Positive = Annotated[float, Bounded(gt=0)]
 NotNegative = Annotated[float, Bounded(ge=0)]
-# A whole number stays whole, since a range of whole numbers has whole numbers alone.
-Number = Annotated[int | float, BeforeValidator(_number), WithJsonSchema({"type": "number"})]
-PositiveNumber = Annotated[
-    int | float, BeforeValidator(_positive_number), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})
-]
+Number = Annotated[int | float, Bounded()]
+PositiveNumber = Annotated[int | float, Bounded(gt=0)]
 
 
 def margin(value: Any) -> float | str:
@@ -145,11 +130,6 @@ class NoCost:
 
 
 NO_COST = NoCost()
-
-
-def distinct_list(item: dict[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of a list of different items."""
-    return {"type": "array", "items": item, "minItems": 1, "uniqueItems": True}
 
 
 @cache

@@ -61,7 +61,7 @@ def load_grid(
         given=tuple(given),
         file=str(path.resolve()),
         seed_rule=file.seeds if isinstance(file.seeds, SeedRule) and seeds is None else None,
-        evaluations=tuple(read_evaluations(root.value.get("evaluations"), faults)),
+        evaluations=tuple(read_evaluations(file.evaluations, root.value.get("evaluations"), faults)),
         sources={os.path.relpath(source, path.parent): text for source, text in texts.items()},
     )
     plan = _with_searches(plan, file.tune, root, parts, faults)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Tag, WithJsonSchema, model_validator
 
-from kdx.grid.field_types import Bounded, Section, distinct_list, not_allowed, refuse
+from kdx.grid.field_types import Bounded, Section, not_allowed, refuse
 
 MOST_SEEDS = 1_000_000
 LARGEST_SEED = 2**32 - 1
@@ -45,7 +45,7 @@ class SeedRule(Section):
 
 
 def rule_of(grid: Mapping[str, Any]) -> SeedRule | None:
-    """The rule of a recorded grid, if it has one.
+    """Return the rule of a recorded grid, or None if it has none.
 
     Raises:
         ValidationError: this kdx does not know such a rule.
@@ -53,35 +53,42 @@ def rule_of(grid: Mapping[str, Any]) -> SeedRule | None:
     return SeedRule.model_validate(grid["seed_rule"]) if "seed_rule" in grid else None
 
 
-def _seeds(value: Any) -> tuple[int, ...]:
-    """Return the seeds 0, 1, … of a number, or those of a list.
+def seeds_type(*, first: int, most: int, allowed: str) -> Any:
+    """Return the type of seeds in a file: a number of them, or a list of different ones.
 
-    Raises:
-        PydanticCustomError: it is neither.
+    Args:
+        first: seed that a number counts from.
+        most: largest number.
+        allowed: this in words.
     """
-    if type(value) is int and 1 <= value <= MOST_SEEDS:
-        return tuple(range(value))
-    of_list = (
-        isinstance(value, list) and value and all(type(seed) is int and 0 <= seed <= LARGEST_SEED for seed in value)
-    )
-    if of_list and len(set(value)) == len(value):
+
+    def seeds(value: Any) -> tuple[int, ...]:
+        if type(value) is int and 1 <= value <= most:
+            return tuple(range(first, first + value))
+        listed = isinstance(value, list | tuple) and all(
+            type(seed) is int and 0 <= seed <= LARGEST_SEED for seed in value
+        )
+        if not listed or not value or len(set(value)) < len(value):
+            raise not_allowed(allowed)
         return tuple(value)
-    raise not_allowed(
-        "a number of seeds, a list of different whole numbers from 0, or {min: 3, max: 12, until: decided}"
-    )
+
+    number = {"type": "integer", "minimum": 1, "maximum": most}
+    seed = {"type": "integer", "minimum": 0, "maximum": LARGEST_SEED}
+    several = {"type": "array", "items": seed, "minItems": 1, "uniqueItems": True}
+    return Annotated[tuple[int, ...], BeforeValidator(seeds), WithJsonSchema({"anyOf": [number, several]})]
 
 
 def _kind(value: Any) -> str:
     return "<SeedRule>" if isinstance(value, dict) else "<seeds>"
 
 
-_SEEDS = [
-    {"type": "integer", "minimum": 1, "maximum": MOST_SEEDS},
-    distinct_list({"type": "integer", "minimum": 0, "maximum": LARGEST_SEED}),
-]
+_LISTED = seeds_type(
+    first=0,
+    most=MOST_SEEDS,
+    allowed="a number of seeds, a list of different whole numbers from 0, or {min: 3, max: 12, until: decided}",
+)
 Seeds = Annotated[
-    Annotated[tuple[int, ...], BeforeValidator(_seeds), WithJsonSchema({"anyOf": _SEEDS}), Tag("<seeds>")]
-    | Annotated[SeedRule, Tag("<SeedRule>")],
+    Annotated[_LISTED, Tag("<seeds>")] | Annotated[SeedRule, Tag("<SeedRule>")],
     Discriminator(_kind),
 ]
 

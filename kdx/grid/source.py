@@ -175,7 +175,7 @@ def read_value(text: str, place: Place, faults: list[KdxError]) -> Node | None:
         # A terminal's bytes that are not UTF-8 come as surrogates.
         text.encode()
         # As the value of a key, so that it is read as in a grid.
-        node = _Reader(place.file, f"value: {text}", own, "value").document().value.get("value")
+        node = _Reader(place.file, f"value: {text}", own, "value", place).document().value.get("value")
     except UnicodeEncodeError:
         own, node = [KdxError("a value that is not UTF-8", hint="use a terminal that speaks UTF-8")], None
     except Faults as error:
@@ -183,23 +183,18 @@ def read_value(text: str, place: Place, faults: list[KdxError]) -> Node | None:
     if "\n" in text:
         own.append(KdxError("a value of several lines", place=place, allowed="one line"))
     faults.extend(KdxError(fault.problem, place=place, allowed=fault.allowed, hint=fault.hint) for fault in own)
-    return None if node is None or own else _at(node, place)
-
-
-def _at(node: Node, place: Place) -> Node:
-    if isinstance(node.value, dict):
-        inner = {key: _at(value, place) for key, value in node.value.items()}
-        return Node(place, inner, dict.fromkeys(inner, place))
-    return Node(place, [_at(item, place) for item in node.value] if isinstance(node.value, list) else node.value)
+    return None if own else node
 
 
 class _Reader:
     """Builds nodes from the parser's events; a recursive composer would follow aliases before it could be stopped."""
 
-    def __init__(self, name: str, text: str, faults: list[KdxError], what: str) -> None:
+    def __init__(self, name: str, text: str, faults: list[KdxError], what: str, place: Place | None = None) -> None:
+        """`place`: that of all values of a text that is no file."""
         self.name = name
         self.text = text
         self.what = what
+        self.place = place
         self.faults = faults
         self.events: Iterator[yaml.Event] = yaml.parse(text, Loader=_LOADER)
 
@@ -236,7 +231,7 @@ class _Reader:
     def _place(self, event: yaml.Event) -> Place:
         mark = event.start_mark
         assert mark is not None
-        return Place(self.name, mark.line + 1, mark.column + 1)
+        return self.place or Place(self.name, mark.line + 1, mark.column + 1)
 
     def _node(self, event: yaml.Event, depth: int) -> Node | None:
         """The value that begins with an event; None if it cannot be read, so that it has no further fault."""

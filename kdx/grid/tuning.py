@@ -16,8 +16,9 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema,
 
 from kdx.grid.cell_selector import factors
 from kdx.grid.conditions import Written
-from kdx.grid.field_types import Bounded, Number, OneOf, Section, ToList, as_list, distinct_list, not_allowed, refuse
+from kdx.grid.field_types import Bounded, Number, OneOf, Section, ToList, as_list, not_allowed, refuse
 from kdx.grid.identity import by_content
+from kdx.grid.seeds import seeds_type
 from kdx.grid.spec import CellSpec
 
 FIRST_SEED = 1_000_000
@@ -153,15 +154,6 @@ def parameters() -> tuple[str, ...]:
     return tuple(name for name in factors() if name.partition(".")[0] not in UNTUNED)
 
 
-def _tuning_seeds(value: Any) -> tuple[int, ...]:
-    if type(value) is int and 1 <= value <= MOST_TUNING_SEEDS:
-        return tuple(range(FIRST_SEED, FIRST_SEED + value))
-    right = isinstance(value, list | tuple) and value and all(type(seed) is int and 0 <= seed < 2**32 for seed in value)
-    if not right or len(set(value)) < len(value):
-        raise not_allowed("a number of seeds up to 1,000, or a list of different whole numbers from 0")
-    return tuple(value)
-
-
 def _kind(value: Any) -> str:
     return "<none>" if value is None else "<DrawnRange>" if isinstance(value, dict) else "<list>"
 
@@ -195,10 +187,11 @@ class TuneOverride(Section):
     """Laid over those of all cells."""
 
 
-_SEEDS = [
-    {"type": "integer", "minimum": 1, "maximum": MOST_TUNING_SEEDS},
-    distinct_list({"type": "integer", "minimum": 0, "exclusiveMaximum": 2**32}),
-]
+_TuningSeeds = seeds_type(
+    first=FIRST_SEED,
+    most=MOST_TUNING_SEEDS,
+    allowed="a number of seeds up to 1,000, or a list of different whole numbers from 0",
+)
 
 
 class Tuning(Section):
@@ -212,7 +205,7 @@ class Tuning(Section):
     """Trials of every cell."""
     round: Annotated[int, Bounded(ge=1, le=MOST_TRIALS)] = 4
     """Trials that are drawn together, knowing the results of the rounds before."""
-    seeds: Annotated[tuple[int, ...], BeforeValidator(_tuning_seeds), WithJsonSchema({"anyOf": _SEEDS})] = (FIRST_SEED,)
+    seeds: _TuningSeeds = (FIRST_SEED,)
     """Tuning seeds, or how many: each trial is trained with all of them, and no winner with any."""
     seed: Annotated[int, Bounded(ge=0, lt=2**32)] = 0
     """Seed of the draws."""
