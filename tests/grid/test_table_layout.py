@@ -1,11 +1,13 @@
 """Where cells stand in a table, and every way in which a table does not fit its grid."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kdx.errors import KdxError
 from kdx.grid import table_layout as module
+from kdx.grid.load import load_grid
 from kdx.grid.plan import TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.spec import CellSpec
@@ -188,3 +190,19 @@ def test_however_many_tables_there_are_a_factor_is_looked_up_once(monkeypatch: p
     for name in "abc":
         layouts.build(TableSpec(name=name, rows=("position", "kernel"), columns=("placement",)))
     assert sorted(set(factors)) == ["kernel", "placement", "position"] and len(factors) == 3 * len(cells)
+
+
+GRID = """
+task: translation
+data: {corpus: synthetic-translation}
+axes: {kernel: [rbf, linear], norm: [pre, post]}
+tables:
+"""
+
+
+def test_a_word_of_no_table_and_of_the_mapping_form_are_the_same_baseline(tmp_path: Path) -> None:
+    file = tmp_path / "grid.yaml"
+    table = "- {name: %s, rows: kernel, columns: norm, baseline: %s}\n"
+    file.write_text(GRID + table % ("a", "pre") + table % ("b", "{norm: pre}") + table % ("c", "{}"))
+    one, other, none = load_grid(file).tables
+    assert one.baseline == other.baseline == {"norm": "pre"} and none.baseline == {}
