@@ -1,4 +1,4 @@
-"""A grid names custom components as it names any word; what is wrong with one is messages before anything starts."""
+"""A grid names custom components as it names any word; what is wrong with one is reported before anything starts."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -202,9 +202,7 @@ def test_every_fault_is_reported_at_once_with_place_value_and_remedy(tmp_path, f
         messages[6],
     ]
     assert messages[6].startswith("grid.yaml:8:1: unknown key `colour`\n  allowed: name, description, extends, seeds")
-    figure(
-        f"{len(messages)} faults messages at once, {sum('did you mean' in fault for fault in messages)} with what was meant"
-    )
+    figure(f"{len(messages)} faults at once, {sum('did you mean' in fault for fault in messages)} with what was meant")
 
 
 def test_a_billion_runs_are_counted_not_built(tmp_path, figure):
