@@ -18,7 +18,7 @@ from kdx.grid.extends import preset_of
 from kdx.grid.messages import checked
 from kdx.grid.model import SUB_GRID, Range, is_range
 from kdx.grid.model import SubGrid as SubGridModel
-from kdx.grid.settings import at_path, check_keys, settings, settings_by_factor, settings_of, without_removed
+from kdx.grid.settings import at_path, settings, settings_by_factor, settings_of, without_removed
 from kdx.grid.source import LONGEST_KEY, Node, no_value
 from kdx.grid.synonyms import did_you_mean
 
@@ -41,10 +41,10 @@ def sub_grids(root: Node, faults: list[KdxError]) -> list[SubGrid]:
 def _nodes(root: Node, faults: list[KdxError]) -> Iterator[tuple[Node, Dimension | None]]:
     """Each sub-grid over what all of them share, with the dimension that names it; the grid itself has none."""
     key = next((key for key in ("tasks", "grids") if key in root.value), None)
-    if key is None:
-        yield checked(SubGridModel, root, faults)[1], None
-        return
     shared = Node(root.place, {k: v for k, v in root.value.items() if k in (*settings(), *SUB_GRID)}, root.keys)
+    if key is None:
+        yield checked(SubGridModel, shared, faults)[1], None
+        return
     axis = key.removesuffix("s")
     for name, part in root.value[key].value.items():
         if not isinstance(part.value, dict):
@@ -53,7 +53,6 @@ def _nodes(root: Node, faults: list[KdxError]) -> Iterator[tuple[Node, Dimension
             faults.append(problem if part.value is not None else no_value(f"{key}.{shortened(name)}", place, _SETTINGS))
             continue
         whole = without_removed(shared.overlaid(part))
-        check_keys(whole, (*settings(), *SUB_GRID), faults)
         if key == "tasks":
             whole = Node(whole.place, {**whole.value, "task": Node(root.value[key].key((name,)), name)}, whole.keys)
         _, whole = checked(SubGridModel, whole, faults)
@@ -108,7 +107,6 @@ def _named(axis: str, choices: Node, task: Node | None, faults: list[KdxError]) 
     """An axis of named choices, each a mapping of settings and, where it names one, the preset under them."""
     bundles: list[Bundle] = []
     for name, choice in choices.value.items():
-        check_keys(choice, (*settings(), "preset"), faults)
         try:
             bundles.append(Bundle({axis: name}, settings_of(choice), preset_of(choice, task)))
         except KdxError as error:
@@ -207,7 +205,6 @@ def _override(item: Node, sub_grid: SubGrid, reader: ConditionReader, faults: li
 def _by_factor(node: Node, faults: list[KdxError]) -> Node | None:
     """Settings as a grid nests them, or by factor."""
     before = len(faults)
-    check_keys(node, dict.fromkeys((*settings(), *factors())), faults)
     for key in node.value:
         section, _, name = key.rpartition(".")
         if section and node.inner((section, name)) is not None:

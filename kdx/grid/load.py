@@ -18,7 +18,7 @@ from kdx.grid.model import ALLOWED_NAME, GRID, SUB_GRID, GridFile, is_sweep_name
 from kdx.grid.plan import Plan, TableSpec
 from kdx.grid.searches import with_searches
 from kdx.grid.seeds import SeedRule, seeds_of
-from kdx.grid.settings import check_keys, settings, without_removed
+from kdx.grid.settings import settings, without_removed
 from kdx.grid.shipped import find
 from kdx.grid.source import Node, no_value
 from kdx.grid.spec import CellSpec
@@ -92,7 +92,6 @@ def _read(path: Path, given: Sequence[str], texts: dict[Path, str], faults: list
 
 def _validated(root: Node, path: Path, faults: list[KdxError]) -> tuple[GridFile, Node]:
     """The keys of the whole grid; those of its sub-grids are validated once they lie over what they share."""
-    check_keys(root, (*GRID, *settings()), faults)
     for key in ("data", "model", "training", "evaluation"):
         node = root.value.get(key)
         # Also where each task or choice has its own: the schema refuses it there, too.

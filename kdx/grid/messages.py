@@ -69,7 +69,7 @@ def checked(model: type[Model], node: Node, faults: list[KdxError], context: Any
         except ValidationError as error:
             seen = {str(fault) for fault in faults}
             faults.extend(fault for fault in located(error, node, model) if str(fault) not in seen)
-            wrong = {_entry(_in_file(detail["loc"])) for detail in error.errors(include_url=False)}
+            wrong = {_entry(detail) for detail in error.errors(include_url=False)}
             # The last item of a list goes first, so that the others keep their index.
             for path in sorted(wrong, key=lambda path: [step if isinstance(step, int) else 0 for step in path])[::-1]:
                 node = node.without(path)
@@ -85,8 +85,11 @@ def in_file(fault: KdxError, cell: PlannedCell) -> KdxError:
     return KdxError(fault.problem, place=place, allowed=fault.allowed, hint=fault.hint) if place else fault
 
 
-def _entry(path: Path) -> Path:
-    """What is left out of a grid for a fault at `path`: an axis, a table; but all of what belongs together."""
+def _entry(detail: ErrorDetails) -> Path:
+    """Return the path of what is left out of a grid for a fault: an axis, a table; but all of what belongs together."""
+    path = _in_file(detail["loc"])
+    if detail.get("ctx", {}).get("key") == "key" and path[0] in ("axes", "approaches"):
+        return path
     return path[:1] if path[0] in ("tune", "seeds") else path[:2]
 
 
@@ -116,7 +119,9 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
             return KdxError(f"unknown key `{whole}`", place=place, allowed=context["allowed"], hint=hint)
         case "enum" if context.get("key"):
             key, known = str(path[-1]), _allowed(detail, model)
-            problem, hint = f"unknown {context['key']} `{shortened(key)}`", did_you_mean(key, known)
+            first, dot, rest = key.partition(".")
+            nested = f"write {first}: {{{shortened(rest)}: …}}" if dot and first in known and rest else None
+            problem, hint = f"unknown {context['key']} `{shortened(key)}`", nested or did_you_mean(key, known)
             return KdxError(problem, place=node.key(path), allowed=known, hint=hint)
         case "extra_forbidden":
             known = _keys(_model_at(model, detail["loc"][:-1]))

@@ -180,13 +180,14 @@ Values = Annotated[
 AxisName = Annotated[str, AfterValidator(axis_name)]
 FactorName = Annotated[str, OneOf(factors, key="axis")]
 Factors = Annotated[dict[FactorName, Values], Field(min_length=1), WithJsonSchema({"$ref": "#/$defs/Values"})]
-Settings = Annotated[dict[str, Any], Field(min_length=1), WithJsonSchema({"$ref": "#/$defs/Settings"})]
+_SettingName = Annotated[str, OneOf(lambda: tuple(dict.fromkeys((*settings(), *factors()))), key="key")]
+Settings = Annotated[dict[_SettingName, Any], Field(min_length=1), WithJsonSchema({"$ref": "#/$defs/Settings"})]
 """Settings of a cell, nested by section or by factor."""
 Preset = Annotated[SkipValidation[str], WithJsonSchema({"$ref": "#/$defs/Preset"})]
 
 
 class WithSettings(BaseModel):
-    """A mapping that has settings of a cell beside its own keys; which settings there are is checked by its reader."""
+    """A mapping that has settings of a cell beside its own keys; their values are checked in the cells they make."""
 
     model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
 
@@ -194,6 +195,7 @@ class WithSettings(BaseModel):
 class Choice(WithSettings):
     """A named choice on an axis: what it sets."""
 
+    __pydantic_extra__: dict[Annotated[str, OneOf(lambda: (*settings(), "preset"), key="key")], Any]
     preset: Preset = ""
     """A shipped set of settings that lies under all that the choice and the grid set."""
 
@@ -219,8 +221,9 @@ Tables = Annotated[list[TableSpec], Field(min_length=1)]
 
 
 class SubGrid(WithSettings):
-    """What a grid varies over its settings."""
+    """Axes, approaches and conditions over settings."""
 
+    __pydantic_extra__: dict[Annotated[str, OneOf(lambda: (*settings(), *SUB_GRID), key="key")], Any]
     axes: Axes = {}
     """What varies, and multiplies: a factor with a list or a range of its values, or a name of its own with a mapping
     of named choices, each of which sets several keys."""
@@ -243,6 +246,7 @@ _NAME = {"type": "string", "pattern": PATTERN, "maxLength": LONGEST_NAME}
 class GridFile(SubGrid):
     """A whole grid."""
 
+    __pydantic_extra__: dict[Annotated[str, OneOf(lambda: (*GRID, *settings()), key="key")], Any]
     name: Annotated[str, BeforeValidator(_name), WithJsonSchema(_NAME)] = ""
     """What the sweep is called; default: the file's name."""
     description: Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string", "pattern": r"\S"})] = ""

@@ -1,11 +1,9 @@
 """The settings of a cell among the keys of a grid."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from kdx.errors import KdxError, shortened
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
-from kdx.grid.synonyms import did_you_mean
 from kdx.grid.words import known_options
 from kdx.words.family import cached_over_words
 
@@ -37,17 +35,6 @@ def at_path(path: Sequence[str], value: Node) -> Node:
     for step in reversed(path):
         value = Node(value.place, {step: value}, {step: value.place})
     return value
-
-
-def check_keys(node: Node, known: Iterable[str], faults: list[KdxError]) -> None:
-    """Every key must be a known one."""
-    known = tuple(known)
-    for key in node.value:
-        if key not in known:
-            problem, place = f"unknown key `{shortened(key)}`", node.key((key,))
-            first, dot, rest = key.partition(".")
-            nested = f"write {first}: {{{shortened(rest)}: …}}" if dot and first in known and rest else None
-            faults.append(KdxError(problem, place=place, allowed=known, hint=nested or did_you_mean(key, known)))
 
 
 def without_removed(node: Node, key: str = "", above: str = "") -> Node:
