@@ -19,7 +19,6 @@ from kdx.grid.settings import at_path
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.grid.tuning import Choice, Distribution, DrawnRange, Pruner, Sampler, Search, Tune, Tuning
-from kdx.vocabulary import Split
 
 
 def with_searches(
@@ -106,15 +105,6 @@ def _search(cell: PlannedCell, drawn: _Space, tuning: Tuning, node: Node, faults
         return None
     own_faults: list[KdxError] = []
     settings = reduce(Node.overlaid, cell.settings)
-    metric = cell.spec.selection[0]
-    metric_node = node.value.get("metric")
-    if metric_node is not None and metric_node.value != metric:
-        test = str(metric_node.value).startswith(f"{Split.TEST}/")
-        problem = f"trials are compared by `{metric}`, not by `{metric_node}`"
-        hint = (
-            "a search never reads the test split" if test else "`select: {metric: …}` says what cells are selected by"
-        )
-        own_faults.append(KdxError(problem, place=metric_node.place, allowed=(metric,), hint=hint))
     training = cell.spec.training
     early = tuning.pruner in (Pruner.MEDIAN, Pruner.HYPERBAND)
     if early and training.validate_every is not None and training.validate_every >= training.steps:

@@ -235,8 +235,6 @@ class Tune(Tuning):
     """Factor → a list of its values, or a range {low: …, high: …} with `log` or `step`; drawn in each trial."""
     overrides: Annotated[list[TuneOverride], ToList(as_list), Field(min_length=1)] = Field(default_factory=list)
     """Other parameters for the cells that fulfil a condition; null takes one out."""
-    metric: str | None = None
-    """The validation metric that trials are compared by: the one that cells are selected by, and no other."""
 
 
 @dataclass(frozen=True)
