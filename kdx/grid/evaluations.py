@@ -37,7 +37,7 @@ class EvaluationSettings(Section):
     penalty: LengthPenalty | None = None
     """What the log-probability of a hypothesis of n tokens is divided by."""
     longest: tuple[NotNegative, Natural] | None = None
-    """Tokens of a translation at most: so many for each source token, and so many more."""
+    """Largest number of tokens of a translation: a multiple of the source tokens, and a constant."""
     streams: Count | None = None
     """Streams read side by side (prediction only)."""
     length: Count | None = None

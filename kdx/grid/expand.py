@@ -127,7 +127,7 @@ def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> list[Plann
     as the choices of an option that no word of the cell has.
 
     Raises:
-        Faults: so many cells are wrong, even if in the same places, that the others are not checked.
+        Faults: more cells are wrong than are looked at, even if in the same places.
     """
     cells: list[PlannedCell] = []
     planned: set[tuple[object, ...]] = set()

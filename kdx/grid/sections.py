@@ -63,7 +63,7 @@ class Data(WithOptions):
     corpus: Annotated[str, WrapValidator(corpus_name), WithJsonSchema({"$ref": "#/$defs/Corpus"})] = Field(
         min_length=1, max_length=64, pattern=STORED_NAME
     )
-    """A built-in generated corpus, a class of one's own, or the name under which `kdx data prepare` stored a text."""
+    """A built-in generated corpus, a custom class, or the name under which `kdx data prepare` stored a text."""
     source: str | None = Field(None, examples=["de"])
     """Language translated from (a file suffix of the corpus); None: the corpus's own direction."""
     target: str | None = Field(None, examples=["en"])
@@ -77,7 +77,7 @@ class Data(WithOptions):
     dictionaries: Dictionaries = Dictionaries.JOINT
     """Of parallel text: one vocabulary for both languages, or one for each."""
     train_lines: Count | None = None
-    """Use the first so many lines of the training text; None: all of them."""
+    """Number of lines of the training text that are used, from the first; None: all of them."""
     train_examples: Count | None = None
     """Training examples of a corpus that is no text; None: its own number."""
     max_tokens: Count = 128
@@ -177,8 +177,7 @@ class Training(Section):
     schedule: Annotated[Schedule, NO_COST] = Schedule.INVERSE_SQRT
     """The learning rate after the warm-up."""
     decay: Annotated[Count | None, NO_COST, Follows("training.steps", "training.schedule")] = None
-    """Of warmup-stable-decay: the steps at the end of the run in which the rate falls; a tenth of all unless said
-    otherwise."""
+    """Of warmup-stable-decay: the steps at the end of the run in which the rate falls; default: a tenth of all."""
     final_rate: Annotated[Fraction, NO_COST, Follows("training.schedule")] = 0.0
     """Of cosine and warmup-stable-decay: the rate of the last step, as a share of the peak."""
     optimiser: Optimiser = Optimiser.ADAMW
@@ -198,7 +197,7 @@ class Training(Section):
     validate_every: Count | None = None
     """Steps between validations; None: one pass over the training text."""
     average: Natural = 0
-    """Test the mean of the weights at the last so many validations; 0: the weights of the best validation."""
+    """Number of last validations over whose weights the tested mean is taken; 0: the weights of the best validation."""
     record_every: Annotated[Count, NO_COST] = 10
     """Steps between two rows of the training loss."""
     threads: Count = 1
@@ -237,11 +236,11 @@ class Evaluation(Section):
     penalty: LengthPenalty = LengthPenalty.LENGTH
     """Of a hypothesis of n tokens, the end mark among them."""
     longest: tuple[NotNegative, Natural] = (2.0, 10)
-    """Tokens of a translation at most: so many for each source token, end mark included, and so many more.
+    """Largest number of tokens of a translation: a multiple of the source tokens, end mark included, and a constant.
 
     Never more than 1023, which is where learned tables end."""
     streams: Count | None = None
-    """Streams read side by side; None: as many as in training."""
+    """Streams read side by side; None: as in training."""
     length: Count | None = None
     """Tokens of a stream in one batch; None: as in training."""
     memory: Annotated[Natural | None, Follows("position")] = None

@@ -14,7 +14,7 @@ FEWEST, MOST = 2, 50
 
 
 class SeedRule(Section):
-    """Seeds 0, 1, … of a cell, as many as it takes."""
+    """Seeds 0, 1, … of a cell, until its comparison is decided."""
 
     min: Annotated[int, Bounded(ge=FEWEST, le=MOST)]
     """Seeds that every cell has."""
