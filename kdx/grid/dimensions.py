@@ -5,14 +5,14 @@ which sets several factors, as an approach does. A preset lies under all that th
 or a named choice takes the place of the grid's. A zip is an axis whose choices set several factors.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
 
 from kdx.errors import KdxError, Place, shortened
 from kdx.grid.cell_selector import factors, plain_number
-from kdx.grid.conditions import ConditionReader
+from kdx.grid.conditions import Condition, WrittenCondition
 from kdx.grid.expand import Bundle, Dimension, Override, SubGrid, paths
 from kdx.grid.extends import preset_of
 from kdx.grid.messages import checked
@@ -25,25 +25,42 @@ from kdx.grid.synonyms import did_you_mean
 _SETTINGS = "a mapping of settings"
 
 
+def named_axes(root: Node) -> tuple[str, ...]:
+    """Return the axes of a whole grid that are no factors, before anything in it is checked."""
+    names: dict[str, None] = {}
+    for key in ("tasks", "grids"):
+        if key in root.value:
+            names[key.removesuffix("s")] = None
+    parts = [root, *(part for key in ("tasks", "grids") for _, part in _entries(root.inner((key,))))]
+    for part in parts:
+        if part.inner(("approaches",)) is not None:
+            names["approach"] = None
+        names |= dict.fromkeys(name for name, _ in _entries(part.inner(("axes",))))
+    return tuple(name for name in names if name not in factors())
+
+
 def sub_grids(root: Node, faults: list[KdxError]) -> list[SubGrid]:
     """Return one for each of `tasks:` or of `grids:`, or the grid itself."""
     own_faults: list[KdxError] = []
-    parts = [(node, _sub_grid(node, own, own_faults)) for node, own in _nodes(root, own_faults)]
-    axes = dict.fromkeys(name for _, sub_grid in parts for name in sub_grid.axes)
-    # A name that a faulty axis would have is not known, so conditions are judged only in a grid without such faults.
-    reader = ConditionReader([name for name in axes if name not in factors()], [] if own_faults else own_faults)
-    whole = [_with_conditions(sub_grid, node, reader, own_faults) for node, sub_grid in parts]
+    # A condition that several sub-grids share knows the words of all their combinations.
+    conditions: dict[Place, Condition] = {}
+
+    def condition(written: WrittenCondition, node: Node) -> Condition:
+        return conditions.setdefault(node.place, Condition.of(written, node))
+
+    parts = [_sub_grid(model, node, own, condition, own_faults) for model, node, own in _nodes(root, own_faults)]
     # What sub-grids share is looked at in each of them.
     faults.extend({str(fault): fault for fault in own_faults}.values())
-    return whole
+    return parts
 
 
-def _nodes(root: Node, faults: list[KdxError]) -> Iterator[tuple[Node, Dimension | None]]:
-    """Each sub-grid over what all of them share, with the dimension that names it; the grid itself has none."""
+def _nodes(root: Node, faults: list[KdxError]) -> Iterator[tuple[SubGridModel, Node, Dimension | None]]:
+    """Yield each sub-grid over what all of them share, with the dimension that names it; the grid itself has none."""
     key = next((key for key in ("tasks", "grids") if key in root.value), None)
+    axes = named_axes(root)
     shared = Node(root.place, {k: v for k, v in root.value.items() if k in (*settings(), *SUB_GRID)}, root.keys)
     if key is None:
-        yield checked(SubGridModel, shared, faults)[1], None
+        yield *checked(SubGridModel, shared, faults, axes), None
         return
     axis = key.removesuffix("s")
     for name, part in root.value[key].value.items():
@@ -55,12 +72,19 @@ def _nodes(root: Node, faults: list[KdxError]) -> Iterator[tuple[Node, Dimension
         whole = without_removed(shared.overlaid(part))
         if key == "tasks":
             whole = Node(whole.place, {**whole.value, "task": Node(root.value[key].key((name,)), name)}, whole.keys)
-        _, whole = checked(SubGridModel, whole, faults)
-        yield whole, Dimension(axis, (Bundle({axis: name}, Node(part.place, {})),))
+        yield (
+            *checked(SubGridModel, whole, faults, axes),
+            Dimension(axis, (Bundle({axis: name}, Node(part.place, {})),)),
+        )
 
 
-def _sub_grid(node: Node, own: Dimension | None, faults: list[KdxError]) -> SubGrid:
-    """The sub-grid without its conditions, which may name the axes of all sub-grids."""
+def _sub_grid(
+    model: SubGridModel,
+    node: Node,
+    own: Dimension | None,
+    condition: Callable[[WrittenCondition, Node], Condition],
+    faults: list[KdxError],
+) -> SubGrid:
     try:
         preset = preset_of(node, node.value.get("task"))
     except KdxError as error:
@@ -69,17 +93,13 @@ def _sub_grid(node: Node, own: Dimension | None, faults: list[KdxError]) -> SubG
     task = node.value.get("task") or (preset and preset.value.get("task"))
     dimensions = (*([own] if own else ()), *_dimensions(node, task, faults))
     _refuse_twice(dimensions, node, faults)
-    return SubGrid(settings_of(node), dimensions, preset)
-
-
-def _with_conditions(sub_grid: SubGrid, node: Node, reader: ConditionReader, faults: list[KdxError]) -> SubGrid:
-    excluded = [reader.read(item) for item in _items(node.value.get("exclude"))]
-    overrides = [_override(item, sub_grid, reader, faults) for item in _items(node.value.get("overrides"))]
-    return replace(
-        sub_grid,
-        exclude=tuple(condition for condition in excluded if condition is not None),
-        overrides=tuple(override for override in overrides if override is not None),
-    )
+    excluded = zip(model.exclude, _items(node.value.get("exclude")), strict=True)
+    sub_grid = SubGrid(settings_of(node), dimensions, preset, tuple(condition(*each) for each in excluded))
+    overrides = [
+        _override(condition(override.when, item.value["when"]), item.value["set"], sub_grid, faults)
+        for override, item in zip(model.overrides, _items(node.value.get("overrides")), strict=True)
+    ]
+    return replace(sub_grid, overrides=tuple(override for override in overrides if override is not None))
 
 
 def _dimensions(node: Node, task: Node | None, faults: list[KdxError]) -> Iterator[Dimension]:
@@ -95,7 +115,7 @@ def _dimensions(node: Node, task: Node | None, faults: list[KdxError]) -> Iterat
 
 
 def _entries(node: Node | None) -> list[tuple[str, Node]]:
-    return list(node.value.items()) if node is not None else []
+    return list(node.value.items()) if node is not None and isinstance(node.value, dict) else []
 
 
 def _items(node: Node | None) -> list[Node]:
@@ -193,13 +213,12 @@ def _place_of(dimension: Dimension, node: Node) -> Place:
     return node.key(("zip",) if "zip" in node.value else ("approaches",))
 
 
-def _override(item: Node, sub_grid: SubGrid, reader: ConditionReader, faults: list[KdxError]) -> Override | None:
-    condition, written = reader.read(item.value["when"]), item.value["set"]
+def _override(condition: Condition, written: Node, sub_grid: SubGrid, faults: list[KdxError]) -> Override | None:
     settings = _by_factor(written, faults)
     for name in sorted({*sub_grid.axes} & paths(settings.plain())) if settings is not None else ():
         problem, hint = f"an override of `{name}`, which varies on an axis", "exclude combinations"
         faults.append(KdxError(problem, place=written.place, hint=hint))
-    return Override(condition, settings) if condition is not None and settings is not None else None
+    return Override(condition, settings) if settings is not None else None
 
 
 def _by_factor(node: Node, faults: list[KdxError]) -> Node | None:

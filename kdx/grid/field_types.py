@@ -3,7 +3,7 @@
 import ast
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from functools import cache
@@ -50,6 +50,16 @@ def not_allowed(allowed: str, hint: str | None = None) -> PydanticCustomError:
 def as_list(value: Any) -> Any:
     """A mapping or a text that stands alone, as a list of one."""
     return [value] if isinstance(value, dict | str) else value
+
+
+def unknown_name(key: str, known: Iterable[str]) -> PydanticCustomError:
+    """Return the error of a name that is not one of the known ones.
+
+    Args:
+        key: what a key of these names is called in a message; empty for a value.
+    """
+    expected = ", ".join(f"'{name}'" for name in known)
+    return PydanticCustomError("enum", "{expected}", {"expected": expected, "key": key})
 
 
 class ToList(BeforeValidator):
@@ -207,8 +217,7 @@ class OneOf:
     def _check(self, value: Any) -> str:
         if isinstance(value, str) and (value in self._own() or value in self._others):
             return value
-        expected = ", ".join(f"'{word}'" for word in self.words)
-        raise PydanticCustomError("enum", "{expected}", {"expected": expected, "key": self._key})
+        raise unknown_name(self._key, self.words)
 
 
 class Section(BaseModel):

@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from kdx.errors import KdxError, by_place, shortened
-from kdx.grid.cell_selector import factors
 from kdx.grid.components import find_components
-from kdx.grid.dimensions import sub_grids
+from kdx.grid.dimensions import named_axes, sub_grids
 from kdx.grid.effects import short_of_peak, without_effect
 from kdx.grid.evaluations import check_evaluations, read_evaluations
 from kdx.grid.expand import SubGrid, cells_of, paths
@@ -107,7 +106,7 @@ def _validated(root: Node, path: Path, faults: list[KdxError]) -> tuple[GridFile
         faults.append(KdxError(problem, place=root.place, allowed=ALLOWED_NAME, hint="write a `name:`"))
     in_sub_grids = {*settings(), *SUB_GRID}
     whole = Node(root.place, {key: node for key, node in root.value.items() if key not in in_sub_grids}, root.keys)
-    file, sound = checked(GridFile, whole, faults)
+    file, sound = checked(GridFile, whole, faults, named_axes(root))
     shared = {key: node for key, node in root.value.items() if key in in_sub_grids}
     # What is wrong here leaves no sub-grid, rather than one without a task.
     none = {key: Node(root.place, {}) for key in ("tasks", "grids") if key in root.value}
@@ -143,9 +142,8 @@ def _with_searches(plan: Plan, tune: Tune | None, root: Node, parts: Sequence[Su
         return plan
     varied = {name for part in parts for dimension in part.dimensions for name in dimension.decides}
     varied |= {name for part in parts if part.on_top is not None for name in paths(part.on_top.plain())}
-    named = [axis for axis in plan.axes if axis not in factors()]
     node = root.value["tune"]
-    cells = with_searches(plan.cells, tune, node, seeds=plan.seeds, axes=named, varied=varied, faults=faults)
+    cells = with_searches(plan.cells, tune, node, seeds=plan.seeds, varied=varied, faults=faults)
     return replace(plan, cells=tuple(cells))
 
 

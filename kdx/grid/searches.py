@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from kdx.components.registry import at_hand
 from kdx.errors import KdxError
-from kdx.grid.conditions import Combination, Condition, ConditionReader
+from kdx.grid.conditions import Combination, Condition
 from kdx.grid.identity import cell_id
 from kdx.grid.messages import located
 from kdx.grid.plan import PlannedCell
@@ -27,7 +27,6 @@ def with_searches(
     node: Node,
     *,
     seeds: Collection[int],
-    axes: Collection[str],
     varied: Collection[str],
     faults: list[KdxError],
 ) -> list[PlannedCell]:
@@ -36,21 +35,17 @@ def with_searches(
     Args:
         node: the mapping under `tune`.
         seeds: those that winners are trained with.
-        axes: those of the grid that have a name of their own.
         varied: factors that an axis or the command line decides.
     """
     before = len(faults)
     faults.extend(_shared_seeds(tune, node, seeds))
     shared = _distributions(tune.parameters, node.value.get("parameters"), varied, faults)
-    reader = ConditionReader(axes, faults)
     overrides: list[tuple[Condition, _Space]] = []
     for index, override in enumerate(tune.overrides):
         item = node.value["overrides"]
         item = item if isinstance(item.value, dict) else item.value[index]
-        condition = reader.read(item.value["when"])
         own = _distributions(override.parameters, item.value["parameters"], varied, faults)
-        if condition is not None:
-            overrides.append((condition, own))
+        overrides.append((Condition.of(override.when, item.value["when"]), own))
     if len(faults) > before:
         return list(cells)
     tuning = Tuning.model_validate({name: getattr(tune, name) for name in Tuning.model_fields})

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
 from kdx.errors import Faults, KdxError, Place
-from kdx.grid.conditions import Combination, Condition, ConditionReader
+from kdx.grid.conditions import Combination, Condition, Written, WrittenCondition
 from kdx.grid.expand import Bundle, Dimension, SubGrid, cells_of
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
@@ -208,11 +209,11 @@ def combination(labels: dict[str, str], *settings: dict[str, Any]) -> Combinatio
     return Combination(labels, tuple(node(one) for one in settings))
 
 
+WRITTEN: TypeAdapter[WrittenCondition] = TypeAdapter(Written)
+
+
 def condition(value: Any) -> Condition:
-    faults: list[KdxError] = []
-    found = ConditionReader(("approach",), faults).read(node(value))
-    assert found is not None and not faults
-    return found
+    return Condition.of(WRITTEN.validate_python(value, context=("approach",)), node(value))
 
 
 @given(
@@ -252,11 +253,15 @@ def test_words_that_were_never_met_are_faults() -> None:
 
 
 def test_what_is_no_condition_is_refused() -> None:
-    faults: list[KdxError] = []
-    wrong: Any
     for wrong in (3, {}, {"kernl": "rbf"}, {"kernel": {}}, {"kernel": []}, {"not": 3}):
-        assert ConditionReader((), faults).read(node(wrong)) is None
-    assert len(faults) == 6
+        with pytest.raises(ValidationError):
+            condition(wrong)
+
+
+def test_a_condition_that_the_command_line_settles_may_be_idle() -> None:
+    idle = condition({"kernel": "rbf", "not": {"norm": "pre"}})
+    assert idle.factors == {"kernel", "norm"}
+    assert not list(idle.faults(settled={"norm"})) and list(idle.faults())
 
 
 def test_a_number_is_one_word_however_it_is_written() -> None:
@@ -269,16 +274,6 @@ def test_what_is_set_last_counts() -> None:
     assert condition({"training.steps": 2}).holds(
         combination({}, {"training": {"steps": 1}}, {"training": {"steps": 2}})
     )
-
-
-def test_a_condition_is_read_once_and_knows_all_that_it_asks_about() -> None:
-    faults: list[KdxError] = []
-    shared = node({"kernel": "rbf", "not": {"norm": "pre"}})
-    reader = ConditionReader((), faults)
-    first = reader.read(shared)
-    assert first is not None and reader.read(shared) is first
-    assert first.factors == {"kernel", "norm"}
-    assert not list(first.faults(settled={"norm"})) and list(first.faults())
 
 
 BASE = {"task": "translation", "data": {"corpus": "text"}}

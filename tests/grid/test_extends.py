@@ -8,7 +8,7 @@ import pytest
 from kdx.errors import Faults, KdxError, Place
 from kdx.grid.extends import extended, preset_of
 from kdx.grid.load import load_grid
-from kdx.grid.settings import check_keys, settings, settings_by_factor, settings_of, without_removed
+from kdx.grid.settings import settings, settings_by_factor, settings_of, without_removed
 from kdx.grid.source import Node
 
 HERE = Place("grid.yaml", 1, 1)
@@ -121,15 +121,6 @@ def test_settings_by_factor_are_nested() -> None:
         "training": {"steps": 1, "warmup": 2, "decay": 3},
         "kernel": "rbf",
     }
-
-
-def test_an_unknown_key_is_reported_with_what_was_meant() -> None:
-    faults: list[KdxError] = []
-    check_keys(node({"kernl": 1, "training.steps": 1, "kernel": 2}), ("kernel", "training"), faults)
-    assert [str(fault).splitlines()[-1].strip() for fault in faults] == [
-        "hint: did you mean `kernel`?",
-        "hint: write training: {steps: …}",
-    ]
 
 
 def test_null_takes_an_entry_out_of_what_lies_under_it_and_leaves_a_setting_without_a_value() -> None:
