@@ -119,12 +119,12 @@ def _entries(node: Node | None) -> list[tuple[str, Node]]:
 
 
 def _items(node: Node | None) -> list[Node]:
-    """The items of a list; a mapping that stands alone is a list of one."""
+    """Return the items of a list; a mapping that stands alone is a list of one."""
     return [] if node is None else node.value if isinstance(node.value, list) else [node]
 
 
 def _named(axis: str, choices: Node, task: Node | None, faults: list[KdxError]) -> Dimension:
-    """An axis of named choices, each a mapping of settings and, where it names one, the preset under them."""
+    """Return an axis of named choices, each a mapping of settings and, where it names one, the preset under them."""
     bundles: list[Bundle] = []
     for name, choice in choices.value.items():
         try:
@@ -135,7 +135,7 @@ def _named(axis: str, choices: Node, task: Node | None, faults: list[KdxError]) 
 
 
 def _factor(name: str, choices: Node, key: Place, faults: list[KdxError]) -> Iterator[Dimension]:
-    """An axis over one factor, from the list or the range of its choices; none where there is no such factor."""
+    """Yield the axis over one factor, from the list or the range of its choices; none if there is no such factor."""
     if name not in factors():
         problem, hint = f"unknown axis `{shortened(name)}`", did_you_mean(name, factors())
         faults.append(KdxError(problem, place=key, allowed=factors(), hint=hint))
@@ -163,7 +163,7 @@ def _factor(name: str, choices: Node, key: Place, faults: list[KdxError]) -> Ite
 
 
 def _zipped(item: Node, faults: list[KdxError]) -> Iterator[Dimension]:
-    """Factors that vary together: the first choice of each, then the second, and so on."""
+    """Yield the axis of factors that vary together: the first choice of each, then the second, and so on."""
     columns = [
         column for name, choices in item.value.items() for column in _factor(name, choices, item.key((name,)), faults)
     ]
@@ -185,7 +185,7 @@ def _zipped(item: Node, faults: list[KdxError]) -> Iterator[Dimension]:
 
 
 def _refuse_twice(dimensions: Sequence[Dimension], node: Node, faults: list[KdxError]) -> None:
-    """Two axes that set the same factor: one would be without effect."""
+    """Refuse two axes that set the same factor: one would be without effect."""
     owners: dict[str, Dimension] = {}
     for dimension in dimensions:
         for name in dimension.names:
@@ -207,7 +207,7 @@ def _refuse_twice(dimensions: Sequence[Dimension], node: Node, faults: list[KdxE
 
 
 def _place_of(dimension: Dimension, node: Node) -> Place:
-    """Where an axis is written, or the grid that it is in."""
+    """Return the place of an axis in the file, or that of its grid."""
     if node.inner(("axes", dimension.name)) is not None:
         return node.key(("axes", dimension.name))
     return node.key(("zip",) if "zip" in node.value else ("approaches",))
@@ -222,7 +222,7 @@ def _override(condition: Condition, written: Node, sub_grid: SubGrid, faults: li
 
 
 def _by_factor(node: Node, faults: list[KdxError]) -> Node | None:
-    """Settings as a grid nests them, or by factor."""
+    """Return settings that a grid nests, or writes by factor, as it nests them; None if one is set twice."""
     before = len(faults)
     for key in node.value:
         section, _, name = key.rpartition(".")

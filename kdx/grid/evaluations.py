@@ -95,7 +95,7 @@ class AskedEvaluation:
         return f"`{shortened(self.name)}`{f' ({settings})' if settings else ''}"
 
     def is_of(self, task: str) -> bool:
-        """Whether an evaluation of the task has these settings; in a grid of two tasks it is meant for the other."""
+        """Return whether an evaluation of the task has these settings; in a grid of two tasks, only one may have them."""
         return set(self.settings.asked) <= set(TASKS.definition(task).evaluation_settings)
 
     def _path(self, key: str) -> tuple[str | int, ...]:
@@ -108,7 +108,7 @@ class AskedEvaluation:
         return (key, values.index(value)) if isinstance(values, list) and value in values else (key,)
 
     def in_file(self, fault: KdxError) -> KdxError:
-        """The fault, located in the file; its own place is a setting of this evaluation or none."""
+        """Return the fault, located in the file; its own place is a setting of this evaluation or none."""
         key = str(fault.place or "").removeprefix("evaluation.")
         place = None if self.node is None else self.node.at(self._path(key))
         problem = f"evaluation `{shortened(self.name)}`: {fault.problem}"
@@ -191,7 +191,7 @@ def check_evaluations(asked: Sequence[AskedEvaluation], specs: Collection[CellSp
 
 
 def resolve_evaluation(spec: CellSpec, asked: AskedEvaluation) -> ResolvedEvaluation:
-    """The evaluation of the runs of this cell.
+    """Return the evaluation of the runs of this cell.
 
     Raises:
         KdxError: the cell cannot be evaluated in this way; the place is the setting that is at fault, if there is one.
@@ -229,7 +229,7 @@ def _id_of(changes: Mapping[str, Any]) -> str:
 
 
 def _refuse_other_positions(spec: CellSpec, changed: CellSpec) -> None:
-    """Refuses a memory longer than any of the cell: positions begin after the longest memory, and would move."""
+    """Refuse a memory longer than any of the cell: positions begin after the longest memory, and would move."""
     longest = max(spec.memory, spec.evaluation.memory or 0)
     if spec.encoding and (changed.evaluation.memory or 0) > longest:
         raise KdxError(
@@ -240,7 +240,7 @@ def _refuse_other_positions(spec: CellSpec, changed: CellSpec) -> None:
 
 
 def _settings_of(spec: CellSpec) -> dict[str, Any]:
-    """The settings of the cell's own test, for each setting that an evaluation of its task has."""
+    """Return the settings of the cell's own test, for each setting that an evaluation of its task has."""
     read = reading_of(spec)._asdict() if TASKS.definition(spec.task).data.streams else {}
     section = spec.evaluation.model_dump(mode="json") | read | {"corpus": spec.data.corpus, "split": Split.TEST.value}
     return {key: section[key] for key in TASKS.definition(spec.task).evaluation_settings}

@@ -14,7 +14,7 @@ from kdx.grid.synonyms import did_you_mean
 
 
 def extended(path: Path, faults: list[KdxError], texts: dict[Path, str] | None = None) -> Node:
-    """The file over those that it extends: mappings merge key by key, anything else replaces.
+    """Return the file over those that it extends: mappings merge key by key, anything else replaces.
 
     Args:
         texts: takes the text of each of these files, the grid's first.
@@ -39,7 +39,7 @@ def extended(path: Path, faults: list[KdxError], texts: dict[Path, str] | None =
 
 
 def preset_of(node: Node, task: Node | None) -> Node | None:
-    """The settings of the preset that `node` names, a grid under `presets/`; None where it names none.
+    """Return the settings of the preset that `node` names, a grid under `presets/`; None if it names none.
 
     Raises:
         KdxError: there is no such preset, or it is for another task.
@@ -63,7 +63,7 @@ def preset_of(node: Node, task: Node | None) -> Node | None:
 
 
 def presets() -> tuple[str, ...]:
-    """The names of the shipped presets."""
+    """Return the names of the shipped presets."""
     return tuple(grid.removeprefix("presets/") for grid in names() if grid.startswith("presets/"))
 
 
@@ -73,7 +73,7 @@ def _shipped_preset(name: str) -> Node:
 
 
 def _parent(parent: Node, child: Path, seen: set[Path]) -> Path:
-    """The file that `extends:` names.
+    """Return the file that `extends:` names.
 
     Raises:
         Faults: there is none, or it was seen before.
@@ -96,7 +96,7 @@ _OF_A_GRID = tuple(key for key in GRID if key != "extends")
 
 
 def set_values(given: Sequence[str], faults: list[KdxError]) -> tuple[Node, Node | None]:
-    """What is set in the grid itself, such as its seeds, and what in every cell; None where that is nothing.
+    """Return what `--set` sets in the grid itself, such as its seeds, and what in every cell; None if nothing.
 
     Args:
         given: each `key=value`; the last of a key wins.

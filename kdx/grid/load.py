@@ -78,7 +78,7 @@ def load_grid(
 
 
 def _read(path: Path, given: Sequence[str], texts: dict[Path, str], faults: list[KdxError]) -> tuple[Node, Node | None]:
-    """The file over what it extends, under what the command line sets: in the grid itself, and in every cell."""
+    """Return the file over what it extends, under what the command line sets: in the grid itself, and in every cell."""
     of_grid, of_cells = set_values(given, [])
     root = without_removed(extended(path, faults, texts).overlaid(of_grid))
     if faults_of_components := find_components(root if of_cells is None else root.overlaid(of_cells), GRID):
@@ -90,7 +90,7 @@ def _read(path: Path, given: Sequence[str], texts: dict[Path, str], faults: list
 
 
 def _validated(root: Node, path: Path, faults: list[KdxError]) -> tuple[GridFile, Node]:
-    """The keys of the whole grid; those of its sub-grids are validated once they lie over what they share."""
+    """Check the keys of the whole grid; those of its sub-grids are validated once they lie over what they share."""
     for key in ("data", "model", "training", "evaluation"):
         node = root.value.get(key)
         # Also where each task or choice has its own: the schema refuses it there, too.
@@ -129,7 +129,7 @@ def _refuse_too_many(root: Node, parts: Sequence[SubGrid], seeds: int, most_runs
 
 
 def _overruled(parts: Sequence[SubGrid]) -> Iterator[KdxError]:
-    """What is set in every cell, and varies on an axis: the axis would be without effect."""
+    """Yield a fault for each axis over a factor that the command line sets: the axis would be without effect."""
     for name, on_top in {name: part.on_top for part in parts for name in part.axes}.items():
         if on_top is not None and (node := on_top.inner(name.split("."))) is not None:
             hint = f"--set axes.{name}=[{shortened(node)}] takes one choice"
@@ -137,7 +137,7 @@ def _overruled(parts: Sequence[SubGrid]) -> Iterator[KdxError]:
 
 
 def _with_searches(plan: Plan, tune: Tune | None, root: Node, parts: Sequence[SubGrid], faults: list[KdxError]) -> Plan:
-    """The plan with a search for each cell where the grid tunes parameters, and there is no fault yet."""
+    """Return the plan with a search for each cell where the grid tunes parameters, and there is no fault yet."""
     if tune is None or faults:
         return plan
     varied = {name for part in parts for dimension in part.dimensions for name in dimension.decides}
@@ -148,7 +148,7 @@ def _with_searches(plan: Plan, tune: Tune | None, root: Node, parts: Sequence[Su
 
 
 def _with_tables(plan: Plan, specs: Sequence[TableSpec], root: Node, faults: list[KdxError]) -> Plan:
-    """The plan with the tables that the grid asks for."""
+    """Return the plan with the tables that the grid asks for."""
     tables = read_tables(specs, root.value.get("tables"), lambda: labelled_cells(plan), faults)
     plan = replace(plan, tables=tuple(table for table, _ in tables))
     if tables and not faults:
@@ -157,7 +157,7 @@ def _with_tables(plan: Plan, specs: Sequence[TableSpec], root: Node, faults: lis
 
 
 def _check_seed_rule(plan: Plan, root: Node, faults: list[KdxError]) -> None:
-    """A rule needs a baseline that a table of test scores declares."""
+    """Refuse a rule of seeds without a baseline that a table of test scores declares."""
     if plan.seed_rule is None:
         return
     if not any(table.baseline and not (plan.evaluations and reads_evaluations(table)) for table in plan.tables):

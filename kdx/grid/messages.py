@@ -35,7 +35,7 @@ _TAG = re.compile(r"<\w+>|\[key\]")
 def located(
     error: ValidationError, node: Node, model: type[BaseModel], *, may_be_misspelt: bool = False
 ) -> list[KdxError]:
-    """One fault for each detail of `error`, raised when `node` was validated as `model`.
+    """Return one fault for each detail of `error`, raised when `node` was validated as `model`.
 
     Args:
         may_be_misspelt: whether a key that is missing may be one of those that are wrong, and so is no further fault.
@@ -58,7 +58,7 @@ def located(
 
 
 def checked(model: type[Model], node: Node, faults: list[KdxError], context: Any = None) -> tuple[Model, Node]:
-    """The mapping as `model`, without the entries that are wrong, and their nodes; each fault goes to `faults`.
+    """Return the mapping as `model`, without the entries that are wrong, and their nodes; each fault goes to `faults`.
 
     Args:
         context: what the validators of the model need to know.
@@ -76,7 +76,7 @@ def checked(model: type[Model], node: Node, faults: list[KdxError], context: Any
 
 
 def in_file(fault: KdxError, cell: PlannedCell) -> KdxError:
-    """The fault, located where the grid has its field, such as `data.corpus`.
+    """Return the fault, located where the grid has its field, such as `data.corpus`.
 
     A fault at another place, or of a cell that does not come from a file, stays unchanged.
     """
@@ -156,7 +156,7 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
 
 
 def _allowed(detail: ErrorDetails, model: type[BaseModel]) -> list[str] | str:
-    """What pydantic expects in the place of a value."""
+    """Return what pydantic expects in the place of a value."""
     match detail["type"]:
         case "enum" | "literal_error":
             return re.findall(r"'([^']*)'", detail["ctx"]["expected"])
@@ -173,7 +173,7 @@ def mapping_of(model: type[BaseModel], path: Path) -> str:
 
 
 def _allowed_at(path: Path, node: Node, model: type[BaseModel]) -> str | None:
-    """What is allowed at a path where nothing stands, by the fault of null there."""
+    """Return what is allowed at a path where nothing stands, by the fault of null there."""
     plain = inner = node.plain()
     for step in path[:-1]:
         # A value that stands alone is a list of one.
@@ -193,7 +193,7 @@ def _allowed_at(path: Path, node: Node, model: type[BaseModel]) -> str | None:
 
 
 def _as_axis(detail: ErrorDetails, model: type[BaseModel], name: str) -> str | None:
-    """How to vary what a cell has one of: a whole field that got a list, and no section."""
+    """Return a hint how to vary what a cell has one of: a whole field that got a list, and no section."""
     given, path = detail["input"], detail["loc"]
     is_field = model is CellSpec and detail["type"] != "model_type" and all(isinstance(step, str) for step in path)
     if not isinstance(given, list) or not is_field:
@@ -206,7 +206,7 @@ def _keys(model: type[BaseModel]) -> list[str]:
 
 
 def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel]:
-    """The model of the mapping that `path` leads to from a model, through lists, mappings and kinds of values."""
+    """Return the model of the mapping that `path` leads to from a model, through lists, mappings and kinds of values."""
     inner: list[type[BaseModel]] = []
     for step in path:
         fields = {info.alias or name: info.annotation for name, info in model.model_fields.items()}
@@ -220,7 +220,7 @@ def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel]:
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models in an annotation, the outermost first."""
+    """Yield the models in an annotation, the outermost first."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):

@@ -30,7 +30,7 @@ def with_searches(
     varied: Collection[str],
     faults: list[KdxError],
 ) -> list[PlannedCell]:
-    """The cells, each with its search.
+    """Return the cells, each with its search.
 
     Args:
         node: the mapping under `tune`.
@@ -94,7 +94,7 @@ def _distributions(
 
 
 def _search(cell: PlannedCell, drawn: _Space, tuning: Tuning, node: Node, faults: list[KdxError]) -> Search | None:
-    """The search for one cell; None where nothing of it is tuned, or something is wrong."""
+    """Return the search for one cell; None if nothing of it is tuned, or something is wrong."""
     space = {name: distribution for name, (_, distribution) in drawn.items() if distribution is not None}
     if not space:
         return None
@@ -147,7 +147,7 @@ def _without_grid(space: dict[str, Distribution], tuning: Tuning, node: Node, dr
 def _without_effect(
     cell: PlannedCell, settings: Node, name: str, distribution: Distribution, node: Node
 ) -> list[KdxError]:
-    """What keeps the ends of a distribution from being cells, and different ones."""
+    """Return the faults that keep the ends of a distribution from being cells, and different ones."""
     ids: set[str] = set()
     for index, value in enumerate(distribution.ends):
         place = node.at((index,) if isinstance(distribution, Choice) else (("low", "high")[index],))

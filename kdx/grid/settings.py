@@ -13,17 +13,17 @@ ENTRIES = frozenset({"tasks", "grids", "axes", "zip", "approaches", "exclude", "
 
 @cached_over_words
 def settings() -> tuple[str, ...]:
-    """Every key that a cell can have at its top."""
+    """Return every key that a cell can have at its top."""
     return (*CellSpec.model_fields, *known_options())
 
 
 def settings_of(node: Node) -> Node:
-    """What of a mapping is set in a cell."""
+    """Return the settings of a cell among the entries of a mapping."""
     return Node(node.place, {key: value for key, value in node.value.items() if key in settings()}, node.keys)
 
 
 def settings_by_factor(node: Node) -> Node:
-    """The settings of a mapping whose keys are factors: `training.steps: 100` is `training: {steps: 100}`."""
+    """Return the settings of a mapping whose keys are factors: `training.steps: 100` is `training: {steps: 100}`."""
     whole = Node(node.place, {}, {})
     for key, value in node.value.items():
         whole = whole.overlaid(at_path(key.split("."), value))
@@ -31,14 +31,14 @@ def settings_by_factor(node: Node) -> Node:
 
 
 def at_path(path: Sequence[str], value: Node) -> Node:
-    """A value under each step of a dotted key."""
+    """Return a value under each step of a dotted key."""
     for step in reversed(path):
         value = Node(value.place, {step: value}, {step: value.place})
     return value
 
 
 def without_removed(node: Node, key: str = "", above: str = "") -> Node:
-    """A grid without the entries that null took out of those that it was laid over."""
+    """Return a grid without the entries that null took out of those that it was laid over."""
     if not isinstance(node.value, dict):
         return node
     return Node(

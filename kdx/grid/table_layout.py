@@ -241,7 +241,7 @@ def _check_baseline(rows: Sequence[tuple[str, ...]], columns: Sequence[tuple[str
 def read_tables(
     tables: Sequence[TableSpec], node: Node | None, cells: Callable[[], Sequence[Labelled]], faults: list[KdxError]
 ) -> list[tuple[TableSpec, Node]]:
-    """Each table, with its baseline's factor, and the node that asks for it.
+    """Return each table, with its baseline's factor, and the node that asks for it.
 
     Args:
         node: the list under `tables`, checked by a model.
@@ -262,7 +262,7 @@ def read_tables(
 
 
 def _with_factor(table: TableSpec, node: Node, cells: Callable[[], Sequence[Labelled]]) -> TableSpec:
-    """The table with a factor for a baseline that is a word, where one factor of the table alone has it.
+    """Return the table with a factor for a baseline that is a word, where one factor of the table alone has it.
 
     Raises:
         KdxError: none has it, or several.
@@ -284,12 +284,12 @@ def _with_factor(table: TableSpec, node: Node, cells: Callable[[], Sequence[Labe
 
 
 def labelled_cells(plan: Plan) -> list[Labelled]:
-    """The cells of a plan, as tables place them."""
+    """Return the cells of a plan, as tables place them."""
     return [(cell.labels, ResolvedSpec.of(cell.spec)) for cell in plan.cells]
 
 
 def layouts_of(plan: Plan) -> Callable[[TableSpec], TableLayout]:
-    """Lays the cells of a plan out as a table asks, or their evaluations where it asks for these."""
+    """Return what lays the cells of a plan out as a table asks, or their evaluations where it asks for these."""
     own = labelled_cells(plan)
     read = [
         evaluated(cell.labels, spec, one)
@@ -303,7 +303,7 @@ def layouts_of(plan: Plan) -> Callable[[TableSpec], TableLayout]:
 def check_tables(
     tables: Sequence[tuple[TableSpec, Node]], lay_out: Callable[[TableSpec], object], faults: list[KdxError]
 ) -> None:
-    """Lays the cells out as each table asks; what is wrong goes to `faults`, with its place.
+    """Lay the cells out as each table asks; what is wrong goes to `faults`, with its place.
 
     Args:
         lay_out: raises LayoutError if a table does not fit the cells.

@@ -14,10 +14,10 @@ from kdx.grid.resolved_spec import ResolvedSpec
 
 
 def tuned_grid(plan: Plan, file: Path) -> bytes:
-    """The text of such a grid, to be written to `file`; it extends the one that was searched.
+    """Return the text of such a grid, to be written to `file`; it extends the one that was searched.
 
     Args:
-        plan: with its winners; what the command line set or said of its seeds is in the grid, too.
+        plan: with its winners; what the command line set, seeds among it, is in the grid, too.
 
     Raises:
         KdxError: the plan comes from no file, or two of its cells cannot be told apart by their axes.
@@ -58,7 +58,7 @@ def tuned_grid(plan: Plan, file: Path) -> bytes:
 
 
 def _nest(values: dict[str, Any], factor: str, value: Any) -> None:
-    """Sets a factor, such as `training.learning_rate`, in nested settings."""
+    """Set a factor, such as `training.learning_rate`, in nested settings."""
     *path, last = factor.split(".")
     for step in path:
         values = values.setdefault(step, {})

@@ -48,7 +48,7 @@ class Sampler(StrEnum):
 
     @property
     def learns(self) -> bool:
-        """Whether a draw depends on the results of trials before it."""
+        """True if a draw depends on the results of trials before it."""
         return self not in (Sampler.GRID, Sampler.RANDOM)
 
 
@@ -109,7 +109,7 @@ class DrawnRange(Section):
 
     @property
     def whole(self) -> bool:
-        """Whether it is a whole number."""
+        """True if it is a whole number."""
         return all(isinstance(end, int) for end in (self.low, self.high, *([] if self.step is None else [self.step])))
 
     @property
@@ -150,7 +150,7 @@ def _parameter(name: str) -> str:
 
 
 def parameters() -> tuple[str, ...]:
-    """The factors that may be tuned."""
+    """Return the factors that may be tuned."""
     return tuple(name for name in factors() if name.partition(".")[0] not in UNTUNED)
 
 
@@ -220,11 +220,11 @@ class Tuning(Section):
 
     @property
     def at_once(self) -> bool:
-        """Whether no trial depends on the result of another, so that all are drawn together."""
+        """True if no trial depends on the result of another, so that all are drawn together."""
         return not self.sampler.learns and self.pruner is Pruner.NONE
 
     def round_of(self, number: int) -> int:
-        """The round of a trial, from 0."""
+        """Return the round of a trial, from 0."""
         return 0 if self.at_once else number // self.round
 
 
@@ -264,7 +264,7 @@ class Search:
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def settings_with(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """What the grid sets in the template, with these parameters laid over it."""
+        """Return what the grid sets in the template, with these parameters laid over it."""
         settings: dict[str, Any] = json.loads(self.settings)
         for name, value in parameters.items():
             *path, last = name.split(".")
@@ -275,7 +275,7 @@ class Search:
         return settings
 
     def cell(self, parameters: Mapping[str, Any]) -> CellSpec:
-        """The cell with these parameters.
+        """Return the cell with these parameters.
 
         Raises:
             pydantic.ValidationError: there is no such cell.
@@ -284,7 +284,7 @@ class Search:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """As JSON, from which `of` makes it again."""
+        """Its JSON value, from which `of` makes it again."""
         return {
             "cell": self.cell_id,
             "settings": json.loads(self.settings),

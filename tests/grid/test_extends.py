@@ -24,21 +24,6 @@ def test_mappings_merge_key_by_key_over_a_chain_and_each_value_keeps_its_place(t
     assert root.at(("training", "warmup")).file == str(tmp_path / "a.yaml")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("extends: [a]\n", r"`\[a\]` as extends"),
-        ("extends: nowhere.yaml\n", "cannot extend `nowhere.yaml`"),
-        ("extends: grid.yaml\n", "a grid that extends itself"),
-    ],
-)
-def test_what_cannot_be_extended_is_refused_where_it_is_named(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "grid.yaml").write_text(text)
-    with pytest.raises(Faults, match=message) as refusal:
-        extended(tmp_path / "grid.yaml", [])
-    assert "grid.yaml:1:10" in str(refusal.value)
-
-
 def test_a_circle_of_grids_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("extends: b.yaml\n")
     (tmp_path / "b.yaml").write_text("extends: a.yaml\n")

@@ -11,7 +11,6 @@ from grids import faults_of, written
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kdx.attention.kernels import KERNELS
 from kdx.errors import Faults, Place
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
@@ -84,12 +83,6 @@ def test_a_grid_extends_another_and_overrules_it(tmp_path):
     plan = load_grid(written(tmp_path, "extends: base.yaml\nname: mini\ntraining: {steps: 7}\n"))
     assert plan.name == "mini" and plan.seeds == (0, 1, 2, 3)
     assert (plan.cells[0].spec.training.steps, plan.cells[0].spec.training.warmup) == (7, 5)
-
-
-def test_an_extending_grid_takes_out_an_approach_by_null(tmp_path):
-    written(tmp_path, SMALL + "approaches: {One: {position: product}, Two: {position: none}}\n", "base.yaml")
-    plan = load_grid(written(tmp_path, "extends: base.yaml\napproaches: {Two: null}\n"))
-    assert [cell.labels["approach"] for cell in plan.cells] == ["One"]
 
 
 def test_an_axis_of_its_own_name_has_named_choices_that_set_several_factors(tmp_path):
@@ -172,37 +165,6 @@ def test_an_extending_grid_takes_another_preset(tmp_path):
     plan = load_grid(written(tmp_path, "extends: base.yaml\npreset: translation-mini\n"))
     assert plan.cells[0].spec.data.corpus == "multi30k"
     assert plan.cells[0].spec.kernel == "rbf"
-
-
-def test_every_fault_is_reported_at_once_with_place_value_and_remedy(tmp_path, figure):
-    messages = faults_of(
-        tmp_path,
-        """\
-        name: faulty
-        task: translation
-        data: {corpus: synthetic-translation, vocabulry: word}
-        kernel: rfb
-        model: {width: 65, heads: 4}
-        training: {steps: no, learning_rate: 12:30}
-        seeds: []
-        colour: blue
-        """,
-    )
-    assert messages == [
-        "grid.yaml:3:39: unknown key `data.vocabulry`\n"
-        "  hint: did you mean `vocabulary`?\n"
-        "  allowed: corpus, source, target, vocabulary, vocabulary_size, merges, dictionaries, train_lines,"
-        " train_examples, max_tokens, seed",
-        f"grid.yaml:4:9: unknown kernel `rfb`\n  hint: did you mean `rbf`?\n  allowed: {', '.join(KERNELS)}",
-        "grid.yaml:5:16: width 65 does not divide by 4 heads\n  hint: take 64 or 68",
-        "grid.yaml:6:19: `no` as training.steps\n  allowed: a whole number from 1 on",
-        "grid.yaml:6:38: `12:30` as training.learning_rate\n  allowed: a number above 0",
-        "grid.yaml:7:8: `[]` as seeds\n  allowed: a number of seeds, a list of different whole numbers from 0,"
-        " or {min: 3, max: 12, until: decided}",
-        messages[6],
-    ]
-    assert messages[6].startswith("grid.yaml:8:1: unknown key `colour`\n  allowed: name, description, extends, seeds")
-    figure(f"{len(messages)} faults at once, {sum('did you mean' in fault for fault in messages)} with what was meant")
 
 
 def test_a_billion_runs_are_counted_not_built(tmp_path, figure):

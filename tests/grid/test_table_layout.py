@@ -116,14 +116,6 @@ def test_a_collision_names_all_its_cells_and_factors_and_none_that_are_equal() -
     )
 
 
-def test_cells_of_equal_labels_are_distinguished_by_their_fields() -> None:
-    cells = [cell(training={"steps": steps}) for steps in (10, 20)]
-    assert str(refusal(cells, rows=("kernel",))) == (
-        "table `main`: 2 cells fall into one place, kernel = exponential; they differ in training.steps\n"
-        "  hint: add training.steps to rows or columns"
-    )
-
-
 def test_an_unknown_factor_is_refused_with_the_axes_the_fields_and_the_nearest() -> None:
     fault = refusal([cell({"approach": "Ours"})], rows=("kernle",))
     assert fault.problem == "table `main`: unknown factor `kernle`"
@@ -131,11 +123,6 @@ def test_an_unknown_factor_is_refused_with_the_axes_the_fields_and_the_nearest()
     allowed = (fault.allowed or "").split(", ")
     assert allowed[:2] == ["approach", "task"]
     assert {"kernel", "training.learning_rate", "filter.decoder-self", "data.corpus"} <= set(allowed)
-
-
-def test_a_field_without_its_section_is_found() -> None:
-    fault = refusal([cell()], rows=("kernel",), columns=("learning_rate",))
-    assert fault.hint == "did you mean `training.learning_rate`?"
 
 
 def test_a_section_is_no_factor() -> None:
@@ -171,14 +158,6 @@ def test_a_table_may_be_of_some_cells_only() -> None:
     heated = [cell(kernel="rbf", temperature=temperature) for temperature in (1.0, 2.0)]
     layout = LayoutBuilder(heated).build(TableSpec(name="main", rows=("kernel",), where={"temperature": 2}))
     assert layout.at == {(0, 0): 1}, "2 is 2.0"
-
-
-def test_a_word_that_leaves_no_cell_is_refused() -> None:
-    cells = [cell({"approach": "Ours"}, kernel=kernel) for kernel in ("rbf", "exponential")]
-    assert str(refusal(cells, rows=("kernel",), where={"approach": "Ours", "kernel": "rfb"})) == (
-        "table `main`: no cell where kernel = rfb\n  allowed: rbf, exponential\n  hint: did you mean `rbf`?"
-    )
-    assert refusal(cells, rows=("kernel",), where={"kernle": "rbf"}).hint == "did you mean `kernel`?"
 
 
 def test_however_many_tables_there_are_a_factor_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ _ATTENTIONS = tuple(Attention)
 
 
 def resolve_options(cell: CellFields) -> None:
-    """Settles the filters of attentions that the task lacks, and every option of a word."""
+    """Settle the filters of attentions that the task lacks, and every option of a word."""
     has = TASKS.definition(cell.task).attentions
     cell.settle(filter=cell.filter.model_copy(update=_filters_of_others(has)))
     _refuse_uneven(cell)
@@ -57,7 +57,7 @@ def resolve_options(cell: CellFields) -> None:
 
 @cache
 def _filters_of_others(attentions: tuple[Attention, ...]) -> Mapping[str, str]:
-    """Those that the attentions have which a task lacks."""
+    """Return the filters of the attentions that a task lacks."""
     names = (attention.value.replace("-", "_") for attention in _ATTENTIONS if attention not in attentions)
     return {name: getattr(Filter(), name) for name in names}
 
@@ -78,13 +78,13 @@ class Words(NamedTuple):
 
     @property
     def plain(self) -> Mapping[str, Any]:
-        """As `kdx.grid.words` reads them."""
+        """The words as `kdx.grid.words` reads them."""
         filters = {attention.value: word for attention, word in zip(_ATTENTIONS, self.filters, strict=True)}
         return {**self._asdict(), "filter": filters}
 
 
 def words_of(cell: CellFields) -> Words:
-    """The cell's words; a dump of the whole cell takes ten times as long."""
+    """Return the cell's words; a dump of the whole cell takes ten times as long."""
     return Words(
         cell.task,
         cell.space,
@@ -145,7 +145,7 @@ def _settle_kv_heads(cell: CellFields) -> None:
 
 
 def _settle_rotation(cell: CellFields) -> None:
-    """Leaves out what only another scaling of the angles uses, so that it makes no other cell."""
+    """Leave out what only another scaling of the angles uses, so that it makes no other cell."""
     scaling = cell.option("rotary_scaling") or "none"
     if scaling == "none":
         cell.leave_out("rotary_factor")
@@ -197,7 +197,7 @@ def _refuse_filters(cell: CellFields) -> None:
 
 
 def resolve_components(cell: CellFields) -> None:
-    """Settles `components`; a hash that was given must be that of the source at hand."""
+    """Settle `components`; a hash that was given must be that of the source at hand."""
     used: dict[str, Component] = {}
     # Few grids have any, and those that have none may have ten thousand cells.
     if any(family.outside for family in (*FAMILIES, TASKS)):

@@ -11,7 +11,7 @@ from kdx.vocabulary import Inject
 
 
 def resolve_position(cell: CellFields) -> None:
-    """Settles `position`, `placement`, `inject`, `value` and `encoding`."""
+    """Settle `position`, `placement`, `inject`, `value` and `encoding`."""
     if "none" in cell.position:
         raise refuse("position", "`none` does not go together with a scheme", hint="write position: none")
     if len(set(cell.position)) < len(cell.position):

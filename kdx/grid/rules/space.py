@@ -12,7 +12,7 @@ from kdx.vocabulary import Inject, Space
 
 
 def resolve_space(cell: CellFields) -> None:
-    """Settles `space`, which is None for text."""
+    """Settle `space`, which is None for text."""
     task = TASKS.definition(cell.task)
     spaces = task.spaces or (Space.SEQUENCE,)
     if cell.space not in (None, *spaces):

@@ -18,7 +18,7 @@ from kdx.words.family import cached_over_words
 
 
 def resolve_task(cell: CellFields) -> None:
-    """Settles `model` and `training`."""
+    """Settle `model` and `training`."""
     task = TASKS.definition(cell.task)
     if Attention.DECODER_SELF in task.attentions and FILTERS.definition(cell.filter.decoder_self).sees_later:
         allowed = ", ".join(known.word for known in FILTERS.definitions() if not known.sees_later)
@@ -52,7 +52,7 @@ def _refuse_memory(cell: CellFields, task: Task) -> None:
 
 
 def _refuse_foreign(cell: CellFields, task: Task) -> None:
-    """Refuses settings that only other tasks have."""
+    """Refuse settings that only other tasks have."""
     for key, value_in, default in _foreign_settings(task.word):
         if value_in(cell) != default:
             raise refuse(key, f"{cell.task} has no such setting, {' and '.join(_owners(key))} has", hint="remove it")
@@ -70,7 +70,7 @@ def _refuse_foreign(cell: CellFields, task: Task) -> None:
 
 @cached_over_words
 def _foreign_settings(task: str) -> tuple[tuple[str, Callable[[CellFields], Any], Any], ...]:
-    """The settings that other tasks have and this one has not: the key, what gives its value, and its default."""
+    """Return the settings that other tasks have and this one has not: the key, what gives its value, and its default."""
     keys = dict.fromkeys(key for other in TASKS.definitions() for key in other.settings)
     own = TASKS.definition(task).settings
     return tuple((key, attrgetter(key), _default(key)) for key in keys if key not in own)
@@ -117,7 +117,7 @@ def _settle_streams(cell: CellFields) -> None:
 
 
 def _refuse_beyond_tables(cell: CellFields, seen: int, hint: str) -> None:
-    """Refuses a table of positions or distances that is shorter than the `seen` positions."""
+    """Refuse a table of positions or distances that is shorter than the `seen` positions."""
     if cell.encoding and ENCODINGS.definition(cell.encoding).bounded and seen > MAX_POSITIONS:
         problem = f"a learned table has {MAX_POSITIONS} positions, and {seen} are in sight"
         raise refuse("encoding", problem, hint=hint)
@@ -141,7 +141,7 @@ def _settle_layers(cell: CellFields, task: Task) -> None:
 
 
 def resolve_select(cell: CellFields) -> None:
-    """Settles `select`, by the first of the task's metrics unless the grid says otherwise."""
+    """Settle `select`; default: the first of the task's metrics."""
     known = TASKS.definition(cell.task).metrics
     metric = cell.select.metric if cell.select else f"valid/{next(iter(known))}"
     split, _, name = metric.rpartition("/")
