@@ -95,7 +95,7 @@ class AskedEvaluation:
         return f"`{shortened(self.name)}`{f' ({settings})' if settings else ''}"
 
     def is_of(self, task: str) -> bool:
-        """Return whether an evaluation of the task has these settings; in a grid of two tasks, only one may have them."""
+        """Return whether an evaluation of the task has these settings; one of another task may lack them."""
         return set(self.settings.asked) <= set(TASKS.definition(task).evaluation_settings)
 
     def _path(self, key: str) -> tuple[str | int, ...]:

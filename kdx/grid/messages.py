@@ -206,7 +206,7 @@ def _keys(model: type[BaseModel]) -> list[str]:
 
 
 def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel]:
-    """Return the model of the mapping that `path` leads to from a model, through lists, mappings and kinds of values."""
+    """Return the model of the mapping that `path` leads to, through lists, mappings and kinds of values."""
     inner: list[type[BaseModel]] = []
     for step in path:
         fields = {info.alias or name: info.annotation for name, info in model.model_fields.items()}

@@ -88,7 +88,7 @@ class PlannedCell:
     """Whether it is the one that its search found; until then it is a template, and is not trained."""
 
     def place(self, key: str) -> Place | None:
-        """Return the place in the file of the value of a dotted key, such as `data.corpus`, or the nearest value around it."""
+        """Return the place of the value of a dotted key, such as `data.corpus`, or of the nearest value around it."""
         return reduce(Node.overlaid, self.settings).at(tuple(key.split("."))) if self.settings else None
 
 
@@ -172,7 +172,7 @@ class Plan:
         return self._evaluations.get(cell_id, ((), ()))[0]
 
     def impossible_evaluations(self, cell_id: str) -> tuple[tuple[AskedEvaluation, str], ...]:
-        """Return the evaluations of its task that runs of a cell cannot have although runs of others can, and the reasons."""
+        """Return the evaluations of its task that runs of a cell cannot have but runs of others can, with reasons."""
         return self._evaluations.get(cell_id, ((), ()))[1]
 
     @cached_property

@@ -103,7 +103,7 @@ class Node:
         return None
 
     def overlaid(self, over: "Node") -> "Node":
-        """Return `over` laid on this: mappings merge key by key, anything else replaces; each value keeps its own place."""
+        """Return `over` laid on this: mappings merge key by key, anything else replaces; each value keeps its place."""
         if not isinstance(self.value, dict) or not isinstance(over.value, dict):
             return replace(over, replaces=True)
         values = dict(self.value)

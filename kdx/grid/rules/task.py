@@ -70,7 +70,7 @@ def _refuse_foreign(cell: CellFields, task: Task) -> None:
 
 @cached_over_words
 def _foreign_settings(task: str) -> tuple[tuple[str, Callable[[CellFields], Any], Any], ...]:
-    """Return the settings that other tasks have and this one has not: the key, what gives its value, and its default."""
+    """Return the settings that only other tasks have: the key, what gives its value, and its default."""
     keys = dict.fromkeys(key for other in TASKS.definitions() for key in other.settings)
     own = TASKS.definition(task).settings
     return tuple((key, attrgetter(key), _default(key)) for key in keys if key not in own)
