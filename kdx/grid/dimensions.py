@@ -5,7 +5,7 @@ which sets several factors, as an approach does. A preset lies under all that th
 or a named choice takes the place of the grid's. A zip is an axis whose choices set several factors.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -16,13 +16,11 @@ from kdx.grid.conditions import Condition, WrittenCondition
 from kdx.grid.expand import Bundle, Dimension, Override, SubGrid, paths
 from kdx.grid.extends import preset_of
 from kdx.grid.messages import checked
-from kdx.grid.model import SUB_GRID, Range, is_range
+from kdx.grid.model import SUB_GRID, Choice, Range
 from kdx.grid.model import SubGrid as SubGridModel
 from kdx.grid.settings import at_path, settings, settings_by_factor, settings_of, without_removed
-from kdx.grid.source import LONGEST_KEY, Node, no_value
+from kdx.grid.source import LONGEST_KEY, Node
 from kdx.grid.synonyms import did_you_mean
-
-_SETTINGS = "a mapping of settings"
 
 
 def named_axes(root: Node) -> tuple[str, ...]:
@@ -43,10 +41,10 @@ def sub_grids(root: Node, faults: list[KdxError]) -> list[SubGrid]:
     """Return one for each of `tasks:` or of `grids:`, or the grid itself."""
     own_faults: list[KdxError] = []
     # A condition that several sub-grids share knows the words of all their combinations.
-    conditions: dict[Place, Condition] = {}
+    conditions: dict[tuple[Place, str], Condition] = {}
 
     def condition(written: WrittenCondition, node: Node) -> Condition:
-        return conditions.setdefault(node.place, Condition.of(written, node))
+        return conditions.setdefault((node.place, str(node.plain())), Condition.of(written, node))
 
     parts = [_sub_grid(model, node, own, condition, own_faults) for model, node, own in _nodes(root, own_faults)]
     # What sub-grids share is looked at in each of them.
@@ -64,11 +62,6 @@ def _nodes(root: Node, faults: list[KdxError]) -> Iterator[tuple[SubGridModel, N
         return
     axis = key.removesuffix("s")
     for name, part in root.value[key].value.items():
-        if not isinstance(part.value, dict):
-            problem = KdxError(f"`{part}` as {key}.{shortened(name)}", place=part.place, allowed=_SETTINGS)
-            place = root.value[key].key((name,))
-            faults.append(problem if part.value is not None else no_value(f"{key}.{shortened(name)}", place, _SETTINGS))
-            continue
         whole = without_removed(shared.overlaid(part))
         if key == "tasks":
             whole = Node(whole.place, {**whole.value, "task": Node(root.value[key].key((name,)), name)}, whole.keys)
@@ -91,7 +84,7 @@ def _sub_grid(
         faults.append(error)
         return SubGrid(node, (Dimension("preset", ()),))
     task = node.value.get("task") or (preset and preset.value.get("task"))
-    dimensions = (*([own] if own else ()), *_dimensions(node, task, faults))
+    dimensions = (*([own] if own else ()), *_dimensions(model, node, task, faults))
     _refuse_twice(dimensions, node, faults)
     excluded = zip(model.exclude, _items(node.value.get("exclude")), strict=True)
     sub_grid = SubGrid(settings_of(node), dimensions, preset, tuple(condition(*each) for each in excluded))
@@ -102,16 +95,16 @@ def _sub_grid(
     return replace(sub_grid, overrides=tuple(override for override in overrides if override is not None))
 
 
-def _dimensions(node: Node, task: Node | None, faults: list[KdxError]) -> Iterator[Dimension]:
-    if "approaches" in node.value:
+def _dimensions(model: SubGridModel, node: Node, task: Node | None, faults: list[KdxError]) -> Iterator[Dimension]:
+    if model.approaches:
         yield _named("approach", node.value["approaches"], task, faults)
-    for name, choices in _entries(node.value.get("axes")):
-        if name in factors() or not isinstance(choices.value, dict) or is_range(choices.plain()):
-            yield from _factor(name, choices, node.value["axes"].key((name,)), faults)
+    for name, choices in model.axes.items():
+        if name in factors() or not isinstance(choices, dict):
+            yield from _factor(name, choices, node.value["axes"], faults)
         else:
-            yield _named(name, choices, task, faults)
-    for item in _items(node.value.get("zip")):
-        yield from _zipped(item, faults)
+            yield _named(name, node.value["axes"].value[name], task, faults)
+    for columns, item in zip(model.zip, _items(node.value.get("zip")), strict=True):
+        yield from _zipped(columns, item, faults)
 
 
 def _entries(node: Node | None) -> list[tuple[str, Node]]:
@@ -134,21 +127,28 @@ def _named(axis: str, choices: Node, task: Node | None, faults: list[KdxError]) 
     return Dimension(axis, tuple(bundles))
 
 
-def _factor(name: str, choices: Node, key: Place, faults: list[KdxError]) -> Iterator[Dimension]:
-    """Yield the axis over one factor, from the list or the range of its choices; none if there is no such factor."""
+def _factor(
+    name: str, values: Sequence[Any] | Range | Mapping[str, Choice], axes: Node, faults: list[KdxError]
+) -> Iterator[Dimension]:
+    """Yield the axis over one factor, from the list or the range of its choices; none if there is no such factor.
+
+    Args:
+        axes: the mapping that has it.
+    """
+    choices = axes.value[name]
     if name not in factors():
         problem, hint = f"unknown axis `{shortened(name)}`", did_you_mean(name, factors())
-        faults.append(KdxError(problem, place=key, allowed=factors(), hint=hint))
+        faults.append(KdxError(problem, place=axes.key((name,)), allowed=factors(), hint=hint))
         return
-    if isinstance(choices.value, dict) and not is_range(choices.plain()):
+    if isinstance(values, Mapping):
         allowed = "a list of its values, or a range such as {from: 100, to: 500, step: 100}"
         hint = f"named choices need another name than `{name}`, such as axes: {{settings: …}}"
         faults.append(KdxError(f"a mapping as axes.{name}", place=choices.place, allowed=allowed, hint=hint))
         return
-    numbers = Range.model_validate(choices.plain()).numbers if is_range(choices.plain()) else []
     bundles: list[Bundle] = []
     seen: set[str] = set()
-    for choice in [Node(choices.place, number) for number in numbers] or choices.value:
+    in_range = [Node(choices.place, number) for number in values.numbers] if isinstance(values, Range) else None
+    for choice in in_range or choices.value:
         label = _label(choice.plain())
         if len(label) > LONGEST_KEY:
             problem, allowed = f"`{shortened(label)}` has {len(label):,} characters", f"at most {LONGEST_KEY}"
@@ -162,15 +162,13 @@ def _factor(name: str, choices: Node, key: Place, faults: list[KdxError]) -> Ite
     yield Dimension(name, tuple(bundles))
 
 
-def _zipped(item: Node, faults: list[KdxError]) -> Iterator[Dimension]:
+def _zipped(factors: Mapping[str, Sequence[Any] | Range], node: Node, faults: list[KdxError]) -> Iterator[Dimension]:
     """Yield the axis of factors that vary together: the first choice of each, then the second, and so on."""
-    columns = [
-        column for name, choices in item.value.items() for column in _factor(name, choices, item.key((name,)), faults)
-    ]
+    columns = [column for name, values in zipped.items() for column in _factor(name, values, node, faults)]
     lengths = {column.name: len(column.bundles) for column in columns}
     if len(set(lengths.values())) > 1:
         problem = f"a zip of unequal lengths: {', '.join(f'{name} has {count}' for name, count in lengths.items())}"
-        faults.append(KdxError(problem, place=item.place, allowed="the same number of each"))
+        faults.append(KdxError(problem, place=node.place, allowed="the same number of each"))
         return
     yield Dimension(
         columns[0].name,

@@ -240,6 +240,14 @@ class SubGrid(WithSettings):
     """A shipped set of settings that lies under all that the grid sets."""
 
 
+def _settings(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise not_allowed("a mapping of settings")
+    return value
+
+
+LaidOver = Annotated[dict[str, Any], BeforeValidator(_settings), WithJsonSchema({"$ref": "#/$defs/SubGrid"})]
+"""A sub-grid before it is laid over what all sub-grids share, and checked."""
 _NAME = {"type": "string", "pattern": PATTERN, "maxLength": LONGEST_NAME}
 
 
@@ -264,9 +272,9 @@ class GridFile(SubGrid):
     """The tables of the report; default: one over all axes."""
     evaluations: dict[str, EvaluationChoices] = {}
     """Further readings of each run that completes, by name; a list of values makes one for each."""
-    tasks: Annotated[dict[Annotated[str, OneOf(TASKS, key="task")], SkipValidation[SubGrid]], Field(min_length=1)] = {}
+    tasks: Annotated[dict[Annotated[str, OneOf(TASKS, key="task")], LaidOver], Field(min_length=1)] = {}
     """A sub-grid for each of several tasks, laid over what all of them share."""
-    grids: Annotated[dict[str, SkipValidation[SubGrid]], Field(min_length=1)] = {}
+    grids: Annotated[dict[str, LaidOver], Field(min_length=1)] = {}
     """Several sub-grids by names of their own, laid over what all of them share."""
 
 

@@ -31,7 +31,7 @@ _NULL: Schema = {"type": "null"}
 @cached_over_words
 def grid_schema() -> Schema:
     """Return the schema of a whole grid file, as JSON has it."""
-    models: list[Any] = [(model.GridFile, "validation"), (CellFields, "validation")]
+    models: list[Any] = [(kind, "validation") for kind in (model.GridFile, model.SubGrid, CellFields)]
     definitions: Schema = models_json_schema(models, schema_generator=_Generator)[1]["$defs"]
     definitions["Cell"] = definitions.pop("CellFields")
     definitions["Cell"]["properties"] |= {name: option_schema([option]) for name, option in known_options().items()}
