@@ -162,7 +162,7 @@ def _factor(
     yield Dimension(name, tuple(bundles))
 
 
-def _zipped(factors: Mapping[str, Sequence[Any] | Range], node: Node, faults: list[KdxError]) -> Iterator[Dimension]:
+def _zipped(zipped: Mapping[str, Sequence[Any] | Range], node: Node, faults: list[KdxError]) -> Iterator[Dimension]:
     """Yield the axis of factors that vary together: the first choice of each, then the second, and so on."""
     columns = [column for name, values in zipped.items() for column in _factor(name, values, node, faults)]
     lengths = {column.name: len(column.bundles) for column in columns}

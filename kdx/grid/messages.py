@@ -118,10 +118,10 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
             place, hint = node.key((*path, context["key"])), did_you_mean(context["key"], context["allowed"], top)
             return KdxError(f"unknown key `{whole}`", place=place, allowed=context["allowed"], hint=hint)
         case "enum" if context.get("key"):
-            key, known = str(path[-1]), _allowed(detail, model)
-            first, dot, rest = key.partition(".")
-            nested = f"write {first}: {{{shortened(rest)}: …}}" if dot and first in known and rest else None
-            problem, hint = f"unknown {context['key']} `{shortened(key)}`", nested or did_you_mean(key, known)
+            problem, known = f"unknown {context['key']} `{shortened(path[-1])}`", _allowed(detail, model)
+            section, dot, rest = str(path[-1]).partition(".")
+            in_section = f"write {section}: {{{shortened(rest)}: …}}" if dot and section in known and rest else None
+            hint = in_section or did_you_mean(str(path[-1]), known)
             return KdxError(problem, place=node.key(path), allowed=known, hint=hint)
         case "extra_forbidden":
             known = _keys(_model_at(model, detail["loc"][:-1]))

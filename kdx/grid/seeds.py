@@ -1,11 +1,13 @@
 """The seeds that a grid asks for: a number, a list, or a rule by which the first ones show how many it takes."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Tag, WithJsonSchema, model_validator
+from pydantic import Discriminator, GetCoreSchemaHandler, GetJsonSchemaHandler, Tag, model_validator
+from pydantic_core import CoreSchema, core_schema
 
-from kdx.grid.field_types import Bounded, Section, not_allowed, refuse
+from kdx.grid.field_types import Bounded, Schema, Section, not_allowed, refuse
 
 MOST_SEEDS = 1_000_000
 LARGEST_SEED = 2**32 - 1
@@ -53,42 +55,46 @@ def rule_of(grid: Mapping[str, Any]) -> SeedRule | None:
     return SeedRule.model_validate(grid["seed_rule"]) if "seed_rule" in grid else None
 
 
-def seeds_type(*, first: int, most: int, allowed: str) -> Any:
-    """Return the type of seeds in a file: a number of them, or a list of different ones.
+@dataclass(frozen=True)
+class NumberOrList:
+    """Annotates seeds: in a file, a number of them or a list of different ones."""
 
-    Args:
-        first: seed that a number counts from.
-        most: largest number.
-        allowed: this in words.
-    """
+    first: int
+    """The seed that a number counts from."""
+    most: int
+    """The largest number."""
+    allowed: str
+    """This in words."""
 
-    def seeds(value: Any) -> tuple[int, ...]:
-        if type(value) is int and 1 <= value <= most:
-            return tuple(range(first, first + value))
-        listed = isinstance(value, list | tuple) and all(
-            type(seed) is int and 0 <= seed <= LARGEST_SEED for seed in value
-        )
-        if not listed or not value or len(set(value)) < len(value):
-            raise not_allowed(allowed)
-        return tuple(value)
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(self._seeds, handler(source))
 
-    number = {"type": "integer", "minimum": 1, "maximum": most}
-    seed = {"type": "integer", "minimum": 0, "maximum": LARGEST_SEED}
-    several = {"type": "array", "items": seed, "minItems": 1, "uniqueItems": True}
-    return Annotated[tuple[int, ...], BeforeValidator(seeds), WithJsonSchema({"anyOf": [number, several]})]
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
+        number = {"type": "integer", "minimum": 1, "maximum": self.most}
+        seed = {"type": "integer", "minimum": 0, "maximum": LARGEST_SEED}
+        return {"anyOf": [number, {"type": "array", "items": seed, "minItems": 1, "uniqueItems": True}]}
+
+    def _seeds(self, value: Any) -> tuple[int, ...]:
+        if type(value) is int and 1 <= value <= self.most:
+            return tuple(range(self.first, self.first + value))
+        seeds = value if isinstance(value, list | tuple) else ()
+        wrong = any(type(seed) is not int or not 0 <= seed <= LARGEST_SEED for seed in seeds)
+        if not seeds or wrong or len(set(seeds)) < len(seeds):
+            raise not_allowed(self.allowed)
+        return tuple(seeds)
 
 
 def _kind(value: Any) -> str:
     return "<SeedRule>" if isinstance(value, dict) else "<seeds>"
 
 
-_LISTED = seeds_type(
+_NUMBER_OR_LIST = NumberOrList(
     first=0,
     most=MOST_SEEDS,
     allowed="a number of seeds, a list of different whole numbers from 0, or {min: 3, max: 12, until: decided}",
 )
 Seeds = Annotated[
-    Annotated[_LISTED, Tag("<seeds>")] | Annotated[SeedRule, Tag("<SeedRule>")],
+    Annotated[tuple[int, ...], _NUMBER_OR_LIST, Tag("<seeds>")] | Annotated[SeedRule, Tag("<SeedRule>")],
     Discriminator(_kind),
 ]
 

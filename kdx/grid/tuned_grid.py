@@ -11,6 +11,7 @@ from kdx.grid.extends import extended, set_values
 from kdx.grid.field_types import as_list
 from kdx.grid.plan import Plan
 from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.tuning import set_factor
 
 
 def tuned_grid(plan: Plan, file: Path) -> bytes:
@@ -35,7 +36,7 @@ def tuned_grid(plan: Plan, file: Path) -> bytes:
         resolved = ResolvedSpec.of(cell.spec)
         values = of_cells.plain() if of_cells else {}
         for name in cell.search.space if cell.search else ():
-            _nest(values, name, resolved.value(name))
+            set_factor(values, name, resolved.value(name))
         if not values:
             continue
         when = tuple(cell.labels.items())
@@ -55,11 +56,3 @@ def tuned_grid(plan: Plan, file: Path) -> bytes:
         **whole,
     }
     return yaml.safe_dump(text, sort_keys=False, allow_unicode=True).encode()
-
-
-def _nest(values: dict[str, Any], factor: str, value: Any) -> None:
-    """Set a factor, such as `training.learning_rate`, in nested settings."""
-    *path, last = factor.split(".")
-    for step in path:
-        values = values.setdefault(step, {})
-    values[last] = value

@@ -18,7 +18,7 @@ from kdx.grid.cell_selector import factors
 from kdx.grid.conditions import Written
 from kdx.grid.field_types import Bounded, Number, OneOf, Section, ToList, as_list, not_allowed, refuse
 from kdx.grid.identity import by_content
-from kdx.grid.seeds import seeds_type
+from kdx.grid.seeds import NumberOrList
 from kdx.grid.spec import CellSpec
 
 FIRST_SEED = 1_000_000
@@ -187,7 +187,7 @@ class TuneOverride(Section):
     """Laid over those of all cells."""
 
 
-_TuningSeeds = seeds_type(
+_NUMBER_OR_LIST = NumberOrList(
     first=FIRST_SEED,
     most=MOST_TUNING_SEEDS,
     allowed="a number of seeds up to 1,000, or a list of different whole numbers from 0",
@@ -205,7 +205,7 @@ class Tuning(Section):
     """Trials of every cell."""
     round: Annotated[int, Bounded(ge=1, le=MOST_TRIALS)] = 4
     """Trials that are drawn together, knowing the results of the rounds before."""
-    seeds: _TuningSeeds = (FIRST_SEED,)
+    seeds: Annotated[tuple[int, ...], _NUMBER_OR_LIST] = (FIRST_SEED,)
     """Tuning seeds, or how many: each trial is trained with all of them, and no winner with any."""
     seed: Annotated[int, Bounded(ge=0, lt=2**32)] = 0
     """Seed of the draws."""
@@ -237,6 +237,14 @@ class Tune(Tuning):
     """Other parameters for the cells that fulfil a condition; null takes one out."""
 
 
+def set_factor(settings: dict[str, Any], factor: str, value: Any) -> None:
+    """Set a factor, such as `training.learning_rate`, in nested settings."""
+    *path, last = factor.split(".")
+    for step in path:
+        settings = settings.setdefault(step, {})
+    settings[last] = value
+
+
 @dataclass(frozen=True)
 class Search:
     """The search for one cell's parameters."""
@@ -263,24 +271,16 @@ class Search:
         text = json.dumps(whole, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
-    def settings_with(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the grid sets in the template, with these parameters laid over it."""
-        settings: dict[str, Any] = json.loads(self.settings)
-        for name, value in parameters.items():
-            *path, last = name.split(".")
-            inner = settings
-            for step in path:
-                inner = inner.setdefault(step, {})
-            inner[last] = value
-        return settings
-
     def cell(self, parameters: Mapping[str, Any]) -> CellSpec:
         """Return the cell with these parameters.
 
         Raises:
             pydantic.ValidationError: there is no such cell.
         """
-        return CellSpec.model_validate(self.settings_with(parameters))
+        settings: dict[str, Any] = json.loads(self.settings)
+        for name, value in parameters.items():
+            set_factor(settings, name, value)
+        return CellSpec.model_validate(settings)
 
     @property
     def plain(self) -> dict[str, Any]:
