@@ -154,3 +154,9 @@ def test_bytes_are_refused_unless_they_are_text(raw):
     except UnicodeDecodeError:
         readable = False
     assert (fault is None) == readable
+
+
+def test_a_tag_is_refused_and_runs_no_code(tmp_path):
+    _, faults = parse(tmp_path, f"key: !!python/object/apply:os.mkdir ['{tmp_path}/folder']\n")
+    assert "1:6: tag `tag:yaml.org,2002:python/object/apply:os.mkdir`" in str(faults[0])
+    assert not (tmp_path / "folder").exists()
