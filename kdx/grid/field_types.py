@@ -135,11 +135,8 @@ class Follows:
         self.factors = factors
 
 
-class NoCost:
-    """Annotates a field on which neither the time of a step nor the memory of a run depends."""
-
-
-NO_COST = NoCost()
+NO_COST = "no cost"
+"""Annotates a field on which neither the time of a step nor the memory of a run depends."""
 
 
 @cache
