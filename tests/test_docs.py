@@ -9,7 +9,8 @@ from typing import Any, get_args
 
 import pytest
 
-from kdx.grid.sections import Data, Evaluation, Model, OneOf, Select, Training
+from kdx.grid.field_types import OneOf
+from kdx.grid.sections import Data, Evaluation, Model, Select, Training
 from kdx.grid.spec import CellSpec
 from tests import document_blocks, words, words_table
 

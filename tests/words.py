@@ -9,8 +9,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from kdx.attention.families import FAMILIES
+from kdx.grid.field_types import NO_COST, Follows, OneOf
 from kdx.grid.fields import CellFields
-from kdx.grid.sections import NO_COST, Follows, OneOf
 from kdx.grid.words import known_options
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import DIFFICULTIES, options_of_corpora

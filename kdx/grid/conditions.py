@@ -9,23 +9,44 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema
 
-from kdx.errors import KdxError, Place, shortened
+from kdx.errors import KdxError, shortened
 from kdx.grid.cell_selector import as_word, default_word, factors, plain_number
-from kdx.grid.sections import ToList, as_list, not_allowed
+from kdx.grid.field_types import ToList, as_list, not_allowed, unknown_name
 from kdx.grid.source import Node
 from kdx.grid.synonyms import did_you_mean
 
 
 def _some_factors(value: Any) -> Any:
-    if not isinstance(value, dict) or not value:
+    if not isinstance(value, dict | WrittenCondition) or not value:
         raise not_allowed("{factor: value, …}")
     return value
 
 
-Written = Annotated[dict[str, Any], BeforeValidator(_some_factors), WithJsonSchema({"$ref": "#/$defs/Condition"})]
-"""A condition as a file has it: factor or axis → word or list of words; `not` → another condition."""
+def _factor(name: str, info: ValidationInfo) -> str:
+    known = (*(info.context or ()), *factors())
+    if name not in known:
+        raise unknown_name("factor", (*known, "not"))
+    return name
+
+
+def _values(value: Any) -> Any:
+    if isinstance(value, dict) or value == []:
+        raise not_allowed("a value, or a list of them")
+    return value if isinstance(value, list) else [value]
+
+
+class WrittenCondition(BaseModel):
+    """A condition as a file has it; the context of its validation is the axes of the grid that are no factors."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
+    __pydantic_extra__: dict[Annotated[str, AfterValidator(_factor)], Annotated[list[Any], BeforeValidator(_values)]]
+    unless: "Written | None" = Field(None, alias="not")
+    """Another condition, which must not hold."""
+
+
+Written = Annotated[WrittenCondition, BeforeValidator(_some_factors), WithJsonSchema({"$ref": "#/$defs/Condition"})]
 SeveralWritten = Annotated[list[Written], ToList(as_list), Field(min_length=1)]
 
 
@@ -39,7 +60,7 @@ class Combination:
     """What the grid sets in it, each over the ones before."""
 
     def word(self, factor: str) -> str | None:
-        """The word of a factor or of a named axis; None where the combination lacks the axis."""
+        """Return the word of a factor or of a named axis; None if the combination lacks the axis."""
         if factor not in factors():
             return self.labels.get(factor)
         path = factor.split(".")
@@ -52,7 +73,7 @@ class Combination:
 
 @dataclass(frozen=True)
 class Condition:
-    """What a combination may fulfil, with what was seen while the grid was expanded."""
+    """A condition on combinations, with what was seen while the grid was expanded."""
 
     node: Node
     terms: Mapping[str, frozenset[str]]
@@ -63,8 +84,15 @@ class Condition:
     seen: dict[str, dict[str, None]] = field(default_factory=dict)
     """Factor → the words that combinations have."""
 
+    @classmethod
+    def of(cls, written: WrittenCondition, node: Node) -> "Condition":
+        """Return the condition that stands at a node of a file."""
+        values: Mapping[str, list[Any]] = written.__pydantic_extra__
+        terms = {name: frozenset(plain_number(as_word(name, each)) for each in values[name]) for name in values}
+        return cls(node, terms, cls.of(written.unless, node.value["not"]) if written.unless else None)
+
     def holds(self, combination: Combination) -> bool:
-        """Whether a combination fulfils it."""
+        """Return whether a combination fulfils it."""
         fits = True
         for factor, words in self.terms.items():
             word = combination.word(factor)
@@ -79,11 +107,13 @@ class Condition:
 
     @property
     def factors(self) -> frozenset[str]:
-        """All that it asks about."""
+        """The factors of the condition and of what must not hold."""
         return frozenset(self.terms) | (self.unless.factors if self.unless is not None else frozenset())
 
     def faults(self, settled: Collection[str] = ()) -> Iterator[KdxError]:
-        """Words that no combination has, after all of them were looked at: a typo, or a condition that says nothing.
+        """Yield a fault for each word that no combination has, and for a condition that none fulfils.
+
+        All combinations must have been looked at.
 
         Args:
             settled: factors that the command line sets in every cell; a condition on them may well be idle.
@@ -102,45 +132,3 @@ class Condition:
             yield from self.unless.faults()
         if not typos and not self.held:
             yield KdxError("no combination fulfils all of this condition", place=self.node.place, hint="remove it")
-
-
-class ConditionReader:
-    """Reads the conditions of a grid.
-
-    A condition that several sub-grids share is read once, so that it knows the words of all their combinations.
-    """
-
-    def __init__(self, axes: Collection[str], faults: list[KdxError]) -> None:
-        """`axes`: those of the whole grid that have a name of their own."""
-        self._axes = axes
-        self._faults = faults
-        self._read: dict[tuple[Place, str], Condition | None] = {}
-
-    def read(self, node: Node) -> Condition | None:
-        """A condition, or None where it is faulty."""
-        key = (node.place, repr(node.plain()))
-        if key not in self._read:
-            self._read[key] = self._condition(node)
-        return self._read[key]
-
-    def _condition(self, node: Node) -> Condition | None:
-        before = len(self._faults)
-        if not isinstance(node.value, dict) or not node.value:
-            self._faults.append(KdxError(f"`{node}` as a condition", place=node.place, allowed="{factor: value, …}"))
-            return None
-        terms, unless = {}, None
-        known = (*self._axes, *factors())
-        for key, value in node.value.items():
-            if key == "not":
-                unless = self.read(value)
-            elif key not in known:
-                problem, place = f"unknown factor `{shortened(key)}`", node.key((key,))
-                hint = did_you_mean(key, known)
-                self._faults.append(KdxError(problem, place=place, allowed=(*known, "not"), hint=hint))
-            elif isinstance(value.value, dict) or value.value == []:
-                problem = f"`{value}` as values of `{key}`"
-                self._faults.append(KdxError(problem, place=value.place, allowed="a value, or a list of them"))
-            else:
-                words = value.value if isinstance(value.value, list) else [value]
-                terms[key] = frozenset(plain_number(as_word(key, word.plain())) for word in words)
-        return None if len(self._faults) > before else Condition(node, terms, unless)

@@ -45,7 +45,7 @@ def _distinct(values: Iterable[Any]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class Contents:
-    """What is compared of a plan, and its file."""
+    """The cells and seeds of a plan, which are compared, and its file."""
 
     cells: Mapping[str, CellSpec | str]
     """Cell id → the cell, or its JSON (`CellSpec.text`)."""

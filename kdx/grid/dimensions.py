@@ -5,111 +5,121 @@ which sets several factors, as an approach does. A preset lies under all that th
 or a named choice takes the place of the grid's. A zip is an axis whose choices set several factors.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
 
 from kdx.errors import KdxError, Place, shortened
 from kdx.grid.cell_selector import factors, plain_number
-from kdx.grid.conditions import ConditionReader
+from kdx.grid.conditions import Condition, WrittenCondition
 from kdx.grid.expand import Bundle, Dimension, Override, SubGrid, paths
 from kdx.grid.extends import preset_of
 from kdx.grid.messages import checked
-from kdx.grid.model import SUB_GRID
+from kdx.grid.model import SUB_GRID, Choice, Range
 from kdx.grid.model import SubGrid as SubGridModel
-from kdx.grid.ranges import Range, is_range
-from kdx.grid.settings import at_path, check_keys, settings, settings_by_factor, settings_of, without_removed
-from kdx.grid.source import LONGEST_KEY, Node, no_value
+from kdx.grid.settings import at_path, settings, settings_by_factor, settings_of, without_removed
+from kdx.grid.source import LONGEST_KEY, Node
 from kdx.grid.synonyms import did_you_mean
 
-_SETTINGS = "a mapping of settings"
+
+def named_axes(root: Node) -> tuple[str, ...]:
+    """Return the axes of a whole grid that are no factors, before anything in it is checked."""
+    names: dict[str, None] = {}
+    for key in ("tasks", "grids"):
+        if key in root.value:
+            names[key.removesuffix("s")] = None
+    parts = [root, *(part for key in ("tasks", "grids") for _, part in _entries(root.inner((key,))))]
+    for part in parts:
+        if part.inner(("approaches",)) is not None:
+            names["approach"] = None
+        names |= dict.fromkeys(name for name, _ in _entries(part.inner(("axes",))))
+    return tuple(name for name in names if name not in factors())
 
 
 def sub_grids(root: Node, faults: list[KdxError]) -> list[SubGrid]:
     """Return one for each of `tasks:` or of `grids:`, or the grid itself."""
     own_faults: list[KdxError] = []
-    parts = [(node, _sub_grid(node, own, own_faults)) for node, own in _nodes(root, own_faults)]
-    axes = dict.fromkeys(name for _, sub_grid in parts for name in sub_grid.axes)
-    # A name that a faulty axis would have is not known, so conditions are judged only in a grid without such faults.
-    reader = ConditionReader([name for name in axes if name not in factors()], [] if own_faults else own_faults)
-    whole = [_with_conditions(sub_grid, node, reader, own_faults) for node, sub_grid in parts]
+    # A condition that several sub-grids share knows the words of all their combinations.
+    conditions: dict[tuple[Place, str], Condition] = {}
+
+    def condition(written: WrittenCondition, node: Node) -> Condition:
+        return conditions.setdefault((node.place, str(node.plain())), Condition.of(written, node))
+
+    parts = [_sub_grid(model, node, own, condition, own_faults) for model, node, own in _nodes(root, own_faults)]
     # What sub-grids share is looked at in each of them.
     faults.extend({str(fault): fault for fault in own_faults}.values())
-    return whole
+    return parts
 
 
-def _nodes(root: Node, faults: list[KdxError]) -> Iterator[tuple[Node, Dimension | None]]:
-    """Each sub-grid over what all of them share, with the dimension that names it; the grid itself has none."""
+def _nodes(root: Node, faults: list[KdxError]) -> Iterator[tuple[SubGridModel, Node, Dimension | None]]:
+    """Yield each sub-grid over what all of them share, with the dimension that names it; the grid itself has none."""
     key = next((key for key in ("tasks", "grids") if key in root.value), None)
-    if key is None:
-        yield checked(SubGridModel, root, faults)[1], None
-        return
+    axes = named_axes(root)
     shared = Node(root.place, {k: v for k, v in root.value.items() if k in (*settings(), *SUB_GRID)}, root.keys)
+    if key is None:
+        yield *checked(SubGridModel, shared, faults, axes), None
+        return
     axis = key.removesuffix("s")
     for name, part in root.value[key].value.items():
-        if not isinstance(part.value, dict):
-            problem = KdxError(f"`{part}` as {key}.{shortened(name)}", place=part.place, allowed=_SETTINGS)
-            place = root.value[key].key((name,))
-            faults.append(problem if part.value is not None else no_value(f"{key}.{shortened(name)}", place, _SETTINGS))
-            continue
         whole = without_removed(shared.overlaid(part))
-        check_keys(whole, (*settings(), *SUB_GRID), faults)
         if key == "tasks":
             whole = Node(whole.place, {**whole.value, "task": Node(root.value[key].key((name,)), name)}, whole.keys)
-        _, whole = checked(SubGridModel, whole, faults)
-        yield whole, Dimension(axis, (Bundle({axis: name}, Node(part.place, {})),))
+        yield (
+            *checked(SubGridModel, whole, faults, axes),
+            Dimension(axis, (Bundle({axis: name}, Node(part.place, {})),)),
+        )
 
 
-def _sub_grid(node: Node, own: Dimension | None, faults: list[KdxError]) -> SubGrid:
-    """The sub-grid without its conditions, which may name the axes of all sub-grids."""
+def _sub_grid(
+    model: SubGridModel,
+    node: Node,
+    own: Dimension | None,
+    condition: Callable[[WrittenCondition, Node], Condition],
+    faults: list[KdxError],
+) -> SubGrid:
     try:
         preset = preset_of(node, node.value.get("task"))
     except KdxError as error:
         faults.append(error)
         return SubGrid(node, (Dimension("preset", ()),))
     task = node.value.get("task") or (preset and preset.value.get("task"))
-    dimensions = (*([own] if own else ()), *_dimensions(node, task, faults))
+    dimensions = (*([own] if own else ()), *_dimensions(model, node, task, faults))
     _refuse_twice(dimensions, node, faults)
-    return SubGrid(settings_of(node), dimensions, preset)
+    excluded = zip(model.exclude, _items(node.value.get("exclude")), strict=True)
+    sub_grid = SubGrid(settings_of(node), dimensions, preset, tuple(condition(*each) for each in excluded))
+    overrides = [
+        _override(condition(override.when, item.value["when"]), item.value["set"], sub_grid, faults)
+        for override, item in zip(model.overrides, _items(node.value.get("overrides")), strict=True)
+    ]
+    return replace(sub_grid, overrides=tuple(override for override in overrides if override is not None))
 
 
-def _with_conditions(sub_grid: SubGrid, node: Node, reader: ConditionReader, faults: list[KdxError]) -> SubGrid:
-    excluded = [reader.read(item) for item in _items(node.value.get("exclude"))]
-    overrides = [_override(item, sub_grid, reader, faults) for item in _items(node.value.get("overrides"))]
-    return replace(
-        sub_grid,
-        exclude=tuple(condition for condition in excluded if condition is not None),
-        overrides=tuple(override for override in overrides if override is not None),
-    )
-
-
-def _dimensions(node: Node, task: Node | None, faults: list[KdxError]) -> Iterator[Dimension]:
-    if "approaches" in node.value:
+def _dimensions(model: SubGridModel, node: Node, task: Node | None, faults: list[KdxError]) -> Iterator[Dimension]:
+    if model.approaches:
         yield _named("approach", node.value["approaches"], task, faults)
-    for name, choices in _entries(node.value.get("axes")):
-        if name in factors() or not isinstance(choices.value, dict) or is_range(choices.plain()):
-            yield from _factor(name, choices, node.value["axes"].key((name,)), faults)
+    for name, choices in model.axes.items():
+        if name in factors() or not isinstance(choices, dict):
+            yield from _factor(name, choices, node.value["axes"], faults)
         else:
-            yield _named(name, choices, task, faults)
-    for item in _items(node.value.get("zip")):
-        yield from _zipped(item, faults)
+            yield _named(name, node.value["axes"].value[name], task, faults)
+    for columns, item in zip(model.zip, _items(node.value.get("zip")), strict=True):
+        yield from _zipped(columns, item, faults)
 
 
 def _entries(node: Node | None) -> list[tuple[str, Node]]:
-    return list(node.value.items()) if node is not None else []
+    return list(node.value.items()) if node is not None and isinstance(node.value, dict) else []
 
 
 def _items(node: Node | None) -> list[Node]:
-    """The items of a list; a mapping that stands alone is a list of one."""
+    """Return the items of a list; a mapping that stands alone is a list of one."""
     return [] if node is None else node.value if isinstance(node.value, list) else [node]
 
 
 def _named(axis: str, choices: Node, task: Node | None, faults: list[KdxError]) -> Dimension:
-    """An axis of named choices, each a mapping of settings and, where it names one, the preset under them."""
+    """Return an axis of named choices, each a mapping of settings and, where it names one, the preset under them."""
     bundles: list[Bundle] = []
     for name, choice in choices.value.items():
-        check_keys(choice, (*settings(), "preset"), faults)
         try:
             bundles.append(Bundle({axis: name}, settings_of(choice), preset_of(choice, task)))
         except KdxError as error:
@@ -117,21 +127,28 @@ def _named(axis: str, choices: Node, task: Node | None, faults: list[KdxError]) 
     return Dimension(axis, tuple(bundles))
 
 
-def _factor(name: str, choices: Node, key: Place, faults: list[KdxError]) -> Iterator[Dimension]:
-    """An axis over one factor, from the list or the range of its choices; none where there is no such factor."""
+def _factor(
+    name: str, values: Sequence[Any] | Range | Mapping[str, Choice], axes: Node, faults: list[KdxError]
+) -> Iterator[Dimension]:
+    """Yield the axis over one factor, from the list or the range of its choices; none if there is no such factor.
+
+    Args:
+        axes: the mapping that has it.
+    """
+    choices = axes.value[name]
     if name not in factors():
         problem, hint = f"unknown axis `{shortened(name)}`", did_you_mean(name, factors())
-        faults.append(KdxError(problem, place=key, allowed=factors(), hint=hint))
+        faults.append(KdxError(problem, place=axes.key((name,)), allowed=factors(), hint=hint))
         return
-    if isinstance(choices.value, dict) and not is_range(choices.plain()):
+    if isinstance(values, Mapping):
         allowed = "a list of its values, or a range such as {from: 100, to: 500, step: 100}"
         hint = f"named choices need another name than `{name}`, such as axes: {{settings: …}}"
         faults.append(KdxError(f"a mapping as axes.{name}", place=choices.place, allowed=allowed, hint=hint))
         return
-    numbers = Range.model_validate(choices.plain()).numbers if is_range(choices.plain()) else []
     bundles: list[Bundle] = []
     seen: set[str] = set()
-    for choice in [Node(choices.place, number) for number in numbers] or choices.value:
+    in_range = [Node(choices.place, number) for number in values.numbers] if isinstance(values, Range) else None
+    for choice in in_range or choices.value:
         label = _label(choice.plain())
         if len(label) > LONGEST_KEY:
             problem, allowed = f"`{shortened(label)}` has {len(label):,} characters", f"at most {LONGEST_KEY}"
@@ -145,15 +162,13 @@ def _factor(name: str, choices: Node, key: Place, faults: list[KdxError]) -> Ite
     yield Dimension(name, tuple(bundles))
 
 
-def _zipped(item: Node, faults: list[KdxError]) -> Iterator[Dimension]:
-    """Factors that vary together: the first choice of each, then the second, and so on."""
-    columns = [
-        column for name, choices in item.value.items() for column in _factor(name, choices, item.key((name,)), faults)
-    ]
+def _zipped(zipped: Mapping[str, Sequence[Any] | Range], node: Node, faults: list[KdxError]) -> Iterator[Dimension]:
+    """Yield the axis of factors that vary together: the first choice of each, then the second, and so on."""
+    columns = [column for name, values in zipped.items() for column in _factor(name, values, node, faults)]
     lengths = {column.name: len(column.bundles) for column in columns}
     if len(set(lengths.values())) > 1:
         problem = f"a zip of unequal lengths: {', '.join(f'{name} has {count}' for name, count in lengths.items())}"
-        faults.append(KdxError(problem, place=item.place, allowed="the same number of each"))
+        faults.append(KdxError(problem, place=node.place, allowed="the same number of each"))
         return
     yield Dimension(
         columns[0].name,
@@ -168,7 +183,7 @@ def _zipped(item: Node, faults: list[KdxError]) -> Iterator[Dimension]:
 
 
 def _refuse_twice(dimensions: Sequence[Dimension], node: Node, faults: list[KdxError]) -> None:
-    """Two axes that set the same factor: one would be without effect."""
+    """Refuse two axes that set the same factor: one would be without effect."""
     owners: dict[str, Dimension] = {}
     for dimension in dimensions:
         for name in dimension.names:
@@ -190,25 +205,23 @@ def _refuse_twice(dimensions: Sequence[Dimension], node: Node, faults: list[KdxE
 
 
 def _place_of(dimension: Dimension, node: Node) -> Place:
-    """Where an axis is written, or the grid that it is in."""
+    """Return the place of an axis in the file, or that of its grid."""
     if node.inner(("axes", dimension.name)) is not None:
         return node.key(("axes", dimension.name))
     return node.key(("zip",) if "zip" in node.value else ("approaches",))
 
 
-def _override(item: Node, sub_grid: SubGrid, reader: ConditionReader, faults: list[KdxError]) -> Override | None:
-    condition, written = reader.read(item.value["when"]), item.value["set"]
+def _override(condition: Condition, written: Node, sub_grid: SubGrid, faults: list[KdxError]) -> Override | None:
     settings = _by_factor(written, faults)
     for name in sorted({*sub_grid.axes} & paths(settings.plain())) if settings is not None else ():
         problem, hint = f"an override of `{name}`, which varies on an axis", "exclude combinations"
         faults.append(KdxError(problem, place=written.place, hint=hint))
-    return Override(condition, settings) if condition is not None and settings is not None else None
+    return Override(condition, settings) if settings is not None else None
 
 
 def _by_factor(node: Node, faults: list[KdxError]) -> Node | None:
-    """Settings as a grid nests them, or by factor."""
+    """Return settings that a grid nests, or writes by factor, as it nests them; None if one is set twice."""
     before = len(faults)
-    check_keys(node, dict.fromkeys((*settings(), *factors())), faults)
     for key in node.value:
         section, _, name = key.rpartition(".")
         if section and node.inner((section, name)) is not None:

@@ -13,7 +13,7 @@ from kdx.grid.words import owners
 
 
 def without_effect(cells: Sequence[PlannedCell], path: Path) -> Iterator[KdxError]:
-    """Settings that the file at `path` or the command line writes and no cell uses.
+    """Yield the settings that the file at `path` or the command line writes and no cell uses.
 
     They are options that no value of any cell has, and settings of a section that every cell resolves to another value.
     A file that is extended, and a preset, may have more; so may a preset that is itself the grid.
@@ -55,7 +55,7 @@ class _Setting(NamedTuple):
 
 
 def short_of_peak(cells: Sequence[PlannedCell]) -> Iterator[str]:
-    """A note if runs end within their warm-up."""
+    """Yield a note if runs end within their warm-up."""
     searched = {"training.steps", "training.warmup"}  # a template has a value that no trial need have
     settled = [cell.spec.training for cell in cells if cell.search is None or searched.isdisjoint(cell.search.space)]
     short = [training for training in settled if training.steps < training.warmup]

@@ -17,8 +17,8 @@ from pydantic import Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from kdx.errors import KdxError, shortened
+from kdx.grid.field_types import Count, Natural, NotNegative, OneOf, Section, ToList
 from kdx.grid.reading import reading_of
-from kdx.grid.sections import Count, Natural, NotNegative, OneOf, Section, ToList
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
@@ -37,7 +37,7 @@ class EvaluationSettings(Section):
     penalty: LengthPenalty | None = None
     """What the log-probability of a hypothesis of n tokens is divided by."""
     longest: tuple[NotNegative, Natural] | None = None
-    """Tokens of a translation at most: so many for each source token, and so many more."""
+    """Largest number of tokens of a translation: a multiple of the source tokens, and a constant."""
     streams: Count | None = None
     """Streams read side by side (prediction only)."""
     length: Count | None = None
@@ -55,18 +55,18 @@ class EvaluationSettings(Section):
         return self.model_dump(mode="json", exclude_none=True)
 
 
-def one_or_several(value: Any) -> Any:
-    """A value that stands alone, as a list of one."""
+def _one_or_several(value: Any) -> Any:
+    """Return a value that stands alone as a list of one."""
     return value if isinstance(value, list) else [value]
 
 
-def one_or_several_pairs(value: Any) -> Any:
-    """The same where each value is itself a pair."""
+def _one_or_several_pairs(value: Any) -> Any:
+    """Return a pair that stands alone as a list of one."""
     return value if isinstance(value, list) and any(isinstance(item, list) for item in value) else [value]
 
 
 def _choices(name: str, field: FieldInfo) -> Any:
-    several = one_or_several_pairs if name == "longest" else one_or_several
+    several = _one_or_several_pairs if name == "longest" else _one_or_several
     value = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
     return Annotated[list[value], ToList(several), Field(min_length=1)], []  # type: ignore[valid-type]
 
@@ -87,7 +87,7 @@ class AskedEvaluation:
     """The author's; several evaluations share it where a setting is a list."""
     settings: EvaluationSettings
     node: Node | None = field(default=None, compare=False, repr=False)
-    """Where the file has it; None where it does not come from a file."""
+    """The mapping in the file that asks for it; None if it does not come from a file."""
 
     def __str__(self) -> str:
         """Its name and its settings: `longer` (length 128)."""
@@ -95,13 +95,22 @@ class AskedEvaluation:
         return f"`{shortened(self.name)}`{f' ({settings})' if settings else ''}"
 
     def is_of(self, task: str) -> bool:
-        """Whether an evaluation of the task has these settings; in a grid of two tasks it is meant for the other."""
+        """Return whether an evaluation of the task has these settings; one of another task may lack them."""
         return set(self.settings.asked) <= set(TASKS.definition(task).evaluation_settings)
 
+    def _path(self, key: str) -> tuple[str | int, ...]:
+        """Return the path in the file of the value of a setting; an empty one if the file has no such setting."""
+        assert self.node is not None
+        if key not in self.node.value:
+            return ()
+        values = self.node.value[key].plain()
+        value = self.settings.asked[key]
+        return (key, values.index(value)) if isinstance(values, list) and value in values else (key,)
+
     def in_file(self, fault: KdxError) -> KdxError:
-        """The fault, located in the file; its own place is a setting of this evaluation or none."""
+        """Return the fault, located in the file; its own place is a setting of this evaluation or none."""
         key = str(fault.place or "").removeprefix("evaluation.")
-        place = None if self.node is None else self.node.at((key,) if key in self.settings.asked else ())
+        place = None if self.node is None else self.node.at(self._path(key))
         problem = f"evaluation `{shortened(self.name)}`: {fault.problem}"
         # In the section of a cell the same settings have its name before them.
         hint = fault.hint and fault.hint.replace("evaluation.", "")
@@ -143,22 +152,25 @@ class ResolvedEvaluation:
         }
 
 
-def read_evaluations(node: Node | None, faults: list[KdxError]) -> list[AskedEvaluation]:
+def read_evaluations(
+    evaluations: Mapping[str, Any], node: Node | None, faults: list[KdxError]
+) -> list[AskedEvaluation]:
     """Return one for each combination of the values that lists give its settings.
 
     Args:
-        node: what is under `evaluations`, checked by the model of a grid file.
+        evaluations: name → `EvaluationChoices`.
+        node: what is under `evaluations` in the file.
     """
     asked: list[AskedEvaluation] = []
-    for name, settings in node.value.items() if node is not None else ():
-        choices = [_values(key, value) for key, value in settings.value.items()]
-        if len(asked) + prod(map(len, choices)) > MOST_EVALUATIONS:
-            assert node is not None
+    for name, choices in evaluations.items():
+        assert node is not None
+        values = {key: getattr(choices, key) for key in node.value[name].value}
+        if len(asked) + prod(map(len, values.values())) > MOST_EVALUATIONS:
             faults.append(KdxError("too many evaluations", place=node.place, allowed=f"at most {MOST_EVALUATIONS}"))
             break
-        for chosen in product(*choices):
-            read = Node(settings.place, dict(zip(settings.value, chosen, strict=True)), settings.keys)
-            asked.append(AskedEvaluation(name, EvaluationSettings.model_validate(read.plain()), read))
+        for chosen in product(*values.values()):
+            settings = EvaluationSettings.model_validate(dict(zip(values, chosen, strict=True)))
+            asked.append(AskedEvaluation(name, settings, node.value[name]))
     return asked
 
 
@@ -179,7 +191,7 @@ def check_evaluations(asked: Sequence[AskedEvaluation], specs: Collection[CellSp
 
 
 def resolve_evaluation(spec: CellSpec, asked: AskedEvaluation) -> ResolvedEvaluation:
-    """The evaluation of the runs of this cell.
+    """Return the evaluation of the runs of this cell.
 
     Raises:
         KdxError: the cell cannot be evaluated in this way; the place is the setting that is at fault, if there is one.
@@ -211,21 +223,13 @@ def resolve_evaluation(spec: CellSpec, asked: AskedEvaluation) -> ResolvedEvalua
     return ResolvedEvaluation(asked, spec.model_copy(update={"evaluation": evaluation}), now, changes)
 
 
-def settings_id(spec: CellSpec, settings: Mapping[str, Any]) -> str | None:
-    """The id of the evaluation of a cell's runs that has these settings; None if another kdx has other ones."""
-    own = _settings_of(spec)
-    if settings.keys() != own.keys():
-        return None
-    return _id_of({key: settings[key] for key, value in own.items() if settings[key] != value})
-
-
 def _id_of(changes: Mapping[str, Any]) -> str:
     text = json.dumps(changes, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _refuse_other_positions(spec: CellSpec, changed: CellSpec) -> None:
-    """Refuses a memory longer than any of the cell: positions begin after the longest memory, and would move."""
+    """Refuse a memory longer than any of the cell: positions begin after the longest memory, and would move."""
     longest = max(spec.memory, spec.evaluation.memory or 0)
     if spec.encoding and (changed.evaluation.memory or 0) > longest:
         raise KdxError(
@@ -236,15 +240,7 @@ def _refuse_other_positions(spec: CellSpec, changed: CellSpec) -> None:
 
 
 def _settings_of(spec: CellSpec) -> dict[str, Any]:
-    """The settings of the cell's own test, for each setting that an evaluation of its task has."""
+    """Return the settings of the cell's own test, for each setting that an evaluation of its task has."""
     read = reading_of(spec)._asdict() if TASKS.definition(spec.task).data.streams else {}
     section = spec.evaluation.model_dump(mode="json") | read | {"corpus": spec.data.corpus, "split": Split.TEST.value}
     return {key: section[key] for key in TASKS.definition(spec.task).evaluation_settings}
-
-
-def _values(key: str, node: Node) -> list[Node]:
-    """The values that a setting takes in turn."""
-    alone = not isinstance(node.value, list) or (
-        key == "longest" and one_or_several_pairs(node.plain()) == [node.plain()]
-    )
-    return [node] if alone else list(node.value)

@@ -59,7 +59,7 @@ class Dimension:
 
 
 def paths(settings: Mapping[str, Any]) -> frozenset[str]:
-    """The factors that settings set."""
+    """Return the factors that settings set."""
     return frozenset(path for path, _ in leaves(settings))
 
 
@@ -96,12 +96,12 @@ class SubGrid:
 
     @property
     def conditions(self) -> Iterator[Condition]:
-        """All that combinations are asked."""
+        """Its conditions on combinations."""
         yield from self.exclude
         yield from (override.when for override in self.overrides)
 
     def combinations(self) -> Iterator[tuple[Mapping[str, str], tuple[Node, ...]]]:
-        """Axis → choice of every combination that is not excluded, and what it sets, each over the ones before.
+        """Yield axis → choice of every combination that is not excluded, and what it sets, each over the ones before.
 
         The last dimension runs fastest.
         """
@@ -121,13 +121,13 @@ class SubGrid:
 
 
 def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> list[PlannedCell]:
-    """Every cell; each fault goes to `faults` once, unless it is there already.
+    """Return every cell; each fault goes to `faults` once, unless it is there already.
 
     Two choices that give the same cell are both kept, and share its id and its runs; unless they have the same labels,
     as the choices of an option that no word of the cell has.
 
     Raises:
-        Faults: so many cells are wrong, even if in the same places, that the others are not checked.
+        Faults: more cells are wrong than are looked at, even if in the same places.
     """
     cells: list[PlannedCell] = []
     planned: set[tuple[object, ...]] = set()
@@ -165,7 +165,7 @@ def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> list[Plann
 
 
 def _check_conditions(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> None:
-    """A condition must say something of the grid as a whole, of whatever sub-grid."""
+    """Refuse conditions that say nothing of the grid as a whole, of whatever sub-grid."""
     settled = {path for part in sub_grids if part.on_top is not None for path in paths(part.on_top.plain())}
     distinct = {id(condition): condition for sub_grid in sub_grids for condition in sub_grid.conditions}
     for condition in distinct.values():

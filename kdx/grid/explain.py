@@ -9,11 +9,10 @@ from typing import Any
 from kdx.components.find import find_any, installed, is_in_file
 from kdx.components.registry import FAMILY_OF, add
 from kdx.errors import KdxError, shortened
-from kdx.grid.descriptions import descriptions
+from kdx.grid.field_types import Schema, descriptions
 from kdx.grid.fields import CellFields
 from kdx.grid.model import GRID, GridFile
 from kdx.grid.schema import SECTIONS, alternatives, keys, schema_of
-from kdx.grid.sections import Schema
 from kdx.grid.synonyms import did_you_mean
 from kdx.grid.words import known_options, owners
 from kdx.words.option import Option

@@ -1,16 +1,20 @@
-"""A grid's file over those that it extends, and the presets that lie under a grid."""
+"""What lies under and over a grid's file: the grids that it extends, its presets, and the keys that `--set` sets."""
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from kdx.errors import Faults, KdxError, did_you_mean
-from kdx.grid.settings import settings_of, without_removed
+from kdx.errors import Faults, KdxError, Place, shortened
+from kdx.grid.cell_selector import factors
+from kdx.grid.model import GRID
+from kdx.grid.settings import at_path, settings, settings_of, without_removed
 from kdx.grid.shipped import find, names
-from kdx.grid.source import LARGEST_FILE, Node, no_value, read
+from kdx.grid.source import LARGEST_FILE, Node, no_value, read, read_value
+from kdx.grid.synonyms import did_you_mean
 
 
 def extended(path: Path, faults: list[KdxError], texts: dict[Path, str] | None = None) -> Node:
-    """The file over those that it extends: mappings merge key by key, anything else replaces.
+    """Return the file over those that it extends: mappings merge key by key, anything else replaces.
 
     Args:
         texts: takes the text of each of these files, the grid's first.
@@ -35,7 +39,7 @@ def extended(path: Path, faults: list[KdxError], texts: dict[Path, str] | None =
 
 
 def preset_of(node: Node, task: Node | None) -> Node | None:
-    """The settings of the preset that `node` names, a grid under `presets/`; None where it names none.
+    """Return the settings of the preset that `node` names, a grid under `presets/`; None if it names none.
 
     Raises:
         KdxError: there is no such preset, or it is for another task.
@@ -59,7 +63,7 @@ def preset_of(node: Node, task: Node | None) -> Node | None:
 
 
 def presets() -> tuple[str, ...]:
-    """The names of the shipped presets."""
+    """Return the names of the shipped presets."""
     return tuple(grid.removeprefix("presets/") for grid in names() if grid.startswith("presets/"))
 
 
@@ -69,7 +73,7 @@ def _shipped_preset(name: str) -> Node:
 
 
 def _parent(parent: Node, child: Path, seen: set[Path]) -> Path:
-    """The file that `extends:` names.
+    """Return the file that `extends:` names.
 
     Raises:
         Faults: there is none, or it was seen before.
@@ -86,3 +90,37 @@ def _parent(parent: Node, child: Path, seen: set[Path]) -> Path:
     if path.resolve() in seen:
         raise Faults([KdxError("a grid that extends itself", place=parent.place, hint="remove `extends:`")])
     return path
+
+
+_OF_A_GRID = tuple(key for key in GRID if key != "extends")
+
+
+def set_values(given: Sequence[str], faults: list[KdxError]) -> tuple[Node, Node | None]:
+    """Return what `--set` sets in the grid itself, such as its seeds, and what in every cell; None if nothing.
+
+    Args:
+        given: each `key=value`; the last of a key wins.
+    """
+    grid = Node(Place("--set", 0, 0), {}, {})
+    cell = Node(grid.place, {}, {})
+    for text in given:
+        key, equals, value = text.partition("=")
+        place = Place(f"--set {shortened(text)}", 0, 0)
+        if not equals or not key:
+            faults.append(KdxError("this sets nothing", place=place, allowed="key=value, such as training.steps=100"))
+            continue
+        node = read_value(value, place, faults)
+        if node is None:
+            continue
+        first, *rest = key.split(".")
+        known = factors() if first in settings() else (*factors(), *_OF_A_GRID)
+        if first in _OF_A_GRID:
+            # A factor of an axis is one key, dots and all.
+            path = (first, ".".join(rest)) if first == "axes" and rest else (first, *rest)
+            grid = grid.overlaid(at_path(path, node))
+        elif key in factors() or key in settings():
+            cell = cell.overlaid(at_path((first, *rest), node))
+        else:
+            problem, hint = f"unknown key `{shortened(key)}`", did_you_mean(key, known)
+            faults.append(KdxError(problem, place=place, allowed=known, hint=hint))
+    return grid, cell if cell.value else None

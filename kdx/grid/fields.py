@@ -1,6 +1,6 @@
 """The fields of a cell: every word that a grid may write, with its default.
 
-What depends on another field is settled by `kdx.grid.rules`; what a word takes is said by its definition.
+`kdx.grid.rules` settles what depends on another field; the definition of a word has its options.
 """
 
 from typing import Annotated, Any
@@ -14,21 +14,8 @@ from kdx.attention.mixers import MIXERS
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
-from kdx.grid.sections import (
-    Count,
-    Data,
-    Evaluation,
-    Filter,
-    Follows,
-    Model,
-    Natural,
-    OneOf,
-    Schema,
-    Select,
-    ToList,
-    Training,
-    WithOptions,
-)
+from kdx.grid.field_types import Count, Follows, Natural, OneOf, Schema, ToList, WithOptions
+from kdx.grid.sections import Data, Evaluation, Filter, Model, Select, Training
 from kdx.tasks import TASKS
 from kdx.vocabulary import Attention, Inject, Maps, Norm, OutputGate, QKNorm, Space, Symmetry
 
@@ -68,7 +55,7 @@ class CellFields(WithOptions):
     task: Annotated[str, OneOf(TASKS)]
     """What a model learns."""
     space: Space | None = None
-    """In which space examples that are no text are seen: the task's own unless said otherwise; None for text."""
+    """The space of examples that are no text; default: the task's own. None for text."""
     kernel: Annotated[str, OneOf(KERNELS)] = "exponential"
     """The kernel that compares queries with keys."""
     symmetry: Symmetry = Symmetry.ASYMMETRIC
@@ -76,13 +63,13 @@ class CellFields(WithOptions):
     position: Annotated[tuple[Annotated[str, OneOf(POSITIONS, "none")], ...], ONE_OR_MANY] = ()
     """The position schemes that act together; none at all when empty."""
     encoding: Annotated[str, OneOf(ENCODINGS)] | None = None
-    """The absolute vector t; sinusoidal unless said otherwise, None where nothing uses t."""
+    """The absolute vector t; default: sinusoidal. None if nothing uses t."""
     inject: Inject | None = None
-    """Where direct-sum adds t: at the input unless said otherwise; per layer where the task is not of text."""
+    """Where direct-sum adds t; default: at the input, or per layer if the task is not of text."""
     placement: Annotated[_Attentions | None, Follows("position")] = None
-    """The attentions that have positions; all of the task's unless said otherwise."""
+    """The attentions that have positions; default: all of the task's."""
     value: Annotated[Annotated[str, OneOf(VALUES)] | None, Follows("position", "inject")] = None
-    """The value function; without position unless said otherwise, or unless the input already carries it."""
+    """The value function; default: without position, unless the input already carries it."""
     filter: Filter = Field(default_factory=Filter)
     """Which keys a query sees, in each attention."""
     norm: Norm = Norm.POST
@@ -94,7 +81,7 @@ class CellFields(WithOptions):
     qk_norm: QKNorm = QKNorm.NONE
     """How queries and keys are normalised before any kernel compares them."""
     kv_heads: Count | None = None
-    """Heads of keys and values in every attention, a divisor of the model's; None: as many as of queries."""
+    """Heads of keys and values in every attention, a divisor of the model's; None: the number of the queries' heads."""
     maps: Maps = Maps.SINGLE
     """What a head's values are weighted by."""
     output_gate: OutputGate = OutputGate.NONE
@@ -112,4 +99,4 @@ class CellFields(WithOptions):
     evaluation: Evaluation = _AS_IN_TRAINING
     """How validation and test read or write text."""
     select: Select | None = None
-    """The first of the task's metrics unless said otherwise: BLEU for translation, perplexity for prediction, …"""
+    """The validation score that selects; default: the first of the task's metrics, such as BLEU or perplexity."""

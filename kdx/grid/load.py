@@ -6,26 +6,22 @@ from dataclasses import replace
 from pathlib import Path
 
 from kdx.errors import KdxError, by_place, shortened
-from kdx.grid.cell_selector import factors
 from kdx.grid.components import find_components
-from kdx.grid.dimensions import sub_grids
+from kdx.grid.dimensions import named_axes, sub_grids
 from kdx.grid.effects import short_of_peak, without_effect
 from kdx.grid.evaluations import check_evaluations, read_evaluations
 from kdx.grid.expand import SubGrid, cells_of, paths
-from kdx.grid.extends import extended
+from kdx.grid.extends import extended, set_values
 from kdx.grid.messages import checked, mapping_of
-from kdx.grid.model import GRID, SUB_GRID, GridFile
+from kdx.grid.model import ALLOWED_NAME, GRID, SUB_GRID, GridFile, is_sweep_name
 from kdx.grid.plan import Plan, TableSpec
-from kdx.grid.read_tables import check_tables, labelled_cells, layouts_of, read_tables
 from kdx.grid.searches import with_searches
 from kdx.grid.seeds import SeedRule, seeds_of
-from kdx.grid.set_values import set_values
-from kdx.grid.settings import check_keys, settings, without_removed
+from kdx.grid.settings import settings, without_removed
 from kdx.grid.shipped import find
 from kdx.grid.source import Node, no_value
 from kdx.grid.spec import CellSpec
-from kdx.grid.sweep_name import ALLOWED, is_sweep_name
-from kdx.grid.table_layout import reads_evaluations
+from kdx.grid.table_layout import check_tables, labelled_cells, layouts_of, read_tables, reads_evaluations
 from kdx.grid.tuning import Tune
 
 MOST_RUNS = 10_000
@@ -64,7 +60,7 @@ def load_grid(
         given=tuple(given),
         file=str(path.resolve()),
         seed_rule=file.seeds if isinstance(file.seeds, SeedRule) and seeds is None else None,
-        evaluations=tuple(read_evaluations(root.value.get("evaluations"), faults)),
+        evaluations=tuple(read_evaluations(file.evaluations, root.value.get("evaluations"), faults)),
         sources={os.path.relpath(source, path.parent): text for source, text in texts.items()},
     )
     plan = _with_searches(plan, file.tune, root, parts, faults)
@@ -82,7 +78,7 @@ def load_grid(
 
 
 def _read(path: Path, given: Sequence[str], texts: dict[Path, str], faults: list[KdxError]) -> tuple[Node, Node | None]:
-    """The file over what it extends, under what the command line sets: in the grid itself, and in every cell."""
+    """Return the file over what it extends, under what the command line sets: in the grid itself, and in every cell."""
     of_grid, of_cells = set_values(given, [])
     root = without_removed(extended(path, faults, texts).overlaid(of_grid))
     if faults_of_components := find_components(root if of_cells is None else root.overlaid(of_cells), GRID):
@@ -94,8 +90,7 @@ def _read(path: Path, given: Sequence[str], texts: dict[Path, str], faults: list
 
 
 def _validated(root: Node, path: Path, faults: list[KdxError]) -> tuple[GridFile, Node]:
-    """The keys of the whole grid; those of its sub-grids are validated once they lie over what they share."""
-    check_keys(root, (*GRID, *settings()), faults)
+    """Check the keys of the whole grid; those of its sub-grids are validated once they lie over what they share."""
     for key in ("data", "model", "training", "evaluation"):
         node = root.value.get(key)
         # Also where each task or choice has its own: the schema refuses it there, too.
@@ -108,10 +103,10 @@ def _validated(root: Node, path: Path, faults: list[KdxError]) -> tuple[GridFile
         faults.append(KdxError("`task` and `tasks` exclude each other", place=root.key(("task",)), hint="keep one"))
     if "name" not in root.value and not is_sweep_name(path.stem):
         problem = f"the file's name, `{shortened(path.stem)}`, cannot be the grid's name"
-        faults.append(KdxError(problem, place=root.place, allowed=ALLOWED, hint="write a `name:`"))
+        faults.append(KdxError(problem, place=root.place, allowed=ALLOWED_NAME, hint="write a `name:`"))
     in_sub_grids = {*settings(), *SUB_GRID}
     whole = Node(root.place, {key: node for key, node in root.value.items() if key not in in_sub_grids}, root.keys)
-    file, sound = checked(GridFile, whole, faults)
+    file, sound = checked(GridFile, whole, faults, named_axes(root))
     shared = {key: node for key, node in root.value.items() if key in in_sub_grids}
     # What is wrong here leaves no sub-grid, rather than one without a task.
     none = {key: Node(root.place, {}) for key in ("tasks", "grids") if key in root.value}
@@ -134,7 +129,7 @@ def _refuse_too_many(root: Node, parts: Sequence[SubGrid], seeds: int, most_runs
 
 
 def _overruled(parts: Sequence[SubGrid]) -> Iterator[KdxError]:
-    """What is set in every cell, and varies on an axis: the axis would be without effect."""
+    """Yield a fault for each axis over a factor that the command line sets: the axis would be without effect."""
     for name, on_top in {name: part.on_top for part in parts for name in part.axes}.items():
         if on_top is not None and (node := on_top.inner(name.split("."))) is not None:
             hint = f"--set axes.{name}=[{shortened(node)}] takes one choice"
@@ -142,19 +137,18 @@ def _overruled(parts: Sequence[SubGrid]) -> Iterator[KdxError]:
 
 
 def _with_searches(plan: Plan, tune: Tune | None, root: Node, parts: Sequence[SubGrid], faults: list[KdxError]) -> Plan:
-    """The plan with a search for each cell where the grid tunes parameters, and there is no fault yet."""
+    """Return the plan with a search for each cell where the grid tunes parameters, and there is no fault yet."""
     if tune is None or faults:
         return plan
     varied = {name for part in parts for dimension in part.dimensions for name in dimension.decides}
     varied |= {name for part in parts if part.on_top is not None for name in paths(part.on_top.plain())}
-    named = [axis for axis in plan.axes if axis not in factors()]
     node = root.value["tune"]
-    cells = with_searches(plan.cells, tune, node, seeds=plan.seeds, axes=named, varied=varied, faults=faults)
+    cells = with_searches(plan.cells, tune, node, seeds=plan.seeds, varied=varied, faults=faults)
     return replace(plan, cells=tuple(cells))
 
 
 def _with_tables(plan: Plan, specs: Sequence[TableSpec], root: Node, faults: list[KdxError]) -> Plan:
-    """The plan with the tables that the grid asks for."""
+    """Return the plan with the tables that the grid asks for."""
     tables = read_tables(specs, root.value.get("tables"), lambda: labelled_cells(plan), faults)
     plan = replace(plan, tables=tuple(table for table, _ in tables))
     if tables and not faults:
@@ -163,7 +157,7 @@ def _with_tables(plan: Plan, specs: Sequence[TableSpec], root: Node, faults: lis
 
 
 def _check_seed_rule(plan: Plan, root: Node, faults: list[KdxError]) -> None:
-    """A rule needs a baseline that a table of test scores declares."""
+    """Refuse a rule of seeds without a baseline that a table of test scores declares."""
     if plan.seed_rule is None:
         return
     if not any(table.baseline and not (plan.evaluations and reads_evaluations(table)) for table in plan.tables):

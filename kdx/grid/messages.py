@@ -9,8 +9,8 @@ from pydantic_core import ErrorDetails
 
 from kdx.errors import KdxError, shortened
 from kdx.grid.cell_selector import leaves
+from kdx.grid.field_types import Section
 from kdx.grid.plan import PlannedCell
-from kdx.grid.sections import Section
 from kdx.grid.source import Node, no_value, written
 from kdx.grid.spec import CellSpec
 from kdx.grid.synonyms import did_you_mean
@@ -35,7 +35,7 @@ _TAG = re.compile(r"<\w+>|\[key\]")
 def located(
     error: ValidationError, node: Node, model: type[BaseModel], *, may_be_misspelt: bool = False
 ) -> list[KdxError]:
-    """One fault for each detail of `error`, raised when `node` was validated as `model`.
+    """Return one fault for each detail of `error`, raised when `node` was validated as `model`.
 
     Args:
         may_be_misspelt: whether a key that is missing may be one of those that are wrong, and so is no further fault.
@@ -58,7 +58,7 @@ def located(
 
 
 def checked(model: type[Model], node: Node, faults: list[KdxError], context: Any = None) -> tuple[Model, Node]:
-    """The mapping as `model`, without the entries that are wrong, and their nodes; each fault goes to `faults`.
+    """Return the mapping as `model`, without the entries that are wrong, and their nodes; each fault goes to `faults`.
 
     Args:
         context: what the validators of the model need to know.
@@ -69,14 +69,14 @@ def checked(model: type[Model], node: Node, faults: list[KdxError], context: Any
         except ValidationError as error:
             seen = {str(fault) for fault in faults}
             faults.extend(fault for fault in located(error, node, model) if str(fault) not in seen)
-            wrong = {_entry(_in_file(detail["loc"])) for detail in error.errors(include_url=False)}
+            wrong = {_entry(detail) for detail in error.errors(include_url=False)}
             # The last item of a list goes first, so that the others keep their index.
             for path in sorted(wrong, key=lambda path: [step if isinstance(step, int) else 0 for step in path])[::-1]:
                 node = node.without(path)
 
 
 def in_file(fault: KdxError, cell: PlannedCell) -> KdxError:
-    """The fault, located where the grid has its field, such as `data.corpus`.
+    """Return the fault, located where the grid has its field, such as `data.corpus`.
 
     A fault at another place, or of a cell that does not come from a file, stays unchanged.
     """
@@ -85,8 +85,11 @@ def in_file(fault: KdxError, cell: PlannedCell) -> KdxError:
     return KdxError(fault.problem, place=place, allowed=fault.allowed, hint=fault.hint) if place else fault
 
 
-def _entry(path: Path) -> Path:
-    """What is left out of a grid for a fault at `path`: an axis, a table; but all of what belongs together."""
+def _entry(detail: ErrorDetails) -> Path:
+    """Return the path of what is left out of a grid for a fault: an axis, a table; but all of what belongs together."""
+    path = _in_file(detail["loc"])
+    if detail.get("ctx", {}).get("key") == "key" and path[0] in ("axes", "approaches"):
+        return path
     return path[:1] if path[0] in ("tune", "seeds") else path[:2]
 
 
@@ -114,9 +117,12 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
             whole = shortened(".".join((*filter(None, [name]), context["key"])))
             place, hint = node.key((*path, context["key"])), did_you_mean(context["key"], context["allowed"], top)
             return KdxError(f"unknown key `{whole}`", place=place, allowed=context["allowed"], hint=hint)
-        case "unknown_name":
-            problem = f"unknown {context['what']} `{shortened(path[-1])}`"
-            return KdxError(problem, place=node.key(path), allowed=context["allowed"], hint=hint)
+        case "enum" if context.get("key"):
+            problem, known = f"unknown {context['key']} `{shortened(path[-1])}`", _allowed(detail, model)
+            section, dot, rest = str(path[-1]).partition(".")
+            in_section = f"write {section}: {{{shortened(rest)}: …}}" if dot and section in known and rest else None
+            hint = in_section or did_you_mean(str(path[-1]), known)
+            return KdxError(problem, place=node.key(path), allowed=known, hint=hint)
         case "extra_forbidden":
             known = _keys(_model_at(model, detail["loc"][:-1]))
             hint = did_you_mean(str(path[-1]), known, top)
@@ -150,7 +156,7 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
 
 
 def _allowed(detail: ErrorDetails, model: type[BaseModel]) -> list[str] | str:
-    """What pydantic expects in the place of a value."""
+    """Return what pydantic expects in the place of a value."""
     match detail["type"]:
         case "enum" | "literal_error":
             return re.findall(r"'([^']*)'", detail["ctx"]["expected"])
@@ -167,7 +173,7 @@ def mapping_of(model: type[BaseModel], path: Path) -> str:
 
 
 def _allowed_at(path: Path, node: Node, model: type[BaseModel]) -> str | None:
-    """What is allowed at a path where nothing stands, by the fault of null there."""
+    """Return what is allowed at a path where nothing stands, by the fault of null there."""
     plain = inner = node.plain()
     for step in path[:-1]:
         # A value that stands alone is a list of one.
@@ -187,7 +193,7 @@ def _allowed_at(path: Path, node: Node, model: type[BaseModel]) -> str | None:
 
 
 def _as_axis(detail: ErrorDetails, model: type[BaseModel], name: str) -> str | None:
-    """How to vary what a cell has one of: a whole field that got a list, and no section."""
+    """Return a hint how to vary what a cell has one of: a whole field that got a list, and no section."""
     given, path = detail["input"], detail["loc"]
     is_field = model is CellSpec and detail["type"] != "model_type" and all(isinstance(step, str) for step in path)
     if not isinstance(given, list) or not is_field:
@@ -200,7 +206,7 @@ def _keys(model: type[BaseModel]) -> list[str]:
 
 
 def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel]:
-    """The model of the mapping that `path` leads to from a model, through lists, mappings and kinds of values."""
+    """Return the model of the mapping that `path` leads to, through lists, mappings and kinds of values."""
     inner: list[type[BaseModel]] = []
     for step in path:
         fields = {info.alias or name: info.annotation for name, info in model.model_fields.items()}
@@ -214,7 +220,7 @@ def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel]:
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models in an annotation, the outermost first."""
+    """Yield the models in an annotation, the outermost first."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):

@@ -4,7 +4,9 @@ A file is checked after what it extends is laid under it, and a sub-grid after w
 themselves are those of `kdx.grid.fields`; they are checked in the cells that they make.
 """
 
-from typing import Annotated, Any
+import unicodedata
+from decimal import Decimal
+from typing import Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
@@ -16,26 +18,44 @@ from pydantic import (
     SkipValidation,
     Tag,
     WithJsonSchema,
+    model_validator,
 )
 
 from kdx.grid.cell_selector import factors
 from kdx.grid.conditions import SeveralWritten, Written
 from kdx.grid.evaluations import EvaluationChoices
-from kdx.grid.ranges import Range, is_range
-from kdx.grid.read_tables import Tables
-from kdx.grid.sections import Section, ToList, as_list, not_allowed, refuse
+from kdx.grid.field_types import Bounded, Number, OneOf, PositiveNumber, Section, ToList, as_list, not_allowed, refuse
+from kdx.grid.plan import TableSpec
 from kdx.grid.seeds import Seeds
-from kdx.grid.settings import In, settings
-from kdx.grid.sweep_name import ALLOWED, LONGEST_NAME, PATTERN, is_sweep_name
+from kdx.grid.settings import settings
 from kdx.grid.tuning import Tune
 from kdx.tasks import TASKS
 
 MOST_AXES = 100
+MOST_NUMBERS = 1000
+LONGEST_NAME = 100  # characters
+ALLOWED_NAME = (
+    f"a line of at most {LONGEST_NAME} characters without blanks at its ends, which does not begin with `-`, "
+    "does not end in .yaml or .yml, and is no number"
+)
+"""What `is_sweep_name` allows, in words."""
+PATTERN = r"^(?!-)(?!.*\.ya?ml$)(?![0-9]+$)\S(.*\S)?$"
+"""The same for JSON Schema, but for its length and for signs that no terminal shows."""
+_ACTIVE = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Signs that no terminal shows as they are: control and format characters, lone surrogates, breaks of lines."""
+
+
+def is_sweep_name(name: Any) -> bool:
+    """Return whether a sweep may have the name: it is no option, no file of a grid and no number of a run."""
+    if not isinstance(name, str) or any(unicodedata.category(sign) in _ACTIVE for sign in name):
+        return False
+    other = name.startswith("-") or name.endswith((".yaml", ".yml")) or (name.isascii() and name.isdigit())
+    return 0 < len(name) <= LONGEST_NAME and name == name.strip() and not other
 
 
 def _name(name: Any) -> Any:
-    if not isinstance(name, str) or not is_sweep_name(name):
-        raise not_allowed(ALLOWED)
+    if not is_sweep_name(name):
+        raise not_allowed(ALLOWED_NAME)
     return name
 
 
@@ -46,12 +66,12 @@ def _text(text: Any) -> str:
 
 
 def reserved_names() -> list[str]:
-    """Names that no axis may have, but for the factors."""
+    """Return the names that no axis may have, but for the factors."""
     return [name for name in (*GRID, *settings(), "approach", "grid", "not") if name not in factors()]
 
 
 def axis_name(name: str) -> str:
-    """The name of an axis: a factor, or a name of its own.
+    """Return the name of an axis: a factor, or a name of its own.
 
     Raises:
         PydanticCustomError: the name has another meaning in a grid.
@@ -61,6 +81,80 @@ def axis_name(name: str) -> str:
         allowed = "a name that means nothing else in a grid"
         raise refuse("", f"`{name}` as the name of an axis", allowed=allowed, hint=hint)
     return name
+
+
+SPACINGS = ("linear", "log", "step")
+HowMany = Annotated[int, Bounded(ge=2, le=MOST_NUMBERS)]
+
+
+class Range(Section):
+    """Numbers of an axis by their ends: `{from: 1e-4, to: 1e-2, log: 5}`, `{…, linear: 5}`, or `{…, step: 100}`.
+
+    They are computed in decimals, so that a step of 0.1 gives 0.3 and not 0.30000000000000004. Where all that is
+    written is whole, so are they; between other ends a linear and a logarithmic range have numbers of four significant
+    digits.
+    """
+
+    first: Number = Field(alias="from")
+    """The first number."""
+    last: Number = Field(alias="to")
+    """The last number, or the largest that none of the steps goes beyond."""
+    linear: HowMany | None = None
+    """How many numbers, equally far apart."""
+    log: HowMany | None = None
+    """How many numbers, each as many times the one before."""
+    step: PositiveNumber | None = None
+    """How far apart two numbers are."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if sum(getattr(self, spacing) is not None for spacing in SPACINGS) != 1:
+            spacings = "one of linear, log (how many numbers) and step"
+            allowed = f"`from`, `to`, and {spacings}, such as {{from: 1e-4, to: 1e-2, log: 5}}"
+            raise refuse("", "a range without a spacing, or with several", allowed=allowed)
+        first, last = self.first, self.last
+        if first >= last:
+            hint = f"swap its ends: {{from: {last}, to: {first}}}" if first > last else None
+            problem = f"a range from {first} to {last}"
+            raise refuse("from", problem, allowed="from a smaller to a larger number", hint=hint)
+        if self.log is not None and first <= 0:
+            raise refuse("", f"a logarithmic range from {first}", allowed="from a number above 0")
+        if self.step is not None:
+            count = int((_decimal(last) - _decimal(first)) / _decimal(self.step)) + 1
+            if count > MOST_NUMBERS:
+                raise refuse("step", f"{count:,} numbers in a range", allowed=f"at most {MOST_NUMBERS:,}")
+        elif len(set(self.numbers)) < len(self.numbers):
+            spacing = "log" if self.log is not None else "linear"
+            problem = f"{len(self.numbers)} whole numbers between {first} and {last} are not all different"
+            raise refuse(spacing, problem, hint="ask for fewer")
+        return self
+
+    @property
+    def numbers(self) -> list[int | float]:
+        """The numbers in their order, both ends included where the spacing meets them."""
+        first, last = _decimal(self.first), _decimal(self.last)
+        whole = all(isinstance(value, int) for value in (self.first, self.last, self.step or 0))
+        if self.step is not None:
+            step = _decimal(self.step)
+            numbers = [first + index * step for index in range(int((last - first) / step) + 1)]
+        else:
+            count = self.linear or self.log or 2
+            shares = [Decimal(index) / (count - 1) for index in range(1, count - 1)]
+            between = [
+                first * (last / first) ** share if self.log else first + (last - first) * share for share in shares
+            ]
+            rounded = (Decimal(round(value)) if whole else Decimal(f"{value:.4g}") for value in between)
+            numbers = [first, *rounded, last]
+        return [int(number) if whole else float(number) for number in numbers]
+
+
+def is_range(value: Any) -> bool:
+    """Return whether a value is meant as a range."""
+    return isinstance(value, dict) and not {"from", "to", *SPACINGS}.isdisjoint(value)
+
+
+def _decimal(number: float) -> Decimal:
+    return Decimal(repr(number))
 
 
 def _kind_of_values(value: Any) -> str:
@@ -84,15 +178,16 @@ Values = Annotated[
 ]
 """The values of a factor: a list or a range."""
 AxisName = Annotated[str, AfterValidator(axis_name)]
-FactorName = Annotated[str, In(factors, "axis")]
+FactorName = Annotated[str, OneOf(factors, key="axis")]
 Factors = Annotated[dict[FactorName, Values], Field(min_length=1), WithJsonSchema({"$ref": "#/$defs/Values"})]
-Settings = Annotated[dict[str, Any], Field(min_length=1), WithJsonSchema({"$ref": "#/$defs/Settings"})]
+_SettingName = Annotated[str, OneOf(lambda: tuple(dict.fromkeys((*settings(), *factors()))), key="key")]
+Settings = Annotated[dict[_SettingName, Any], Field(min_length=1), WithJsonSchema({"$ref": "#/$defs/Settings"})]
 """Settings of a cell, nested by section or by factor."""
 Preset = Annotated[SkipValidation[str], WithJsonSchema({"$ref": "#/$defs/Preset"})]
 
 
 class WithSettings(BaseModel):
-    """A mapping that has settings of a cell beside its own keys; which settings there are is checked by its reader."""
+    """A mapping that has settings of a cell beside its own keys; their values are checked in the cells they make."""
 
     model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
 
@@ -100,6 +195,7 @@ class WithSettings(BaseModel):
 class Choice(WithSettings):
     """A named choice on an axis: what it sets."""
 
+    __pydantic_extra__: dict[Annotated[str, OneOf(lambda: (*settings(), "preset"), key="key")], Any]
     preset: Preset = ""
     """A shipped set of settings that lies under all that the choice and the grid set."""
 
@@ -108,7 +204,6 @@ Axis = Annotated[
     Annotated[Values, Tag("<values>")] | Annotated[dict[str, Choice], Field(min_length=1), Tag("<Choice>")],
     Discriminator(_kind_of_axis),
 ]
-
 
 Axes = Annotated[dict[AxisName, Axis], Field(max_length=MOST_AXES), WithJsonSchema({"$ref": "#/$defs/Axes"})]
 
@@ -122,9 +217,13 @@ class Override(Section):
     """The settings, nested or by factor."""
 
 
-class SubGrid(WithSettings):
-    """What a grid varies over its settings."""
+Tables = Annotated[list[TableSpec], Field(min_length=1)]
 
+
+class SubGrid(WithSettings):
+    """Axes, approaches and conditions over settings."""
+
+    __pydantic_extra__: dict[Annotated[str, OneOf(lambda: (*settings(), *SUB_GRID), key="key")], Any]
     axes: Axes = {}
     """What varies, and multiplies: a factor with a list or a range of its values, or a name of its own with a mapping
     of named choices, each of which sets several keys."""
@@ -141,12 +240,21 @@ class SubGrid(WithSettings):
     """A shipped set of settings that lies under all that the grid sets."""
 
 
+def _settings(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise not_allowed("a mapping of settings")
+    return value
+
+
+LaidOver = Annotated[dict[str, Any], BeforeValidator(_settings), WithJsonSchema({"$ref": "#/$defs/SubGrid"})]
+"""A sub-grid before it is laid over what all sub-grids share, and checked."""
 _NAME = {"type": "string", "pattern": PATTERN, "maxLength": LONGEST_NAME}
 
 
 class GridFile(SubGrid):
     """A whole grid."""
 
+    __pydantic_extra__: dict[Annotated[str, OneOf(lambda: (*GRID, *settings()), key="key")], Any]
     name: Annotated[str, BeforeValidator(_name), WithJsonSchema(_NAME)] = ""
     """What the sweep is called; default: the file's name."""
     description: Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": "string", "pattern": r"\S"})] = ""
@@ -164,9 +272,9 @@ class GridFile(SubGrid):
     """The tables of the report; default: one over all axes."""
     evaluations: dict[str, EvaluationChoices] = {}
     """Further readings of each run that completes, by name; a list of values makes one for each."""
-    tasks: Annotated[dict[Annotated[str, In(lambda: TASKS, "task")], SkipValidation[SubGrid]], Field(min_length=1)] = {}
+    tasks: Annotated[dict[Annotated[str, OneOf(TASKS, key="task")], LaidOver], Field(min_length=1)] = {}
     """A sub-grid for each of several tasks, laid over what all of them share."""
-    grids: Annotated[dict[str, SkipValidation[SubGrid]], Field(min_length=1)] = {}
+    grids: Annotated[dict[str, LaidOver], Field(min_length=1)] = {}
     """Several sub-grids by names of their own, laid over what all of them share."""
 
 

@@ -7,59 +7,32 @@ not say more is the parser itself quoted.
 import yaml
 
 from kdx.errors import KdxError, Place
-from kdx.shell import shell_word
 
 _CLOSED_BY = {"{": "}", "[": "]"}
 
 
 def not_utf8(name: str, raw: bytes) -> KdxError | None:
-    """The fault of bytes that are no text in UTF-8; None where they are."""
-    unicode = _other_unicode(raw)
-    if unicode is not None:
-        return KdxError(f"this is {unicode.upper()}, not UTF-8", place=name, hint=_convert(name, unicode))
-    if (at := raw.find(0)) >= 0:
-        return KdxError("this is no text", place=_place_in(name, raw, at), hint="write a file of text in UTF-8")
+    """Return the fault of bytes that are no text in UTF-8; None if they are."""
     try:
         raw.decode("utf-8-sig")
+        at, problem = raw.find(0), "this is no text"
     except UnicodeDecodeError as error:
-        byte = raw[error.start]
-        problem = f"byte 0x{byte:02x} is not UTF-8"
-        hint = f"if it is `{bytes([byte]).decode('latin1')}`, the file is Latin-1: {_convert(name, 'latin1')}"
-        if byte < 0xA0:
-            hint = "save the file as UTF-8"  # a control character in Latin-1
-        return KdxError(problem, place=_place_in(name, raw, error.start), hint=hint)
-    return None
-
-
-def _other_unicode(raw: bytes) -> str | None:
-    """By its byte order mark or, where there is none, by the zero beside the first character."""
-    for mark, encoding in ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16")):
-        if raw.startswith(mark):
-            return encoding
-    if raw.startswith(b"\xfe\xff"):
-        return "utf-16"
-    zeros = "".join("0" if byte == 0 else "x" for byte in raw[:4])
-    return {"0x0x": "utf-16be", "x0x0": "utf-16le"}.get(zeros)
-
-
-def _convert(name: str, encoding: str) -> str:
-    new = name.removesuffix(".yaml") + "-utf8.yaml"
-    return f"iconv -f {encoding} -t utf-8 {shell_word(name)} > {shell_word(new)}"
-
-
-def _place_in(name: str, raw: bytes, at: int) -> Place:
-    return Place(name, raw[:at].count(b"\n") + 1, at - (raw.rfind(b"\n", 0, at) + 1) + 1)
+        at, problem = error.start, f"byte 0x{raw[error.start]:02x} is not UTF-8"
+    if at < 0:
+        return None
+    place = Place(name, raw[:at].count(b"\n") + 1, at - (raw.rfind(b"\n", 0, at) + 1) + 1)
+    return KdxError(problem, place=place, hint="save the file as text in UTF-8")
 
 
 def forbidden_character(name: str, text: str, error: yaml.reader.ReaderError) -> KdxError:
-    """The fault of a text with a character that no file may have, where it stands."""
+    """Return the fault of a text with a character that no file may have, where it stands."""
     lines = text.partition(chr(error.character))[0].split("\n")
     place = Place(name, len(lines), len(lines[-1]) + 1)
     return KdxError(f"control character U+{error.character:04X}", place=place, hint="remove it")
 
 
 def not_yaml(name: str, text: str, error: yaml.MarkedYAMLError) -> KdxError:
-    """The fault of a text that the parser refuses, where it does so."""
+    """Return the fault of a text that the parser refuses, where it does so."""
     mark = error.problem_mark or error.context_mark
     if mark is None:
         return KdxError(f"not YAML: {error.problem}", place=name)
@@ -74,7 +47,7 @@ def not_yaml(name: str, text: str, error: yaml.MarkedYAMLError) -> KdxError:
 def _in_words(
     lines: list[str], at: int, column: int, problem: str, began: yaml.Mark | None
 ) -> tuple[str, str | None] | None:
-    """What is wrong at a line and column, both from 0, and what to do."""
+    """Return what is wrong at a line and column, both from 0, and what to do; None if the parser says it best."""
     line = lines[at] if at < len(lines) else ""
     sign = line[column : column + 1]
     if "\t" in line[: len(line) - len(line.lstrip())] or sign == "\t":
@@ -102,19 +75,17 @@ def _in_words(
             column, other = _indent(line) + 1, _indent(lines[first]) + 1
             problem = f"the line begins in column {column}, line {first + 1} in column {other}"
             return problem, f"begin line {first + 1} in column {column}"
-    if ("expected key" in problem or "expected '-'" in problem) and began is not None:
-        if line.lstrip().startswith("- "):
-            return "an item of a list among keys", "indent the list below its key, or remove it"
-        known = _levels(lines[:at], _indent(line))
-        if _indent(line) not in known:
-            levels = " or ".join(str(level + 1) for level in known)
-            problem = f"the line begins in column {_indent(line) + 1}, where no mapping around it does"
-            return problem, f"begin it in column {levels}"
+    if "expected key" in problem and line.lstrip().startswith("- "):
+        return "an item of a list among keys", "indent the list below its key, or remove it"
+    known = _levels(lines[:at], _indent(line))
+    if known and _indent(line) not in known:
+        problem = f"the line begins in column {_indent(line) + 1}, where no mapping around it does"
+        return problem, f"begin it in column {' or '.join(str(level + 1) for level in known)}"
     return None
 
 
 def _levels(lines: list[str], indent: int) -> list[int]:
-    """The columns, from 0, in which a key below these lines may begin: of the mappings that are not closed by it."""
+    """Return the columns, from 0, in which a key below these lines may begin: those of the mappings that are open."""
     levels: list[int] = []
     for line in reversed([line for line in lines if _has_text(line)]):
         level = _indent(_item(line))
@@ -130,7 +101,7 @@ def _has_text(line: str) -> bool:
 
 
 def _item(line: str) -> str:
-    """The line with a blank for the dash of a list."""
+    """Return the line with a blank for the dash of a list."""
     return line.replace("- ", "  ", 1) if line.lstrip().startswith("- ") else line
 
 

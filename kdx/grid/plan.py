@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from kdx.errors import KdxError, Place
 from kdx.grid.cell_selector import ANY_WORDS, CellSelector
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
-from kdx.grid.sections import Margin, Section, ToList, as_list
+from kdx.grid.field_types import Margin, Section, ToList, as_list
 from kdx.grid.seeds import SeedRule, rule_of
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
@@ -22,7 +22,7 @@ MOST_FACTORS = 20
 
 
 class Shown(StrEnum):
-    """What a place of a table holds."""
+    """The scores that a place of a table may hold."""
 
     BEST_SEED = "best-seed"
     """The test score of the seed with the best validation score."""
@@ -88,7 +88,7 @@ class PlannedCell:
     """Whether it is the one that its search found; until then it is a template, and is not trained."""
 
     def place(self, key: str) -> Place | None:
-        """Where the file has the value of a dotted key, such as `data.corpus`, or the nearest value around it."""
+        """Return the place of the value of a dotted key, such as `data.corpus`, or of the nearest value around it."""
         return reduce(Node.overlaid, self.settings).at(tuple(key.split("."))) if self.settings else None
 
 
@@ -168,11 +168,11 @@ class Plan:
         return tuple(PlannedRun(cell, seed) for seed in self.seeds for cell in cells)
 
     def evaluations_of(self, cell_id: str) -> tuple[ResolvedEvaluation, ...]:
-        """The evaluations that the runs of a cell can have, in the order of the grid."""
+        """Return the evaluations that the runs of a cell can have, in the order of the grid."""
         return self._evaluations.get(cell_id, ((), ()))[0]
 
     def impossible_evaluations(self, cell_id: str) -> tuple[tuple[AskedEvaluation, str], ...]:
-        """The evaluations of its task that runs of a cell cannot have although runs of others can, and the reasons."""
+        """Return the evaluations of its task that runs of a cell cannot have but runs of others can, with reasons."""
         return self._evaluations.get(cell_id, ((), ()))[1]
 
     @cached_property
@@ -214,7 +214,7 @@ class Plan:
 
 
 class RecordedParts(NamedTuple):
-    """What a recorded grid says beside its cells and seeds."""
+    """The parts of a recorded grid beside its cells and seeds."""
 
     tables: tuple[TableSpec, ...]
     evaluations: tuple[AskedEvaluation, ...]

@@ -13,10 +13,10 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from kdx.grid import model
 from kdx.grid.cell_selector import factors
-from kdx.grid.descriptions import descriptions
 from kdx.grid.extends import presets
+from kdx.grid.field_types import IN_A_FILE, Schema, descriptions, word_schema
 from kdx.grid.fields import CellFields
-from kdx.grid.sections import IN_A_FILE, STORED_NAME, Schema, Select, word_schema
+from kdx.grid.sections import STORED_NAME, Select
 from kdx.grid.settings import ENTRIES, settings
 from kdx.grid.words import known_options
 from kdx.tasks.corpora import BUILT_IN, DIFFICULTIES, options_of_corpora
@@ -31,7 +31,7 @@ _NULL: Schema = {"type": "null"}
 @cached_over_words
 def grid_schema() -> Schema:
     """Return the schema of a whole grid file, as JSON has it."""
-    models: list[Any] = [(model.GridFile, "validation"), (CellFields, "validation")]
+    models: list[Any] = [(kind, "validation") for kind in (model.GridFile, model.SubGrid, CellFields)]
     definitions: Schema = models_json_schema(models, schema_generator=_Generator)[1]["$defs"]
     definitions["Cell"] = definitions.pop("CellFields")
     definitions["Cell"]["properties"] |= {name: option_schema([option]) for name, option in known_options().items()}

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from kdx.components.registry import at_hand
 from kdx.errors import KdxError
-from kdx.grid.conditions import Combination, Condition, ConditionReader
+from kdx.grid.conditions import Combination, Condition
 from kdx.grid.identity import cell_id
 from kdx.grid.messages import located
 from kdx.grid.plan import PlannedCell
@@ -19,7 +19,6 @@ from kdx.grid.settings import at_path
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.grid.tuning import Choice, Distribution, DrawnRange, Pruner, Sampler, Search, Tune, Tuning
-from kdx.vocabulary import Split
 
 
 def with_searches(
@@ -28,30 +27,25 @@ def with_searches(
     node: Node,
     *,
     seeds: Collection[int],
-    axes: Collection[str],
     varied: Collection[str],
     faults: list[KdxError],
 ) -> list[PlannedCell]:
-    """The cells, each with its search.
+    """Return the cells, each with its search.
 
     Args:
         node: the mapping under `tune`.
         seeds: those that winners are trained with.
-        axes: those of the grid that have a name of their own.
         varied: factors that an axis or the command line decides.
     """
     before = len(faults)
     faults.extend(_shared_seeds(tune, node, seeds))
     shared = _distributions(tune.parameters, node.value.get("parameters"), varied, faults)
-    reader = ConditionReader(axes, faults)
     overrides: list[tuple[Condition, _Space]] = []
     for index, override in enumerate(tune.overrides):
         item = node.value["overrides"]
         item = item if isinstance(item.value, dict) else item.value[index]
-        condition = reader.read(item.value["when"])
         own = _distributions(override.parameters, item.value["parameters"], varied, faults)
-        if condition is not None:
-            overrides.append((condition, own))
+        overrides.append((Condition.of(override.when, item.value["when"]), own))
     if len(faults) > before:
         return list(cells)
     tuning = Tuning.model_validate({name: getattr(tune, name) for name in Tuning.model_fields})
@@ -100,21 +94,12 @@ def _distributions(
 
 
 def _search(cell: PlannedCell, drawn: _Space, tuning: Tuning, node: Node, faults: list[KdxError]) -> Search | None:
-    """The search for one cell; None where nothing of it is tuned, or something is wrong."""
+    """Return the search for one cell; None if nothing of it is tuned, or something is wrong."""
     space = {name: distribution for name, (_, distribution) in drawn.items() if distribution is not None}
     if not space:
         return None
     own_faults: list[KdxError] = []
     settings = reduce(Node.overlaid, cell.settings)
-    metric = cell.spec.selection[0]
-    metric_node = node.value.get("metric")
-    if metric_node is not None and metric_node.value != metric:
-        test = str(metric_node.value).startswith(f"{Split.TEST}/")
-        problem = f"trials are compared by `{metric}`, not by `{metric_node}`"
-        hint = (
-            "a search never reads the test split" if test else "`select: {metric: …}` says what cells are selected by"
-        )
-        own_faults.append(KdxError(problem, place=metric_node.place, allowed=(metric,), hint=hint))
     training = cell.spec.training
     early = tuning.pruner in (Pruner.MEDIAN, Pruner.HYPERBAND)
     if early and training.validate_every is not None and training.validate_every >= training.steps:
@@ -162,7 +147,7 @@ def _without_grid(space: dict[str, Distribution], tuning: Tuning, node: Node, dr
 def _without_effect(
     cell: PlannedCell, settings: Node, name: str, distribution: Distribution, node: Node
 ) -> list[KdxError]:
-    """What keeps the ends of a distribution from being cells, and different ones."""
+    """Return the faults that keep the ends of a distribution from being cells, and different ones."""
     ids: set[str] = set()
     for index, value in enumerate(distribution.ends):
         place = node.at((index,) if isinstance(distribution, Choice) else (("low", "high")[index],))

@@ -1,30 +1,24 @@
-"""The sections of a grid: text, model, training, selection; and what all parts of a cell have in common."""
+"""The sections of a cell: text, model, training, evaluation, selection."""
 
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
-from enum import StrEnum
 from itertools import pairwise
-from math import inf
 from typing import Annotated, Any, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    ValidatorFunctionWrapHandler,
-    WithJsonSchema,
-    WrapValidator,
-    model_validator,
-)
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic import Field, ValidatorFunctionWrapHandler, WithJsonSchema, WrapValidator, model_validator
 
 from kdx.attention.filters import FILTERS
-from kdx.grid.descriptions import descriptions
-from kdx.grid.source import written
+from kdx.grid.field_types import (
+    NO_COST,
+    Count,
+    Follows,
+    Fraction,
+    Natural,
+    NotNegative,
+    OneOf,
+    Positive,
+    Section,
+    WithOptions,
+    refuse,
+)
 from kdx.tasks.corpora import DIFFICULTIES, options_of_corpora
 from kdx.vocabulary import (
     Arithmetic,
@@ -41,253 +35,6 @@ from kdx.vocabulary import (
     Schedule,
     VocabularyKind,
 )
-from kdx.words.family import Family
-from kdx.words.option import Option, in_words
-
-Schema = dict[str, Any]
-"""A JSON Schema, or a part of one. `#/$defs/…` refers to the definitions of `kdx.grid.schema`."""
-IN_A_FILE: Schema = {
-    "title": "FILE.py:Class",
-    "type": "string",
-    "pattern": r"^([A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/)*[A-Za-z0-9_][A-Za-z0-9_.-]{0,96}\.py:[A-Za-z_][A-Za-z0-9_]*$",
-}
-"""A custom component, by its file and class; `kdx.components.find` allows the same."""
-
-
-def refuse(field: str, problem: str, *, allowed: str | None = None, hint: str | None = None) -> PydanticCustomError:
-    """A fault in how fields fit together, told at `field` (dotted where it lies in a section; empty: here)."""
-    context = {"field": field, "problem": problem, "allowed": allowed, "hint": hint}
-    return PydanticCustomError("unfit", "{problem}", context)
-
-
-def not_allowed(allowed: str, hint: str | None = None) -> PydanticCustomError:
-    """A value that is not one of those allowed; the message names its key."""
-    return PydanticCustomError("not_allowed", "{allowed}", {"allowed": allowed, "hint": hint})
-
-
-def as_list(value: Any) -> Any:
-    """A mapping or a text that stands alone, as a list of one."""
-    return [value] if isinstance(value, dict | str) else value
-
-
-class ToList(BeforeValidator):
-    """Annotates a list with what makes one of a lone item; in the JSON Schema, an item may stand alone."""
-
-    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
-        several = handler(core)
-        return {"anyOf": [several["items"], several]}
-
-
-class Bounded:
-    """Annotates a strict number (`yes` is not 1, and "3" is not 3); its message has the kind and all the limits."""
-
-    def __init__(self, **limits: int) -> None:
-        """Takes any of ge, gt, le and lt."""
-        self._limits = limits
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        limits: dict[str, Any] = dict(self._limits)
-        # No more than fits into 64 bits, as databases and programs that read JSON have them.
-        if source is int and limits.keys().isdisjoint(("le", "lt")):
-            limits["lt"] = 2**63
-        schema = core_schema.int_schema if source is int else core_schema.float_schema
-        allowed = f"{'a whole number' if source is int else 'a number'} {in_words(**self._limits)}"
-        return core_schema.custom_error_schema(
-            schema(strict=True, **limits),
-            "number",
-            custom_error_message="{allowed}",
-            custom_error_context={"allowed": allowed},
-        )
-
-    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
-        return handler(core) | {"title": core["custom_error_context"]["allowed"]}
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise not_allowed("a number")
-    return value
-
-
-def _positive_number(value: Any) -> Any:
-    if _number(value) <= 0:
-        raise not_allowed("a number above 0")
-    return value
-
-
-Count = Annotated[int, Bounded(ge=1)]
-Natural = Annotated[int, Bounded(ge=0)]
-Fraction = Annotated[float, Bounded(ge=0, lt=1)]
-Positive = Annotated[float, Bounded(gt=0)]
-NotNegative = Annotated[float, Bounded(ge=0)]
-# A whole number stays whole, since a range of whole numbers has whole numbers alone.
-Number = Annotated[int | float, BeforeValidator(_number), WithJsonSchema({"type": "number"})]
-PositiveNumber = Annotated[
-    int | float, BeforeValidator(_positive_number), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})
-]
-
-
-def margin(value: Any) -> float | str:
-    """A number, or a share with its sign.
-
-    Raises:
-        PydanticCustomError: it is neither.
-    """
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < inf:
-        return float(value)
-    if isinstance(value, str) and _SHARE.fullmatch(value) and float(value[:-1]) > 0:
-        return value
-    allowed = "a number above 0, in units of the metric, or a share of the other score such as 1%"
-    raise refuse("", f"`{written(value)}` as margin", allowed=allowed)
-
-
-_SHARE = re.compile(r"\d+(\.\d+)?%", re.ASCII)
-_SHARES = {"type": "string", "pattern": r"^(?=.*[1-9])[0-9]+(\.[0-9]+)?%$"}
-Margin = Annotated[
-    float | str,
-    BeforeValidator(margin),
-    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, _SHARES]}),
-]
-"""How far apart two scores may lie and count as equal: in units of the metric, or as a share of the other one."""
-
-
-class Follows:
-    """Annotates a field that may differ where these factors are compared: a rule or good practice sets it by them."""
-
-    def __init__(self, *factors: str) -> None:
-        self.factors = factors
-
-
-class NoCost:
-    """Annotates a field on which neither the time of a step nor the memory of a run depends."""
-
-
-NO_COST = NoCost()
-
-
-def distinct_list(item: dict[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of a list of different items."""
-    return {"type": "array", "items": item, "minItems": 1, "uniqueItems": True}
-
-
-def word_schema(words: Collection[str], word: str) -> Schema:
-    """Return the JSON Schema of one word, with its title, its formula and source where it has them.
-
-    Args:
-        words: the words that it is one of; a family has definitions of them.
-        word: one of these words, or a member of an enumeration.
-    """
-    title, texts = "", []
-    if isinstance(words, Family):
-        known = words.definition(word)
-        title, texts = known.title, [getattr(known, text, "") for text in ("formula", "source")]
-    elif isinstance(word, StrEnum):
-        title = descriptions(type(word)).get(word.name, "").removesuffix(".")
-    shown = {"title": title, "description": "\n\n".join(filter(None, texts))}
-    return {"const": str(word), **{key: text for key, text in shown.items() if text}}
-
-
-class OneOf:
-    """Annotates a word that must be one of these; the message is that of an enum."""
-
-    def __init__(self, words: Collection[str], *others: str) -> None:
-        """Takes the words, after any others; a family of words may grow."""
-        self._words, self._others = words, others
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """All of them, those from outside kdx as well."""
-        return (*self._others, *self._words)
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_before_validator_function(self._check, handler(source))
-
-    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
-        """Return the schema of the words without the others."""
-        custom = [IN_A_FILE] if isinstance(self._words, Family) else []
-        return {"anyOf": [*(word_schema(self._words, word) for word in self._words), *custom]}
-
-    def _check(self, value: Any) -> str:
-        if isinstance(value, str) and (value in self._words or value in self._others):
-            return value
-        raise PydanticCustomError("enum", "{expected}", {"expected": ", ".join(f"'{word}'" for word in self.words)})
-
-
-class Section(BaseModel):
-    """Strict and frozen: no unknown key, no coercion of words or booleans, no NaN."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
-
-    def settle(self, **values: Any) -> None:
-        """Give fields the values that rules find for them; only while the cell is being made."""
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
-
-class WithOptions(Section):
-    """A section that has the options of its words as extra keys, beside its fields."""
-
-    model_config = ConfigDict(extra="allow")
-
-    @property
-    def options(self) -> Mapping[str, Any]:
-        """The options of its words by name; before they are settled, whatever else was given."""
-        return self.__pydantic_extra__ or {}
-
-    def option(self, name: str) -> Any:
-        """The choice of an option; None where no word of the section has it."""
-        return self.options.get(name)
-
-    def leave_out(self, option: str) -> None:
-        """Forget what was given for an option; only while the cell is being made."""
-        given = {name: value for name, value in self.options.items() if name != option}
-        object.__setattr__(self, "__pydantic_extra__", given)
-
-    def judge_options(self, own: Mapping[str, Option], all_options: Callable[[], Mapping[str, Any]]) -> None:
-        """Refuse an option that can have no such value, also where no word of the section takes it.
-
-        Args:
-            own: those of its words, by name.
-            all_options: those of all words, one or several under a name; they are looked up only where another one is
-                given.
-
-        Raises:
-            PydanticCustomError: an option cannot be this, or no word at all has it.
-        """
-        given = {name: value for name, value in self.options.items() if value is not None}
-        others = self.options.keys() - own.keys()
-        if others and (unknown := others - all_options().keys()):
-            name = min(unknown)
-            names = (*(info.alias or field for field, info in type(self).model_fields.items()), *own)
-            raise PydanticCustomError("unknown_key", "unknown key", {"key": name, "allowed": names})
-        for name, value in given.items():
-            declared = own[name] if name in own else all_options()[name]
-            _judge(declared if isinstance(declared, tuple) else (declared,), value)
-
-    def settle_options(self, own: Mapping[str, Option]) -> None:
-        """Give each option of its words its value, and take out those of other words; once they are judged."""
-        given = {name: value for name, value in self.options.items() if value is not None}
-        values = {name: _option_value(option, given.get(name, option.default)) for name, option in own.items()}
-        object.__setattr__(self, "__pydantic_extra__", values)
-
-
-def _judge(declared: Sequence[Option], given: Any) -> None:
-    """Refuse what none of these options may be."""
-    for option in declared:
-        with suppress(ValueError):
-            option.value(given)
-            return
-    _option_value(declared[0], given)
-
-
-def _option_value(option: Option, given: Any) -> Any:
-    try:
-        return option.value(given)
-    except ValueError:
-        shown = f"`{written(given)}`"
-        problem = f"unknown {option.name} {shown}" if option.words else f"{shown} as {option.name}"
-        context = {"field": option.name, "problem": problem, "allowed": option.words or option.allowed, "hint": None}
-        raise PydanticCustomError("unfit", "{problem}", {**context, "given": given}) from None
 
 
 class Filter(Section):
@@ -316,7 +63,7 @@ class Data(WithOptions):
     corpus: Annotated[str, WrapValidator(corpus_name), WithJsonSchema({"$ref": "#/$defs/Corpus"})] = Field(
         min_length=1, max_length=64, pattern=STORED_NAME
     )
-    """A built-in generated corpus, a class of one's own, or the name under which `kdx data prepare` stored a text."""
+    """A built-in generated corpus, a custom class, or the name under which `kdx data prepare` stored a text."""
     source: str | None = Field(None, examples=["de"])
     """Language translated from (a file suffix of the corpus); None: the corpus's own direction."""
     target: str | None = Field(None, examples=["en"])
@@ -330,7 +77,7 @@ class Data(WithOptions):
     dictionaries: Dictionaries = Dictionaries.JOINT
     """Of parallel text: one vocabulary for both languages, or one for each."""
     train_lines: Count | None = None
-    """Use the first so many lines of the training text; None: all of them."""
+    """Number of lines of the training text that are used, from the first; None: all of them."""
     train_examples: Count | None = None
     """Training examples of a corpus that is no text; None: its own number."""
     max_tokens: Count = 128
@@ -430,8 +177,7 @@ class Training(Section):
     schedule: Annotated[Schedule, NO_COST] = Schedule.INVERSE_SQRT
     """The learning rate after the warm-up."""
     decay: Annotated[Count | None, NO_COST, Follows("training.steps", "training.schedule")] = None
-    """Of warmup-stable-decay: the steps at the end of the run in which the rate falls; a tenth of all unless said
-    otherwise."""
+    """Of warmup-stable-decay: the steps at the end of the run in which the rate falls; default: a tenth of all."""
     final_rate: Annotated[Fraction, NO_COST, Follows("training.schedule")] = 0.0
     """Of cosine and warmup-stable-decay: the rate of the last step, as a share of the peak."""
     optimiser: Optimiser = Optimiser.ADAMW
@@ -451,7 +197,7 @@ class Training(Section):
     validate_every: Count | None = None
     """Steps between validations; None: one pass over the training text."""
     average: Natural = 0
-    """Test the mean of the weights at the last so many validations; 0: the weights of the best validation."""
+    """Number of last validations over whose weights the tested mean is taken; 0: the weights of the best validation."""
     record_every: Annotated[Count, NO_COST] = 10
     """Steps between two rows of the training loss."""
     threads: Count = 1
@@ -490,11 +236,11 @@ class Evaluation(Section):
     penalty: LengthPenalty = LengthPenalty.LENGTH
     """Of a hypothesis of n tokens, the end mark among them."""
     longest: tuple[NotNegative, Natural] = (2.0, 10)
-    """Tokens of a translation at most: so many for each source token, end mark included, and so many more.
+    """Largest number of tokens of a translation: a multiple of the source tokens, end mark included, and a constant.
 
     Never more than 1023, which is where learned tables end."""
     streams: Count | None = None
-    """Streams read side by side; None: as many as in training."""
+    """Streams read side by side; None: as in training."""
     length: Count | None = None
     """Tokens of a stream in one batch; None: as in training."""
     memory: Annotated[Natural | None, Follows("position")] = None

@@ -1,11 +1,13 @@
 """The seeds that a grid asks for: a number, a list, or a rule by which the first ones show how many it takes."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Tag, WithJsonSchema, model_validator
+from pydantic import Discriminator, GetCoreSchemaHandler, GetJsonSchemaHandler, Tag, model_validator
+from pydantic_core import CoreSchema, core_schema
 
-from kdx.grid.sections import Bounded, Section, distinct_list, not_allowed, refuse
+from kdx.grid.field_types import Bounded, Schema, Section, not_allowed, refuse
 
 MOST_SEEDS = 1_000_000
 LARGEST_SEED = 2**32 - 1
@@ -14,7 +16,7 @@ FEWEST, MOST = 2, 50
 
 
 class SeedRule(Section):
-    """Seeds 0, 1, … of a cell, as many as it takes."""
+    """Seeds 0, 1, … of a cell, until its comparison is decided."""
 
     min: Annotated[int, Bounded(ge=FEWEST, le=MOST)]
     """Seeds that every cell has."""
@@ -45,7 +47,7 @@ class SeedRule(Section):
 
 
 def rule_of(grid: Mapping[str, Any]) -> SeedRule | None:
-    """The rule of a recorded grid, if it has one.
+    """Return the rule of a recorded grid, or None if it has none.
 
     Raises:
         ValidationError: this kdx does not know such a rule.
@@ -53,35 +55,46 @@ def rule_of(grid: Mapping[str, Any]) -> SeedRule | None:
     return SeedRule.model_validate(grid["seed_rule"]) if "seed_rule" in grid else None
 
 
-def _seeds(value: Any) -> tuple[int, ...]:
-    """Return the seeds 0, 1, … of a number, or those of a list.
+@dataclass(frozen=True)
+class NumberOrList:
+    """Annotates seeds: in a file, a number of them or a list of different ones."""
 
-    Raises:
-        PydanticCustomError: it is neither.
-    """
-    if type(value) is int and 1 <= value <= MOST_SEEDS:
-        return tuple(range(value))
-    of_list = (
-        isinstance(value, list) and value and all(type(seed) is int and 0 <= seed <= LARGEST_SEED for seed in value)
-    )
-    if of_list and len(set(value)) == len(value):
-        return tuple(value)
-    raise not_allowed(
-        "a number of seeds, a list of different whole numbers from 0, or {min: 3, max: 12, until: decided}"
-    )
+    first: int
+    """The seed that a number counts from."""
+    most: int
+    """The largest number."""
+    allowed: str
+    """This in words."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(self._seeds, handler(source))
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
+        number = {"type": "integer", "minimum": 1, "maximum": self.most}
+        seed = {"type": "integer", "minimum": 0, "maximum": LARGEST_SEED}
+        return {"anyOf": [number, {"type": "array", "items": seed, "minItems": 1, "uniqueItems": True}]}
+
+    def _seeds(self, value: Any) -> tuple[int, ...]:
+        if type(value) is int and 1 <= value <= self.most:
+            return tuple(range(self.first, self.first + value))
+        seeds = value if isinstance(value, list | tuple) else ()
+        wrong = any(type(seed) is not int or not 0 <= seed <= LARGEST_SEED for seed in seeds)
+        if not seeds or wrong or len(set(seeds)) < len(seeds):
+            raise not_allowed(self.allowed)
+        return tuple(seeds)
 
 
 def _kind(value: Any) -> str:
     return "<SeedRule>" if isinstance(value, dict) else "<seeds>"
 
 
-_SEEDS = [
-    {"type": "integer", "minimum": 1, "maximum": MOST_SEEDS},
-    distinct_list({"type": "integer", "minimum": 0, "maximum": LARGEST_SEED}),
-]
+_NUMBER_OR_LIST = NumberOrList(
+    first=0,
+    most=MOST_SEEDS,
+    allowed="a number of seeds, a list of different whole numbers from 0, or {min: 3, max: 12, until: decided}",
+)
 Seeds = Annotated[
-    Annotated[tuple[int, ...], BeforeValidator(_seeds), WithJsonSchema({"anyOf": _SEEDS}), Tag("<seeds>")]
-    | Annotated[SeedRule, Tag("<SeedRule>")],
+    Annotated[tuple[int, ...], _NUMBER_OR_LIST, Tag("<seeds>")] | Annotated[SeedRule, Tag("<SeedRule>")],
     Discriminator(_kind),
 ]
 

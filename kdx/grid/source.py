@@ -47,7 +47,7 @@ class Node:
         return written(self.plain())
 
     def plain(self) -> Any:
-        """The value without its places."""
+        """Return the value without its places."""
         if isinstance(self.value, dict):
             return {key: node.plain() for key, node in self.value.items()}
         if isinstance(self.value, list):
@@ -55,7 +55,7 @@ class Node:
         return self.value
 
     def at(self, path: tuple[str | int, ...]) -> Place:
-        """The place of the value at `path`, or of the nearest one around it."""
+        """Return the place of the value at `path`, or of the nearest one around it."""
         node = self
         for step in path:
             inner = node._inner(step)
@@ -65,21 +65,21 @@ class Node:
         return node.place
 
     def key(self, path: tuple[str | int, ...]) -> Place:
-        """The place of the key that leads to the value at `path`."""
+        """Return the place of the key that leads to the value at `path`."""
         node = self
         for step in path[:-1]:
             node = node._inner(step) or node
         return node.keys.get(str(path[-1]), node.place)
 
     def inner(self, path: Sequence[str | int]) -> "Node | None":
-        """The value at `path`; None where there is none."""
+        """Return the value at `path`; None if there is none."""
         node: Node | None = self
         for step in path:
             node = node._inner(step) if node is not None else None
         return node
 
     def without(self, path: tuple[str | int, ...]) -> "Node":
-        """The same without the entry at `path`; all of it where there is no such entry."""
+        """Return the same without the entry at `path`; all of it if there is no such entry."""
         step, *rest = path
         inner = self._inner(step)
         if inner is None or inner is self:
@@ -103,7 +103,7 @@ class Node:
         return None
 
     def overlaid(self, over: "Node") -> "Node":
-        """`over` laid on this: mappings merge key by key, anything else replaces; each value keeps its own place."""
+        """Return `over` laid on this: mappings merge key by key, anything else replaces; each value keeps its place."""
         if not isinstance(self.value, dict) or not isinstance(over.value, dict):
             return replace(over, replaces=True)
         values = dict(self.value)
@@ -141,12 +141,12 @@ def read(
     most: int = LARGEST_FILE,
     texts: dict[Path, str] | None = None,
 ) -> Node:
-    """The mapping that a file holds; YAML's traps go to `faults`, to be reported with the grid's other faults.
+    """Return the mapping that a file holds; YAML's traps go to `faults`, to be reported with the grid's other faults.
 
     Args:
         faults: the list that they are appended to.
-        what: the file is meant to be, in messages.
-        most: bytes that it may have.
+        what: what a message calls the file.
+        most: largest number of bytes.
         texts: takes the text of the file.
 
     Raises:
@@ -169,13 +169,13 @@ def read(
 
 
 def read_value(text: str, place: Place, faults: list[KdxError]) -> Node | None:
-    """A value as a file would have it, from the command line; all of it stands at `place`. None: it is faulty."""
+    """Return a value of the command line as a file would have it, all of it at `place`; None if it is faulty."""
     own: list[KdxError] = []
     try:
         # A terminal's bytes that are not UTF-8 come as surrogates.
         text.encode()
         # As the value of a key, so that it is read as in a grid.
-        node = _Reader(place.file, f"value: {text}", own, "value").document().value.get("value")
+        node = _Reader(place.file, f"value: {text}", own, "value", place).document().value.get("value")
     except UnicodeEncodeError:
         own, node = [KdxError("a value that is not UTF-8", hint="use a terminal that speaks UTF-8")], None
     except Faults as error:
@@ -183,23 +183,18 @@ def read_value(text: str, place: Place, faults: list[KdxError]) -> Node | None:
     if "\n" in text:
         own.append(KdxError("a value of several lines", place=place, allowed="one line"))
     faults.extend(KdxError(fault.problem, place=place, allowed=fault.allowed, hint=fault.hint) for fault in own)
-    return None if node is None or own else _at(node, place)
-
-
-def _at(node: Node, place: Place) -> Node:
-    if isinstance(node.value, dict):
-        inner = {key: _at(value, place) for key, value in node.value.items()}
-        return Node(place, inner, dict.fromkeys(inner, place))
-    return Node(place, [_at(item, place) for item in node.value] if isinstance(node.value, list) else node.value)
+    return None if own else node
 
 
 class _Reader:
     """Builds nodes from the parser's events; a recursive composer would follow aliases before it could be stopped."""
 
-    def __init__(self, name: str, text: str, faults: list[KdxError], what: str) -> None:
+    def __init__(self, name: str, text: str, faults: list[KdxError], what: str, place: Place | None = None) -> None:
+        """`place`: that of all values of a text that is no file."""
         self.name = name
         self.text = text
         self.what = what
+        self.place = place
         self.faults = faults
         self.events: Iterator[yaml.Event] = yaml.parse(text, Loader=_LOADER)
 
@@ -236,10 +231,10 @@ class _Reader:
     def _place(self, event: yaml.Event) -> Place:
         mark = event.start_mark
         assert mark is not None
-        return Place(self.name, mark.line + 1, mark.column + 1)
+        return self.place or Place(self.name, mark.line + 1, mark.column + 1)
 
     def _node(self, event: yaml.Event, depth: int) -> Node | None:
-        """The value that begins with an event; None if it cannot be read, so that it has no further fault."""
+        """Return the value that begins with an event; None if it cannot be read, so that it has no further fault."""
         place = self._place(event)
         if depth > DEEPEST_NESTING:
             raise KdxError("nested too deep", place=place, allowed=f"at most {DEEPEST_NESTING} levels")
@@ -268,7 +263,7 @@ class _Reader:
         return Node(place, value) if len(self.faults) == before else None
 
     def _refuse_items_in(self, event: yaml.ScalarEvent, place: Place) -> None:
-        """A list under a key that has a value already: YAML takes its items for further lines of the value."""
+        """Refuse a list under a key that has a value already: YAML takes its items for further lines of the value."""
         assert event.end_mark is not None
         following = self.text.splitlines()[place.line : event.end_mark.line + 1]
         if any(line.lstrip().startswith("- ") for line in following):

@@ -1,127 +1,78 @@
 """Synonyms: the names that other programs and papers have for keys and values of kdx."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 
 from kdx.errors import did_you_mean as nearest_word
+from kdx.words import table
 
-SYNONYMS: dict[str, tuple[str, ...]] = {
-    # Words of a cell.
-    "absolute": ("position: direct-sum",),
-    "adam": ("training.optimiser: adamw",),
-    "bfloat16": ("training.precision: bf16",),
-    "bidirectional": ("filter: full",),
-    "causal_lm": ("task: prediction",),
-    "decoder_only": ("task: prediction",),
-    "dot_product": ("kernel: exponential",),
-    "exp": ("kernel: exponential",),
-    "float32": ("training.precision: fp32",),
-    "gaussian": ("kernel: rbf",),
-    "gpt": ("task: prediction",),
-    "kerple": ("position: kerple-log", "position: kerple-power"),
-    "language_model": ("task: prediction",),
-    "language_modeling": ("task: prediction",),
-    "language_modelling": ("task: prediction",),
-    "layer_norm": ("model.normalisation: layer",),
-    "learnable": ("encoding: learned",),
-    "linear_attention": ("kernel: elu",),
-    "lm": ("task: prediction",),
-    "local": ("filter: window",),
-    "machine_translation": ("task: translation",),
-    "mt": ("task: translation",),
-    "nmt": ("task: translation",),
-    "noam": ("training.schedule: inverse-sqrt",),
-    "nope": ("position: none",),
-    "performer": ("kernel: favor",),
-    "post_ln": ("norm: post",),
-    "post_norm": ("norm: post",),
-    "pre_ln": ("norm: pre",),
-    "pre_norm": ("norm: pre",),
-    "rmsnorm": ("model.normalisation: rms",),
-    "roformer": ("position: rotary",),
-    "rope": ("position: rotary",),
-    "rotary_embedding": ("position: rotary",),
-    "seq2seq": ("task: translation",),
-    "shaw": ("position: lookup",),
-    "sliding_window": ("filter: window",),
-    "softmax": ("kernel: exponential", "normaliser: row-sum"),
-    "text_classification": ("task: classification",),
-    "transformer_xl": ("position: relative",),
-    "tsp": ("task: tour",),
-    "wsd": ("training.schedule: warmup-stable-decay",),
-    # Keys.
-    "activation": ("model.feed_forward",),
-    "batch": ("training.batch_tokens",),
-    "beam_size": ("evaluation.beam",),
-    "block_size": ("training.length",),
-    "bptt": ("training.length",),
-    "context": ("training.length",),
-    "context_length": ("training.length",),
-    "d_ff": ("model.inner",),
-    "d_model": ("model.width",),
-    "dataset": ("data.corpus",),
-    "dim": ("model.width",),
-    "dim_feedforward": ("model.inner",),
-    "dropout": ("model.dropout",),
-    "embed_dim": ("model.width",),
-    "embedding_dim": ("model.width",),
-    "eval_every": ("training.validate_every",),
-    "eval_interval": ("training.validate_every",),
-    "ffn_dim": ("model.inner",),
-    "gqa": ("kv_heads",),
-    "grad_accum": ("training.accumulate",),
-    "grad_clip": ("training.clip",),
-    "gradient_accumulation_steps": ("training.accumulate",),
-    "gradient_clip_val": ("training.clip",),
-    "heads": ("model.heads",),
-    "hidden": ("model.width",),
-    "hidden_dim": ("model.width",),
-    "hidden_size": ("model.width",),
-    "init": ("model.initialisation",),
-    "intermediate_size": ("model.inner",),
-    "iterations": ("training.steps",),
-    "iters": ("training.steps",),
-    "label_smoothing": ("training.label_smoothing",),
-    "layers": ("model.encoder_layers", "model.decoder_layers"),
-    "learning_rate": ("training.learning_rate",),
-    "lr": ("training.learning_rate",),
-    "lr_scheduler": ("training.schedule",),
-    "mask": ("filter",),
-    "max_grad_norm": ("training.clip",),
-    "max_iters": ("training.steps",),
-    "max_steps": ("training.steps",),
-    "mqa": ("kv_heads",),
-    "n_embd": ("model.width",),
-    "n_head": ("model.heads",),
-    "n_heads": ("model.heads",),
-    "n_layer": ("model.encoder_layers", "model.decoder_layers"),
-    "n_layers": ("model.encoder_layers", "model.decoder_layers"),
-    "nhead": ("model.heads",),
-    "num_beams": ("evaluation.beam",),
-    "num_heads": ("model.heads",),
-    "num_kv_heads": ("kv_heads",),
-    "num_layers": ("model.encoder_layers", "model.decoder_layers"),
-    "optim": ("training.optimiser",),
-    "optimizer": ("training.optimiser",),
-    "pe": ("position",),
-    "positional_encoding": ("position", "encoding"),
-    "scheduler": ("training.schedule",),
-    "seed": ("seeds",),
-    "seq_len": ("training.length",),
-    "seq_length": ("training.length",),
-    "sequence_length": ("training.length",),
-    "steps": ("training.steps",),
-    "tie_embeddings": ("model.embeddings",),
-    "tokenizer": ("data.vocabulary",),
-    "vocab": ("data.vocabulary", "data.vocabulary_size"),
-    "vocab_size": ("data.vocabulary_size",),
-    "warmup": ("training.warmup",),
-    "warmup_steps": ("training.warmup",),
-    "wd": ("training.weight_decay",),
-    "weight_decay": ("training.weight_decay",),
-    "window_size": ("left", "right"),
+_NAMES_ELSEWHERE = {
+    "position: direct-sum": "absolute",
+    "training.optimiser: adamw": "adam",
+    "training.precision: bf16": "bfloat16",
+    "filter: full": "bidirectional",
+    "task: prediction": "causal_lm decoder_only gpt language_model language_modeling language_modelling lm",
+    "kernel: exponential": "dot_product exp softmax",
+    "training.precision: fp32": "float32",
+    "kernel: rbf": "gaussian",
+    "position: kerple-log": "kerple",
+    "position: kerple-power": "kerple",
+    "model.normalisation: layer": "layer_norm",
+    "encoding: learned": "learnable",
+    "kernel: elu": "linear_attention",
+    "filter: window": "local sliding_window",
+    "task: translation": "machine_translation mt nmt seq2seq",
+    "training.schedule: inverse-sqrt": "noam",
+    "position: none": "nope",
+    "kernel: favor": "performer",
+    "norm: post": "post_ln post_norm",
+    "norm: pre": "pre_ln pre_norm",
+    "model.normalisation: rms": "rmsnorm",
+    "position: rotary": "roformer rope rotary_embedding",
+    "position: lookup": "shaw",
+    "normaliser: row-sum": "softmax",
+    "task: classification": "text_classification",
+    "position: relative": "transformer_xl",
+    "task: tour": "tsp",
+    "training.schedule: warmup-stable-decay": "wsd",
+    "model.feed_forward": "activation",
+    "training.batch_tokens": "batch",
+    "evaluation.beam": "beam_size num_beams",
+    "training.length": "block_size bptt context context_length seq_len seq_length sequence_length",
+    "model.inner": "d_ff dim_feedforward ffn_dim intermediate_size",
+    "model.width": "d_model dim embed_dim embedding_dim hidden hidden_dim hidden_size n_embd",
+    "data.corpus": "dataset",
+    "training.validate_every": "eval_every eval_interval",
+    "kv_heads": "gqa mqa num_kv_heads",
+    "training.accumulate": "grad_accum gradient_accumulation_steps",
+    "training.clip": "grad_clip gradient_clip_val max_grad_norm",
+    "model.initialisation": "init",
+    "training.steps": "iterations iters max_iters max_steps",
+    "model.encoder_layers": "layers n_layer n_layers num_layers",
+    "model.decoder_layers": "layers n_layer n_layers num_layers",
+    "training.learning_rate": "lr",
+    "training.schedule": "lr_scheduler scheduler",
+    "filter": "mask",
+    "model.heads": "n_head n_heads nhead num_heads",
+    "training.optimiser": "optim optimizer",
+    "position": "pe positional_encoding",
+    "encoding": "positional_encoding",
+    "seeds": "seed",
+    "model.embeddings": "tie_embeddings",
+    "data.vocabulary": "tokenizer vocab",
+    "data.vocabulary_size": "vocab vocab_size",
+    "training.warmup": "warmup_steps",
+    "training.weight_decay": "wd",
+    "left": "window_size",
+    "right": "window_size",
 }
-"""Name elsewhere, in small letters with underscores → a key of kdx, or `key: word`; several: whichever is meant."""
+"""Key of kdx, or `key: value` → the names that other programs and papers have for it, with underscores."""
+SYNONYMS: dict[str, list[str]] = defaultdict(list)
+"""Name elsewhere → what it is called in kdx; several if it may mean each of them."""
+for _known, _names in _NAMES_ELSEWHERE.items():
+    for _name in _names.split():
+        SYNONYMS[_name].append(_known)
 
 EXPLAINED = {
     "attention": "an attention is a choice of `kernel`, `position`, `filter`, `value` and `normaliser`",
@@ -141,7 +92,7 @@ _SAME = {
 
 
 def did_you_mean(word: str, known: Iterable[str], elsewhere: Iterable[str] = ()) -> str | None:
-    """A hint at the name that kdx has for `word`, else at the nearest of the known words, or None.
+    """Return a hint at the name that kdx has for `word`, else at the nearest of the known words, or None.
 
     Args:
         known: what is allowed in its place; of several names, those among them are shown.
@@ -151,7 +102,7 @@ def did_you_mean(word: str, known: Iterable[str], elsewhere: Iterable[str] = ())
     top = {*known, *elsewhere}
     name = word.lower().replace("-", "_").replace(" ", "_").rpartition(".")[2]
     sentence = EXPLAINED.get(_SAME.get(name, name))
-    meant = re.findall("`(.*?)`", sentence) if sentence else SYNONYMS.get(name, ())
+    meant = re.findall("`(.*?)`", sentence) if sentence else SYNONYMS.get(name) or _in_sections(word)
     here = [short for short in (_in(known, whole) for whole in meant) if short]
     here = here or [whole for whole in meant if re.split("[.:]", whole)[0] in top]
     if here:
@@ -159,8 +110,13 @@ def did_you_mean(word: str, known: Iterable[str], elsewhere: Iterable[str] = ())
     return nearest_word(word, known)
 
 
+def _in_sections(name: str) -> list[str]:
+    """Return the keys of sections that have the name, such as `training.steps` for `steps`; none of a dotted name."""
+    return [factor for factor in table.factors() if "." in factor and factor.partition(".")[2] == name]
+
+
 def _in(known: Iterable[str], name: str) -> str | None:
-    """The form in which this name is among the known ones, or None."""
+    """Return the form in which this name is among the known ones, or None."""
     key, _, word = name.partition(": ")
     forms = (word,) if word else (key, key.rpartition(".")[2])
     return next((form for form in forms if form in known), None)

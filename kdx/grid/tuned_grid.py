@@ -7,18 +7,18 @@ from typing import Any
 import yaml
 
 from kdx.errors import KdxError
-from kdx.grid.extends import extended
+from kdx.grid.extends import extended, set_values
+from kdx.grid.field_types import as_list
 from kdx.grid.plan import Plan
 from kdx.grid.resolved_spec import ResolvedSpec
-from kdx.grid.sections import as_list
-from kdx.grid.set_values import set_values
+from kdx.grid.tuning import set_factor
 
 
 def tuned_grid(plan: Plan, file: Path) -> bytes:
-    """The text of such a grid, to be written to `file`; it extends the one that was searched.
+    """Return the text of such a grid, to be written to `file`; it extends the one that was searched.
 
     Args:
-        plan: with its winners; what the command line set or said of its seeds is in the grid, too.
+        plan: with its winners; what the command line set, seeds among it, is in the grid, too.
 
     Raises:
         KdxError: the plan comes from no file, or two of its cells cannot be told apart by their axes.
@@ -36,7 +36,7 @@ def tuned_grid(plan: Plan, file: Path) -> bytes:
         resolved = ResolvedSpec.of(cell.spec)
         values = of_cells.plain() if of_cells else {}
         for name in cell.search.space if cell.search else ():
-            _nest(values, name, resolved.value(name))
+            set_factor(values, name, resolved.value(name))
         if not values:
             continue
         when = tuple(cell.labels.items())
@@ -56,11 +56,3 @@ def tuned_grid(plan: Plan, file: Path) -> bytes:
         **whole,
     }
     return yaml.safe_dump(text, sort_keys=False, allow_unicode=True).encode()
-
-
-def _nest(values: dict[str, Any], factor: str, value: Any) -> None:
-    """Sets a factor, such as `training.learning_rate`, in nested settings."""
-    *path, last = factor.split(".")
-    for step in path:
-        values = values.setdefault(step, {})
-    values[last] = value

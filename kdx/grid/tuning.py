@@ -12,13 +12,13 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from kdx.grid.cell_selector import factors
 from kdx.grid.conditions import Written
+from kdx.grid.field_types import Bounded, Number, OneOf, Section, ToList, as_list, not_allowed, refuse
 from kdx.grid.identity import by_content
-from kdx.grid.sections import Bounded, Number, Section, ToList, as_list, distinct_list, not_allowed, refuse
-from kdx.grid.settings import In
+from kdx.grid.seeds import NumberOrList
 from kdx.grid.spec import CellSpec
 
 FIRST_SEED = 1_000_000
@@ -48,7 +48,7 @@ class Sampler(StrEnum):
 
     @property
     def learns(self) -> bool:
-        """Whether a draw depends on the results of trials before it."""
+        """True if a draw depends on the results of trials before it."""
         return self not in (Sampler.GRID, Sampler.RANDOM)
 
 
@@ -109,7 +109,7 @@ class DrawnRange(Section):
 
     @property
     def whole(self) -> bool:
-        """Whether it is a whole number."""
+        """True if it is a whole number."""
         return all(isinstance(end, int) for end in (self.low, self.high, *([] if self.step is None else [self.step])))
 
     @property
@@ -150,17 +150,8 @@ def _parameter(name: str) -> str:
 
 
 def parameters() -> tuple[str, ...]:
-    """The factors that may be tuned."""
+    """Return the factors that may be tuned."""
     return tuple(name for name in factors() if name.partition(".")[0] not in UNTUNED)
-
-
-def _tuning_seeds(value: Any) -> tuple[int, ...]:
-    if type(value) is int and 1 <= value <= MOST_TUNING_SEEDS:
-        return tuple(range(FIRST_SEED, FIRST_SEED + value))
-    right = isinstance(value, list | tuple) and value and all(type(seed) is int and 0 <= seed < 2**32 for seed in value)
-    if not right or len(set(value)) < len(value):
-        raise not_allowed("a number of seeds up to 1,000, or a list of different whole numbers from 0")
-    return tuple(value)
 
 
 def _kind(value: Any) -> str:
@@ -169,7 +160,7 @@ def _kind(value: Any) -> str:
 
 Parameters = Annotated[
     dict[
-        Annotated[str, AfterValidator(_parameter), In(parameters, "parameter")],
+        Annotated[str, OneOf(parameters, key="parameter"), BeforeValidator(_parameter)],
         Annotated[
             Annotated[DrawnRange, Tag("<DrawnRange>")]
             | Annotated[
@@ -196,10 +187,11 @@ class TuneOverride(Section):
     """Laid over those of all cells."""
 
 
-_SEEDS = [
-    {"type": "integer", "minimum": 1, "maximum": MOST_TUNING_SEEDS},
-    distinct_list({"type": "integer", "minimum": 0, "exclusiveMaximum": 2**32}),
-]
+_NUMBER_OR_LIST = NumberOrList(
+    first=FIRST_SEED,
+    most=MOST_TUNING_SEEDS,
+    allowed="a number of seeds up to 1,000, or a list of different whole numbers from 0",
+)
 
 
 class Tuning(Section):
@@ -213,7 +205,7 @@ class Tuning(Section):
     """Trials of every cell."""
     round: Annotated[int, Bounded(ge=1, le=MOST_TRIALS)] = 4
     """Trials that are drawn together, knowing the results of the rounds before."""
-    seeds: Annotated[tuple[int, ...], BeforeValidator(_tuning_seeds), WithJsonSchema({"anyOf": _SEEDS})] = (FIRST_SEED,)
+    seeds: Annotated[tuple[int, ...], _NUMBER_OR_LIST] = (FIRST_SEED,)
     """Tuning seeds, or how many: each trial is trained with all of them, and no winner with any."""
     seed: Annotated[int, Bounded(ge=0, lt=2**32)] = 0
     """Seed of the draws."""
@@ -228,11 +220,11 @@ class Tuning(Section):
 
     @property
     def at_once(self) -> bool:
-        """Whether no trial depends on the result of another, so that all are drawn together."""
+        """True if no trial depends on the result of another, so that all are drawn together."""
         return not self.sampler.learns and self.pruner is Pruner.NONE
 
     def round_of(self, number: int) -> int:
-        """The round of a trial, from 0."""
+        """Return the round of a trial, from 0."""
         return 0 if self.at_once else number // self.round
 
 
@@ -243,8 +235,14 @@ class Tune(Tuning):
     """Factor → a list of its values, or a range {low: …, high: …} with `log` or `step`; drawn in each trial."""
     overrides: Annotated[list[TuneOverride], ToList(as_list), Field(min_length=1)] = Field(default_factory=list)
     """Other parameters for the cells that fulfil a condition; null takes one out."""
-    metric: str | None = None
-    """The validation metric that trials are compared by: the one that cells are selected by, and no other."""
+
+
+def set_factor(settings: dict[str, Any], factor: str, value: Any) -> None:
+    """Set a factor, such as `training.learning_rate`, in nested settings."""
+    *path, last = factor.split(".")
+    for step in path:
+        settings = settings.setdefault(step, {})
+    settings[last] = value
 
 
 @dataclass(frozen=True)
@@ -273,28 +271,20 @@ class Search:
         text = json.dumps(whole, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
-    def settings_with(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """What the grid sets in the template, with these parameters laid over it."""
-        settings: dict[str, Any] = json.loads(self.settings)
-        for name, value in parameters.items():
-            *path, last = name.split(".")
-            inner = settings
-            for step in path:
-                inner = inner.setdefault(step, {})
-            inner[last] = value
-        return settings
-
     def cell(self, parameters: Mapping[str, Any]) -> CellSpec:
-        """The cell with these parameters.
+        """Return the cell with these parameters.
 
         Raises:
             pydantic.ValidationError: there is no such cell.
         """
-        return CellSpec.model_validate(self.settings_with(parameters))
+        settings: dict[str, Any] = json.loads(self.settings)
+        for name, value in parameters.items():
+            set_factor(settings, name, value)
+        return CellSpec.model_validate(settings)
 
     @property
     def plain(self) -> dict[str, Any]:
-        """As JSON, from which `of` makes it again."""
+        """Its JSON value, from which `of` makes it again."""
         return {
             "cell": self.cell_id,
             "settings": json.loads(self.settings),

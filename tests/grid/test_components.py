@@ -1,4 +1,4 @@
-"""A grid names custom components as it names any word; what is wrong with one is told before anything starts."""
+"""A grid names custom components as it names any word; what is wrong with one is reported before anything starts."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -153,7 +153,7 @@ def test_a_component_is_read_once_however_often_a_grid_names_it(own_kernel, monk
     assert len(read_files) == 2
 
 
-def test_what_is_wrong_with_a_part_is_told_once_however_often_a_grid_names_it(own_kernel):
+def test_what_is_wrong_with_a_part_is_reported_once_however_often_a_grid_names_it(own_kernel):
     (own_kernel / "my_kernels.py").write_text("def f(:\n")
     (fault,) = faults_of(own_kernel, f"approaches: {{a: {{kernel: '{WORD}'}}, b: {{kernel: '{WORD}'}}}}\n")
     assert fault.startswith("my_kernels.py:1:7: no Python")
@@ -174,7 +174,7 @@ def test_options_of_components_of_another_grid_are_no_matter(own_kernel):
 
 
 @pytest.mark.parametrize(
-    ("word", "told"),
+    ("word", "messages"),
     [
         (
             "my_kernels.py:Couchy",
@@ -185,9 +185,9 @@ def test_options_of_components_of_another_grid_are_no_matter(own_kernel):
         ("helpers.py:squared_distance", "helpers.py:1:1: no class `squared_distance`"),
     ],
 )
-def test_a_component_that_is_none_is_told_with_its_place(own_kernel, word, told):
+def test_a_component_that_is_none_is_reported_with_its_place(own_kernel, word, messages):
     (fault,) = faults_of(own_kernel, (own_kernel / "grid.yaml").read_text().replace(WORD, word))
-    assert fault.startswith(told)
+    assert fault.startswith(messages)
 
 
 def test_an_unknown_word_that_no_package_brings_is_unknown_as_ever(own_kernel):
@@ -250,7 +250,7 @@ def package(tmp_path, monkeypatch, own_kernel):
     monkeypatch.syspath_prepend(tmp_path / "site")
 
 
-def test_every_installed_component_becomes_a_word_and_a_faulty_one_is_told(package):
+def test_every_installed_component_becomes_a_word_and_a_faulty_one_is_reported(package):
     (fault,) = add_installed(())
     assert str(fault).startswith("tails 1.2 lacks the module `gone`, which it names for kernel `lorentz`")
     assert "cauchy" in KERNELS and KERNELS.definition("cauchy").option_names == ("bandwidth",)

@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
-from kdx.errors import Faults
+from kdx.errors import Faults, KdxError, Place
+from kdx.grid.conditions import Combination, Condition, Written, WrittenCondition
+from kdx.grid.expand import Bundle, Dimension, SubGrid, cells_of
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
+from kdx.grid.source import Node
 
 SMALL = """
 task: translation
@@ -50,11 +54,6 @@ def test_zipped_factors_vary_together(tmp_path):
     assert plan.cells[1].labels == {"kernel": "rbf", "model.width": "128", "model.heads": "4"}
 
 
-def test_a_zip_of_unequal_lengths_is_refused(tmp_path):
-    (fault,) = faults_of(tmp_path, "zip: {model.width: [64, 128], model.heads: [2]}\n")
-    assert fault.startswith("grid.yaml:4:6: a zip of unequal lengths: model.width has 2, model.heads has 1")
-
-
 def test_an_illegal_combination_may_be_excluded_before_it_is_judged(tmp_path):
     axes = "axes: {model.width: [64, 96], model.heads: [4, 5]}\n"
     assert "does not divide" in faults_of(tmp_path, axes)[0]
@@ -71,23 +70,6 @@ def test_a_condition_knows_defaults_lists_and_not(tmp_path):
         ("cosine", "asymmetric"),
         ("cosine", "symmetric"),
     ]
-
-
-def test_a_condition_that_nothing_fulfils_is_a_typo_or_contradicts_itself(tmp_path):
-    axes = "axes: {kernel: [rbf, linear]}\n"
-    (fault,) = faults_of(tmp_path, axes + "exclude: {kernel: rfb}\n")
-    assert fault.startswith("grid.yaml:5:19: no combination has kernel = rfb") and "did you mean `rbf`" in fault
-    (fault,) = faults_of(tmp_path, axes + "exclude: {kernl: rbf}\n")
-    assert fault.startswith("grid.yaml:5:11: unknown factor `kernl`")
-    (fault,) = faults_of(tmp_path, axes + "exclude: {kernel: rbf, not: {kernel: rbf}}\n")
-    assert "no combination fulfils all of this condition" in fault
-    (fault,) = faults_of(tmp_path, axes + "exclude: {norm: pre}\n")
-    assert "no combination has norm = pre" in fault
-
-
-def test_an_exclusion_of_everything_is_refused(tmp_path):
-    (fault,) = faults_of(tmp_path, "axes: {kernel: [rbf, linear]}\nexclude: {norm: post}\n")
-    assert "`exclude` leaves no combination" in fault
 
 
 def test_overrides_set_what_some_cells_need(tmp_path):
@@ -136,30 +118,6 @@ def test_a_baseline_may_be_a_word(tmp_path):
     twice = "tables: [{name: t, rows: filter.encoder-self, columns: filter.encoder-decoder, baseline: full}]\n"
     (fault,) = faults_of(tmp_path, filters + twice)
     assert "`full` is a value of filter.encoder-self and of filter.encoder-decoder" in fault
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("axes: {kernel: [rbf]}\noverrides: {when: {kernel: rbf}, set: {kernel: linear}}", "an override of `kernel`"),
-        ("overrides: {when: {kernel: exponential}, set: {training.steps: 5, training: {steps: 6}}}", "is set twice"),
-        ("axes: {'': {a: {norm: pre}}}", "`` as the name of an axis"),
-        ("axes: {not: {a: {norm: pre}}}", "`not` as the name of an axis"),
-        ("axes: {training.clip: [1, 1.0]}", "`1.0` stands twice"),
-        ("axes:", "`axes` has no value"),
-        ("axes: {norm: {early: {norm: pre}}}", "a mapping as axes.norm\n  allowed: a list"),
-        ("tables: [{name: a, rows: 3, baseline: x}]", "`3` as tables.rows"),
-    ],
-)
-def test_what_contradicts_itself_is_refused(tmp_path, text, message):
-    (fault,) = faults_of(tmp_path, text + "\n")
-    assert message in fault
-
-
-def test_tasks_and_an_axis_of_tasks_vary_twice(tmp_path):
-    (tmp_path / "grid.yaml").write_text("tasks: {translation: {}}\naxes: {task: [translation]}\n")
-    with pytest.raises(Faults, match="`task` varies twice"):
-        load_grid(tmp_path / "grid.yaml")
 
 
 GRIDS = """
@@ -237,6 +195,184 @@ def test_a_grid_gives_what_its_loops_would(tmp_path_factory, grid):
         assert cell.labels == {name: str(combination[name]) for name in axes}
 
 
-def test_a_faulty_sub_grid_beside_an_exclusion_is_told_for_what_it_is(tmp_path):
-    (fault,) = faults_of(tmp_path, "grids: {a: {preset: nothing}, b: {kernel: rbf}}\nexclude: {grid: a}\n")
-    assert "unknown preset `nothing`" in fault
+HERE = Place("grid.yaml", 1, 1)
+KERNEL_NAMES, NORMS = ["rbf", "linear", "cosine"], ["post", "pre"]
+
+
+def node(value: Any) -> Node:
+    if isinstance(value, dict):
+        return Node(HERE, {key: node(inner) for key, inner in value.items()}, dict.fromkeys(value, HERE))
+    return Node(HERE, [node(inner) for inner in value]) if isinstance(value, list) else Node(HERE, value)
+
+
+def combination(labels: dict[str, str], *settings: dict[str, Any]) -> Combination:
+    return Combination(labels, tuple(node(one) for one in settings))
+
+
+WRITTEN: TypeAdapter[WrittenCondition] = TypeAdapter(Written)
+
+
+def condition(value: Any) -> Condition:
+    return Condition.of(WRITTEN.validate_python(value, context=("approach",)), node(value))
+
+
+@given(
+    kernels=st.sets(st.sampled_from(KERNEL_NAMES), min_size=1),
+    norms=st.sets(st.sampled_from(NORMS), min_size=1),
+    kernel=st.sampled_from(KERNEL_NAMES),
+    norm=st.sampled_from(NORMS),
+)
+def test_all_terms_must_hold_and_any_word_of_a_list(kernels: set[str], norms: set[str], kernel: str, norm: str) -> None:
+    one = combination({}, {"kernel": kernel, "norm": norm})
+    inside = kernel in kernels and norm in norms
+    assert condition({"kernel": sorted(kernels), "norm": sorted(norms)}).holds(one) == inside
+    assert condition({"not": {"kernel": sorted(kernels), "norm": sorted(norms)}}).holds(one) != inside
+
+
+def test_words_are_those_of_the_cell_whatever_way_they_are_written() -> None:
+    one = combination({"approach": "One"}, {"position": ["product", "lookup"], "training": {"clip": None}})
+    assert condition({"position": "lookup+product"}).holds(one)
+    assert condition({"position": [["lookup", "product"]]}).holds(one)
+    assert condition({"training.clip": "none", "approach": "One"}).holds(one)
+    assert not condition({"approach": "Two"}).holds(one)
+
+
+def test_a_key_that_is_not_set_has_its_default() -> None:
+    one = combination({}, {})
+    assert condition({"kernel": "exponential", "training.steps": 1000, "temperature": 1.0}).holds(one)
+    assert not condition({"task": "translation"}).holds(one)
+
+
+def test_words_that_were_never_met_are_faults() -> None:
+    asked = condition({"kernel": ["rbf", "rfb"]})
+    asked.holds(combination({}, {"kernel": "rbf"}))
+    asked.holds(combination({}, {"kernel": "linear"}))
+    (fault,) = asked.faults()
+    assert fault.problem == "no combination has kernel = rfb"
+    assert fault.allowed == "rbf, linear" and fault.hint == "did you mean `rbf`?"
+
+
+def test_what_is_no_condition_is_refused() -> None:
+    for wrong in (3, {}, {"kernl": "rbf"}, {"kernel": {}}, {"kernel": []}, {"not": 3}):
+        with pytest.raises(ValidationError):
+            condition(wrong)
+
+
+def test_a_condition_that_the_command_line_settles_may_be_idle() -> None:
+    idle = condition({"kernel": "rbf", "not": {"norm": "pre"}})
+    assert idle.factors == {"kernel", "norm"}
+    assert not list(idle.faults(settled={"norm"})) and list(idle.faults())
+
+
+def test_a_number_is_one_word_however_it_is_written() -> None:
+    assert condition({"temperature": 1}).holds(combination({}))
+    assert condition({"temperature": 2.0}).holds(combination({}, {"temperature": 2}))
+    assert not condition({"temperature": 1}).holds(combination({}, {"temperature": 1.5}))
+
+
+def test_what_is_set_last_counts() -> None:
+    assert condition({"training.steps": 2}).holds(
+        combination({}, {"training": {"steps": 1}}, {"training": {"steps": 2}})
+    )
+
+
+BASE = {"task": "translation", "data": {"corpus": "text"}}
+
+
+def dimension(name: str, **bundles: Any) -> Dimension:
+    return Dimension(name, tuple(Bundle({name: label}, node(settings)) for label, settings in bundles.items()))
+
+
+KERNELS = dimension("kernel", e={"kernel": "exponential"}, r={"kernel": "rbf"})
+
+
+def cells(*sub_grids: SubGrid) -> tuple[list[Any], list[KdxError]]:
+    faults: list[KdxError] = []
+    return cells_of(sub_grids, faults), faults
+
+
+def test_the_last_dimension_runs_fastest():
+    norms = dimension("norm", post={"norm": "post"}, pre={"norm": "pre"})
+    found, faults = cells(SubGrid(node(BASE), (KERNELS, norms)))
+    assert not faults
+    assert [tuple(cell.labels.values()) for cell in found] == [("e", "post"), ("e", "pre"), ("r", "post"), ("r", "pre")]
+    assert [cell.ordinal for cell in found] == [0, 1, 2, 3]
+    assert [(cell.spec.kernel, cell.spec.norm) for cell in found][1] == ("exponential", "pre")
+
+
+def test_a_bundle_sets_several_factors_and_reaches_into_sections():
+    bundle = dimension("approach", both={"kernel": "rbf", "training": {"steps": 5}})
+    (cell,), _ = cells(SubGrid(node({**BASE, "training": {"warmup": 2}}), (bundle,)))
+    assert (cell.spec.kernel, cell.spec.training.steps, cell.spec.training.warmup) == ("rbf", 5, 2)
+
+
+def test_a_preset_lies_under_the_grid_and_that_of_a_bundle_takes_its_place():
+    preset = node({"training": {"steps": 1, "warmup": 1}, "norm": "pre"})
+    own = Bundle({"size": "own"}, node({"kernel": "rbf"}))
+    other = Bundle({"size": "other"}, node({}), node({"training": {"steps": 2, "warmup": 2}, "kernel": "rbf"}))
+    base = node({**BASE, "training": {"warmup": 3}})
+    (one, two), _ = cells(SubGrid(base, (Dimension("size", (own, other)),), preset))
+    assert (one.spec.training.steps, one.spec.training.warmup, one.spec.norm) == (1, 3, "pre")
+    assert (two.spec.training.steps, two.spec.training.warmup, two.spec.norm) == (2, 3, "post")
+
+
+def test_without_dimensions_there_is_one_cell():
+    (cell,), faults = cells(SubGrid(node(BASE), ()))
+    assert dict(cell.labels) == {} and not faults
+
+
+def test_ordinals_go_on_over_the_tasks():
+    found, _ = cells(SubGrid(node(BASE), (KERNELS,)), SubGrid(node({**BASE, "norm": "pre"}), ()))
+    assert [cell.ordinal for cell in found] == [0, 1, 2]
+
+
+def test_a_wrong_choice_is_reported_once_and_the_right_ones_are_still_checked():
+    wrong = dimension("position", a={"position": "nowhere"}, b={"position": "none"}, c={"norm": "both"})
+    found, faults = cells(SubGrid(node(BASE), (KERNELS, wrong)))
+    assert [fault.problem for fault in faults] == ["unknown position `nowhere`", "unknown norm `both`"]
+    assert len(found) == 2
+
+
+@given(st.lists(st.integers(1, 10**6), max_size=30))
+def test_a_product_is_counted_without_being_built(sizes):
+    one = Bundle({"d": "one"}, node({}))
+
+    class Many(tuple):
+        """So many bundles, without them."""
+
+        def __len__(self) -> int:
+            return self.size
+
+    dimensions = []
+    expected = 1
+    for size in sizes:
+        bundles = Many([one])
+        bundles.size = size
+        dimensions.append(Dimension("d", bundles))
+        expected *= size
+    assert SubGrid(node(BASE), tuple(dimensions)).size == expected
+
+
+def test_a_choice_without_effect_is_no_label_and_makes_no_second_cell():
+    """linear has no temperature, and product no clip."""
+    kernels = dimension("kernel", linear={"kernel": "linear"}, rbf={"kernel": "rbf"})
+    heats = Dimension(
+        "temperature", tuple(Bundle({"temperature": str(heat)}, node({"temperature": heat})) for heat in (0.5, 2.0))
+    )
+    clips = Dimension("clip", (Bundle({"clip": "4"}, node({"clip": 4})),))
+    found, faults = cells(SubGrid(node({**BASE, "position": "product"}), (kernels, heats, clips)))
+    assert not faults
+    assert [tuple(cell.labels.values()) for cell in found] == [
+        ("linear", "none", "none"),
+        ("rbf", "0.5", "none"),
+        ("rbf", "2.0", "none"),
+    ]
+    assert [cell.ordinal for cell in found] == [0, 1, 2]
+
+
+def test_nor_is_one_of_an_option_that_another_corpus_has():
+    corpora = dimension("data.corpus", copy={"data": {"corpus": "copy"}}, recall={"data": {"corpus": "recall"}})
+    pairs = Dimension("data.pairs", (Bundle({"data.pairs": "2"}, node({"data": {"pairs": 2}})),))
+    found, faults = cells(SubGrid(node({"task": "answer"}), (corpora, pairs)))
+    assert not faults
+    assert [tuple(cell.labels.values()) for cell in found] == [("copy", "none"), ("recall", "2")]

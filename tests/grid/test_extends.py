@@ -1,11 +1,14 @@
-"""What a grid extends lies under it, file by file; presets lie under them all."""
+"""What lies under and over a grid's file: grids that it extends, presets, and keys of the command line."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kdx.errors import Faults, KdxError, Place
 from kdx.grid.extends import extended, preset_of
+from kdx.grid.load import load_grid
+from kdx.grid.settings import settings, settings_by_factor, settings_of, without_removed
 from kdx.grid.source import Node
 
 HERE = Place("grid.yaml", 1, 1)
@@ -19,21 +22,6 @@ def test_mappings_merge_key_by_key_over_a_chain_and_each_value_keeps_its_place(t
     assert root.plain() == {"training": {"steps": 2, "warmup": 1}, "seeds": 3}
     assert root.at(("training", "steps")).file == str(tmp_path / "b.yaml")
     assert root.at(("training", "warmup")).file == str(tmp_path / "a.yaml")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("extends: [a]\n", r"`\[a\]` as extends"),
-        ("extends: nowhere.yaml\n", "cannot extend `nowhere.yaml`"),
-        ("extends: grid.yaml\n", "a grid that extends itself"),
-    ],
-)
-def test_what_cannot_be_extended_is_refused_where_it_is_named(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "grid.yaml").write_text(text)
-    with pytest.raises(Faults, match=message) as refusal:
-        extended(tmp_path / "grid.yaml", [])
-    assert "grid.yaml:1:10" in str(refusal.value)
 
 
 def test_a_circle_of_grids_is_refused(tmp_path: Path) -> None:
@@ -55,3 +43,73 @@ def test_a_preset_is_one_of_its_task() -> None:
     with pytest.raises(KdxError, match="unknown preset `prediction-mni`") as refusal:
         preset_of(named("prediction-mni"), None)
     assert refusal.value.hint == "did you mean `prediction-mini`?"
+
+
+TEXT = """
+task: translation
+data: {corpus: synthetic-translation}
+seeds: 2
+axes: {kernel: [rbf, linear]}
+approaches: {a: {training: {steps: 5}}}
+"""
+
+
+@pytest.fixture
+def grid(tmp_path):
+    file = tmp_path / "grid.yaml"
+    file.write_text(TEXT)
+    return file
+
+
+def test_it_lies_over_all_that_the_file_says(grid):
+    given = ["training.steps=100", "training.learning_rate=1e-3", "position=[lookup, product]", "seeds=[4, 7]"]
+    plan = load_grid(grid, given=[*given, "name=other", "data={train_lines: 7}"])
+    assert plan.seeds == (4, 7) and plan.name == "other"
+    for cell in plan.cells:
+        assert cell.spec.training.steps == 100 and cell.spec.training.learning_rate == 1e-3
+        assert cell.spec.position == ("lookup", "product") and cell.spec.data.train_lines == 7
+
+
+def test_the_last_one_of_a_key_wins(grid):
+    plan = load_grid(grid, given=["training.steps=100", "training.steps=200"])
+    assert plan.cells[0].spec.training.steps == 200
+
+
+def test_it_may_replace_an_axis(grid):
+    plan = load_grid(grid, given=["axes.kernel=[cosine]", "axes.training.warmup=[1, 2]"])
+    assert [(cell.spec.kernel, cell.spec.training.warmup) for cell in plan.cells] == [("cosine", 1), ("cosine", 2)]
+
+
+def test_conditions_hold_of_what_is_set_and_are_no_typos_where_it_makes_them_idle(grid):
+    conditional = "exclude: {norm: pre}\noverrides: {when: {kernel: rbf}, set: {training.warmup: 1}}\nnorm: pre\n"
+    grid.write_text(TEXT[: TEXT.index("axes")] + conditional)
+    (cell,) = load_grid(grid, given=["kernel=rbf", "norm=post"]).cells
+    assert cell.spec.training.warmup == 1
+    (cell,) = load_grid(grid, given=["kernel=linear", "norm=post"]).cells
+    assert cell.spec.training.warmup == 200
+
+
+def node(value: Any) -> Node:
+    if isinstance(value, dict):
+        return Node(HERE, {key: node(inner) for key, inner in value.items()}, dict.fromkeys(value, HERE))
+    return Node(HERE, [node(inner) for inner in value]) if isinstance(value, list) else Node(HERE, value)
+
+
+def test_settings_are_the_fields_of_a_cell_and_the_options_of_words() -> None:
+    assert {"kernel", "training", "clip", "temperature"} <= set(settings())
+    assert settings_of(node({"kernel": "rbf", "axes": {}, "clip": 2})).plain() == {"kernel": "rbf", "clip": 2}
+
+
+def test_settings_by_factor_are_nested() -> None:
+    given = {"training.steps": 1, "training.warmup": 2, "kernel": "rbf", "training": {"decay": 3}}
+    assert settings_by_factor(node(given)).plain() == {
+        "training": {"steps": 1, "warmup": 2, "decay": 3},
+        "kernel": "rbf",
+    }
+
+
+def test_null_takes_an_entry_out_of_what_lies_under_it_and_leaves_a_setting_without_a_value() -> None:
+    base = node({"approaches": {"One": {"memory": 3}, "Two": {}}, "tune": {"trials": 3}, "clip": 2})
+    over = node({"approaches": {"One": {"memory": None}, "Two": None}, "tune": None, "clip": None})
+    assert without_removed(base.overlaid(over)).plain() == {"approaches": {"One": {"memory": None}}, "clip": None}
+    assert without_removed(over).plain() == over.plain()

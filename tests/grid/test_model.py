@@ -1,13 +1,33 @@
-"""The model of a grid file: the keys that it has, and which names of axes and changes have another meaning."""
+"""The model of a grid file: its keys, the names of sweeps and axes, and ranges of numbers."""
+
+import json
+import re
+import unicodedata
+from decimal import Decimal
+from typing import Any
 
 import pytest
+from grids import TINY
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from kdx.errors import Faults
+from kdx.errors import Faults, KdxError
 from kdx.grid.cell_selector import factors
-from kdx.grid.descriptions import descriptions
+from kdx.grid.field_types import descriptions
 from kdx.grid.load import load_grid
-from kdx.grid.model import GRID, MOST_AXES, SUB_GRID, GridFile, SubGrid, reserved_names
+from kdx.grid.model import (
+    GRID,
+    LONGEST_NAME,
+    MOST_AXES,
+    PATTERN,
+    SUB_GRID,
+    GridFile,
+    Range,
+    SubGrid,
+    is_sweep_name,
+    reserved_names,
+)
 from kdx.grid.settings import settings
 
 
@@ -30,7 +50,7 @@ def test_a_name_with_another_meaning_is_no_axis_and_a_factor_may_be_one():
 
 def test_what_stands_alone_is_a_list_of_one():
     grid = SubGrid.model_validate({"exclude": {"kernel": "rbf"}, "zip": {"model.width": [8, 16]}})
-    assert grid.exclude == [{"kernel": "rbf"}] and len(grid.zip) == 1
+    assert grid.exclude[0].model_extra == {"kernel": ["rbf"]} and len(grid.exclude) == len(grid.zip) == 1
 
 
 def test_more_axes_than_allowed_are_refused_with_their_number(tmp_path):
@@ -40,3 +60,96 @@ def test_more_axes_than_allowed_are_refused_with_their_number(tmp_path):
         load_grid(tmp_path / "grid.yaml")
     (fault,) = refusal.value.faults
     assert (fault.problem, fault.allowed, fault.place.line) == ("101 items as axes", "at most 100", 3)
+
+
+@pytest.mark.parametrize("name", ["a", "first look", "a=b", "1e3", "é", "a.yaml.old", "x" * LONGEST_NAME, "12 a", "٣"])
+def test_a_name_may_be_any_line(name):
+    assert is_sweep_name(name) and re.search(PATTERN, name)
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", " a", "a ", "-a", "--db", "12", "a.yaml", "a.yml", "x" * (LONGEST_NAME + 1), "a\nb", "a\u202eb"]
+)
+def test_no_name_is_taken_for_an_option_a_grid_or_a_run(name):
+    assert not is_sweep_name(name)
+
+
+@given(st.text(alphabet=st.characters(categories=("L", "N", "P", "S", "Zs")), max_size=12))
+def test_the_schema_of_editors_allows_no_less(name):
+    if is_sweep_name(name):
+        assert re.search(PATTERN, name)
+
+
+signs = st.characters(categories=("L", "N", "P", "S", "Zs", "Cc"))
+
+
+@given(st.text(signs, max_size=12) | st.sampled_from(["12", "a.yaml", "-a", "x" * 101]))
+def test_a_grid_may_have_these_names_and_no_other(tmp_path_factory, name):
+    grid = tmp_path_factory.mktemp("named") / "grid.yaml"
+    quoted = json.dumps(name, ensure_ascii=False)
+    grid.write_text((TINY % {"steps": 10, "seeds": 1}).replace("name: tiny", f"name: {quoted}"))
+    try:
+        found = load_grid(grid).name
+    except KdxError as error:
+        assert not is_sweep_name(unicodedata.normalize("NFC", name)), error
+    else:
+        assert is_sweep_name(found)
+
+
+@pytest.mark.parametrize("stem", ["12", "-a", "a.yaml", " a"])
+def test_the_name_of_a_file_is_that_of_its_grid_only_where_a_sweep_may_have_it(tmp_path, stem):
+    grid = tmp_path / f"{stem}.yaml"
+    text = TINY % {"steps": 10, "seeds": 1}
+    grid.write_text(text.replace("name: tiny\n", ""))
+    with pytest.raises(KdxError, match="cannot be the grid's name"):
+        load_grid(grid)
+    grid.write_text(text)
+    assert load_grid(grid).name == "tiny"
+
+
+def written(**values: Any) -> dict[str, Any]:
+    return {key.rstrip("_"): value for key, value in values.items()}
+
+
+def numbers(**values: Any) -> list[Any]:
+    return Range.model_validate(written(**values)).numbers
+
+
+def test_steps_are_those_of_decimals() -> None:
+    assert numbers(from_=0.1, to=0.5, step=0.1) == [0.1, 0.2, 0.3, 0.4, 0.5]
+    assert numbers(from_=100, to=450, step=100) == [100, 200, 300, 400]
+
+
+def test_a_linear_and_a_logarithmic_range_have_both_ends() -> None:
+    assert numbers(from_=0.0, to=1.0, linear=5) == [0, 0.25, 0.5, 0.75, 1]
+    assert numbers(from_=1e-4, to=1e-2, log=5) == [1e-4, 3.162e-4, 1e-3, 3.162e-3, 1e-2]
+    assert numbers(from_=8, to=128, log=5) == [8, 16, 32, 64, 128]
+
+
+def test_whole_numbers_stay_whole() -> None:
+    assert all(isinstance(one, int) for one in numbers(from_=8, to=128, log=5))
+    assert all(isinstance(one, float) for one in numbers(from_=1, to=2, step=0.5))
+
+
+@given(
+    first=st.floats(1e-6, 1e3),
+    ratio=st.floats(1.01, 1e6),
+    count=st.integers(2, 50),
+    how=st.sampled_from(["linear", "log"]),
+)
+def test_a_range_rises_from_end_to_end(first: float, ratio: float, count: int, how: str) -> None:
+    values = {"from_": first, "to": first * ratio, how: count}
+    try:
+        found = numbers(**values)
+    except ValidationError as error:
+        assert "not all different" in str(error)
+        return
+    assert (found[0], found[-1], len(found)) == (first, first * ratio, count)
+    assert sorted(found) == found
+
+
+@given(first=st.integers(-100, 100), count=st.integers(1, 50), step=st.decimals("0.001", 10, places=3))
+def test_a_stepped_range_never_passes_its_end(first: int, count: int, step: Decimal) -> None:
+    last = first + float(step) * count
+    found = numbers(from_=first, to=last, step=float(step))
+    assert found[0] == first and all(one <= last for one in found) and len(found) in (count, count + 1)

@@ -50,33 +50,6 @@ def test_selection_is_always_on_validation(task, select, selection):
     assert cell(task, select=select).selection == selection
 
 
-@pytest.mark.parametrize(
-    ("settings", "field", "problem"),
-    [
-        ({"data": {"corpus": "t", "vocabulary": "bpe"}}, "vocabulary_size", "byte pairs need a vocabulary size"),
-        ({"data": {"corpus": "t", "source": "de"}}, "source", "source and target go together"),
-        ({"data": {"corpus": "t", "target": "de"}}, "target", "source and target go together"),
-        ({"model": {"width": 65}}, "width", "width 65 does not divide by 4 heads"),
-        ({"model": {"encoder_layers": 0}}, "model.encoder_layers", "translation needs an encoder"),
-        ({"training": {"length": 5}}, "training.length", "translation has no such setting, prediction has"),
-        (
-            {"training": {"schedule": "warmup-stable-decay", "steps": 100, "warmup": 95}},
-            "decay",
-            "95 steps of warm-up and 10 of decay are more than the 100 of the run",
-        ),
-        ({"position": ["product", "product"]}, "position", "a position scheme stands twice"),
-        (
-            {"task": "prediction", "training": {"batch_tokens": 1000}},
-            "training.batch_tokens",
-            "1000 tokens do not divide into streams of 128",
-        ),
-    ],
-)
-def test_what_does_not_fit_together_is_refused_at_its_field(settings, field, problem):
-    context = refusal(**settings)["ctx"]
-    assert (context["field"], context["problem"]) == (field, problem)
-
-
 def test_options_have_their_defaults_where_their_part_is_and_are_nothing_elsewhere():
     lookup = cell(position="lookup")
     exponential = {"scale": "scaled", "temperature": 1.0}
@@ -110,183 +83,6 @@ def test_what_has_no_end_may_see_any_number_of_positions():
     )
     assert cell("prediction", position="lookup", clip=16, memory=3000).memory == 3000
     assert cell("prediction", position="lookup", clip="none", memory=896).option("clip") == "none"
-
-
-@pytest.mark.parametrize(
-    ("task", "settings", "field", "problem"),
-    [
-        ("translation", {"memory": 8}, "memory", "sentences have nothing before them to remember"),
-        (
-            "prediction",
-            {"memory": 8, "position": "direct-sum"},
-            "memory",
-            "what is remembered would keep the positions of its own segment",
-        ),
-        ("prediction", {"memory": 8, "mixer": "equivariant"}, "memory", "the equivariant mixer has none"),
-        (
-            "prediction",
-            {"memory": 8, "filter": {"decoder-self": "window"}, "sinks": 2},
-            "sinks",
-            "a memory forgets the first tokens of a stream",
-        ),
-        (
-            "translation",
-            {"maps": "differential", "model": {"width": 12}},
-            "model.heads",
-            "two maps share the features of a head, and a head has 3",
-        ),
-        (
-            "translation",
-            {"maps": "differential", "position": "rotary", "model": {"width": 24}},
-            "model.heads",
-            "rotary turns pairs of features, and a map has 3",
-        ),
-        ("graph", {"maps": "differential"}, "maps", "the space `graph` has no differential attention"),
-        ("translation", {"kv_heads": 3}, "kv_heads", "3 do not divide 4 heads"),
-        (
-            "translation",
-            {"kv_heads": 2, "symmetry": "symmetric"},
-            "kv_heads",
-            "a symmetric kernel has one projection for 4 heads of queries and keys",
-        ),
-        (
-            "prediction",
-            {"kernel": "linear", "normaliser": "learned-sink"},
-            "normaliser",
-            "learned-sink has no meaning for the linear kernel, whose weights have a sign",
-        ),
-        (
-            "translation",
-            {"kernel": "elu", "normaliser": "entmax"},
-            "normaliser",
-            "entmax has no meaning for the elu kernel, which gives no logarithm of its weights",
-        ),
-        (
-            "prediction",
-            {"memory": 1000, "position": "product", "encoding": "learned"},
-            "encoding",
-            "a learned table has 1024 positions, and 1128 are in sight",
-        ),
-        (
-            "prediction",
-            {"memory": 8, "position": "product", "encoding": "learned", "evaluation": {"memory": 900}},
-            "encoding",
-            "a learned table has 1024 positions, and 1028 are in sight",
-        ),
-        (
-            "prediction",
-            {"memory": 1000, "position": "lookup", "clip": "none"},
-            "clip",
-            "a table without a clip ends at 1024 positions, and 1128 are in sight",
-        ),
-        (
-            "prediction",
-            {"memory": 1000, "value": "table", "clip": "none"},
-            "clip",
-            "a table without a clip ends at 1024 positions, and 1128 are in sight",
-        ),
-        (
-            "translation",
-            {"position": "direct-sum", "encoding": "learned", "data": {"corpus": "text", "max_tokens": 3000}},
-            "encoding",
-            "a learned table has 1024 positions, and 3000 are in sight",
-        ),
-        (
-            "translation",
-            {"position": "lookup", "clip": "none", "data": {"corpus": "text", "max_tokens": 1025}},
-            "clip",
-            "a table without a clip ends at 1024 positions, and 1025 are in sight",
-        ),
-        (
-            "prediction",
-            {"model": {"cutoffs": [100]}, "training": {"label_smoothing": 0.1}},
-            "training.label_smoothing",
-            "an adaptive softmax cannot be smoothed",
-        ),
-        (
-            "translation",
-            {"position": "relative", "symmetry": "symmetric", "xl_bias": "learned"},
-            "xl_bias",
-            "with u a symmetric kernel is not symmetric",
-        ),
-        (
-            "translation",
-            {"position": "rotary", "model": {"width": 12, "heads": 4}},
-            "model.heads",
-            "rotary turns pairs of features, and a head has 3",
-        ),
-        (
-            "prediction",
-            {"position": "rotary", "rotary_share": 0.3},
-            "rotary_share",
-            "0.3 of the 32 features of a head is 9.6",
-        ),
-        (
-            "prediction",
-            {"position": "rotary", "rotary_share": 1.5},
-            "rotary_share",
-            "`1.5` as rotary_share",
-        ),
-        (
-            "prediction",
-            {"position": "rotary", "rotary_scaling": "yarn"},
-            "rotary_scaling",
-            "yarn scales by a factor, and there is none",
-        ),
-        (
-            "translation",
-            {"position": "xpos"},
-            "filter.encoder-self",
-            "xpos has no meaning for keys after the query, which `full` shows",
-        ),
-        (
-            "translation",
-            {"position": "xpos", "filter": {"encoder-self": "strided"}},
-            "filter.encoder-self",
-            "xpos has no meaning for keys after the query, which `strided` shows",
-        ),
-        (
-            "prediction",
-            {"kernel": "cosformer", "memory": 1000},
-            "horizon",
-            "the weight of cosformer is 0 at 1024 positions, and 1128 are in sight",
-        ),
-        (
-            "image",
-            {"kernel": "cosformer"},
-            "kernel",
-            "cosformer weighs by places in a sequence, and the space is `image`",
-        ),
-        (
-            "translation",
-            {"position": "xpos", "placement": "encoder-decoder"},
-            "placement",
-            "xpos reads the tokens between query and key, which stand in two texts here",
-        ),
-        (
-            "translation",
-            {"position": "relative", "model": {"width": 9, "heads": 3}},
-            "model.width",
-            "sinusoids need an even width, not 9",
-        ),
-        (
-            "translation",
-            {"filter": {"encoder-self": "fixed"}, "stride": 4, "summary": 5},
-            "summary",
-            "5 tokens of a block of 4",
-        ),
-        (
-            "translation",
-            {"filter": {"encoder-self": "strided"}, "mixer": "convolution"},
-            "filter",
-            "the convolution mixer has no filter strided",
-        ),
-    ],
-)
-def test_a_component_that_cannot_be_is_refused_when_the_grid_is_read(task, settings, field, problem):
-    detail = refusal(task, **settings)
-    assert detail["ctx"]["field"] == field
-    assert detail["ctx"]["problem"] == problem
 
 
 def test_a_kernel_that_sees_positions_is_one_of_sequences_as_far_as_its_horizon():
@@ -366,93 +162,6 @@ def test_a_space_takes_its_schemes_and_values_and_no_others(space, task, schemes
             assert refusal(task, value=value)["ctx"]["allowed"] == ", ".join(values)
 
 
-@pytest.mark.parametrize(
-    ("task", "settings", "field", "problem"),
-    [
-        ("prediction", {"space": "image"}, "space", "prediction is not seen as `image`"),
-        ("tour", {"space": "sequence"}, "space", "tour is not seen as `sequence`"),
-        ("set", {"position": "product"}, "position", "the space `set` has no position `product`"),
-        ("image", {"position": "lookup"}, "position", "the space `image` has no position `lookup`"),
-        ("image", {"value": "table"}, "value", "the space `image` has no value `table`"),
-        (
-            "image",
-            {"position": "direct-sum", "inject": "input"},
-            "inject",
-            "image has positions inside each attention only",
-        ),
-        (
-            "image",
-            {"model": {"width": 90, "heads": 2}},
-            "model.width",
-            "row and column share the width, and 4 does not divide 90",
-        ),
-        (
-            "multimodal",
-            {"model": {"width": 96, "heads": 6}},
-            "model.width",
-            "in multimodal each head has a multiple of 6 features, and 36 does not divide 96",
-        ),
-        (
-            "multimodal",
-            {"model": {"width": 96}, "space": "crossmodal", "mixer": "equivariant"},
-            "mixer",
-            "the space `crossmodal` has no mixer `equivariant`",
-        ),
-        (
-            "graph",
-            {"position": "lookup", "clip": 4},
-            "clip",
-            "in a graph each label has a vector, whatever the distance",
-        ),
-        ("graph", {"mixer": "convolution"}, "mixer", "the space `graph` has no mixer `convolution`"),
-        ("graph", {"space": "set", "position": "lookup"}, "position", "the space `set` has no position `lookup`"),
-        (
-            "tour",
-            {"filter": {"encoder-self": "causal"}},
-            "filter.encoder-self",
-            "a set has no order that a filter could follow",
-        ),
-        (
-            "image",
-            {"filter": {"decoder-self": "full"}},
-            "filter.decoder-self",
-            "the decoder would see what it is to predict",
-        ),
-        ("image", {"memory": 8}, "memory", "examples have nothing before them to remember"),
-        ("image", {"training": {"length": 8}}, "training.length", "image has no such setting, prediction has"),
-        ("image", {"model": {"decoder_layers": 0}}, "model.decoder_layers", "image needs a decoder"),
-        ("set", {"model": {"encoder_layers": 0}}, "model.encoder_layers", "set needs an encoder"),
-        ("translation", {"model": {"decoder_layers": 0}}, "model.decoder_layers", "translation needs a decoder"),
-        ("set", {"model": {"embeddings": "tied"}}, "model.embeddings", "set has no two embeddings to tie"),
-        ("set", {"model": {"cutoffs": [10]}}, "model.cutoffs", "set has no such setting, prediction has"),
-        ("set", {"evaluation": {"beam": 4}}, "evaluation.beam", "set has no such setting, translation has"),
-        ("tour", {"evaluation": {"streams": 4}}, "evaluation.streams", "tour has no such setting, prediction has"),
-        (
-            "set",
-            {"data": {"corpus": "any", "train_lines": 5}},
-            "data.train_lines",
-            "set reads generated examples, not text",
-        ),
-        (
-            "tour",
-            {"data": {"corpus": "any", "vocabulary": "bpe", "vocabulary_size": 9}},
-            "data.vocabulary",
-            "tour reads generated examples, not text",
-        ),
-        (
-            "prediction",
-            {"data": {"corpus": "any", "train_examples": 5}},
-            "data.train_examples",
-            "prediction reads text",
-        ),
-        ("set", {"select": {"metric": "bleu"}}, "select.metric", "unknown validation metric `bleu`"),
-    ],
-)
-def test_what_another_space_or_task_has_is_refused_at_its_field(task, settings, field, problem):
-    context = refusal(task, **settings)["ctx"]
-    assert (context["field"], context["problem"]) == (field, problem)
-
-
 @pytest.mark.parametrize("mixer", ["equivariant", "convolution"])
 @pytest.mark.parametrize(
     "inert",
@@ -477,11 +186,6 @@ def test_filters_of_attentions_that_a_task_does_not_have_come_to_nothing() -> No
     assert cell("prediction", filter={"encoder-self": "strided", "encoder-decoder": "fixed"}) == cell("prediction")
 
 
-def test_a_placement_that_the_task_does_not_have_is_refused() -> None:
-    told = refusal("prediction", position="product", placement=["encoder-self", "encoder-decoder"])["ctx"]
-    assert told["field"] == "placement" and "prediction has no encoder-self and no encoder-decoder" in told["problem"]
-
-
 def test_a_look_up_by_label_has_no_clip():
     spec = cell("graph", position="lookup", value="table")
     assert spec.option("clip") is None and spec.option("sharing") == "per-head"
@@ -502,19 +206,6 @@ def test_a_component_that_comes_to_nothing_is_none_of_the_cell(own_kernel):
     cell = {"task": "image", "data": {"corpus": "synthetic-images"}, "mixer": "convolution"}
     assert CellSpec.model_validate({**cell, "kernel": "my_kernels.py:Cauchy"}).components == {}
     assert CellSpec.model_validate({**cell, "kernel": "rbf", "components": {"x": "0" * 64}}).components == {}
-
-
-@pytest.mark.parametrize(
-    ("settings", "field", "problem"),
-    [
-        ({"rotary_factor": [False]}, "rotary_factor", "`[false]` as rotary_factor"),
-        ({"position": "rotary", "rotary_factor": False}, "rotary_factor", "`false` as rotary_factor"),
-        ({"rotary_scaling": "yran"}, "rotary_scaling", "unknown rotary_scaling `yran`"),
-    ],
-)
-def test_an_option_that_no_word_takes_is_judged_all_the_same(settings, field, problem):
-    detail = refusal("prediction", **settings)
-    assert (detail["ctx"]["field"], detail["ctx"]["problem"]) == (field, problem)
 
 
 def test_an_option_of_another_corpus_is_judged_by_all_that_declare_it():

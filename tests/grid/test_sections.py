@@ -1,11 +1,16 @@
-"""The sections take what they mean and nothing that merely looks like it."""
+"""The sections of a cell take what they mean and nothing that merely looks like it."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from kdx.grid.sections import Data, Model, Training, refuse
+from kdx.grid.evaluations import EvaluationChoices, EvaluationSettings
+from kdx.grid.field_types import Section, descriptions, refuse
+from kdx.grid.sections import Data, Model, Training
+from kdx.grid.source import written
+from kdx.grid.spec import CellSpec
+from kdx.vocabulary import Norm
 
 
 def test_a_refusal_carries_its_field_and_its_remedy():
@@ -91,3 +96,71 @@ def test_a_count_is_a_whole_number_from_one(value):
 def test_a_number_that_no_database_could_keep_is_refused():
     with pytest.raises(ValidationError, match="a whole number from 1 on"):
         Training(steps=2**63)
+
+
+class Elsewhere(Section):
+    steps: int = 1
+    """No class of kdx."""
+
+
+def test_each_attribute_has_its_text_on_one_line():
+    texts = descriptions(Training)
+    assert texts.keys() == Training.model_fields.keys()
+    assert texts["decay"].startswith("Of warmup-stable-decay: the steps") and "  " not in texts["decay"]
+    assert descriptions(Norm)["PRE"] == "Before each sublayer (Xiong et al. 2020)."
+
+
+def test_those_of_base_classes_of_kdx_are_among_them():
+    assert descriptions(CellSpec)["kernel"] == "The kernel that compares queries with keys."
+    assert descriptions(EvaluationChoices) == descriptions(EvaluationSettings)
+    assert descriptions(Elsewhere) == descriptions(Section)
+
+
+def cell(task: str = "translation", **settings) -> CellSpec:
+    if task == "prediction":
+        settings = {"training": {"batch_tokens": 1280}, **settings}
+    return CellSpec.model_validate({"task": task, "data": {"corpus": "text"}, **settings})
+
+
+def refusal(task: str = "translation", **settings) -> dict:
+    with pytest.raises(ValidationError) as caught:
+        cell(task, **settings)
+    (detail,) = caught.value.errors()
+    return detail
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"training": {"steps": True}},
+        {"training": {"steps": "10"}},
+        {"training": {"steps": 10.0}},
+        {"training": {"learning_rate": float("nan")}},
+        {"training": {"learning_rate": float("inf")}},
+        {"training": {"betas": [0.9, 1.0]}},
+        {"model": {"dropout": -0.1}},
+        {"data": {"corpus": "../secret"}},
+        {"data": {"corpus": ""}},
+        {"kernel": 1},
+        {"seed": 3},
+    ],
+    ids=str,
+)
+def test_a_value_of_another_kind_is_never_bent_into_one(settings, figure):
+    figure(f"refused: {refusal(**settings)['msg']}")
+
+
+@pytest.mark.parametrize("clip", [-1, 1.5, "never", True])
+def test_a_clip_is_a_distance_or_none(clip):
+    with pytest.raises(ValidationError):
+        cell(position="lookup", clip=clip)
+    assert cell(position="lookup", clip="none").option("clip") == "none"
+
+
+@pytest.mark.parametrize("clip", [-1, 1.5, True, "far", [1]])
+def test_a_clip_that_is_no_distance_is_reported_once(clip: object) -> None:
+    messages = refusal(position="lookup", clip=clip)["ctx"]
+    assert (
+        messages["problem"] == f"`{written(clip)}` as clip"
+        and messages["allowed"] == "a whole number from 0 on, or none"
+    )

@@ -3,7 +3,6 @@
 import pytest
 from pydantic import ValidationError
 
-from kdx.errors import Faults
 from kdx.grid.load import load_grid
 from kdx.grid.seeds import MOST, SeedRule, rule_of
 
@@ -20,13 +19,6 @@ BASELINE = "axes: {kernel: [rbf, linear]}\ntables: [{name: t, rows: [kernel], ba
 def read(tmp_path, text, **options):
     (tmp_path / "grid.yaml").write_text(GRID + text)
     return load_grid(tmp_path / "grid.yaml", **options)
-
-
-def told(tmp_path, text):
-    with pytest.raises(Faults) as refusal:
-        read(tmp_path, text)
-    (fault,) = refusal.value.faults
-    return str(fault).replace(f"{tmp_path}/", "")
 
 
 def test_seeds_are_added_until_the_comparison_with_a_declared_baseline_is_decided(tmp_path):
@@ -49,22 +41,6 @@ def test_seeds_of_the_command_line_replace_the_rule(tmp_path):
 def test_a_rule_may_be_set_from_the_command_line(tmp_path):
     plan = read(tmp_path, BASELINE, given=["seeds={min: 2, max: 4, until: decided}"])
     assert str(plan.seed_rule) == "2 to 4 seeds a cell, until decided"
-
-
-@pytest.mark.parametrize(
-    "tables",
-    [
-        "axes: {kernel: [rbf, linear]}\n",
-        "axes: {kernel: [rbf, linear]}\ntables: [{name: t, rows: [kernel]}]\n",
-        # Evaluations are made of runs that have ended; which seeds run cannot wait for them.
-        "axes: {kernel: [rbf, linear]}\nevaluations: {wide: {beam: [2, 3]}}\n"
-        "tables: [{name: t, rows: [kernel], columns: [evaluation.beam], baseline: {kernel: rbf}}]\n",
-    ],
-    ids=["no table", "no baseline", "of evaluations"],
-)
-def test_until_decided_needs_a_baseline(tmp_path, tables):
-    fault = told(tmp_path, RULE + tables)
-    assert fault.startswith("grid.yaml:5:33: until: decided needs a baseline") and "write `baseline:`" in fault
 
 
 def test_a_rule_says_what_it_is():

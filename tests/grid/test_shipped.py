@@ -65,7 +65,7 @@ def test_a_file_comes_before_a_shipped_grid_of_its_name(tmp_path, monkeypatch):
     assert shipped.find("quickstart").read_text() == "name: mine\n"
 
 
-def test_a_relative_path_begins_where_it_is_told(tmp_path):
+def test_a_relative_path_begins_where_it_is_reported(tmp_path):
     (tmp_path / "base.yaml").touch()
     assert shipped.find("base.yaml", tmp_path) == tmp_path / "base.yaml"
     with pytest.raises(Faults):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdx.errors import Faults, KdxError, Place
+from kdx.grid.not_yaml import not_utf8
 from kdx.grid.source import Node, read
 
 
@@ -55,53 +56,6 @@ def test_scalars_are_those_of_yaml_1_2(tmp_path, text, read_as):
     assert result == read_as and type(result) is type(read_as)
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("key: 010", "1:6: `010` is octal to some and decimal to others"),
-        ("key: .nan", "1:6: `.nan` is not a finite number"),
-        ("key: -.inf", "1:6: `-.inf` is not a finite number"),
-        ("key: 1e999", "1:6: `1e999` is not a finite number"),
-        ("key: !!python/object/apply:os.system [x]", "1:6: tag `tag:yaml.org,2002:python/object/apply:os.system`"),
-        ("key: !local 3", "1:6: tag `!local`"),
-        ("a: 1\nb: 2\na: 3", "3:1: `a` stands twice; first at line 1"),
-        ("? [a]\n: 1", "1:3: a list or a mapping as a key"),
-        ('key: "a\\x1b[2Jb"', "1:6: a control character in 'a\\x1b[2Jb'"),
-        ('key: "\\ud800"', None),
-    ],
-)
-def test_traps_are_told_with_their_place(tmp_path, text, problem, figure):
-    try:
-        _, faults = parse(tmp_path, text + "\n")
-    except Faults as fatal:
-        faults = list(fatal.faults)
-    assert faults
-    if problem:
-        assert f"{tmp_path}/grid.yaml:{problem}" in str(faults[0])
-    figure(f"refused at {str(faults[0].place).removeprefix(f'{tmp_path}/')}")
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("", "the grid is empty"),
-        ("- a\n- b\n", "1:1: a grid is a mapping of keys to values"),
-        ("a: 1\n---\nb: 2\n", "2:1: a second document"),
-        ("a: &x 1\nb: *x\n", "2:4: alias `*x`"),
-        ("a: [1, 2\n", "not YAML"),
-        ("a: b: c\n", "1:5: not YAML"),
-        ("a: " + "[" * 60 + "]" * 60 + "\n", "nested too deep"),
-        ("a: '\x00'\n", "1:5: this is no text"),
-    ],
-)
-def test_what_is_no_grid_is_refused(tmp_path, text, problem, figure):
-    begun = time.monotonic()
-    with pytest.raises(Faults) as refusal:
-        parse(tmp_path, text)
-    assert problem in str(refusal.value)
-    figure(f"{len(text)} bytes refused in {time.monotonic() - begun:.3f} s")
-
-
 def test_nested_aliases_do_not_unfold(tmp_path, figure):
     bomb = "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
     for one, next_one in zip("abcdefgh", "bcdefghi", strict=True):
@@ -120,13 +74,6 @@ def test_two_ways_to_write_a_letter_are_one(tmp_path, figure):
     composed, apart = (parse(tmp_path, f"name: {letter}tude")[0].value["name"].value for letter in ("é", "e\u0301"))
     assert composed == apart == "étude"
     figure(f"{apart!a} in both forms")
-
-
-def test_a_file_that_is_not_text_is_refused_at_its_byte(tmp_path):
-    file = tmp_path / "grid.yaml"
-    file.write_bytes(b"name: x\nkey: \xff\n")
-    with pytest.raises(Faults, match=r"grid.yaml:2:6: byte 0xff is not UTF-8"):
-        read(file, [])
 
 
 def test_an_absent_file_and_a_large_one_are_refused(tmp_path, figure):
@@ -162,3 +109,54 @@ def test_any_text_is_read_or_refused(tmp_path_factory, text):
         read(file, [])
     except Faults as refusal:
         assert str(refusal)
+
+
+def refusal(tmp_path: Path, content: str | bytes) -> str:
+    """The message about a file, without its folder."""
+    file = tmp_path / "grid.yaml"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(Faults) as caught:
+        read(file, [])
+    (fault,) = caught.value.faults
+    return str(fault).replace(f"{tmp_path}/", "")
+
+
+def test_a_control_character_is_refused_where_it_stands(tmp_path):
+    assert refusal(tmp_path, "task: x\nname: é\x7f\n") == "grid.yaml:2:8: control character U+007F\n  hint: remove it"
+
+
+def test_a_list_under_a_key_that_has_a_value_is_refused(tmp_path):
+    (tmp_path / "grid.yaml").write_text("kernel: rbf\n  - linear\n")
+    faults: list = []
+    read(tmp_path / "grid.yaml", faults)
+    assert "grid.yaml:1:9: a list under a key that has a value already, `rbf - linear`" in str(faults[0])
+    (tmp_path / "grid.yaml").write_text("description: some words\n  and more - words\n")
+    read(tmp_path / "grid.yaml", faults)
+    assert len(faults) == 1
+
+
+def test_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path):
+    (tmp_path / "grid.yaml").write_bytes(b"\xef\xbb\xbftask: x\r\ndata:\r\n  corpus: y\r\n")
+    assert read(tmp_path / "grid.yaml", []).plain() == {"task": "x", "data": {"corpus": "y"}}
+
+
+def test_what_is_no_text_is_refused(tmp_path):
+    assert refusal(tmp_path, b"PK\x03\x04\x00").startswith("grid.yaml:1:5: this is no text")
+    message = "grid.yaml:2:4: byte 0x81 is not UTF-8\n  hint: save the file as text in UTF-8"
+    assert refusal(tmp_path, b"a: 1\nb: \x81\n") == message
+
+
+@given(st.binary(max_size=50))
+def test_bytes_are_refused_unless_they_are_text(raw):
+    fault = not_utf8("grid.yaml", raw)
+    try:
+        readable = "\0" not in raw.decode("utf-8")
+    except UnicodeDecodeError:
+        readable = False
+    assert (fault is None) == readable
+
+
+def test_a_tag_is_refused_and_runs_no_code(tmp_path):
+    _, faults = parse(tmp_path, f"key: !!python/object/apply:os.mkdir ['{tmp_path}/folder']\n")
+    assert "1:6: tag `tag:yaml.org,2002:python/object/apply:os.mkdir`" in str(faults[0])
+    assert not (tmp_path / "folder").exists()

@@ -1,11 +1,13 @@
 """Where cells stand in a table, and every way in which a table does not fit its grid."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kdx.errors import KdxError
 from kdx.grid import table_layout as module
+from kdx.grid.load import load_grid
 from kdx.grid.plan import TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.spec import CellSpec
@@ -114,14 +116,6 @@ def test_a_collision_names_all_its_cells_and_factors_and_none_that_are_equal() -
     )
 
 
-def test_cells_of_equal_labels_are_distinguished_by_their_fields() -> None:
-    cells = [cell(training={"steps": steps}) for steps in (10, 20)]
-    assert str(refusal(cells, rows=("kernel",))) == (
-        "table `main`: 2 cells fall into one place, kernel = exponential; they differ in training.steps\n"
-        "  hint: add training.steps to rows or columns"
-    )
-
-
 def test_an_unknown_factor_is_refused_with_the_axes_the_fields_and_the_nearest() -> None:
     fault = refusal([cell({"approach": "Ours"})], rows=("kernle",))
     assert fault.problem == "table `main`: unknown factor `kernle`"
@@ -129,11 +123,6 @@ def test_an_unknown_factor_is_refused_with_the_axes_the_fields_and_the_nearest()
     allowed = (fault.allowed or "").split(", ")
     assert allowed[:2] == ["approach", "task"]
     assert {"kernel", "training.learning_rate", "filter.decoder-self", "data.corpus"} <= set(allowed)
-
-
-def test_a_field_without_its_section_is_found() -> None:
-    fault = refusal([cell()], rows=("kernel",), columns=("learning_rate",))
-    assert fault.hint == "did you mean `training.learning_rate`?"
 
 
 def test_a_section_is_no_factor() -> None:
@@ -171,14 +160,6 @@ def test_a_table_may_be_of_some_cells_only() -> None:
     assert layout.at == {(0, 0): 1}, "2 is 2.0"
 
 
-def test_a_word_that_leaves_no_cell_is_refused() -> None:
-    cells = [cell({"approach": "Ours"}, kernel=kernel) for kernel in ("rbf", "exponential")]
-    assert str(refusal(cells, rows=("kernel",), where={"approach": "Ours", "kernel": "rfb"})) == (
-        "table `main`: no cell where kernel = rfb\n  allowed: rbf, exponential\n  hint: did you mean `rbf`?"
-    )
-    assert refusal(cells, rows=("kernel",), where={"kernle": "rbf"}).hint == "did you mean `kernel`?"
-
-
 def test_however_many_tables_there_are_a_factor_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = [cell(kernel=k, position=p) for k in ("rbf", "exponential") for p in ("product", "none")]
     factors: list[str] = []
@@ -188,3 +169,19 @@ def test_however_many_tables_there_are_a_factor_is_looked_up_once(monkeypatch: p
     for name in "abc":
         layouts.build(TableSpec(name=name, rows=("position", "kernel"), columns=("placement",)))
     assert sorted(set(factors)) == ["kernel", "placement", "position"] and len(factors) == 3 * len(cells)
+
+
+GRID = """
+task: translation
+data: {corpus: synthetic-translation}
+axes: {kernel: [rbf, linear], norm: [pre, post]}
+tables:
+"""
+
+
+def test_a_word_of_no_table_and_of_the_mapping_form_are_the_same_baseline(tmp_path: Path) -> None:
+    file = tmp_path / "grid.yaml"
+    table = "- {name: %s, rows: kernel, columns: norm, baseline: %s}\n"
+    file.write_text(GRID + table % ("a", "pre") + table % ("b", "{norm: pre}") + table % ("c", "{}"))
+    one, other, none = load_grid(file).tables
+    assert one.baseline == other.baseline == {"norm": "pre"} and none.baseline == {}

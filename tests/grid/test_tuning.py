@@ -1,11 +1,19 @@
-"""What a grid tunes, as values that travel as JSON."""
+"""What a grid tunes: the search of each cell, and its winners as a grid that tunes nothing."""
 
 import json
+import textwrap
+from dataclasses import replace
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.grid.tuning import Choice, DrawnRange, Pruner, Sampler, Search, Tuning, distribution_of
+from kdx.errors import KdxError
+from kdx.grid.identity import cell_id
+from kdx.grid.load import load_grid
+from kdx.grid.tuned_grid import tuned_grid
+from kdx.grid.tuning import FIRST_SEED, Choice, DrawnRange, Pruner, Sampler, Search, Tuning, distribution_of
 
 NUMBERS = st.one_of(st.integers(-1000, 1000), st.floats(-1e6, 1e6))
 RANGES = st.one_of(
@@ -42,3 +50,120 @@ def test_a_round_matters_only_where_trials_depend_on_each_other():
 def test_a_range_of_whole_numbers_is_whole():
     assert DrawnRange(low=1, high=5).whole
     assert not DrawnRange(low=1, high=5.0).whole and not DrawnRange(low=1, high=5, step=0.5).whole
+
+
+GRID = """\
+task: translation
+data: {corpus: synthetic-translation}
+training: {steps: 100, validate_every: 50}
+axes: {kernel: [exponential, linear]}
+"""
+
+
+def load(tmp_path: Path, tune: str, **options):
+    file = tmp_path / "grid.yaml"
+    file.write_text(GRID + textwrap.dedent(tune))
+    return load_grid(file, **options)
+
+
+def of(parameters: str, more: str = "trials: 4") -> str:
+    return f"tune: {{parameters: {{{parameters}}}, {more}}}\n"
+
+
+RATE = "training.learning_rate: {low: 1e-4, high: 1e-2, log: true}"
+
+
+def test_every_cell_has_a_search_of_its_own(tmp_path):
+    plan = load(tmp_path, of(f"{RATE}, model.dropout: [0.0, 0.1]", "trials: 4, sampler: random, pruner: median"))
+    searches = [cell.search for cell in plan.cells]
+    assert len({search.id for search in searches}) == 2
+    for cell, search in zip(plan.cells, searches, strict=True):
+        assert search.cell_id == cell.id
+        assert search.space == {
+            "training.learning_rate": DrawnRange(low=1e-4, high=1e-2, log=True),
+            "model.dropout": Choice((0.0, 0.1)),
+        }
+        assert (search.tuning.trials, search.tuning.sampler, search.tuning.pruner) == (4, Sampler.RANDOM, Pruner.MEDIAN)
+        assert search.tuning.seeds == (FIRST_SEED,)
+        assert search.cell({"model.dropout": 0.1}).model.dropout == 0.1
+        assert Search.of(search.plain) == search
+
+
+def test_more_trials_go_on_with_the_same_search(tmp_path):
+    few, many = (load(tmp_path, of(RATE, f"trials: {count}")).cells[0].search.id for count in (4, 8))
+    other = load(tmp_path, of(RATE, "trials: 4, seed: 1")).cells[0].search.id
+    assert few == many != other
+
+
+def test_cells_may_have_other_parameters(tmp_path):
+    plan = load(
+        tmp_path,
+        f"""
+        tune:
+          parameters: {{{RATE}}}
+          overrides:
+            - when: {{kernel: exponential}}
+              parameters: {{temperature: [1, 2], training.learning_rate: null}}
+          trials: 2
+        """,
+    )
+    assert [list(cell.search.space) for cell in plan.cells] == [["temperature"], ["training.learning_rate"]]
+
+
+def test_settings_that_follow_others_follow_a_tuned_one(tmp_path):
+    search = load(tmp_path, of("model.width: [64, 128]")).cells[0].search
+    assert search.cell({"model.width": 64}).model.width == 64
+
+
+TUNED = """\
+task: translation
+data: {corpus: synthetic-translation}
+overrides: [{when: {kernel: rbf}, set: {training.warmup: 7}}]
+AXES
+tune: {parameters: {model.dropout: [0.0, 0.1, 0.3]}, trials: 3}
+"""
+AXES = ["axes: {kernel: [rbf, linear]}", "approaches: {One: {kernel: rbf}, Two: {kernel: linear}}"]
+
+
+def won(tmp_path, axes: str, **asked):
+    (tmp_path / "grid.yaml").write_text(TUNED.replace("AXES", axes))
+    plan = load_grid(tmp_path / "grid.yaml", **asked)
+    specs = [cell.search.cell({"model.dropout": value}) for cell, value in zip(plan.cells, (0.3, 0.1), strict=True)]
+    cells = (replace(cell, id=cell_id(spec), spec=spec, won=True) for cell, spec in zip(plan.cells, specs, strict=True))
+    return replace(plan, cells=tuple(cells))
+
+
+@pytest.mark.parametrize("axes", AXES)
+def test_it_has_the_cells_of_the_winners_and_their_names(tmp_path, axes):
+    plan = won(tmp_path, axes)
+    file = tmp_path / "tuned.yaml"
+    file.write_bytes(tuned_grid(plan, file))
+    tuned = load_grid(file)
+    assert not tuned.searched
+    assert [(cell.id, cell.labels) for cell in tuned.cells] == [(cell.id, cell.labels) for cell in plan.cells]
+
+
+@pytest.mark.parametrize("axes", [*AXES, "description: one cell"])
+def test_what_was_set_on_the_command_line_is_in_it(tmp_path, axes):
+    given, seeds = ("training.steps=77", "model.width=32", "description=mine"), (4, 5)
+    if axes in AXES:
+        plan = won(tmp_path, axes, given=given, seeds=seeds)
+    else:
+        (tmp_path / "grid.yaml").write_text(
+            TUNED.replace("AXES", axes).replace("{kernel: rbf}", "{kernel: exponential}")
+        )
+        (cell,) = load_grid(tmp_path / "grid.yaml", given=given, seeds=seeds).cells
+        spec = cell.search.cell({"model.dropout": 0.3})
+        won_cell = replace(cell, id=cell_id(spec), spec=spec, won=True)
+        plan = replace(load_grid(tmp_path / "grid.yaml", given=given, seeds=seeds), cells=(won_cell,))
+    file = tmp_path / "tuned.yaml"
+    file.write_bytes(tuned_grid(plan, file))
+    tuned = load_grid(file)
+    assert [cell.id for cell in tuned.cells] == [cell.id for cell in plan.cells]
+    assert {cell.spec.training.steps for cell in tuned.cells} == {77}
+    assert (tuned.seeds, tuned.description) == ((4, 5), "mine")
+
+
+def test_a_plan_of_no_file_is_refused(tmp_path):
+    with pytest.raises(KdxError, match="of no file"):
+        tuned_grid(replace(won(tmp_path, AXES[0]), file=""), tmp_path / "tuned.yaml")

@@ -4,12 +4,10 @@ Each rule reads the cell as the rules before it left it, so their order counts.
 """
 
 from kdx.grid.fields import CellFields
-from kdx.grid.rules.components import resolve_components
-from kdx.grid.rules.options import resolve_options
+from kdx.grid.rules.options import resolve_components, resolve_options
 from kdx.grid.rules.position import resolve_position
-from kdx.grid.rules.select import resolve_select
 from kdx.grid.rules.space import resolve_space
-from kdx.grid.rules.task import resolve_task
+from kdx.grid.rules.task import resolve_select, resolve_task
 
 
 def resolve(cell: CellFields) -> None:

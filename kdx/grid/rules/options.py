@@ -6,17 +6,21 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from kdx.attention.encodings import ENCODINGS
+from kdx.attention.families import FAMILIES
 from kdx.attention.filters import FILTERS
 from kdx.attention.kernels import KERNELS
 from kdx.attention.mixers import MIXERS
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
-from kdx.grid.fields import CellFields
+from kdx.grid.field_types import refuse
+from kdx.grid.fields import CellFields, Hashes
 from kdx.grid.placement import attending, filter_in, positions_in
-from kdx.grid.sections import Filter, refuse
-from kdx.grid.words import SELF_ATTENTIONS, known_options, options_in
+from kdx.grid.sections import Filter
+from kdx.grid.words import SELF_ATTENTIONS, known_options, options_in, words_in
 from kdx.tasks import TASKS
+from kdx.tasks.corpora import DIFFICULTIES
 from kdx.vocabulary import Attention, Maps, OutputGate, QKNorm, Space, Symmetry
+from kdx.words.component import Component
 from kdx.words.family import cached_over_words
 from kdx.words.option import Option
 
@@ -25,7 +29,7 @@ _ATTENTIONS = tuple(Attention)
 
 
 def resolve_options(cell: CellFields) -> None:
-    """Settles the filters of attentions that the task lacks, and every option of a word."""
+    """Settle the filters of attentions that the task lacks, and every option of a word."""
     has = TASKS.definition(cell.task).attentions
     cell.settle(filter=cell.filter.model_copy(update=_filters_of_others(has)))
     _refuse_uneven(cell)
@@ -53,7 +57,7 @@ def resolve_options(cell: CellFields) -> None:
 
 @cache
 def _filters_of_others(attentions: tuple[Attention, ...]) -> Mapping[str, str]:
-    """Those that the attentions have which a task lacks."""
+    """Return the filters of the attentions that a task lacks."""
     names = (attention.value.replace("-", "_") for attention in _ATTENTIONS if attention not in attentions)
     return {name: getattr(Filter(), name) for name in names}
 
@@ -74,13 +78,13 @@ class Words(NamedTuple):
 
     @property
     def plain(self) -> Mapping[str, Any]:
-        """As `kdx.grid.words` reads them."""
+        """The words as `kdx.grid.words` reads them."""
         filters = {attention.value: word for attention, word in zip(_ATTENTIONS, self.filters, strict=True)}
         return {**self._asdict(), "filter": filters}
 
 
 def words_of(cell: CellFields) -> Words:
-    """The cell's words; a dump of the whole cell takes ten times as long."""
+    """Return the cell's words; a dump of the whole cell takes ten times as long."""
     return Words(
         cell.task,
         cell.space,
@@ -141,7 +145,7 @@ def _settle_kv_heads(cell: CellFields) -> None:
 
 
 def _settle_rotation(cell: CellFields) -> None:
-    """Leaves out what only another scaling of the angles uses, so that it makes no other cell."""
+    """Leave out what only another scaling of the angles uses, so that it makes no other cell."""
     scaling = cell.option("rotary_scaling") or "none"
     if scaling == "none":
         cell.leave_out("rotary_factor")
@@ -190,3 +194,19 @@ def _refuse_filters(cell: CellFields) -> None:
     if unable:
         problem = f"the {cell.mixer} mixer has no filter {', '.join(sorted(unable))}"
         raise refuse("filter", problem, allowed=", ".join(mixer.filters))
+
+
+def resolve_components(cell: CellFields) -> None:
+    """Settle `components`; a hash that was given must be that of the source at hand."""
+    used: dict[str, Component] = {}
+    # Few grids have any, and those that have none may have ten thousand cells.
+    if any(family.outside for family in (*FAMILIES, TASKS)):
+        words = words_in(words_of(cell).plain)
+        used = {word: family.outside[word] for family, word in words if word in family.outside}
+    if cell.data.corpus in DIFFICULTIES.outside:
+        used[cell.data.corpus] = DIFFICULTIES.outside[cell.data.corpus]
+    for word, component in used.items():
+        if cell.components.get(word, component.sha256) != component.sha256:
+            problem = f"the source of `{word}` at hand is not the one that the cell was made with"
+            raise refuse("components", problem, hint="kdx export --components --to FOLDER writes that one out")
+    cell.settle(components=Hashes({word: component.sha256 for word, component in sorted(used.items())}))

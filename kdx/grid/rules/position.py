@@ -2,16 +2,16 @@
 
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
+from kdx.grid.field_types import refuse
 from kdx.grid.fields import CellFields
 from kdx.grid.placement import attending, by_distance
-from kdx.grid.sections import refuse
 from kdx.grid.words import SELF_ATTENTIONS
 from kdx.tasks import TASKS
 from kdx.vocabulary import Inject
 
 
 def resolve_position(cell: CellFields) -> None:
-    """Settles `position`, `placement`, `inject`, `value` and `encoding`."""
+    """Settle `position`, `placement`, `inject`, `value` and `encoding`."""
     if "none" in cell.position:
         raise refuse("position", "`none` does not go together with a scheme", hint="write position: none")
     if len(set(cell.position)) < len(cell.position):

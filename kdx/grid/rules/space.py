@@ -5,14 +5,14 @@ from kdx.attention.kernels import KERNELS
 from kdx.attention.mixers import MIXERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
+from kdx.grid.field_types import refuse
 from kdx.grid.fields import CellFields
-from kdx.grid.sections import refuse
 from kdx.tasks import TASKS
 from kdx.vocabulary import Inject, Space
 
 
 def resolve_space(cell: CellFields) -> None:
-    """Settles `space`, which is None for text."""
+    """Settle `space`, which is None for text."""
     task = TASKS.definition(cell.task)
     spaces = task.spaces or (Space.SEQUENCE,)
     if cell.space not in (None, *spaces):

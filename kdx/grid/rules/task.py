@@ -1,15 +1,16 @@
-"""Which settings of model, training and evaluation a task and its data allow."""
+"""Which settings of model, training, evaluation and selection a task and its data allow."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Any
 
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.filters import FILTERS
 from kdx.attention.mixers import MIXERS
+from kdx.grid.field_types import refuse
 from kdx.grid.fields import CellFields
 from kdx.grid.max_positions import MAX_POSITIONS
-from kdx.grid.sections import Data, refuse
+from kdx.grid.sections import Data, Select
 from kdx.tasks import TASKS
 from kdx.tasks.definition import Task
 from kdx.vocabulary import Attention, Dictionaries, Embeddings, Inject
@@ -17,7 +18,7 @@ from kdx.words.family import cached_over_words
 
 
 def resolve_task(cell: CellFields) -> None:
-    """Settles `model` and `training`."""
+    """Settle `model` and `training`."""
     task = TASKS.definition(cell.task)
     if Attention.DECODER_SELF in task.attentions and FILTERS.definition(cell.filter.decoder_self).sees_later:
         allowed = ", ".join(known.word for known in FILTERS.definitions() if not known.sees_later)
@@ -51,7 +52,7 @@ def _refuse_memory(cell: CellFields, task: Task) -> None:
 
 
 def _refuse_foreign(cell: CellFields, task: Task) -> None:
-    """Refuses settings that only other tasks have."""
+    """Refuse settings that only other tasks have."""
     for key, value_in, default in _foreign_settings(task.word):
         if value_in(cell) != default:
             raise refuse(key, f"{cell.task} has no such setting, {' and '.join(_owners(key))} has", hint="remove it")
@@ -69,7 +70,7 @@ def _refuse_foreign(cell: CellFields, task: Task) -> None:
 
 @cached_over_words
 def _foreign_settings(task: str) -> tuple[tuple[str, Callable[[CellFields], Any], Any], ...]:
-    """The settings that other tasks have and this one has not: the key, what gives its value, and its default."""
+    """Return the settings that only other tasks have: the key, what gives its value, and its default."""
     keys = dict.fromkeys(key for other in TASKS.definitions() for key in other.settings)
     own = TASKS.definition(task).settings
     return tuple((key, attrgetter(key), _default(key)) for key in keys if key not in own)
@@ -116,7 +117,7 @@ def _settle_streams(cell: CellFields) -> None:
 
 
 def _refuse_beyond_tables(cell: CellFields, seen: int, hint: str) -> None:
-    """Refuses a table of positions or distances that is shorter than the `seen` positions."""
+    """Refuse a table of positions or distances that is shorter than the `seen` positions."""
     if cell.encoding and ENCODINGS.definition(cell.encoding).bounded and seen > MAX_POSITIONS:
         problem = f"a learned table has {MAX_POSITIONS} positions, and {seen} are in sight"
         raise refuse("encoding", problem, hint=hint)
@@ -137,3 +138,22 @@ def _settle_layers(cell: CellFields, task: Task) -> None:
             problem = f"{cell.task} needs {'an' if part == 'encoder' else 'a'} {part}"
             raise refuse(f"model.{part}_layers", problem, allowed="1 or more")
     cell.settle(model=model)
+
+
+def resolve_select(cell: CellFields) -> None:
+    """Settle `select`; default: the first of the task's metrics."""
+    known = TASKS.definition(cell.task).metrics
+    metric = cell.select.metric if cell.select else f"valid/{next(iter(known))}"
+    split, _, name = metric.rpartition("/")
+    if split == "test":
+        raise refuse("select.metric", f"`{metric}` selects on the test set", allowed=_valid(known))
+    if split not in ("", "valid") or name not in known:
+        raise refuse("select.metric", f"unknown validation metric `{metric}`", allowed=_valid(known))
+    direction = (cell.select and cell.select.direction) or known[name]
+    if direction is not known[name]:
+        raise refuse("select.direction", f"the good end of {name} is {known[name]}", allowed=known[name])
+    cell.settle(select=Select(metric=f"valid/{name}", direction=direction))
+
+
+def _valid(names: Iterable[str]) -> str:
+    return ", ".join(f"valid/{name}" for name in names)

@@ -34,8 +34,8 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationInfo, 
 from kdx.errors import Faults, KdxError, by_place, did_you_mean
 from kdx.grid import synonyms
 from kdx.grid.cell_selector import CellSelector, factors, unknown
+from kdx.grid.field_types import Margin, Section, refuse
 from kdx.grid.messages import checked
-from kdx.grid.sections import Margin, Section, refuse
 from kdx.grid.source import read
 from kdx.store.records import SweepRecord
 from kdx.tasks import TASKS

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import exp, inf, isfinite, log, log1p
 
-from kdx.grid.sections import Margin
+from kdx.grid.field_types import Margin
 from kdx.vocabulary import Direction, Split
 
 

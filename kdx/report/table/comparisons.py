@@ -21,8 +21,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from kdx.grid.cell_selector import plain_number
+from kdx.grid.field_types import Margin
 from kdx.grid.plan import TableSpec
-from kdx.grid.sections import Margin
 from kdx.grid.seeds import SeedRule
 from kdx.grid.table_layout import Address, reads_evaluations
 from kdx.report.selection.cells import Cell

@@ -6,11 +6,11 @@ from pathlib import Path
 from pydantic import Field
 
 from kdx.errors import KdxError, by_place
+from kdx.grid.field_types import Section
 from kdx.grid.messages import checked
-from kdx.grid.read_tables import Tables, check_tables, read_tables
-from kdx.grid.sections import Section
+from kdx.grid.model import Tables
 from kdx.grid.source import read
-from kdx.grid.table_layout import Labelled
+from kdx.grid.table_layout import Labelled, check_tables, read_tables
 from kdx.report.selection.evaluated import evaluated_cells
 from kdx.report.table.layout import headers_of
 from kdx.store.records import SweepRecord
