@@ -52,16 +52,6 @@ def test_sweeps_runs_and_curves_are_frozen_records():
         kdx.curves("quickstart", ["valid/nothing"], EXAMPLE)
 
 
-def test_the_selected_run_has_the_best_validation_score_of_its_cell():
-    by_cell: dict[str, list] = {}
-    for run in kdx.runs(database=EXAMPLE):
-        by_cell.setdefault(run.cell, []).append(run)
-    for runs in by_cell.values():
-        (selected,) = (run for run in runs if run.selected)
-        better = max if selected.spec.selection_direction == "max" else min
-        assert selected.valid_score == better(run.valid_score for run in runs)
-
-
 def test_evaluations_are_records(tmp_path):
     assert not kdx.evaluations("quickstart", EXAMPLE)
     copy = tmp_path / "runs.db"
@@ -146,12 +136,6 @@ def loaded() -> Iterator[str]:
 def test_nothing_but_a_model_loads_torch_and_no_module_takes_the_name_of_a_function(loaded):
     done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_its_types_are_there():
-    assert (Path(kdx.__file__).parent / "py.typed").exists()
-    for name in kdx.__all__:
-        assert getattr(kdx, name) is not None
 
 
 def test_a_table_may_be_asked_for_by_a_file_and_be_of_several_sweeps(tmp_path):

@@ -6,7 +6,7 @@ import torch
 
 from kdx.attention import Cache, KernelAttention
 from kdx.attention import module as module_file
-from kdx.attention.differential import EPSILON, Differential
+from kdx.attention.differential import EPSILON
 from kdx.attention.kernels import KERNELS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.spaces.graph import GraphAttention
@@ -53,16 +53,6 @@ def test_it_is_the_definition_token_by_token(depth: int | None) -> None:
     for module.path in ("literal", "fused"):
         found = module(x[None])[0].detach().numpy()
         np.testing.assert_allclose(found, expected(module, x, initial), rtol=0, atol=1e-10)
-
-
-def test_lambda_starts_near_what_the_depth_says() -> None:
-    torch.manual_seed(0)
-    differential = Differential(64)
-    assert differential.factor.item() == pytest.approx(0.8, abs=0.5)
-    with torch.no_grad():
-        for one in differential.lambdas:
-            one.zero_()
-    assert differential.factor.item() == pytest.approx(0.8)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -120,12 +110,6 @@ def test_a_mask_of_each_head_is_that_of_both_its_maps() -> None:
         smoothed = module.smooth(x, mask=mask)
         torch.testing.assert_close(smoothed[:, 0], module.smooth(x)[:, 0])
         torch.testing.assert_close(smoothed[:, 1], module.smooth(x, mask=mask[:, 1])[:, 1])
-
-
-def test_it_has_as_many_parameters_but_for_lambda_and_the_gain() -> None:
-    one, two = KernelAttention(16, 2), KernelAttention(16, 2, maps="differential")
-    sizes = [sum(parameter.numel() for parameter in module.parameters()) for module in (one, two)]
-    assert sizes[1] - sizes[0] == 4 * 4 + 8
 
 
 def test_what_does_not_fit_is_refused_by_name() -> None:

@@ -12,7 +12,6 @@ from kdx.attention import module as module_file
 from kdx.attention.filters import FILTERS
 from kdx.attention.filters.causal import Causal
 from kdx.attention.filters.fixed import Fixed
-from kdx.attention.filters.full import Full
 from kdx.attention.filters.strided import Strided
 from kdx.attention.filters.top_k import TopK
 from kdx.attention.filters.window import Window
@@ -21,11 +20,6 @@ from kdx.vocabulary import Reach
 from tests.attention import by_hand
 
 # causal
-
-
-def test_a_query_sees_itself_and_what_stands_before() -> None:
-    visible = Causal(Settings(4, 1, 4)).visible(torch.tensor([1, 3]).unsqueeze(-1), torch.tensor([0, 1, 2, 3, 4]))
-    assert visible.tolist() == [[True, True, False, False, False], [True, True, True, True, False]]
 
 
 def test_no_query_of_a_block_sees_keys_after_its_last() -> None:
@@ -52,24 +46,7 @@ def test_reaching_to_both_sides_it_sees_the_whole_block_and_all_summaries() -> N
     assert seen_by_fixed(5, Reach.BOTH) == [3, 4, 5, 6, 7, 11]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"stride": 0, "summary": 0}, "stride: 0; allowed: a whole number from 1 on"),
-        ({"stride": 4, "summary": 5}, "summary: 5; allowed: 0 to the stride, 4"),
-        ({"stride": 4, "summary": -1}, "summary: -1; allowed: a whole number from 0 on"),
-    ],
-)
-def test_what_is_no_pattern_is_refused(options: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Fixed(Settings(4, 1, 4), **options)
-
-
 # full
-
-
-def test_every_key_is_seen() -> None:
-    assert Full(Settings(4, 1, 4)).visible(torch.arange(3).unsqueeze(-1), torch.arange(4)) is None
 
 
 # sparse
@@ -186,16 +163,6 @@ def test_top_k_is_the_definition_token_by_token(reach: Reach) -> None:
     by_hand.same(module, x, expected)
 
 
-def test_the_factor_of_a_position_has_its_say() -> None:
-    torch.manual_seed(0)
-    module = KernelAttention(8, 2, filter="top-k", top_k=1, positions=["alibi"]).double()
-    with torch.no_grad():
-        module.query.weight.zero_()
-    # Without any content the nearest key weighs most, which is the query's own.
-    weights = module.weights(by_hand.draw(1, 5, 8))
-    torch.testing.assert_close(weights, torch.eye(5, dtype=torch.float64).expand_as(weights))
-
-
 # window
 
 
@@ -208,11 +175,6 @@ def test_a_query_sees_itself_and_the_keys_before_it() -> None:
     assert seen_by_window(7, left=3) == [4, 5, 6, 7]
     assert seen_by_window(1, left=3) == [0, 1]
     assert seen_by_window(7, left=0) == [7]
-
-
-def test_reaching_to_both_sides_it_sees_keys_after_it_too() -> None:
-    assert seen_by_window(5, Reach.BOTH, left=2, right=1) == [3, 4, 5, 6]
-    assert seen_by_window(5, left=2, right=1) == [3, 4, 5]
 
 
 def test_a_dilated_window_has_as_many_keys_farther_apart() -> None:

@@ -131,21 +131,6 @@ def test_exponential_without_positions_is_multi_head_attention() -> None:
     torch.testing.assert_close(module.weights(x, y, key_padding=padding), weights)
 
 
-def test_smooth_is_what_the_output_projection_reads() -> None:
-    module, x = KernelAttention(8, 2).double(), draw(2, 3, 8)
-    smoothed = module.smooth(x)
-    assert smoothed.shape == (2, 2, 3, 4)
-    torch.testing.assert_close(module.output(torch.cat([smoothed[:, 0], smoothed[:, 1]], -1)), module(x))
-
-
-def test_default_positions_count_from_zero() -> None:
-    module = KernelAttention(8, 2, positions=("product",), filter="causal").double()
-    x = draw(2, 5, 8)
-    explicit = torch.arange(5)
-    torch.testing.assert_close(module(x), module(x, query_positions=explicit))
-    torch.testing.assert_close(module(x), module(x, query_positions=explicit.expand(2, -1)))
-
-
 def test_causal_between_sequences_goes_by_position() -> None:
     module = KernelAttention(8, 2, filter="causal")
     weights = module.weights(torch.zeros(1, 3, 8), torch.zeros(1, 5, 8), query_positions=torch.tensor([0, 2, 9]))
@@ -198,28 +183,6 @@ def test_a_memory_of_the_source_is_seen_before_it() -> None:
     assert not torch.allclose(joined, whole)  # without a memory, keys count from 3 as queries do
 
 
-def test_gradients_of_a_long_sequence_are_those_of_the_literal_path() -> None:
-    # Long enough for blocks that are computed again.
-    variants = (
-        {"positions": ["lookup"]},
-        {"kernel": "polynomial", "filter": "fixed"},
-        {"filter": "strided"},
-        # And for sums over keys.
-        {"kernel": "linear"},
-        {"kernel": "elu", "filter": "causal"},
-    )
-    x = draw(1, 520, 8)
-    for more in variants:
-        module = KernelAttention(8, 2, stride=200, **more).double()
-        gradients = []
-        for module.path in ("fused", "literal"):
-            module.zero_grad()
-            module(x).square().sum().backward()
-            gradients.append([parameter.grad for parameter in module.parameters()])
-        for one, other in zip(*gradients, strict=True):
-            torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
-
-
 @pytest.mark.parametrize("kernel", ["linear", "elu", "favor", "cosformer", "taylor", "hedgehog"])
 @pytest.mark.parametrize("filter", ["full", "causal"])
 @pytest.mark.parametrize(
@@ -243,11 +206,3 @@ def test_what_needs_no_pairs_is_the_same_with_pairs(
         unit = condition(lambda module, x, where=where: module.smooth(x, **where), module, x)
         module.path = "fused"
         assert roundings(module.smooth(x, **where), expected, unit) <= ROUNDINGS
-
-
-def test_dropout_falls_on_weights_where_no_pairs_are_needed() -> None:
-    x = draw(1, 200, 8)
-    module = KernelAttention(8, 2, kernel="elu", dropout=0.5).double()
-    dropped, other = module(x), module(x)
-    assert not torch.allclose(dropped, other)
-    torch.testing.assert_close(module.eval()(x), module(x))

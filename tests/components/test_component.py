@@ -42,12 +42,6 @@ def test_neither_deep_nesting_nor_a_huge_number_is_too_much():
     assert len({component(one).sha256 for one in (deep, f"{deep}.z", huge, f"{huge}f")}) == 4
 
 
-def test_it_comes_back_from_its_text():
-    one = component(b="y = 'ä'\n")
-    again = Component.read(one.text)
-    assert (again.sources, again.sha256, again.word) == (one.sources, one.sha256, "a.py:A")
-
-
 def test_it_knows_the_modules_of_kdx_that_it_imports():
     source = "from kdx.attention.kernels.rbf import RBF\nimport torch\n" + SOURCE
     assert "kdx.attention.kernels.rbf" in component(source).kdx_modules
@@ -96,13 +90,6 @@ def test_two_components_have_helpers_of_the_same_name():
     texts = ("x = 1", "x = 2")
     assert [imported(a="from helpers import x", helpers=text).x for text in texts] == [1, 2]
     assert "helpers" not in sys.modules
-
-
-def test_a_file_where_the_user_stands_is_not_taken_for_a_text(tmp_path, monkeypatch):
-    for name in "ab":
-        (tmp_path / f"{name}.py").write_text("raise SystemExit")
-    monkeypatch.chdir(tmp_path)
-    assert imported(a="import b", b="x = 1").b.x == 1
 
 
 def test_what_is_not_among_them_comes_from_the_interpreter():

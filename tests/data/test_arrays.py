@@ -53,13 +53,6 @@ def test_lists_come_back(place, lists):
     assert writer.counts.sum() == sum(map(len, lists))
 
 
-def test_nothing_is_counted_unless_asked_for(place):
-    with write_array(place) as writer:
-        writer.extend([2**31 - 1])
-    assert len(writer.counts) == 0
-    assert map_array(place).tolist() == [2**31 - 1]
-
-
 def test_a_number_that_does_not_fit_is_refused(place):
     with pytest.raises(OverflowError), write_array(place) as writer:
         writer.extend([2**31])

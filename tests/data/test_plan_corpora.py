@@ -1,7 +1,6 @@
 """Whether the corpora of a plan fit is told before anything starts, each fault where the grid has it."""
 
 import subprocess
-from dataclasses import replace
 
 import pytest
 from grids import TINY
@@ -55,11 +54,6 @@ approaches:
     ]
 
 
-def test_on_an_axis_the_place_is_that_of_its_choice(plan):
-    grid = GRID.replace("corpus: synthetic-translation, ", "") + "axes: {data.corpus: [synthetic-translation, no-such]}"
-    assert refused(plan(grid)) == ["grid.yaml:9:45: unknown corpus `no-such`"]
-
-
 def test_what_the_grid_does_not_write_is_told_at_the_nearest_value_around_it(plan, monkeypatch):
     from kdx.errors import KdxError
 
@@ -69,12 +63,6 @@ def test_what_the_grid_does_not_write_is_told_at_the_nearest_value_around_it(pla
     monkeypatch.setattr(corpora, "load_corpus", load)
     assert refused(plan(GRID)) == ["grid.yaml:4:7: too long"]
     assert refused(plan(GRID.replace("train_lines: 300", "max_tokens: 300"))) == ["grid.yaml:4:51: too long"]
-
-
-def test_a_plan_that_is_no_file_any_more_has_the_field_for_a_place(plan):
-    read = plan(GRID.replace("synthetic-translation", "sintetic"))
-    stored = replace(read, cells=tuple(replace(cell, settings=()) for cell in read.cells))
-    assert refused(stored) == ["data.corpus: unknown corpus `sintetic`"]
 
 
 def test_a_disk_that_cannot_be_written_is_no_fault_of_the_grid(plan, monkeypatch):

@@ -2,13 +2,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from kdx.data.parallel import load_parallel
 from kdx.data.prepare import prepare
 from kdx.data.stream import load_stream
-from kdx.data.vocabulary import END
 from kdx.errors import StorageError
 from kdx.grid.sections import Data
 from kdx.vocabulary import Split, VocabularyKind
@@ -77,14 +75,6 @@ def test_fingerprint_follows_every_setting(pets, change):
     assert load_parallel(pets.model_copy(update=change)).fingerprint != load_parallel(pets).fingerprint
 
 
-def test_fingerprint_follows_the_text(write):
-    source = write({f"{split}.txt": "a b\n" for split in Split})
-    prepare("one", source)
-    write({"test.txt": "b a\n"})
-    prepare("two", source)
-    assert load_stream(Data(corpus="one")).fingerprint != load_stream(Data(corpus="two")).fingerprint
-
-
 def test_all_the_lines_and_no_limit_are_the_same_data(pets):
     assert load_parallel(pets.model_copy(update={"train_lines": 3})).fingerprint == load_parallel(pets).fingerprint
 
@@ -128,16 +118,6 @@ def test_full_disk(letters, home, monkeypatch, file):
         load_stream(letters)
     assert caught.value.exit_code == 74
     assert not list((home / "cache").iterdir())
-
-
-def test_generated_corpora(home):
-    parallel = load_parallel(Data(corpus="synthetic-translation", train_lines=50))
-    assert parallel.tokenised
-    assert len(parallel.splits[Split.TRAIN].sources) == 50
-    stream = load_stream(Data(corpus="synthetic-language", train_lines=50))
-    assert np.count_nonzero(stream.splits[Split.TRAIN] == END) == 50
-    other = load_stream(Data(corpus="synthetic-language", train_lines=50, seed=1))
-    assert other.fingerprint != stream.fingerprint
 
 
 def test_loading_needs_no_torch(letters, home):

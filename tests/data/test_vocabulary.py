@@ -63,10 +63,6 @@ def test_every_unknown_token_of_a_word_is_told_as_the_text_it_stands_for(kind, t
         assert "".join(said).replace(" ", "") == word
 
 
-def test_special_tokens():
-    assert (PADDING, BEGIN, END, UNKNOWN, SPECIAL) == (0, 1, 2, 3, 4)
-
-
 @pytest.mark.parametrize("kind", VocabularyKind)
 @settings(max_examples=50, deadline=None)
 @given(text=TEXTS)
@@ -138,23 +134,6 @@ def test_unk_of_a_published_text_is_the_unknown_word():
     vocabulary = WordVocabulary.learn(count_words(["a <unk> <unk>"]), None)
     assert vocabulary.size == SPECIAL + 1
     assert vocabulary.encode("<unk> a") == [UNKNOWN, 4]
-
-
-def test_byte_pairs_merge_what_is_frequent():
-    vocabulary = BytePairVocabulary.learn(count_words(["low lower lowest", "low lower", "low"]), 14)
-    assert vocabulary.size <= 14
-    assert len(vocabulary.encode("low low")) < len("low low")
-
-
-def test_byte_pairs_know_a_letter_wherever_it_stands():
-    """`q` was never the last letter of a word, nor `d` the first."""
-    vocabulary = BytePairVocabulary.learn(count_words(["quad quad"]), 100)
-    assert vocabulary.decode(vocabulary.encode("dauq q duq")) == "dauq q duq"
-
-
-def test_an_unknown_letter_does_not_join_words():
-    vocabulary = BytePairVocabulary.learn(count_words(["a b"]), 100)
-    assert vocabulary.decode(vocabulary.encode("a❤ b ❤ a")) == "a<unk> b <unk> a"
 
 
 def test_byte_pairs_hold_the_size_they_were_given():
@@ -238,11 +217,6 @@ def test_subword_nmt_fills_its_list_up_to_a_multiple_of_eight():
         ids = vocabulary.encode(words)
         assert sorted(ids) == list(range(SPECIAL, SPECIAL + len(ids)))
         assert vocabulary.decode(range(SPECIAL, vocabulary.size)) == words
-
-
-def test_an_unknown_piece_of_subword_nmt_ends_its_word():
-    vocabulary = learned(["ab ba"] * 2, VocabularyKind.SUBWORD_NMT)
-    assert vocabulary.decode([UNKNOWN, *vocabulary.encode("ab"), UNKNOWN, UNKNOWN]) == "<unk> ab <unk> <unk>"
 
 
 @pytest.mark.parametrize("kind", VocabularyKind)

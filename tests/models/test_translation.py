@@ -92,29 +92,6 @@ def test_translations_are_those_of_greedy_decoding_without_a_cache(name, norm):
     assert model.translate(*padded(sentences), Search(longest=(0.0, 7))) == expected
 
 
-@pytest.mark.slow
-@torch.no_grad()
-def test_sentences_may_end_at_different_times_at_once_and_never():
-    lengths = []
-    for seed in range(20):
-        model = translation({"embeddings": "separate"}, position="product", seed=seed)
-        sentences = [tokens(length, seed=length) for length in (7, 1, 4, 5, 9, 2)]
-        translated = model.translate(*padded(sentences), Search(longest=(0.0, 6)))
-        assert translated == [greedy(model, sentence, longest=6) for sentence in sentences]
-        lengths.append(tuple(map(len, translated)))
-    assert any(0 in batch and 6 in batch for batch in lengths)
-    assert any(len(set(batch)) >= 3 for batch in lengths)
-    assert any(max(batch) < 6 for batch in lengths)
-
-
-def test_padding_and_begin_are_never_translations():
-    model = translation({"embeddings": "separate"})
-    with torch.no_grad():
-        model.output.weight.zero_()  # every token is as likely, and the first ones would win
-    assert model.translate(*padded([tokens(3)]), Search()) == [[]]
-    assert [PADDING, BEGIN, END] == [0, 1, 2]
-
-
 def without_cache(model: TranslationModel, sentence: Tensor, search: Search) -> list[int]:
     """By the search in plain words, the whole model anew for each hypothesis."""
 
@@ -238,15 +215,6 @@ def test_separate_dictionaries_have_embeddings_of_their_own_sizes(embeddings):
     source = torch.tensor([[16, 4, 12]])
     assert model(*seen(source), tokens(1, 5)).shape == (1, 5, VOCABULARY)
     assert (model.output.weight is model.target_input.embedding.weight) is (embeddings == "tied")
-
-
-def test_another_source_vocabulary_changes_nothing_of_the_initialisation():
-    torch.manual_seed(0)
-    one = TranslationModel(cell("translation", {"embeddings": "tied"}), VOCABULARY)
-    torch.manual_seed(0)
-    other = TranslationModel(cell("translation", {"embeddings": "tied"}), VOCABULARY, source_size=VOCABULARY)
-    for weight, same in zip(one.parameters(), other.parameters(), strict=True):
-        assert torch.equal(weight, same)
 
 
 @pytest.mark.parametrize(("embeddings", "parameters"), [("tied", 39_469_056), ("separate", 42_864_640)])

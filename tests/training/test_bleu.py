@@ -2,7 +2,6 @@
 
 from collections import Counter
 
-import pytest
 import sacrebleu
 from sacrebleu.metrics.bleu import BLEU
 
@@ -26,17 +25,6 @@ def test_raw_text_has_sacrebleus_tokeniser_and_no_other_score():
     bleu = Bleu(tokenised=False, language="en")
     assert bleu.score(FOUND, REFERENCES) == sacrebleu.corpus_bleu(FOUND, [REFERENCES]).score
     assert bleu.score_detokenised(FOUND, REFERENCES) is None
-
-
-@pytest.mark.parametrize(("tokenised", "tokeniser"), [(True, "none"), (False, "13a")])
-def test_a_metric_is_defined_by_its_signature_once_it_was_scored(tokenised, tokeniser):
-    bleu = Bleu(tokenised=tokenised, language="en")
-    assert bleu.definitions("greedy") == {}
-    bleu.score(FOUND, REFERENCES)
-    bleu.score_detokenised(FOUND, REFERENCES)
-    told = bleu.definitions("greedy")
-    assert f"sacrebleu, greedy: nrefs:1|case:mixed|eff:no|tok:{tokeniser}|" in told["bleu"]
-    assert ("detokenised by sacremoses" in told.get("bleu_detokenised", "")) is tokenised
 
 
 def test_the_sums_of_several_texts_add_up_to_the_score_of_all():

@@ -96,34 +96,6 @@ def test_it_draws_no_random_number_and_leaves_every_setting():
     assert state() == before
 
 
-FORKS = """
-import os
-for _ in range(20):
-    for _ in range(5):
-        if not os.fork():
-            break
-    else:
-        for _ in range(5):
-            assert os.wait()[1] == 0
-        continue
-    break
-else:
-    sys.exit()
-found = [canary(torch.device("cpu"), precision) for precision in Precision]
-os.write(1, f"{' '.join(found)}\\n".encode())
-os._exit(0)
-"""
-
-
-@pytest.mark.slow
-def test_it_is_the_same_in_a_hundred_processes_five_at_a_time(usual, figure):
-    """Forked from one that has computed nothing yet, as a sweep's workers are."""
-    script = PRINTS.rpartition("print")[0] + FORKS
-    done = subprocess.run([sys.executable, "-c", script, "1"], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [" ".join(usual.values())] * 100
-    figure(f"100 processes, 5 at a time: {' '.join(usual.values())} in each")
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 @pytest.mark.parametrize("precision", Precision)
 def test_on_a_gpu_it_repeats_and_leaves_the_generators(precision, figure):

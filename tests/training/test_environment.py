@@ -27,14 +27,6 @@ def test_the_environment_is_plain_data_and_follows_the_thread_count():
     assert one["torch"] == torch.__version__ and one["kdx"] == kdx.__version__
 
 
-def test_a_run_on_the_processor_records_no_gpu(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    without = environment(Training())
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
-    assert environment(Training()) == without and without["device"] == "cpu"
-
-
 def test_which_gpu_a_run_was_given_matters_to_no_bit():
     without = environment(Training())
     given = without | {"gpu": "3"}

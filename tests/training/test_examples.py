@@ -157,8 +157,3 @@ def test_a_model_that_learned_nothing_more_than_how_often_a_class_comes_is_under
     assert done.outcome.undertrained == (
         f"final validation loss {final:.3f} is not below {floor:.3f}, the unigram distribution's"
     )
-
-
-def test_as_many_examples_a_batch_as_its_tokens_allow_and_one_at_least(home, tmp_path):
-    spec = cell("set", steps=1, batch_tokens=1)
-    assert run(spec, tmp_path, home).outcome.step == 1

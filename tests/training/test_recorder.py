@@ -1,14 +1,11 @@
 """What training tells a recorder, and in what order."""
 
-import inspect
 import json
 import math
 
 import pytest
-from runs import STEPS, TASKS, Kept
+from runs import STEPS, TASKS
 
-from kdx.sweep.worker import DatabaseRecorder
-from kdx.training.recorder import Recorder
 from kdx.training.run import PARAMETERS
 
 BOTH = pytest.mark.parametrize("task", TASKS)
@@ -26,11 +23,6 @@ def test_a_run_begins_once_and_before_anything_else(task, unbroken):
     assert json.loads(json.dumps(data_facts)) == data_facts
     assert {"vocabulary_size", "vocabulary", "tokenisation", "test/unknown_rate", "test/text"} <= data_facts.keys()
     assert ("test/longest_context" in data_facts) is (task == "prediction")
-
-
-@BOTH
-def test_nothing_is_left_unflushed(task, unbroken):
-    assert unbroken(task).events[-1] == ("flush", STEPS)
 
 
 @BOTH
@@ -61,11 +53,6 @@ def test_progress_is_told_after_every_step_after_the_rows_of_that_step(task, unb
     assert [event[1] for event in events if event[0] == "progress"] == list(range(1, STEPS + 1))
 
 
-def test_translations_are_told_once_and_before_the_last_flush(unbroken):
-    ((_, name, lines),) = unbroken("translation").of("outputs")
-    assert name == "test/translations" and lines
-
-
 @BOTH
 def test_the_documents_of_a_test_are_told_once_and_give_its_loss(task, unbroken):
     ((_, found),) = unbroken(task).of("documents")
@@ -79,10 +66,3 @@ def test_a_run_shows_life_at_every_batch_of_a_validation_and_of_the_test(task, u
     last_step = len(kinds) - kinds[::-1].index("progress")
     assert kinds.index("alive") < last_step
     assert kinds[last_step:].count("alive") >= 2
-
-
-@pytest.mark.parametrize("kept", [Kept, DatabaseRecorder])
-def test_recorders_hear_all_that_is_told(kept):
-    for name, method in inspect.getmembers(Recorder, inspect.isfunction):
-        if not name.startswith("_"):
-            assert list(inspect.signature(getattr(kept, name)).parameters) == list(inspect.signature(method).parameters)

@@ -88,12 +88,6 @@ def test_a_file_that_holds_no_weights_is_refused_by_name_and_runs_nothing(conten
     figure(f"{len(content)} bytes: {refused.value.problem}")
 
 
-@pytest.mark.parametrize("weights", [{"input.embedding.weight": 3}, {"input.embedding.weight": None}, {}])
-def test_what_is_no_tensor_is_of_another_model(weights):
-    with pytest.raises(KdxError, match="do not fit the model"):
-        model_of(cell("prediction", select=None), packed(weights), FILE)
-
-
 def test_attention_is_what_the_module_itself_says():
     spec = cell("prediction", select=None)
     model = LanguageModel(spec, 20).eval()
@@ -154,16 +148,6 @@ def test_perplexity_of_a_stream_is_the_mean_over_its_tokens(trained):
     nats = -logits.log_softmax(-1)[0].gather(-1, torch.tensor(tokens)[:, None]).double().mean().item()
     assert len(tokens) <= run.spec.training.length
     assert run.perplexity(lines) == pytest.approx(math.exp(nats), rel=1e-5)
-
-
-def test_a_string_is_one_line(trained):
-    run = trained("prediction")
-    assert run.perplexity("the baker is mira .") == run.perplexity(["the baker is mira ."])
-    assert torch.equal(*(next(iter(run.attention(given).values())) for given in ("she waits .", ["she waits ."])))
-    with pytest.raises(TypeError, match="attention is of one line of each text, not of 2"):
-        run.attention(["she waits .", "he waits ."])
-    run = trained("translation")
-    assert run.translate("the dog saw my cat") == run.translate(["the dog saw my cat"])
 
 
 def test_words_that_the_vocabulary_lacks_are_counted(trained):

@@ -70,26 +70,6 @@ def test_weights_are_the_formula_pixel_by_pixel(positions: tuple[str, ...]) -> N
 
 
 @pytest.mark.parametrize("positions", LISTS, ids=str)
-@pytest.mark.parametrize("kernel", ["exponential", "rbf"])
-@pytest.mark.parametrize("filter", ["full", "causal"])
-@pytest.mark.parametrize("value", ["without-position", "with-position"])
-@pytest.mark.usefixtures("form")
-def test_paths_agree_with_their_gradients(positions, kernel: str, filter: str, value: str) -> None:
-    module = attention(positions=positions, kernel=kernel, filter=filter, value=value)
-    x = draw(2, 7, WIDTH)
-    padding = torch.tensor([[False] * 7, [False] * 5 + [True] * 2])
-    outcomes = []
-    for module.path in PATHS:
-        x_in = x.clone().requires_grad_()
-        output = module(x_in, key_padding=padding)
-        module.zero_grad()
-        (output * draw(*output.shape, seed=1)).sum().backward()
-        outcomes.append([output, x_in.grad, *(p.grad for p in module.parameters() if p.grad is not None)])
-    for one, other in zip(*outcomes, strict=True):
-        close(one, other)
-
-
-@pytest.mark.parametrize("positions", LISTS, ids=str)
 @pytest.mark.parametrize("filter", ["full", "causal"])
 def test_it_has_every_property_of_an_attention(positions: tuple[str, ...], filter: str) -> None:
     module = attention(positions=positions, filter=filter, memory_length=2).eval()
@@ -109,12 +89,6 @@ def test_pixels_are_told_apart_by_row_and_by_column(positions: tuple[str, ...]) 
     order = torch.tensor([4, 2, 0, 7, 8, 1, 3, 6, 5])
     assert not torch.allclose(module(x[:, order], query_positions=at(rows, columns)), here[:, order], atol=1e-6)
     close(module(x[:, order], query_positions=at(rows[order], columns[order])), here[:, order])
-
-
-def test_without_positions_it_is_a_set() -> None:
-    module, x, order = attention(positions=()), draw(1, 5, WIDTH), torch.tensor([3, 0, 4, 1, 2])
-    assert module.encoding is None
-    close(module(x[:, order]), module(x)[:, order])
 
 
 def test_one_row_with_the_product_is_the_sequence() -> None:

@@ -107,12 +107,6 @@ def test_one_modality_is_the_sequence(kernel: str) -> None:
     close(module(x), sequence(x))
 
 
-def test_symmetric_has_one_projection_less_in_each_modality() -> None:
-    asymmetric, symmetric = (joint(symmetry=symmetry) for symmetry in Symmetry)
-    count = [sum(p.numel() for p in module.parameters()) for module in (asymmetric, symmetric)]
-    assert count[0] - count[1] == (sum(WIDTHS) + len(WIDTHS)) * HEADS * D
-
-
 @pytest.mark.parametrize("module", [joint(encoding="learned"), CrossmodalAttention(8, 2, NAMES)])
 def test_state_holds_parameters_only(module: nn.Module) -> None:
     assert list(module.state_dict()) == [name for name, _ in module.named_parameters()]
@@ -135,12 +129,6 @@ def test_what_does_not_fit_in_a_product_is_refused_by_name(arguments: dict, mess
     with pytest.raises(ValueError) as refusal:
         MultimodalAttention(**{"heads": 2} | arguments)
     assert str(refusal.value) == message
-
-
-def test_each_modality_has_the_options_of_the_kernel_and_of_the_encoding() -> None:
-    module = MultimodalAttention([4, 4], 2, kernel="rbf", temperature=2.0, sinusoids="fairseq")
-    assert [factor.temperature for factor in module.kernel.factors] == [2.0, 2.0]
-    assert [encoding.sinusoids for encoding in module.encoding.encodings] == ["fairseq", "fairseq"]
 
 
 def pairs(**arguments) -> CrossmodalAttention:
@@ -189,16 +177,6 @@ def test_streams_may_be_padded_and_stand_at_other_times() -> None:
     plain = module(given)
     for name in NAMES:
         close(output[name][:, 2:] if name == "vision" else output[name], plain[name])
-
-
-def test_a_modality_learns_of_the_others_only() -> None:
-    module, given = pairs(combine=Combine.SUM, positions=()), streams()
-    for linear in (part.query for part in module.pairs.values()):
-        nn.init.zeros_(linear.weight)
-    changed = module({**given, "vision": draw(2, 6, 8, seed=9)})
-    plain = module(given)
-    close(changed["vision"], plain["vision"])
-    assert not torch.allclose(changed["language"], plain["language"])
 
 
 @pytest.mark.parametrize(
