@@ -134,13 +134,13 @@ def sources() -> list[Path]:
 
 @cache
 def imports(path: Path) -> set[str]:
-    found: set[str] = set()
+    result: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            result |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return found
+            result |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return result
 
 
 def place(path: Path) -> str:
@@ -193,16 +193,16 @@ def modules() -> dict[str, Path]:
 
 def imported(known: dict[str, Path]) -> dict[str, set[str]]:
     """Module → the modules of kdx that it imports anywhere: at its top, inside a function, under TYPE_CHECKING."""
-    found: dict[str, set[str]] = {name: set() for name in known}
+    result: dict[str, set[str]] = {name: set() for name in known}
     for name, path in known.items():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
-                found[name] |= {alias.name for alias in node.names}
+                result[name] |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 # Of `from kdx.grid import spec` the module is meant, not the package around it.
                 inner = {f"{node.module}.{alias.name}" for alias in node.names}
-                found[name] |= {one if one in known else str(node.module) for one in inner}
-    return {name: used & known.keys() - {name} for name, used in found.items()}
+                result[name] |= {name_inside if name_inside in known else str(node.module) for name_inside in inner}
+    return {name: used & known.keys() - {name} for name, used in result.items()}
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:

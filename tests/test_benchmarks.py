@@ -11,7 +11,6 @@ from tests.benchmarks import (
     attention,
     decoding,
     looking,
-    overhead,
     planning,
     report,
     run_cost,
@@ -24,11 +23,6 @@ from tests.benchmarks.__main__ import PARTS
 
 pytestmark = pytest.mark.slow
 
-SHORT_GRID = """
-preset: prediction-mini
-data: {corpus: synthetic-language, train_lines: 500}
-model: {width: 32, heads: 2, decoder_layers: 1, inner: 32}
-"""
 ONE_RUN_AN_APPROACH = (
     report.GRID.replace("kernel: [linear, polynomial, exponential, rbf, cosine]", "kernel: [rbf]")
     .replace("symmetry: [asymmetric, symmetric]", "symmetry: [symmetric]")
@@ -55,7 +49,6 @@ SMALL: dict[str, tuple[ModuleType, dict[str, Any]]] = {
     "throughput": (throughput, {"WARM": 1, "STEPS": 1, "ROUNDS": 1, "PAIRS": 400, "STREAM": 10_000}),
     "text": (text, {"TOKENS": 500, "DISTINCT": 50, "HELD_OUT": {"valid": 100, "test": 100}, "BATCHED": (50,)}),
     "decoding": (decoding, {"BEAMS": (1, 2), "SENTENCES": 4, "ALONE": 2, "ROUNDS": 1}),
-    "overhead": (overhead, {"BLOCK": 1, "WARM": 1, "STEPS": 4, "CALLS": 10, "GRIDS": {"prediction": SHORT_GRID}}),
     "report": (
         report,
         {
@@ -96,15 +89,11 @@ SMALL: dict[str, tuple[ModuleType, dict[str, Any]]] = {
             "WARM": 1.0,
             "SECONDS": 2.0,
             "ENDS": 4.0,
-            "ALONE": 2,
-            "RATES": (20,),
-            "RATED_WORKERS": 2,
-            "RATED_SECONDS": 1.0,
             "PROCESSES": 2,
         },
     ),
 }
-STAGES = {"text": "real_text", "overhead": "data_home", "run_cost": "data_home"}
+STAGES = {"text": "real_text", "run_cost": "data_home"}
 
 
 def test_every_part_has_a_small_size():

@@ -93,8 +93,8 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path, folder, fig
         assert left.exists()
     os.utime(left, (time.time() - 87_000,) * 2)
     with filling(tmp_path) as other, filling(tmp_path, folder=folder) as path:
-        assert {one.name for one in tmp_path.iterdir()} == {".kdx-mine", other.name, path.name}
-    assert [one.name for one in tmp_path.iterdir()] == [".kdx-mine"]
+        assert {path.name for path in tmp_path.iterdir()} == {".kdx-mine", other.name, path.name}
+    assert [path.name for path in tmp_path.iterdir()] == [".kdx-mine"]
     figure(f"1 half-written {'folder' if folder else 'file'} left by SIGKILL, removed by the next a day later")
 
 

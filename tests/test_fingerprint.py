@@ -53,5 +53,5 @@ def f():
     except ImportError:
         import kdx.errors
 """
-    found = set(imports_of(ast.parse(source)))
-    assert found == {"kdx.files", "kdx.version", "kdx.attention", "kdx.attention.smoother", "kdx.errors"}
+    result = set(imports_of(ast.parse(source)))
+    assert result == {"kdx.files", "kdx.version", "kdx.attention", "kdx.attention.smoother", "kdx.errors"}

@@ -34,14 +34,14 @@ def place(asked):
 @each("asked", WORDS, told=place)
 def test_a_definition_is_what_its_class_says(asked):
     family, word = asked
-    known, found = family.definition(word), family[word]
+    known, result = family.definition(word), family[word]
     assert known.word == word
-    assert found.name == word
-    assert known.title and known.title == found.__doc__.partition("\n")[0].removesuffix(".")
+    assert result.name == word
+    assert known.title and known.title == result.__doc__.partition("\n")[0].removesuffix(".")
     for field in type(known).__dataclass_fields__.keys() - {"word", "title", "options"}:
-        assert getattr(known, field) == getattr(found, field), field
-    assert {one.name: replace(one, title="") for one in known.options} == options_of(found)
-    assert all(one.title for one in known.options)
+        assert getattr(known, field) == getattr(result, field), field
+    assert {option.name: replace(option, title="") for option in known.options} == options_of(result)
+    assert all(option.title for option in known.options)
 
 
 @each("asked", PARTS, told=place)
@@ -96,7 +96,7 @@ def test_an_option_takes_what_it_says_and_gives_it_as_a_cell_holds_it():
     assert share.value(1) == 1.0
     assert (number.value(1), type(number.value(1)), count.value(0), word.value("b")) == (1.0, float, 0, "b")
     assert count.value(None) == count.value("none") == "none"
-    assert [one.allowed for one in (number, count, word, share)] == [
+    assert [option.allowed for option in (number, count, word, share)] == [
         "a number above 0, below 2",
         "a whole number from 0 on, or none",
         "a, b",

@@ -51,8 +51,8 @@ def test_it_is_the_definition_token_by_token(depth: int | None) -> None:
         module.differential.set_depth(depth)
     initial = {None: 0.8, 1: 0.2, 5: 0.8 - 0.6 * math.exp(-1.2)}[depth]
     for module.path in ("literal", "fused"):
-        found = module(x[None])[0].detach().numpy()
-        np.testing.assert_allclose(found, expected(module, x, initial), rtol=0, atol=1e-10)
+        result = module(x[None])[0].detach().numpy()
+        np.testing.assert_allclose(result, expected(module, x, initial), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -71,7 +71,7 @@ def test_every_kernel_with_positions_and_values_is_the_same_on_both_paths(
         module.zero_grad()
         smoothed = module.smooth(x)
         smoothed.sum().backward()
-        learned = [one.grad.flatten() for one in module.parameters() if one.grad is not None]
+        learned = [parameter.grad.flatten() for parameter in module.parameters() if parameter.grad is not None]
         gradients.append(torch.cat([smoothed.detach().flatten(), *learned]))
     torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-9, atol=1e-9 * scale)
 

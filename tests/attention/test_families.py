@@ -7,4 +7,4 @@ def test_two_words_that_have_an_option_have_the_same() -> None:
     """Else one key of a cell would mean two things."""
     for family in FAMILIES:
         for known in family.definitions():
-            assert all(options_of_words()[one.name] == one for one in known.options), known.word
+            assert all(options_of_words()[option.name] == option for option in known.options), known.word

@@ -183,12 +183,12 @@ def test_paths_agree_at_any_shape_padding_and_position(
 @every_variant
 def test_every_variant_has_every_property(variant: tuple) -> None:
     module, x = attention(variant, memory_length=2).eval(), draw(2, 6, WIDTH)
-    found = list(held(named(variant), module, x, causal=variant[-1] != "full"))
+    result = list(held(named(variant), module, x, causal=variant[-1] != "full"))
     # A bias, which is not zero here, is added to a query of any length.
     missed = [
-        finding for finding in found if not finding.holds and finding.check != "the norm of the query is not seen"
+        finding for finding in result if not finding.holds and finding.check != "the norm of the query is not seen"
     ]
-    assert found and missed == []
+    assert result and missed == []
 
 
 @every_variant

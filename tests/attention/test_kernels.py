@@ -121,8 +121,8 @@ def draw(*shape: int) -> Tensor:
 
 def test_logarithm_and_weight_together_are_the_kernel() -> None:
     kernel, q, k = KernelAttention(8, 2, kernel=Doubled).kernel, draw(1, 2, 3, 4), draw(1, 2, 5, 4) + 1
-    found = kernel.log_weight(q, k).exp() * kernel.weight(q, k)
-    torch.testing.assert_close(found, (2 * q).exp() @ (2 * k).exp().transpose(-2, -1))
+    result = kernel.log_weight(q, k).exp() * kernel.weight(q, k)
+    torch.testing.assert_close(result, (2 * q).exp() @ (2 * k).exp().transpose(-2, -1))
     assert kernel.weight(q, k).max() <= 4
 
 
@@ -155,9 +155,9 @@ def test_it_estimates_the_exponential_kernel_without_bias() -> None:
     q, k = torch.randn(1, 2000, 1, 8, dtype=torch.float64), torch.randn(1, 2000, 1, 8, dtype=torch.float64)
     q, k = q[:, :1].expand_as(q), k[:, :1].expand_as(k)
     kernel = FAVOR(Settings(8 * 2000, 2000, 8), random_features=16).double()
-    found = (kernel.log_weight(q, k).exp() * kernel.weight(q, k)).flatten()
+    result = (kernel.log_weight(q, k).exp() * kernel.weight(q, k)).flatten()
     exact = math.exp(float(q[0, 0, 0] @ k[0, 0, 0]) / math.sqrt(8))
-    assert abs(found.mean() - exact) < 4 * found.std() / math.sqrt(2000)
+    assert abs(result.mean() - exact) < 4 * result.std() / math.sqrt(2000)
 
 
 def test_directions_of_a_block_are_orthogonal_and_as_long_as_normal_vectors() -> None:

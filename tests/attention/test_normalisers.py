@@ -63,12 +63,12 @@ def test_sparsemax_of_two_scores_is_half_their_difference() -> None:
 )
 def test_weights_are_shares_that_no_shift_of_the_row_changes(scores: list[float], alpha: float, shift: float) -> None:
     row = torch.tensor(scores, dtype=torch.float64)
-    found = weights(row, alpha)
-    assert (found >= 0).all()
-    assert found.sum().item() == pytest.approx(1, abs=1e-9)
+    result = weights(row, alpha)
+    assert (result >= 0).all()
+    assert result.sum().item() == pytest.approx(1, abs=1e-9)
     # What weighs more is no less.
-    assert (found[row.argsort()].diff() >= 0).all()
-    torch.testing.assert_close(weights(row + shift, alpha), found, rtol=0, atol=1e-6 if alpha > 2 else 1e-9)
+    assert (result[row.argsort()].diff() >= 0).all()
+    torch.testing.assert_close(weights(row + shift, alpha), result, rtol=0, atol=1e-6 if alpha > 2 else 1e-9)
 
 
 def test_near_one_it_is_softmax() -> None:
@@ -86,9 +86,9 @@ def test_gradients_are_those_of_the_function(alpha: float) -> None:
 
 def test_a_row_without_any_key_has_no_weights_and_no_nan() -> None:
     scores = torch.zeros(1, 3, requires_grad=True)
-    found = weights(scores, 1.5, torch.zeros(1, 3, dtype=torch.bool))
-    found.sum().backward()
-    assert not found.any() and not scores.grad.any()
+    result = weights(scores, 1.5, torch.zeros(1, 3, dtype=torch.bool))
+    result.sum().backward()
+    assert not result.any() and not scores.grad.any()
 
 
 # learned_sink
@@ -213,9 +213,9 @@ def test_softmax_plus_one_is_the_definition_token_by_token(filter: str, tokens: 
 
 def test_log_weights_of_any_size_keep_the_one() -> None:
     log_weight = torch.tensor([[[[1000.0, 999.0], [-1000.0, -1001.0]]]], requires_grad=True)
-    found = smoother.weights(log_weight, None, SoftmaxPlusOne(Settings(4, 1, 4)))
-    torch.testing.assert_close(found, torch.tensor([[[[0.7310586, 0.2689414], [0.0, 0.0]]]]))
-    found[..., 0].sum().backward()
+    result = smoother.weights(log_weight, None, SoftmaxPlusOne(Settings(4, 1, 4)))
+    torch.testing.assert_close(result, torch.tensor([[[[0.7310586, 0.2689414], [0.0, 0.0]]]]))
+    result[..., 0].sum().backward()
     torch.testing.assert_close(log_weight.grad, torch.tensor([[[[0.1966119, -0.1966119], [0.0, 0.0]]]]))
 
 

@@ -164,11 +164,11 @@ def test_a_query_that_finds_all_alike_counts_tokens() -> None:
         torch.nn.init.constant_(linear.bias, value)
     projected = module._project(x, None)
     scheme = module.positions["cope"]
-    found = scheme.log_weight(projected.raw, projected.at_query, projected.at_key)
+    result = scheme.log_weight(projected.raw, projected.at_query, projected.at_key)
     vectors = projected.raw @ scheme.weight.T / math.sqrt(HEAD_WIDTH)
     for i in range(x.size(1)):
         for j in range(i + 1):
-            torch.testing.assert_close(found[..., i, j], vectors[..., i, i - j + 1])
+            torch.testing.assert_close(result[..., i, j], vectors[..., i, i - j + 1])
 
 
 # fire
@@ -227,15 +227,15 @@ def test_a_beam_takes_its_gates_along() -> None:
 
 def test_gates_keep_their_gradient_in_half_precision() -> None:
     x = torch.randn(2, 600, WIDTH, generator=torch.Generator().manual_seed(0))
-    module, found = attention(positions=["forgetting"])[0].float(), []
+    module, result = attention(positions=["forgetting"])[0].float(), []
     gate = module.positions["forgetting"].gate
     torch.nn.init.constant_(gate.bias, 1.0)
     for half in (False, True):
         module.zero_grad()
         with torch.autocast("cpu", torch.bfloat16, enabled=half):
             module(x).float().square().sum().backward()
-        found.append(gate.weight.grad.clone())
-    assert (found[0] - found[1]).norm() < 0.1 * found[0].norm()
+        result.append(gate.weight.grad.clone())
+    assert (result[0] - result[1]).norm() < 0.1 * result[0].norm()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
@@ -270,9 +270,9 @@ def test_both_begin_evenly_spread_over_the_ranges_of_the_authors(kind: type) -> 
     if kind is KERPLEPower:
         torch.testing.assert_close(near, a)
         p = (far / near).log() / math.log(100)
-    for found, least, most in ((a, 0.01, 1.01), (p, 0.01, 2.01)):
-        assert least <= found.min() and found.max() <= most
-        quartiles = torch.quantile((found - least) / (most - least), torch.tensor([0.25, 0.5, 0.75]).double())
+    for result, least, most in ((a, 0.01, 1.01), (p, 0.01, 2.01)):
+        assert least <= result.min() and result.max() <= most
+        quartiles = torch.quantile((result - least) / (most - least), torch.tensor([0.25, 0.5, 0.75]).double())
         torch.testing.assert_close(quartiles, torch.tensor([0.25, 0.5, 0.75]).double(), atol=0.03, rtol=0)
 
 

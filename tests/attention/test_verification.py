@@ -22,7 +22,7 @@ RIGHT = "1 / (1 + squared_distance(query, key) / self.bandwidth**2)"
 
 
 def missed(kind: type) -> set[str]:
-    return {one.check for one in findings_of(kind, "cpu") if not one.holds}
+    return {finding.check for finding in findings_of(kind, "cpu") if not finding.holds}
 
 
 def assert_found(problem: str, missing: Callable[[], set[str]]) -> None:
@@ -42,10 +42,10 @@ def missed_with(folder, kernel: str) -> set[str]:
 
 @pytest.mark.slow
 def test_every_word_of_kdx_has_every_property():
-    found = list(findings("cpu"))
-    assert [one for one in found if not one.holds] == []
-    assert {one.check for one in found} == {known.name for known in PROPERTIES}
-    variants = ", ".join(one.variant for one in found)
+    checked = list(findings("cpu"))
+    assert [finding for finding in checked if not finding.holds] == []
+    assert {finding.check for finding in checked} == {known.name for known in PROPERTIES}
+    variants = ", ".join(finding.variant for finding in checked)
     for name in ("qk_norm l2", "kv_heads 1", "maps differential", "output_gate sigmoid"):
         assert name in variants
     assert set(AXES) == {"kernel", "position", "value", "filter", "normaliser", "encoding"}
@@ -103,7 +103,7 @@ def test_a_scheme_that_sees_where_it_is_is_found(monkeypatch):
 
         monkeypatch.setattr(Lookup, "log_weight", log_weight)
         module = build("cpu", {"positions": ("lookup",), "filter": "causal"})
-        return {one.check for one in held("x", module, draw("cpu", 2, 9, 16), causal=True) if not one.holds}
+        return {finding.check for finding in held("x", module, draw("cpu", 2, 9, 16), causal=True) if not finding.holds}
 
     assert missed_with(lambda query, key: key) == set()  # a shift adds a term of the row alone, which cancels
     assert missed_with(lambda query, key: query[:, None] * key) == {"relative schemes are shift-invariant"}
@@ -246,11 +246,11 @@ def test_what_a_scheme_keeps_or_changes_is_told(tmp_path, components, change, pr
 
 def test_of_a_filter_that_chooses_by_weights_no_distance_in_half_precision_is_shown():
     """It may choose another key there, so that none would say anything."""
-    found = list(findings_of(FILTERS["top-k"], "cpu"))
-    assert found and [one for one in found if not one.holds] == []
-    assert "half precision" not in {one.check for one in found}
+    checked = list(findings_of(FILTERS["top-k"], "cpu"))
+    assert checked and [finding for finding in checked if not finding.holds] == []
+    assert "half precision" not in {finding.check for finding in checked}
 
 
 def test_a_normaliser_is_checked_with_every_kernel_that_it_is_one_of():
-    variants = {one.variant for one in findings_of(NORMALISERS["sigmoid"], "cpu")}
+    variants = {finding.variant for finding in findings_of(NORMALISERS["sigmoid"], "cpu")}
     assert "Sigmoid, exponential, full" in variants and "Sigmoid, elu, full" not in variants

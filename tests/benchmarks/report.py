@@ -82,7 +82,7 @@ def measure() -> dict[str, object]:
             **measured,
             "html": html,
             "many": many,
-            "within": all(one["within"] for one in (*measured.values(), *many.values()))
+            "within": all(measured_command["within"] for measured_command in (*measured.values(), *many.values()))
             and weight <= LIMIT_PAGE_MEGABYTES,
         }
 

@@ -61,12 +61,12 @@ def _starts(name: str, source: Path, data: dict[str, object], kind: str) -> dict
     from kdx.data.prepare import prepare
 
     prepare(name, source)
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for which in ("first start", "second start", "third start"):
         command = [sys.executable, "-c", LOAD, json.dumps({"corpus": name, **data}), kind]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
-        found[which] = json.loads(done.stdout)
-    return found
+        result[which] = json.loads(done.stdout)
+    return result
 
 
 def _pairs(folder: Path) -> dict[str, object] | str:
@@ -134,7 +134,7 @@ def _batches() -> dict[str, object]:
     from kdx.data.batching import ParallelBatches
     from kdx.data.parallel import ParallelText
 
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     draw = np.random.default_rng(0)
     for pairs in BATCHED:
         source = np.clip(draw.lognormal(3.2, 0.5, pairs).astype(np.int64), 2, 128)
@@ -143,5 +143,5 @@ def _batches() -> dict[str, object]:
         text = ParallelText(sides[0], sides[1], references=())
         start = time.process_time()
         batches = ParallelBatches(text, 4096)
-        found[f"{pairs} pairs"] = {"CPU seconds": round(time.process_time() - start, 2), "batches": len(batches)}
-    return found
+        result[f"{pairs} pairs"] = {"CPU seconds": round(time.process_time() - start, 2), "batches": len(batches)}
+    return result

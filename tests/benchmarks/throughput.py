@@ -50,11 +50,11 @@ def measure() -> dict[str, object]:
     """Tokens per second of both, and kdx's over the plain loop's: the medians of the rounds."""
     threads = torch.get_num_threads()
     try:
-        found = {"translation": _translation(), "prediction": _prediction()}
+        result = {"translation": _translation(), "prediction": _prediction()}
     finally:
         torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(False)
-    return {**found, "least": LEAST, "within": all(each["ratio"] >= LEAST for each in found.values())}
+    return {**result, "least": LEAST, "within": all(each["ratio"] >= LEAST for each in result.values())}
 
 
 class PlainTranslation(nn.Module):

@@ -39,7 +39,7 @@ def test_a_file_that_is_renamed_has_the_same_hash_and_a_module_that_it_imports_h
 
 def test_neither_deep_nesting_nor_a_huge_number_is_too_much():
     deep, huge = SOURCE + "y = x" + ".z" * 2500, SOURCE + f"y = 0x{'f' * 20_000}"
-    assert len({component(one).sha256 for one in (deep, f"{deep}.z", huge, f"{huge}f")}) == 4
+    assert len({component(source).sha256 for source in (deep, f"{deep}.z", huge, f"{huge}f")}) == 4
 
 
 def test_it_knows_the_modules_of_kdx_that_it_imports():
@@ -110,9 +110,9 @@ def test_dataclasses_and_pickled_names_find_their_module():
     text = (
         "from __future__ import annotations\nfrom dataclasses import dataclass\n@dataclass\nclass A:\n    x: int = 1\n"
     )
-    found = imported(a=text).A
-    assert found().x == 1 and sys.modules[found.__module__].A is found
-    assert pickle.loads(pickle.dumps(found(2))) == found(2)
+    result = imported(a=text).A
+    assert result().x == 1 and sys.modules[result.__module__].A is result
+    assert pickle.loads(pickle.dumps(result(2))) == result(2)
 
 
 def test_relative_imports_become_absolute():

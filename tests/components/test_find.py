@@ -229,10 +229,10 @@ def recorded(word: str, path: str, sources: dict[str, str]) -> Component:
 
 
 def test_a_file_lies_where_its_word_says():
-    found = laid_out(
+    result = laid_out(
         [recorded("a.py:A", "a.py", {"a.py": "x", "h.py": "y"}), recorded("p/b.py:B", "b.py", {"b.py": "z"})]
     )
-    assert found == {"a.py": "x", "h.py": "y", "p/b.py": "z"}
+    assert result == {"a.py": "x", "h.py": "y", "p/b.py": "z"}
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,8 @@ def test_the_extent_is_what_the_batches_of_an_evaluation_hold(tokens, streams, l
         remembered.append(min(memory, read))
         contexts.append(segment + remembered[-1])
         read += batch.targets.shape[1]
-    found = extent(tokens, Reading(streams, length, memory))
-    assert found == (read, max(segments), max(remembered), max(contexts))
+    result = extent(tokens, Reading(streams, length, memory))
+    assert result == (read, max(segments), max(remembered), max(contexts))
 
 
 def test_the_context_that_is_recorded_is_what_the_text_gives(home):

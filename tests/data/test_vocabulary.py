@@ -159,8 +159,8 @@ def by_the_tool(merges: list[tuple[str, str]], words: list[str]) -> list[list[st
         f"{left.replace(' ', '</w>')} {right.replace(' ', '</w>')}" for left, right in merges
     )
     tool = BPE(StringIO(codes))
-    found = [tool.segment_tokens([word]) for word in words]
-    return [[*(piece.removesuffix("@@") for piece in pieces[:-1]), pieces[-1] + " "] for pieces in found]
+    result = [tool.segment_tokens([word]) for word in words]
+    return [[*(piece.removesuffix("@@") for piece in pieces[:-1]), pieces[-1] + " "] for pieces in result]
 
 
 SOME_WORDS = st.lists(st.text("abc", min_size=1, max_size=9), min_size=1, max_size=30)
@@ -269,11 +269,3 @@ def test_byte_pairs_are_the_same_in_every_process():
         for threads in ("1", "2", "5")
     }
     assert len(outputs) == 1
-
-
-def test_words_need_no_library():
-    script = (
-        "import sys; from kdx.data.vocabulary import WordVocabulary; WordVocabulary.learn({'a': 1}, None).encode('a');"
-        "print({'torch', 'tokenizers'} & set(sys.modules))"
-    )
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "set()\n"

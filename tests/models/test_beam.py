@@ -26,9 +26,9 @@ def drawn(seed: int, vocabulary: int, *, ties: bool = False, ending: float = 0.0
     def logits(sentence: int, tokens: list[int]) -> Tensor:
         digest = blake2b(json.dumps([seed, sentence, tokens]).encode(), digest_size=8).digest()
         generator = torch.Generator().manual_seed(int.from_bytes(digest, "little") >> 1)
-        found = torch.randn(vocabulary, generator=generator, dtype=torch.float64) * 2
-        found[END] += ending
-        return found.sign() if ties else found
+        result = torch.randn(vocabulary, generator=generator, dtype=torch.float64) * 2
+        result[END] += ending
+        return result.sign() if ties else result
 
     return logits
 
@@ -44,9 +44,9 @@ def test_a_beam_as_wide_as_all_sequences_finds_the_best_of_them(seed, words, lim
     logits = drawn(seed, 3 + words)
     search = Search((words + 1) ** 4, exponent, penalty)
     for sentence, (limit, tokens) in enumerate(zip(limits, searched(logits, limits, search), strict=True)):
-        found = every(lambda tokens, sentence=sentence: logits(sentence, tokens), limit, search)
-        assert len(found) == sum(words**length for length in range(limit + 1))
-        assert tokens == found[0][1]
+        result = every(lambda tokens, sentence=sentence: logits(sentence, tokens), limit, search)
+        assert len(result) == sum(words**length for length in range(limit + 1))
+        assert tokens == result[0][1]
 
 
 @settings(max_examples=80, deadline=None)

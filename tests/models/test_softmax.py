@@ -75,10 +75,10 @@ def test_clusters_give_the_nats_of_the_explicit_distribution_and_its_gradients(c
 def test_probabilities_of_all_words_sum_to_one_and_are_those_of_the_explicit_distribution(cutoffs, seed):
     softmax = adaptive(cutoffs, seed=seed)
     hidden, _ = drawn([[1, 2, 3]], seed)
-    found = softmax(hidden)
-    assert found.shape == (1, 3, SIZE)
-    torch.testing.assert_close(found.exp().sum(-1), torch.ones(1, 3, dtype=torch.float64), **EXACT)
-    torch.testing.assert_close(found, explicit(softmax, hidden), **EXACT)
+    result = softmax(hidden)
+    assert result.shape == (1, 3, SIZE)
+    torch.testing.assert_close(result.exp().sum(-1), torch.ones(1, 3, dtype=torch.float64), **EXACT)
+    torch.testing.assert_close(result, explicit(softmax, hidden), **EXACT)
 
 
 def test_the_loss_is_the_mean_over_targets_that_are_not_padding():
@@ -104,12 +104,12 @@ def test_a_full_softmax_has_the_loss_and_the_gradients_of_torchs_cross_entropy(r
     targets = torch.randint(0, SIZE, (rows, length), generator=generator)
     targets[0, 0] = PADDING + 1  # one at least that counts
     hidden = 3 * torch.randn(rows, length, WIDTH, generator=generator, dtype=torch.float64)
-    found = []
+    result = []
     for loss in (softmax.loss, _whole(softmax)):
         inputs = hidden.clone().requires_grad_()
         value = loss(inputs, targets, smoothing)
-        found.append((value, *torch.autograd.grad(2 * value, [inputs, softmax.weight])))
-    torch.testing.assert_close(found[0], found[1], rtol=1e-12, atol=1e-12)
+        result.append((value, *torch.autograd.grad(2 * value, [inputs, softmax.weight])))
+    torch.testing.assert_close(result[0], result[1], rtol=1e-12, atol=1e-12)
 
 
 def test_where_nothing_is_learnt_the_loss_is_torchs_to_the_bit():

@@ -74,15 +74,17 @@ def gaussian_share(x: torch.Tensor) -> torch.Tensor:
 def test_the_feed_forward_is_its_formula(kind, bias):
     module = FeedForward(Model(width=WIDTH, inner=12, feed_forward=kind, feed_forward_bias=bias)).double()
     maps = [module.up, module.down] + ([module.gate] if kind == "swiglu" else [])
-    assert count(module) == sum(one.weight.numel() for one in maps) + (bias == "learned") * sum(
-        one.out_features for one in maps
+    assert count(module) == sum(linear.weight.numel() for linear in maps) + (bias == "learned") * sum(
+        linear.out_features for linear in maps
     )
-    for one in maps:
+    for linear in maps:
         if bias == "learned":
-            assert not one.bias.any()
-            torch.nn.init.normal_(one.bias)
+            assert not linear.bias.any()
+            torch.nn.init.normal_(linear.bias)
     x = draw(2, 3, WIDTH)
-    up, down, *gate = ((lambda x, one=one: x @ one.weight.T + (0 if one.bias is None else one.bias)) for one in maps)
+    up, down, *gate = (
+        (lambda x, linear=linear: x @ linear.weight.T + (0 if linear.bias is None else linear.bias)) for linear in maps
+    )
     inner = up(x)
     if kind == "relu":
         inner = inner.clamp(min=0)
@@ -141,9 +143,9 @@ def test_a_block_of_llama_has_its_parameters(width, inner, heads):
 
 def test_differential_attention_knows_the_depth_of_its_layer():
     model = translation({"encoder_layers": 3, "decoder_layers": 2}, maps="differential")
-    found = {name: module.initial for name, module in model.named_modules() if isinstance(module, Differential)}
-    assert len(found) == 3 + 2 * 2
-    for name, initial in found.items():
+    result = {name: module.initial for name, module in model.named_modules() if isinstance(module, Differential)}
+    assert len(result) == 3 + 2 * 2
+    for name, initial in result.items():
         depth = 1 + int(name.split("layers.")[1][0])
         assert initial == pytest.approx(0.8 - 0.6 * math.exp(-0.3 * (depth - 1)))
 

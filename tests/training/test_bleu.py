@@ -34,10 +34,10 @@ def test_the_sums_of_several_texts_add_up_to_the_score_of_all():
     sums: Counter[str] = Counter()
     for line, reference in zip(lines, references, strict=True):
         sums.update(bleu.sums([line], [reference]))
-    found = BLEU.compute_bleu(
+    result = BLEU.compute_bleu(
         correct=[sums[f"matches_{n}"] for n in (1, 2, 3, 4)],
         total=[sums[f"ngrams_{n}"] for n in (1, 2, 3, 4)],
         sys_len=sums["words"],
         ref_len=sums["reference_words"],
     )
-    assert found.score == bleu.score(lines, references)
+    assert result.score == bleu.score(lines, references)

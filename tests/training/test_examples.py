@@ -131,7 +131,7 @@ def test_the_scores_are_those_of_the_best_weights_on_every_test_example(arm, who
             whole = {name: [int(end) for end in name.split("-")] for name in told}
             assert all(sum(ends[0] <= value <= ends[-1] for ends in whole.values()) == 1 for value in by_value)
             for name, ends in whole.items():
-                there = [one for value, ones in by_value.items() if ends[0] <= value <= ends[-1] for one in ones]
+                there = [hit for value, hits in by_value.items() if ends[0] <= value <= ends[-1] for hit in hits]
                 assert told[name] == pytest.approx(100 * sum(there) / len(there))
     if spec.task == "answer":
         whole = [all(one[which].tolist()) for one, which in zip(right, asked, strict=True)]

@@ -13,9 +13,11 @@ def _python(text: str) -> str:
 
 @pytest.mark.slow
 def test_what_trains_imports_none_of_it() -> None:
-    found = _python("import sys, kdx.training.run; print(*(one for one in sys.modules if one.startswith('scipy.')))")
-    assert "scipy.signal" in found.split()
-    assert not [one for one in found.split() if one.startswith("scipy.signal.")]
+    loaded = _python(
+        "import sys, kdx.training.run; print(*(name for name in sys.modules if name.startswith('scipy.')))"
+    )
+    assert "scipy.signal" in loaded.split()
+    assert not [name for name in loaded.split() if name.startswith("scipy.signal.")]
 
 
 @pytest.mark.parametrize(

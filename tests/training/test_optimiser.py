@@ -160,4 +160,4 @@ def test_a_schedule_sets_the_rate_of_all_optimisers_also_after_a_state_was_loade
     optimizer.load_state_dict(optimizer.state_dict())
     for group in optimizer.param_groups:
         group["lr"] = 0.5
-    assert [group["lr"] for one in optimizer.optimisers for group in one.param_groups] == [0.5, 0.5]
+    assert [group["lr"] for optimiser in optimizer.optimisers for group in optimiser.param_groups] == [0.5, 0.5]

@@ -142,9 +142,9 @@ def test_a_test_tells_the_perplexity_by_how_much_a_token_is_predicted_from(corpu
     nats: dict[int, list[float]] = {}
     with torch.no_grad():
         for number, batch in enumerate(StreamBatches(corpus.splits[Split.TEST], 3, 4).in_order()):
-            found = module.model.output.nats(*module.hidden_and_targets(batch)).view_as(batch.targets)
+            result = module.model.output.nats(*module.hidden_and_targets(batch)).view_as(batch.targets)
             for place in range(batch.targets.size(1)):
-                its = found[:, place][batch.targets[:, place] != PADDING]
+                its = result[:, place][batch.targets[:, place] != PADDING]
                 nats.setdefault(min(4 * number, memory) + place + 1, []).extend(its.tolist())
         module._start()
         for batch in StreamBatches(corpus.splits[Split.TEST], 3, 4).in_order():
@@ -154,7 +154,7 @@ def test_a_test_tells_the_perplexity_by_how_much_a_token_is_predicted_from(corpu
     assert max(nats) == longest_context(spec, corpus, Split.TEST)
     for name, perplexity in told.items():
         low, *_, high = 2 * [int(end) for end in name.split("-")]
-        its = [one for context, those in nats.items() if low <= context <= high for one in those]
+        its = [nat for context, values in nats.items() if low <= context <= high for nat in values]
         assert perplexity == pytest.approx(math.exp(sum(its) / len(its)), rel=1e-6)
 
 

@@ -20,7 +20,7 @@ ENDLESS = """import faulthandler, sys
 def tried(folder) -> dict:
     """The problem and the place of the fault in the components of a grid; empty if there is none."""
     specs = [cell.spec for cell in load_grid(folder / "grid.yaml").cells]
-    components = {one.word: one for spec in specs for one in components_of(spec.components)}
+    components = {component.word: component for spec in specs for component in components_of(spec.components)}
     cells = [spec.text for spec in specs]
     try:
         ask_apart("kdx.training.rehearsal", components.values(), {"cells": cells}, within=120, limit=300)

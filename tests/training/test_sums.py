@@ -50,18 +50,18 @@ def outcome_of(spec: CellSpec, **settings) -> EvaluationOutcome:
 
 @pytest.mark.parametrize("task", ["translation", "prediction", *OF_TASKS])
 def test_the_documents_add_up_to_the_score_however_the_test_is_cut_into_batches(task, data_home):
-    found = outcome_of(cell_of(task))
-    assert found.documents and found.documents.unit == "block"
-    sums = {name: np.array(its) for name, its in found.documents.sums.items()}
+    result = outcome_of(cell_of(task))
+    assert result.documents and result.documents.unit == "block"
+    sums = {name: np.array(its) for name, its in result.documents.sums.items()}
     assert len(sums["targets"]) == 100 and (sums["targets"] > 0).all()
-    assert sums["nats"].sum() / sums["targets"].sum() == pytest.approx(found.metrics["loss"], rel=1e-6)
+    assert sums["nats"].sum() / sums["targets"].sum() == pytest.approx(result.metrics["loss"], rel=1e-6)
     if task in OF_TASKS:
-        assert 100 * sums["right"].sum() / sums["targets"].sum() == pytest.approx(found.metrics["accuracy"])
+        assert 100 * sums["right"].sum() / sums["targets"].sum() == pytest.approx(result.metrics["accuracy"])
     if task != "prediction":  # where another batch is another context
         again = outcome_of(cell_of(task, batch_tokens=1024)).documents
         assert again
         for name, its in again.sums.items():
-            assert its == pytest.approx(found.documents.sums[name], rel=1e-5), name
+            assert its == pytest.approx(result.documents.sums[name], rel=1e-5), name
 
 
 @pytest.mark.parametrize("settings", [{}, {"streams": 3, "length": 40}, {"split": "valid", "memory": 0}])
@@ -74,10 +74,10 @@ def test_each_token_of_a_stream_counts_in_its_document(settings, data_home, monk
 
     monkeypatch.setattr("kdx.training.prediction.of_stream", of_lines)
     spec = cell("prediction", axes={"memory": 16})
-    found = outcome_of(spec, **settings)
+    result = outcome_of(spec, **settings)
     stream = load_corpus("prediction", spec.data).splits[Split(settings.get("split", "test"))]
     of_items = of_lines(stream, None, None).of_items
-    assert found.documents == DocumentSums(
+    assert result.documents == DocumentSums(
         "article",
         {"targets": np.bincount(of_items).tolist(), "nats": np.bincount(of_items, stream).tolist()},
     )

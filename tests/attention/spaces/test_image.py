@@ -73,8 +73,8 @@ def test_weights_are_the_formula_pixel_by_pixel(positions: tuple[str, ...]) -> N
 @pytest.mark.parametrize("filter", ["full", "causal"])
 def test_it_has_every_property_of_an_attention(positions: tuple[str, ...], filter: str) -> None:
     module = attention(positions=positions, filter=filter, memory_length=2).eval()
-    found = list(held("image", module, draw(2, 6, WIDTH), causal=filter == "causal"))
-    assert found and [finding for finding in found if not finding.holds] == []
+    result = list(held("image", module, draw(2, 6, WIDTH), causal=filter == "causal"))
+    assert result and [finding for finding in result if not finding.holds] == []
 
 
 @pytest.mark.parametrize("positions", [("direct-sum",), ("product",)], ids=str)

@@ -91,8 +91,8 @@ def test_paths_agree_with_their_gradients(positions, kernel: str, symmetry: Symm
 @pytest.mark.parametrize("filter", ["full", "causal"])
 def test_it_has_every_property_of_an_attention(positions, kernel: str, filter: str) -> None:
     module = joint(positions=positions, kernel=kernel, filter=filter, memory_length=2).eval()
-    found = list(held("multimodal", module, draw(2, 6, sum(WIDTHS)), causal=filter == "causal"))
-    assert found and [finding for finding in found if not finding.holds] == []
+    result = list(held("multimodal", module, draw(2, 6, sum(WIDTHS)), causal=filter == "causal"))
+    assert result and [finding for finding in result if not finding.holds] == []
 
 
 @pytest.mark.parametrize("kernel", ["exponential", "rbf"])
