@@ -57,7 +57,7 @@ def softmax(scores: np.ndarray, head: int = 0, query: int = 0) -> np.ndarray:
 
 
 def shares(weights: np.ndarray, head: int = 0, query: int = 0) -> np.ndarray:
-    """Of weights; a query that only meets keys of weight 0 gets 0."""
+    """Divide weights by their sum; a query that only meets keys of weight 0 gets 0."""
     return weights / (weights.sum() or 1.0)
 
 
@@ -70,7 +70,7 @@ def smoothed(
     sees: Callable[[int, int], bool] = lambda i, j: True,
     normalise: Callable[[np.ndarray], np.ndarray] = lambda projected: projected,
 ) -> np.ndarray:
-    """What each head makes of tokens (T, M): (H, T, D).
+    """Return the output of each head for tokens (T, M): (H, T, D).
 
     Args:
         row: how weights are made of a row's scores.

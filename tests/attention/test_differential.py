@@ -25,7 +25,7 @@ def attention(**choices: object) -> KernelAttention:
 
 
 def expected(module: KernelAttention, x: torch.Tensor, initial: float) -> np.ndarray:
-    """Of a causal filter, token by token: (T, M)."""
+    """Return the output (T, M) under a causal filter, token by token."""
     state = {name: parameter.detach().numpy() for name, parameter in module.named_parameters()}
     a_1, b_1, a_2, b_2 = (state[f"differential.lambdas.{index}"] for index in range(4))
     factor = math.exp(a_1 @ b_1) - math.exp(a_2 @ b_2) + initial

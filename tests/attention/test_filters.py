@@ -66,11 +66,6 @@ def test_a_pattern_that_reaches_back_shows_nothing_that_stands_later() -> None:
 # strided
 
 
-def summaries(kind: type, summary: int) -> dict[str, int]:
-    """The option of a pattern that has it."""
-    return {"summary": summary} if kind is Fixed else {}
-
-
 def seen_by_strided(query: int, reach: Reach = Reach.PAST) -> list[int]:
     visible = Strided(Settings(4, 1, 4, reach=reach), stride=3).visible(torch.tensor([[query]]), torch.arange(12))
     return visible[0].nonzero().flatten().tolist()
@@ -83,26 +78,6 @@ def test_a_query_sees_its_neighbours_and_every_third() -> None:
 
 def test_reaching_to_both_sides_mirrors_it() -> None:
     assert seen_by_strided(5, Reach.BOTH) == [2, 3, 4, 5, 6, 7, 8, 11]
-
-
-@given(
-    kind=st.sampled_from([Strided, Fixed]),
-    stride=st.integers(1, 6),
-    summary=st.integers(0, 6),
-    reach=st.sampled_from(Reach),
-    queries=st.tuples(st.integers(-9, 20), st.integers(1, 8)),
-    keys=st.tuples(st.integers(-9, 20), st.integers(1, 20)),
-)
-def test_keys_of_a_block_are_those_that_its_queries_see(kind, stride, summary, reach, queries, keys) -> None:
-    pattern = kind(Settings(4, 1, 4, reach=reach), stride=stride, **summaries(kind, min(summary, stride)))
-    asked, known = (range(first, first + length) for first, length in (queries, keys))
-    visible = pattern.visible(torch.tensor(asked).unsqueeze(-1), torch.tensor(known))
-    needed = set(visible.any(0).nonzero().flatten().tolist())
-    seen = pattern.seen(asked, known)
-    listed = list(range(len(known)))[seen] if isinstance(seen, slice) else seen
-    assert listed
-    assert listed == sorted(set(listed))
-    assert needed <= set(listed) <= set(range(len(known)))
 
 
 # top_k
@@ -191,31 +166,40 @@ def test_the_first_tokens_stay_in_sight() -> None:
     assert window.visible(torch.tensor([[9]]), torch.arange(-3, 3)).tolist() == [[False] * 3 + [True, True, False]]
 
 
-@given(
-    options=st.fixed_dictionaries(
-        {
-            "left": st.integers(0, 6),
-            "right": st.integers(0, 6),
-            "dilation": st.integers(1, 3),
-            "sinks": st.integers(0, 4),
-        }
+PATTERNS = st.one_of(
+    st.builds(lambda stride: (Strided, {"stride": stride}), st.integers(1, 6)),
+    st.builds(
+        lambda stride, summary: (Fixed, {"stride": stride, "summary": min(summary, stride)}),
+        st.integers(1, 6),
+        st.integers(0, 6),
     ),
+    st.builds(
+        lambda *options: (Window, dict(zip(("left", "right", "dilation", "sinks"), options, strict=True))),
+        *(st.integers(0, 6), st.integers(0, 6), st.integers(1, 3), st.integers(0, 4)),
+    ),
+)
+
+
+@given(
+    pattern=PATTERNS,
     reach=st.sampled_from(Reach),
     queries=st.tuples(st.integers(-9, 20), st.integers(1, 8)),
     keys=st.tuples(st.integers(-9, 20), st.integers(1, 20)),
 )
-def test_keys_of_a_block_are_those_that_its_queries_see_and_few_others(options, reach, queries, keys) -> None:
-    window = Window(Settings(4, 1, 4, reach=reach), **options)
-    asked, known = (range(first, first + length) for first, length in (queries, keys))
-    visible = window.visible(torch.tensor(asked).unsqueeze(-1), torch.tensor(known))
+def test_keys_of_a_block_are_those_that_its_queries_see(pattern, reach, queries, keys) -> None:
+    kind, options = pattern
+    filter = kind(Settings(4, 1, 4, reach=reach), **options)
+    at_query, at_key = (range(first, first + length) for first, length in (queries, keys))
+    visible = filter.visible(torch.tensor(at_query).unsqueeze(-1), torch.tensor(at_key))
     needed = set(visible.any(0).nonzero().flatten().tolist())
-    seen = window.seen(asked, known)
-    listed = list(range(len(known)))[seen] if isinstance(seen, slice) else seen
+    seen = filter.seen(at_query, at_key)
+    listed = list(range(len(at_key)))[seen] if isinstance(seen, slice) else seen
     assert listed
     assert listed == sorted(set(listed))
-    assert needed <= set(listed) <= set(range(len(known)))
-    reached = len(asked) + (options["left"] + options["right"]) * options["dilation"] + options["sinks"]
-    assert len(listed) <= reached
+    assert needed <= set(listed) <= set(range(len(at_key)))
+    if kind is Window:
+        most = len(at_query) + (options["left"] + options["right"]) * options["dilation"] + options["sinks"]
+        assert len(listed) <= most
 
 
 @pytest.mark.parametrize("blocks", [False, True])

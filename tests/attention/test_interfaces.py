@@ -62,7 +62,7 @@ every_variant = pytest.mark.parametrize("variant", VARIANTS, ids=named)
 
 
 def attention(variant: tuple, **others) -> KernelAttention:
-    """In float64, with biases that are not zero, so that tying and padding are really put to the test."""
+    """Return an attention in float64 with biases that are not zero, so that faults of tying and padding show."""
     torch.manual_seed(3)
     names = ("kernel", "symmetry", "positions", "value", "filter")
     arguments = SMALL | dict(zip(names, variant, strict=True)) | others

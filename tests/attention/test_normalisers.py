@@ -23,7 +23,7 @@ SETTINGS = Settings(4, 1, 4)
 
 
 def entmax(scores: np.ndarray, alpha: float) -> np.ndarray:
-    """By Newton's method on the one equation that τ solves, from below, where it rises to the root."""
+    """Return weights by Newton's method on the equation that τ solves, from below, where it rises to the root."""
     scaled = (alpha - 1) * (scores - scores.max())
     tau = -1.0
     for _ in range(200):
@@ -171,7 +171,7 @@ def test_total_is_the_raw_sum_and_nothing_where_it_is_zero() -> None:
 @pytest.mark.parametrize("bias", ["length", "none"])
 @pytest.mark.parametrize("filter", ["full", "causal"])
 def test_sigmoid_is_the_definition_token_by_token(bias: str, filter: str) -> None:
-    """With the factor of the position inside."""
+    """The factor of the position is inside."""
     torch.manual_seed(0)
     module = KernelAttention(8, 2, normaliser="sigmoid", sigmoid_bias=bias, filter=filter, positions=["alibi"]).double()
     x, slopes = by_hand.draw(9, 8), [2**-4, 2**-8]

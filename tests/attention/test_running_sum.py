@@ -36,7 +36,7 @@ def test_by_doubling_is_the_sum_one_after_another(
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_no_term_passes_through_more_additions_than_doublings(dtype: torch.dtype) -> None:
-    """So the sum of 4096 terms, each 1, is exact even in 8 bits, where one after another stops at 256."""
+    """The sum of 4096 terms, each 1, is exact even in 8 bits, where one after another stops at 256."""
     terms = torch.ones(4096, dtype=dtype)
     powers = 2 ** torch.arange(13)
     assert by_doubling(terms, 0)[powers - 1].tolist() == powers.tolist()

@@ -49,7 +49,7 @@ from tests.postgresql_server import PostgresqlServer, has_pooler, pooler, progra
 
 WORKERS = (10, 100, 1000)
 ROUNDS, WARM, SECONDS = 3, 8.0, 10.0
-"""Of a load of many workers the first seconds do not count, in which each of them comes to its pace."""
+"""The first seconds, in which each worker comes to its pace, do not count."""
 ENDS = 2.0
 """Runs that end a second, after each of which another is claimed: with 1,000 workers, runs of eight minutes."""
 ROWS = 10
@@ -110,7 +110,7 @@ def _measured(address: Callable[[], str], server: PostgresqlServer | None) -> di
 
 
 def _medians(rounds: Sequence[dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
-    """Of each number, over the rounds that have it; few workers seldom look for work."""
+    """Return the median of each number over the rounds that have it; few workers seldom look for work."""
     kinds = {kind: values for measured in rounds for kind, values in measured.items()}
     return {
         kind: {key: round(median(measured[kind][key] for measured in rounds if kind in measured), 2) for key in values}

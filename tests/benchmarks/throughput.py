@@ -156,7 +156,7 @@ class PlainLoop:
             self.scheduler.step()
 
     def operations(self, first: int, last: int) -> int:
-        """Of the matrix products of these steps."""
+        """Return the operations of the matrix products of these steps."""
         return sum(
             matrix_peak.operations(partial(self._pass, inputs, targets)) for inputs, targets in self.batches[first:last]
         )
@@ -174,7 +174,7 @@ class PlainLoop:
 class Seconds(NamedTuple):
     elapsed: float
     busy: float
-    """Of the processor: what other programs take of the machine is not in it."""
+    """Seconds of the processor, without those of other programs."""
 
 
 def now() -> Seconds:

@@ -16,13 +16,13 @@ CONTENTS = os.urandom(300_000)
 
 @dataclass
 class Server:
-    """What the server has, and how it fails."""
+    """The contents of a server, and how it fails."""
 
     contents: bytes = CONTENTS
     breaks: list[int] = field(default_factory=list)
     """After how many bytes each answer breaks off, one after the other; then none does."""
     length: bool = True
-    """Whether it tells how much there is."""
+    """Whether it sends the length of the contents."""
     status: int = 200
     stalls: bool = False
     over: threading.Event = field(default_factory=threading.Event)

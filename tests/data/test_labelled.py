@@ -1,4 +1,4 @@
-"""Labelled text, of one's own and generated."""
+"""Labelled text, the user's own and generated."""
 
 import math
 
@@ -24,7 +24,7 @@ TEXT = {
 
 @pytest.fixture
 def films(tmp_path):
-    """Prepares a text of one's own as the corpus `films`, some of its files changed."""
+    """Prepare a text as the corpus `films`, some of its files changed."""
 
     def prepared(**changed: str) -> Data:
         folder = tmp_path / "films"

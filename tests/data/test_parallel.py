@@ -40,7 +40,7 @@ def test_pairs_as_tokens(pets):
 
 
 def test_references_are_the_text_itself_and_unknown_words_are_in_them(write):
-    """So a translation with the unknown word in it cannot match them there."""
+    """A translation with the unknown word in it cannot match them there."""
     sides = {"de": "a\n", "en": "a\n"}
     files = {f"{split}.{side}": text for split in Split for side, text in sides.items()}
     prepare("odd", write(files | {"test.en": "a\u00a0 b\t<unk>\n", "test.de": "a\n"}))

@@ -1,4 +1,4 @@
-"""Whether the corpora of a plan fit is told before anything starts, each fault where the grid has it."""
+"""Corpora that do not fit are reported before anything starts, each fault where the grid has it."""
 
 import pytest
 from grids import TINY

@@ -158,7 +158,7 @@ def packed(source, path):
 
 @pytest.fixture
 def fetched(tmp_path, monkeypatch):
-    """What is at the end of any address; each download is told by its check."""
+    """Serve one archive at every address, and record each download with its check."""
     archive = tmp_path / "fetched.zip"
     checks = []
 

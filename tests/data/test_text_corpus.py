@@ -88,7 +88,7 @@ def test_damaged_cache_is_made_anew(letters, home):
 
 @pytest.mark.parametrize("file", ["train.npy", "vocabulary.json", "contents.json"])
 def test_full_disk(letters, home, monkeypatch, file):
-    """On the device that is always full, from the first file on or from a later one."""
+    """Files are the device that is always full, from the first file on or from a later one."""
     opened = Path.open
 
     def write(path, mode="r", *arguments, **settings):

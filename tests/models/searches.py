@@ -20,7 +20,7 @@ def scored(log_probability: float, tokens: int, search: Search) -> float:
 
 
 def reference(logits: Logits, limit: int, search: Search) -> list[int]:
-    """As `kdx.models.beam` describes it, but without leaving off where nothing can win any more."""
+    """Search as `kdx.models.beam` describes it, but without stopping early where nothing can win any more."""
     open_: list[tuple[float, list[int]]] = [(0.0, [])]
     finished: list[tuple[float, list[int]]] = []
     for step in range(limit + 1):

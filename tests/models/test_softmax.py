@@ -20,7 +20,7 @@ EXACT = {"rtol": 0.0, "atol": 1e-12}
 
 
 def adaptive(cutoffs: tuple[int, ...] = (9, 14), tied_to: nn.Embedding | None = None, seed: int = 0) -> AdaptiveSoftmax:
-    """In double precision, with biases that are not zero."""
+    """Return a softmax in double precision, with biases that are not zero."""
     torch.manual_seed(seed)
     softmax = AdaptiveSoftmax(WIDTH, SIZE, cutoffs, tied_to).double()
     for bias in (softmax.bias, softmax.cluster_bias):
@@ -98,7 +98,7 @@ def test_the_loss_is_the_mean_over_targets_that_are_not_padding():
     st.integers(0, 9),
 )
 def test_a_full_softmax_has_the_loss_and_the_gradients_of_torchs_cross_entropy(rows, length, smoothing, tied, seed):
-    """In chunks of its rows, the last of which may be short, and with padding wherever it stands."""
+    """Rows are computed in chunks, the last of which may be short; padding may be anywhere."""
     generator = torch.Generator().manual_seed(seed)
     softmax = FullSoftmax(WIDTH, SIZE, nn.Embedding(SIZE, WIDTH) if tied else None).double()
     targets = torch.randint(0, SIZE, (rows, length), generator=generator)

@@ -69,7 +69,7 @@ def test_padding_of_the_source_changes_nothing(name, lengths, seed):
 
 
 def without_cache(model: TranslationModel, sentence: Tensor, search: Search) -> list[int]:
-    """By the search in plain words, the whole model anew for each hypothesis."""
+    """Translate by the reference search, computing the whole model anew for each hypothesis."""
 
     def logits(target: list[int]) -> Tensor:
         return model(*seen(sentence[None]), torch.tensor([[BEGIN, *target]]))[0, -1]

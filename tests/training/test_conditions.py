@@ -1,4 +1,4 @@
-"""A run goes on with the same bits or not at all, unless it is told to."""
+"""A run resumes with the same bits or not at all, unless the user asks for it."""
 
 import pytest
 from runs import STEPS, cell, run, same_bits, save_every_step

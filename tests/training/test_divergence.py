@@ -130,7 +130,7 @@ def narrow(module: TaskModule, *, training: bool) -> bool:
 
 @pytest.fixture
 def lost_in_bf16(monkeypatch):
-    """From step 7 on, what the model gives in training, or in validation, is no number in half precision."""
+    """Make the model give NaN in half precision from step 7 on, in training or in validation."""
 
     def lose(*, training: bool) -> list[list]:
         read, memories = PredictionModule.hidden_and_targets, []
@@ -165,7 +165,7 @@ def test_a_validation_is_told_apart_alike(lost_in_bf16, train):
 
 
 def test_a_validation_that_float32_cannot_compute_either_is_a_divergence_with_its_rows(train, monkeypatch):
-    """One batch is no number, and those after it are: nothing of the sum is told by them."""
+    """One batch is NaN, and later ones are finite: they say nothing about the sum."""
     read, batches = PredictionModule.hidden_and_targets, []
 
     def overflow(module, batch):
@@ -232,7 +232,7 @@ def test_each_fault_has_a_remedy(training, remedy):
 
 
 def test_faults_of_a_cell_have_one_signature(spec_of, tmp_path, home):
-    """So a cell of which two runs fail so is paused."""
+    """A cell of which two runs fail like this is paused."""
     found = set()
     for seed in range(2):
         try:

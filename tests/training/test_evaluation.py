@@ -20,7 +20,7 @@ def spec() -> CellSpec:
 
 
 def evaluator(spec: CellSpec, stop: StopRequest | None = None, heard: list | None = None) -> Evaluator:
-    """Of weights as they are before the first step."""
+    """Return an evaluator of the weights as they are before the first step."""
     corpus = load_corpus(spec.task, spec.data)
     reseed(0, "weights")
     weights = TASKS[spec.task].of(spec, corpus).model.state_dict()

@@ -26,7 +26,7 @@ def corpus(home) -> StreamCorpus:
 
 
 def xl(**axes) -> CellSpec:
-    """As Transformer-XL, with one layer."""
+    """Return a cell like Transformer-XL, with one layer."""
     base = cell("prediction").model_dump(exclude={"position", "placement", "encoding", "select"}, by_alias=True)
     base["model"] |= axes.pop("model", {})
     return CellSpec.model_validate(base | {"position": "relative", "xl_bias": "shared", "memory": 8} | axes)
@@ -67,7 +67,7 @@ def test_perplexity_per_word_spreads_all_nats_over_the_words_whatever_a_token_is
 
 
 def test_the_definitions_tell_what_the_text_fills_not_what_was_asked(corpus):
-    """Of 16 streams, each as long as the text gives; nothing is ever remembered where one segment holds it all."""
+    """There are 16 streams, each as long as the text allows; nothing is remembered if one segment holds it all."""
     longest = -(-len(corpus.splits[Split.TEST]) // 16)
     assert longest < 512
     for asked in ({"length": 512}, {"length": 512, "memory": 9}):

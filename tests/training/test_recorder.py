@@ -1,4 +1,4 @@
-"""What training tells a recorder, and in what order."""
+"""What training sends to a recorder, and in what order."""
 
 import json
 import math
@@ -41,7 +41,7 @@ def test_the_numbers_that_training_changes_are_counted_once_before_the_first_ste
 
 
 def counted(done) -> float:
-    """From the weights that were tested, in which what is shared stands twice."""
+    """Count the weights that were tested, in which shared ones are listed twice."""
     distinct = {tensor.untyped_storage().data_ptr(): tensor.numel() for tensor in done.weights.values()}
     return float(sum(distinct.values()))
 

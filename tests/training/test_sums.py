@@ -40,7 +40,7 @@ def cell_of(task: str, batch_tokens: int = 512) -> CellSpec:
 
 
 def outcome_of(spec: CellSpec, **settings) -> EvaluationOutcome:
-    """Of weights as they are before the first step."""
+    """Evaluate the weights as they are before the first step."""
     corpus = load_corpus(spec.task, spec.data)
     reseed(0, "weights")
     weights = TASKS[spec.task].of(spec, corpus).model.state_dict()
@@ -66,7 +66,7 @@ def test_the_documents_add_up_to_the_score_however_the_test_is_cut_into_batches(
 
 @pytest.mark.parametrize("settings", [{}, {"streams": 3, "length": 40}, {"split": "valid", "memory": 0}])
 def test_each_token_of_a_stream_counts_in_its_document(settings, data_home, monkeypatch):
-    """As if the -ln p of a token were its number in the vocabulary."""
+    """The -ln p of a token is replaced by its number in the vocabulary."""
     monkeypatch.setattr(TextModule, "read", lambda self, batch: batch.targets.double())
 
     def of_lines(stream, vocabulary, title):

@@ -1,4 +1,4 @@
-"""When Lightning validates, what it is told to do, and what happens during a test."""
+"""When Lightning validates, and what happens during a test."""
 
 import os
 import signal

@@ -34,7 +34,7 @@ def test_bleu_is_that_of_sacrebleu_on_the_translations_that_are_kept(unbroken, c
     whole = unbroken("translation")
     references = list(corpus.splits[Split.TEST].references)
     assert len(whole.lines) == len(references)
-    # The generated languages are tokenised, so sacrebleu is told to leave them alone.
+    # The generated languages are tokenised, so sacrebleu does not tokenise them.
     score = sacrebleu.corpus_bleu(whole.lines, [references], tokenize="none", force=True).score
     assert whole.rows["test/bleu", whole.outcome.valid_step] == score
 

@@ -182,7 +182,6 @@ def test_a_label_out_of_range_is_refused(label: int) -> None:
         ({"labels": 0}, "labels: 0; allowed: 1 or more"),
         ({"relations": ("query",)}, "relations: 'query'; allowed: key, value"),
         ({"sharing": "one"}, "sharing: 'one'; allowed: per-head, shared"),
-        ({"heads": 3}, "heads: 3 heads do not divide width 8; allowed: a divisor, or a head_width"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(arguments: dict, message: str) -> None:

@@ -127,17 +127,10 @@ def test_learned_tables_are_as_long_as_their_axis() -> None:
     [
         ({"columns": 0}, "columns: 0; allowed: 1 or more"),
         ({"positions": ("lookup",)}, "positions: 'lookup'; allowed on images: none, direct-sum, product"),
-        ({"positions": ("raster",)}, "positions: 'raster'; allowed on images: none, direct-sum, product"),
-        ({"width": 9, "heads": 3}, "width: sinusoids come in pairs, not 9; allowed: an even number"),
         (
             {"width": 6, "positions": ("direct-sum",)},
             "width: row and column each take pairs of half of 6; allowed: a multiple of 4",
         ),
-        (
-            {"encoding": None},
-            "encoding: None, but positions or values use it; allowed: sinusoidal, learned",
-        ),
-        ({"kernel": "rfb"}, "kernel: 'rfb'; allowed: "),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(arguments: dict, message: str) -> None:

@@ -122,7 +122,6 @@ def test_state_holds_parameters_only(module: nn.Module) -> None:
             {"widths": [4, 4, 2]},
             "heads: 2 heads of 3 modalities do not divide width 10; allowed: a divisor, or a head_width",
         ),
-        ({"widths": [5, 3]}, "width: sinusoids come in pairs, not 5; allowed: an even number"),
     ],
 )
 def test_what_does_not_fit_in_a_product_is_refused_by_name(arguments: dict, message: str) -> None:
@@ -185,7 +184,6 @@ def test_streams_may_be_padded_and_stand_at_other_times() -> None:
         ({"modalities": ["vision"]}, "modalities: vision; allowed: two or more, each once"),
         ({"modalities": ["vision", "vision"]}, "modalities: vision, vision; allowed: two or more, each once"),
         ({"combine": "mean"}, "combine: 'mean'; allowed: concatenation, sum"),
-        ({"heads": 3}, "heads: 3 heads do not divide width 8; allowed: a divisor, or a head_width"),
     ],
 )
 def test_what_does_not_fit_in_pairs_is_refused_by_name(arguments: dict, message: str) -> None:

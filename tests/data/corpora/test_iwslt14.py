@@ -11,7 +11,7 @@ TALKS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst20
 
 
 def talk(number: int, lines: list[str]) -> list[str]:
-    """As the training text has a talk."""
+    """Return the lines of a talk as the training text has them."""
     return [
         f"<url>http://www.ted.com/talks/{number}</url>",
         "<keywords>talks, science</keywords>",
@@ -23,7 +23,7 @@ def talk(number: int, lines: list[str]) -> list[str]:
 
 
 def marked(lines: list[str]) -> str:
-    """As a test set has its lines."""
+    """Return lines as a test set has them."""
     segments = "".join(f'<seg id="{number}"> {line} </seg>\n' for number, line in enumerate(lines, 1))
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<doc docid="1">\n<title>Not heard</title>\n{segments}</doc>\n'
 

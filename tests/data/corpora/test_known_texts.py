@@ -75,7 +75,7 @@ def test_the_authors_own_archive_of_wikitext2_is_known(shared, home, tmp_path):
 
 
 def test_counts_of_wikitext103_are_the_published_ones():
-    """With an end mark a line. Validation and test are WikiText-2's articles, so they have its counts."""
+    """Each line has an end mark. Validation and test are WikiText-2's articles, so they have its counts."""
     files = wikitext103.TEXT.files
     assert files["train.txt"].words + files["train.txt"].lines == 103_227_021
     assert files["valid.txt"].words + files["valid.txt"].lines == 217_646
