@@ -1,7 +1,6 @@
 """Every benchmark runs, at a size too small to measure speed, so that none breaks when kdx changes."""
 
 import math
-import tarfile
 from types import ModuleType
 from typing import Any
 
@@ -93,7 +92,6 @@ SMALL: dict[str, tuple[ModuleType, dict[str, Any]]] = {
         },
     ),
 }
-STAGES = {"text": "real_text", "run_cost": "data_home"}
 
 
 def test_every_part_has_a_small_size():
@@ -107,9 +105,7 @@ SLOW = ("run_cost", "scale")
 @pytest.mark.parametrize(
     "part", [pytest.param(part, marks=[pytest.mark.long] if part in SLOW else []) for part in SMALL]
 )
-def test_a_part_measures(part, monkeypatch, request):
-    if part in STAGES:
-        request.getfixturevalue(STAGES[part])
+def test_a_part_measures(part, monkeypatch, data_home):
     module, sizes = SMALL[part]
     for name, size in sizes.items():
         monkeypatch.setattr(module, name, size)
@@ -125,19 +121,3 @@ def numbers(found: Any) -> list[float]:
         return [number for value in found for number in numbers(value)]
     assert not isinstance(found, str), found
     return [] if found is None else [float(found)]
-
-
-@pytest.fixture
-def real_text(tmp_path, monkeypatch) -> None:
-    """Make a small archive of sentence pairs, which the benchmark enlarges."""
-    folder = tmp_path / "data"
-    folder.mkdir()
-    with tarfile.open(folder / "iwslt14.tar.xz", "w:xz") as archive:
-        for split in ("train", "valid", "test"):
-            for suffix, words in {"de": "ein kleines Haus steht dort", "en": "a small house stands there"}.items():
-                path = tmp_path / f"{split}.{suffix}"
-                path.write_text(f"{words}\n" * 5)
-                archive.add(path, f"iwslt14/{path.name}")
-    monkeypatch.setenv("KDX_SHARED", str(tmp_path))
-    # The benchmark sets it; this restores it afterwards.
-    monkeypatch.setenv("KDX_DATA", str(tmp_path / "home"))
