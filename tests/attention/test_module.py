@@ -1,12 +1,10 @@
 import math
-import pickle
 
 import pytest
 import torch
 from torch import nn
 
 from kdx.attention import Cache, KernelAttention
-from kdx.attention.encodings import ENCODINGS
 from kdx.attention.kernels import KERNELS
 from kdx.attention.verification.rounding import ROUNDINGS, condition, roundings
 from kdx.vocabulary import Reach, Symmetry
@@ -68,11 +66,6 @@ def test_key_positions_need_keys() -> None:
         KernelAttention(8, 2)(torch.zeros(1, 2, 8), key_positions=torch.arange(2))
 
 
-def test_widths_that_are_odd_or_do_not_divide_are_fine_where_nothing_needs_them() -> None:
-    assert KernelAttention(9, 3)(torch.zeros(1, 2, 9)).shape == (1, 2, 9)
-    assert KernelAttention(10, 4, head_width=3)(torch.zeros(1, 2, 10)).shape == (1, 2, 10)
-
-
 def test_symmetric_has_one_projection_less() -> None:
     asymmetric, symmetric = (KernelAttention(16, 4, symmetry=symmetry) for symmetry in Symmetry)
     assert count(asymmetric) == 4 * (16 * 16 + 16)
@@ -91,22 +84,6 @@ def test_every_variant_starts_alike(symmetry: Symmetry) -> None:
         else:
             bound = packed if name.split(".")[0] in ("query", "key", "value") else alone
             assert parameter.abs().max().item() == pytest.approx(bound, rel=1e-3)
-
-
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_state_holds_parameters_only(encoding: str) -> None:
-    module = KernelAttention(
-        8,
-        2,
-        positions=("direct-sum", "product"),
-        value="with-position",
-        encoding=encoding,
-        max_positions=5,
-    )
-    module(torch.zeros(1, 3, 8), cache=Cache())
-    assert list(module.state_dict()) == [name for name, _ in module.named_parameters()]
-    assert ("encoding.weight" in module.state_dict()) is (encoding == "learned")
-    pickle.loads(pickle.dumps(module))
 
 
 def test_a_learned_table_is_kept_only_where_it_is_used() -> None:

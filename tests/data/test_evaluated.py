@@ -40,11 +40,6 @@ def test_one_split_stands_in_the_place_of_all(data_home, task, split):
     assert result.fingerprint == corpus.fingerprint
 
 
-def test_the_words_of_a_stream_are_those_of_its_split(data_home):
-    corpus, result = read("prediction", split="valid")
-    assert result.words[Split.TEST] == corpus.words[Split.VALID]
-
-
 def test_a_length_that_a_text_cannot_fill_is_refused_with_the_longest_that_it_can(data_home):
     corpus, _ = read("prediction")
     longest = -(-len(corpus.splits[Split.TEST]) // 16)

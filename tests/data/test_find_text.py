@@ -26,21 +26,6 @@ def test_only_a_line_feed_ends_a_line(write, home):
     assert lines(mine, home, Split.TEST) == ["a", ""]
 
 
-def test_identity_follows_the_text(pairs, plain, home):
-    prepare("pets", pairs)
-    prepare("plain", plain)
-    result = [
-        Data(corpus="pets"),
-        Data(corpus="plain"),
-        Data(corpus="synthetic-language"),
-        Data(corpus="synthetic-language", seed=1),
-        Data(corpus="synthetic-language", train_lines=5),
-    ]
-    identities = [str(find_text(data, home).identity) for data in result]
-    assert len(set(identities)) == len(result)
-    assert identities == [str(find_text(data, home).identity) for data in result]
-
-
 def test_unknown_corpus(pairs, home):
     prepare("pets", pairs)
     assert refusal(Data(corpus="multi30"), home) == (

@@ -18,14 +18,6 @@ def test_home_is_said_or_the_users(monkeypatch):
     assert data_home() == Path("/home/ada/.local/share/kdx")
 
 
-@pytest.mark.parametrize("interruption", [KeyboardInterrupt, ValueError])
-def test_an_interrupted_folder_leaves_nothing(tmp_path, interruption):
-    with pytest.raises(interruption), new_folder(tmp_path / "b") as filling:
-        (filling / "file").write_text("x")
-        raise interruption
-    assert not list(tmp_path.iterdir())
-
-
 def test_the_folder_that_came_first_stands(tmp_path):
     with new_folder(tmp_path / "b") as ours:
         (ours / "file").write_text("ours")

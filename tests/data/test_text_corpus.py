@@ -76,16 +76,6 @@ def test_all_the_lines_and_no_limit_are_the_same_data(pets):
     assert load_parallel(pets.model_copy(update={"train_lines": 3})).fingerprint == load_parallel(pets).fingerprint
 
 
-def test_damaged_cache_is_made_anew(letters, home):
-    before = load_stream(letters).splits[Split.TRAIN].tolist()
-    (path,) = (home / "cache").glob("*/train.npy")
-    path.write_bytes(path.read_bytes()[:-6])
-    assert load_stream(letters).splits[Split.TRAIN].tolist() == before
-    (path,) = (home / "cache").glob("*/vocabulary.json")
-    path.write_text("{}")
-    assert load_stream(letters).splits[Split.TRAIN].tolist() == before
-
-
 @pytest.mark.parametrize("file", ["train.npy", "vocabulary.json", "contents.json"])
 def test_full_disk(letters, home, monkeypatch, file):
     """Files are the device that is always full, from the first file on or from a later one."""

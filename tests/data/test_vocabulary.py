@@ -15,7 +15,6 @@ from kdx.data.vocabulary import (
     PADDING,
     SPECIAL,
     UNKNOWN,
-    BytePairVocabulary,
     SubwordNmtVocabulary,
     Vocabulary,
     WordVocabulary,
@@ -136,12 +135,6 @@ def test_unk_of_a_published_text_is_the_unknown_word():
     assert vocabulary.encode("<unk> a") == [UNKNOWN, 4]
 
 
-def test_byte_pairs_hold_the_size_they_were_given():
-    text = [" ".join(f"{i}x{i * i}" for i in range(j, j + 10)) for j in range(100)]
-    for size in (20, 50, 100):
-        assert BytePairVocabulary.learn(count_words(text), size).size == size
-
-
 @pytest.mark.parametrize(
     ("kind", "size", "least"), [(VocabularyKind.WORD, 4, 5), (VocabularyKind.WORD, 1, 5), (VocabularyKind.BPE, 7, 8)]
 )
@@ -240,15 +233,6 @@ def test_separate_dictionaries_know_their_own_text(kind, texts):
             assert vocabulary.decode(ids) == " ".join(line.split())
             if kind is not VocabularyKind.WORD:  # a word vocabulary has `<unk>` for a word
                 assert UNKNOWN not in ids
-
-
-@pytest.mark.parametrize("kind", VocabularyKind)
-def test_separate_dictionaries_have_the_tokens_of_their_own_text_alone(kind):
-    texts = [count_words(["in xyz in xyz"]), count_words(["in abc in abc"])]
-    data = Data(corpus="any", vocabulary=kind, dictionaries="separate", **LIMITS[kind])
-    source, target = learn(data, texts)
-    assert source.decode(source.encode("in")) == target.decode(target.encode("in")) == "in"
-    assert set(source.encode("abc")) == {UNKNOWN} == set(target.encode("xyz"))
 
 
 def test_byte_pairs_are_the_same_in_every_process():

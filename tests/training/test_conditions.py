@@ -34,12 +34,6 @@ def test_each_change_is_told_and_hashes_are_short(figure):
     figure(f"told: {told}")
 
 
-def test_a_condition_that_came_or_went_is_a_change():
-    less, more = conditions(FACTS, "data", CODE), conditions(FACTS | {"canary": "0123abcd"}, "data", CODE)
-    assert changes(less, more) == "canary not recorded → 0123abcd"
-    assert changes(more, less) == "canary 0123abcd → not recorded"
-
-
 @pytest.fixture
 def stopped(home, tmp_path, unbroken, monkeypatch):
     """A run that came to step 7, and then another torch."""

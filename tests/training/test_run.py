@@ -147,15 +147,6 @@ def test_selection_by_bleu_takes_the_highest(train):
 
 
 @BOTH
-def test_perplexity_is_the_exponential_of_the_loss_in_every_split(task, unbroken):
-    rows = unbroken(task).rows
-    losses = {key: value for key, value in rows.items() if key[0] in ("valid/loss", "test/loss")}
-    assert len(losses) == len(VALIDATIONS) + 1
-    for (name, step), loss in losses.items():
-        assert rows[name.replace("loss", "perplexity"), step] == math.exp(loss)
-
-
-@BOTH
 def test_a_run_leaves_its_best_weights_and_no_other_checkpoint(task, train):
     done = train(cell(task), stop_after=6)
     assert done.checkpoints() and not done.checkpoints("best")
