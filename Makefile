@@ -45,11 +45,12 @@ bench: .venv/installed-dev  ## measure what kdx promises of its speed; JSON on s
 .venv-peers/installed: pyproject.toml constraints.txt
 	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . \
-	  hydra-core hydra-joblib-launcher 'ray[tune]'
+	  hydra-core hydra-joblib-launcher 'ray[tune]' x-transformers
 	touch $@
 
-bench-peers: .venv-peers/installed  ## time 40 short runs by kdx and by other tools, and kill each at half (20 minutes)
+bench-peers: .venv-peers/installed  ## time short runs and attention beside other tools, and kill each at half (20 minutes)
 	.venv-peers/bin/python -m tests.benchmarks.orchestration
+	.venv-peers/bin/python -m tests.benchmarks.peers
 
 calibration: .venv/installed-dev  ## simulate how often the report's statistics err (half an hour); quicker by DRAWS=100
 	$(BIN)/python -m tests.report.calibration $(DRAWS)

@@ -1,7 +1,4 @@
-"""Quotes names in commands that a user is to type: no shell expands them, and kdx takes none for an option.
-
-This is not in `kdx.sanitize`, because a run's code fingerprint covers that module (`kdx.fingerprint`).
-"""
+"""Quotes names in commands that a user is to type: no shell expands them, and kdx takes none for an option."""
 
 import shlex
 

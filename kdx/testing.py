@@ -15,12 +15,17 @@ pytest then runs a test for each property that an attention with the component m
 those that would make a table wrong before it starts a run.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
+
+import pytest
 
 from kdx.attention.interfaces import Word
 from kdx.attention.verification.cases import Finding, findings_of
-from kdx.attention.verification.properties import PROPERTIES, Property
+from kdx.attention.verification.properties import PROPERTIES
+
+_FINDINGS: dict[type, tuple[Finding, ...]] = {}
+"""Case → its findings, computed once for all its tests."""
 
 
 class ComponentCase:
@@ -32,29 +37,21 @@ class ComponentCase:
     """Values of its options; other options have their defaults."""
     device: ClassVar[str] = "cpu"
 
+    @classmethod
+    def findings(cls) -> tuple[Finding, ...]:
+        """Check every property of attentions with the component; raises what `findings_of` does."""
+        if cls not in _FINDINGS:
+            _FINDINGS[cls] = tuple(findings_of(cls.component, cls.device, cls.options))
+        return _FINDINGS[cls]
+
     def test_gives_what_its_class_declares(self) -> None:
         """Check shapes, dtypes, finite numbers, gradients, independence of later tokens and of torch's global state."""
-        _findings(type(self))
+        self.findings()
 
-
-_FINDINGS: dict[type, tuple[Finding, ...]] = {}
-
-
-def _findings(case: type[ComponentCase]) -> tuple[Finding, ...]:
-    """Return the findings of a case, computed once for all its tests."""
-    if case not in _FINDINGS:
-        _FINDINGS[case] = tuple(findings_of(case.component, case.device, case.options))
-    return _FINDINGS[case]
-
-
-def _test_of(known: Property) -> Callable[[ComponentCase], None]:
-    def test(self: ComponentCase) -> None:
-        missed = [finding for finding in _findings(type(self)) if finding.check == known.name and not finding.holds]
+    @pytest.mark.parametrize("name", [known.name for known in PROPERTIES])
+    def test_has_the_property(self, name: str) -> None:
+        """Check that no attention with the component misses a property by more than rounding."""
+        missed = [finding for finding in self.findings() if finding.check == name and not finding.holds]
         variants = ", ".join(f"{finding.variant} ({finding.error:.2g} roundings)" for finding in missed)
-        assert not missed, f"{known.missed}; in {variants}"
-
-    return test
-
-
-for _property in PROPERTIES:
-    setattr(ComponentCase, f"test_{_property.name.replace(' ', '_')}", _test_of(_property))
+        (explained,) = (known.missed for known in PROPERTIES if known.name == name)
+        assert not missed, f"{explained}; in {variants}"

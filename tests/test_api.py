@@ -52,16 +52,6 @@ def test_sweeps_runs_and_curves_are_frozen_records():
         kdx.curves("quickstart", ["valid/nothing"], EXAMPLE)
 
 
-def test_the_selected_run_has_the_best_validation_score_of_its_cell():
-    by_cell: dict[str, list] = {}
-    for run in kdx.runs(database=EXAMPLE):
-        by_cell.setdefault(run.cell, []).append(run)
-    for runs in by_cell.values():
-        (selected,) = (run for run in runs if run.selected)
-        better = max if selected.spec.selection_direction == "max" else min
-        assert selected.valid_score == better(run.valid_score for run in runs)
-
-
 def test_evaluations_are_records(tmp_path):
     assert not kdx.evaluations("quickstart", EXAMPLE)
     copy = tmp_path / "runs.db"
@@ -99,11 +89,6 @@ def test_where_no_database_is_named_it_is_that_of_the_environment(monkeypatch):
     assert {curve.metric for curve in kdx.curves()} == {"train/loss", "valid/loss"}
     assert kdx.table().text() == kdx.table(database=EXAMPLE).text()
     assert {decision.action.value for decision in kdx.plan("quickstart")} == {"skip"}
-
-
-def test_a_run_and_its_database_in_the_wrong_order_are_refused():
-    with pytest.raises(KdxError, match=r"^`runs.db` is no id of a run\n  hint: the database comes first"):
-        kdx.load_run(5, "runs.db")  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
@@ -146,20 +131,3 @@ def loaded() -> Iterator[str]:
 def test_nothing_but_a_model_loads_torch_and_no_module_takes_the_name_of_a_function(loaded):
     done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_its_types_are_there():
-    assert (Path(kdx.__file__).parent / "py.typed").exists()
-    for name in kdx.__all__:
-        assert getattr(kdx, name) is not None
-
-
-def test_a_table_may_be_asked_for_by_a_file_and_be_of_several_sweeps(tmp_path):
-    tables = "tables:\n- {name: mine, rows: approach, columns: [sweep, task], where: {kernel: rbf}}\n"
-    (tmp_path / "mine.yaml").write_text(tables)
-    found = kdx.table(["quickstart", "quickstart"], database=EXAMPLE, tables=tmp_path / "mine.yaml")
-    assert [column[0] for column in found.table.layout.columns] == ["quickstart", "quickstart"]
-    assert len(found.table.layout.cells) == 6
-    (tmp_path / "mine.yaml").write_text("tables:\n- {name: mine, rows: aproach}\n")
-    with pytest.raises(Faults, match=r"mine\.yaml:2:22: table `mine`: unknown factor `aproach`"):
-        kdx.table(database=EXAMPLE, tables=tmp_path / "mine.yaml")

@@ -73,11 +73,6 @@ def both(*edits):
 # What is edited, and how → the cells whose code it changes.
 EDITS = {
     "a comment in rbf.py": (change("attention/kernels/rbf.py", insert="# nothing\n"), set()),
-    "a docstring in rbf.py": (
-        change("attention/kernels/rbf.py", old='"""Radial basis function.', new='"""Of a radial basis.'),
-        set(),
-    ),
-    "blank lines in the smoother": (change("attention/smoother.py", insert="\n\n\n"), set()),
     "a statement in rbf.py": (change("attention/kernels/rbf.py", insert=STATEMENT), {"rbf"}),
     "a statement in relative.py": (change("attention/positions/relative.py", insert=STATEMENT), {"relative"}),
     # The encodings of rows and columns in an image are sinusoids, too.
@@ -142,7 +137,7 @@ assert "torch" not in sys.modules
 
 
 def fingerprints(root: Path) -> dict[str, str]:
-    """Of every cell, as the kdx in `root` tells them."""
+    """Return the fingerprint of every cell, as the kdx in `root` computes it."""
     run = [sys.executable, "-c", FINGERPRINTS]
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{root.parent}", "PYTHONDONTWRITEBYTECODE": "1"}
     told = json.dumps(CELLS)

@@ -1,4 +1,4 @@
-"""What a checkpoint file holds is told by its name, and by nothing that only looks like one."""
+"""The name of a checkpoint file says what it holds; names that only look alike are refused."""
 
 import pytest
 from hypothesis import given

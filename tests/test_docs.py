@@ -96,9 +96,9 @@ TRUST = (DOCS / "understand" / "trust.md").read_text(encoding="utf-8")
 
 def promise_tests(text: str) -> dict[str, tuple[Path, str]]:
     """Label → file and function of the test to which it leads: `[7]: ../../tests/grid/test_source.py "test_it"`."""
-    found = re.findall(r'^\[(\d+)\]: (\S+/tests/[\w/]+\.py) "(\w+)"$', text, re.MULTILINE)
-    assert len({label for label, _, _ in found}) == len(found)
-    return {label: ((DOCS / "understand" / file).resolve(), function) for label, file, function in found}
+    result = re.findall(r'^\[(\d+)\]: (\S+/tests/[\w/]+\.py) "(\w+)"$', text, re.MULTILINE)
+    assert len({label for label, _, _ in result}) == len(result)
+    return {label: ((DOCS / "understand" / file).resolve(), function) for label, file, function in result}
 
 
 def test_the_tests_that_hold_promises_exist():
@@ -122,9 +122,9 @@ def words_of(annotation: Any) -> set[str]:
     """The values that an annotation names, wherever in it."""
     if isinstance(annotation, type) and issubclass(annotation, StrEnum):
         return set(annotation)
-    found = set(annotation.words) if isinstance(annotation, OneOf) else set()
+    result = set(annotation.words) if isinstance(annotation, OneOf) else set()
     parts = (*get_args(annotation), *getattr(annotation, "__metadata__", ()))
-    return found.union(*map(words_of, parts)) if parts else found
+    return result.union(*map(words_of, parts)) if parts else result
 
 
 def test_every_key_and_value_of_a_cell_is_on_the_page_of_keys():

@@ -4,8 +4,6 @@ import errno
 import os
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kdx.errors import (
     AccessError,
@@ -76,23 +74,12 @@ def test_what_the_machine_refuses_is_shown_with_the_file_and_the_remedy(number, 
     assert of_the_machine(OSError(errno.ENOENT, "No such file or directory", "f")) is None
 
 
-def test_places_sort_as_one_reads():
-    places = [Place("b", 1, 1), Place("a", 10, 1), Place("a", 9, 2), Place("a", 9, 1)]
-    assert sorted(places) == places[::-1]
-
-
 @pytest.mark.parametrize(
     ("word", "hint"),
     [("rfb", "did you mean `rbf`?"), ("RBF", "did you mean `rbf`?"), ("sausage", None), ("", None)],
 )
 def test_the_nearest_word_is_offered_only_when_it_is_near(word, hint):
     assert did_you_mean(word, ["exponential", "rbf"]) == hint
-
-
-@given(st.text(max_size=30), st.lists(st.text(max_size=30), max_size=5))
-def test_only_known_words_are_offered(word, known):
-    hint = did_you_mean(word, known)
-    assert hint is None or any(hint == f"did you mean `{each}`?" for each in known)
 
 
 def test_of_many_faults_the_first_are_shown():

@@ -93,16 +93,9 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path, folder, fig
         assert left.exists()
     os.utime(left, (time.time() - 87_000,) * 2)
     with filling(tmp_path) as other, filling(tmp_path, folder=folder) as path:
-        assert {one.name for one in tmp_path.iterdir()} == {".kdx-mine", other.name, path.name}
-    assert [one.name for one in tmp_path.iterdir()] == [".kdx-mine"]
+        assert {path.name for path in tmp_path.iterdir()} == {".kdx-mine", other.name, path.name}
+    assert [path.name for path in tmp_path.iterdir()] == [".kdx-mine"]
     figure(f"1 half-written {'folder' if folder else 'file'} left by SIGKILL, removed by the next a day later")
-
-
-def test_a_file_is_read_whole(tmp_path):
-    file = tmp_path / "file"
-    file.write_bytes(b"12345")
-    (tmp_path / "link").symlink_to("file")
-    assert read_file(file, 5) == read_file(tmp_path / "link", 5) == b"12345"
 
 
 def test_of_a_file_that_is_too_large_nothing_is_kept(tmp_path):
@@ -172,19 +165,3 @@ def test_content_is_on_the_disk_before_its_name_and_the_name_before_it_is_used(t
     monkeypatch.setattr(Path, "rename", renamed)
     write_whole(tmp_path / "file", b"content")
     assert done == [("sync", b"content"), ("rename", True), ("sync", "folder")]
-
-
-def test_a_file_is_for_whom_the_umask_lets(tmp_path):
-    before = os.umask(0o002)
-    try:
-        write_whole(tmp_path / "file", b"")
-    finally:
-        os.umask(before)
-    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o664
-
-
-@pytest.mark.parametrize("folder", [True, False])
-def test_where_nothing_can_be_made_the_folder_is_named(tmp_path, folder):
-    with pytest.raises(FileNotFoundError) as caught, filling(tmp_path / "absent", folder=folder):
-        pass
-    assert caught.value.filename == str(tmp_path / "absent")

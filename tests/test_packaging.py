@@ -3,10 +3,13 @@
 import os
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from kdx.version import VERSION
 
 ROOT = Path(__file__).parents[1]
 
@@ -41,6 +44,11 @@ def test_grids_are_found_by_name_and_copied_out(installed, tmp_path):
     copied = kdx(installed, tmp_path, "init", "mine", "--grid", "quickstart")
     assert copied.returncode == 0, copied.stderr
     assert (tmp_path / "mine" / "quickstart.yaml").read_bytes() == (ROOT / "experiments/quickstart.yaml").read_bytes()
+
+
+def test_the_version_and_the_types_are_those_of_the_package(installed):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == VERSION and (installed / "kdx" / "py.typed").exists()
 
 
 @pytest.mark.slow

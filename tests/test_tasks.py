@@ -35,12 +35,6 @@ def test_a_cell_of_the_task_needs_nothing_but_its_corpus(task):
     assert [cell.option(option.name) for option in task.options] == [option.words[0] for option in task.options]
 
 
-def test_no_two_tasks_bring_the_same_key_and_none_brings_a_key_that_every_cell_has():
-    names = [option.name for task in TASKS.definitions() for option in task.options]
-    assert len(set(names)) == len(names)
-    assert not set(names) & CellFields.model_fields.keys()
-
-
 def test_the_kind_of_a_text_is_told_by_its_suffixes():
     told = {suffixes: text_kind(suffixes).word for suffixes in (("txt",), ("de", "en"), ("txt", "labels"))}
     assert list(told.values()) == ["plain text", "parallel text", "labelled text"]

@@ -55,8 +55,8 @@ def test_a_property_that_is_missed_says_what_is_wrong_and_where():
         component = Cancelling
 
     with pytest.raises(AssertionError, match=r"in bf16 it loses more digits than its inputs do; see .* in Cancelling,"):
-        Case().test_half_precision()
-    Case().test_rows_of_a_batch_are_independent()
+        Case().test_has_the_property("half precision")
+    Case().test_has_the_property("rows of a batch are independent")
 
 
 def test_what_depends_on_the_length_of_a_row_is_said_at_once():

@@ -64,7 +64,9 @@ def text() -> str:
         own = [f"`{key}`" for key in task.settings]
         own += [f"`{option.name}`" for option in task.options]
         metrics = ", ".join(task.metrics)
-        sliced = "; ".join(f"{' and '.join(one.metrics)} by `{one.respect}`, {one.title}" for one in task.slicings)
+        sliced = "; ".join(
+            f"{' and '.join(slicing.metrics)} by `{slicing.respect}`, {slicing.title}" for slicing in task.slicings
+        )
         lines.append(f"| `{task.word}` | {task.title} | {task.data.word} | {metrics} | {sliced} | {', '.join(own)} |")
     lines += [
         "",

@@ -47,7 +47,7 @@ class Kdx(LazyGroup):
         "doctor": Verb("kdx.cli.doctor:doctor", "Check and repair the database, the runs and their files.", KEEP),
         "gc": Verb("kdx.cli.gc:gc", "List or remove files of runs that are no longer needed.", KEEP),
         "db": Verb("kdx.cli.db:app", "Check, back up and import results databases.", KEEP),
-        "verify": Verb("kdx.cli.verify:verify", "Verify every attention against theory and test vectors.", EXTEND),
+        "verify": Verb("kdx.cli.verify:verify", "Verify every attention against theory.", EXTEND),
         "explain": Verb("kdx.cli.explain:explain", "Explain a key or a value of a grid.", EXTEND),
         "schema": Verb("kdx.cli.schema:schema", "Print the JSON Schema of grids, for editors.", EXTEND),
         "data": Verb("kdx.cli.data:app", "Prepare real text, and list or show corpora.", EXTEND),

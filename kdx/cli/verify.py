@@ -1,4 +1,4 @@
-"""`kdx verify`: checks what an attention computes against theory, and against vectors from elsewhere."""
+"""`kdx verify`: checks what an attention computes against theory."""
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
@@ -31,9 +31,6 @@ class Device(StrEnum):
 
 
 def verify(
-    vectors: Annotated[
-        str | None, typer.Option("--vectors", metavar="FILE.npz", help="Golden vectors, with FILE.json beside them.")
-    ] = None,
     device: Annotated[Device, typer.Option("--device", help="Where to run.")] = Device.CPU,
     component: Annotated[
         str | None,
@@ -41,7 +38,7 @@ def verify(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Verify every attention against theory and test vectors.
+    """Verify every attention against theory.
 
     Prints the largest error of each property and of each variant, in roundings: how far a float64 or float32 result
     can be off because its inputs are rounded. Exit code 5 when one is above its tolerance.
@@ -51,15 +48,12 @@ def verify(
     nothing, gradients are right, and half precision is as near as it can be; without positions the order of tokens
     changes nothing; and what a class says of itself holds, such as that its kernel is positive semi-definite.
 
-    Example: kdx verify --vectors attention.npz
+    Example: kdx verify --component my_kernels.py:Cauchy
     """
     # torch: the help of this command does not wait for it, nor does a message on its options.
-    from kdx.attention.verification import cases, golden, properties
+    from kdx.attention.verification import cases, properties
 
-    if component is not None and vectors is not None:
-        raise KdxError("--component and --vectors exclude each other", hint="give one of them")
     cases.check_device(device.value)
-    compared = list(golden.agreements(Path(vectors), device.value)) if vectors is not None else []
     custom = None if component is None else _custom(component, cases.AXES)
     if custom is None:
         checked = list(cases.findings(device.value))
@@ -67,12 +61,12 @@ def verify(
         request = {"device": device.value}
         answer = ask_apart("kdx.training.rehearsal", [custom], request, within=WITHIN, limit=_ALL)
         checked = [cases.Finding(*finding) for finding in answer]
-    missed = [finding for finding in (*compared, *checked) if not finding.holds]
+    missed = [finding for finding in checked if not finding.holds]
     if json:
-        out_json([{**finding._asdict(), "holds": finding.holds} for finding in (*compared, *checked)])
+        out_json([{**finding._asdict(), "holds": finding.holds} for finding in checked])
     else:
-        out("\n".join([*(_by_variant(compared) if compared else ()), *_by_check(checked)]))
-    counts = f"{len(compared)} comparisons with vectors, {len(checked)} checks of properties"
+        out("\n".join(_by_check(checked)))
+    counts = f"{len(checked)} checks of properties"
     say(f"{counts}: {len(missed)} missed" if missed else f"{counts}: all hold")
     if custom is not None:
         checks = {finding.check for finding in missed}
@@ -91,18 +85,6 @@ def _custom(word: str, axes: Iterable[str]) -> Component:
         raise KdxError(f"`{word}` is a {component.axis}, which kdx verify does not check", allowed=axes)
     say(f"note: runs the code of {component.axis} {component.word} (source {component.sha256[:8]})")
     return component
-
-
-def _by_variant(compared: "list[Finding]") -> Iterator[str]:
-    """Return a line for each variant: its largest error on each path in each number format."""
-    checks = list(dict.fromkeys(finding.check for finding in compared))
-    worst = {(finding.variant, finding.check): finding for finding in sorted(compared, key=_error)}
-    rows = []
-    for variant in dict.fromkeys(finding.variant for finding in compared):
-        row = [worst[variant, check] for check in checks]
-        rows.append((variant, *(f"{each.error:.2g}{'' if each.holds else ' MISSED'}" for each in row)))
-    yield from to_text(("largest error in roundings", *checks), rows)
-    yield "\n"
 
 
 def _by_check(checked: "list[Finding]") -> Iterator[str]:

@@ -31,7 +31,7 @@ IN_FILE = re.compile(rf"((?:{_STEP}/)*)({_STEP})(?<=\.py):[A-Za-z_]\w*", re.ASCI
 _SOURCE = re.compile(rf"(?:{_STEP}/)*{_STEP}(?<=\.py)", re.ASCII)
 """Path of a module."""
 LARGEST = 1_000_000
-"""The most bytes of a component's modules together; a database keeps them as JSON, where a byte may take twelve."""
+"""The most bytes of a module; a database keeps them as JSON, where a byte may take twelve."""
 
 
 def is_in_file(word: str) -> bool:
@@ -208,7 +208,6 @@ def _sources(root: Path, first: str, folder: str = "", within: str | None = None
         within: package to which modules are limited; None for all below `root`.
     """
     texts: dict[str, str] = {}
-    room = LARGEST
     left = [first]
     while left:
         path = left.pop()
@@ -218,15 +217,11 @@ def _sources(root: Path, first: str, folder: str = "", within: str | None = None
         if not _SOURCE.fullmatch(path):
             raise KdxError(f"`{place}` is no name of a module of a component", allowed="up to 100 of A-Z a-z 0-9 _ . -")
         try:
-            raw = read_file(root / path, room)
-            room -= len(raw)
-            texts[path] = raw.decode("utf-8-sig")
+            texts[path] = read_file(root / path, LARGEST).decode("utf-8-sig")
             tree = tree_of(texts[path], path)
-        except TooLargeError as error:
-            allowed = f"at most {LARGEST:,}, of all modules together"
-            raise KdxError(f"{error.size:,} bytes", place=place, allowed=allowed) from error
         except OSError as error:
-            raise KdxError(f"cannot read the file: {error.strerror}", place=place) from error
+            allowed = f"at most {LARGEST:,} bytes" if isinstance(error, TooLargeError) else None
+            raise KdxError(f"cannot read the file: {error.strerror}", place=place, allowed=allowed) from error
         except UnicodeDecodeError as error:
             raise KdxError("not UTF-8", place=place, hint="save the file as UTF-8") from error
         except SyntaxError as error:

@@ -57,7 +57,7 @@ def softmax(scores: np.ndarray, head: int = 0, query: int = 0) -> np.ndarray:
 
 
 def shares(weights: np.ndarray, head: int = 0, query: int = 0) -> np.ndarray:
-    """Of weights; a query that only meets keys of weight 0 gets 0."""
+    """Divide weights by their sum; a query that only meets keys of weight 0 gets 0."""
     return weights / (weights.sum() or 1.0)
 
 
@@ -70,7 +70,7 @@ def smoothed(
     sees: Callable[[int, int], bool] = lambda i, j: True,
     normalise: Callable[[np.ndarray], np.ndarray] = lambda projected: projected,
 ) -> np.ndarray:
-    """What each head makes of tokens (T, M): (H, T, D).
+    """Return the output of each head for tokens (T, M): (H, T, D).
 
     Args:
         row: how weights are made of a row's scores.
@@ -94,13 +94,13 @@ def smoothed(
 def same(module: KernelAttention, x: Tensor, expected: np.ndarray) -> None:
     """Both paths, and where no query sees a later key the fast one from a cache, give of tokens (T, M) what is
     expected in each head, within 1e-10."""
-    found = {}
+    result = {}
     for module.path in ("literal", "fused"):
-        found[module.path] = module.smooth(x[None])
+        result[module.path] = module.smooth(x[None])
     if module.filter.triangular:
         cache = Cache()
-        found["cached"] = torch.cat([module.smooth(token[None, None], cache=cache) for token in x], 2)
-    for path, output in found.items():
+        result["cached"] = torch.cat([module.smooth(token[None, None], cache=cache) for token in x], 2)
+    for path, output in result.items():
         np.testing.assert_allclose(output[0].numpy(), expected, rtol=1e-10, atol=1e-10, err_msg=path)
 
 

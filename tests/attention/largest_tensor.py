@@ -13,7 +13,7 @@ class LargestTensor(TorchDispatchMode):
     numbers = 0
 
     def __torch_dispatch__(self, operation: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
-        made = operation(*arguments, **(named or {}))
-        sizes = [one.numel() for one in tree_leaves(made) if isinstance(one, torch.Tensor)]
+        result = operation(*arguments, **(named or {}))
+        sizes = [leaf.numel() for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
         self.numbers = max([self.numbers, *sizes])
-        return made
+        return result

@@ -55,11 +55,3 @@ def test_prompts_padded_on_the_left_go_on_from_their_own_positions() -> None:
     )
     close(went_on[:1], module(long)[:, 4:])
     close(went_on[1:], module(short)[:, 2:])
-
-
-def test_positions_by_row_join_those_of_all_rows() -> None:
-    module, x = attention(), draw(2, 3, 8)
-    cache = Cache()
-    module(x[:, :2], cache=cache)
-    output = module(x[:, 2:], query_positions=torch.tensor([[2], [2]]), cache=cache)
-    close(output, module(x)[:, 2:])

@@ -18,5 +18,5 @@ def test_the_product_over_the_root_of_d_is_the_log_weight_in_every_format(
     log_weight = log_weight if dtype is torch.float64 else log_weight.float()
     q, k = columns.of_keys(log_weight, torch.zeros(1, 2, 4, 8, dtype=dtype))
     assert q.dtype is k.dtype is dtype and q.shape == (1, 4, count) and k.shape == (2, 50, count)
-    found = q.double() @ k.double().transpose(-2, -1) / math.sqrt(8)
-    assert (found - log_weight.double().unsqueeze(-2)).abs().max() < error
+    result = q.double() @ k.double().transpose(-2, -1) / math.sqrt(8)
+    assert (result - log_weight.double().unsqueeze(-2)).abs().max() < error

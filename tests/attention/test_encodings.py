@@ -1,9 +1,7 @@
 """Each encoding is its formula."""
 
 import math
-from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -52,21 +50,6 @@ def test_fairseqs_exponents_reach_from_0_to_1(width: int) -> None:
         assert t[2 * p + 1].item() == pytest.approx(math.cos(angle), abs=1e-15)
 
 
-@pytest.mark.parametrize("sinusoids", ["vaswani", "fairseq"])
-def test_two_vectors_compare_by_their_distance_alone(sinusoids: str) -> None:
-    encoding = Sinusoidal(12, 0, sinusoids=sinusoids).double()
-    first, second = encoding(torch.arange(5)), encoding(torch.arange(2, 7))
-    torch.testing.assert_close(first @ first.T, second @ second.T)
-
-
-def test_any_integer_has_a_vector() -> None:
-    encoding = Sinusoidal(4, 0).double()
-    far = encoding(torch.tensor([-7, 7, 10**6]))
-    torch.testing.assert_close(far[0, 0::2], -far[1, 0::2])
-    torch.testing.assert_close(far[0, 1::2], far[1, 1::2])
-    assert far[2, 0].item() == pytest.approx(math.sin(10**6))
-
-
 def test_shape_and_number_format_follow_positions_and_module() -> None:
     positions = torch.zeros(2, 3, dtype=torch.long)
     assert Sinusoidal(4, 0)(positions).shape == (2, 3, 4)
@@ -74,19 +57,6 @@ def test_shape_and_number_format_follow_positions_and_module() -> None:
     assert Sinusoidal(4, 0).bfloat16()(positions).dtype is torch.bfloat16
 
 
-def test_it_leaves_nothing_in_the_state() -> None:
-    assert not Sinusoidal(4, 0).state_dict()
-
-
 def test_odd_width_is_refused() -> None:
     with pytest.raises(ValueError, match="width: sinusoids come in pairs, not 5; allowed: an even number"):
         Sinusoidal(5, 0)
-
-
-def test_golden_vectors(shared: Path) -> None:
-    archive = np.load(shared / "golden" / "attention.npz")
-    case = "exponential-asym-none-fv-memory"
-    for vectors, positions in (("t_q", "i_q"), ("t_k", "i_k")):
-        expected = torch.from_numpy(archive[f"{case}/{vectors}"])
-        t = Sinusoidal(expected.size(-1), 0).double()(torch.from_numpy(archive[f"{case}/{positions}"]))
-        torch.testing.assert_close(t, expected, rtol=0, atol=1e-14)

@@ -12,7 +12,6 @@ from kdx.attention import module as module_file
 from kdx.attention.filters import FILTERS
 from kdx.attention.filters.causal import Causal
 from kdx.attention.filters.fixed import Fixed
-from kdx.attention.filters.full import Full
 from kdx.attention.filters.strided import Strided
 from kdx.attention.filters.top_k import TopK
 from kdx.attention.filters.window import Window
@@ -21,11 +20,6 @@ from kdx.vocabulary import Reach
 from tests.attention import by_hand
 
 # causal
-
-
-def test_a_query_sees_itself_and_what_stands_before() -> None:
-    visible = Causal(Settings(4, 1, 4)).visible(torch.tensor([1, 3]).unsqueeze(-1), torch.tensor([0, 1, 2, 3, 4]))
-    assert visible.tolist() == [[True, True, False, False, False], [True, True, True, True, False]]
 
 
 def test_no_query_of_a_block_sees_keys_after_its_last() -> None:
@@ -52,24 +46,7 @@ def test_reaching_to_both_sides_it_sees_the_whole_block_and_all_summaries() -> N
     assert seen_by_fixed(5, Reach.BOTH) == [3, 4, 5, 6, 7, 11]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"stride": 0, "summary": 0}, "stride: 0; allowed: a whole number from 1 on"),
-        ({"stride": 4, "summary": 5}, "summary: 5; allowed: 0 to the stride, 4"),
-        ({"stride": 4, "summary": -1}, "summary: -1; allowed: a whole number from 0 on"),
-    ],
-)
-def test_what_is_no_pattern_is_refused(options: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Fixed(Settings(4, 1, 4), **options)
-
-
 # full
-
-
-def test_every_key_is_seen() -> None:
-    assert Full(Settings(4, 1, 4)).visible(torch.arange(3).unsqueeze(-1), torch.arange(4)) is None
 
 
 # sparse
@@ -89,11 +66,6 @@ def test_a_pattern_that_reaches_back_shows_nothing_that_stands_later() -> None:
 # strided
 
 
-def summaries(kind: type, summary: int) -> dict[str, int]:
-    """The option of a pattern that has it."""
-    return {"summary": summary} if kind is Fixed else {}
-
-
 def seen_by_strided(query: int, reach: Reach = Reach.PAST) -> list[int]:
     visible = Strided(Settings(4, 1, 4, reach=reach), stride=3).visible(torch.tensor([[query]]), torch.arange(12))
     return visible[0].nonzero().flatten().tolist()
@@ -106,26 +78,6 @@ def test_a_query_sees_its_neighbours_and_every_third() -> None:
 
 def test_reaching_to_both_sides_mirrors_it() -> None:
     assert seen_by_strided(5, Reach.BOTH) == [2, 3, 4, 5, 6, 7, 8, 11]
-
-
-@given(
-    kind=st.sampled_from([Strided, Fixed]),
-    stride=st.integers(1, 6),
-    summary=st.integers(0, 6),
-    reach=st.sampled_from(Reach),
-    queries=st.tuples(st.integers(-9, 20), st.integers(1, 8)),
-    keys=st.tuples(st.integers(-9, 20), st.integers(1, 20)),
-)
-def test_keys_of_a_block_are_those_that_its_queries_see(kind, stride, summary, reach, queries, keys) -> None:
-    pattern = kind(Settings(4, 1, 4, reach=reach), stride=stride, **summaries(kind, min(summary, stride)))
-    asked, known = (range(first, first + length) for first, length in (queries, keys))
-    visible = pattern.visible(torch.tensor(asked).unsqueeze(-1), torch.tensor(known))
-    needed = set(visible.any(0).nonzero().flatten().tolist())
-    seen = pattern.seen(asked, known)
-    listed = list(range(len(known)))[seen] if isinstance(seen, slice) else seen
-    assert listed
-    assert listed == sorted(set(listed))
-    assert needed <= set(listed) <= set(range(len(known)))
 
 
 # top_k
@@ -186,16 +138,6 @@ def test_top_k_is_the_definition_token_by_token(reach: Reach) -> None:
     by_hand.same(module, x, expected)
 
 
-def test_the_factor_of_a_position_has_its_say() -> None:
-    torch.manual_seed(0)
-    module = KernelAttention(8, 2, filter="top-k", top_k=1, positions=["alibi"]).double()
-    with torch.no_grad():
-        module.query.weight.zero_()
-    # Without any content the nearest key weighs most, which is the query's own.
-    weights = module.weights(by_hand.draw(1, 5, 8))
-    torch.testing.assert_close(weights, torch.eye(5, dtype=torch.float64).expand_as(weights))
-
-
 # window
 
 
@@ -208,11 +150,6 @@ def test_a_query_sees_itself_and_the_keys_before_it() -> None:
     assert seen_by_window(7, left=3) == [4, 5, 6, 7]
     assert seen_by_window(1, left=3) == [0, 1]
     assert seen_by_window(7, left=0) == [7]
-
-
-def test_reaching_to_both_sides_it_sees_keys_after_it_too() -> None:
-    assert seen_by_window(5, Reach.BOTH, left=2, right=1) == [3, 4, 5, 6]
-    assert seen_by_window(5, left=2, right=1) == [3, 4, 5]
 
 
 def test_a_dilated_window_has_as_many_keys_farther_apart() -> None:
@@ -229,31 +166,40 @@ def test_the_first_tokens_stay_in_sight() -> None:
     assert window.visible(torch.tensor([[9]]), torch.arange(-3, 3)).tolist() == [[False] * 3 + [True, True, False]]
 
 
-@given(
-    options=st.fixed_dictionaries(
-        {
-            "left": st.integers(0, 6),
-            "right": st.integers(0, 6),
-            "dilation": st.integers(1, 3),
-            "sinks": st.integers(0, 4),
-        }
+PATTERNS = st.one_of(
+    st.builds(lambda stride: (Strided, {"stride": stride}), st.integers(1, 6)),
+    st.builds(
+        lambda stride, summary: (Fixed, {"stride": stride, "summary": min(summary, stride)}),
+        st.integers(1, 6),
+        st.integers(0, 6),
     ),
+    st.builds(
+        lambda *options: (Window, dict(zip(("left", "right", "dilation", "sinks"), options, strict=True))),
+        *(st.integers(0, 6), st.integers(0, 6), st.integers(1, 3), st.integers(0, 4)),
+    ),
+)
+
+
+@given(
+    pattern=PATTERNS,
     reach=st.sampled_from(Reach),
     queries=st.tuples(st.integers(-9, 20), st.integers(1, 8)),
     keys=st.tuples(st.integers(-9, 20), st.integers(1, 20)),
 )
-def test_keys_of_a_block_are_those_that_its_queries_see_and_few_others(options, reach, queries, keys) -> None:
-    window = Window(Settings(4, 1, 4, reach=reach), **options)
-    asked, known = (range(first, first + length) for first, length in (queries, keys))
-    visible = window.visible(torch.tensor(asked).unsqueeze(-1), torch.tensor(known))
+def test_keys_of_a_block_are_those_that_its_queries_see(pattern, reach, queries, keys) -> None:
+    kind, options = pattern
+    filter = kind(Settings(4, 1, 4, reach=reach), **options)
+    at_query, at_key = (range(first, first + length) for first, length in (queries, keys))
+    visible = filter.visible(torch.tensor(at_query).unsqueeze(-1), torch.tensor(at_key))
     needed = set(visible.any(0).nonzero().flatten().tolist())
-    seen = window.seen(asked, known)
-    listed = list(range(len(known)))[seen] if isinstance(seen, slice) else seen
+    seen = filter.seen(at_query, at_key)
+    listed = list(range(len(at_key)))[seen] if isinstance(seen, slice) else seen
     assert listed
     assert listed == sorted(set(listed))
-    assert needed <= set(listed) <= set(range(len(known)))
-    reached = len(asked) + (options["left"] + options["right"]) * options["dilation"] + options["sinks"]
-    assert len(listed) <= reached
+    assert needed <= set(listed) <= set(range(len(at_key)))
+    if kind is Window:
+        most = len(at_query) + (options["left"] + options["right"]) * options["dilation"] + options["sinks"]
+        assert len(listed) <= most
 
 
 @pytest.mark.parametrize("blocks", [False, True])

@@ -56,13 +56,6 @@ def test_a_cache_keeps_no_more_heads_than_there_are() -> None:
     torch.testing.assert_close(torch.cat(steps, 1), module(x)[[2, 0]], rtol=0, atol=1e-10)
 
 
-def test_it_has_fewer_parameters() -> None:
-    sizes = [sum(one.numel() for one in attention(kv_heads=shared).parameters()) for shared in (4, 2, 1)]
-    # Of keys and of values, a matrix row and a bias for each feature of each head.
-    assert [sizes[0] - size for size in sizes] == [0, 2 * 2 * 4 * 17, 3 * 2 * 4 * 17]
-    assert sizes[0] == sum(one.numel() for one in attention().parameters())
-
-
 @pytest.mark.parametrize(
     ("choices", "message"),
     [

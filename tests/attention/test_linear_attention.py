@@ -31,8 +31,8 @@ def test_sums_over_keys_are_those_of_pairs(tokens: int, chunk: int, causal: bool
     rows = [query, key, draw(2, 3, tokens, 2, seed=2)]
     output, *gradients = _with_gradients(lambda *rows: in_pairs(*rows, causal), rows)
     with patch.object(module, "CHUNK", chunk):
-        found, *found_gradients = _with_gradients(lambda *rows: linear_attention(*rows, causal=causal), rows)
-    torch.testing.assert_close(found, output)
+        result, *found_gradients = _with_gradients(lambda *rows: linear_attention(*rows, causal=causal), rows)
+    torch.testing.assert_close(result, output)
     torch.testing.assert_close(found_gradients, gradients)
 
 
@@ -48,7 +48,7 @@ def test_what_comes_later_never_reaches_a_query_not_even_as_no_number() -> None:
 
 
 def _with_gradients(smooth, rows: list[Tensor]) -> list[Tensor]:  # type: ignore[no-untyped-def]
-    leaves = [one.clone().requires_grad_() for one in rows]
+    leaves = [row.clone().requires_grad_() for row in rows]
     output = smooth(*leaves)
     output.mul(draw(*output.shape, seed=3)).sum().backward()
     return [output.detach(), *(leaf.grad for leaf in leaves)]

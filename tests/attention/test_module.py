@@ -1,12 +1,10 @@
 import math
-import pickle
 
 import pytest
 import torch
 from torch import nn
 
 from kdx.attention import Cache, KernelAttention
-from kdx.attention.encodings import ENCODINGS
 from kdx.attention.kernels import KERNELS
 from kdx.attention.verification.rounding import ROUNDINGS, condition, roundings
 from kdx.vocabulary import Reach, Symmetry
@@ -68,11 +66,6 @@ def test_key_positions_need_keys() -> None:
         KernelAttention(8, 2)(torch.zeros(1, 2, 8), key_positions=torch.arange(2))
 
 
-def test_widths_that_are_odd_or_do_not_divide_are_fine_where_nothing_needs_them() -> None:
-    assert KernelAttention(9, 3)(torch.zeros(1, 2, 9)).shape == (1, 2, 9)
-    assert KernelAttention(10, 4, head_width=3)(torch.zeros(1, 2, 10)).shape == (1, 2, 10)
-
-
 def test_symmetric_has_one_projection_less() -> None:
     asymmetric, symmetric = (KernelAttention(16, 4, symmetry=symmetry) for symmetry in Symmetry)
     assert count(asymmetric) == 4 * (16 * 16 + 16)
@@ -91,22 +84,6 @@ def test_every_variant_starts_alike(symmetry: Symmetry) -> None:
         else:
             bound = packed if name.split(".")[0] in ("query", "key", "value") else alone
             assert parameter.abs().max().item() == pytest.approx(bound, rel=1e-3)
-
-
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_state_holds_parameters_only(encoding: str) -> None:
-    module = KernelAttention(
-        8,
-        2,
-        positions=("direct-sum", "product"),
-        value="with-position",
-        encoding=encoding,
-        max_positions=5,
-    )
-    module(torch.zeros(1, 3, 8), cache=Cache())
-    assert list(module.state_dict()) == [name for name, _ in module.named_parameters()]
-    assert ("encoding.weight" in module.state_dict()) is (encoding == "learned")
-    pickle.loads(pickle.dumps(module))
 
 
 def test_a_learned_table_is_kept_only_where_it_is_used() -> None:
@@ -129,21 +106,6 @@ def test_exponential_without_positions_is_multi_head_attention() -> None:
     output, weights = theirs(x, y, y, key_padding_mask=padding, average_attn_weights=False)
     torch.testing.assert_close(module(x, y, key_padding=padding), output)
     torch.testing.assert_close(module.weights(x, y, key_padding=padding), weights)
-
-
-def test_smooth_is_what_the_output_projection_reads() -> None:
-    module, x = KernelAttention(8, 2).double(), draw(2, 3, 8)
-    smoothed = module.smooth(x)
-    assert smoothed.shape == (2, 2, 3, 4)
-    torch.testing.assert_close(module.output(torch.cat([smoothed[:, 0], smoothed[:, 1]], -1)), module(x))
-
-
-def test_default_positions_count_from_zero() -> None:
-    module = KernelAttention(8, 2, positions=("product",), filter="causal").double()
-    x = draw(2, 5, 8)
-    explicit = torch.arange(5)
-    torch.testing.assert_close(module(x), module(x, query_positions=explicit))
-    torch.testing.assert_close(module(x), module(x, query_positions=explicit.expand(2, -1)))
 
 
 def test_causal_between_sequences_goes_by_position() -> None:
@@ -198,28 +160,6 @@ def test_a_memory_of_the_source_is_seen_before_it() -> None:
     assert not torch.allclose(joined, whole)  # without a memory, keys count from 3 as queries do
 
 
-def test_gradients_of_a_long_sequence_are_those_of_the_literal_path() -> None:
-    # Long enough for blocks that are computed again.
-    variants = (
-        {"positions": ["lookup"]},
-        {"kernel": "polynomial", "filter": "fixed"},
-        {"filter": "strided"},
-        # And for sums over keys.
-        {"kernel": "linear"},
-        {"kernel": "elu", "filter": "causal"},
-    )
-    x = draw(1, 520, 8)
-    for more in variants:
-        module = KernelAttention(8, 2, stride=200, **more).double()
-        gradients = []
-        for module.path in ("fused", "literal"):
-            module.zero_grad()
-            module(x).square().sum().backward()
-            gradients.append([parameter.grad for parameter in module.parameters()])
-        for one, other in zip(*gradients, strict=True):
-            torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
-
-
 @pytest.mark.parametrize("kernel", ["linear", "elu", "favor", "cosformer", "taylor", "hedgehog"])
 @pytest.mark.parametrize("filter", ["full", "causal"])
 @pytest.mark.parametrize(
@@ -243,11 +183,3 @@ def test_what_needs_no_pairs_is_the_same_with_pairs(
         unit = condition(lambda module, x, where=where: module.smooth(x, **where), module, x)
         module.path = "fused"
         assert roundings(module.smooth(x, **where), expected, unit) <= ROUNDINGS
-
-
-def test_dropout_falls_on_weights_where_no_pairs_are_needed() -> None:
-    x = draw(1, 200, 8)
-    module = KernelAttention(8, 2, kernel="elu", dropout=0.5).double()
-    dropped, other = module(x), module(x)
-    assert not torch.allclose(dropped, other)
-    torch.testing.assert_close(module.eval()(x), module(x))

@@ -14,7 +14,6 @@ from kdx.attention.normalisers.entmax import Entmax
 from kdx.attention.normalisers.learned_sink import LearnedSink
 from kdx.attention.normalisers.length import Length
 from kdx.attention.normalisers.row_sum import RowSum
-from kdx.attention.normalisers.sigmoid import Sigmoid
 from kdx.attention.normalisers.softmax_plus_one import SoftmaxPlusOne
 from tests.attention import by_hand
 
@@ -24,7 +23,7 @@ SETTINGS = Settings(4, 1, 4)
 
 
 def entmax(scores: np.ndarray, alpha: float) -> np.ndarray:
-    """By Newton's method on the one equation that τ solves, from below, where it rises to the root."""
+    """Return weights by Newton's method on the equation that τ solves, from below, where it rises to the root."""
     scaled = (alpha - 1) * (scores - scores.max())
     tau = -1.0
     for _ in range(200):
@@ -64,12 +63,12 @@ def test_sparsemax_of_two_scores_is_half_their_difference() -> None:
 )
 def test_weights_are_shares_that_no_shift_of_the_row_changes(scores: list[float], alpha: float, shift: float) -> None:
     row = torch.tensor(scores, dtype=torch.float64)
-    found = weights(row, alpha)
-    assert (found >= 0).all()
-    assert found.sum().item() == pytest.approx(1, abs=1e-9)
+    result = weights(row, alpha)
+    assert (result >= 0).all()
+    assert result.sum().item() == pytest.approx(1, abs=1e-9)
     # What weighs more is no less.
-    assert (found[row.argsort()].diff() >= 0).all()
-    torch.testing.assert_close(weights(row + shift, alpha), found, rtol=0, atol=1e-6 if alpha > 2 else 1e-9)
+    assert (result[row.argsort()].diff() >= 0).all()
+    torch.testing.assert_close(weights(row + shift, alpha), result, rtol=0, atol=1e-6 if alpha > 2 else 1e-9)
 
 
 def test_near_one_it_is_softmax() -> None:
@@ -87,15 +86,9 @@ def test_gradients_are_those_of_the_function(alpha: float) -> None:
 
 def test_a_row_without_any_key_has_no_weights_and_no_nan() -> None:
     scores = torch.zeros(1, 3, requires_grad=True)
-    found = weights(scores, 1.5, torch.zeros(1, 3, dtype=torch.bool))
-    found.sum().backward()
-    assert not found.any() and not scores.grad.any()
-
-
-def test_a_long_row_in_32_bits_stays_near_64() -> None:
-    scores = 4 * by_hand.draw(8, 5000)
-    for alpha in (1.3, 1.5, 2.0):
-        torch.testing.assert_close(weights(scores.float(), alpha).double(), weights(scores, alpha), rtol=0, atol=1e-5)
+    result = weights(scores, 1.5, torch.zeros(1, 3, dtype=torch.bool))
+    result.sum().backward()
+    assert not result.any() and not scores.grad.any()
 
 
 # learned_sink
@@ -140,20 +133,6 @@ def test_it_starts_at_one() -> None:
     torch.testing.assert_close(module(x), fixed(x))
 
 
-@pytest.mark.parametrize("kernel", ["exponential", "rbf", "student-t", "elu"])
-@pytest.mark.parametrize("filter", ["full", "causal", "window"])
-@pytest.mark.parametrize("tokens", [6, 280])
-def test_the_gradient_of_the_sink_is_the_same_on_both_paths(kernel: str, filter: str, tokens: int) -> None:
-    module, x = attention(kernel=kernel, filter=filter, left=3), by_hand.draw(1, tokens, 8)
-    gradients: list[Tensor] = []
-    for module.path in ("literal", "fused"):
-        module.zero_grad()
-        module(x).square().sum().backward()
-        gradients.append(module.normaliser.log_weight.grad.clone())
-    assert (gradients[0] != 0).all()
-    torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-10, atol=1e-10)
-
-
 def test_a_sink_far_above_its_row_has_a_gradient_that_is_a_number() -> None:
     sink = LearnedSink(Settings(4, 1, 4))
     smoother.weights(torch.full((1, 1, 1, 2), -1000.0), None, sink).sum().backward()
@@ -192,7 +171,7 @@ def test_total_is_the_raw_sum_and_nothing_where_it_is_zero() -> None:
 @pytest.mark.parametrize("bias", ["length", "none"])
 @pytest.mark.parametrize("filter", ["full", "causal"])
 def test_sigmoid_is_the_definition_token_by_token(bias: str, filter: str) -> None:
-    """With the factor of the position inside."""
+    """The factor of the position is inside."""
     torch.manual_seed(0)
     module = KernelAttention(8, 2, normaliser="sigmoid", sigmoid_bias=bias, filter=filter, positions=["alibi"]).double()
     x, slopes = by_hand.draw(9, 8), [2**-4, 2**-8]
@@ -208,18 +187,6 @@ def test_sigmoid_is_the_definition_token_by_token(bias: str, filter: str) -> Non
         sees=lambda i, j: filter == "full" or j <= i,
     )
     by_hand.same(module, x, expected)
-
-
-def test_rows_of_scores_near_zero_begin_with_a_sum_near_one() -> None:
-    for keys in (10, 1000):
-        weights = Sigmoid(Settings(4, 1, 4)).weights(torch.zeros(1, 1, 1, keys), None, None)
-        assert weights.sum().item() == pytest.approx(1, rel=0.1)
-
-
-def test_keys_that_are_not_seen_have_no_weight_and_do_not_count() -> None:
-    visible = torch.tensor([[True, False, True], [False, False, False]])
-    weights = Sigmoid(Settings(4, 1, 4)).weights(torch.zeros(1, 1, 2, 3), None, visible)
-    torch.testing.assert_close(weights[0, 0], torch.tensor([[1 / 3, 0, 1 / 3], [0, 0, 0]]))
 
 
 @pytest.mark.parametrize("kernel", ["linear", "polynomial", "student-t", "elu", "relu-squared"])
@@ -244,26 +211,11 @@ def test_softmax_plus_one_is_the_definition_token_by_token(filter: str, tokens: 
     by_hand.same(module, x, by_hand.smoothed(module, x, row=plus_one, sees=lambda i, j: filter == "full" or j <= i))
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "cosine", "laplacian", "polynomial", "student-t", "elu", "relu-squared"])
-@pytest.mark.parametrize("tokens", [5, 140])
-def test_every_positive_kernel_has_one_more_in_its_row_sum(kernel: str, tokens: int) -> None:
-    """Where a term of the query alone would cancel without the one, too."""
-    torch.manual_seed(0)
-    module = KernelAttention(8, 2, kernel=kernel, normaliser="softmax-plus-one").double()
-    x = 2 * by_hand.draw(1, tokens, 8)
-    projected = module._project(x, None)
-    log_weight = module.kernel.log_weight(projected.query, projected.key)
-    raw = module.kernel.weight(projected.query, projected.key) if log_weight is None else log_weight.exp()
-    expected = (raw / (1 + raw.sum(-1, keepdim=True))) @ projected.value
-    for module.path in ("literal", "fused"):
-        torch.testing.assert_close(module.smooth(x), expected, rtol=0, atol=1e-10)
-
-
 def test_log_weights_of_any_size_keep_the_one() -> None:
     log_weight = torch.tensor([[[[1000.0, 999.0], [-1000.0, -1001.0]]]], requires_grad=True)
-    found = smoother.weights(log_weight, None, SoftmaxPlusOne(Settings(4, 1, 4)))
-    torch.testing.assert_close(found, torch.tensor([[[[0.7310586, 0.2689414], [0.0, 0.0]]]]))
-    found[..., 0].sum().backward()
+    result = smoother.weights(log_weight, None, SoftmaxPlusOne(Settings(4, 1, 4)))
+    torch.testing.assert_close(result, torch.tensor([[[[0.7310586, 0.2689414], [0.0, 0.0]]]]))
+    result[..., 0].sum().backward()
     torch.testing.assert_close(log_weight.grad, torch.tensor([[[[0.1966119, -0.1966119], [0.0, 0.0]]]]))
 
 

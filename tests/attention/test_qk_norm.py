@@ -7,8 +7,7 @@ import torch
 from kdx.attention import Cache, KernelAttention
 from kdx.attention.kernels import KERNELS
 from kdx.attention.qk_norm import EPSILON, L2Norm
-from kdx.attention.spaces.multimodal import MultimodalAttention
-from kdx.vocabulary import QKNorm, Symmetry
+from kdx.vocabulary import Symmetry
 from tests.attention import by_hand
 
 # They see no length of queries, or of both, without any normalisation.
@@ -78,19 +77,3 @@ def test_positions_act_on_what_is_normalised(word: str) -> None:
     cache = Cache()
     steps = [module(token, cache=cache) for token in x.split(1, 1)]
     torch.testing.assert_close(torch.cat(steps, 1), module(x), rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("word", QKNorm)
-def test_a_symmetric_kernel_stays_one(word: QKNorm) -> None:
-    module, x, y = attention(qk_norm=word, symmetry="symmetric"), by_hand.draw(1, 5, 8), by_hand.draw(1, 5, 8, seed=1)
-    forth, back = (module._log_weight(module._project(*pair)) for pair in ((x, y), (y, x)))
-    torch.testing.assert_close(forth, back.transpose(-2, -1))
-
-
-def test_each_modality_is_normalised_for_its_own_kernel() -> None:
-    torch.manual_seed(0)
-    module = MultimodalAttention([8, 8], 2, positions=(), qk_norm="rms", bias=False).double()
-    x = by_hand.draw(1, 5, 16)
-    louder = torch.cat([x[..., :8], 100 * x[..., 8:]], -1)
-    torch.testing.assert_close(module.weights(louder), module.weights(x), rtol=1e-4, atol=1e-4)
-    assert module.query_norm.norm.weight.shape == (4,)

@@ -23,20 +23,20 @@ def test_by_doubling_is_the_sum_one_after_another(
 ) -> None:
     dim = data.draw(st.integers(0, len(shape) - 1))
     shape[dim] = length
-    found, expected = [], []
-    for total, its in ((by_doubling, found), (Tensor.cumsum, expected)):
+    result, expected = [], []
+    for total, its in ((by_doubling, result), (Tensor.cumsum, expected)):
         generator = torch.Generator().manual_seed(seed)
         terms = torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
         sums = total(terms, data.draw(st.just(dim - len(shape))))
         weights = torch.randn(shape, generator=generator, dtype=torch.float64)
         (gradient,) = torch.autograd.grad((sums * weights).sum(), terms)
         its += [sums.detach(), gradient]
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(result, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_no_term_passes_through_more_additions_than_doublings(dtype: torch.dtype) -> None:
-    """So the sum of 4096 terms, each 1, is exact even in 8 bits, where one after another stops at 256."""
+    """The sum of 4096 terms, each 1, is exact even in 8 bits, where one after another stops at 256."""
     terms = torch.ones(4096, dtype=dtype)
     powers = 2 ** torch.arange(13)
     assert by_doubling(terms, 0)[powers - 1].tolist() == powers.tolist()

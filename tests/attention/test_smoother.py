@@ -6,7 +6,6 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from kdx.attention import smoother
 from kdx.attention.interfaces import NormaliserFunction, Settings
@@ -67,17 +66,6 @@ def test_weights_stand_log_weights_of_any_size() -> None:
     log_weight = torch.tensor([[[[1000.0, 999.0], [-1000.0, -1001.0]]]])
     expected = torch.tensor([1 / (1 + math.exp(-1)), 1 / (1 + math.e)]).expand(1, 1, 2, 2)
     torch.testing.assert_close(smoother.weights(log_weight, None, RowSum(SETTINGS)), expected)
-
-
-def test_weights_are_normalised_in_32_bits() -> None:
-    assert (
-        smoother.weights(torch.zeros(1, 1, 2, 3, dtype=torch.bfloat16), None, RowSum(SETTINGS)).dtype is torch.float32
-    )
-
-
-def test_a_key_with_weight_zero_everywhere_is_not_an_epsilon() -> None:
-    log_weight = torch.tensor([[[[0.0, -torch.inf]]]])
-    assert smoother.weights(log_weight, None, RowSum(SETTINGS)).tolist() == [[[[1.0, 0.0]]]]
 
 
 def test_no_row_sum_raises_or_is_given_an_epsilon() -> None:
@@ -186,9 +174,3 @@ def test_cudnn_may_attend_where_there_is_no_mask_and_a_cpu_is_not_asked(asked: l
     attend("meta", causal=True)
     attend("cpu", **MASKS["visible"])
     assert asked == [before] * 3
-
-
-def test_a_kernel_that_somebody_switched_off_stays_off(asked: list[dict[str, bool]]) -> None:
-    with sdpa_kernel(SDPBackend.MATH):
-        attend("meta", **MASKS["bias"])
-    assert asked == [dict.fromkeys(BACKENDS, False) | {"math": True}]

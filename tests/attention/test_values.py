@@ -3,9 +3,6 @@
 import torch
 
 from kdx.attention import KernelAttention
-from kdx.attention.interfaces import Settings, TokenPositions
-from kdx.attention.values.with_position import WithPosition
-from kdx.attention.values.without_position import WithoutPosition
 
 # table
 
@@ -26,15 +23,4 @@ def test_values_are_those_without_position_and_a_vector_for_each_distance() -> N
 # with_position
 
 
-def test_values_are_made_of_f_plus_t() -> None:
-    place = TokenPositions(torch.arange(3), lambda positions: positions.unsqueeze(-1) * torch.tensor([10.0, 0.0]))
-    features = WithPosition(Settings(2, 1, 2)).features(torch.ones(1, 3, 2), place)
-    assert features.tolist() == [[[1, 1], [11, 1], [21, 1]]]
-
-
 # without_position
-
-
-def test_values_are_made_of_f() -> None:
-    features = torch.ones(1, 3, 2)
-    assert WithoutPosition(Settings(2, 1, 2)).features(features, TokenPositions(torch.arange(3), None)) is features

@@ -159,7 +159,7 @@ def _ratios(passes: dict[str, Callable[[], None]], base: str, rounds: int = ROUN
 
 
 def _share_of_peak(module: KernelAttention, length: int) -> float:
-    """Of the products that the literal path asks for, by the time of the fused one; causal or not, all pairs count."""
+    """Return the operations of the literal path per time of the fused one; causal or not, all pairs count."""
     run = _pass(module, length)
     module.path = "literal"
     count = matrix_peak.operations(run)
@@ -184,7 +184,7 @@ def _literal_over_fused(
 
 
 def _lowest_first(length: int) -> dict[str, float]:
-    """As many tokens in all at each length; full and causal."""
+    """Return the ratios, full and causal, the lowest first; the number of tokens is the same at each length."""
     ratios = {
         f"{name} {filter}": ratio
         for filter in ("full", "causal")
@@ -196,7 +196,7 @@ def _lowest_first(length: int) -> dict[str, float]:
 
 
 def _paths(length: int) -> dict[str, float]:
-    """Of Definition 1 alone: queries, keys and values in each head are given."""
+    """Return the ratios of Definition 1 alone, from given queries, keys and values of each head."""
     ratios: dict[str, float] = {}
     for name, arguments in POSITIVE.items():
         fused, literal = _attention(**arguments), _attention(**arguments)

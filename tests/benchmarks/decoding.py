@@ -27,10 +27,10 @@ def measure() -> dict[str, object]:
     torch.set_num_threads(1)
     try:
         model, source = _model(), _sources()
-        found = {f"beam {beam}": _measure(model, source, Search(beam, longest=(1.0, 0))) for beam in BEAMS}
+        result = {f"beam {beam}": _measure(model, source, Search(beam, longest=(1.0, 0))) for beam in BEAMS}
     finally:
         torch.set_num_threads(threads)
-    return found | {"limit": LIMIT, "within": found[f"beam {BEAMS[-1]}"]["ratio"] >= LIMIT}
+    return result | {"limit": LIMIT, "within": result[f"beam {BEAMS[-1]}"]["ratio"] >= LIMIT}
 
 
 def _model() -> TranslationModel:

@@ -5,6 +5,7 @@
 """
 
 import importlib.util
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -158,3 +159,7 @@ def _x_transformers() -> dict[str, float] | str:
         }
         ratios[name] = _ratios(passes, "ours", rounds=ROUNDS)["theirs"]
     return ratios
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(), indent=2))

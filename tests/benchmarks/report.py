@@ -82,7 +82,7 @@ def measure() -> dict[str, object]:
             **measured,
             "html": html,
             "many": many,
-            "within": all(one["within"] for one in (*measured.values(), *many.values()))
+            "within": all(measured_command["within"] for measured_command in (*measured.values(), *many.values()))
             and weight <= LIMIT_PAGE_MEGABYTES,
         }
 
@@ -148,7 +148,7 @@ def fill(path: Path, rows: int) -> None:
 
 
 def _run(words: list[str], stdout: IO[str] | int = subprocess.DEVNULL) -> tuple[float, float]:
-    """Seconds and megabytes of a kdx command; it tells the latter itself, since what forked it would count too."""
+    """Return seconds and megabytes of a kdx command, which prints the latter: memory of its parent would count too."""
     script = (
         "import atexit, pathlib, sys; sys.argv[0] = 'kdx'; "
         "sys.modules['torch'] = sys.modules['pytorch_lightning'] = None; "

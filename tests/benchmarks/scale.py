@@ -2,14 +2,12 @@
 
 A simulated worker does through kdx's own code what a real one does, but for the training: its run writes numbers, its
 supervisor looks for work, renews leases, and claims a run when one has ended. Several of them share a thread, and so at
-most one connection; there are `CONNECTIONS` threads. Two loads are put on a database:
+most one connection; there are `CONNECTIONS` threads. Each worker has its own pace (`kdx.sweep.pace`), and runs end at
+random times that are drawn beforehand.
 
-- of one kind alone, first one after another, then at a rate that doubles until the database cannot keep up;
-- that of so many workers, each at its own pace (`kdx.sweep.pace`), while runs end at times that are drawn beforehand.
-
-A latency counts from when something was due, not from when a thread came to it, so that a database which is late is
-asked no less [Schroeder et al. 2006, "Open versus closed: a cautionary tale"]. What was not done when the time was over
-counts as late as it was then.
+A latency counts from when something was due, not from when a thread came to it, so a slow database gets no less load
+[Schroeder et al. 2006, "Open versus closed: a cautionary tale"]. What was not done at the end counts as late as it was
+then.
 
 The server keeps the settings of its package, fsync and 100 connections included. PgBouncer stands before it in a third
 series, where it is installed. All of it shares a machine, so the processor time of the server is told apart.
@@ -51,21 +49,14 @@ from tests.postgresql_server import PostgresqlServer, has_pooler, pooler, progra
 
 WORKERS = (10, 100, 1000)
 ROUNDS, WARM, SECONDS = 3, 8.0, 10.0
-"""Of a load of many workers the first seconds do not count, in which each of them comes to its pace."""
+"""The first seconds, in which each worker comes to its pace, do not count."""
 ENDS = 2.0
 """Runs that end a second, after each of which another is claimed: with 1,000 workers, runs of eight minutes."""
-RATES = (25, 50, 100, 200, 400, 800, 1600)
-"""Of one kind alone, a second."""
-ALONE = 150
-"""Of one kind, one after another."""
-RATED_WORKERS, RATED_SECONDS = 20, 5.0
 ROWS = 10
 """Numbers in each write."""
 CONNECTIONS, PROCESSES = 90, 6
 FLUSH = 1.0, 30.0
 """Least and most seconds between two writes, as `kdx.sweep.worker` has them, which takes torch to import."""
-KEEPS_UP = 0.5
-"""Most seconds that the median of what is asked of a database may take while it keeps up."""
 MOST_CLAIM = 0.05
 """Median seconds of a claim that are promised for 1,000 workers on a server behind PgBouncer."""
 
@@ -100,75 +91,29 @@ class Event(NamedTuple):
 def measure() -> dict[str, Any]:
     """What each kind of database carries of each kind of transaction, and how it does under so many workers."""
     with tempfile.TemporaryDirectory() as folder:
-        found = {"sqlite": _measured(lambda: str(Path(tempfile.mkdtemp(dir=folder)) / "runs.db"), None)}
+        result = {"sqlite": _measured(lambda: str(Path(tempfile.mkdtemp(dir=folder)) / "runs.db"), None)}
     if (there := programs()) is None:
-        return found
+        return result
     with _server(there) as server:
-        found["postgresql"] = _measured(lambda: _database_of(server), server)
+        result["postgresql"] = _measured(lambda: _database_of(server), server)
         if not has_pooler():
-            return found
+            return result
         with pooler(server) as port:
-            found["pgbouncer"] = _measured(lambda: _database_of(server).replace(str(server.port), str(port)), server)
-    claims = found["pgbouncer"]["workers"][WORKERS[-1]]["claim"]["median ms"]
-    return {**found, "most ms of a claim": 1000 * MOST_CLAIM, "within": claims <= 1000 * MOST_CLAIM}
+            result["pgbouncer"] = _measured(lambda: _database_of(server).replace(str(server.port), str(port)), server)
+    claims = result["pgbouncer"]["workers"][WORKERS[-1]]["claim"]["median ms"]
+    return {**result, "most ms of a claim": 1000 * MOST_CLAIM, "within": claims <= 1000 * MOST_CLAIM}
 
 
 def _measured(address: Callable[[], str], server: PostgresqlServer | None) -> dict[str, Any]:
-    return {
-        "costs": _costs(address(), server),
-        "carries a second": {kind: _carried(address, kind, server) for kind in ("claim", "write", "renew")},
-        "workers": {count: _medians([simulate(address(), count, server) for _ in range(ROUNDS)]) for count in WORKERS},
-    }
-
-
-def _costs(address: str, server: PostgresqlServer | None) -> dict[str, dict[str, float]]:
-    """What each kind of transaction takes where nobody else is at work, one after another."""
-    with open_database(address, write=True, create=True) as database:
-        worker = Worker(database, _planned(address, 1, 2 * ALONE + 1), 0, 1)
-        kinds: dict[str, Callable[[], object]] = {
-            "claim": worker.claim,
-            "write": worker.write,
-            "renew": worker.renew,
-            "look": worker.look,
-        }
-        found = {kind: _cost(do, server) for kind, do in kinds.items()}
-        with database.connected():
-            return {**found, "claim after a look": _cost(worker.claim, server)}
-
-
-def _cost(do: Callable[[], object], server: PostgresqlServer | None) -> dict[str, float]:
-    times = []
-    of_server, here = _server_seconds(server), time.process_time()
-    for _ in range(ALONE):
-        begun = time.monotonic()
-        do()
-        times.append(time.monotonic() - begun)
-    here = time.process_time() - here
-    time.sleep(0.5)  # a session ends a moment after its client
-    found = {"median ms": median(times), "processor ms of the worker": here / ALONE}
-    if server is not None:
-        found["processor ms of the server"] = (_server_seconds(server) - of_server) / ALONE
-    return {key: round(1000 * seconds, 2) for key, seconds in found.items()}
-
-
-def _carried(address: Callable[[], str], kind: str, server: PostgresqlServer | None) -> dict[str, float]:
-    """The largest rate with which a database keeps up; 0: with none of them."""
-    found: dict[str, float] = {"a second": 0}
-    for rate in RATES:
-        measured = simulate(address(), RATED_WORKERS, server, rate=(kind, rate))
-        if measured[kind]["median ms"] > 1000 * KEEPS_UP:
-            break
-        found = measured[kind]
-        if server is not None:
-            found["processor ms of the server"] = round(1000 * measured["cores"]["server"] / found["a second"], 2)
-    return found
+    rounds = {count: [simulate(address(), count, server) for _ in range(ROUNDS)] for count in WORKERS}
+    return {"workers": {count: _medians(measured) for count, measured in rounds.items()}}
 
 
 def _medians(rounds: Sequence[dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
-    """Of each number, over the rounds that have it; few workers seldom look for work."""
-    kinds = {kind: values for one in rounds for kind, values in one.items()}
+    """Return the median of each number over the rounds that have it; few workers seldom look for work."""
+    kinds = {kind: values for measured in rounds for kind, values in measured.items()}
     return {
-        kind: {key: round(median(one[kind][key] for one in rounds if kind in one), 2) for key in values}
+        kind: {key: round(median(measured[kind][key] for measured in rounds if kind in measured), 2) for key in values}
         for kind, values in kinds.items()
     }
 
@@ -193,17 +138,10 @@ def _database_of(server: PostgresqlServer) -> str:
     return server.address(name)
 
 
-def simulate(
-    address: str, workers: int, server: PostgresqlServer | None, rate: tuple[str, int] | None = None
-) -> dict[str, dict[str, float]]:
-    """What so many workers do: kind → how often a second, and its latencies in milliseconds.
-
-    Args:
-        rate: a kind that they do so often a second, and nothing else; None: whatever workers do.
-    """
-    warm, seconds = (0.0, RATED_SECONDS) if rate else (WARM, SECONDS)
-    often = rate[1] if rate else ENDS
-    more = 2 * round(often * (warm + seconds)) + workers  # more than are drawn, of which each worker has a share
+def simulate(address: str, workers: int, server: PostgresqlServer | None) -> dict[str, dict[str, float]]:
+    """Return kind of transaction → how many per second these workers make, and the latencies in milliseconds."""
+    warm, seconds = WARM, SECONDS
+    more = 2 * round(ENDS * (warm + seconds)) + workers  # more than are drawn, of which each worker has a share
     plan = _planned(address, workers, workers + more)
     context = multiprocessing.get_context("fork")
     processes = min(PROCESSES, workers)
@@ -211,14 +149,13 @@ def simulate(
 
     def work(number: int) -> None:
         with open_database(address, write=True, patient=True) as database:
-            its = [Worker(database, plan, one, workers) for one in range(number, workers, processes)]
+            own = [Worker(database, plan, worker) for worker in range(number, workers, processes)]
             step.wait()
             step.wait()
             rng = random.Random(f"{address} {number}")
-            drawn = _drawn(rng, len(its), rate[0] if rate else "end", often / processes, warm + seconds)
-            events = drawn if rate else [*drawn, *_usual(rng, len(its))]
-            at = [one._replace(due=one.due + began.value - warm) for one in events]
-            results.put(_work(its, at, began.value + seconds, again=rate is None))
+            events = [*_drawn(rng, len(own), ENDS / processes, warm + seconds), *_usual(rng, len(own))]
+            at = [event._replace(due=event.due + began.value - warm) for event in events]
+            results.put(_work(own, at, began.value + seconds))
 
     def work_or_say(number: int) -> None:
         try:
@@ -229,8 +166,8 @@ def simulate(
             raise
 
     forked = [context.Process(target=work_or_say, args=(number,)) for number in range(processes)]
-    for one in forked:
-        one.start()
+    for process in forked:
+        process.start()
     step.wait()  # each process has its workers
     load, began.value = os.getloadavg()[0], time.monotonic() + 0.5 + warm
     step.wait()
@@ -239,13 +176,13 @@ def simulate(
     time.sleep(seconds)
     of_server = _server_seconds(server) - of_server
     answers = [results.get() for _ in forked]
-    if broken := [one for one in answers if isinstance(one, str)]:
+    if broken := [answer for answer in answers if isinstance(answer, str)]:
         raise RuntimeError(broken[0])
-    for one in forked:
-        one.join()
+    for process in forked:
+        process.join()
     kinds: dict[str, list[Done]] = defaultdict(list)
-    for one in (done for its, _ in answers for done in its if done.due >= began.value):
-        kinds[one.what].append(one)
+    for event in (done for transactions, _ in answers for done in transactions if done.due >= began.value):
+        kinds[event.what].append(event)
     cores = {"workers": sum(busy for _, busy in answers) / (warm + seconds), "load before": load}
     if server is not None:
         cores["server"] = of_server / seconds
@@ -285,8 +222,6 @@ class Worker:
     database: Database
     plan: Plan
     number: int
-    of: int
-    """How many workers there are."""
     step: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
     """Held while its run writes; a run neither writes twice at a time nor after its end."""
@@ -296,12 +231,6 @@ class Worker:
         self.files = self.database.location.with_suffix(".files")
         self.flushes, self.looks = Pace(*FLUSH, time.monotonic), Pace(1.0, LOOK_AT_LATEST, time.monotonic)
         self.run = RunWriter(self.database, self.number + 1, self.leases.name, 1)
-        self.next_run = self.number + 1 + self.of
-
-    def claim(self) -> None:
-        """Claims a run that nobody else claims."""
-        assert claims.claim(self.database, self.next_run, self.leases.name, LEASE) is not None
-        self.next_run += self.of
 
     def write(self) -> float:
         """Writes numbers, and returns when that is due again."""
@@ -340,12 +269,12 @@ class Worker:
         raise AssertionError("nothing is left to claim")
 
 
-def _drawn(rng: random.Random, workers: int, what: str, often: float, seconds: float) -> list[Event]:
-    """Something at times of a Poisson process, which the workers do in turn."""
+def _drawn(rng: random.Random, workers: int, often: float, seconds: float) -> list[Event]:
+    """Return ends of runs at the times of a Poisson process, of each worker in turn."""
     events: list[Event] = []
     at = rng.expovariate(often)
     while at < seconds:
-        events.append(Event(at, len(events) % workers, what))
+        events.append(Event(at, len(events) % workers, "end"))
         at += rng.expovariate(often)
     return events
 
@@ -356,8 +285,8 @@ def _usual(rng: random.Random, workers: int) -> list[Event]:
     return [Event(rng.uniform(0, most), worker, what) for worker in range(workers) for what, most in usual.items()]
 
 
-def _work(its: Sequence[Worker], events: Sequence[Event], until: float, *, again: bool) -> tuple[list[Done], float]:
-    """Does what is due, in threads that share the workers; what was done, and the processor time that it took."""
+def _work(workers: Sequence[Worker], events: Sequence[Event], until: float) -> tuple[list[Done], float]:
+    """Do what is due, in threads that share the workers; return what was done, and the processor time."""
     threads = CONNECTIONS // PROCESSES
     heaps: list[list[Event]] = [[] for _ in range(threads)]
     for event in events:
@@ -366,12 +295,12 @@ def _work(its: Sequence[Worker], events: Sequence[Event], until: float, *, again
     done: list[Done] = []
     before = time.process_time()
     with ThreadPoolExecutor(threads) as pool:
-        for one in [pool.submit(_thread, its, heap, until, again, done) for heap in heaps if heap]:
-            one.result()
+        for job in [pool.submit(_thread, workers, heap, until, done) for heap in heaps if heap]:
+            job.result()
     return done, time.process_time() - before
 
 
-def _thread(its: Sequence[Worker], heap: list[Event], until: float, again: bool, done: list[Done]) -> None:
+def _thread(workers: Sequence[Worker], heap: list[Event], until: float, done: list[Done]) -> None:
     heapify(heap)
     while heap and heap[0].due < until:
         event = heappop(heap)
@@ -379,7 +308,7 @@ def _thread(its: Sequence[Worker], heap: list[Event], until: float, again: bool,
         if time.monotonic() >= until:
             done.append(Done(event.what, event.due, None))
             continue
-        worker, next_due = its[event.worker], None
+        worker, next_due = workers[event.worker], None
         match event.what:
             case "write":
                 next_due = worker.write()
@@ -388,19 +317,20 @@ def _thread(its: Sequence[Worker], heap: list[Event], until: float, again: bool,
             case "renew":
                 worker.renew()
                 next_due = event.due + RENEW_EVERY
-            case "claim":
-                worker.claim()
             case "end":
                 done.append(Done("claim", *worker.end()))
         done.append(Done(event.what, event.due, time.monotonic()))
-        if again and next_due is not None:
+        if next_due is not None:
             heappush(heap, event._replace(due=next_due))
 
 
-def _latencies(its: Sequence[Done], seconds: float, until: float) -> dict[str, float]:
-    late = [1000 * ((until if one.ended is None else one.ended) - one.due) for one in its]
+def _latencies(transactions: Sequence[Done], seconds: float, until: float) -> dict[str, float]:
+    late = [
+        1000 * ((until if transaction.ended is None else transaction.ended) - transaction.due)
+        for transaction in transactions
+    ]
     return {
-        "a second": round(sum(one.ended is not None for one in its) / seconds, 1),
+        "a second": round(sum(transaction.ended is not None for transaction in transactions) / seconds, 1),
         "median ms": round(median(late), 1),
         "95% within ms": round(quantiles(late, n=20)[-1] if len(late) > 1 else late[0], 1),
     }
@@ -420,4 +350,4 @@ def _server_seconds(server: PostgresqlServer | None) -> float:
 
 def _ticks(process: Path) -> list[int]:
     """utime, stime, cutime and cstime [proc(5)]."""
-    return [int(one) for one in (process / "stat").read_text().rpartition(")")[2].split()[11:15]]
+    return [int(part) for part in (process / "stat").read_text().rpartition(")")[2].split()[11:15]]

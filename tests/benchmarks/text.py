@@ -1,7 +1,5 @@
 """Text to tokens at the size of the papers' corpora: what the first start costs, and what every later one does.
 
-- Pairs: the subset of IWSLT'14 among the real corpora (KDX_SHARED), four times over, with tails of words exchanged so
-  that there are as many distinct words as in the whole; without it, not measured.
 - Stream: generated words with the frequencies of Zipf's law, as many distinct ones as WikiText-103 has, and
   KDX_BENCHMARK_TOKENS tokens, a fifth of its number unless said otherwise.
 - Batches: cut anew at each start; lengths alone, so as many pairs as there are in WMT'14 En-De.
@@ -9,13 +7,10 @@
 
 import json
 import os
-import random
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -25,13 +20,11 @@ HELD_OUT = {"valid": 217_646, "test": 245_569}  # tokens
 DISTINCT = 267_735
 WORDS_A_LINE = 90
 BATCHED = (160_239, 4_500_000)  # pairs
-COPIES = 4  # of 38,592 pairs, to be at the 160,239 of the whole
 
 # Run in a process of its own: the seconds that loading takes, and what it adds to the process's memory.
 LOAD = """
 import json, re, sys, time
 from pathlib import Path
-from kdx.data.parallel import load_parallel
 from kdx.data.stream import load_stream
 from kdx.grid.sections import Data
 
@@ -40,7 +33,7 @@ def megabytes(of):
 
 data = Data.model_validate_json(sys.argv[1])
 before, wall, used = megabytes("VmRSS"), time.perf_counter(), time.process_time()
-corpus = (load_stream if sys.argv[2] == "stream" else load_parallel)(data)
+corpus = load_stream(data)
 print(json.dumps({
     "seconds": round(time.perf_counter() - wall, 2),
     "CPU seconds": round(time.process_time() - used, 2),
@@ -54,47 +47,19 @@ def measure() -> dict[str, object]:
     """Seconds, and MB of memory, of first and later starts."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["KDX_DATA"] = str(Path(folder) / "home")
-        return {"pairs": _pairs(Path(folder)), "stream": _stream(Path(folder)), "batches": _batches()}
+        return {"stream": _stream(Path(folder)), "batches": _batches()}
 
 
-def _starts(name: str, source: Path, data: dict[str, object], kind: str) -> dict[str, object]:
+def _starts(name: str, source: Path) -> dict[str, object]:
     from kdx.data.prepare import prepare
 
     prepare(name, source)
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for which in ("first start", "second start", "third start"):
-        command = [sys.executable, "-c", LOAD, json.dumps({"corpus": name, **data}), kind]
+        command = [sys.executable, "-c", LOAD, json.dumps({"corpus": name})]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
-        found[which] = json.loads(done.stdout)
-    return found
-
-
-def _pairs(folder: Path) -> dict[str, object] | str:
-    archive = Path(os.environ.get("KDX_SHARED", "")) / "data" / "iwslt14.tar.xz"
-    if not archive.is_file():
-        return f"not measured: no {archive}"
-    with tarfile.open(archive) as opened:
-        opened.extractall(folder, filter="data")
-    source = folder / "iwslt14"
-    for suffix in ("de", "en"):
-        path = source / f"train.{suffix}"
-        path.write_text("".join(_copies(path.read_text(encoding="utf-8"))), encoding="utf-8")
-    data = {"vocabulary": "subword-nmt", "merges": 10_000, "dictionaries": "separate", "max_tokens": 1024}
-    return {"lines of training text": COPIES * 38_592} | _starts("pairs", source, data, "parallel")
-
-
-def _copies(text: str) -> Iterator[str]:
-    draw = random.Random(0)
-    lines = text.splitlines(keepends=True)
-    tails = [word[-3:] for word in sorted(set(text.split())) if len(word) > 5]
-    yield from lines
-    for _ in range(COPIES - 1):
-        for line in lines:
-            words = (
-                word if len(word) < 4 or draw.random() > 0.02 else word[: len(word) // 2] + draw.choice(tails)
-                for word in line.split()
-            )
-            yield " ".join(words) + "\n"
+        result[which] = json.loads(done.stdout)
+    return result
 
 
 def _stream(folder: Path) -> dict[str, object]:
@@ -104,7 +69,7 @@ def _stream(folder: Path) -> dict[str, object]:
     for split, count in {"train": tokens, **HELD_OUT}.items():
         _generate(source / f"{split}.txt", count)
     size = (source / "train.txt").stat().st_size
-    return {"tokens": tokens, "MB of text": round(size / 1e6)} | _starts("stream", source, {}, "stream")
+    return {"tokens": tokens, "MB of text": round(size / 1e6)} | _starts("stream", source)
 
 
 def _generate(path: Path, tokens: int) -> None:
@@ -134,7 +99,7 @@ def _batches() -> dict[str, object]:
     from kdx.data.batching import ParallelBatches
     from kdx.data.parallel import ParallelText
 
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     draw = np.random.default_rng(0)
     for pairs in BATCHED:
         source = np.clip(draw.lognormal(3.2, 0.5, pairs).astype(np.int64), 2, 128)
@@ -143,5 +108,5 @@ def _batches() -> dict[str, object]:
         text = ParallelText(sides[0], sides[1], references=())
         start = time.process_time()
         batches = ParallelBatches(text, 4096)
-        found[f"{pairs} pairs"] = {"CPU seconds": round(time.process_time() - start, 2), "batches": len(batches)}
-    return found
+        result[f"{pairs} pairs"] = {"CPU seconds": round(time.process_time() - start, 2), "batches": len(batches)}
+    return result

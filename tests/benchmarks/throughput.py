@@ -50,11 +50,11 @@ def measure() -> dict[str, object]:
     """Tokens per second of both, and kdx's over the plain loop's: the medians of the rounds."""
     threads = torch.get_num_threads()
     try:
-        found = {"translation": _translation(), "prediction": _prediction()}
+        result = {"translation": _translation(), "prediction": _prediction()}
     finally:
         torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(False)
-    return {**found, "least": LEAST, "within": all(each["ratio"] >= LEAST for each in found.values())}
+    return {**result, "least": LEAST, "within": all(each["ratio"] >= LEAST for each in result.values())}
 
 
 class PlainTranslation(nn.Module):
@@ -156,7 +156,7 @@ class PlainLoop:
             self.scheduler.step()
 
     def operations(self, first: int, last: int) -> int:
-        """Of the matrix products of these steps."""
+        """Return the operations of the matrix products of these steps."""
         return sum(
             matrix_peak.operations(partial(self._pass, inputs, targets)) for inputs, targets in self.batches[first:last]
         )
@@ -174,7 +174,7 @@ class PlainLoop:
 class Seconds(NamedTuple):
     elapsed: float
     busy: float
-    """Of the processor: what other programs take of the machine is not in it."""
+    """Seconds of the processor, without those of other programs."""
 
 
 def now() -> Seconds:

@@ -106,11 +106,6 @@ def test_an_error_is_reported_at_the_last_line_of_the_part_that_it_went_through(
     assert str(fault.place) == place and problem in fault.problem and "`a.py:A` fails" in fault.problem
 
 
-def test_an_error_without_components_is_that_of_the_work():
-    fault = fault_of(KeyError("x"), "", [])
-    assert (fault.place, fault.problem) == (None, "KeyError: 'x'")
-
-
 TWO = [
     Component("kernel", f"{name}.py:A", "A", f"{name}.py", {f"{name}.py": "import json\n\n\nclass A:\n    pass\n"})
     for name in "ab"

@@ -112,24 +112,6 @@ def test_order_of_an_epoch_is_frozen():
     assert order == [7, 4, 1, 2, 6, 5, 3, 0]
 
 
-def test_pairs_of_like_length_stand_together():
-    lengths = [batch.target_out.shape[1] for batch in ParallelBatches(MANY, 60).in_order()]
-    assert lengths == sorted(lengths)
-    padding = sum((batch.target_out == PADDING).sum().item() for batch in ParallelBatches(MANY, 60).in_order())
-    assert padding <= 60
-
-
-@given(PAIRS, st.integers(1, 100))
-def test_evaluation_sees_every_pair_once(pairs, batch_tokens):
-    batches = list(ParallelBatches(parallel(pairs), batch_tokens).in_order())
-    assert sorted(index for batch in batches for index in batch.index.tolist()) == list(range(len(pairs)))
-
-
-def test_a_pair_longer_than_a_batch_comes_alone():
-    batches = ParallelBatches(parallel([([4] * 50, [4]), ([4], [4])]), 10)
-    assert [batch.index.tolist() for batch in batches.in_order()] == [[1], [0]]
-
-
 STREAM = st.integers(1, 300).map(lambda length: np.arange(4, 4 + length, dtype=np.int32))
 COUNT = st.integers(1, 12)
 
@@ -195,15 +177,6 @@ def test_a_batch_of_examples_is_a_function_of_its_step_and_holds_them_whole(seed
     assert one.inputs["number"].tolist() == again.inputs["number"].tolist() == one.targets[:, 0].tolist()
     assert (2 * one.inputs["half"] == one.inputs["number"]).all()
     assert (one.inputs["number"].dtype, one.inputs["half"].dtype) == (torch.int64, torch.float32)
-
-
-def test_epochs_and_seeds_shuffle_the_examples():
-    epochs = [
-        [number for batch in numbers_of(ExampleBatches(examples(40), 10, seed), epoch) for number in batch]
-        for seed, epoch in ((0, 0), (0, 1), (1, 0))
-    ]
-    assert all(sorted(epoch) == list(range(40)) for epoch in epochs)
-    assert len({tuple(epoch) for epoch in epochs}) == 3
 
 
 @given(st.integers(1, 60), st.integers(1, 60))

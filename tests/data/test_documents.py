@@ -32,21 +32,21 @@ def of_text(text: str, title: str | None = TITLE) -> tuple[list[str], Documents]
 
 
 def test_a_title_after_an_empty_line_begins_an_article():
-    words, found = of_text(TEXT)
-    assert found.unit == "article" and len(words) == len(found.of_items)
-    assert " ".join(words[i] for i in np.flatnonzero(found.of_items == 1)).startswith("= Another <unk> = \n")
-    assert set(found.of_items) == {0, 1} and (np.diff(found.of_items) >= 0).all()
+    words, result = of_text(TEXT)
+    assert result.unit == "article" and len(words) == len(result.of_items)
+    assert " ".join(words[i] for i in np.flatnonzero(result.of_items == 1)).startswith("= Another <unk> = \n")
+    assert set(result.of_items) == {0, 1} and (np.diff(result.of_items) >= 0).all()
 
 
 @pytest.mark.parametrize("text", [TEXT, "", "\n = A city =\n It has walls .\n"])
 def test_a_text_without_titles_or_with_one_article_is_cut_into_blocks(text):
-    words, found = of_text(text, None if text == TEXT else TITLE)
-    assert (found.unit, found.of_items.tolist()) == ("block", blocks(len(words)).of_items.tolist())
+    words, result = of_text(text, None if text == TEXT else TITLE)
+    assert (result.unit, result.of_items.tolist()) == ("block", blocks(len(words)).of_items.tolist())
 
 
 @given(st.integers(0, 5 * BLOCKS))
 def test_blocks_are_of_neighbours_and_nearly_equal(items):
-    found = blocks(items).of_items
-    sizes = np.bincount(found)
-    assert len(found) == items and len(sizes) == min(items, BLOCKS) and (np.diff(found) >= 0).all()
+    result = blocks(items).of_items
+    sizes = np.bincount(result)
+    assert len(result) == items and len(sizes) == min(items, BLOCKS) and (np.diff(result) >= 0).all()
     assert not items or (sizes.max() - sizes.min() <= 1 and sizes.min() >= 1)

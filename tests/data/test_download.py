@@ -2,7 +2,6 @@ import errno
 import hashlib
 import http.server
 import os
-import socket
 import threading
 from dataclasses import dataclass, field
 
@@ -17,13 +16,13 @@ CONTENTS = os.urandom(300_000)
 
 @dataclass
 class Server:
-    """What the server has, and how it fails."""
+    """The contents of a server, and how it fails."""
 
     contents: bytes = CONTENTS
     breaks: list[int] = field(default_factory=list)
     """After how many bytes each answer breaks off, one after the other; then none does."""
     length: bool = True
-    """Whether it tells how much there is."""
+    """Whether it sends the length of the contents."""
     status: int = 200
     stalls: bool = False
     over: threading.Event = field(default_factory=threading.Event)
@@ -98,10 +97,6 @@ def test_a_file_is_fetched_once(server, folder):
     assert "urllib" not in server.who
 
 
-def test_two_addresses_are_two_files(server, folder):
-    assert download(server.address, folder) != download(f"{server.address}?x", folder)
-
-
 def test_a_file_that_moved_is_followed(server, folder):
     assert download(server.address.replace("corpus", "moved"), folder).read_bytes() == CONTENTS
 
@@ -125,14 +120,6 @@ def test_two_processes_may_fetch_one_file(server, folder):
     assert path.read_bytes() == CONTENTS and list(folder.iterdir()) == [path] == paths[:1]
 
 
-def test_a_server_that_does_not_tell_the_length(server, folder):
-    server.length = False
-    heard = []
-    path = download(server.address, folder, sha256=sha256(CONTENTS), progress=lambda *progress: heard.append(progress))
-    assert path.read_bytes() == CONTENTS
-    assert heard[-1][2] is None
-
-
 def test_another_file_is_not_kept(server, folder):
     error = refusal(server.address, folder, sha256="0" * 64, otherwise="do it yourself")
     assert str(error) == (
@@ -151,21 +138,6 @@ def test_a_server_that_refuses(server, folder):
 def test_a_server_that_stalls(server, folder):
     server.stalls = True
     assert ": cannot be fetched: timed out" in str(refusal(server.address, folder, timeout=0.2))
-
-
-def test_nobody_at_the_address(folder):
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        address = f"http://127.0.0.1:{unused.getsockname()[1]}/corpus.zip"
-    assert str(refusal(address, folder, otherwise="do it yourself")) == (
-        f"{address}: cannot be fetched: [Errno 111] Connection refused\n  hint: do it yourself"
-    )
-    assert not list(folder.iterdir())
-
-
-def test_addresses_that_are_none(folder):
-    for address in ("http://", "http://[", "http://127.0.0.1:port/x", "http:// /x"):
-        assert "cannot be fetched" in str(refusal(address, folder))
 
 
 def test_full_disk(server, folder, monkeypatch):

@@ -129,5 +129,5 @@ FROZEN = {
 
 @every_corpus
 def test_the_examples_are_frozen(name):
-    found = repr(arrays(CORPORA[name].generate(name, 0, Split.TEST, 100))).encode()
-    assert hashlib.sha256(found).hexdigest() == FROZEN[name]
+    result = repr(arrays(CORPORA[name].generate(name, 0, Split.TEST, 100))).encode()
+    assert hashlib.sha256(result).hexdigest() == FROZEN[name]

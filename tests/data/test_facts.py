@@ -3,20 +3,17 @@
 import hashlib
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.data.facts import Spelling, example_facts
-from kdx.data.generated import load_examples
+from kdx.data.facts import Spelling
 from kdx.data.parallel import load_parallel
 from kdx.data.prepare import prepare
 from kdx.data.stream import load_stream
 from kdx.data.vocabulary import count_words
 from kdx.grid.sections import Data
-from kdx.tasks import TASKS
-from kdx.vocabulary import Split, VocabularyKind
+from kdx.vocabulary import VocabularyKind
 
 WORDS = st.text(st.characters(exclude_categories=("Z", "C")), min_size=1, max_size=6)
 
@@ -107,19 +104,3 @@ def test_facts_are_computed_once_and_leave_the_fingerprint_alone(pairs, home, mo
     monkeypatch.setattr("kdx.data.facts.Spelling", again)
     second = load_parallel(Data(corpus="pets"))
     assert (second.facts, second.fingerprint) == (first.facts, first.fingerprint)
-
-
-def test_facts_of_examples_are_how_many_and_a_hash_of_them():
-    facts = [
-        load_examples(Data(corpus="synthetic-sets", seed=seed, train_examples=8), None, TASKS.definition("set")).facts
-        for seed in (0, 0, 1)
-    ]
-    assert facts[0] == facts[1]
-    assert facts[0]["test/content"] != facts[2]["test/content"] != facts[0]["valid/content"]
-    corpus = load_examples(Data(corpus="synthetic-sets", train_examples=8), None, TASKS.definition("set"))
-    assert facts[0]["test/examples"] == len(corpus.splits[Split.TEST])
-    changed = corpus.splits[Split.TEST]
-    wrong = type(changed)(
-        changed.inputs, np.where(np.arange(len(changed))[:, None] == 0, 1 - changed.targets, changed.targets)
-    )
-    assert example_facts(wrong, Split.TEST)["test/content"] != facts[0]["test/content"]

@@ -1,10 +1,9 @@
 import pytest
 
-from kdx.data.find_text import corpus_names, find_text
+from kdx.data.find_text import find_text
 from kdx.data.prepare import prepare
 from kdx.errors import KdxError
 from kdx.grid.sections import Data
-from kdx.tasks.data_kinds import PARALLEL_TEXT, PLAIN_TEXT
 from kdx.vocabulary import Split
 
 
@@ -18,14 +17,6 @@ def lines(data, home, split, suffix="txt") -> list[str]:
     return list(find_text(data, home).lines(split, suffix))
 
 
-def test_generated_text(home):
-    found = find_text(Data(corpus="synthetic-translation", train_lines=10, seed=3), home)
-    assert found.suffixes == ("source", "target")
-    assert found.tokenised
-    assert len(list(found.lines(Split.TRAIN, "source"))) == 10
-    assert not home.exists()
-
-
 def test_only_a_line_feed_ends_a_line(write, home):
     files = {"train.txt": "a\u2028 b\x0b\x85c\rd\n\ne", "valid.txt": "\ufeffa\r\n", "test.txt": "a\n\n"}
     prepare("mine", write(files))
@@ -33,44 +24,6 @@ def test_only_a_line_feed_ends_a_line(write, home):
     assert lines(mine, home, Split.TRAIN) == ["a\u2028 b\x0b\x85c\rd", "", "e"]
     assert [line.split() for line in lines(mine, home, Split.VALID)] == [["a"]]
     assert lines(mine, home, Split.TEST) == ["a", ""]
-
-
-def test_text_is_read_line_by_line_and_again_at_each_call(plain, home):
-    prepare("letters", plain)
-    found = find_text(Data(corpus="letters"), home)
-    train = found.lines(Split.TRAIN, "txt")
-    assert iter(train) is train
-    assert next(train) == "a b a"
-    assert next(iter(found.lines(Split.TRAIN, "txt"))) == "a b a"
-    assert list(train) == ["", "b c"]
-
-
-def test_direction_is_alphabetical_unless_said(pairs, home):
-    prepare("pets", pairs)
-    assert find_text(Data(corpus="pets"), home).suffixes == ("de", "en")
-    assert find_text(Data(corpus="pets", source="en", target="de"), home).suffixes == ("en", "de")
-
-
-def test_first_training_lines(pairs, home):
-    prepare("pets", pairs)
-    data = Data(corpus="pets", train_lines=2)
-    assert lines(data, home, Split.TRAIN, "en") == ["the dog", "the cat sleeps"]
-    assert len(lines(data, home, Split.TEST, "en")) == 2
-
-
-def test_identity_follows_the_text(pairs, plain, home):
-    prepare("pets", pairs)
-    prepare("plain", plain)
-    found = [
-        Data(corpus="pets"),
-        Data(corpus="plain"),
-        Data(corpus="synthetic-language"),
-        Data(corpus="synthetic-language", seed=1),
-        Data(corpus="synthetic-language", train_lines=5),
-    ]
-    identities = [str(find_text(data, home).identity) for data in found]
-    assert len(set(identities)) == len(found)
-    assert identities == [str(find_text(data, home).identity) for data in found]
 
 
 def test_unknown_corpus(pairs, home):
@@ -140,10 +93,3 @@ def test_text_changed_after_it_was_prepared(pairs, home):
             f"{path}: this file is not what was prepared\n"
             f"  hint: remove {path.parent}, then: kdx data prepare pets --from {pairs}"
         )
-
-
-def test_names_by_kind(pairs, plain, home):
-    prepare("pets", pairs)
-    prepare("plain", plain)
-    assert corpus_names(home, PARALLEL_TEXT) == ["pets", "synthetic-translation"]
-    assert corpus_names(home, PLAIN_TEXT) == ["plain", "synthetic-language"]

@@ -1,4 +1,4 @@
-"""Labelled text, of one's own and generated."""
+"""Labelled text, the user's own and generated."""
 
 import math
 
@@ -22,15 +22,9 @@ TEXT = {
 }
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("KDX_DATA", str(tmp_path / "home"))
-    return tmp_path / "home"
-
-
 @pytest.fixture
 def films(tmp_path):
-    """Prepares a text of one's own as the corpus `films`, some of its files changed."""
+    """Prepare a text as the corpus `films`, some of its files changed."""
 
     def prepared(**changed: str) -> Data:
         folder = tmp_path / "films"
@@ -87,15 +81,6 @@ def test_labels_that_no_training_line_has_are_refused(films, changed, problem):
 def test_as_many_labels_as_lines_are_needed(films):
     with pytest.raises(KdxError, match="line by line they must match"):
         films(train_labels="yes\nno\n")
-
-
-def test_long_training_lines_are_left_out_and_counted(films):
-    data = films(train_txt="good film\nbad film\na very very long good film\n")
-    corpus = load_labelled(data.model_copy(update={"max_tokens": 4}))
-    assert len(corpus.splits[Split.TRAIN].labels) == 2
-    assert corpus.notes == (
-        "films: 1 of 3 training lines are left out; they have more than 4 tokens (data.max_tokens)",
-    )
 
 
 @pytest.mark.parametrize(("task", "corpus"), [("classification", "synthetic-language"), ("prediction", "films")])

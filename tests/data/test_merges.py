@@ -1,12 +1,11 @@
 import io
 import tarfile
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from subword_nmt.learn_bpe import learn_bpe
 
-from kdx.data.merges import learn_merges, letters_of
+from kdx.data.merges import learn_merges
 from kdx.data.vocabulary import count_words
 
 
@@ -44,16 +43,7 @@ def test_merging_ends_where_no_pair_comes_twice():
     assert learn_merges({"a": 5}, 10) == learn_merges({}, 10) == []
 
 
-def test_no_more_merges_than_wanted():
-    assert learn_merges({"abcdef": 2}, 3) == [("e", "f "), ("d", "ef "), ("c", "def ")]
-
-
 def test_the_tools_mark_within_a_text_is_letters():
     """There the tool itself takes `a</w>` inside a word for an `a` that ends one."""
     merges = learn_merges({"a</w>b": 3, "ca": 1}, 10)
     assert ("".join(piece for piece in merges[-1])) == "a</w>b "
-
-
-@pytest.mark.parametrize(("word", "letters"), [("a", ["a "]), ("abc", ["a", "b", "c "]), ("ü@@", ["ü", "@", "@ "])])
-def test_letters(word, letters):
-    assert letters_of(word) == letters

@@ -1,10 +1,7 @@
 import tarfile
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from kdx.data import moses
 from kdx.data.moses import tokenised
 
 LINES = {
@@ -32,21 +29,6 @@ def test_the_last_full_stop_stands_apart(end):
         f"It is {end}. he said",
         "And so ...",
     ]
-
-
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=30), max_size=5))
-def test_a_line_stays_a_line(lines):
-    for line in tokenised(lines, "de"):
-        assert line == " ".join(line.split())
-
-
-def test_many_lines_come_back_in_order(monkeypatch):
-    monkeypatch.setattr(moses, "_BATCH", 3)
-    heard = []
-    lines = [f"line {number}." for number in range(8)]
-    done = tokenised(lines, "en", lambda *progress: heard.append(progress))
-    assert done == [f"line {number} ." for number in range(8)]
-    assert heard == [("tokenising en", done, 8) for done in (3, 6)]
 
 
 def test_it_is_moses(shared):

@@ -31,24 +31,24 @@ def texts(tmp_path, data_home) -> Path:
 def test_a_stream_is_read_with_the_vocabulary_of_the_run(texts):
     data = Data(corpus="plain")
     corpus = load_corpus("prediction", data)
-    found = load_other_stream(Data(corpus="other"), data, corpus, Split.TEST)
-    assert found.vocabulary is corpus.vocabulary
-    assert corpus.vocabulary.decode(found.splits[Split.TEST][:2]) == "a b"
-    assert found.words[Split.TEST] == 9  # six words and three ends of a line
-    assert found.splits[Split.VALID] is corpus.splits[Split.VALID]
-    facts = {name: found.facts[f"test/{name}"] for name in ("tokens", "bytes", "unknown_rate")}
+    result = load_other_stream(Data(corpus="other"), data, corpus, Split.TEST)
+    assert result.vocabulary is corpus.vocabulary
+    assert corpus.vocabulary.decode(result.splits[Split.TEST][:2]) == "a b"
+    assert result.words[Split.TEST] == 9  # six words and three ends of a line
+    assert result.splits[Split.VALID] is corpus.splits[Split.VALID]
+    facts = {name: result.facts[f"test/{name}"] for name in ("tokens", "bytes", "unknown_rate")}
     assert facts == {"tokens": 9, "bytes": len("a b\nd\na e b\n"), "unknown_rate": 2 / 9}
-    assert found.facts["test/spelling_nats"] > 0 == corpus.facts["test/spelling_nats"]
-    assert found.facts["test/text"] != corpus.facts["test/text"]
-    assert found.fingerprint != corpus.fingerprint
+    assert result.facts["test/spelling_nats"] > 0 == corpus.facts["test/spelling_nats"]
+    assert result.facts["test/text"] != corpus.facts["test/text"]
+    assert result.fingerprint != corpus.fingerprint
 
 
 def test_the_own_text_read_as_another_is_the_same(texts):
     data = Data(corpus="plain")
     corpus = load_corpus("prediction", data)
-    found = load_other_stream(data, data, corpus, Split.TEST)
-    assert found.splits[Split.TEST].tolist() == corpus.splits[Split.TEST].tolist()
-    assert (found.facts, found.words) == (corpus.facts, corpus.words)
+    result = load_other_stream(data, data, corpus, Split.TEST)
+    assert result.splits[Split.TEST].tolist() == corpus.splits[Split.TEST].tolist()
+    assert (result.facts, result.words) == (corpus.facts, corpus.words)
     data = Data(corpus="pairs")
     pairs = load_corpus("translation", data)
     same = load_other_parallel(data, data, pairs, Split.TEST)
@@ -63,10 +63,10 @@ def test_the_own_text_read_as_another_is_the_same(texts):
 def test_parallel_text_is_read_in_the_direction_of_the_run(texts, source, target):
     data = Data(corpus="pairs", source=source, target=target)
     corpus = load_corpus("translation", data)
-    found = load_other_parallel(Data(corpus="others"), data, corpus, Split.VALID).splits[Split.VALID]
-    assert found.references == (("y x", "z") if target == "de" else ("b a", "c b"))
-    assert len(found.sources) == len(found.targets) == 2
-    assert corpus.source_vocabulary.decode(found.sources[0]) == ("b a" if source == "en" else "y x")
+    result = load_other_parallel(Data(corpus="others"), data, corpus, Split.VALID).splits[Split.VALID]
+    assert result.references == (("y x", "z") if target == "de" else ("b a", "c b"))
+    assert len(result.sources) == len(result.targets) == 2
+    assert corpus.source_vocabulary.decode(result.sources[0]) == ("b a" if source == "en" else "y x")
 
 
 def test_a_text_of_another_kind_is_refused(texts):

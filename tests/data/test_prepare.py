@@ -47,13 +47,6 @@ def test_lines_end_at_line_feeds_only(write):
     assert {name: file.lines for name, file in about.files.items()} == {"train.txt": 2, "valid.txt": 1, "test.txt": 1}
 
 
-def test_preparing_again_changes_nothing(pairs, home):
-    about = prepare("pets", pairs)
-    before = entries(home)
-    assert prepare("pets", pairs) == about
-    assert entries(home) == before
-
-
 def test_another_text_does_not_take_the_name(pairs, plain, home):
     prepare("pets", pairs)
     before = entries(home)
@@ -95,12 +88,6 @@ def test_faulty_text_is_refused_at_its_place(pairs, write, home, changed, messag
     assert not [name for name in entries(home) if name != "corpora"]
 
 
-def test_missing_split(pairs, home):
-    (pairs / "valid.de").unlink()
-    assert f"{pairs}: missing: valid.de" in refusal("pets", pairs)
-    assert not home.exists()
-
-
 def test_names_that_are_no_names(pairs, home, figure):
     before = set(home.parent.rglob("*"))
     for name in ("", "..", "../x", "a/b", ".hidden", "-rf", "a b", "x" * 65, "é"):
@@ -127,11 +114,6 @@ def known(monkeypatch, pairs):
     return text
 
 
-def test_what_is_known_of_a_corpus_is_told(known, pairs):
-    about = prepare("pets", pairs)
-    assert (about.licence, about.tokenised) == ("free", True)
-
-
 def test_a_known_corpus_with_too_few_lines(known, pairs, write):
     write({"test.de": "der hund\n", "test.en": "the dog\n"})
     found = hashlib.sha256(b"der hund\n").hexdigest()
@@ -141,11 +123,6 @@ def test_a_known_corpus_with_too_few_lines(known, pairs, write):
         "  hint: to use it all the same, prepare it under another name"
     )
     assert prepare("my-pets", pairs).licence is None
-
-
-def test_a_known_corpus_with_another_text(known, pairs, write):
-    write({"test.de": "der hund\ndie laus\n"})
-    assert ": not the test.de of pets: other text, sha256 " in refusal("pets", pairs)
 
 
 def test_another_text_is_noted_where_tokenisers_differ(known, pairs, write, monkeypatch):
@@ -181,7 +158,7 @@ def packed(source, path):
 
 @pytest.fixture
 def fetched(tmp_path, monkeypatch):
-    """What is at the end of any address; each download is told by its check."""
+    """Serve one archive at every address, and record each download with its check."""
     archive = tmp_path / "fetched.zip"
     checks = []
 
@@ -224,14 +201,6 @@ def test_a_fetched_archive_that_is_damaged_goes(known, pairs, fetched, home, dam
     assert not [name for name in entries(home) if "fetched" in name]
 
 
-def test_a_fetched_archive_of_another_text_stays(known, pairs, write, fetched, home):
-    archive, _ = fetched
-    write({"test.de": "der hund\ndie laus\n"})
-    packed(pairs, archive)
-    assert ": not the test.de of pets: " in refusal("pets", "https://mirror.org/x.zip")
-    assert "downloads/fetched.zip" in entries(home)
-
-
 def test_full_disk_leaves_nothing(pairs, home, monkeypatch):
     def full(descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -240,16 +209,6 @@ def test_full_disk_leaves_nothing(pairs, home, monkeypatch):
     with pytest.raises(StorageError, match="No space left on device") as caught:
         prepare("pets", pairs)
     assert caught.value.exit_code == 74
-    assert entries(home) == ["corpora"]
-
-
-def test_interrupted_copy_leaves_nothing(pairs, home, monkeypatch):
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("kdx.data.prepare._check_sides", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        prepare("pets", pairs)
     assert entries(home) == ["corpora"]
 
 
@@ -269,14 +228,3 @@ def test_lines_without_a_word_are_counted_and_told_of_pairs(pairs, plain, write)
     about = prepare("plain", plain)
     assert about.files["train.txt"].empty == 1
     assert not about.notes
-
-
-def test_progress_is_told(write):
-    text = dict.fromkeys(("train.txt", "valid.txt", "test.txt"), "a b\n" * 100_000)
-    heard = []
-    prepare("long", write(text), progress=lambda *progress: heard.append(progress))
-    assert heard == [(f"copying {name}", 400_000, 400_000) for name in text]
-
-
-def test_a_long_name_is_quoted_in_part(pairs):
-    assert len(refusal("x" * 5000, pairs)) < 300

@@ -1,8 +1,5 @@
 """The description of a prepared corpus."""
 
-import dataclasses
-import json
-
 import pytest
 
 from kdx.data.prepare import prepare
@@ -25,14 +22,3 @@ def test_damaged_about_is_told(pairs, damage):
         read_about(path.parent)
     assert str(caught.value).startswith(f"{path}: the description of a corpus is damaged: ")
     assert caught.value.hint == f"remove {path.parent} and prepare the corpus again"
-
-
-def test_about_is_plain_json(pairs):
-    about = prepare("pets", pairs)
-    about_json = json.loads((corpus_folder("pets") / "about.json").read_text())
-    assert about_json == {**dataclasses.asdict(about), "suffixes": ["de", "en"], "notes": []}
-
-
-def test_nothing_prepared_in_a_home_that_is_not_there(home):
-    assert prepared_corpora() == []
-    assert read_about(home / "corpora" / "x") is None

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdx.data.batching import StreamBatches
-from kdx.data.corpus import load_corpus
 from kdx.data.reading import check_reading, data_facts, extent
 from kdx.data.stream import load_stream
 from kdx.data.vocabulary import PADDING
@@ -41,8 +40,8 @@ def test_the_extent_is_what_the_batches_of_an_evaluation_hold(tokens, streams, l
         remembered.append(min(memory, read))
         contexts.append(segment + remembered[-1])
         read += batch.targets.shape[1]
-    found = extent(tokens, Reading(streams, length, memory))
-    assert found == (read, max(segments), max(remembered), max(contexts))
+    result = extent(tokens, Reading(streams, length, memory))
+    assert result == (read, max(segments), max(remembered), max(contexts))
 
 
 def test_the_context_that_is_recorded_is_what_the_text_gives(home):
@@ -84,14 +83,3 @@ def test_a_memory_that_is_never_filled_is_refused(home):
     assert caught.value.place == "evaluation.memory" and caught.value.allowed == "at most 64"
     streams = int(caught.value.hint.rpartition(" ")[2])
     check_reading(cell({"memory": 100, "streams": streams}, memory=8, position="alibi"), corpus)
-
-
-def test_what_an_evaluation_takes_over_from_training_may_stay_and_other_tasks_have_no_streams(home):
-    long = {"batch_tokens": 16 * 512, "length": 512}
-    corpus = load_stream(cell().data)
-    check_reading(cell(training=long), corpus)
-    check_reading(cell(memory=4000, position="alibi"), corpus)
-    sets = CellSpec.model_validate({"task": "set", "data": {"corpus": "synthetic-sets", "train_examples": 8}})
-    examples = load_corpus(sets.task, sets.data)
-    check_reading(sets, examples)
-    assert data_facts(sets, examples) == examples.facts

@@ -4,11 +4,9 @@ import math
 
 import pytest
 
-from kdx.data.parallel import load_parallel
 from kdx.data.prepare import prepare
 from kdx.data.stream import load_stream
 from kdx.data.vocabulary import END, UNKNOWN
-from kdx.errors import KdxError
 from kdx.grid.sections import Data
 from kdx.vocabulary import Split, VocabularyKind
 
@@ -43,12 +41,3 @@ def test_unigram_loss_by_hand(letters):
     assert corpus.vocabulary.size == 7
     expected = -(math.log(3 / 15) + math.log(2 / 15) + math.log(4 / 15)) / 3
     assert corpus.unigram_loss == pytest.approx(expected, rel=1e-12)
-
-
-def test_plain_text_does_not_serve_translation(letters):
-    with pytest.raises(KdxError) as caught:
-        load_parallel(letters)
-    assert str(caught.value) == (
-        "data.corpus: corpus `letters` is plain text, for prediction; this task needs parallel text, for translation\n"
-        "  allowed: synthetic-translation"
-    )

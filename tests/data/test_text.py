@@ -1,8 +1,5 @@
-import pytest
-
 from kdx.data.examples import GeneratedExamples
-from kdx.data.text import PLAIN, KnownText, TextFile, file_names
-from kdx.errors import KdxError
+from kdx.data.text import PLAIN, KnownText, file_names
 from kdx.tasks.corpora import BUILT_IN
 
 
@@ -16,17 +13,6 @@ def test_built_in_corpora_are_parallel_or_plain():
     assert "synthetic-language" in texts
     for name, text in texts.items():
         assert len(text.suffixes) == 2 or text.suffixes == PLAIN, name
-
-
-def test_text_that_is_not_utf8_is_refused_at_its_place():
-    text = TextFile("a.txt", lambda: iter([b"ja\n", "nün, ".encode() + b"\xe4h\n"]))
-    with pytest.raises(KdxError, match=r"^a\.txt:2:6: not UTF-8: byte 0xe4$"):
-        list(text.decoded())
-
-
-def test_a_line_ends_at_its_line_feed_only():
-    text = TextFile("a.txt", lambda: iter([b"a\r\n", "b\u2028c".encode()]))
-    assert list(text.decoded()) == ["a\r", "b\u2028c"]
 
 
 def test_every_known_corpus_can_be_come_by():

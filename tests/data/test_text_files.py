@@ -9,7 +9,7 @@ import pytest
 from kdx.data.corpora import multi30k, wikitext2
 from kdx.data.storage import data_home
 from kdx.data.text import PLAIN, TextFile, file_names
-from kdx.data.text_files import UnreadableError, corpus_files, joined, open_source, segments, text_of_lines
+from kdx.data.text_files import UnreadableError, corpus_files, joined, open_source, segments
 from kdx.errors import KdxError
 
 PAIRS = {name: f"{name}\n".encode() for name in file_names(("de", "en"))}
@@ -68,17 +68,6 @@ def test_a_truncated_archive_is_refused(tmp_path, kind):
             found(source)
 
 
-@pytest.mark.parametrize("kind", ["tar.gz", "zip"])
-def test_an_archive_with_other_bytes_inside_is_refused(tmp_path, kind):
-    source = archive(tmp_path, dict.fromkeys(PAIRS, b"word " * 1000), kind)
-    contents = bytearray(source.read_bytes())
-    middle = len(contents) // 3
-    contents[middle : middle + 20] = b"x" * 20
-    source.write_bytes(contents)
-    with pytest.raises(UnreadableError, match=str(source)):
-        found(source)
-
-
 @pytest.mark.parametrize("kind", ["tar", "zip"])
 @pytest.mark.parametrize("name", ["../../train.de", "/train.de"])
 def test_no_archive_writes_outside_its_folder(tmp_path, home, kind, name):
@@ -91,16 +80,6 @@ def test_no_archive_writes_outside_its_folder(tmp_path, home, kind, name):
 def test_folder(write):
     assert found(write(PAIRS)) == (("de", "en"), PAIRS)
     assert found(write({f"corpus/{name}": text for name, text in PAIRS.items()}, "above")) == (("de", "en"), PAIRS)
-
-
-def test_plain_text(write):
-    plain = dict.fromkeys(file_names(PLAIN), b"x\n")
-    assert found(write(plain)) == (PLAIN, plain)
-
-
-def test_uppermost_folder_wins(write):
-    deeper = {f"bpe/{name}": b"x\n" for name in PAIRS}
-    assert found(write({**PAIRS, **deeper}))[1] == PAIRS
 
 
 def test_a_known_corpus_has_its_folder(write):
@@ -121,11 +100,6 @@ def test_missing_files_are_named(write):
 def test_one_language_misses_its_other(write):
     source = write({"train.de": "x"})
     assert refusal(source).startswith(f"{source}: training text with 1 suffixes: de\n  allowed: two of them")
-
-
-def test_three_languages_are_too_many(write):
-    source = write({"train.de": "x", "train.en": "x", "train.fr": "x"})
-    assert "training text with 3 suffixes: de, en, fr" in refusal(source)
 
 
 def test_no_training_text(write):
@@ -167,11 +141,6 @@ def test_of_two_files_with_a_split_in_their_names_neither_is_taken(write):
     )
 
 
-def test_the_name_itself_comes_before_a_published_one(write):
-    plain = dict.fromkeys(file_names(PLAIN), b"x\n")
-    assert found(write({**plain, "wiki.train.tokens": "y"}), wikitext2.TEXT)[1] == plain
-
-
 def text_of(contents: bytes) -> TextFile:
     return TextFile("a.txt", lambda: iter(contents.splitlines(keepends=True)), len(contents))
 
@@ -180,11 +149,6 @@ def test_texts_are_joined_line_by_line():
     both = joined([text_of(b"a\nb"), text_of(b"c\n")])
     assert (both.place, both.size, list(both.lines())) == ("a.txt + a.txt", 5, [b"a\n", b"b\n", b"c\n"])
     assert list(both.lines()) == list(both.lines())
-
-
-def test_made_text_is_read_as_any_other():
-    assert list(text_of_lines("x", ["a", "ü"]).lines()) == [b"a\n", "ü\n".encode()]
-    assert list(text_of_lines("x", ["a", "ü"]).decoded()) == ["a", "ü"]
 
 
 def test_segments_of_a_marked_test_set():

@@ -20,7 +20,7 @@ def scored(log_probability: float, tokens: int, search: Search) -> float:
 
 
 def reference(logits: Logits, limit: int, search: Search) -> list[int]:
-    """As `kdx.models.beam` describes it, but without leaving off where nothing can win any more."""
+    """Search as `kdx.models.beam` describes it, but without stopping early where nothing can win any more."""
     open_: list[tuple[float, list[int]]] = [(0.0, [])]
     finished: list[tuple[float, list[int]]] = []
     for step in range(limit + 1):
@@ -31,8 +31,8 @@ def reference(logits: Logits, limit: int, search: Search) -> list[int]:
             for token in range(len(next_)):
                 allowed = token == END if step == limit else token not in (PADDING, BEGIN)
                 if allowed:
-                    found = so_far + (next_[token].double() - total).item()
-                    candidates.append((-found, rank, -next_[token].item(), token, tokens))
+                    result = so_far + (next_[token].double() - total).item()
+                    candidates.append((-result, rank, -next_[token].item(), token, tokens))
         candidates.sort()
         for minus, _, _, token, tokens in candidates[: search.beam]:
             if token == END:
@@ -46,18 +46,18 @@ def reference(logits: Logits, limit: int, search: Search) -> list[int]:
 
 def every(logits: Logits, limit: int, search: Search) -> list[tuple[float, list[int]]]:
     """All sequences up to the limit with their scores, the best first."""
-    found = []
+    result = []
 
     def extend(so_far: float, tokens: list[int]) -> None:
         log_probabilities = logits(tokens).log_softmax(-1).tolist()
-        found.append((scored(so_far + log_probabilities[END], len(tokens) + 1, search), tokens))
+        result.append((scored(so_far + log_probabilities[END], len(tokens) + 1, search), tokens))
         if len(tokens) < limit:
             for token, more in enumerate(log_probabilities):
                 if token not in (PADDING, BEGIN, END):
                     extend(so_far + more, [*tokens, token])
 
     extend(0.0, [])
-    return sorted(found, key=lambda one: -one[0])
+    return sorted(result, key=lambda one: -one[0])
 
 
 class Told:

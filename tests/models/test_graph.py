@@ -72,13 +72,6 @@ def test_edges_and_their_labels_matter_where_they_are_seen():
         assert torch.allclose(model(relabelled, nodes), logits, atol=1e-5) is not sees_labels
 
 
-@torch.no_grad()
-def test_which_node_is_which_matters():
-    edges, nodes = batch()
-    model = model_of(position="lookup")
-    assert not torch.allclose(model(edges, nodes.flip(1)), model(edges, nodes), atol=1e-5)
-
-
 @pytest.mark.parametrize("named", [1, NAMED, NODES])
 def test_weights_know_how_many_nodes_are_named(named):
     state = model_of(named, value="table").state_dict()

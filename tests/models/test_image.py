@@ -6,9 +6,6 @@ from cells import SMALL
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdx.attention import KernelAttention
-from kdx.attention.mixers.convolution import Convolution
-from kdx.attention.spaces.image import ImageAttention
 from kdx.data.corpora.synthetic_images import LEVELS, SIDE
 from kdx.grid.spec import CellSpec
 from kdx.models.image import ImageModel
@@ -58,14 +55,6 @@ def test_every_weight_learns(name):
     arm(images()).logsumexp(-1).sum().backward()
     for weight, parameter in arm.named_parameters():
         assert parameter.grad is not None and torch.isfinite(parameter.grad).all(), weight
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [("product", ImageAttention), ("raster order", KernelAttention), ("convolution", Convolution)],
-)
-def test_the_space_and_the_mixer_choose_the_layer(name, kind):
-    assert {type(layer.self_attention) for layer in model(**ARMS[name]).decoder.layers} == {kind}
 
 
 def test_of_pixels_that_are_alike_row_and_column_decide_each_for_itself():

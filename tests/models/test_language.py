@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from cells import EVERY, OF_A_KERNEL, POSITIONS, VOCABULARY, WIDTH, cell, count, language, layer_size, tokens
+from cells import EVERY, OF_A_KERNEL, VOCABULARY, cell, count, language, tokens
 from each import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,22 +53,6 @@ def test_one_causal_layer_without_position_is_blind_to_the_order_of_its_prefix_a
 
     torch.testing.assert_close(*last(layers=1), **EXACT)
     assert (torch.sub(*last(layers=2)).abs().amax(-1) > 1e-3).all()
-
-
-@pytest.mark.parametrize("name", [name for name in POSITIONS if not name.startswith("none")])
-def test_with_positions_one_layer_tells_orders_apart(name):
-    model = language({"decoder_layers": 1}, **POSITIONS[name])
-    text = tokens(1, 8, seed=1)
-    shuffled = torch.cat([text[:, [4, 2, 6, 0, 1, 5, 3]], text[:, 7:]], dim=1)
-    assert (model(text)[:, -1] - model(shuffled)[:, -1]).abs().max() > 1e-4
-
-
-@pytest.mark.parametrize(("embeddings", "matrices"), [("tied", 1), ("separate", 2), ("shared", 1)])
-def test_input_and_output_are_one_matrix_unless_separate(embeddings, matrices):
-    model = language({"embeddings": embeddings})
-    assert (model.output.weight is model.input.embedding.weight) is (matrices == 1)
-    assert model.output.bias is None
-    assert count(model) == matrices * VOCABULARY * WIDTH + 2 * layer_size()
 
 
 def test_weights_that_were_kept_give_the_same_logits(tmp_path):

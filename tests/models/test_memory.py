@@ -1,4 +1,4 @@
-"""What a layer remembers of the segment before, and that training goes on with it after a stop."""
+"""What a layer remembers of the segment before."""
 
 import pytest
 import torch

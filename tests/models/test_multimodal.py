@@ -5,8 +5,6 @@ import torch
 from cells import SMALL
 from torch import Tensor
 
-from kdx.attention import KernelAttention
-from kdx.attention.spaces.multimodal import CrossmodalAttention, MultimodalAttention
 from kdx.data.corpora.synthetic_streams import EVERY, EXAMPLES, NO_TIME
 from kdx.grid.spec import CellSpec
 from kdx.models.multimodal import MultimodalModel
@@ -94,19 +92,3 @@ def test_the_order_in_which_a_stream_is_listed_does_not_matter_its_times_do(spac
 def test_relative_times_are_all_that_matters_to_a_scheme_of_distances():
     arm = model(space="crossmodal", position="relative")
     torch.testing.assert_close(arm(**later(STREAMS, list(Modality))), arm(**STREAMS), rtol=0.0, atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("space", "kind"),
-    [("multimodal", MultimodalAttention), ("crossmodal", CrossmodalAttention), ("sequence", KernelAttention)],
-)
-def test_the_space_chooses_the_attention(space, kind):
-    assert sum(type(module) is kind for module in model(space=space).modules()) == SMALL["encoder_layers"]
-
-
-def test_one_kernel_and_one_for_each_pair_have_equally_many_weights():
-    one, pairs = (
-        sum(parameter.numel() for parameter in model(space=space).parameters() if parameter.dim() > 1)
-        for space in ("multimodal", "crossmodal")
-    )
-    assert one == pairs

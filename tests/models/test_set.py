@@ -45,11 +45,6 @@ def test_the_order_of_the_elements_does_not_matter(kernel, symmetry, mixer, orde
     torch.testing.assert_close(arm(x[:, order], there(3, MOST)), logits, **close)
 
 
-def test_a_convolution_sees_the_order():
-    arm, x = model(mixer="convolution"), elements(1, MOST)
-    assert not torch.allclose(arm(x.flip(1), there(1, MOST)), arm(x, there(1, MOST)))
-
-
 @pytest.mark.parametrize("mixer", ["attention", "equivariant", "convolution"])
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_padding_changes_nothing(mixer, norm):
@@ -57,14 +52,3 @@ def test_padding_changes_nothing(mixer, norm):
     padded = torch.cat([x, elements(2, 4, seed=1)], 1)
     hidden = torch.cat([there(2, 6), ~there(2, 4)], 1)
     torch.testing.assert_close(arm(padded, hidden), arm(x, there(2, 6)), **close)
-
-
-def test_an_element_more_is_seen():
-    arm, x = model(), elements(1, 7)
-    assert not torch.allclose(arm(x, there(1, 7)), arm(x[:, :6], there(1, 6)))
-
-
-def test_two_of_an_element_are_not_one():
-    arm, x = model(), elements(1, 1)
-    twice = x.expand(1, 2, FEATURES)
-    assert not torch.allclose(arm(twice, there(1, 2)), arm(x, there(1, 1)))

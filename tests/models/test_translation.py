@@ -68,55 +68,8 @@ def test_padding_of_the_source_changes_nothing(name, lengths, seed):
         torch.testing.assert_close(together[row], model(*seen(sentence[None]), target[row : row + 1])[0], **EXACT)
 
 
-def greedy(model: TranslationModel, sentence: Tensor, longest: int) -> list[int]:
-    """One sentence, the whole model anew for each word."""
-    target = [BEGIN]
-    while len(target) <= longest:
-        logits = model(*seen(sentence[None]), torch.tensor([target]))[0, -1]
-        allowed = [token for token in range(VOCABULARY) if token not in (PADDING, BEGIN)]
-        best = max(allowed, key=lambda token: logits[token].item())
-        if best == END:
-            break
-        target.append(best)
-    return target[1:]
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("norm", ["post", "pre"])
-@pytest.mark.parametrize("name", [name for name in EVERY if name.startswith(("exponential, asym", "rbf, sym"))])
-def test_translations_are_those_of_greedy_decoding_without_a_cache(name, norm):
-    # Tied, an untrained model repeats its last token for ever.
-    model = translation({"embeddings": "separate"}, norm=norm, seed=3, **EVERY[name])
-    sentences = [tokens(length, seed=length) for length in (7, 1, 4, 5)]
-    expected = [greedy(model, sentence, longest=7) for sentence in sentences]
-    assert model.translate(*padded(sentences), Search(longest=(0.0, 7))) == expected
-
-
-@pytest.mark.slow
-@torch.no_grad()
-def test_sentences_may_end_at_different_times_at_once_and_never():
-    lengths = []
-    for seed in range(20):
-        model = translation({"embeddings": "separate"}, position="product", seed=seed)
-        sentences = [tokens(length, seed=length) for length in (7, 1, 4, 5, 9, 2)]
-        translated = model.translate(*padded(sentences), Search(longest=(0.0, 6)))
-        assert translated == [greedy(model, sentence, longest=6) for sentence in sentences]
-        lengths.append(tuple(map(len, translated)))
-    assert any(0 in batch and 6 in batch for batch in lengths)
-    assert any(len(set(batch)) >= 3 for batch in lengths)
-    assert any(max(batch) < 6 for batch in lengths)
-
-
-def test_padding_and_begin_are_never_translations():
-    model = translation({"embeddings": "separate"})
-    with torch.no_grad():
-        model.output.weight.zero_()  # every token is as likely, and the first ones would win
-    assert model.translate(*padded([tokens(3)]), Search()) == [[]]
-    assert [PADDING, BEGIN, END] == [0, 1, 2]
-
-
 def without_cache(model: TranslationModel, sentence: Tensor, search: Search) -> list[int]:
-    """By the search in plain words, the whole model anew for each hypothesis."""
+    """Translate by the reference search, computing the whole model anew for each hypothesis."""
 
     def logits(target: list[int]) -> Tensor:
         return model(*seen(sentence[None]), torch.tensor([[BEGIN, *target]]))[0, -1]
@@ -152,23 +105,23 @@ def test_a_beam_finds_with_its_cache_and_in_a_batch_what_it_finds_without(name):
     lengths = set()
     for seed in (3, 4):
         model = translation({"embeddings": "separate"}, seed=seed, **FAMILIES[name])
-        found = model.translate(*padded(sentences), search)
-        assert found == [without_cache(model, sentence, search) for sentence in sentences]
-        lengths |= set(map(len, found))
+        result = model.translate(*padded(sentences), search)
+        assert result == [without_cache(model, sentence, search) for sentence in sentences]
+        lengths |= set(map(len, result))
     assert max(lengths) > 2
 
 
 def shipped() -> dict[str, CellSpec]:
     """The shipped cells of translation that differ in more than size, text and training, made small."""
-    found = {}
+    result = {}
     for grid in names():
         for run in load_grid(grid).runs:
             fields = run.cell.spec.model_dump(mode="json", by_alias=True)
             if fields["task"] == "translation":
                 small = {"model": SMALL | {"embeddings": "separate"}, "data": {"corpus": "any"}}
                 spec = CellSpec.model_validate(fields | small | {"training": {}, "evaluation": {}})
-                found.setdefault(spec, f"{grid} {run.cell.ordinal}")
-    return {name: spec for spec, name in found.items()}
+                result.setdefault(spec, f"{grid} {run.cell.ordinal}")
+    return {name: spec for spec, name in result.items()}
 
 
 SHIPPED = shipped()
@@ -182,7 +135,9 @@ def test_a_beam_translates_every_shipped_cell(name):
     model = TranslationModel(SHIPPED[name], VOCABULARY).double().eval()
     sentences = [tokens(length, seed=length) for length in (5, 2)]
     search = Search(beam=2, length_penalty=2.0, longest=(1.0, 1))
-    assert model.translate(*padded(sentences), search) == [without_cache(model, one, search) for one in sentences]
+    assert model.translate(*padded(sentences), search) == [
+        without_cache(model, sentence, search) for sentence in sentences
+    ]
 
 
 @torch.no_grad()
@@ -240,15 +195,6 @@ def test_separate_dictionaries_have_embeddings_of_their_own_sizes(embeddings):
     assert (model.output.weight is model.target_input.embedding.weight) is (embeddings == "tied")
 
 
-def test_another_source_vocabulary_changes_nothing_of_the_initialisation():
-    torch.manual_seed(0)
-    one = TranslationModel(cell("translation", {"embeddings": "tied"}), VOCABULARY)
-    torch.manual_seed(0)
-    other = TranslationModel(cell("translation", {"embeddings": "tied"}), VOCABULARY, source_size=VOCABULARY)
-    for weight, same in zip(one.parameters(), other.parameters(), strict=True):
-        assert torch.equal(weight, same)
-
-
 @pytest.mark.parametrize(("embeddings", "parameters"), [("tied", 39_469_056), ("separate", 42_864_640)])
 def test_parameters_are_as_many_as_published(embeddings, parameters):
     """fairseq's `transformer_iwslt_de_en` with its dictionaries of IWSLT'14, 8,848 and 6,632 tokens."""
@@ -256,13 +202,3 @@ def test_parameters_are_as_many_as_published(embeddings, parameters):
     with torch.device("meta"):
         spec = cell("translation", {**size, "embeddings": embeddings}, position="direct-sum")
         assert count(TranslationModel(spec, 6_632, source_size=8_848)) == parameters
-
-
-def test_weights_that_were_kept_give_the_same_logits(tmp_path):
-    axes = {"position": "direct-sum", "encoding": "learned", "norm": "pre"}
-    model, other = translation(seed=0, **axes), translation(seed=1, **axes)
-    torch.save(model.state_dict(), tmp_path / "weights")
-    other.load_state_dict(torch.load(tmp_path / "weights", weights_only=True))
-    source, target = seen(tokens(2, 5)), tokens(2, 4)
-    assert torch.equal(model(*source, target), other(*source, target))
-    assert other.output.weight is other.source_input.embedding.weight

@@ -54,7 +54,7 @@ def cell(
 
 
 class Kept(Recorder):
-    """A recorder that keeps all it is told and asked, in order, and calls `after` when a step is done."""
+    """A recorder that keeps every call, in order, and calls `after` when a step is done."""
 
     def __init__(
         self, after: Callable[[int], None] = lambda step: None, prune_at: dict[int, str] | None = None
@@ -191,9 +191,9 @@ def assert_same_end(one, other):
 
 
 def rows_after(whole, step: int) -> dict:
-    """What a run that goes on from `step` has still to tell; test rows bear the step of the weights tested.
+    """Return the rows that a run resumed from `step` still records; test rows have the step of the weights tested.
 
-    One that begins anew tells all, also what is known before the first step.
+    One that restarts records all, also what is known before the first step.
     """
     rows = whole.rows.items()
     return {(name, at): value for (name, at), value in rows if at > step or not step or name.startswith("test/")}

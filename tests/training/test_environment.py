@@ -27,21 +27,6 @@ def test_the_environment_is_plain_data_and_follows_the_thread_count():
     assert one["torch"] == torch.__version__ and one["kdx"] == kdx.__version__
 
 
-def test_a_run_on_the_processor_records_no_gpu(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    without = environment(Training())
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
-    assert environment(Training()) == without and without["device"] == "cpu"
-
-
-def test_which_gpu_a_run_was_given_matters_to_no_bit():
-    without = environment(Training())
-    given = without | {"gpu": "3"}
-    assert changes(conditions(without, "data", {}), conditions(given, "data", {})) is None
-    assert changes(conditions(given, "data", {}), conditions(without, "data", {})) is None
-
-
 def test_what_an_optimiser_brings_along_is_told_of_its_runs_only():
     told = {word: environment(Training(optimiser=word)) for word in Optimiser}
     assert told["lion"] == told["adamw"] | {"lion_pytorch": version("lion-pytorch")}

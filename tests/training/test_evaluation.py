@@ -20,7 +20,7 @@ def spec() -> CellSpec:
 
 
 def evaluator(spec: CellSpec, stop: StopRequest | None = None, heard: list | None = None) -> Evaluator:
-    """Of weights as they are before the first step."""
+    """Return an evaluator of the weights as they are before the first step."""
     corpus = load_corpus(spec.task, spec.data)
     reseed(0, "weights")
     weights = TASKS[spec.task].of(spec, corpus).model.state_dict()
@@ -33,12 +33,14 @@ def asked(spec: CellSpec, **settings) -> ResolvedEvaluation:
 
 
 def test_what_else_is_asked_changes_no_bit(spec, data_home):
-    wanted = [asked(spec, **one) for one in ({}, {"length": 32}, {"memory": 0}, {"length": 8, "split": "valid"})]
-    apart = [evaluator(spec).evaluate(one) for one in wanted]
+    wanted = [
+        asked(spec, **settings) for settings in ({}, {"length": 32}, {"memory": 0}, {"length": 8, "split": "valid"})
+    ]
+    apart = [evaluator(spec).evaluate(evaluation) for evaluation in wanted]
     together = evaluator(spec)
-    assert [together.evaluate(one) for one in reversed(wanted)][::-1] == apart
-    assert len({one.metrics["loss"] for one in apart}) == len(wanted)
-    assert [one.longest_context for one in apart] == [32, 48, 16, 24]
+    assert [together.evaluate(evaluation) for evaluation in reversed(wanted)][::-1] == apart
+    assert len({outcome.metrics["loss"] for outcome in apart}) == len(wanted)
+    assert [outcome.longest_context for outcome in apart] == [32, 48, 16, 24]
     assert "32 tokens" in apart[1].definitions["loss"]
 
 

@@ -131,7 +131,7 @@ def test_the_scores_are_those_of_the_best_weights_on_every_test_example(arm, who
             whole = {name: [int(end) for end in name.split("-")] for name in told}
             assert all(sum(ends[0] <= value <= ends[-1] for ends in whole.values()) == 1 for value in by_value)
             for name, ends in whole.items():
-                there = [one for value, ones in by_value.items() if ends[0] <= value <= ends[-1] for one in ones]
+                there = [hit for value, hits in by_value.items() if ends[0] <= value <= ends[-1] for hit in hits]
                 assert told[name] == pytest.approx(100 * sum(there) / len(there))
     if spec.task == "answer":
         whole = [all(one[which].tolist()) for one, which in zip(right, asked, strict=True)]
@@ -157,8 +157,3 @@ def test_a_model_that_learned_nothing_more_than_how_often_a_class_comes_is_under
     assert done.outcome.undertrained == (
         f"final validation loss {final:.3f} is not below {floor:.3f}, the unigram distribution's"
     )
-
-
-def test_as_many_examples_a_batch_as_its_tokens_allow_and_one_at_least(home, tmp_path):
-    spec = cell("set", steps=1, batch_tokens=1)
-    assert run(spec, tmp_path, home).outcome.step == 1

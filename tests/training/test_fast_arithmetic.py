@@ -4,11 +4,7 @@ import pytest
 import torch
 from runs import STEPS, Kept, cell, run, save_every_step
 
-from kdx.errors import ChangedError
 from kdx.grid.identity import cell_id
-from kdx.tasks import TASKS
-from kdx.training import run as running
-from kdx.training.environment import environment
 
 EXACT, FAST = (cell("prediction", arithmetic=word) for word in ("exact", "fast"))
 
@@ -33,16 +29,3 @@ def test_it_is_stopped_and_resumed_and_its_conditions_name_it(home, tmp_path, mo
         (begin,) = part.of("begin")
         assert (begin[1]["arithmetic"], begin[4], begin[5]) == ("fast", step, None)
     assert resumed.outcome.step == STEPS and min(resumed.column("train/loss")) == 8
-
-
-def test_under_other_conditions_it_is_refused_as_an_exact_one_is(home, tmp_path, monkeypatch):
-    save_every_step(monkeypatch)
-    run(FAST, tmp_path, home, stop_after=7)
-    monkeypatch.setattr(running, "environment", lambda training: environment(training) | {"torch": "3.0.0"})
-    with pytest.raises(ChangedError, match=r"came to step 7 under other conditions: torch .* → 3\.0\.0"):
-        run(FAST, tmp_path, home)
-
-
-def test_its_weights_are_those_of_an_exact_model(home, tmp_path):
-    weights = run(FAST, tmp_path, home).weights
-    TASKS[EXACT.task].model_of(EXACT, weights).load_state_dict(weights)

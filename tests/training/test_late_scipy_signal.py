@@ -13,9 +13,11 @@ def _python(text: str) -> str:
 
 @pytest.mark.slow
 def test_what_trains_imports_none_of_it() -> None:
-    found = _python("import sys, kdx.training.run; print(*(one for one in sys.modules if one.startswith('scipy.')))")
-    assert "scipy.signal" in found.split()
-    assert not [one for one in found.split() if one.startswith("scipy.signal.")]
+    loaded = _python(
+        "import sys, kdx.training.run; print(*(name for name in sys.modules if name.startswith('scipy.')))"
+    )
+    assert "scipy.signal" in loaded.split()
+    assert not [name for name in loaded.split() if name.startswith("scipy.signal.")]
 
 
 @pytest.mark.parametrize(
@@ -31,10 +33,6 @@ def test_what_trains_imports_none_of_it() -> None:
 def test_whoever_uses_it_has_all_of_it(use: str) -> None:
     asked = "print(hilbert([1.0, 0.0, 0.0, 0.0]).shape, sys.modules['scipy.signal'].__spec__.name)"
     assert _python(f"import sys, kdx.training; {use}; {asked}") == "(4,) scipy.signal"
-
-
-def test_one_that_was_imported_before_stays() -> None:
-    assert _python("import scipy.signal; import kdx.training; print(scipy.signal.__spec__.name)") == "scipy.signal"
 
 
 def test_python_may_look_into_every_module() -> None:

@@ -189,9 +189,3 @@ def test_the_learning_rate_of_a_step_is_the_one_it_was_taken_with(accumulate, tr
     done = train(cell("prediction", accumulate=accumulate))
     assert list(done.column("train/learning_rate").values()) == used
     assert used == [3e-2 * rate_factor(done.spec.training, step) for step in range(STEPS)]
-
-
-def test_training_rows_are_at_the_first_step_and_at_every_interval(train):
-    done = train(cell("prediction", record_every=5))
-    assert list(done.column("train/loss")) == list(done.column("train/learning_rate")) == [1, 5, 10]
-    assert [step for _, step, _ in done.of("progress")] == list(range(1, STEPS + 1))

@@ -72,7 +72,3 @@ def test_an_optimiser_gives_the_same_bits_wherever_weights_lie_in_memory(optimis
 )
 def test_a_perplexity_beyond_any_float_is_infinite(loss, expected):
     assert exponential(loss) == expected
-
-
-def test_the_perplexity_of_no_number_is_none():
-    assert math.isnan(exponential(math.nan))

@@ -160,18 +160,4 @@ def test_a_schedule_sets_the_rate_of_all_optimisers_also_after_a_state_was_loade
     optimizer.load_state_dict(optimizer.state_dict())
     for group in optimizer.param_groups:
         group["lr"] = 0.5
-    assert [group["lr"] for one in optimizer.optimisers for group in one.param_groups] == [0.5, 0.5]
-
-
-def test_a_closure_is_called_once_with_gradients_on():
-    model = Small()
-    calls = []
-
-    def loss() -> Tensor:
-        calls.append(torch.is_grad_enabled())
-        drawn(model, 0)
-        return torch.tensor(3.0)
-
-    with torch.no_grad():
-        assert optimiser_of(model, Training(optimiser="muon")).step(loss) == 3.0
-    assert calls == [True]
+    assert [group["lr"] for optimiser in optimizer.optimisers for group in optimiser.param_groups] == [0.5, 0.5]

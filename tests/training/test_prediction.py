@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 import torch
-from runs import VALIDATIONS, cell, run, same_bits
+from runs import cell, run, same_bits
 
 from kdx.data.batching import StreamBatches
 from kdx.data.reading import longest_context
@@ -26,7 +26,7 @@ def corpus(home) -> StreamCorpus:
 
 
 def xl(**axes) -> CellSpec:
-    """As Transformer-XL, with one layer."""
+    """Return a cell like Transformer-XL, with one layer."""
     base = cell("prediction").model_dump(exclude={"position", "placement", "encoding", "select"}, by_alias=True)
     base["model"] |= axes.pop("model", {})
     return CellSpec.model_validate(base | {"position": "relative", "xl_bias": "shared", "memory": 8} | axes)
@@ -66,18 +66,8 @@ def test_perplexity_per_word_spreads_all_nats_over_the_words_whatever_a_token_is
     assert module.summarise(Split.TEST)["word_perplexity"] == pytest.approx(math.exp(nats / halves[Split.TEST]))
 
 
-def test_the_definitions_say_what_a_token_and_a_context_are(corpus):
-    defined = PredictionModule(cell("prediction"), corpus).definitions(Split.VALID)
-    assert defined.keys() == {"loss", "perplexity", "word_perplexity", "bits_per_byte"}
-    assert "mean over words and one end mark a line" in defined["loss"]
-    assert all("16 streams in segments of 16 tokens, no memory" in text for text in defined.values())
-    read = xl(evaluation={"streams": 3, "length": 4, "memory": 9})
-    for text in PredictionModule(read, corpus).definitions(Split.VALID).values():
-        assert "3 streams in segments of 4 tokens, a memory of 9" in text
-
-
 def test_the_definitions_tell_what_the_text_fills_not_what_was_asked(corpus):
-    """Of 16 streams, each as long as the text gives; nothing is ever remembered where one segment holds it all."""
+    """There are 16 streams, each as long as the text allows; nothing is remembered if one segment holds it all."""
     longest = -(-len(corpus.splits[Split.TEST]) // 16)
     assert longest < 512
     for asked in ({"length": 512}, {"length": 512, "memory": 9}):
@@ -103,23 +93,6 @@ def test_an_evaluation_reads_its_own_streams_lengths_and_memory_and_training_its
     assert "3 streams in segments of 5 tokens, a memory of 11" in done.outcome.definitions["test/perplexity"]
 
 
-def test_one_layer_sees_as_much_in_short_segments_with_memory_as_in_long_ones(corpus):
-    """The memory of an evaluation is worth as much as its segments' own tokens, whatever training had."""
-    scores = []
-    for length, memory in ((8, 40), (16, 40)):
-        torch.manual_seed(0)
-        spec = xl(evaluation={"streams": 1, "length": length, "memory": memory})
-        module = PredictionModule(spec, corpus)
-        nats = []
-        module.eval()
-        with torch.no_grad():
-            for batch in StreamBatches(corpus.splits[Split.VALID][:48], 1, length).in_order():
-                hidden, targets = module.hidden_and_targets(batch)
-                nats.append(module.model.output.nats(hidden, targets))
-        scores.append(torch.cat(nats))
-    torch.testing.assert_close(scores[0], scores[1], rtol=1e-4, atol=1e-5)
-
-
 def test_with_an_adaptive_softmax_a_run_learns_and_goes_on_to_the_same_bits(home, tmp_path):
     spec = xl(model={"cutoffs": [20, 40], "bias": "none", "initialisation": "normal", "inner_dropout": 0.1})
     whole = run(spec, tmp_path / "whole", home)
@@ -133,13 +106,6 @@ def test_with_an_adaptive_softmax_a_run_learns_and_goes_on_to_the_same_bits(home
 def test_cutoffs_that_the_vocabulary_does_not_reach_are_refused_when_the_text_is_known(train):
     with pytest.raises(KdxError, match=r"model\.cutoffs: the cluster of words from rank 9000 on is empty"):
         train(xl(model={"cutoffs": [20, 9000]}))
-
-
-def test_every_validation_of_a_run_gives_the_four_metrics_and_there_is_no_text_to_keep(unbroken):
-    whole = unbroken("prediction")
-    for name in ("valid/loss", "valid/perplexity", "valid/word_perplexity", "valid/bits_per_byte"):
-        assert list(whole.column(name)) == VALIDATIONS
-    assert whole.lines is None
 
 
 def test_perplexities_over_other_vocabularies_do_not_compare_and_bits_per_byte_do(home, tmp_path):
@@ -176,9 +142,9 @@ def test_a_test_tells_the_perplexity_by_how_much_a_token_is_predicted_from(corpu
     nats: dict[int, list[float]] = {}
     with torch.no_grad():
         for number, batch in enumerate(StreamBatches(corpus.splits[Split.TEST], 3, 4).in_order()):
-            found = module.model.output.nats(*module.hidden_and_targets(batch)).view_as(batch.targets)
+            result = module.model.output.nats(*module.hidden_and_targets(batch)).view_as(batch.targets)
             for place in range(batch.targets.size(1)):
-                its = found[:, place][batch.targets[:, place] != PADDING]
+                its = result[:, place][batch.targets[:, place] != PADDING]
                 nats.setdefault(min(4 * number, memory) + place + 1, []).extend(its.tolist())
         module._start()
         for batch in StreamBatches(corpus.splits[Split.TEST], 3, 4).in_order():
@@ -188,7 +154,7 @@ def test_a_test_tells_the_perplexity_by_how_much_a_token_is_predicted_from(corpu
     assert max(nats) == longest_context(spec, corpus, Split.TEST)
     for name, perplexity in told.items():
         low, *_, high = 2 * [int(end) for end in name.split("-")]
-        its = [one for context, those in nats.items() if low <= context <= high for one in those]
+        its = [nat for context, values in nats.items() if low <= context <= high for nat in values]
         assert perplexity == pytest.approx(math.exp(sum(its) / len(its)), rel=1e-6)
 
 
@@ -206,23 +172,3 @@ def test_a_test_tells_the_perplexity_by_how_often_a_token_is_in_the_training_tex
     moved = PredictionModule(cell("prediction"), dataclasses.replace(corpus, splits=other))
     moved.model.load_state_dict(module.model.state_dict())
     assert by_slice(evaluated(moved, Split.TEST), "perplexity", "frequency") == told
-
-
-def test_a_word_that_training_never_saw_is_in_the_slice_of_none(home):
-    data = cell("prediction").data.model_copy(update={"train_lines": 2})
-    few = load_stream(data, home)
-    metrics = evaluated(PredictionModule(cell("prediction").model_copy(update={"data": data}), few), Split.TEST)
-    assert "perplexity/frequency=0" in metrics
-
-
-def test_only_a_test_tells_slices_and_says_what_each_is(corpus):
-    module = PredictionModule(cell("prediction"), corpus)
-    assert not any("=" in name for name in (*evaluated(module, Split.VALID), *module.definitions(Split.VALID)))
-    metrics, defined = evaluated(module, Split.TEST), module.definitions(Split.TEST)
-    assert metrics.keys() == defined.keys()
-    assert defined["perplexity/context=3-4"] == (
-        "of targets with context=3-4, the number of tokens that a token is predicted from, memory included: "
-        f"{defined['perplexity']}"
-    )
-    module.nats(["a line ."])
-    assert module.slices.means() == {}

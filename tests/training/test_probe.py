@@ -12,7 +12,7 @@ def test_a_cell_is_measured_whatever_its_schedule(tmp_path, data_home, schedule)
     grid = tmp_path / "grid.yaml"
     grid.write_text(TINY % {"steps": 500, "seeds": 1})
     (cell,) = load_grid(grid, given=[f"training.schedule={schedule}", "training.average=2"]).cells
-    found = measure({"cell": cell.spec.text}, lambda words: None)
+    result = measure({"cell": cell.spec.text}, lambda words: None)
     assert cell.spec.training.steps > STEPS
-    assert found["parameters"] == 6032
-    assert 0 < found["step"] < found["passes"] < 60
+    assert result["parameters"] == 6032
+    assert 0 < result["step"] < result["passes"] < 60

@@ -20,7 +20,7 @@ ENDLESS = """import faulthandler, sys
 def tried(folder) -> dict:
     """The problem and the place of the fault in the components of a grid; empty if there is none."""
     specs = [cell.spec for cell in load_grid(folder / "grid.yaml").cells]
-    components = {one.word: one for spec in specs for one in components_of(spec.components)}
+    components = {component.word: component for spec in specs for component in components_of(spec.components)}
     cells = [spec.text for spec in specs]
     try:
         ask_apart("kdx.training.rehearsal", components.values(), {"cells": cells}, within=120, limit=300)
@@ -68,17 +68,6 @@ def test_a_fault_is_told_at_its_line(own_kernel, old, new, line, problem):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kernel", ["favor", "hedgehog", "cosformer"])
-def test_a_kernel_of_kdx_beside_a_part_is_not_the_part_that_is_tried(own_kernel, kernel):
-    (own_kernel / "mine.py").write_text("from kdx.data.corpora.copy import Copy\nclass Mine(Copy): pass\n")
-    (own_kernel / "grid.yaml").write_text(
-        f"task: answer\nkernel: {kernel}\nmodel: {{width: 16, heads: 2, decoder_layers: 1}}\n"
-        "data: {corpus: 'mine.py:Mine'}\n"
-    )
-    assert tried(own_kernel) == {}
-
-
-@pytest.mark.slow
 def test_a_kernel_that_extends_one_with_a_map_of_its_own_is_tried_on_heads(own_kernel):
     (own_kernel / "mine.py").write_text("from kdx.attention.kernels.favor import FAVOR\nclass Mine(FAVOR): pass\n")
     grid = "task: answer\ndata: {corpus: copy}\nkernel: mine.py:Mine\nmodel: {width: 16, heads: 2}\n"
@@ -112,47 +101,3 @@ def test_a_part_that_changes_torch_is_refused(own_kernel, before, problem):
     file.write_text(f"import torch\n\n{before}\n{file.read_text()}")
     fault = tried(own_kernel)
     assert problem in fault["problem"] and fault["place"][:2] == ["my_kernels.py", 13]
-
-
-@pytest.mark.slow
-def test_a_filter_and_a_scheme_are_held_to_their_interfaces(own_kernel):
-    (own_kernel / "mine.py").write_text(
-        "from kdx.attention.interfaces import FilterFunction, PositionScheme\n\n\n"
-        "class Ahead(FilterFunction):\n    def visible(self, query, key):\n        return key >= query\n\n\n"
-        "class Short(PositionScheme):\n    def log_weight(self, query, at_query, at_key):\n"
-        "        return query[0, 0, 0]\n"
-    )
-    grid = "task: answer\ndata: {corpus: copy}\nmodel: {width: 16, heads: 2, decoder_layers: 1}\n"
-    for axis, line, problem in (
-        ("filter: {decoder-self: mine.py:Ahead}", 4, "which stands after it, in a decoder"),
-        ("position: mine.py:Short", 9, "log_weight gives (8,)"),
-    ):
-        (own_kernel / "grid.yaml").write_text(f"{grid}{axis}\n")
-        fault = tried(own_kernel)
-        assert problem in fault["problem"] and fault["place"] == ["mine.py", line, 1]
-
-
-@pytest.mark.slow
-def test_what_depends_on_the_length_of_a_row_or_on_an_index_is_refused(own_kernel):
-    (own_kernel / "mine.py").write_text(
-        "import torch\nfrom kdx.attention.interfaces import AbsoluteEncoding, FilterFunction\n\n\n"
-        "class Half(FilterFunction):\n    def visible(self, query, key):\n"
-        "        return (key <= query) & (query - key < key.size(-1) / 2 + 1)\n\n\n"
-        "class Index(AbsoluteEncoding):\n    def __init__(self, width, max_positions, **options):\n"
-        "        super().__init__(width, max_positions, **options)\n"
-        "        self.table = torch.nn.Embedding(max_positions, width)\n\n"
-        "    def forward(self, positions):\n        return self.table(torch.arange(positions.size(-1)))\n"
-    )
-    model = "model: {width: 16, heads: 2, decoder_layers: 1}"
-    grid = f"task: answer\ndata: {{corpus: copy}}\n{model}\nposition: direct-sum\n"
-    for axis, line, problem in (
-        (
-            "filter: {decoder-self: mine.py:Half}",
-            5,
-            "depends on how many queries and keys there are, or on keys after the query",
-        ),
-        ("encoding: mine.py:Index", 10, "another vector for a position that stands at another index"),
-    ):
-        (own_kernel / "grid.yaml").write_text(f"{grid}{axis}\n")
-        fault = tried(own_kernel)
-        assert problem in fault["problem"] and fault["place"] == ["mine.py", line, 1]

@@ -1,4 +1,4 @@
-"""From which checkpoint a run goes on, and what becomes of the others."""
+"""A run resumes from the newest good checkpoint; the others are set aside."""
 
 import shutil
 
@@ -163,7 +163,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before_and_then_to_the_start(
     assert resumed.rows == rows_after(whole, begins - 1)
     assert_same_end(resumed, whole)
     assert aside == damaged
-    figure(f"{aside} of {len(kept)} set aside, goes on at step {begun}, identical")
+    figure(f"{aside} of {len(kept)} set aside, resumed at step {begun}, identical")
 
 
 @pytest.mark.parametrize("average", [0, 2])
@@ -225,7 +225,7 @@ def test_a_run_whose_every_checkpoint_is_damaged_begins_again_and_says_so(train,
 
 
 def test_a_checkpoint_ahead_of_the_rows_is_set_aside(train, unbroken, monkeypatch):
-    """As when the database was taken back from a copy: without the rows between, the run could never be completed."""
+    """This happens when the database was restored from a copy: without the rows between, the run is never completed."""
     whole = unbroken("prediction")
     save_every_step(monkeypatch)
     newest, before = train(whole.spec, stop_after=7).checkpoints()

@@ -5,12 +5,11 @@ import math
 import pytest
 import pytorch_lightning as lightning
 import torch
-from runs import STEPS, TASKS, VALIDATIONS, WORSENS, assert_same, cell, run, same_bits, save_every_step
+from runs import STEPS, TASKS, VALIDATIONS, WORSENS, assert_same, cell, same_bits, save_every_step
 
 from kdx.data.batching import ParallelBatches, StreamBatches, shuffled
 from kdx.data.parallel import load_parallel
 from kdx.data.stream import load_stream
-from kdx.errors import KdxError
 from kdx.training.checkpoint import CheckpointFiles
 from kdx.training.determinism import reseed
 from kdx.training.prediction import PredictionModule
@@ -148,25 +147,6 @@ def test_selection_by_bleu_takes_the_highest(train):
 
 
 @BOTH
-def test_perplexity_is_the_exponential_of_the_loss_in_every_split(task, unbroken):
-    rows = unbroken(task).rows
-    losses = {key: value for key, value in rows.items() if key[0] in ("valid/loss", "test/loss")}
-    assert len(losses) == len(VALIDATIONS) + 1
-    for (name, step), loss in losses.items():
-        assert rows[name.replace("loss", "perplexity"), step] == math.exp(loss)
-
-
-def test_label_smoothing_is_in_the_training_loss_alone(home, tmp_path):
-    # The weights stand still, so that the runs differ in how they are scored alone.
-    sharp, smooth = (
-        run(cell("prediction", label_smoothing=smoothing, learning_rate=1e-30), tmp_path / str(smoothing), home)
-        for smoothing in (0.0, 0.3)
-    )
-    differ = {name for (name, step), value in sharp.rows.items() if smooth.rows[name, step] != value}
-    assert differ == {"train/loss"}
-
-
-@BOTH
 def test_a_run_leaves_its_best_weights_and_no_other_checkpoint(task, train):
     done = train(cell(task), stop_after=6)
     assert done.checkpoints() and not done.checkpoints("best")
@@ -249,11 +229,6 @@ def test_every_metric_is_defined(task, average, unbroken):
     assert any(name.startswith("valid/average/") for name in measured) is (average > 0)
     assert measured <= whole.outcome.definitions.keys()
     assert all(whole.outcome.definitions.values())
-
-
-def test_a_text_too_short_for_one_batch_is_refused_by_name(train):
-    with pytest.raises(KdxError, match="do not fill"):
-        train(cell("prediction", batch_tokens=2**20))
 
 
 def test_all_that_a_run_draws_comes_from_its_seed(train, home, monkeypatch, unbroken):

@@ -70,20 +70,3 @@ def test_an_evaluation_is_a_mean_over_tokens_not_over_batches_and_starts_anew():
     )
     assert module.results["loss"] == pytest.approx(nats / 38)
     assert module.results["perplexity"] == math.exp(module.results["loss"])
-
-
-def test_nats_are_summed_in_sixty_four_bits():
-    module = Guesses()
-    logits, targets = torch.zeros(1, 5000, WORDS), torch.ones(1, 5000, dtype=torch.long)
-    for _ in range(3):
-        module.evaluate((logits, targets), Split.TEST)
-    of_one = functional.cross_entropy(logits[0, :1], targets[0, :1]).double().item()
-    assert module.summarise(Split.TEST)["loss"] == pytest.approx(of_one, rel=1e-14)
-
-
-def test_bits_per_byte_are_all_nats_and_those_of_spelling_over_the_bytes_of_the_text():
-    """5000 tokens of a uniform distribution, 3 nats of spelling, 50 bytes."""
-    module = Guesses()
-    module.evaluate((torch.zeros(1, 5000, WORDS), torch.ones(1, 5000, dtype=torch.long)), Split.TEST)
-    expected = (5000 * math.log(WORDS) + 3) / math.log(2) / 50
-    assert module.summarise(Split.TEST)["bits_per_byte"] == pytest.approx(expected, rel=1e-6)

@@ -1,4 +1,4 @@
-"""When Lightning validates, what it is told to do, and what happens during a test."""
+"""When Lightning validates, and what happens during a test."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from runs import STEPS, TASKS, VALIDATIONS, Kept, cell, run, same_bits
+from runs import STEPS, TASKS, VALIDATIONS, assert_same, cell, run
 
 from kdx.data.batching import StreamBatches
 from kdx.data.stream import load_stream
@@ -15,18 +15,6 @@ from kdx.training.stopping import Stopped, StopRequest
 from kdx.vocabulary import Split
 
 BOTH = pytest.mark.parametrize("task", TASKS)
-
-
-def assert_same(one, other):
-    """Rows bit for bit, best weights bit for bit, and all else."""
-    assert one.rows == other.rows
-    assert_same_end(one, other)
-
-
-def assert_same_end(one, other):
-    assert one.outcome == other.outcome
-    assert same_bits(one.weights, other.weights)
-    assert one.lines == other.lines
 
 
 @BOTH
@@ -76,14 +64,6 @@ def drawn(during_test: DuringTest, batch: int) -> float:
     return torch.rand(()).item()
 
 
-def test_what_a_batch_draws_depends_on_the_seed_and_its_index_alone(during_test):
-    one = drawn(during_test, 0)
-    other = drawn(during_test, 1)
-    torch.rand(100)
-    assert drawn(during_test, 0) == one != other
-    assert drawn(DuringTest(8, StopRequest(), lambda: None), 0) not in (one, other)
-
-
 def test_a_sign_of_life_comes_before_each_batch_and_none_once_it_is_to_stop(during_test, calls):
     drawn(during_test, 0)
     drawn(during_test, 1)
@@ -104,12 +84,3 @@ def test_it_hears_a_signal_although_somebody_else_took_it_over(during_test):
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def test_a_run_gives_signs_of_life_in_its_test(train):
-    recorder = Kept()
-    train(cell("prediction"), recorder=recorder)
-    rows = [(place, event[1]) for place, event in enumerate(recorder.events) if event[0] == "metric"]
-    validated = max(place for place, name in rows if name.startswith("valid/"))
-    tested = min(place for place, name in rows if name.startswith("test/"))
-    assert ("alive", None) in recorder.events[validated:tested]

@@ -1,20 +1,19 @@
 """Translation is scored by sacrebleu, on what the cell's search finds, in the order of the corpus."""
 
-import dataclasses
 import importlib.metadata
 import math
 
 import pytest
 import sacrebleu
 import torch
-from runs import VALIDATIONS, cell
+from runs import cell
 
 from kdx.data.batching import ParallelBatches
 from kdx.data.parallel import ParallelCorpus, load_parallel
 from kdx.grid.sections import Data
 from kdx.tasks.difficulty import slice_name
 from kdx.training.translation import TranslationModule
-from kdx.vocabulary import LengthPenalty, Split
+from kdx.vocabulary import Split
 
 
 @pytest.fixture(scope="module")
@@ -35,17 +34,9 @@ def test_bleu_is_that_of_sacrebleu_on_the_translations_that_are_kept(unbroken, c
     whole = unbroken("translation")
     references = list(corpus.splits[Split.TEST].references)
     assert len(whole.lines) == len(references)
-    # The generated languages are tokenised, so sacrebleu is told to leave them alone.
+    # The generated languages are tokenised, so sacrebleu does not tokenise them.
     score = sacrebleu.corpus_bleu(whole.lines, [references], tokenize="none", force=True).score
     assert whole.rows["test/bleu", whole.outcome.valid_step] == score
-
-
-def test_bleu_is_defined_by_its_signature(unbroken):
-    defined = unbroken("translation").outcome.definitions["test/bleu"]
-    assert defined == (
-        "sacrebleu, greedy translations of at most 2 × source + 10 tokens: "
-        f"nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:{sacrebleu.__version__}"
-    )
 
 
 BEAM = {"beam": 5, "length_penalty": 0.6, "penalty": "gnmt", "longest": [0.0, 200]}
@@ -84,13 +75,6 @@ def test_bleu_is_defined_by_the_search_and_by_its_signature(evaluation, valid, t
     )
 
 
-def test_each_split_is_translated_by_its_own_beam(corpus):
-    module = TranslationModule(cell("translation", evaluation=BEAM | {"valid_beam": 2}), corpus)
-    gnmt = (0.6, LengthPenalty.GNMT, (0.0, 200))
-    assert module.search(Split.VALID) == (2, *gnmt)
-    assert module.search(Split.TEST) == (5, *gnmt)
-
-
 def test_a_wider_beam_gives_other_translations_and_their_metrics_in_a_run(train, unbroken):
     greedy, wide = unbroken("translation"), train(cell("translation", evaluation={"beam": 3, "longest": [1.0, 2]}))
     assert wide.lines != greedy.lines and len(wide.lines) == len(greedy.lines)
@@ -98,36 +82,6 @@ def test_a_wider_beam_gives_other_translations_and_their_metrics_in_a_run(train,
     for name in ("test/bleu", "test/bleu_detokenised"):
         assert list(wide.column(name)) == [wide.outcome.valid_step]
         assert "beam of 3" in wide.outcome.definitions[name]
-
-
-def test_tokenised_text_is_scored_detokenised_too_and_raw_text_once(corpus, monkeypatch):
-    def split(references: tuple[str, ...]):
-        return dataclasses.replace(corpus.splits[Split.TEST], references=references)
-
-    references = ("the dog &apos;s tail , they say , isn 't long .", "a dog ( black ) runs !")
-    found = ["the dog &apos;s tail , they said , isn 't long .", "a dog ( black ) runs !"]
-    monkeypatch.setattr(TranslationModule, "lines", lambda module: found)
-    tokenised = dataclasses.replace(corpus, splits={Split.TEST: split(references)}, target="en")
-    module = TranslationModule(cell("translation"), tokenised)
-    metrics = module.summarise(Split.TEST)
-    plain = ["the dog's tail, they say, isn't long.", "a dog (black) runs!"]
-    said = ["the dog's tail, they said, isn't long.", "a dog (black) runs!"]
-    assert metrics["bleu_detokenised"] == sacrebleu.corpus_bleu(said, [plain]).score
-    assert metrics["bleu"] == sacrebleu.corpus_bleu(found, [list(references)], tokenize="none", force=True).score
-    assert metrics["bleu"] != metrics["bleu_detokenised"]
-    assert "|tok:13a|" in module.definitions(Split.TEST)["bleu_detokenised"]
-    assert "|tok:none|" in module.definitions(Split.TEST)["bleu"]
-
-    raw = TranslationModule(cell("translation"), dataclasses.replace(tokenised, tokenised=False))
-    assert "bleu_detokenised" not in raw.summarise(Split.TEST)
-
-
-@pytest.mark.parametrize(("tokenised", "tokeniser"), [(True, "none"), (False, "13a")])
-def test_text_that_is_not_yet_tokenised_is_tokenised_by_sacrebleu(tokenised, tokeniser, corpus):
-    module = TranslationModule(cell("translation"), dataclasses.replace(corpus, tokenised=tokenised))
-    assert "bleu" not in module.definitions(Split.TEST)
-    evaluated(module, Split.TEST)
-    assert f"|tok:{tokeniser}|" in module.definitions(Split.TEST)["bleu"]
 
 
 @pytest.mark.parametrize("vocabulary", [{"vocabulary": "word"}, {"vocabulary": "subword-nmt", "merges": 30}])
@@ -188,11 +142,6 @@ def test_the_loss_is_per_target_token_end_marks_included(corpus):
     assert module.definitions(Split.VALID)["loss"].startswith("mean over target words and end marks")
 
 
-def test_every_validation_of_a_run_gives_loss_and_perplexity(unbroken):
-    for name in ("valid/loss", "valid/perplexity"):
-        assert list(unbroken("translation").column(name)) == VALIDATIONS
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("vocabulary", [{"vocabulary": "word"}, {"vocabulary": "subword-nmt", "merges": 30}])
 def test_a_test_tells_its_metrics_by_the_words_of_the_source(vocabulary, home):
@@ -220,20 +169,3 @@ def test_a_test_tells_its_metrics_by_the_words_of_the_source(vocabulary, home):
     assert module.definitions(Split.TEST)["bleu/source-words=5-8"].startswith(
         "of targets with source-words=5-8, the number of words in the source sentence: sacrebleu, greedy"
     )
-
-
-@pytest.mark.slow
-def test_a_source_is_as_long_whatever_its_vocabulary(home):
-    slices = []
-    for vocabulary in ({"vocabulary": "word"}, {"vocabulary": "subword-nmt", "merges": 30}):
-        spec = cell("translation")
-        spec = spec.model_copy(update={"data": Data(**spec.data.model_dump() | vocabulary)})
-        module = TranslationModule(spec, load_parallel(spec.data, home))
-        evaluated(module, Split.TEST)
-        slices.append(module._words)
-    assert slices[0] == slices[1] != {}
-
-
-def test_a_validation_tells_no_slices(corpus):
-    module = TranslationModule(cell("translation", select="bleu"), corpus)
-    assert not any("=" in name for name in (*evaluated(module, Split.VALID), *module.definitions(Split.VALID)))

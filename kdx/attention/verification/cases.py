@@ -50,13 +50,11 @@ class Finding(NamedTuple):
     """The error of one variant of an attention in one check."""
 
     check: str
-    """Name of the property, or the path and number format that are compared with vectors."""
+    """Name of the property."""
     variant: str
     error: float
     """Largest difference from the expected result, in roundings."""
     tolerance: float = ROUNDINGS
-    case: str | None = None
-    """The case in a file of vectors (`golden`); None for a property."""
 
     @property
     def holds(self) -> bool:

@@ -147,11 +147,6 @@ def check_filter(filter: FilterFunction, *, past: bool) -> None:
     if (given := filter.visible(query, key)) is not None:
         _check_shape(filter, "visible", given, visible.shape)
         visible = given.expand_as(visible)
-        rows = torch.stack([places + 1, places])
-        of_rows: Any = filter.visible(rows.unsqueeze(-1), rows.unsqueeze(-2))
-        if of_rows is None or not torch.equal(of_rows.expand(2, *visible.shape)[1], visible):
-            problem = "visible says of positions (B, T) of several rows another thing than of each row's (T,)"
-            _refuse(filter, problem, hint="compare `query` and `key` as they are given, (…, Tq, 1) and (…, 1, Tk)")
     if not bool(visible.diagonal().all()):
         at = int(places[~visible.diagonal()][0])
         _refuse(filter, f"visible hides the own key of a query at position {at}", hint="add `| (key == query)`")
@@ -170,11 +165,6 @@ def check_filter(filter: FilterFunction, *, past: bool) -> None:
         if missed:
             problem = f"seen leaves out the key at {keys[min(missed)]}, which visible shows to a query of {queries}"
             _refuse(filter, problem, hint="leave out seen, or have it give every key that any of the queries sees")
-    score = torch.randn(2, 2, *visible.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    for name, scores in {"log_weight": (score, None), "weight": (None, score.exp())}.items():
-        chosen = filter.chosen(*scores, visible)
-        if chosen is not None and not bool((chosen & visible).any(-1).all()):
-            _refuse(filter, f"chosen hides all keys from a query, by {name}", hint="leave each query a key")
 
 
 def check_position(scheme: PositionScheme, attention: KernelAttention, x: Tensor) -> None:

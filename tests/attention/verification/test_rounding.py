@@ -21,13 +21,13 @@ def test_a_sum_moves_by_the_root_of_the_squares_of_its_terms() -> None:
     def total(_, terms: Tensor) -> Tensor:
         return terms.sum(-1, keepdim=True)
 
-    found = condition(total, NOTHING, numbers([3, 4, 0], [3000, -3000, 0]), draws=2000)
-    torch.testing.assert_close(found, numbers([7 + 5], [3000 * math.sqrt(2)]), rtol=0.05, atol=0)
+    result = condition(total, NOTHING, numbers([3, 4, 0], [3000, -3000, 0]), draws=2000)
+    torch.testing.assert_close(result, numbers([7 + 5], [3000 * math.sqrt(2)]), rtol=0.05, atol=0)
 
 
 def test_the_largest_number_of_a_row_makes_its_unit() -> None:
-    found = condition(lambda _, rows: rows, NOTHING, numbers([1, -100], [2, 0]), draws=2000)
-    torch.testing.assert_close(found, numbers([200], [4]), rtol=0.05, atol=0)
+    result = condition(lambda _, rows: rows, NOTHING, numbers([1, -100], [2, 0]), draws=2000)
+    torch.testing.assert_close(result, numbers([200], [4]), rtol=0.05, atol=0)
 
 
 def test_a_row_whose_signed_weights_nearly_cancel_has_the_square_of_their_ratio_for_its_unit() -> None:
@@ -38,8 +38,8 @@ def test_a_row_whose_signed_weights_nearly_cancel_has_the_square_of_their_ratio_
 
     ratios = torch.tensor([10.0, 100.0, 1000.0])
     # w = (1 + c, 1 - c) / 2: |Σ w| = 1, Σ |w| = c.
-    found = condition(smoothed, NOTHING, torch.stack([1 + ratios, 1 - ratios], -1).double() / 2)
-    growth = found[1:] / found[:-1]
+    result = condition(smoothed, NOTHING, torch.stack([1 + ratios, 1 - ratios], -1).double() / 2)
+    growth = result[1:] / result[:-1]
     assert ((growth > 80) & (growth < 120)).all()
 
 
@@ -66,8 +66,8 @@ def test_an_error_counts_in_roundings_of_the_format_that_it_is_found_in() -> Non
     expected, unit = numbers([1.0, 2.0], [3.0, 4.0]), numbers([10.0], [1000.0])
     for dtype in (torch.float64, torch.float32):
         step = torch.finfo(dtype).eps
-        found = (expected + numbers([0, 0], [0, 4096 * step])).to(dtype)
-        assert roundings(found, expected, unit) == pytest.approx(4.096)
+        result = (expected + numbers([0, 0], [0, 4096 * step])).to(dtype)
+        assert roundings(result, expected, unit) == pytest.approx(4.096)
 
 
 def test_what_is_computed_from_nothing_must_be_nothing() -> None:

@@ -3,17 +3,15 @@ import tarfile
 
 import pytest
 
-from kdx.data.corpora import iwslt14
 from kdx.data.prepare import prepare
 from kdx.data.prepared import corpus_folder
-from kdx.data.text import file_names
 from kdx.errors import KdxError
 
 TALKS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
 
 
 def talk(number: int, lines: list[str]) -> list[str]:
-    """As the training text has a talk."""
+    """Return the lines of a talk as the training text has them."""
     return [
         f"<url>http://www.ted.com/talks/{number}</url>",
         "<keywords>talks, science</keywords>",
@@ -25,7 +23,7 @@ def talk(number: int, lines: list[str]) -> list[str]:
 
 
 def marked(lines: list[str]) -> str:
-    """As a test set has its lines."""
+    """Return lines as a test set has them."""
     segments = "".join(f'<seg id="{number}"> {line} </seg>\n' for number, line in enumerate(lines, 1))
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<doc docid="1">\n<title>Not heard</title>\n{segments}</doc>\n'
 
@@ -60,10 +58,6 @@ def read(name: str) -> list[str]:
     return (corpus_folder("iwslt14") / name).read_text().split("\n")[:-1]
 
 
-def test_every_file_is_known():
-    assert list(iwslt14.TEXT.files) == file_names(iwslt14.TEXT.suffixes)
-
-
 def test_the_original_archive_becomes_the_usual_text(tmp_path, home):
     about = prepare("iwslt14", packed(tmp_path, original(PAIRS)))
     spoken = []
@@ -84,11 +78,6 @@ def test_test_text_is_the_five_sets_in_their_order(tmp_path, home):
     assert read("test.en")[:2] == ["satz 0 , der erste .", "it &apos;s 0 ."]
 
 
-def test_a_folder_is_as_good_as_an_archive(write, tmp_path, home):
-    about = prepare("iwslt14", packed(tmp_path, original(PAIRS)))
-    assert prepare("iwslt14", write(original(PAIRS))) == about
-
-
 LEFT_OUT = {
     "no German": ("", "A line."),
     "no English": ("Eine Zeile.", " "),
@@ -107,11 +96,6 @@ def test_pairs_that_do_not_fit_are_left_out(tmp_path, home, pair, kept):
     about = prepare("iwslt14", packed(tmp_path, original([*PAIRS, pair])))
     # 60 pairs in 3 talks and this one in a fourth, each with a title and a description; the 69th is for validation.
     assert (about.files["train.de"].lines, about.files["valid.de"].lines) == (66, 2 + kept)
-
-
-def test_differences_from_the_usual_are_noted(tmp_path, home):
-    notes = prepare("iwslt14", packed(tmp_path, original(PAIRS))).notes
-    assert "train.de: 64 lines instead of 160,239" in notes and "train.en: 64 lines instead of 160,239" in notes
 
 
 def raw(pairs: list[tuple[str, str]]) -> dict[str, str]:
@@ -136,13 +120,6 @@ def test_raw_text_is_tokenised_cleaned_and_lower_cased(write, home):
         in about.notes
     )
     assert "test.de, test.en: raw text, which kdx has tokenised and lower-cased" in about.notes
-
-
-def test_only_the_splits_that_are_raw_are_tokenised(write, home):
-    files = raw(PAIRS) | {"test.de": "es ist nr . 3 .\n", "test.en": "it &apos;s no . 3 .\n"}
-    assert not any("test.de, test.en: raw" in note for note in prepare("iwslt14", write(files)).notes)
-    assert read("test.en") == ["it &apos;s no . 3 ."]
-    assert read("valid.en") == ["a sentence , yes ?"]
 
 
 def test_a_missing_talk_is_named(tmp_path, home):
@@ -173,10 +150,3 @@ def test_sides_that_differ_are_refused(tmp_path, home):
 def test_a_subset_that_is_tokenised_is_taken_as_it_is_and_noted(shared, home):
     about = prepare("iwslt14", shared / "data" / "iwslt14.tar.xz")
     assert about.notes == tuple(f"train.{language}: 38,592 lines instead of 160,239" for language in ("de", "en"))
-
-
-def test_the_placeholders_of_the_subset_are_counted(shared):
-    with tarfile.open(shared / "data" / "iwslt14.tar.xz") as archive:
-        for language, sign in (("de", b"<S_"), ("en", b"<T_")):
-            lines = archive.extractfile(f"iwslt14/train.{language}").read().split(b"\n")
-            assert sum(sign in line for line in lines) == 9535

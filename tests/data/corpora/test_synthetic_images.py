@@ -1,7 +1,6 @@
 import numpy as np
 
-from kdx.data.corpora.synthetic_images import EXAMPLES, LARGEST, LEVELS, NOISE, SIDE, make
-from kdx.vocabulary import Split
+from kdx.data.corpora.synthetic_images import EXAMPLES, LARGEST, LEVELS, SIDE, make
 
 COUNT = 300
 NUMBERS = np.random.default_rng(0).random((COUNT, EXAMPLES.draws))
@@ -38,17 +37,3 @@ def test_a_rectangle_of_one_level_lies_inside_the_image():
     pictures = images(cloth)
     assert (pictures[:, -LARGEST:, -LARGEST:] == level).all()
     assert not (pictures[:, : SIDE - LARGEST] == level).all((1, 2)).any()
-
-
-def test_noise_is_as_frequent_as_it_is_said_to_be():
-    noisy = NUMBERS.copy()
-    noisy[:, -SIDE * SIDE :] = np.random.default_rng(1).random((COUNT, SIDE * SIDE))
-    changed = (images(noisy) != images(NUMBERS)).mean()
-    # A quarter of the noise hits the level that was there.
-    assert 0.9 < changed / (NOISE * (1 - 1 / LEVELS)) < 1.1
-
-
-def test_an_image_is_its_own_target():
-    examples = EXAMPLES.generate("any", 0, Split.TRAIN, 3)
-    assert examples.inputs["pixels"].shape == (3, EXAMPLES.tokens)
-    assert examples.targets is examples.inputs["pixels"]

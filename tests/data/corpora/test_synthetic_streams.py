@@ -4,12 +4,9 @@ from kdx.data.corpora.synthetic_streams import (
     CUE,
     EVERY,
     EXAMPLES,
-    FEWEST,
     LENGTHS,
     LONGEST,
-    MOST,
     NO_TIME,
-    SHORTEST,
     WORDS,
     make,
 )
@@ -26,17 +23,6 @@ def test_times_rise_and_padding_lies_to_the_right():
         assert (there[:, :-1] >= there[:, 1:]).all()
         assert (np.diff(times, axis=1) > 0)[there[:, 1:]].all()
         assert times.max() < LONGEST
-
-
-def test_streams_have_rates_and_lengths_of_their_own():
-    for name, every in EVERY.items():
-        there = TIMES[name] != NO_TIME
-        assert (TIMES[name] == np.arange(0, LONGEST, every))[there].all()
-        assert SHORTEST // every <= there.sum(1).min() < there.sum(1).max() == LENGTHS[name]
-        assert (DRAWN.inputs[name][~there] == 0).all()
-    words = (TIMES[Modality.LANGUAGE] != NO_TIME).sum(1)
-    assert set(words) == set(range(FEWEST, MOST + 1))
-    assert EXAMPLES.tokens == sum(LENGTHS.values())
 
 
 def test_one_word_is_the_cue_and_no_word_is_said_where_there_is_none():

@@ -35,11 +35,6 @@ def test_no_other_order_is_shorter(seed, count):
     assert length(places, order) <= best + 1e-12
 
 
-def test_a_tour_goes_counter_clockwise():
-    square = np.array([[[0.0, 0.0], [1.0, 1.0], [1.0, 0.0], [0.0, 1.0]]])
-    assert shortest(square).tolist() == [[2, 3, 1, 0]]
-
-
 def test_the_order_of_the_list_does_not_matter():
     places, order = cities(1, 8, number=5), np.random.default_rng(2).permutation(8)
     listed, shuffled = shortest(places), shortest(places[:, order])
