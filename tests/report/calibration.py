@@ -18,9 +18,8 @@ import numpy as np
 
 from kdx.grid.load import load_grid
 from kdx.grid.resolved_spec import ResolvedSpec
-from kdx.report.papers.decisions import Verdict
 from kdx.report.papers.paper_file import Claim, Contrast, Rule, load_paper
-from kdx.report.papers.verdicts import answers
+from kdx.report.papers.verdicts import Verdict, answers
 from kdx.report.statistics.by_document import by_document
 from kdx.report.statistics.estimates import contrast, summarise
 from kdx.report.table.comparisons import Mark

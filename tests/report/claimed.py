@@ -5,9 +5,8 @@ from math import sqrt
 import numpy as np
 from sweeps import cell, run, seeded, sweep
 
-from kdx.report.papers.decisions import ContrastOutcome, Verdict
 from kdx.report.papers.paper_file import Claim, Contrast, Rule
-from kdx.report.papers.verdicts import Answer, SettingVerdict, answers
+from kdx.report.papers.verdicts import Answer, ContrastOutcome, SettingVerdict, Verdict, answers
 from kdx.store.records import CellRecord, RunRecord, RunState
 
 HOLDS, FAILS, UNKNOWN = Verdict.HOLDS, Verdict.DOES_NOT_HOLD, Verdict.CANNOT_TELL

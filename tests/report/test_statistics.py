@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from kdx.report.statistics.estimates import Estimate, Summary, contrast, summarise
+from kdx.report.statistics.estimates import Estimate, Summary, contrast, minimum_detectable_difference, summarise
 from kdx.report.statistics.expected_best import expected_best
 from kdx.report.statistics.multiple_comparisons import holm
-from kdx.report.statistics.power import minimum_detectable_difference
 from kdx.report.statistics.rates import p_rates, rate_difference, wilson
 
 

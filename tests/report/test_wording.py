@@ -9,8 +9,8 @@ from sweeps import cell, marks, run, scored, seeded, sweep
 from kdx.report.sheet import Score, sign
 from kdx.report.sheets.notes import caption
 from kdx.report.sheets.scores import column_headers, words
+from kdx.report.statistics.estimates import minimum_detectable_difference
 from kdx.report.statistics.metric import Metric
-from kdx.report.statistics.power import minimum_detectable_difference
 from kdx.report.tables import tables
 from kdx.report.wording import difference, interval, probability, rounded, signed
 from kdx.store.records import Provenance, RunState

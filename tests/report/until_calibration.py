@@ -16,7 +16,7 @@ import numpy as np
 from kdx.report.statistics.estimates import contrast, summarise
 from kdx.report.statistics.looks import Look
 from kdx.report.statistics.metric import Metric
-from kdx.report.statistics.until_decided import Followed, PValues, until_decided
+from kdx.report.statistics.multiple_comparisons import Followed, PValues, until_decided
 from kdx.vocabulary import Direction
 
 FIRST, LAST = 3, 12

@@ -120,13 +120,16 @@ class ContrastedCells:
 
     contrast: Contrast
     words: Mapping[str, str]
+    """Factor → word of the setting."""
     over: tuple[str, ...]
+    """Factors that the contrast is averaged over."""
     confounders: tuple[str, ...]
+    """Factors, beside the first one that the contrast names, in which all cells of a differ from all cells of b."""
     sides: tuple[tuple[tuple[Cell, ...], tuple[Cell, ...]], ...]
     paired: bool = False
     """Whether errors are those of the differences at each seed that all cells have."""
     searched: bool = False
-    """Whether a search found the settings of some of its cells."""
+    """Whether a search found the settings of some of its cells, so that everything is conditional on it."""
 
     @property
     def a(self) -> tuple[Cell, ...]:
@@ -139,6 +142,17 @@ class ContrastedCells:
     @property
     def metric(self) -> Metric:
         return self.a[0].metric
+
+    @property
+    def diverged(self) -> tuple[int, int]:
+        """Runs of a, and of b, that diverged, or completed with a score that is no finite number."""
+        return sum(map(lost_runs, self.a)), sum(map(lost_runs, self.b))
+
+    @property
+    def ended(self) -> tuple[int, int]:
+        """Runs of a, and of b, that completed or diverged."""
+        scored = [sum(len(cell.scores) for cell in side) for side in (self.a, self.b)]
+        return scored[0] + self.diverged[0], scored[1] + self.diverged[1]
 
     @cached_property
     def look(self) -> Look | None:
@@ -162,7 +176,7 @@ class ContrastedCells:
 
     @property
     def n(self) -> int:
-        """The smallest number of compared seeds of a cell."""
+        """The smallest number of compared seeds of a cell; of those that a rule added, as many as all cells have."""
         return min((len(cell.scores) for cell in self.compared.values()), default=0)
 
     @cached_property

@@ -26,12 +26,16 @@ from kdx.grid.sections import Margin
 from kdx.grid.seeds import SeedRule
 from kdx.grid.table_layout import Address, reads_evaluations
 from kdx.report.selection.cells import Cell
-from kdx.report.statistics.estimates import LEVEL, Estimate, contrast
+from kdx.report.statistics.estimates import (
+    LEVEL,
+    Estimate,
+    contrast,
+    detectable_errors,
+    minimum_detectable_difference,
+)
 from kdx.report.statistics.looks import Look
 from kdx.report.statistics.metric import Metric
-from kdx.report.statistics.multiple_comparisons import holm
-from kdx.report.statistics.power import detectable_errors, minimum_detectable_difference
-from kdx.report.statistics.until_decided import Followed, PValues, until_decided
+from kdx.report.statistics.multiple_comparisons import Followed, PValues, holm, until_decided
 from kdx.report.table.comparable import ComparableCells
 from kdx.report.table.layout import Layout
 

@@ -34,9 +34,8 @@ from kdx.report.papers.contrasted_cells import (
     contrasted_cells,
     following,
 )
-from kdx.report.papers.decisions import ContrastOutcome, Verdict
 from kdx.report.papers.paper_file import Claim, Contrast, Rule
-from kdx.report.papers.verdicts import answers
+from kdx.report.papers.verdicts import ContrastOutcome, Verdict, answers
 from kdx.report.statistics.estimates import contrast as contrast_of
 from kdx.report.statistics.estimates import summarise
 from kdx.report.statistics.looks import Look

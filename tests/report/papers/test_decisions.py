@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sweeps import run, seeded
 
-from kdx.report.papers.decisions import ContrastOutcome, Verdict
+from kdx.report.papers.verdicts import ContrastOutcome, Verdict
 from kdx.store.records import RunRecord, RunState
 
 

@@ -9,9 +9,8 @@ from sweeps import cell, seeded, sweep
 from kdx.errors import Faults
 from kdx.grid.cell_selector import unknown
 from kdx.grid.resolved_spec import ResolvedSpec
-from kdx.report.papers.decisions import Verdict
 from kdx.report.papers.paper_file import Contrast, Expect, Paper, Rule, load_paper, shipped
-from kdx.report.papers.verdicts import answers
+from kdx.report.papers.verdicts import Verdict, answers
 from tests.conftest import MAJORITY
 from tests.grids import TSALLIS, recorded
 

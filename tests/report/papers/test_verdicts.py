@@ -24,9 +24,8 @@ from claimed import (
 )
 from sweeps import cell, run, seeded
 
-from kdx.report.papers.decisions import Errors, Verdict
 from kdx.report.papers.paper_file import Claim, Contrast, Rule, load_paper, shipped
-from kdx.report.papers.verdicts import answers
+from kdx.report.papers.verdicts import Errors, Verdict, answers
 from kdx.store.records import RunState
 
 GOOD, BAD = ([20.0, 21.1, 22.0], [10.0, 11.0, 12.1]), ([10.0, 11.0, 12.1], [20.0, 21.1, 22.0])

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdx.report.statistics.looks import Look
-from kdx.report.statistics.multiple_comparisons import holm
-from kdx.report.statistics.until_decided import Followed, PValues, until_decided
+from kdx.report.statistics.multiple_comparisons import Followed, PValues, holm, until_decided
 
 FIRST, LAST = 3, 6
 P = st.sampled_from([0.0, 0.001, 0.01, 0.02, 0.04, 0.06, 0.3, 1.0])

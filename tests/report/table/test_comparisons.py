@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 from sweeps import cell, marks, run, seeded, sweep
 
+from kdx.report.statistics.estimates import minimum_detectable_difference
 from kdx.report.statistics.metric import Metric, ratio
-from kdx.report.statistics.power import minimum_detectable_difference
 from kdx.report.table.comparisons import Difference, Mark
 from kdx.report.table.table import Table
 from kdx.report.tables import tables
