@@ -1,13 +1,14 @@
 """The cell of a table: its seeds, their summary, and the selected run."""
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import takewhile
 from math import isfinite
 from types import MappingProxyType
+from typing import TypedDict, Unpack
 
 from kdx.grid.plan import Shown
 from kdx.grid.seeds import SeedRule
@@ -280,26 +281,32 @@ class Cell:
         return sum(seed.state is state and seed.invalidated is None for seed in self.seeds)
 
 
+class CellOptions(TypedDict, total=False):
+    """What a table or a claim asks of a cell."""
+
+    metric: str | None
+    """A test metric, or the validation metric that the cell was selected by; None for that one on the test split."""
+    shown: Shown
+    """The selected score, unless given, or the mean."""
+    seed_rule: SeedRule | None
+    """What decides how many seeds the cell has, if a rule does."""
+
+
 def cell_of(
     record: CellRecord,
-    runs: Sequence[RunRecord],
+    runs: Iterable[RunRecord],
     metrics: Mapping[int, Mapping[str, float]],
     documents: Mapping[int, DocumentRecord] = MappingProxyType({}),
-    *,
-    metric: str | None = None,
-    shown: Shown = Shown.BEST_SEED,
-    seed_rule: SeedRule | None = None,
+    **options: Unpack[CellOptions],
 ) -> Cell | None:
-    """Summarises the runs of a cell; None when its task has no such metric.
+    """Summarise the runs of a cell; None when its task has no such metric.
 
     Args:
         runs: all runs of the cell, in any state and generation.
         metrics: run id → `test/…` → value.
         documents: run id → what its test measured by document.
-        metric: a test metric, or the validation metric that the cell was selected by; None for that one on the test
-            split.
-        seed_rule: what decides how many seeds the cell has, if a rule does.
     """
+    metric, shown = options.get("metric"), options.get("shown", Shown.BEST_SEED)
     known = record.spec.test_metrics
     selected_by = Metric(record.spec.selection_metric, record.spec.selection_direction)
     own = selected_by.name.removeprefix("valid/")
@@ -317,14 +324,14 @@ def cell_of(
     standing = standing_runs(runs)
     seeds = tuple(
         Seed(
-            run.seed,
-            run.id,
-            run.state,
-            run.valid_score,
-            score_of(run),
-            run.undertrained,
-            run.invalidated,
-            run.generation,
+            seed=run.seed,
+            run_id=run.id,
+            state=run.state,
+            validation=run.valid_score,
+            score=score_of(run),
+            undertrained=run.undertrained,
+            invalidated=run.invalidated,
+            generation=run.generation,
         )
         for run in standing
     )
@@ -349,7 +356,7 @@ def cell_of(
         shown=shown,
         out_of_memory=memory,
         sums={run.seed: documents[run.id] for run in standing if run.id in documents},
-        seed_rule=seed_rule,
+        seed_rule=options.get("seed_rule"),
     )
 
 
