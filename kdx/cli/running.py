@@ -18,6 +18,7 @@ from kdx.cli.wording import count_of, counts_of
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.tuning import Tuning
+from kdx.report.wording import rounded
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command
@@ -283,7 +284,9 @@ def winner_lines(search: Searching, plan: Plan) -> Iterator[str]:
             continue
         found = ", ".join(f"{name} {value}" for name, value in best.parameters.items())
         metric = cell.spec.selection[0]
-        yield f"{labels}: trial {best.number} of {len(trials)} ({ended}): {found}; {metric} {best.value:.4g}"
+        assert best.value is not None  # it completed
+        score = f"{metric} {rounded(best.value, metric)}"
+        yield f"{labels}: trial {best.number} of {len(trials)} ({ended}): {found}; {score}"
 
 
 def _summary(counts: Mapping[str, int], evaluations: Mapping[str, int]) -> str:

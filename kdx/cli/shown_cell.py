@@ -17,7 +17,7 @@ from kdx.cli.shown import (
     test_metric,
 )
 from kdx.cli.shown_trials import trial_lines
-from kdx.cli.wording import four_digits, notes_in_words
+from kdx.cli.wording import notes_in_words, shown_score
 from kdx.report.selection.best_seed import best_seed, standing_runs
 from kdx.report.selection.searched import searched
 from kdx.report.statistics.metric import Metric
@@ -74,7 +74,7 @@ def shown_cell(database: Database, cell_id: str, conditions: Sequence[str]) -> S
         yield from fact_lines({"sweeps": sweeps_in_words(details), "selected": best})
         yield ""
         head = ("run", "seed", "generation", "state", "step", "took", shown.metric, test_metric(shown.metric), "")
-        yield from table_lines(head, map(_row, shown.runs))
+        yield from table_lines(head, (_row(run, shown.metric) for run in shown.runs))
         for each in searches:
             yield ""
             yield from trial_lines(each, details.id)
@@ -85,7 +85,7 @@ def shown_cell(database: Database, cell_id: str, conditions: Sequence[str]) -> S
     return Shown(title, shown, lines, drawn, default_metrics([spec.plain]), searches)
 
 
-def _row(run: RunView) -> tuple[Any, ...]:
+def _row(run: RunView, metric: str) -> tuple[Any, ...]:
     remarked = (
         f"excluded from reports: {run.invalidated}" if run.invalidated is not None else "",
         run.error or "",
@@ -99,7 +99,7 @@ def _row(run: RunView) -> tuple[Any, ...]:
         run.state,
         run.step,
         "" if run.seconds is None else in_words(run.seconds),
-        four_digits(run.valid_score),
-        four_digits(run.test_score),
+        shown_score(run.valid_score, metric),
+        shown_score(run.test_score, metric),
         "; ".join(filter(None, remarked)),
     )

@@ -17,6 +17,7 @@ from kdx.cli.shown import (
     test_metric,
 )
 from kdx.cli.wording import notes_in_words, process_in_words, process_of, size, time_in_words
+from kdx.report.wording import rounded
 from kdx.run_files.files import Kind, files_beside, files_of, folder_of, log_of
 from kdx.run_files.folder_ownership import is_strange
 from kdx.sanitize import sanitize
@@ -172,12 +173,12 @@ def _attempt_row(attempt: AttemptView) -> tuple[Any, ...]:
 
 def _evaluation(evaluation: Mapping[str, Any]) -> tuple[str, str]:
     settings = ", ".join(f"{name} {value}" for name, value in evaluation["settings"].items() if value is not None)
-    scores = ", ".join(f"{name} {value:.4g}" for name, value in evaluation["metrics"].items())
+    scores = ", ".join(f"{name} {rounded(value, name)}" for name, value in evaluation["metrics"].items())
     return settings, evaluation["error"] or scores
 
 
 def _scores(run: RunView, metric: str) -> Iterator[str]:
     if run.valid_score is not None:
-        yield f"{metric} {run.valid_score:.4g} at step {run.valid_step:,}"
+        yield f"{metric} {rounded(run.valid_score, metric)} at step {run.valid_step:,}"
     if run.test_score is not None:
-        yield f"{test_metric(metric)} {run.test_score:.4g}"
+        yield f"{test_metric(metric)} {rounded(run.test_score, metric)}"

@@ -12,9 +12,9 @@ from kdx.cli.wording import (
     choices_of,
     count_of,
     counts_of,
-    four_digits,
     notes_in_words,
     numbers_of,
+    shown_score,
     time_in_words,
 )
 from kdx.grid.cell_selector import word
@@ -156,7 +156,11 @@ def _row(cell: CellView, axes: Sequence[str]) -> tuple[Any, ...]:
     best = next((run for run in cell.runs if run.run == cell.selected), None)
     scores: tuple[Any, ...] = (None,) * 4
     if best:
-        scores = best.run, str(best.seed), four_digits(best.valid_score), four_digits(best.test_score)
+        scores = (
+            best.run,
+            str(best.seed),
+            *(shown_score(score, cell.metric) for score in (best.valid_score, best.test_score)),
+        )
     choices = (cell.choices.get(axis, "–") for axis in axes)
     return cell.cell[:8], *choices, f"{done} of {len(cell.runs)}", *scores
 

@@ -22,7 +22,7 @@ from kdx.report.statistics.rates import wilson
 from kdx.store.records import OVER, CellRecord, DocumentRecord, RunRecord, RunState
 from kdx.vocabulary import Direction
 
-INVALIDATED, PRUNED, UNDERTRAINED = "invalidated", "pruned", "undertrained"
+INVALIDATED, PRUNED, UNDERTRAINED = "invalidated", RunState.PRUNED.value, "undertrained"
 """Why a seed has no score, or one that says little: its run was excluded from reports, stopped early, or learned too
 little."""
 
@@ -32,9 +32,9 @@ class State(StrEnum):
 
     VALUE = "value"
     HOLE = "hole"
-    DIVERGED = "diverged"
+    DIVERGED = RunState.DIVERGED.value
     OUT_OF_MEMORY = "out of memory"
-    FAILED = "failed"
+    FAILED = RunState.FAILED.value
     INVALIDATED = INVALIDATED
 
 

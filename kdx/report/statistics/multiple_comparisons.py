@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kdx.report.statistics.estimates import LEVEL
-from kdx.report.statistics.looks import Look, looks
+from kdx.report.statistics.looks import Look
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -60,7 +60,7 @@ def until_decided(
     """
     p = [1.0] * len(ended)
     courses = [Followed(0)] * len(ended)
-    for look in looks(first, last):
+    for look in (Look(n, first, last) for n in range(first, last + 1)):
         still_open = [index for index, course in enumerate(courses) if course.open]
         if not still_open or any(ended[index] < look.n for index in still_open):
             break

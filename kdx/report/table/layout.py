@@ -39,12 +39,6 @@ class Layout:
     evaluations: Mapping[str, EvaluatedCell] = field(default_factory=dict)
     """Cell id → the evaluation whose scores stand in its place; none where the scores are those of tests."""
 
-    @property
-    def body(self) -> tuple[tuple[Cell | None, ...], ...]:
-        """Rows of cells; None where a place is empty."""
-        columns = range(len(self.columns))
-        return tuple(tuple(self.places.get((row, column)) for column in columns) for row in range(len(self.rows)))
-
     def column(self, index: int) -> list[Cell | None]:
         """One column of cells; None where a place is empty."""
         return [self.places.get((row, index)) for row in range(len(self.rows))]
