@@ -19,9 +19,9 @@ WIDE = DrawnRange(low=1e-4, high=1e-2, log=True)
 SETTINGS = '{"task": "translation", "data": {"corpus": "synthetic-translation"}}'
 
 
-def record(values, space=None, *, sampler=Sampler.RANDOM, states=None, asked=None, parameter=RATE):
+def record(values, space=None, *, sampler=Sampler.RANDOM, states=None, requests=None, parameter=RATE):
     """A search with a trial for each (parameter, score)."""
-    tuning = Tuning(trials=asked or len(values), sampler=sampler)
+    tuning = Tuning(trials=requests or len(values), sampler=sampler)
     search = Search("0" * 32, SETTINGS, {parameter: space or WIDE}, tuning)
     trials = tuple(
         trial(number, {parameter: at}, f"cell{number}", state, None if state is TrialState.FAILED else score)
@@ -85,10 +85,10 @@ def test_an_option_of_a_custom_component_has_edges_within_its_recorded_bounds(co
     versions = {limit: recorded("kernel", word, TSALLIS % f"below={limit}") for limit in (1, 9)}
 
     def edge(limit: int, component: str) -> Edge | None:
-        found = record([(0.1, 1.0), (0.8, 3.0)], DrawnRange(low=0.0, high=0.8), parameter="power")
-        settings = {**found.search["settings"], "kernel": word}
-        search = {**found.search, "settings": settings, "components": [["kernel", word, component]]}
-        return searched(found._replace(search=search), BLEU).edges.get("power")
+        result = record([(0.1, 1.0), (0.8, 3.0)], DrawnRange(low=0.0, high=0.8), parameter="power")
+        settings = {**result.search["settings"], "kernel": word}
+        search = {**result.search, "settings": settings, "components": [["kernel", word, component]]}
+        return searched(result._replace(search=search), BLEU).edges.get("power")
 
     assert edge(9, versions[9]).beyond == pytest.approx(1.6)
     assert edge(1, versions[1]) is None, "1 and more is not allowed, and 0.8 + 0.2 is 1"
@@ -106,7 +106,7 @@ def test_where_no_trial_was_worse_there_is_no_optimum():
 
 def test_the_expected_best_needs_independent_draws_that_completed():
     values = [(1e-3, 1.0), (2e-3, 2.0), (3e-3, 3.0)]
-    assert [one.draws for one in searched(record(values), BLEU).expected_best] == [1, 2, 3]
+    assert [each.draws for each in searched(record(values), BLEU).expected_best] == [1, 2, 3]
     tpe = searched(record(values, sampler=Sampler.TPE), BLEU)
     assert tpe.expected_best == () and "tpe sampler are no independent draws" in tpe.without_expected_best
     states = [TrialState.COMPLETED, TrialState.COMPLETED, TrialState.PRUNED]
@@ -115,19 +115,19 @@ def test_the_expected_best_needs_independent_draws_that_completed():
 
 
 def test_the_best_of_a_loss_is_the_lowest():
-    one = searched(record([(1e-3, 1.0), (2e-3, 2.0)]), Metric("valid/loss", Direction.MIN))
-    assert one.winner.number == 0 and one.expected_best[1].expected == pytest.approx(0.75 * 1.0 + 0.25 * 2.0)
+    search = searched(record([(1e-3, 1.0), (2e-3, 2.0)]), Metric("valid/loss", Direction.MIN))
+    assert search.winner.number == 0 and search.expected_best[1].expected == pytest.approx(0.75 * 1.0 + 0.25 * 2.0)
 
 
 def test_a_winner_is_that_of_a_cell_only_once_the_search_is_done_and_its_cell_is_planned():
     done = record([(1e-3, 1.0), (2e-3, 3.0)])
     sweep = sweeps.sweep([sweeps.cell("cell1")], [])
     assert [*searched_cells(replace(sweep, searches=(done,)))] == ["cell1"]
-    short = record([(1e-3, 1.0), (2e-3, 3.0)], asked=5)
+    short = record([(1e-3, 1.0), (2e-3, 3.0)], requests=5)
     assert searched_cells(replace(sweep, searches=(short,))) == {}
     assert [ended for _, ended in searches_without_winner(replace(sweep, searches=(short,)))] == [2]
 
 
 def test_seeds_that_trials_used_are_found_among_those_of_runs():
-    one = searched(record([(1e-3, 1.0)]), BLEU)
-    assert one.overlap([0, 1]) == () and one.overlap([0, 1_000_000]) == (1_000_000,)
+    search = searched(record([(1e-3, 1.0)]), BLEU)
+    assert search.overlap([0, 1]) == () and search.overlap([0, 1_000_000]) == (1_000_000,)

@@ -17,19 +17,19 @@ MEMORY = "torch.OutOfMemoryError: CUDA out of memory."
 
 
 def notes(
-    cells: list[CellRecord], runs: list[RunRecord], asked: dict[str, Any] | None = None, **rest: Any
+    cells: list[CellRecord], runs: list[RunRecord], options: dict[str, Any] | None = None, **rest: Any
 ) -> list[str]:
-    return list(made(cells, runs, asked, **rest).notes)
+    return list(built(cells, runs, options, **rest).notes)
 
 
 def definitions(
-    cells: list[CellRecord], runs: list[RunRecord], asked: dict[str, Any] | None = None, **rest: Any
+    cells: list[CellRecord], runs: list[RunRecord], options: dict[str, Any] | None = None, **rest: Any
 ) -> list[str]:
-    return list(made(cells, runs, asked, **rest).definitions)
+    return list(built(cells, runs, options, **rest).definitions)
 
 
-def made(cells: list[CellRecord], runs: list[RunRecord], asked: dict[str, Any] | None = None, **rest: Any) -> Table:
-    table = {"name": "t", "rows": ["kernel"], **(asked or {})}
+def built(cells: list[CellRecord], runs: list[RunRecord], options: dict[str, Any] | None = None, **rest: Any) -> Table:
+    table = {"name": "t", "rows": ["kernel"], **(options or {})}
     return tables(sweep(cells, runs, tables=[table], **rest))[0]
 
 
@@ -37,7 +37,7 @@ def two(*scores: list[float], **choices: Any) -> tuple[list[CellRecord], list[Ru
     """Cells rbf and exponential."""
     names = ("rbf", "exponential")
     cells = [cell(name, kernel=name, **choices) for name in names]
-    return cells, [one for name, its in zip(names, scores, strict=False) for one in seeded(name, *its)]
+    return cells, [each for name, values in zip(names, scores, strict=False) for each in seeded(name, *values)]
 
 
 def test_a_table_without_cells_says_nothing() -> None:
@@ -121,9 +121,9 @@ def test_each_metric_is_told_once_with_its_good_end() -> None:
 
 def defined(*texts: str | None) -> dict[int, Provenance]:
     """Runs of rbf, then of exponential, with these definitions of BLEU; None: of another metric alone."""
-    of = [{"test/loss": "nats"} if text is None else {"test/bleu": text, "test/loss": "nats"} for text in texts]
+    parts = [{"test/loss": "nats"} if text is None else {"test/bleu": text, "test/loss": "nats"} for text in texts]
     _, runs = two([1.0], [2.0])
-    return {one.id: Provenance(None, None, None, sentences) for one, sentences in zip(runs, of, strict=True)}
+    return {first.id: Provenance(None, None, None, sentences) for first, sentences in zip(runs, parts, strict=True)}
 
 
 def test_a_metrics_definition_is_what_its_runs_recorded() -> None:
@@ -141,7 +141,7 @@ def test_a_metrics_definition_is_what_its_runs_recorded() -> None:
 def test_a_validation_metric_has_the_definition_of_its_own_split() -> None:
     cells, runs = two([1.0], [2.0])
     of_both = Provenance(None, None, None, {"test/bleu": "greedy", "valid/bleu": "beam 4"})
-    where = dict.fromkeys((one.id for one in runs), of_both)
+    where = dict.fromkeys((each.id for each in runs), of_both)
     assert definitions(cells, runs, {"metric": "valid/bleu"}, provenance=where) == [
         "valid/bleu ↑: higher is better.",
         "valid/bleu: beam 4.",

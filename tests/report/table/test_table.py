@@ -18,14 +18,14 @@ ASKED = {"name": "t", "caption": "Kernels", "rows": ["kernel"], "columns": ["nor
 def recorded() -> SweepRecord:
     cells = [cell(f"{k}-{n}", kernel=k, norm=n) for k in ("rbf", "exponential") for n in ("pre", "post")]
     scores = {"rbf-pre": [30.0, 31.0], "exponential-pre": [10.0, 10.1], "rbf-post": [29.0, 29.1]}
-    return sweep(cells, [one for id, its in scores.items() for one in seeded(id, *its)], tables=[ASKED])
+    return sweep(cells, [each for id, values in scores.items() for each in seeded(id, *values)], tables=[ASKED])
 
 
 def test_a_table_is_its_layout_and_what_is_concluded_from_it() -> None:
     record = recorded()
-    (made,) = tables(record)
-    assert made.layout == lay_out(record, [TableSpec.model_validate(ASKED)])[0]
-    assert Mark.BEST in made.marks.values() and made.marks.keys() <= made.layout.places.keys()
+    (table,) = tables(record)
+    assert table.layout == lay_out(record, [TableSpec.model_validate(ASKED)])[0]
+    assert Mark.BEST in table.marks.values() and table.marks.keys() <= table.layout.places.keys()
 
 
 def test_of_a_layout_nothing_need_be_concluded() -> None:
@@ -35,6 +35,6 @@ def test_of_a_layout_nothing_need_be_concluded() -> None:
 
 
 def test_a_table_never_changes() -> None:
-    (made,) = tables(recorded())
+    (table,) = tables(recorded())
     with pytest.raises(FrozenInstanceError):
-        made.legend = {}  # type: ignore[misc]
+        table.legend = {}  # type: ignore[misc]
