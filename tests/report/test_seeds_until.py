@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweeps import cell, run, seeded, sweep
 
-from kdx.report.seeds_until import Needed, needed_seeds, spared, without_unneeded
+from kdx.report.seeds_until import Needed, needed_seeds, unneeded_runs, without_unneeded
 from kdx.report.selection.joined import joined
 from kdx.report.sheets.notes import caption
 from kdx.report.table.audit import SEEDS_BY_RULE
@@ -143,13 +143,13 @@ def test_seeds_do_not_depend_on_the_order_in_which_runs_end(random, seed):
 def test_without_a_rule_nothing_is_said_of_seeds():
     built = sweep_of(first(3, exponential=BASE))
     plain = replace(built, grid={"tables": [TABLE], "axes": []})
-    assert needed_seeds(plain) == {} and spared(plain) == {} and without_unneeded(plain) is plain
+    assert needed_seeds(plain) == {} and unneeded_runs(plain) == {} and without_unneeded(plain) is plain
 
 
 def test_runs_that_are_not_needed_are_no_holes():
     built = sweep_of(first(3, exponential=BASE, rbf=FAR))
     assert len(without_unneeded(built).runs) == 6
-    assert set(spared(built).values()) == {"decided after 3 seeds"} and len(spared(built)) == 6
+    assert set(unneeded_runs(built).values()) == {"decided after 3 seeds"} and len(unneeded_runs(built)) == 6
     (table,) = tables(built)
     assert [each.unfinished for each in table.layout.cells] == [0, 0] and table.layout.n == 3
     (open_,) = tables(sweep_of(first(3, exponential=BASE, rbf=NEAR)))

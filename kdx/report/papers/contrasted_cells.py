@@ -12,7 +12,7 @@ from kdx.grid.seeds import SeedRule, rule_of
 from kdx.grid.table_layout import is_of_evaluation
 from kdx.grid.words import known_options
 from kdx.report.papers.paper_file import Contrast
-from kdx.report.selection.cells import Cell, CellOptions, cell_of
+from kdx.report.selection.cells import Cell, cell_of
 from kdx.report.selection.evaluated import EvaluatedCell, evaluated_cells
 from kdx.report.selection.searched import searched_cells
 from kdx.report.statistics.by_document import ByDocument, together
@@ -102,12 +102,13 @@ class RecordedRuns:
         if key not in self._cells:
             evaluated = self._evaluated.get(record.id)
             trained = evaluated.cell_id if evaluated else record.id
-            runs = self._runs.get(trained, {}).values()
-            options = CellOptions(metric=metric, seed_rule=self._rules.get(trained))
-            self._cells[key] = (
-                evaluated.cell(runs, **options)
-                if evaluated
-                else cell_of(record, runs, self._metrics, self._documents, **options)
+            self._cells[key] = cell_of(
+                evaluated or record,
+                self._runs.get(trained, {}).values(),
+                self._metrics,
+                self._documents,
+                metric=metric,
+                seed_rule=self._rules.get(trained),
             )
         return self._cells[key]
 
@@ -174,7 +175,7 @@ class ContrastedCells:
 
     @property
     def n(self) -> int:
-        """The smallest number of compared seeds of a cell; of those that a rule added, as many as all cells have."""
+        """The smallest number of compared seeds of a cell; where a rule added seeds, the number that all cells have."""
         return min((len(cell.scores) for cell in self.compared.values()), default=0)
 
     @cached_property

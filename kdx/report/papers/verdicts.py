@@ -22,7 +22,7 @@ cause the error share it (Bonferroni): parts of `any` share the 5% of "holds", p
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
@@ -162,7 +162,7 @@ def answers(claims: Iterable[Claim], sweeps: Sequence[SweepRecord]) -> list[Answ
 
 
 def _answer(claim: Claim, runs: RecordedRuns) -> Answer:
-    contrasts = list(_contrasts(claim.holds))
+    contrasts = [contrast for _, contrast in claim.holds.contrasts()]
     # A factor that some contrast varies does not define a setting.
     varied = frozenset[str]().union(*(contrast.factors | following(contrast.factors) for contrast in contrasts))
     cells = {
@@ -217,11 +217,6 @@ def _speaks_of(part: Rule | Contrast, recipe: Mapping[str, str]) -> bool:
         for selector in selectors
         for factor, word in selector.items()
     )
-
-
-def _contrasts(rule: Rule) -> Iterator[Contrast]:
-    for part in rule.parts:
-        yield from _contrasts(part) if isinstance(part, Rule) else (part,)
 
 
 def _together(parts: Sequence[Verdict], *, any: bool) -> Verdict:

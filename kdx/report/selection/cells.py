@@ -8,11 +8,11 @@ from functools import cached_property
 from itertools import takewhile
 from math import isfinite
 from types import MappingProxyType
-from typing import TypedDict, Unpack
 
 from kdx.grid.plan import Shown
 from kdx.grid.seeds import SeedRule
 from kdx.report.selection.best_seed import best_seed, standing_runs
+from kdx.report.selection.evaluated import EvaluatedCell
 from kdx.report.statistics.by_document import ByDocument, Documents, bleu_by_document, by_document
 from kdx.report.statistics.estimates import Summary, contrast, summarise
 from kdx.report.statistics.expected_best import expected_best
@@ -281,32 +281,29 @@ class Cell:
         return sum(seed.state is state and seed.invalidated is None for seed in self.seeds)
 
 
-class CellOptions(TypedDict, total=False):
-    """What a table or a claim asks of a cell."""
-
-    metric: str | None
-    """A test metric, or the validation metric that the cell was selected by; None for that one on the test split."""
-    shown: Shown
-    """The selected score, unless given, or the mean."""
-    seed_rule: SeedRule | None
-    """What decides how many seeds the cell has, if a rule does."""
-
-
 def cell_of(
-    record: CellRecord,
+    record: CellRecord | EvaluatedCell,
     runs: Iterable[RunRecord],
     metrics: Mapping[int, Mapping[str, float]],
     documents: Mapping[int, DocumentRecord] = MappingProxyType({}),
-    **options: Unpack[CellOptions],
+    *,
+    metric: str | None = None,
+    shown: Shown = Shown.BEST_SEED,
+    seed_rule: SeedRule | None = None,
 ) -> Cell | None:
     """Summarise the runs of a cell; None when its task has no such metric.
 
     Args:
+        record: the cell, or one of its evaluations, whose metrics and documents then stand in the place of the tests'.
         runs: all runs of the cell, in any state and generation.
         metrics: run id → `test/…` → value.
         documents: run id → what its test measured by document.
+        metric: a test metric, or the validation metric that the cell was selected by; None for that one on the test
+            split.
+        seed_rule: what decides how many seeds the cell has, if a rule does.
     """
-    metric, shown = options.get("metric"), options.get("shown", Shown.BEST_SEED)
+    if isinstance(record, EvaluatedCell):
+        runs, metrics, documents, record = record.scored(runs), record.metrics, record.documents, record.record
     known = record.spec.test_metrics
     selected_by = Metric(record.spec.selection_metric, record.spec.selection_direction)
     own = selected_by.name.removeprefix("valid/")
@@ -356,7 +353,7 @@ def cell_of(
         shown=shown,
         out_of_memory=memory,
         sums={run.seed: documents[run.id] for run in standing if run.id in documents},
-        seed_rule=options.get("seed_rule"),
+        seed_rule=seed_rule,
     )
 
 

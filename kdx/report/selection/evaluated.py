@@ -6,14 +6,13 @@ Which seed stands for a cell is decided by the validation within its own trainin
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Unpack
+from functools import cached_property
 
 from kdx.components.registry import meant_by
 from kdx.errors import KdxError
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
 from kdx.grid.table_layout import SWEEP, evaluated
-from kdx.report.selection.cells import Cell, CellOptions, cell_of
-from kdx.store.records import CellRecord, EvaluationRecord, RunRecord, SweepRecord
+from kdx.store.records import CellRecord, DocumentRecord, EvaluationRecord, RunRecord, SweepRecord
 
 
 @dataclass(frozen=True)
@@ -27,15 +26,20 @@ class EvaluatedCell:
     made: Mapping[int, EvaluationRecord]
     """Run id → what was made of it."""
 
-    def cell(self, runs: Iterable[RunRecord], **options: Unpack[CellOptions]) -> Cell | None:
-        """Summarise what this evaluation gave the runs of the cell in the place of their tests, see `cell_of`."""
-        own = self.record.spec.selection_metric.removeprefix("valid/")
-        metrics = {
-            run: {f"test/{name}": value for name, value in made.metrics.items()} for run, made in self.made.items()
-        }
-        documents = {run: made.documents for run, made in self.made.items() if made.documents}
-        scored = [run._replace(test_score=metrics.get(run.id, {}).get(f"test/{own}")) for run in runs]
-        return cell_of(self.record, scored, metrics, documents, **options)
+    @cached_property
+    def metrics(self) -> dict[int, dict[str, float]]:
+        """Run id → metric, named as a test's → value."""
+        return {run: {f"test/{name}": value for name, value in made.metrics.items()} for run, made in self.made.items()}
+
+    @property
+    def documents(self) -> dict[int, DocumentRecord]:
+        """Run id → what it measured by document; runs for which that is not recorded are left out."""
+        return {run: made.documents for run, made in self.made.items() if made.documents}
+
+    def scored(self, runs: Iterable[RunRecord]) -> list[RunRecord]:
+        """Return the runs of the cell with what this evaluation gave each in the place of its test score."""
+        metric = self.record.spec.selection_metric.removeprefix("valid/")
+        return [run._replace(test_score=self.metrics.get(run.id, {}).get(f"test/{metric}")) for run in runs]
 
 
 def evaluated_cells(sweep: SweepRecord) -> tuple[EvaluatedCell, ...]:

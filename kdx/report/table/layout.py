@@ -8,7 +8,7 @@ from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.seeds import rule_of
 from kdx.grid.table_layout import Address, LayoutBuilder, TableLayout, reads_evaluations
 from kdx.report.selection.best_seed import by_cell
-from kdx.report.selection.cells import Cell, CellOptions, cell_of
+from kdx.report.selection.cells import Cell, cell_of
 from kdx.report.selection.evaluated import EvaluatedCell, evaluated_cells
 from kdx.report.statistics.metric import Metric
 from kdx.store.records import CellRecord, SweepRecord
@@ -85,20 +85,25 @@ def lay_out(sweep: SweepRecord, specs: Sequence[TableSpec]) -> tuple[Layout, ...
     layouts = []
     for table in specs:
         headers = sources.headers(table)
-        options = CellOptions(metric=table.metric, shown=table.cell, seed_rule=rule)
         places: dict[Address, Cell] = {}
         records: dict[str, CellRecord] = {}
         evaluations: dict[str, EvaluatedCell] = {}
         for at, index in sorted(headers.at.items()):
-            if sources.reads_evaluations(table):
-                evaluated = sources.evaluations[index]
-                record, cell = evaluated.record, evaluated.cell(runs.get(evaluated.cell_id, ()), **options)
-                evaluations[record.id] = evaluated
-            else:
-                record = sweep.cells[index]
-                cell = cell_of(record, runs.get(record.id, ()), sweep.metrics, sweep.documents, **options)
+            evaluated = sources.evaluations[index] if sources.reads_evaluations(table) else None
+            record = evaluated.record if evaluated else sweep.cells[index]
+            cell = cell_of(
+                evaluated or record,
+                runs.get(evaluated.cell_id if evaluated else record.id, ()),
+                sweep.metrics,
+                sweep.documents,
+                metric=table.metric,
+                shown=table.cell,
+                seed_rule=rule,
+            )
             if cell:
                 places[at], records[record.id] = cell, record
+                if evaluated:
+                    evaluations[record.id] = evaluated
         columns = range(len(headers.columns))
         layouts.append(
             Layout(
@@ -112,7 +117,7 @@ def lay_out(sweep: SweepRecord, specs: Sequence[TableSpec]) -> tuple[Layout, ...
                 metrics=tuple(_only(cell.metric for at, cell in places.items() if at[1] == index) for index in columns),
                 places=places,
                 records=records,
-                evaluations={id: evaluated for id, evaluated in evaluations.items() if id in records},
+                evaluations=evaluations,
             )
         )
     return tuple(layouts)

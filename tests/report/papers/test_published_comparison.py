@@ -1,12 +1,8 @@
 """Published values beside a table's: which meet, at what scale, and whether the order is the published one."""
 
-from itertools import combinations
 from math import inf, nan, sqrt
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy import stats
 from sweeps import cell, run, seeded, sweep
 
 from kdx.report.papers.paper_file import Paper, PublishedCell, PublishedTable, load_paper
@@ -281,22 +277,3 @@ def test_the_papers_own_numbers_agree_with_themselves() -> None:
     ]
     assert comparison.pairs[2].tables == ("Table 1", "Table 2", "Table 4")
     assert (comparison.agreement[0].n, comparison.agreement[0].tau) == (4, pytest.approx(1.0))
-
-
-scores = st.lists(st.one_of(st.none(), st.integers(0, 4).map(float)), min_size=4, max_size=4)
-
-
-@settings(deadline=None, max_examples=60)
-@given(scores, scores)
-def test_tau_counts_pairs_of_cells_in_the_same_and_in_the_other_order(
-    theirs: list[float | None], ours: list[float | None]
-) -> None:
-    agreement = order(of_kernels(*("not converge" if their is None else their for their in theirs)), *ours)
-    x, y = ([-1.0 if each is None else each for each in side] for side in (theirs, ours))
-    if len(set(x)) < 2 or len(set(y)) < 2:
-        assert agreement.tau is agreement.p is None
-        return
-    signs = [((a > b) - (a < b), (c > d) - (c < d)) for (a, c), (b, d) in combinations(zip(x, y, strict=True), 2)]
-    tied = [sum(bool(pair[side]) for pair in signs) for side in (0, 1)]
-    assert agreement.tau == pytest.approx(sum(a * b for a, b in signs) / sqrt(tied[0] * tied[1]))
-    assert agreement.p == pytest.approx(stats.kendalltau(x, y).pvalue)

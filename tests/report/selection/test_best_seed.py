@@ -1,8 +1,5 @@
 """The seed is chosen by its validation score alone."""
 
-from math import inf, nan
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sweeps import cell, run, sweep
@@ -23,43 +20,6 @@ a_run = st.builds(
     generation=st.integers(0, 2),
 )
 directions = st.sampled_from(Direction)
-
-
-def test_highest_wins_when_high_is_good_and_lowest_when_low_is_good() -> None:
-    runs = [run("cell", 0, 20.0), run("cell", 1, 30.0), run("cell", 2, 10.0)]
-    assert best_seed(runs, Direction.MAX) == runs[1]
-    assert best_seed(runs, Direction.MIN) == runs[2]
-
-
-@pytest.mark.parametrize("direction", Direction)
-def test_lowest_seed_wins_a_tie_in_any_order(direction: Direction) -> None:
-    runs = [run("cell", 7, 30.0), run("cell", 2, 30.0), run("cell", 4, 30.0)]
-    assert best_seed(runs, direction) == runs[1]
-    assert best_seed(runs[::-1], direction) == runs[1]
-
-
-@pytest.mark.parametrize("direction", Direction)
-def test_nan_never_wins(direction: Direction) -> None:
-    runs = [run("cell", 0, nan), run("cell", 1, 1.0), run("cell", 2, nan)]
-    assert best_seed(runs, direction) == runs[1]
-    assert best_seed([run("cell", 0, nan)], direction) is None
-
-
-def test_an_infinite_perplexity_loses_to_any_finite_one() -> None:
-    runs = [run("cell", 0, inf), run("cell", 1, 1e300)]
-    assert best_seed(runs, Direction.MIN) == runs[1]
-
-
-@pytest.mark.parametrize("state", [state for state in RunState if state is not RunState.COMPLETED])
-def test_only_completed_runs_can_win(state: RunState) -> None:
-    runs = [run("cell", 0, 99.0, 99.0, state), run("cell", 1, 1.0, 1.0)]
-    assert best_seed(runs, Direction.MAX) == runs[1]
-    assert best_seed(runs[:1], Direction.MAX) is None
-
-
-def test_nothing_to_choose_from_gives_none() -> None:
-    assert best_seed([], Direction.MAX) is None
-    assert best_seed([run("cell", 0, None, 30.0)], Direction.MAX) is None
 
 
 @given(st.lists(a_run), directions, st.data())

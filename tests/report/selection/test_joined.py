@@ -74,12 +74,6 @@ def test_a_cell_that_two_sweeps_call_differently_has_both_names() -> None:
     assert layout.rows == (("Ours",), ("Theirs",))
 
 
-def test_two_choices_of_one_sweep_that_are_one_cell_both_stay() -> None:
-    first, other = (cell("a", labels={"approach": name}, kernel="rbf") for name in ("Ours", "Theirs"))
-    both = joined([sweep([first, other], [], name="monday"), replace(sweep([first], [], name="tuesday"), id=2)])
-    assert [result.labels["approach"] for result in both.cells] == ["Ours", "Theirs", "Ours"]
-
-
 def test_different_cells_in_one_place_are_refused_with_their_sweeps() -> None:
     longer = cell("c", labels={"kernel": "rbf"}, kernel="rbf", training={"steps": 7})
     both = joined([monday(0), replace(sweep([longer], [], name="tuesday"), id=2)])

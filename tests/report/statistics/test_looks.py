@@ -6,9 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import stdtr
 
-from kdx.report.statistics.looks import Look, looks
+from kdx.report.statistics.looks import Look
 
 DRAWS = 200_000
+
+
+def looks(first: int, last: int) -> list[Look]:
+    return [Look(n, first, last) for n in range(first, last + 1)]
 
 
 def p_values(rng: np.random.Generator, first: int, last: int) -> dict[int, np.ndarray]:

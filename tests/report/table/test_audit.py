@@ -33,7 +33,7 @@ RBF, EXP, POLY = (0, 0), (1, 0), (2, 0)
 
 def audit(cells: Sequence[CellRecord], runs: Sequence[RunRecord], **rest: Any) -> dict[str, Mapping[str, Any]]:
     """Topic → what it is → where, of a table with a row for each cell."""
-    requests = {"name": "t", "rows": rest.pop("rows", ["kernel"]), **rest.pop("asked", {})}
+    requests = {"name": "t", "rows": rest.pop("rows", ["kernel"]), **rest.pop("options", {})}
     (table,) = tables(sweep(cells, runs, tables=[requests], **rest))
     return {each.topic: each.values for each in table.audit}
 
@@ -173,7 +173,7 @@ def test_whatever_else_an_approach_brings_with_it_is_told(
     cells = [cell(name, labels={"approach": name}, **values) for name, values in (("x", here), ("y", there))]
     metrics = {each.id: {"test/bleu": 1.0} for name in "xy" for each in seeded(name, 1.0, 2.0)}
     runs = [*seeded("x", 1.0, 2.0), *seeded("y", 1.0, 2.0)]
-    facts = audit(cells, runs, rows=["approach"], asked={"metric": "bleu"}, metrics=metrics)
+    facts = audit(cells, runs, rows=["approach"], options={"metric": "bleu"}, metrics=metrics)
     words = [values.spec.word(factor) for values in cells]
     assert facts[factor] == {words[0]: (RBF,), words[1]: (EXP,)}
 
@@ -219,7 +219,6 @@ def test_words_that_this_kdx_does_not_know_are_told_of_every_cell() -> None:
 def test_what_cannot_change_a_score_is_not_told() -> None:
     cells = [cell("a", labels={"n": "x"}), cell("b", labels={"n": "y"}, training={"record_every": 7})]
     assert audit(cells, [*seeded("a", 1.0), *seeded("b", 1.0)], rows=["n"]) == {}
-    assert of_origins(origin(environment={"host": "a"}), origin(environment={"host": "b"})) == {}
 
 
 def test_numbers_of_parameters_are_told_also_where_the_runs_of_a_cell_do_not_agree() -> None:
@@ -233,10 +232,6 @@ def test_numbers_of_parameters_are_told_also_where_the_runs_of_a_cell_do_not_agr
     }
 
 
-def test_other_data_is_told_by_the_first_digits_of_its_hash() -> None:
-    assert of_origins(origin(), origin(data="e" * 32)) == {"data": {"dddddddd": (RBF,), "eeeeeeee": (EXP,)}}
-
-
 SMOOTHER, RBF_FILE, EXPONENTIAL_FILE = (
     "kdx.attention.smoother",
     "kdx.attention.kernels.rbf",
@@ -244,41 +239,65 @@ SMOOTHER, RBF_FILE, EXPONENTIAL_FILE = (
 )
 
 
-def test_cells_that_use_other_modules_are_of_the_same_code_and_what_both_use_must_be_the_same() -> None:
-    rbf, exponential = {SMOOTHER: "1" * 64, RBF_FILE: "2" * 64}, {SMOOTHER: "1" * 64, EXPONENTIAL_FILE: "3" * 64}
-    assert of_origins(origin(modules=rbf), origin(code="e" * 32, modules=exponential)) == {}
-    edited = exponential | {SMOOTHER: "4" * 64}
-    assert of_origins(origin(modules=rbf), origin(code="e" * 32, modules=edited)) == {
-        f"code of {SMOOTHER}": {"11111111": (RBF,), "44444444": (EXP,)}
-    }
+def environment(**known: Any) -> Provenance:
+    return origin(environment=known)
 
 
-def test_other_versions_and_threads_are_told() -> None:
-    result = of_origins(
-        origin(environment={"torch": "2.12", "threads": 1, "numpy": "2.4"}),
-        origin(environment={"torch": "2.13", "threads": 2, "numpy": "2.4"}),
-    )
-    assert result == {"torch": {"2.12": (RBF,), "2.13": (EXP,)}, "threads": {"1": (RBF,), "2": (EXP,)}}
+OF_RBF, OF_EXPONENTIAL = {SMOOTHER: "1" * 64, RBF_FILE: "2" * 64}, {SMOOTHER: "1" * 64, EXPONENTIAL_FILE: "3" * 64}
+CHANGED_AT_40 = origin(changes="torch 2.12 → 2.13 from step 40 on")
+NOT_EXACT = "torch 2.12 → 2.13 from step 40 on (not bit-exact)"
 
 
-def test_other_arithmetic_is_told_where_it_is_known() -> None:
-    each, other, older = (origin(environment={"torch": "2.13", "canary": hash}) for hash in ("5fa8", "43f7", None))
-    assert of_origins(each, other) == {"arithmetic in fp32": {"5fa8": (RBF,), "43f7": (EXP,)}}
-    assert of_origins(each, older) == {}
-
-
-def test_versions_that_change_between_the_seeds_of_a_cell_are_told() -> None:
-    old, new = origin(environment={"torch": "2.12"}), origin(environment={"torch": "2.13"})
-    assert of_origins(old, old, new) == {"torch": {"2.12": (RBF,), "2.12 and 2.13": (EXP,)}}
-    bare = origin(environment=None)
-    assert of_origins(old, old, bare) == {"torch": {"2.12": (RBF,), "2.12 and not recorded": (EXP,)}}
-
-
-def test_runs_that_went_on_under_other_conditions_are_told_even_where_all_did() -> None:
-    changed = origin(changes="torch 2.12 → 2.13 from step 40 on")
-    text = "torch 2.12 → 2.13 from step 40 on (not bit-exact)"
-    assert of_origins(origin(), changed) == {CHANGED: {text: (EXP,)}}
-    assert of_origins(changed, changed) == {CHANGED: {text: (RBF, EXP)}}
+@pytest.mark.parametrize(
+    ("origins", "facts"),
+    [
+        ([origin(), origin(data="e" * 32)], {"data": {"dddddddd": (RBF,), "eeeeeeee": (EXP,)}}),
+        # Cells that use other modules are of the same code; what both use must be the same.
+        ([origin(modules=OF_RBF), origin(code="e" * 32, modules=OF_EXPONENTIAL)], {}),
+        (
+            [origin(modules=OF_RBF), origin(code="e" * 32, modules=OF_EXPONENTIAL | {SMOOTHER: "4" * 64})],
+            {f"code of {SMOOTHER}": {"11111111": (RBF,), "44444444": (EXP,)}},
+        ),
+        (
+            [environment(torch="2.12", threads=1, numpy="2.4"), environment(torch="2.13", threads=2, numpy="2.4")],
+            {"torch": {"2.12": (RBF,), "2.13": (EXP,)}, "threads": {"1": (RBF,), "2": (EXP,)}},
+        ),
+        (
+            [environment(canary="5fa8"), environment(canary="43f7")],
+            {"arithmetic in fp32": {"5fa8": (RBF,), "43f7": (EXP,)}},
+        ),
+        ([environment(canary="5fa8"), environment(canary=None)], {}),
+        # The seeds of a cell may differ.
+        (
+            [environment(torch="2.12"), environment(torch="2.12"), environment(torch="2.13")],
+            {"torch": {"2.12": (RBF,), "2.12 and 2.13": (EXP,)}},
+        ),
+        (
+            [environment(torch="2.12"), environment(torch="2.12"), origin(environment=None)],
+            {"torch": {"2.12": (RBF,), "2.12 and not recorded": (EXP,)}},
+        ),
+        # Changed conditions are listed even where all cells share them.
+        ([origin(), CHANGED_AT_40], {CHANGED: {NOT_EXACT: (EXP,)}}),
+        ([CHANGED_AT_40, CHANGED_AT_40], {CHANGED: {NOT_EXACT: (RBF, EXP)}}),
+        # Of the definitions, that of the table's metric alone.
+        (
+            [
+                origin(definitions={"test/bleu": "tok:13a", "test/loss": "nats"}),
+                origin(definitions={"test/bleu": "tok:none", "test/loss": "bits"}),
+            ],
+            {"definition": {"tok:13a": (RBF,), "tok:none": (EXP,)}},
+        ),
+        # What nobody recorded is no difference.
+        ([environment(torch="2.12"), Provenance(None, None, None, None)], {}),
+        ([origin(definitions={"test/bleu": "x"}), origin(environment=None, definitions=None)], {}),
+        # Nor is what cannot change a score.
+        ([environment(host="a"), environment(host="b")], {}),
+    ],
+)
+def test_what_runs_were_computed_from_is_listed_where_it_differs(
+    origins: list[Provenance], facts: dict[str, Mapping[str, Any]]
+) -> None:
+    assert of_origins(*origins) == facts
 
 
 def test_fast_arithmetic_is_told_even_where_all_runs_have_it() -> None:
@@ -294,20 +313,6 @@ def test_fast_arithmetic_is_told_even_where_all_runs_have_it() -> None:
         )
 
 
-def test_another_definition_of_the_metric_is_told_of_the_table_s_metric_only() -> None:
-    def defined(bleu: str) -> Provenance:
-        return origin(definitions={"test/bleu": bleu, "test/loss": f"loss {bleu}"})
-
-    assert of_origins(defined("tok:13a"), defined("tok:none")) == {
-        "definition": {"tok:13a": (RBF,), "tok:none": (EXP,)}
-    }
-
-
-@pytest.mark.parametrize("unknown", [Provenance(None, None, None, None), origin(environment=None, definitions=None)])
-def test_what_nobody_recorded_is_no_difference(unknown: Provenance) -> None:
-    assert of_origins(origin(environment={"torch": "2.12"}, definitions={"test/bleu": "x"}), unknown) == {}
-
-
 def test_cells_that_are_not_compared_may_differ() -> None:
     cells = [
         cell("a", labels={"n": "x"}),
@@ -319,15 +324,10 @@ def test_cells_that_are_not_compared_may_differ() -> None:
     assert facts == {"data.corpus": {"synthetic": (RBF,), "other": (EXP,)}}, "nothing else, such as seeds"
 
 
-def test_no_cells_and_no_runs_have_nothing_to_tell() -> None:
-    assert audit([], []) == {}
-    assert audit(three()[0], []) == {}
-
-
 def test_places_are_those_of_rows_and_columns() -> None:
     cells = [cell(f"{k}-{n}", kernel=k, norm=n) for k in ("rbf", "exponential") for n in ("pre", "post")]
     runs = [item for each in cells for item in seeded(each.id, *([1.0, 2.0] if "pre" in each.id else [1.0]))]
-    assert audit(cells, runs, asked={"columns": ["norm"]}) == {
+    assert audit(cells, runs, options={"columns": ["norm"]}) == {
         "seeds": {"0–1": ((0, 0), (1, 0)), "0": ((0, 1), (1, 1))}
     }
 
@@ -446,7 +446,7 @@ def test_unequal_searches_are_told(other: dict[str, Any], topic: str, words: lis
 
 
 def test_unequal_numbers_of_trials_and_of_steps_are_told() -> None:
-    short = trials.search("exponential", requests=2)
+    short = trials.search("exponential", total=2)
     short = short._replace(trials=short.trials[:2])
     search = searched(trials.search("rbf"), short)
     assert (list(search["tuning trials"]), list(search["tuning steps"])) == (["3", "2"], ["120", "80"])
@@ -460,7 +460,7 @@ def test_a_cell_that_is_scored_with_a_seed_of_its_trials_is_told_always() -> Non
 
 
 def test_a_search_that_is_not_done_is_said_below_the_table() -> None:
-    result = trials.table(trials.search("rbf"), trials.search("exponential", requests=9))
+    result = trials.table(trials.search("rbf"), trials.search("exponential", total=9))
     assert any(
         "The search of exponential is not done, so it is not in the table: 3 of 9" in note for note in result.notes
     )

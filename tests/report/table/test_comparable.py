@@ -239,13 +239,13 @@ def test_what_keeps_cells_apart_is_told_of_each_column_where_it_does() -> None:
     cells = [cell(f"{k}{n}", data={"corpus": n}, kernel=k) for n in ("one", "two") for k in ("rbf", "linear")]
     runs = [each for values in cells for each in seeded(values.id, 4.0, 4.01)]
 
-    def answer_of(**requests: Any) -> list[str]:
+    def apart_for(**requests: Any) -> list[str]:
         table = table_of(sweep(cells, runs, tables=[{"name": "t", **requests}]))
         return [each.topic for each in table.audit if not each.compared]
 
     in_columns = {"rows": ["kernel"], "columns": ["data.corpus"]}
-    assert answer_of(**in_columns) == []
-    assert answer_of(**in_columns, baseline={"kernel": "rbf"}) == []
-    assert answer_of(**in_columns, baseline={"data.corpus": "one"}) == ["data.corpus"], "unless against a baseline"
-    assert answer_of(rows=["data.corpus"], columns=["kernel"]) == ["data.corpus"]
-    assert answer_of(rows=["kernel", "data.corpus"]) == ["data.corpus"]
+    assert apart_for(**in_columns) == []
+    assert apart_for(**in_columns, baseline={"kernel": "rbf"}) == []
+    assert apart_for(**in_columns, baseline={"data.corpus": "one"}) == ["data.corpus"], "unless against a baseline"
+    assert apart_for(rows=["data.corpus"], columns=["kernel"]) == ["data.corpus"]
+    assert apart_for(rows=["kernel", "data.corpus"]) == ["data.corpus"]

@@ -28,7 +28,7 @@ def test_places_are_read_row_by_row_and_what_is_not_planned_is_no_place() -> Non
     built = layout()
     assert [(at, result.id) for at, result in built.places.items()] == [((0, 0), "rp"), ((1, 0), "ep"), ((1, 1), "er")]
     assert [result.id for result in built.cells] == ["rp", "ep", "er"]
-    assert built.body[0][1] is None
+    assert (0, 1) not in built.places
     assert [result and result.id for result in built.column(1)] == [None, "er"]
 
 
@@ -73,12 +73,3 @@ def test_a_place_where_all_diverged_does_not_count_into_n() -> None:
 )
 def test_the_fewest_are_the_finite_scores_of_a_cell_that_has_any(scores: dict[str, list[float]], fewest: int) -> None:
     assert layout(**scores).fewest == fewest
-
-
-def test_a_place_has_the_resolved_cell_that_was_planned_there() -> None:
-    assert layout().spec((1, 1)).word("norm") == "pre"
-
-
-def test_an_empty_table_has_no_places() -> None:
-    built = laid_out(sweep([], []), rows=["kernel"])
-    assert (built.places, built.cells, built.n, built.fewest) == ({}, (), None, 0)
