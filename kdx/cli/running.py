@@ -14,7 +14,7 @@ from kdx.cli.console import never_wait_for_readers, say
 from kdx.cli.context import Context
 from kdx.cli.progress import progress
 from kdx.cli.suggest import computing_options, retry_cancelled, retry_failed
-from kdx.cli.wording import count_of, counts_of
+from kdx.cli.wording import choices_of, count_of, counts_of
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.tuning import Tuning
@@ -275,18 +275,18 @@ def winner_lines(search: Searching, plan: Plan) -> Iterator[str]:
     for cell in plan.cells:
         if cell.search is None:
             continue
-        labels = ", ".join(f"{axis} {word}" for axis, word in cell.labels.items()) or cell.id[:8]
+        choices = choices_of(cell.labels, cell.id[:8])
         trials = search.trials(cell.search.id)
         ended = ", ".join(f"{count} {state}" for state, count in Counter(one.state for one in trials).items())
         best = search.winner(cell.search.id)
         if best is None:
-            yield f"{labels}: no winner of {len(trials)} trials ({ended})"
+            yield f"{choices}: no winner of {len(trials)} trials ({ended})"
             continue
         found = ", ".join(f"{name} {value}" for name, value in best.parameters.items())
         metric = cell.spec.selection[0]
         assert best.value is not None  # it completed
         score = f"{metric} {rounded(best.value, metric)}"
-        yield f"{labels}: trial {best.number} of {len(trials)} ({ended}): {found}; {score}"
+        yield f"{choices}: trial {best.number} of {len(trials)} ({ended}): {found}; {score}"
 
 
 def _summary(counts: Mapping[str, int], evaluations: Mapping[str, int]) -> str:

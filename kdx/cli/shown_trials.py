@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from kdx.cli.wording import choices_of
 from kdx.report.selection.searched import SearchedCell
 from kdx.report.sheets.searches import edge_in_words, value_in_words
 from kdx.report.writers.rows import to_text
@@ -19,11 +20,10 @@ def trial_lines(one: SearchedCell, cell_id: str) -> Iterator[str]:
         cell_id: the cell that is shown, which is marked among the trials.
     """
     names, tuning = list(one.search.space), one.search.tuning
-    of = " · ".join(one.labels.values()) or "the cell"
     seeds = ", ".join(map(str, tuning.seeds[:_MOST_SEEDS])) + (", …" if len(tuning.seeds) > _MOST_SEEDS else "")
     yield sanitize(
-        f"search {one.search.id[:8]} of {of}: {len(one.ended)} of {tuning.trials} trials have ended; sampler "
-        f"{tuning.sampler}, pruner {tuning.pruner}, tuning seeds {seeds}"
+        f"search {one.search.id[:8]} of {choices_of(one.labels)}: {len(one.ended)} of {tuning.trials} trials have "
+        f"ended; sampler {tuning.sampler}, pruner {tuning.pruner}, tuning seeds {seeds}"
     )
     rows = [
         (
