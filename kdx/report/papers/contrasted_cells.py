@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import fsum, hypot
 from typing import NamedTuple
@@ -54,7 +54,9 @@ class RecordedRuns:
         for sweep in sweeps:
             self._metrics |= sweep.metrics
             self._documents |= sweep.documents
-            self._evaluated |= {evaluated.record.id: evaluated for evaluated in evaluated_cells(sweep)}
+            for evaluated in evaluated_cells(sweep):
+                earlier = self._evaluated.get(evaluated.record.id, evaluated)
+                self._evaluated[evaluated.record.id] = replace(evaluated, made={**earlier.made, **evaluated.made})
             for run in sweep.runs:
                 self._runs.setdefault(run.cell_id, {})[run.id] = run
             winners, rule = searched_cells(sweep), rule_of(sweep.grid)

@@ -282,12 +282,21 @@ def lengths(*scores: Mapping[str, Sequence[float]]) -> SweepRecord:
     return replace(record, grid={**record.grid, "evaluations": requests}, evaluations=built)
 
 
-def of_lengths(a: Mapping[str, str], b: Mapping[str, str], record: SweepRecord, **more: Any) -> ContrastedCells:
-    each = Contrast.model_validate({"a": a, "b": b, "expect": "better", "metric": "perplexity", **more})
-    (contrasted_cell,) = contrasted_cells(
-        each, RecordedRuns([record]), frozenset({*a, *b, "position", "placement"})
-    ).values()
-    return contrasted_cell
+def of_lengths(a: Mapping[str, str], b: Mapping[str, str], *sweeps: SweepRecord, **more: Any) -> ContrastedCells:
+    compared = Contrast.model_validate({"a": a, "b": b, "expect": "better", "metric": "perplexity", **more})
+    varied = frozenset({*a, *b, "position", "placement"})
+    (cells,) = contrasted_cells(compared, RecordedRuns(sweeps), varied).values()
+    return cells
+
+
+def test_evaluations_count_from_every_sweep_that_has_runs_of_the_cell() -> None:
+    whole = lengths({"128": [3.0, 6.0, 12.0], "256": [3.1, 6.1, 12.5]})
+    parts = [
+        replace(whole, runs=runs, evaluations={run.id: whole.evaluations[run.id] for run in runs})
+        for runs in (whole.runs[:1], whole.runs[1:])
+    ]
+    sides = {"evaluation.length": "128"}, {"evaluation.length": "256"}
+    assert of_lengths(*sides, *parts).estimate == of_lengths(*sides, whole).estimate
 
 
 def test_evaluations_of_the_same_runs_are_compared_seed_by_seed() -> None:

@@ -52,21 +52,14 @@ def test_two_cells_are_compared_by_their_own_spreads() -> None:
         ("better", None, [12.0, 12.1, 12.2], HOLDS),
         ("better", 1.82, [12.0, 12.1, 12.2], HOLDS),
         ("better", 1.83, [12.0, 12.1, 12.2], UNKNOWN),
-        ("better", 2.17, [12.0, 12.1, 12.2], UNKNOWN),
         ("better", 2.18, [12.0, 12.1, 12.2], FAILS),
         ("better", None, [8.0, 8.1, 8.2], FAILS),
-        ("better", None, [10.1, 10.2, 10.3], UNKNOWN),
-        ("no-worse", 0.1, [12.0, 12.1, 12.2], HOLDS),
         ("no-worse", 2.18, [8.0, 8.1, 8.2], HOLDS),
         ("no-worse", 2.17, [8.0, 8.1, 8.2], UNKNOWN),
-        ("no-worse", 1.83, [8.0, 8.1, 8.2], UNKNOWN),
         ("no-worse", 1.82, [8.0, 8.1, 8.2], FAILS),
         ("equivalent", 2.18, [12.0, 12.1, 12.2], HOLDS),
         ("equivalent", 2.17, [12.0, 12.1, 12.2], UNKNOWN),
-        ("equivalent", 1.78, [12.0, 12.1, 12.2], UNKNOWN),
         ("equivalent", 1.77, [12.0, 12.1, 12.2], FAILS),
-        ("equivalent", 2.18, [8.0, 8.1, 8.2], HOLDS),
-        ("equivalent", 1.77, [8.0, 8.1, 8.2], FAILS),
     ],
 )
 def test_what_is_decided_by_where_the_interval_lies(
@@ -172,26 +165,6 @@ def test_a_side_that_diverges_is_worse(expect: str, a: int, b: int, verdict: Ver
         edge = 1 - sqrt(2) * (1 - low)
         assert high == 1.0
         assert outcome.rates == pytest.approx((edge, 1.0) if b else (-1.0, -edge))
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "exact"),
-    [
-        ((0, 3), (3, 3), HOLDS),
-        ((0, 2), (2, 2), UNKNOWN),
-        ((0, 4), (2, 2), HOLDS),
-        ((1, 5), (5, 5), HOLDS),
-        ((0, 5), (3, 5), UNKNOWN),
-        ((0, 5), (4, 5), HOLDS),
-        ((4, 5), (0, 5), FAILS),
-        ((3, 5), (0, 5), UNKNOWN),
-    ],
-)
-def test_rates_are_distinguished_by_barnards_exact_test(a: tuple[int, int], b: tuple[int, int], exact: Verdict) -> None:
-    outcome = of_runs("better", diverged("rbf", *a), diverged("exponential", *b))
-    table = [[a[0], b[0]], [a[1] - a[0], b[1] - b[0]]]
-    assert bool(stats.barnard_exact(table, n=256).pvalue <= 0.05) is (exact is not UNKNOWN)
-    assert outcome.verdict is exact
 
 
 def test_rates_that_are_one_of_two_chances_have_to_be_further_apart() -> None:
@@ -307,13 +280,6 @@ def test_how_many_more_seeds_would_decide() -> None:
     assert (on_the_bound.verdict, on_the_bound.more) == (UNKNOWN, None), "no number of seeds decides it"
     decided = finding(claim(PARTS[HOLDS], PARTS[FAILS]), *known())
     assert [each.more for each in decided.outcomes] == [None, None] and decided.more is None
-
-
-def test_runs_that_are_all_the_same_are_equivalent_and_not_better() -> None:
-    same = [1.0, 1.0]
-    assert only(contrast(expect="equivalent", margin=0.1), same, same).verdict is HOLDS
-    assert only(contrast(expect="no-worse", margin=0.1), same, same).verdict is HOLDS
-    assert only(contrast(), same, same).verdict is UNKNOWN
 
 
 def test_a_claim_may_declare_that_cells_are_paired_by_seed() -> None:

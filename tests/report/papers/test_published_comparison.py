@@ -103,15 +103,6 @@ def test_of_several_that_meet_the_one_with_the_most_words_counts() -> None:
     assert [pair.published for pair in comparison.pairs] == [1.0, 2.0]
 
 
-def test_words_of_the_whole_table_count_for_each_of_its_cells() -> None:
-    table = PublishedTable.model_validate(
-        {"table": "A", "where": {"norm": "pre"}, "cells": [{"metric": "bleu", "value": 1.0}]}
-    )
-    published = Paper(name="p", tables=(table,))
-    cells = [cell("post", norm="post"), cell("pre", norm="pre")]
-    assert [pair.at for pair in compared(published, cells, [], rows=["norm"]).pairs] == [(1, 0)]
-
-
 def test_a_number_in_two_tables_names_both_and_two_numbers_for_the_same_words_meet_nothing() -> None:
     def twice(value: float) -> Paper:
         first, other = of_kernels(20.0), paper(({"kernel": "linear"}, value), table="Table 2")

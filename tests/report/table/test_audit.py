@@ -100,13 +100,6 @@ def test_cells_of_other_data_are_told_and_said_not_to_be_compared() -> None:
     assert columns.audit == ()
 
 
-def test_as_many_but_other_seeds_are_unequal() -> None:
-    cells = [cell("rbf", kernel="rbf"), cell("exponential", kernel="exponential")]
-    runs = [run("rbf", seed, 1.0, 1.0, id=seed) for seed in (0, 1, 2, 7)]
-    runs += [run("exponential", seed, 1.0, 1.0, id=10 + seed) for seed in (1, 3, 5, 6)]
-    assert audit(cells, runs) == {"seeds": {"0–2, 7": (RBF,), "1, 3, 5–6": (EXP,)}}
-
-
 def test_seeds_without_a_score_do_not_count_and_a_cell_without_any_is_left_out() -> None:
     cells, runs = three([1.0, 2.0], [1.0, 2.0], [])
     lost = [run("exponential", 2, state=RunState.DIVERGED, id=1), run("rbf", 2, state=RunState.FAILED, id=2)]
@@ -322,14 +315,6 @@ def test_cells_that_are_not_compared_may_differ() -> None:
     runs = [*seeded("a", 1.0), *seeded("b", 1.0, 2.0), *seeded("c", 1.0, 2.0, 3.0)]
     facts = audit(cells, runs, rows=["n", "data.corpus"])
     assert facts == {"data.corpus": {"synthetic": (RBF,), "other": (EXP,)}}, "nothing else, such as seeds"
-
-
-def test_places_are_those_of_rows_and_columns() -> None:
-    cells = [cell(f"{k}-{n}", kernel=k, norm=n) for k in ("rbf", "exponential") for n in ("pre", "post")]
-    runs = [item for each in cells for item in seeded(each.id, *([1.0, 2.0] if "pre" in each.id else [1.0]))]
-    assert audit(cells, runs, options={"columns": ["norm"]}) == {
-        "seeds": {"0–1": ((0, 0), (1, 0)), "0": ((0, 1), (1, 1))}
-    }
 
 
 TRAINED = Provenance("data", "code", {"torch": "2.12", "host": "a"}, {}, modules={"kdx.models.a": "1" * 64})
