@@ -48,7 +48,7 @@ def test_before_the_first_look_every_cell_needs_the_fewest_seeds():
         assert result == dict.fromkeys(KERNELS, waiting)
 
 
-def test_a_decided_cell_stops_and_the_baseline_goes_on_with_those_that_are_open():
+def test_a_decided_cell_stops_and_the_baseline_continues_with_those_that_are_open():
     result = needed_seeds(sweep_of(first(3, exponential=BASE, rbf=FAR, linear=NEAR)))
     assert result["rbf"] == Needed(3, "decided after 3 seeds", False)
     assert result["linear"] == result["exponential"] == Needed(4, "if the comparison is still open after 4 seeds", True)
@@ -140,7 +140,7 @@ def test_seeds_do_not_depend_on_the_order_in_which_runs_end(random, seed):
     assert swept(random.choice) == swept(lambda able: able[0])
 
 
-def test_without_a_rule_nothing_is_said_of_seeds():
+def test_without_a_rule_nothing_is_stated_of_seeds():
     built = sweep_of(first(3, exponential=BASE))
     plain = replace(built, grid={"tables": [TABLE], "axes": []})
     assert needed_seeds(plain) == {} and unneeded_runs(plain) == {} and without_unneeded(plain) is plain

@@ -231,7 +231,7 @@ def test_a_detectable_difference_is_seen_four_times_in_five(n: int, comparisons:
     assert float((p < 0.05).mean()) == pytest.approx(0.8, abs=0.005)
 
 
-def test_a_detectable_difference_is_told_however_many_cells_of_two_seeds_a_table_has() -> None:
+def test_a_detectable_difference_is_finite_however_many_cells_of_two_seeds_a_table_has() -> None:
     """From about 1,000 on in standard errors, where the noncentral t of SciPy is slow and then ends."""
     few, many, most = (minimum_detectable_difference(2, comparisons) for comparisons in (1000, 10_000, 1_000_000))
     assert 1000 < few < many < most < inf

@@ -122,7 +122,7 @@ PERPLEXITY, BLEU = Metric("perplexity", Direction.MIN), Metric("bleu", Direction
         (1e308, BLEU, "+1.00e+308"),
     ],
 )
-def test_a_difference_is_told_on_the_scale_on_which_it_was_made(value: float, metric: Metric, text: str) -> None:
+def test_a_difference_is_shown_on_the_scale_on_which_it_was_made(value: float, metric: Metric, text: str) -> None:
     assert difference(value, metric) == text
 
 
@@ -221,7 +221,7 @@ def test_many_values_and_long_ones_are_cut_in_the_short_caption_alone() -> None:
     assert "x" * 60 in full
 
 
-def test_runs_that_went_on_otherwise_are_told_in_full_in_the_short_caption_too() -> None:
+def test_runs_that_continued_otherwise_are_listed_in_full_in_the_short_caption_too() -> None:
     cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
     runs = [*seeded("a", 1.0, 2.0), *seeded("b", 1.0, 2.0)]
     changed = {each.id: Provenance("d", "c", {}, {}, "torch 1 → 2") for each in runs if each.cell_id == "a"}

@@ -88,7 +88,7 @@ def test_a_file_becomes_tables_and_claims(tmp_path: Path) -> None:
         ("    statement: It works.\n", "", ":10:5: `claims.statement` is missing"),
     ],
 )
-def test_a_fault_is_told_at_its_place(tmp_path: Path, old: str, new: str, text: str) -> None:
+def test_a_fault_is_reported_at_its_place(tmp_path: Path, old: str, new: str, text: str) -> None:
     assert old in WRITTEN
     with pytest.raises(Faults) as caught:
         written(tmp_path, WRITTEN.replace(old, new))
@@ -103,7 +103,7 @@ def test_a_margin_is_a_number_or_a_share(tmp_path: Path, stated: str, margin: fl
     assert rule.parts[0].margin == margin
 
 
-def test_all_faults_are_told_at_once_in_their_order(tmp_path: Path) -> None:
+def test_all_faults_are_reported_at_once_in_their_order(tmp_path: Path) -> None:
     text = WRITTEN.replace("linear", "linaer").replace("kernel: rbf", "kernel: rfb").replace("product", "produkt")
     with pytest.raises(Faults) as caught:
         written(tmp_path, text)
@@ -133,7 +133,7 @@ def test_what_is_no_paper_is_refused(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tsai", "no/such.yaml", "x" * 5000, "\0"])
-def test_an_unknown_paper_is_told_with_those_there_are(name: str) -> None:
+def test_an_unknown_paper_is_refused_with_those_there_are(name: str) -> None:
     known = "arora2023, chi2022, li2024, press2022, shaw2018, tsai2019"
     with pytest.raises(Faults, match=f"a YAML file, or one of {known}"):
         load_paper(name)

@@ -228,7 +228,7 @@ def test_the_scale_of_ours_in_words() -> None:
     }
 
 
-def test_what_differs_between_cells_is_told_of_each() -> None:
+def test_what_differs_between_cells_is_listed_of_each() -> None:
     cells = [
         cell(
             kernel,

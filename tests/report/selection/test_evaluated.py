@@ -113,7 +113,7 @@ def test_a_number_of_an_evaluation_is_traced_to_its_runs_and_to_a_grid_that_make
     assert traced.evaluation and evaluation.id == traced.evaluation.id
 
 
-def test_what_seeds_can_show_is_said_of_each_length_by_its_name() -> None:
+def test_what_seeds_can_show_is_stated_of_each_length_by_its_name() -> None:
     """Numbers at two lengths do not compare, so each length has its own smallest difference."""
     cells = [cell(kernel, task="prediction", kernel=kernel) for kernel in ("rbf", "exponential")]
     runs = [*scored("rbf", (9.0, 9.5), (8.0, 8.5))]

@@ -64,7 +64,7 @@ def test_equal_cells_have_nothing_to_tell() -> None:
     assert audit(cells, runs, provenance=where, metrics={each.id: {PARAMETERS: 10.0} for each in runs}) == {}
 
 
-def test_unequal_seeds_are_told_the_commonest_first() -> None:
+def test_unequal_seeds_are_listed_the_commonest_first() -> None:
     cells, runs = three([1.0], [1.0, 2.0], [3.0, 4.0])
     (table,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"]}]))
     (result,) = table.audit
@@ -74,7 +74,7 @@ def test_unequal_seeds_are_told_the_commonest_first() -> None:
     assert list(result.values) == ["0–1", "0"]
 
 
-def test_cells_of_other_data_are_told_and_said_not_to_be_compared() -> None:
+def test_cells_of_other_data_are_listed_and_said_not_to_be_compared() -> None:
     cells = [
         cell(
             f"{kernel}{lines}",
@@ -129,7 +129,7 @@ def test_ranges_of_seeds_name_every_seed_once_and_no_other(seeds: set[int]) -> N
         ("evaluation.beam", {"evaluation": {"beam": 1}}, {"evaluation": {"beam": 4}}),
     ],
 )
-def test_another_budget_size_or_evaluation_is_told_unless_it_is_what_the_table_compares(
+def test_another_budget_size_or_evaluation_is_listed_unless_it_is_what_the_table_compares(
     field: str, here: dict[str, Any], there: dict[str, Any]
 ) -> None:
     first, other = cell("a", labels={"approach": "x"}, **here), cell("b", labels={"approach": "y"}, **there)
@@ -160,7 +160,7 @@ def test_another_budget_size_or_evaluation_is_told_unless_it_is_what_the_table_c
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_whatever_else_an_approach_brings_with_it_is_told(
+def test_whatever_else_an_approach_brings_with_it_is_listed(
     factor: str, here: dict[str, Any], there: dict[str, Any]
 ) -> None:
     cells = [cell(name, labels={"approach": name}, **values) for name, values in (("x", here), ("y", there))]
@@ -171,7 +171,7 @@ def test_whatever_else_an_approach_brings_with_it_is_told(
     assert facts[factor] == {words[0]: (RBF,), words[1]: (EXP,)}
 
 
-def test_memory_is_told_where_it_does_not_keep_cells_from_being_compared() -> None:
+def test_memory_is_listed_where_it_does_not_keep_cells_from_being_compared() -> None:
     """Test scores with the same context: only training had more."""
     cells = [
         cell(f"m{memory}", "prediction", labels={"approach": f"m{memory}"}, memory=memory, evaluation={"memory": 16})
@@ -186,7 +186,7 @@ def foreign(cell: CellRecord, **fields: object) -> CellRecord:
     return replace(cell, spec=ResolvedSpec({**cell.spec.plain, **fields}))
 
 
-def test_an_option_of_a_custom_component_is_told_like_any_other(components: None) -> None:
+def test_an_option_of_a_custom_component_is_listed_like_any_other(components: None) -> None:
     own = {
         "kernel": "mine.py:Tsallis",
         "components": {"mine.py:Tsallis": recorded("kernel", "mine.py:Tsallis", TSALLIS % "below=9")},
@@ -197,7 +197,7 @@ def test_an_option_of_a_custom_component_is_told_like_any_other(components: None
     assert audit(cells, runs, rows=["approach"])["power"] == {"1.0": (RBF,), "2.0": (EXP,)}
 
 
-def test_words_that_this_kdx_does_not_know_are_told_of_every_cell() -> None:
+def test_words_that_this_kdx_does_not_know_are_listed_of_every_cell() -> None:
     cells, runs = three()
     all_of = [foreign(each, norm="mine") for each in cells]
     assert audit(all_of, runs)[UNKNOWN] == {"norm `mine`": (RBF, EXP, POLY)}
@@ -214,7 +214,7 @@ def test_what_cannot_change_a_score_is_not_told() -> None:
     assert audit(cells, [*seeded("a", 1.0), *seeded("b", 1.0)], rows=["n"]) == {}
 
 
-def test_numbers_of_parameters_are_told_also_where_the_runs_of_a_cell_do_not_agree() -> None:
+def test_numbers_of_parameters_are_listed_also_where_the_runs_of_a_cell_do_not_agree() -> None:
     cells, runs = three()
     metrics = {each.id: {PARAMETERS: 1234567.0 if each.cell_id == "rbf" else 1000.0} for each in runs}
     assert audit(cells, runs, metrics=metrics) == {"parameters": {"1,000": (EXP, POLY), "1,234,567": (RBF,)}}
@@ -293,7 +293,7 @@ def test_what_runs_were_computed_from_is_listed_where_it_differs(
     assert of_origins(*origins) == facts
 
 
-def test_fast_arithmetic_is_told_even_where_all_runs_have_it() -> None:
+def test_fast_arithmetic_is_listed_even_where_all_runs_have_it() -> None:
     fast = origin(environment={"arithmetic": "fast"})
     assert of_origins(origin(), fast) == {FAST: {"fast": (EXP,)}}
     assert of_origins(fast, fast) == {FAST: {"fast": (RBF, EXP)}}
@@ -371,7 +371,7 @@ def test_evaluations_made_as_their_runs_and_as_each_other_are_not_told():
         ),
     ],
 )
-def test_evaluations_made_otherwise_than_each_other_are_told(since, among):
+def test_evaluations_made_otherwise_than_each_other_are_listed(since, among):
     assert evaluated((TRAINED, replace(TRAINED, **since))) == among
 
 
@@ -380,7 +380,7 @@ def test_of_an_older_kdx_and_of_failed_evaluations_nothing_is_known():
     assert evaluated((bare, TRAINED), (TRAINED, None), (TRAINED, bare), (bare, bare)) == {}
 
 
-def test_runs_that_are_out_of_the_table_are_told_with_the_reason() -> None:
+def test_runs_that_are_out_of_the_table_are_listed_with_the_reason() -> None:
     cells, runs = three([1.0, 2.0], [1.0, 2.0], [1.0])
     out = {"invalidated": "the corpus was cut"}
     rbf, exp, poly = ([each for each in runs if each.cell_id == kernel] for kernel in KERNELS)
@@ -410,7 +410,7 @@ def test_equal_searches_have_nothing_to_tell_not_even_that_their_winners_differ(
     assert searched(trials.search("rbf"), trials.search("exponential")) == {}
 
 
-def test_a_cell_that_was_not_searched_for_is_told_beside_those_that_were() -> None:
+def test_a_cell_that_was_not_searched_for_is_listed_beside_those_that_were() -> None:
     search = searched(trials.search("rbf"), plain=("exponential",))
     assert dict(search["tuning"]) == {"random": ((0, 0),), "none": ((1, 0),)}
     assert trials.RATE in search, "the other could not choose its rate"
@@ -425,26 +425,26 @@ def test_a_cell_that_was_not_searched_for_is_told_beside_those_that_were() -> No
         ({"space": {trials.RATE: trials.SPACE[trials.RATE]}}, "tuning space", None),
     ],
 )
-def test_unequal_searches_are_told(other: dict[str, Any], topic: str, words: list[str] | None) -> None:
+def test_unequal_searches_are_listed(other: dict[str, Any], topic: str, words: list[str] | None) -> None:
     search = searched(trials.search("rbf"), trials.search("exponential", **other))
     assert len(search[topic]) == 2 and (words is None or list(search[topic]) == words)
 
 
-def test_unequal_numbers_of_trials_and_of_steps_are_told() -> None:
+def test_unequal_numbers_of_trials_and_of_steps_are_listed() -> None:
     short = trials.search("exponential", total=2)
     short = short._replace(trials=short.trials[:2])
     search = searched(trials.search("rbf"), short)
     assert (list(search["tuning trials"]), list(search["tuning steps"])) == (["3", "2"], ["120", "80"])
 
 
-def test_a_cell_that_is_scored_with_a_seed_of_its_trials_is_told_always() -> None:
+def test_a_cell_that_is_scored_with_a_seed_of_its_trials_is_listed_always() -> None:
     table = trials.table(trials.search("rbf", seeds=(1,)))
     (result,) = table.audit
     assert (result.topic, dict(result.values)) == (TUNED, {"seed 1": ((0, 0),)})
     assert any("Scored with seeds that trials of its search used" in text for text in caption(table, best="*"))
 
 
-def test_a_search_that_is_not_done_is_said_below_the_table() -> None:
+def test_a_search_that_is_not_done_is_stated_below_the_table() -> None:
     result = trials.table(trials.search("rbf"), trials.search("exponential", total=9))
     assert any(
         "The search of exponential is not done, so it is not in the table: 3 of 9" in note for note in result.notes

@@ -130,7 +130,7 @@ def test_a_metric_compares_where_these_are_the_same(metric: str, facts: dict[str
     assert topics(metric, facts) == expected
 
 
-def test_a_vocabulary_is_told_by_its_size_and_what_it_does_not_know() -> None:
+def test_a_vocabulary_is_listed_by_its_size_and_what_it_does_not_know() -> None:
     table = table_of(recorded(FACTS, {**FACTS, "vocabulary": "f" * 32, "vocabulary_size": 9, "test/unknown_rate": 0.2}))
     assert (
         "Not compared with each other (prediction, perplexity), for unequal vocabulary: 1,234 tokens (aaaaaa), 1.2% of "
@@ -221,7 +221,7 @@ def test_a_stream_is_read_in_the_same_context_for_its_perplexities_to_compare(
         assert apart(table_of(record)) == ([] if same else ["evaluation context"])
 
 
-def test_the_context_is_told_in_words() -> None:
+def test_the_context_is_listed_in_words() -> None:
     cells = [cell(f"m{memory}", "prediction", memory=memory) for memory in (0, 8)]
     runs = [*seeded("m0", 4.0, 4.01), *seeded("m8", 5.0, 5.01)]
     (result,) = table_of(sweep(cells, runs, tables=[{"name": "t", "rows": ["memory"]}])).audit
@@ -234,7 +234,7 @@ def test_how_sentences_are_translated_is_no_context() -> None:
     assert apart(table_of(sweep(cells, runs, tables=[{"name": "t", "rows": ["evaluation.beam"]}]))) == []
 
 
-def test_what_keeps_cells_apart_is_told_of_each_column_where_it_does() -> None:
+def test_what_keeps_cells_apart_is_listed_of_each_column_where_it_does() -> None:
     """In columns of their own nobody compares them."""
     cells = [cell(f"{k}{n}", data={"corpus": n}, kernel=k) for n in ("one", "two") for k in ("rbf", "linear")]
     runs = [each for values in cells for each in seeded(values.id, 4.0, 4.01)]

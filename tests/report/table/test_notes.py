@@ -58,7 +58,7 @@ def test_a_mean_says_what_its_interval_is_and_how_weights_were_chosen() -> None:
     )
 
 
-def test_each_task_has_its_rule_and_one_rule_of_several_tasks_is_told_once() -> None:
+def test_each_task_has_its_rule_and_one_rule_of_several_tasks_is_listed_once() -> None:
     cells = [cell("a"), cell("b", "prediction")]
     first = notes(cells, [], {"rows": ["task"]})[0]
     assert first == (
@@ -105,7 +105,7 @@ def test_how_many_seeds_stand_behind_the_numbers(scores: tuple[list[float], ...]
     assert number in notes(*two(*scores), {"cell": shown})[0]
 
 
-def test_seeds_that_were_planned_are_told_where_every_score_lacks_as_many() -> None:
+def test_seeds_that_were_planned_are_listed_where_every_score_lacks_as_many() -> None:
     cells, runs = two([1.0, 2.0], [3.0, 4.0])
     lost = [run(each.id, 2, state=RunState.FAILED, id=index) for index, each in enumerate(cells)]
     assert "over n = 2 of 3 seeds." in notes(cells, [*runs, *lost])[0]
@@ -113,7 +113,7 @@ def test_seeds_that_were_planned_are_told_where_every_score_lacks_as_many() -> N
     assert "over n = 2 seeds." in notes(cells, further)[0]
 
 
-def test_each_metric_is_told_once_with_its_good_end() -> None:
+def test_each_metric_is_listed_once_with_its_good_end() -> None:
     cells = [cell("a"), cell("b", "prediction"), cell("c", norm="pre")]
     sentences = definitions(cells, [], {"rows": ["norm"], "columns": ["task"]})
     assert sentences == ["bleu ↑: higher is better; perplexity ↓: lower is better."]
@@ -181,7 +181,7 @@ def test_only_words_that_stand_in_the_table_are_explained(runs: list[RunRecord],
     assert notes([cell("rbf", kernel="rbf")], runs)[1:] == sentences
 
 
-def test_seeds_that_were_added_after_a_look_are_said() -> None:
+def test_seeds_that_were_added_after_a_look_are_stated() -> None:
     cells, runs = two([1.0, 2.0, 3.0], [4.0, 5.0, 6.5])
     record = replace(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"]}]), seeds_raised=(2, 3))
     assert tables(record)[0].notes[-1].startswith("Seeds were raised from 2 to 3 when results could be read, which ")

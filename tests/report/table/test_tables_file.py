@@ -65,11 +65,11 @@ def test_its_tables_take_the_place_of_the_grids(write) -> None:
         ("tables: [\n", "tables.yaml:2:1: "),
     ],
 )
-def test_what_is_wrong_is_told_at_its_place(write, text: str, fault: str) -> None:
+def test_what_is_wrong_is_reported_at_its_place(write, text: str, fault: str) -> None:
     assert any(result.startswith(fault) for result in faults_of(write(text), planned()))
 
 
-def test_every_fault_is_told_at_once(write) -> None:
+def test_every_fault_is_reported_at_once(write) -> None:
     path = write("tables:\n- {name: t, rows: [kernel], cel: mean}\n- {name: t, row: [kernel]}\nother: 1\n")
     assert [result.partition(": ")[0] for result in faults_of(path, planned())] == [
         "tables.yaml:2:29",
@@ -91,6 +91,6 @@ def test_the_sweep_is_a_factor_of_several_and_of_one(write) -> None:
     assert table.layout.columns == (("monday",),)
 
 
-def test_cells_of_two_sweeps_in_one_place_are_told_at_the_table(write) -> None:
+def test_cells_of_two_sweeps_in_one_place_are_reported_at_the_table(write) -> None:
     (result,) = faults_of(write("tables:\n- {name: t, rows: [kernel]}\n"), both())
     assert result.startswith("tables.yaml:2:3: table `t`: 2 cells of the sweeps monday and tuesday fall into one place")
