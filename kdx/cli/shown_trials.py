@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kdx.cli.wording import choices_of
+from kdx.cli.wording import choices_of, shown_score
 from kdx.report.selection.searched import SearchedCell
 from kdx.report.sheets.searches import edge_in_words, value_in_words
 from kdx.report.writers.rows import to_text
@@ -30,7 +30,7 @@ def trial_lines(one: SearchedCell, cell_id: str) -> Iterator[str]:
             each.number,
             each.cell_id[:8] if each.cell_id else "none",
             each.state.value if each.state else "not ended",
-            None if each.value is None else float(f"{each.value:.4g}"),
+            shown_score(each.value, one.metric.name),
             *(value_in_words(each.parameters[name]) for name in names),
             _remark(each, one, cell_id),
         )

@@ -8,6 +8,7 @@ SciPy's special functions are imported when first needed; `scipy.stats`, which t
 for rank agreement. Levels are two-sided unless stated otherwise.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -148,11 +149,7 @@ class Estimate:
 
         if not shown(most):
             return None
-        below, enough = 1, most
-        while enough - below > 1:
-            middle = (below + enough) // 2
-            below, enough = (below, middle) if shown(middle) else (middle, enough)
-        return enough
+        return 2 + bisect_left(range(2, most), True, key=shown)
 
 
 def contrast(
