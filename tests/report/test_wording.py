@@ -4,9 +4,9 @@ from math import exp, inf, nan, sqrt
 
 import numpy as np
 import pytest
-from sweeps import cell, marks, run, scored, seeded, sweep
+from sweeps import cell, run, scored, seeded, sweep
 
-from kdx.report.sheet import Score, sign
+from kdx.report.sheet import Score
 from kdx.report.sheets.notes import caption
 from kdx.report.sheets.scores import column_headers, words
 from kdx.report.statistics.estimates import minimum_detectable_difference
@@ -234,14 +234,6 @@ def test_the_full_caption_names_few_cells_and_counts_many() -> None:
     cells = [cell(k, kernel=k, training={"steps": 1 if k in kernels[4:] else 2}) for k in kernels]
     text = below(cells, [each for k in kernels for each in seeded(k, 1.0, 2.0)], full=True)[-1]
     assert text == ("Unequal training.steps: 2 in 4 cells; 1 in laplacian / post, student-t / post, elu / post.")
-
-
-def test_a_mark_stands_behind_what_is_not_the_best() -> None:
-    cells = [cell(kernel, kernel=kernel) for kernel in ("rbf", "exponential", "linear", "cosine")]
-    scores = ([30.0, 31.0], [29.9, 31.0], [40.0], [1.0, 1.1])
-    runs = [each for own, values in zip(cells, scores, strict=True) for each in seeded(own.id, *values)]
-    (table,) = tables(sweep(cells, runs))
-    assert [sign(mark) for mark in marks(table)] == ["", "†", "‡", ""]
 
 
 def headers(cells: list, **table: object) -> list[tuple[str, ...]]:

@@ -103,10 +103,6 @@ def test_the_notes_name_the_sweeps_of_the_cells() -> None:
     assert not any("sweep" in note for note in alone.notes)
 
 
-def test_a_sweep_that_is_named_twice_counts_once() -> None:
-    assert names(joined([monday(0), monday(0)])) == ("monday",)
-
-
 def test_an_axis_of_that_name_is_refused() -> None:
     own = sweep([cell("a", labels={"sweep": "x"})], [], name="monday")
     with pytest.raises(KdxError, match="sweep `monday` has an axis `sweep`"):

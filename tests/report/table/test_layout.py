@@ -3,11 +3,11 @@
 from math import nan
 
 import pytest
-from sweeps import cell, run, seeded, sweep
+from sweeps import cell, seeded, sweep
 
 from kdx.grid.plan import TableSpec
 from kdx.report.table.layout import Layout, lay_out
-from kdx.store.records import RunState, SweepRecord
+from kdx.store.records import SweepRecord
 
 
 def laid_out(record: SweepRecord, **requests: object) -> Layout:
@@ -58,13 +58,6 @@ def test_n_is_the_number_of_seeds_behind_every_score_if_it_is_the_same(
     scores: dict[str, list[float]], n: int | None
 ) -> None:
     assert layout(**scores).n == n
-
-
-def test_a_place_where_all_diverged_does_not_count_into_n() -> None:
-    cells = [cell("a", kernel="rbf"), cell("b", kernel="linear")]
-    runs = [*seeded("a", 1.0, 2.0, 3.0), run("b", 0, state=RunState.DIVERGED)]
-    built = laid_out(sweep(cells, runs), rows=["kernel"])
-    assert built.n == 3
 
 
 @pytest.mark.parametrize(

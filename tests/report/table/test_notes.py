@@ -44,13 +44,6 @@ def test_a_table_without_cells_says_nothing() -> None:
     assert notes([], []) == definitions([], []) == []
 
 
-def test_the_rule_is_the_papers_and_of_the_test_split() -> None:
-    assert notes(*two([1.0, 2.0], [3.0, 4.0])) == [
-        "Per cell, the test score of the seed with the best valid/bleu; beside it mean ± standard deviation over n = 2 "
-        "seeds.",
-    ]
-
-
 def test_a_mean_says_what_its_interval_is_and_how_weights_were_chosen() -> None:
     assert notes(*two([1.0, 2.0], [3.0, 4.0]), {"cell": "mean"})[0] == (
         "Per cell, the mean test score over seeds ± half of its 95% interval by Student's t; n = 2 seeds; each run's "
@@ -111,12 +104,6 @@ def test_seeds_that_were_planned_are_listed_where_every_score_lacks_as_many() ->
     assert "over n = 2 of 3 seeds." in notes(cells, [*runs, *lost])[0]
     further = [*runs, *lost, run("rbf", 3, state=RunState.PENDING, id=9)]
     assert "over n = 2 seeds." in notes(cells, further)[0]
-
-
-def test_each_metric_is_listed_once_with_its_good_end() -> None:
-    cells = [cell("a"), cell("b", "prediction"), cell("c", norm="pre")]
-    sentences = definitions(cells, [], {"rows": ["norm"], "columns": ["task"]})
-    assert sentences == ["bleu ↑: higher is better; perplexity ↓: lower is better."]
 
 
 def defined(*texts: str | None) -> dict[int, Provenance]:
