@@ -10,9 +10,8 @@ from kdx.cli.context import Answering
 from kdx.cli.named_runs import load_named
 from kdx.cli.options import Format, OfSweeps, TableFormat
 from kdx.cli.wording import count_of
-from kdx.report.papers.decisions import Verdict
 from kdx.report.papers.paper_file import load_paper, shipped
-from kdx.report.papers.verdicts import Answer, SettingVerdict, answers
+from kdx.report.papers.verdicts import Answer, SettingVerdict, Verdict, answers
 from kdx.report.sheets.claims import claim, not_tested
 from kdx.report.writers.csv import claims_to_csv
 from kdx.report.writers.json import claim_to_json

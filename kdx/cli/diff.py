@@ -9,7 +9,6 @@ import typer
 from kdx.cli import completion
 from kdx.cli.context import Answering
 from kdx.cli.shown import table_lines
-from kdx.cli.wording import four_digits
 from kdx.errors import KdxError
 from kdx.grid.cell_selector import word
 from kdx.report.diff import (
@@ -144,7 +143,7 @@ def _curve_lines(title: str, curves: Sequence[CurveDifference], heads: tuple[str
                     each.name,
                     each.shared,
                     each.first,
-                    four_digits(each.largest),
+                    _four_digits(each.largest),
                     each.at,
                     each.only_before,
                     each.only_after,
@@ -167,7 +166,12 @@ def _word(value: Any) -> str:
 
 
 def _mean(scores: Sequence[float]) -> float | None:
-    return four_digits(sum(scores) / len(scores)) if scores else None
+    return _four_digits(sum(scores) / len(scores)) if scores else None
+
+
+def _four_digits(value: float | None) -> float | None:
+    """Round a number; the two sides may have different metrics, so it is not that of either."""
+    return None if value is None else float(f"{value:.4g}")
 
 
 def _difference(pair: ScorePair) -> float | None:

@@ -15,6 +15,7 @@ from rich.table import Column
 from kdx.cli.console import say
 from kdx.cli.wording import NOT_NEEDED, PAUSED, count_of, run_name
 from kdx.grid.plan import Plan, PlannedRun, RunKey
+from kdx.report.wording import rounded
 from kdx.sanitize import sanitize_lines
 from kdx.store.records import FINAL, OVER, RunRecord, RunState
 from kdx.sweep.decide import Action, Decision
@@ -128,7 +129,7 @@ class Lines:
     def now(self) -> str:
         """Return how far the sweep is, and its active runs, in one line."""
         active = [
-            f"{run_name(run)} at step {step:,} of {run.cell.spec.training.steps:,}, loss {loss:.3f}"
+            f"{run_name(run)} at step {step:,} of {run.cell.spec.training.steps:,}, loss {rounded(loss, 'loss')}"
             for run, step, loss in self.steps.values()
         ]
         if len(active) > MOST_NAMED:
@@ -151,8 +152,8 @@ class Lines:
         scores = ""
         if record.valid_score is not None:
             metric = run.cell.spec.selection[0].removeprefix("valid/")
-            tested = "" if record.test_score is None else f", {record.test_score:.2f} test"
-            scores = f": {metric} {record.valid_score:.2f} valid{tested}"
+            tested = "" if record.test_score is None else f", {rounded(record.test_score, metric)} test"
+            scores = f": {metric} {rounded(record.valid_score, metric)} valid{tested}"
         reason = f": {record.error}" if record.error else ""
         self.note(f"{record.state.value} {run_name(run)}{reason or scores} ({took:.0f} s)")
 
@@ -259,7 +260,7 @@ class Live(Lines):
     def progressed(self, run: PlannedRun, step: int, loss: float) -> None:
         self.steps[run.key] = run, step, loss
         if run.key in self.tasks:
-            self.bars.update(self.tasks[run.key], completed=step, status=f"loss {loss:.3f}")
+            self.bars.update(self.tasks[run.key], completed=step, status=f"loss {rounded(loss, 'loss')}")
 
     def ended(self, run: PlannedRun, record: RunRecord) -> None:
         self._remove(run.key)

@@ -19,11 +19,12 @@ from kdx.cli.group import Flags
 from kdx.cli.plan_view import what_is_left_out
 from kdx.cli.progress import Lines, progress
 from kdx.cli.suggest import computing_options, retry_cancelled, retry_failed
-from kdx.cli.wording import count_of, counts_of
+from kdx.cli.wording import choices_of, count_of, counts_of
 from kdx.components.find import laid_out
 from kdx.components.registry import components_of
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan
+from kdx.report.wording import rounded
 from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
@@ -251,16 +252,18 @@ def winner_lines(search: Searching, plan: Plan) -> Iterator[str]:
     for cell in plan.cells:
         if cell.search is None:
             continue
-        labels = ", ".join(f"{axis} {word}" for axis, word in cell.labels.items()) or cell.id[:8]
+        choices = choices_of(cell.labels, cell.id[:8])
         trials = search.trials(cell.search.id)
         ended = ", ".join(f"{count} {state}" for state, count in Counter(trial.state for trial in trials).items())
         best = search.winner(cell.search.id)
         if best is None:
-            yield f"{labels}: no winner of {len(trials)} trials ({ended})"
+            yield f"{choices}: no winner of {len(trials)} trials ({ended})"
             continue
         settings = ", ".join(f"{name} {value}" for name, value in best.parameters.items())
         metric = cell.spec.selection[0]
-        yield f"{labels}: trial {best.number} of {len(trials)} ({ended}): {settings}; {metric} {best.value:.4g}"
+        assert best.value is not None  # it completed
+        score = f"{metric} {rounded(best.value, metric)}"
+        yield f"{choices}: trial {best.number} of {len(trials)} ({ended}): {settings}; {score}"
 
 
 def _summary(listener: Lines) -> str:

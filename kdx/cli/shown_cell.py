@@ -16,7 +16,7 @@ from kdx.cli.shown import (
     test_metric,
     written_facts,
 )
-from kdx.cli.wording import choices_of, four_digits
+from kdx.cli.wording import choices_of, shown_score
 from kdx.report.figures.series import over_parameters
 from kdx.report.selection.best_seed import best_seed, standing_runs
 from kdx.report.selection.searched import SearchedCell, searched
@@ -64,7 +64,7 @@ def shown_cell(database: Database, cell_id: str, conditions: Sequence[str]) -> S
         yield from fact_lines({"sweeps": sweeps_in_words(details), "selected": best})
         yield ""
         head = ("run", "seed", "generation", "state", "step", "took", metric.name, test_metric(metric.name), "")
-        yield from table_lines(head, map(_row, views))
+        yield from table_lines(head, (_row(view, metric.name) for view in views))
         for each in searches:
             yield ""
             yield from trial_lines(each, details.id)
@@ -76,7 +76,7 @@ def shown_cell(database: Database, cell_id: str, conditions: Sequence[str]) -> S
     return Shown(title, record, lines, drawn, default_metrics([spec.plain]), plots)
 
 
-def _row(view: RunView) -> tuple[Any, ...]:
+def _row(view: RunView, metric: str) -> tuple[Any, ...]:
     run = view.record
     excluded, tags, notes = written_facts(view).values()
     remarked = (
@@ -92,8 +92,8 @@ def _row(view: RunView) -> tuple[Any, ...]:
         run.state,
         run.progress_step,
         "" if run.seconds is None else in_words(run.seconds),
-        four_digits(run.valid_score),
-        four_digits(run.test_score),
+        shown_score(run.valid_score, metric),
+        shown_score(run.test_score, metric),
         "; ".join(filter(None, remarked)),
     )
 
@@ -116,7 +116,7 @@ def trial_lines(cell: SearchedCell, cell_id: str) -> Iterator[str]:
             trial.number,
             trial.cell_id[:8] if trial.cell_id else "none",
             trial.state.value if trial.state else "not ended",
-            four_digits(trial.value),
+            shown_score(trial.value, cell.metric.name),
             *(value_in_words(trial.parameters[name]) for name in names),
             _remark(trial, cell, cell_id),
         )

@@ -20,6 +20,7 @@ from kdx.cli.shown import (
     written_facts,
 )
 from kdx.cli.wording import process_in_words, process_of, size
+from kdx.report.wording import rounded
 from kdx.run_files.files import Kind, files_beside, files_of, folder_of, log_of
 from kdx.run_files.folder_ownership import is_strange
 from kdx.sanitize import sanitize
@@ -135,13 +136,13 @@ def _lines(title: str, view: RunView, details: RunDetails, facts: Mapping[str, A
 
 def _evaluation(evaluation: EvaluationRecord) -> tuple[str, str]:
     settings = ", ".join(f"{name} {value}" for name, value in evaluation.settings.items() if value is not None)
-    scores = ", ".join(f"{name} {value:.4g}" for name, value in evaluation.metrics.items())
+    scores = ", ".join(f"{name} {rounded(value, name)}" for name, value in evaluation.metrics.items())
     return settings, evaluation.error or scores
 
 
 def _scores(details: RunDetails) -> Iterator[str]:
     run, metric = details.record, details.cell.spec.selection_metric
     if run.valid_score is not None:
-        yield f"{metric} {run.valid_score:.4g} at step {run.valid_step:,}"
+        yield f"{metric} {rounded(run.valid_score, metric)} at step {run.valid_step:,}"
     if run.test_score is not None:
-        yield f"{test_metric(metric)} {run.test_score:.4g}"
+        yield f"{test_metric(metric)} {rounded(run.test_score, metric)}"

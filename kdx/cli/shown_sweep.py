@@ -12,9 +12,9 @@ from kdx.cli.wording import (
     choices_of,
     count_of,
     counts_of,
-    four_digits,
     notes_in_words,
     numbers_of,
+    shown_score,
     time_in_words,
 )
 from kdx.grid.cell_selector import word
@@ -45,12 +45,17 @@ class CellView:
     """Those that meet the conditions."""
 
     @property
+    def metric(self) -> str:
+        """The metric that selects, such as `valid/bleu`."""
+        return str(self.cell.spec["select"]["metric"])
+
+    @property
     def plain(self) -> dict[str, Any]:
         """The same for programs."""
         return {
             "cell": self.cell.id,
             "choices": self.cell.labels,
-            "metric": self.cell.spec["select"]["metric"],
+            "metric": self.metric,
             "selected": self.selected and self.selected.id,
             "runs": [run.plain for run in self.runs],
         }
@@ -141,7 +146,8 @@ def _row(view: CellView, axes: Sequence[str]) -> tuple[Any, ...]:
     done = sum(run.record.state is RunState.COMPLETED for run in view.runs)
     scores: tuple[Any, ...] = (None,) * 4
     if best := view.selected:
-        scores = best.id, str(best.seed), four_digits(best.valid_score), four_digits(best.test_score)
+        shown = [shown_score(score, view.metric) for score in (best.valid_score, best.test_score)]
+        scores = best.id, str(best.seed), *shown
     choices = (view.cell.labels.get(axis, "–") for axis in axes)
     return view.cell.id[:8], *choices, f"{done} of {len(view.runs)}", *scores
 

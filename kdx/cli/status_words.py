@@ -127,10 +127,10 @@ def not_needed_in(database: Database, names: Sequence[str]) -> dict[str, NotNeed
     for name, grid in grids(database).items() if names else ():
         if name in names and "seed_rule" in grid:
             # Most sweeps have no such rule, and kdx status does not wait for the tables of the report.
-            from kdx.report.seeds_until import spared
+            from kdx.report.seeds_until import unneeded_runs
 
             sweep = load_sweep(database, name)
-            why = spared(sweep)
+            why = unneeded_runs(sweep)
             runs = [run for run in sweep.runs if run.id in why]
             by_sweep[name] = NotNeeded(why, Counter(run.cell_id for run in runs), Counter(run.state for run in runs))
     return by_sweep

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from math import isfinite
 from typing import TYPE_CHECKING
 
+from kdx.report.wording import rounded
 from kdx.sanitize import sanitize
 from kdx.store.machine import machine
 from kdx.store.remarks import NoteRecord
@@ -41,9 +43,9 @@ def size(count: int) -> str:
     return f"{number:.0f} {units[0]}" if units[0] == "bytes" else f"{number:.1f} {units[0]}"
 
 
-def four_digits(value: float | None) -> float | None:
-    """Return four digits of a score."""
-    return None if value is None else float(f"{value:.4g}")
+def shown_score(value: float | None, metric: str) -> float | None:
+    """Return a score with the decimals that tables give its metric, as a number, which a column aligns to the right."""
+    return value if value is None or not isfinite(value) else float(rounded(value, metric))
 
 
 def time_in_words(seconds: float) -> str:

@@ -57,8 +57,8 @@ def without_unneeded(sweep: SweepRecord) -> SweepRecord:
     )
 
 
-def spared(sweep: SweepRecord) -> dict[int, str]:
-    """Run id → why its rule will not need it; of runs that have not ended."""
+def unneeded_runs(sweep: SweepRecord) -> dict[int, str]:
+    """Run id → why its rule will not need it, for runs that have not ended."""
     needed = needed_seeds(sweep)
     return {
         run.id: of_cell.why

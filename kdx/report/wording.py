@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from math import isfinite, isnan
+from typing import TYPE_CHECKING
 
-from kdx.grid.table_layout import Address
-from kdx.report.statistics.by_document import Documents
 from kdx.report.statistics.metric import Metric
-from kdx.report.table.layout import Layout
-from kdx.report.table.table import Table
+
+if TYPE_CHECKING:  # progress lines need the decimals of a metric alone, without what computes a table
+    from kdx.grid.table_layout import Address
+    from kdx.report.statistics.by_document import Documents
+    from kdx.report.table.layout import Layout
+    from kdx.report.table.table import Table
 
 LEVELS = " / "
 """Between the words of a nested header."""
@@ -58,7 +61,7 @@ def _with_sign(value: float, text: str) -> str:
     return text if isnan(value) or not float(text.replace("∞", "inf")) else f"{'−' if value < 0 else '+'}{text}"
 
 
-def correction(table: Table) -> str:
+def correction(table: "Table") -> str:
     """How the p-values of a table's differences are corrected."""
     if table.baseline:
         number = next((group.comparisons for group in table.groups), 0)
@@ -67,7 +70,7 @@ def correction(table: Table) -> str:
     return "one-sided, of being no worse, times the number of comparisons in its column"
 
 
-def over(documents: Documents | None) -> str:
+def over(documents: "Documents | None") -> str:
     """What an error is over: `seeds crossed with 60 articles of the test`."""
     if documents is None:
         return "seeds alone"
@@ -80,7 +83,7 @@ def word_of(factor: str, word: str) -> str:
     return f"{factor.rpartition('.')[2]} {word}" if unclear else word
 
 
-def place(layout: Layout, at: Address) -> str:
+def place(layout: "Layout", at: "Address") -> str:
     """The words of a place's row and column, joined."""
     return LEVELS.join(word_of(factor, word) for factor, word in layout.header(at).items())
 

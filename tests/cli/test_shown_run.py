@@ -17,7 +17,7 @@ def test_a_run_has_its_settings_scores_attempts_place_files_and_log():
     assert lines[0] == f"run {first.id}: rbf · seed 0, completed"
     facts = {line.split()[0]: line.split(maxsplit=1)[1] for line in lines[1 : lines.index("")]}
     assert facts["cell"] == first.cell_id and facts["sweeps"] == "tiny" and facts["step"] == "10 of 10"
-    assert facts["scores"] == "valid/loss 3 at step 10, test/loss 2"
+    assert facts["scores"] == "valid/loss 3.000 at step 10, test/loss 2.000"
     assert facts["ran"] == "on  host here, torch 2.13" and facts["files"] == "log.txt (7 bytes)"
     assert Path(facts["log"]).read_text() == "step 1\n"
     assert "process" in text and " here" in text

@@ -18,9 +18,8 @@ import numpy as np
 
 from kdx.grid.load import load_grid
 from kdx.grid.resolved_spec import ResolvedSpec
-from kdx.report.papers.decisions import Verdict
 from kdx.report.papers.paper_file import Claim, Contrast, Rule, load_paper
-from kdx.report.papers.verdicts import answers
+from kdx.report.papers.verdicts import Verdict, answers
 from kdx.report.statistics.by_document import by_document
 from kdx.report.statistics.estimates import contrast, summarise
 from kdx.report.table.comparisons import Mark
@@ -79,16 +78,16 @@ class Rate:
 
 def misses(scenario: Scenario, n: int, draws: int, rng: np.random.Generator) -> Rate:
     """95% intervals of a difference between the noisy cell and a steady one that miss it."""
-    hits = made = 0
-    while made < draws:
+    hits = built = 0
+    while built < draws:
         cells = [_scores(1.0, n, scenario, rng), _scores(scenario.noisy, n, scenario, rng)]
         summaries = [summarise(scores) for scores in cells if len(scores) > 1]
         if len(summaries) < 2:
             continue
-        found = contrast([(1.0, summaries[0]), (-1.0, summaries[1])])  # type: ignore[list-item]
-        assert found
-        low, high = found.interval()
-        made, hits = made + 1, hits + (not low <= 0 <= high)
+        estimate = contrast([(1.0, summaries[0]), (-1.0, summaries[1])])  # type: ignore[list-item]
+        assert estimate
+        low, high = estimate.interval()
+        built, hits = built + 1, hits + (not low <= 0 <= high)
     return Rate("a claim's 95% interval misses", scenario.name, n, hits, draws)
 
 
@@ -103,9 +102,9 @@ def misses_of_unequal(noisier: float, n: tuple[int, int], draws: int, rng: np.ra
     for _ in range(draws):
         few, many = (summarise(rng.normal(0, sd, k).tolist()) for sd, k in zip((noisier, 1.0), n, strict=True))
         assert few and many
-        found = contrast([(1.0, few), (-1.0, many)])
-        assert found
-        low, high = found.interval()
+        estimate = contrast([(1.0, few), (-1.0, many)])
+        assert estimate
+        low, high = estimate.interval()
         hits += not low <= 0 <= high
     return Rate(f"95% interval misses, {n[0]} against {n[1]} seeds", f"{noisier:g} times as noisy", n[0], hits, draws)
 
@@ -120,11 +119,11 @@ def misses_of_tuned(trials: int, n: int, draws: int, rng: np.random.Generator, *
     for _ in range(draws):
         loss = range_end * rng.uniform(-1, 1, trials) ** 2
         winners = [loss[np.argmin(loss + rng.normal(size=trials))] for _ in range(2)]
-        one, other = (summarise(rng.normal(winner, 1.0, n).tolist()) for winner in winners)
-        assert one and other
-        found = contrast([(1.0, one), (-1.0, other)])
-        assert found
-        low, high = found.interval()
+        first, other = (summarise(rng.normal(winner, 1.0, n).tolist()) for winner in winners)
+        assert first and other
+        estimate = contrast([(1.0, first), (-1.0, other)])
+        assert estimate
+        low, high = estimate.interval()
         hits += not low <= 0 <= high
     return Rate("interval of equal tuned cells misses*", f"{trials} trials", n, hits, draws)
 
@@ -166,9 +165,9 @@ def held(
 ) -> Rate:
     """Claims that one cell is better than another, with four more in the table, that hold."""
     records = [record for record in _table()[0] if record.spec.task == "translation"]
-    one, other = (record.spec.words for record in records[:2])
-    assert one["position"] == other["position"] == "none" != records[2].spec.words["position"]
-    sides = [{"kernel": words["kernel"]} for words in (one, other)]
+    first, other = (record.spec.words for record in records[:2])
+    assert first["position"] == other["position"] == "none" != records[2].spec.words["position"]
+    sides = [{"kernel": words["kernel"]} for words in (first, other)]
     compared = Contrast.model_validate(
         {"where": {"position": "none"}, "a": sides[0], "b": sides[1], "expect": "better"}
     )
@@ -227,13 +226,13 @@ def misses_over_documents(spread: Spread, n: int, draws: int, rng: np.random.Gen
             inner = own + rng.normal(0, spread.both, (n, spread.number))
             scores = rng.normal(0, spread.seeds, (n, 1)) / sqrt(spread.number) + inner
             sums = scores * targets
-            summary = summarise([float(one) for one in sums.sum(1) / targets.sum()])
+            summary = summarise([float(each) for each in sums.sum(1) / targets.sum()])
             assert summary
             parts.append((weight, summary))
             documents.append(by_document("block", targets.tolist(), sums.tolist()))
-        found = contrast(parts, documents)
-        assert found and found.documents
-        low, high = found.interval()
+        estimate = contrast(parts, documents)
+        assert estimate and estimate.documents
+        low, high = estimate.interval()
         hits += not low <= 0 <= high
     what = "a difference's" if cells == 2 else "a mean's"
     return Rate(f"{what} interval over documents misses", spread.name, n, hits, draws)
@@ -248,11 +247,11 @@ def marks(scenario: Scenario, n: int, draws: int, rng: np.random.Generator) -> I
         for index, record in enumerate(records):
             sd = scenario.noisy if index % 6 == 5 else 1.0
             runs += _runs(record, index, 30.0, sd, n, scenario, rng)
-        (made,) = tables(SweepRecord(1, "t", 0.0, {"tables": rows, "axes": []}, tuple(records), tuple(runs)))
+        (built,) = tables(SweepRecord(1, "t", 0.0, {"tables": rows, "axes": []}, tuple(records), tuple(runs)))
         worse = [
-            cell.compared is not None and made.marks.get(at) not in (Mark.BEST, Mark.NOT_DISTINGUISHABLE)
-            for at, cell in made.layout.places.items()
-            if any(mark is Mark.BEST and other[1] == at[1] for other, mark in made.marks.items())
+            cell.compared is not None and built.marks.get(at) not in (Mark.BEST, Mark.NOT_DISTINGUISHABLE)
+            for at, cell in built.layout.places.items()
+            if any(mark is Mark.BEST and other[1] == at[1] for other, mark in built.marks.items())
         ]
         # Each is as good as the best; whichever is taken for it beforehand, it must not be told to be worse.
         first += sum(worse)
@@ -288,10 +287,10 @@ def verdicts(
             spread = sd * SD[task] * (scenario.noisy if record.spec.word("kernel") == "polynomial" else 1.0)
             runs += _runs(record, index, mean, spread, n, scenario, rng)
         sweep = SweepRecord(1, "t", 0.0, {"tables": [], "axes": []}, tuple(records), tuple(runs))
-        for one in answers(load_paper_once().claims, [sweep]):
-            its = counts.setdefault(one.claim.id, {})
-            for setting in one.settings:
-                its.setdefault(setting.setting.get("task", ""), dict.fromkeys(Verdict, 0))[setting.verdict] += 1
+        for answer in answers(load_paper_once().claims, [sweep]):
+            own = counts.setdefault(answer.claim.id, {})
+            for setting in answer.settings:
+                own.setdefault(setting.setting.get("task", ""), dict.fromkeys(Verdict, 0))[setting.verdict] += 1
     # Of the two tasks, that in which it errs more often, or on which it holds less often.
     return {
         claim: {verdict: (min if published else max)(task[verdict] for task in tasks.values()) for verdict in Verdict}
@@ -312,7 +311,9 @@ def _paper() -> tuple[list[CellRecord], list[float]]:
     records, values = [], []
     for index, cell in enumerate(cells.values()):
         spec = ResolvedSpec.of(cell.spec)
-        met = [one.value for table in paper.tables for one in table.cells if spec.matches({**table.where, **one.where})]
+        met = [
+            each.value for table in paper.tables for each in table.cells if spec.matches({**table.where, **each.where})
+        ]
         number = next((float(value) for value in met if value != "not converge"), None)
         records.append(CellRecord(cell.id, index, cell.labels, spec))
         values.append(number if number is not None else (5.0 if spec.task == "translation" else 300.0))
@@ -362,13 +363,13 @@ def table(draws: int, seed: int = 0) -> Iterator[Rate]:
         for n in SEEDS:
             yield misses(scenario, n, 20 * draws, rng)
             yield from marks(scenario, n, draws, rng)
-            found = verdicts(scenario, n, draws, rng)
+            result = verdicts(scenario, n, draws, rng)
             for claim in claims:
                 if _asks_for_better(claim.holds):
-                    hits = found[claim.id][Verdict.HOLDS]
+                    hits = result[claim.id][Verdict.HOLDS]
                     yield Rate(f"{claim.id} holds, though all is equal", scenario.name, n, hits, draws)
                 else:
-                    hits = found[claim.id][Verdict.DOES_NOT_HOLD]
+                    hits = result[claim.id][Verdict.DOES_NOT_HOLD]
                     yield Rate(f"{claim.id} does not hold, though all is equal", scenario.name, n, hits, draws)
 
 
@@ -382,22 +383,22 @@ def power(draws: int, seed: int = 0) -> Iterator[Rate]:
                     yield held(pairs, scatter, effect, n, draws, rng)
     for sd, spread in ((1.0, "sd 0.15 BLEU, 0.08 perplexity"), (5 / 3, "sd 0.25 BLEU, 0.13 perplexity")):
         for n in SEEDS:
-            for claim, its in verdicts(SCENARIOS[0], n, draws, rng, published=True, sd=sd).items():
-                yield Rate(f"{claim} holds on the paper's values", spread, n, its[Verdict.HOLDS], draws)
+            for claim, values in verdicts(SCENARIOS[0], n, draws, rng, published=True, sd=sd).items():
+                yield Rate(f"{claim} holds on the paper's values", spread, n, values[Verdict.HOLDS], draws)
 
 
 def _asks_for_better(rule: Rule) -> bool:
-    return all(one.expect == "better" if isinstance(one, Contrast) else _asks_for_better(one) for one in rule.parts)
+    return all(part.expect == "better" if isinstance(part, Contrast) else _asks_for_better(part) for part in rule.parts)
 
 
 def printed(rates: Iterator[Rate]) -> Iterator[str]:
     """A line for each thing and scenario, its rates at each number of seeds beside each other."""
     rows: dict[tuple[str, str], list[Rate]] = {}
-    for one in rates:
-        rows.setdefault((one.what, one.scenario), []).append(one)
+    for rate in rates:
+        rows.setdefault((rate.what, rate.scenario), []).append(rate)
     yield f"{'':58} {'':32} " + "  ".join(f"{f'n = {n}':>13}" for n in SEEDS)
-    for (what, scenario), its in sorted(rows.items(), key=lambda entry: entry[0][0]):
-        rates = {one.n: f"{100 * one.rate:5.1f} ± {100 * one.error:3.1f}%" for one in its}
+    for (what, scenario), values in sorted(rows.items(), key=lambda entry: entry[0][0]):
+        rates = {it.n: f"{100 * it.rate:5.1f} ± {100 * it.error:3.1f}%" for it in values}
         yield f"{what:58} {scenario:32} " + "  ".join(f"{rates.get(n, ''):>13}" for n in SEEDS).rstrip()
 
 

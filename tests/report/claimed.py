@@ -5,9 +5,8 @@ from math import sqrt
 import numpy as np
 from sweeps import cell, run, seeded, sweep
 
-from kdx.report.papers.decisions import ContrastOutcome, Verdict
 from kdx.report.papers.paper_file import Claim, Contrast, Rule
-from kdx.report.papers.verdicts import Answer, SettingVerdict, answers
+from kdx.report.papers.verdicts import Answer, ContrastOutcome, SettingVerdict, Verdict, answers
 from kdx.store.records import CellRecord, RunRecord, RunState
 
 HOLDS, FAILS, UNKNOWN = Verdict.HOLDS, Verdict.DOES_NOT_HOLD, Verdict.CANNOT_TELL
@@ -45,7 +44,7 @@ def kernels(
     tail += "" if task == "translation" else task
     return (
         [cell(kernel + tail, task, kernel=kernel, **choices) for kernel, _ in used],
-        [one for kernel, its in used for one in seeded(kernel + tail, *its)],
+        [each for kernel, values in used for each in seeded(kernel + tail, *values)],
     )
 
 
@@ -53,60 +52,62 @@ Records = tuple[list[CellRecord], list[RunRecord]]
 
 
 def joined(*parts: Records) -> Records:
-    return [one for cells, _ in parts for one in cells], [one for _, runs in parts for one in runs]
+    return [each for cells, _ in parts for each in cells], [each for _, runs in parts for each in runs]
 
 
-def told(its: Claim, cells: list[CellRecord], runs: list[RunRecord]) -> Answer:
-    return answers([its], [sweep(cells, runs)])[0]
+def answer_of(stated: Claim, cells: list[CellRecord], runs: list[RunRecord]) -> Answer:
+    return answers([stated], [sweep(cells, runs)])[0]
 
 
-def finding(its: Claim, cells: list[CellRecord], runs: list[RunRecord]) -> SettingVerdict:
+def finding(stated: Claim, cells: list[CellRecord], runs: list[RunRecord]) -> SettingVerdict:
     """Of a claim in the one setting there is."""
-    (found,) = told(its, cells, runs).settings
-    return found
+    (setting,) = answer_of(stated, cells, runs).settings
+    return setting
 
 
-def only(its: Contrast, *scores: list[float], **choices: object) -> ContrastOutcome:
+def only(compared: Contrast, *scores: list[float], **choices: object) -> ContrastOutcome:
     """The outcome of a claim of one contrast in one setting."""
-    (found,) = finding(claim(its), *kernels(*scores, **choices)).outcomes
-    return found
+    (outcome,) = finding(claim(compared), *kernels(*scores, **choices)).outcomes
+    return outcome
 
 
-def diverged(kernel: str, seeds: int, of: int | None = None, score: float = 1.0) -> list[RunRecord]:
+def diverged(kernel: str, seeds: int, total: int | None = None, score: float = 1.0) -> list[RunRecord]:
     """Of so many seeds of a cell the first ones diverged."""
-    of = seeds if of is None else of
+    total = seeds if total is None else total
     first = 100 * (1 + KERNELS.index(kernel))
     return [
         run(kernel, seed, state=RunState.DIVERGED, id=first + seed)
         if seed < seeds
         else run(kernel, seed, score, score, id=first + seed)
-        for seed in range(of)
+        for seed in range(total)
     ]
 
 
 def of_runs(expect: str, a: list[RunRecord], b: list[RunRecord], **rest: object) -> ContrastOutcome:
     cells, _ = kernels([], [])
-    (found,) = finding(claim(contrast(expect=expect, **rest)), cells, [*a, *b]).outcomes
-    return found
+    (outcome,) = finding(claim(contrast(expect=expect, **rest)), cells, [*a, *b]).outcomes
+    return outcome
 
 
 def welch(parts: list[tuple[float, list[float]]]) -> tuple[float, float, float]:
     """Value, standard error and degrees of freedom of a weighted sum of means, each with its own spread."""
-    variances = np.array([weight**2 * np.var(its, ddof=1) / len(its) for weight, its in parts])
-    df = [(len(its) - 1) * variances.sum() / variance for variance, (_, its) in zip(variances, parts, strict=True)]
-    return sum(weight * np.mean(its) for weight, its in parts), sqrt(variances.sum()), min(df)
+    variances = np.array([weight**2 * np.var(values, ddof=1) / len(values) for weight, values in parts])
+    df = [
+        (len(values) - 1) * variances.sum() / variance for variance, (_, values) in zip(variances, parts, strict=True)
+    ]
+    return sum(weight * np.mean(values) for weight, values in parts), sqrt(variances.sum()), min(df)
 
 
 def of_choices(
     a: dict[str, object], b: dict[str, object], *rest: dict[str, object], task: str = "translation"
 ) -> SettingVerdict:
     """What is found of a cell with the choices of a, far better than that of b and others that have b's words too."""
-    its = {"a": a, "b": b, "expect": "better"}
-    cells = [cell(f"c{index}", task, **one) for index, one in enumerate((a, b, *rest))]
+    sides = {"a": a, "b": b, "expect": "better"}
+    cells = [cell(f"c{index}", task, **each) for index, each in enumerate((a, b, *rest))]
     worse = 0.1 if task == "translation" else 10.0
     runs = [*seeded("c0", 30.0, 30.1, 30.2)]
-    runs += [one for other in cells[1:] for one in seeded(other.id, *(worse * x for x in (30.0, 30.1, 30.2)))]
-    return finding(claim(Contrast.model_validate(its)), cells, runs)
+    runs += [each for other in cells[1:] for each in seeded(other.id, *(worse * x for x in (30.0, 30.1, 30.2)))]
+    return finding(claim(Contrast.model_validate(sides)), cells, runs)
 
 
 def known() -> Records:

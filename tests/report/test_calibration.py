@@ -16,18 +16,18 @@ def test_no_rate_of_an_error_is_above_five_percent() -> None:
     noisy, and up to 6.9% at 2 against more (see `kdx.report.statistics.estimates.contrast`)."""
     seed = int(os.environ.get("SEED", np.random.SeedSequence().entropy % 2**32))  # type: ignore[operator]
     print(f"SEED={seed}")
-    for one in table(DRAWS, seed):
-        if not one.what.endswith("*"):
-            assert one.rate <= (0.069 if "2 against" in one.what else 0.054) + 3 * one.error, one
+    for each in table(DRAWS, seed):
+        if not each.what.endswith("*"):
+            assert each.rate <= (0.069 if "2 against" in each.what else 0.054) + 3 * each.error, each
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda one: one.name)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.name)
 def test_intervals_miss_no_more_than_they_say(scenario) -> None:
     """The quick part of it, with a fixed seed."""
     rng = np.random.default_rng(0)
     for n in SEEDS:
-        one = misses(scenario, n, 3000, rng)
-        assert one.rate <= 0.054 + 3 * sqrt(0.05 * 0.95 / 3000), one
+        each = misses(scenario, n, 3000, rng)
+        assert each.rate <= 0.054 + 3 * sqrt(0.05 * 0.95 / 3000), each
 
 
 def _too_wide(spread: Spread, n: int, cells: int) -> bool:
@@ -41,20 +41,20 @@ def _too_wide(spread: Spread, n: int, cells: int) -> bool:
 
 @pytest.mark.long
 @pytest.mark.parametrize("cells", [1, 2])
-@pytest.mark.parametrize("spread", SPREADS, ids=lambda one: one.name)
+@pytest.mark.parametrize("spread", SPREADS, ids=lambda each: each.name)
 def test_intervals_over_documents_cover_93_to_97_percent(spread, cells) -> None:
     rng = np.random.default_rng(0)
     for n in SEEDS:
-        one = misses_over_documents(spread, n, 4000, rng, cells=cells)
-        assert one.rate <= 0.07, one
-        assert one.rate >= 0.03 or _too_wide(spread, n, cells), one
+        each = misses_over_documents(spread, n, 4000, rng, cells=cells)
+        assert each.rate <= 0.07, each
+        assert each.rate >= 0.03 or _too_wide(spread, n, cells), each
 
 
-@pytest.mark.parametrize("spread", SPREADS, ids=lambda one: one.name)
+@pytest.mark.parametrize("spread", SPREADS, ids=lambda each: each.name)
 def test_intervals_over_documents_miss_no_more_than_they_say(spread) -> None:
     """The quick part of it."""
-    one = misses_over_documents(spread, 3, 300, np.random.default_rng(0))
-    assert one.rate <= 0.07 + 2 * one.error, one
+    each = misses_over_documents(spread, 3, 300, np.random.default_rng(0))
+    assert each.rate <= 0.07 + 2 * each.error, each
 
 
 def test_the_marked_cells_hold_the_best() -> None:
@@ -63,12 +63,12 @@ def test_the_marked_cells_hold_the_best() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pairs", "found"),
+    ("pairs", "result"),
     [(None, 0.54), ("seed", 0.49)],
 )
-def test_a_claim_of_two_standard_deviations_is_found_at_three_seeds(pairs, found) -> None:
+def test_a_claim_of_two_standard_deviations_is_found_at_three_seeds(pairs, result) -> None:
     rate = held(pairs, SCATTERS[0], 2.0, 3, 200, np.random.default_rng(0))
-    assert abs(rate.rate - found) <= 3 * sqrt(0.25 / 200)
+    assert abs(rate.rate - result) <= 3 * sqrt(0.25 / 200)
 
 
 @pytest.mark.parametrize("pairs", [None, "seed"])

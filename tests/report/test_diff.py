@@ -26,10 +26,10 @@ def curve(points: dict[int, float]) -> CurveRecord:
 
 
 def test_settings_that_differ_are_named_by_their_dotted_field():
-    one = {"kernel": "rbf", "training": {"steps": 10, "clip": None}}
+    each = {"kernel": "rbf", "training": {"steps": 10, "clip": None}}
     other = {"kernel": "rbf", "training": {"steps": 20, "clip": None}, "degree": 2}
-    assert setting_changes(one, other) == [Change("training.steps", 10, 20), Change("degree", None, 2)]
-    assert setting_changes(one, one) == []
+    assert setting_changes(each, other) == [Change("training.steps", 10, 20), Change("degree", None, 2)]
+    assert setting_changes(each, each) == []
 
 
 def test_conditions_are_those_of_all_runs_of_a_side():
@@ -45,9 +45,9 @@ def test_conditions_are_those_of_all_runs_of_a_side():
 
 
 def test_curves_are_compared_bit_for_bit():
-    one = {"loss": curve({1: 1.0, 2: 0.5, 3: 0.25}), "lost": curve({1: 1.0})}
+    each = {"loss": curve({1: 1.0, 2: 0.5, 3: 0.25}), "lost": curve({1: 1.0})}
     other = {"loss": curve({1: 1.0, 2: 0.5 + 2**-53, 3: 0.5, 4: 0.0}), "new": curve({})}
-    loss, lost, new = curve_differences(one, other)
+    loss, lost, new = curve_differences(each, other)
     assert (loss.shared, loss.first, loss.largest, loss.at, loss.only_before, loss.only_after) == (3, 2, 0.25, 3, 0, 1)
     assert (lost.shared, lost.first, lost.largest, lost.only_before) == (0, None, None, 1)
     assert (new.name, new.shared) == ("new", 0)
@@ -67,11 +67,11 @@ points = st.dictionaries(st.integers(0, 20), st.floats(), max_size=10)
 
 
 @given(points, points)
-def test_a_curve_is_the_same_as_itself_and_differences_have_no_direction(one, other):
-    ((same),) = curve_differences({"x": curve(one)}, {"x": curve(one)})
+def test_a_curve_is_the_same_as_itself_and_differences_have_no_direction(each, other):
+    ((same),) = curve_differences({"x": curve(each)}, {"x": curve(each)})
     assert same.first is None and same.only_before == same.only_after == 0
-    ((there),) = curve_differences({"x": curve(one)}, {"x": curve(other)})
-    ((back),) = curve_differences({"x": curve(other)}, {"x": curve(one)})
+    ((there),) = curve_differences({"x": curve(each)}, {"x": curve(other)})
+    ((back),) = curve_differences({"x": curve(other)}, {"x": curve(each)})
     assert (there.shared, there.first, there.largest, there.at) == (back.shared, back.first, back.largest, back.at)
     assert (there.only_before, there.only_after) == (back.only_after, back.only_before)
 
@@ -79,7 +79,7 @@ def test_a_curve_is_the_same_as_itself_and_differences_have_no_direction(one, ot
 def test_scores_stand_beside_one_another_by_seed():
     second, lacking = RUN._replace(id=2, seed=1, test_score=3.0), RUN._replace(id=3, seed=2, state=RunState.FAILED)
     pairs = seed_pairs([RUN, second], [RUN._replace(id=4, test_score=2.5), lacking])
-    assert [(one.name, one.before, one.after, one.before_run, one.after_run) for one in pairs] == [
+    assert [(pair.name, pair.before, pair.after, pair.before_run, pair.after_run) for pair in pairs] == [
         ("seed 0", [2.0], [2.5], 1, 4),
         ("seed 1", [3.0], [], 2, None),
         ("seed 2", [], [], None, 3),

@@ -134,7 +134,7 @@ def test_a_validation_metric_leaves_the_places_of_cells_that_another_chose_empty
     cells = [cell("a"), cell("b", select={"metric": "loss"}), cell("c", "prediction")]
     asked = {"name": "dev", "rows": ["select.metric"], "metric": "valid/bleu"}
     (table,) = tables(sweep(cells, [], tables=[asked]))
-    assert [row[0] and row[0].id for row in table.layout.body] == ["a", None, None]
+    assert [cell and cell.id for cell in table.layout.column(0)] == ["a", None, None]
 
 
 def test_a_table_of_some_cells_shows_those_only() -> None:
@@ -164,7 +164,7 @@ def test_a_metric_that_was_not_recorded_leaves_a_hole() -> None:
 def test_a_metric_leaves_the_places_of_another_task_empty() -> None:
     cells = [cell("a"), cell("b", "prediction")]
     (table,) = tables(sweep(cells, [], tables=[{"name": "bleu", "rows": ["task"], "metric": "bleu"}]))
-    assert [row[0] and row[0].id for row in table.layout.body] == ["a", None]
+    assert [cell and cell.id for cell in table.layout.column(0)] == ["a", None]
 
 
 def test_rows_are_the_axes_that_vary_and_columns_the_tasks_when_no_table_is_asked_for() -> None:
@@ -198,7 +198,7 @@ def test_tasks_are_the_rows_when_nothing_else_varies(tasks: list[str]) -> None:
 
 def test_a_sweep_without_cells_makes_an_empty_table() -> None:
     (table,) = tables(sweep([], []))
-    assert (table.layout.rows, table.layout.body, table.notes, table.legend) == ((), (), (), {})
+    assert (table.layout.rows, table.layout.cells, table.notes, table.legend) == ((), (), (), {})
 
 
 def test_two_cells_in_one_place_are_refused() -> None:

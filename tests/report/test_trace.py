@@ -73,8 +73,8 @@ def test_unknown_words_are_refused_with_the_nearest(table):
 
 
 def test_a_place_that_the_grid_leaves_empty_is_refused():
-    asked = {"name": "main", "rows": ["approach"], "columns": ["kernel"]}
-    (table,) = tables(sweep(CELLS, RUNS, tables=[asked]))
+    requests = {"name": "main", "rows": ["approach"], "columns": ["kernel"]}
+    (table,) = tables(sweep(CELLS, RUNS, tables=[requests]))
     assert refusal(table, "Eq. 9", "linear").startswith("table `main`: nothing stands at Eq. 9, linear")
     assert refusal(table, "Eq. 9") == "table `main` has 2 columns\n  allowed: rbf, linear\n  hint: name a column"
 
@@ -88,13 +88,13 @@ def test_headers_with_active_characters_are_found_as_they_are_printed():
 def test_a_number_has_its_runs_with_their_origins_and_attempts(table):
     tries = (AttemptRecord(1, "me", 1.0, 2.0, "completed", 0, 10, None, "e", 0, None),)
     traced = trace(swept(), table.layout, (0, 0), {1: tries})
-    assert [one.record.seed for one in traced.runs] == [0, 1]
-    assert [one.selected for one in traced.runs] == [False, True]
-    assert [one.attempts for one in traced.runs] == [(), tries]
+    assert [item.record.seed for item in traced.runs] == [0, 1]
+    assert [item.selected for item in traced.runs] == [False, True]
+    assert [item.attempts for item in traced.runs] == [(), tries]
     assert traced.origins == [(CODE, [0, 1])]
     plain = to_json(traced)
     assert (plain["value"], plain["run"], plain["seed"], plain["cell"]) == (4.0, 1, 1, "a")
-    assert [one["score"] for one in plain["runs"]] == [2.0, 4.0]
+    assert [item["score"] for item in plain["runs"]] == [2.0, 4.0]
     assert plain["runs"][1]["attempts"][0]["owner"] == "me"
     assert plain["spec"] == CELLS[0].spec.plain
 
@@ -115,10 +115,10 @@ def test_the_grid_of_one_cell_makes_the_very_same_cell(name, tmp_path: Path):
         seen.add(planned.id)
         record = CellRecord(planned.id, 0, planned.labels, ResolvedSpec.of(planned.spec))
         runs = [run(planned.id, seed, 1.0, 1.0) for seed in (3, 7)]
-        one = sweep([record], runs, axes=plan.axes, name=plan.name)
-        (table,) = tables(one)
+        item = sweep([record], runs, axes=plan.axes, name=plan.name)
+        (table,) = tables(item)
         path = tmp_path / "again.yaml"
-        path.write_text(trace(one, table.layout, (0, 0), {}).grid)
+        path.write_text(trace(item, table.layout, (0, 0), {}).grid)
         again = load_grid(path)
         assert [cell.id for cell in again.cells] == [planned.id] == [cell_id(planned.spec)]
         assert again.seeds == (3, 7)

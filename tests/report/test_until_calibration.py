@@ -24,7 +24,7 @@ ALONE = [scores for scores in NULLS if scores.cells == 1 and not scores.perplexi
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("scores", NULLS, ids=lambda one: one.name)
+@pytest.mark.parametrize("scores", NULLS, ids=lambda each: each.name)
 def test_equal_cells_are_told_apart_in_no_more_than_five_percent(scores) -> None:
     """Within three Monte-Carlo standard errors."""
     seed = int(os.environ.get("SEED", np.random.SeedSequence().entropy % 2**32))  # type: ignore[operator]
@@ -34,7 +34,7 @@ def test_equal_cells_are_told_apart_in_no_more_than_five_percent(scores) -> None
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("scores", ALONE, ids=lambda one: one.name)
+@pytest.mark.parametrize("scores", ALONE, ids=lambda each: each.name)
 def test_a_cell_that_is_worse_by_the_margin_counts_as_equal_in_no_more_than_five_percent(scores) -> None:
     rate = false_equalities(scores, DRAWS, np.random.default_rng(1))
     assert rate <= 0.05 + 3 * error(DRAWS), f"{scores.name}: {rate:.3f}"
@@ -42,14 +42,14 @@ def test_a_cell_that_is_worse_by_the_margin_counts_as_equal_in_no_more_than_five
 
 @pytest.mark.long
 def test_the_larger_the_difference_the_more_seeds_are_saved() -> None:
-    found = [saved(Scores("", cells=5), effect, 500, np.random.default_rng(2)) for effect in EFFECTS]
-    seeds = [of_cell for _, of_cell, _ in found]
+    result = [saved(Scores("", cells=5), effect, 500, np.random.default_rng(2)) for effect in EFFECTS]
+    seeds = [of_cell for _, of_cell, _ in result]
     assert seeds == sorted(seeds, reverse=True) and seeds[0] > 11.5 and seeds[-1] < 6.5
-    decided = [share for share, *_ in found]
+    decided = [share for share, *_ in result]
     assert decided == sorted(decided) and decided[-2] > 0.99
 
 
-@pytest.mark.parametrize("scores", [NULLS[2], NULLS[11]], ids=lambda one: one.name)
+@pytest.mark.parametrize("scores", [NULLS[2], NULLS[11]], ids=lambda each: each.name)
 def test_false_verdicts_are_few(scores) -> None:
     """The quick part of it, with a fixed seed."""
     assert false_verdicts(scores, 600, np.random.default_rng(0)) <= 0.05 + 3 * error(600)
@@ -64,5 +64,5 @@ def test_a_large_difference_saves_seeds_and_none_at_all_saves_few() -> None:
     rng = np.random.default_rng(0)
     large = [followed(NULLS[0], 5.0, rng)[0] for _ in range(30)]
     none = [followed(NULLS[0], 0.0, rng)[0] for _ in range(30)]
-    assert all(one.decided and FIRST <= one.n < LAST for one in large)
-    assert sum(one.n == LAST and not one.decided for one in none) >= 26
+    assert all(each.decided and FIRST <= each.n < LAST for each in large)
+    assert sum(each.n == LAST and not each.decided for each in none) >= 26

@@ -16,7 +16,7 @@ import numpy as np
 from kdx.report.statistics.estimates import contrast, summarise
 from kdx.report.statistics.looks import Look
 from kdx.report.statistics.metric import Metric
-from kdx.report.statistics.until_decided import Followed, PValues, until_decided
+from kdx.report.statistics.multiple_comparisons import Followed, PValues, until_decided
 from kdx.vocabulary import Direction
 
 FIRST, LAST = 3, 12
@@ -78,7 +78,7 @@ def drawn(scores: Scores, effect: float, rng: np.random.Generator) -> list[list[
     if scores.perplexity:
         # On the scale on which kdx compares them.
         on_scale = Metric("perplexity", Direction.MIN).on_scale
-        values = np.array([[on_scale(exp(3 + one / 100)) or 0.0 for one in row] for row in values])
+        values = np.array([[on_scale(exp(3 + each / 100)) or 0.0 for each in row] for row in values])
     return [
         [None if gone else float(x) for x, gone in zip(*row, strict=True)] for row in zip(values, lost, strict=True)
     ]
@@ -89,22 +89,22 @@ def followed(scores: Scores, effect: float, rng: np.random.Generator, margin: fl
     baseline, *cells = drawn(scores, effect, rng)
 
     def test(index: int, look: Look) -> PValues | None:
-        its = [[x for x in row[: look.n] if x is not None] for row in (cells[index], baseline)]
-        if not all(its):
+        values = [[x for x in row[: look.n] if x is not None] for row in (cells[index], baseline)]
+        if not all(values):
             return None
-        one, other = map(summarise, its)
-        assert one and other
-        found = contrast([(1.0, one), (-1.0, other)], look=look)
-        if found is None:
+        first, other = map(summarise, values)
+        assert first and other
+        estimate = contrast([(1.0, first), (-1.0, other)], look=look)
+        if estimate is None:
             return PValues(1.0)
-        return PValues(1.0, found.p_equivalent(margin)) if margin else PValues(found.p)
+        return PValues(1.0, estimate.p_equivalent(margin)) if margin else PValues(estimate.p)
 
     return until_decided(FIRST, LAST, [LAST] * scores.cells, test)
 
 
 def false_verdicts(scores: Scores, draws: int, rng: np.random.Generator) -> float:
     """Share of draws in which some cell is told from a baseline that it equals."""
-    return sum(any(one.decided for one in followed(scores, 0.0, rng)) for _ in range(draws)) / draws
+    return sum(any(each.decided for each in followed(scores, 0.0, rng)) for _ in range(draws)) / draws
 
 
 def false_equalities(scores: Scores, draws: int, rng: np.random.Generator) -> float:
@@ -118,10 +118,10 @@ def saved(scores: Scores, effect: float, draws: int, rng: np.random.Generator) -
     """Share of comparisons that are decided, mean seeds of a cell, and mean seeds of the baseline."""
     decided, seeds, of_baseline = 0, 0, 0
     for _ in range(draws):
-        its = followed(scores, effect, rng)
-        decided += sum(one.decided for one in its)
-        seeds += sum(one.n for one in its)
-        of_baseline += max(one.n for one in its)
+        values = followed(scores, effect, rng)
+        decided += sum(it.decided for it in values)
+        seeds += sum(it.n for it in values)
+        of_baseline += max(it.n for it in values)
     return decided / draws / scores.cells, seeds / draws / scores.cells, of_baseline / draws
 
 

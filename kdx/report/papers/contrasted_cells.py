@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import fsum, hypot
 from typing import NamedTuple
@@ -54,7 +54,9 @@ class RecordedRuns:
         for sweep in sweeps:
             self._metrics |= sweep.metrics
             self._documents |= sweep.documents
-            self._evaluated |= {evaluated.record.id: evaluated for evaluated in evaluated_cells(sweep)}
+            for evaluated in evaluated_cells(sweep):
+                earlier = self._evaluated.get(evaluated.record.id, evaluated)
+                self._evaluated[evaluated.record.id] = replace(evaluated, made={**earlier.made, **evaluated.made})
             for run in sweep.runs:
                 self._runs.setdefault(run.cell_id, {})[run.id] = run
             winners, rule = searched_cells(sweep), rule_of(sweep.grid)
@@ -102,12 +104,11 @@ class RecordedRuns:
         if key not in self._cells:
             evaluated = self._evaluated.get(record.id)
             trained = evaluated.cell_id if evaluated else record.id
-            runs = list(self._runs.get(trained, {}).values())
             self._cells[key] = cell_of(
-                record,
-                evaluated.runs(runs) if evaluated else runs,
-                evaluated.metrics if evaluated else self._metrics,
-                evaluated.documents if evaluated else self._documents,
+                evaluated or record,
+                self._runs.get(trained, {}).values(),
+                self._metrics,
+                self._documents,
                 metric=metric,
                 seed_rule=self._rules.get(trained),
             )
@@ -120,13 +121,16 @@ class ContrastedCells:
 
     contrast: Contrast
     words: Mapping[str, str]
+    """Factor → word of the setting."""
     over: tuple[str, ...]
+    """Factors that the contrast is averaged over."""
     confounders: tuple[str, ...]
+    """Factors, beside the first one that the contrast names, in which all cells of a differ from all cells of b."""
     sides: tuple[tuple[tuple[Cell, ...], tuple[Cell, ...]], ...]
     paired: bool = False
     """Whether errors are those of the differences at each seed that all cells have."""
     searched: bool = False
-    """Whether a search found the settings of some of its cells."""
+    """Whether a search found the settings of some of its cells, so that everything is conditional on it."""
 
     @property
     def a(self) -> tuple[Cell, ...]:
@@ -139,6 +143,17 @@ class ContrastedCells:
     @property
     def metric(self) -> Metric:
         return self.a[0].metric
+
+    @property
+    def diverged(self) -> tuple[int, int]:
+        """Runs of a, and of b, that diverged, or completed with a score that is no finite number."""
+        return sum(map(lost_runs, self.a)), sum(map(lost_runs, self.b))
+
+    @property
+    def ended(self) -> tuple[int, int]:
+        """Runs of a, and of b, that completed or diverged."""
+        scored = [sum(len(cell.scores) for cell in side) for side in (self.a, self.b)]
+        return scored[0] + self.diverged[0], scored[1] + self.diverged[1]
 
     @cached_property
     def look(self) -> Look | None:
@@ -162,7 +177,7 @@ class ContrastedCells:
 
     @property
     def n(self) -> int:
-        """The smallest number of compared seeds of a cell."""
+        """The smallest number of compared seeds of a cell; where a rule added seeds, the number that all cells have."""
         return min((len(cell.scores) for cell in self.compared.values()), default=0)
 
     @cached_property

@@ -167,6 +167,19 @@ class Rule(Section):
     def parts(self) -> tuple["Rule | Contrast", ...]:
         return self.all or self.any
 
+    def contrasts(self, *keys: str | int) -> Iterator[tuple[tuple[str | int, ...], Contrast]]:
+        """Every contrast, each with the keys that lead to it in the file.
+
+        Args:
+            keys: those that lead to the rule.
+        """
+        for index, part in enumerate(self.parts):
+            inner = (*keys, "all" if self.all else "any", index)
+            if isinstance(part, Rule):
+                yield from part.contrasts(*inner)
+            else:
+                yield inner, part
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         if bool(self.all) == bool(self.any):
@@ -248,7 +261,7 @@ def _read(path: Path, recorded: _Recorded) -> Paper:
     for number, claim in enumerate(file.claims):
         if claim.id in [earlier.id for earlier in file.claims[:number]]:
             faults.append(KdxError(f"two claims `{claim.id}`", place=root.at(("claims", number, "id"))))
-        for keys, contrast in _contrasts(claim.holds, "claims", number, "holds"):
+        for keys, contrast in claim.holds.contrasts("claims", number, "holds"):
             before = len(faults)
             for side in ("where", "a", "b"):
                 check(getattr(contrast, side), *keys, side)
@@ -258,13 +271,3 @@ def _read(path: Path, recorded: _Recorded) -> Paper:
     if faults:
         raise by_place(faults)
     return Paper.model_construct(name=path.stem, **dict(file))
-
-
-def _contrasts(rule: Rule, *keys: str | int) -> Iterator[tuple[tuple[str | int, ...], Contrast]]:
-    """Every contrast of a rule, with the keys that lead to it in the file."""
-    quantifier = "all" if rule.all else "any"
-    for index, part in enumerate(rule.parts):
-        if isinstance(part, Rule):
-            yield from _contrasts(part, *keys, quantifier, index)
-        else:
-            yield (*keys, quantifier, index), part

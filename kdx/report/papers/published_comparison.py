@@ -41,6 +41,17 @@ class PublishedPair:
     score yet."""
 
     @property
+    def rank(self) -> tuple[float, float] | None:
+        """The published value and ours as numbers to rank; a divergence is the worst. None if ours has no score yet."""
+        if self.ours is None and not self.diverged:
+            return None
+        worst = -self.metric.gain(inf)
+        theirs, ours = (
+            worst if value is None or not isfinite(value) else value for value in (self.published, self.ours)
+        )
+        return theirs, ours
+
+    @property
     def gain(self) -> float | None:
         """The gain of our value over the published one on the same corpus: positive is better."""
         if self.published is None or self.ours is None or not self.same_corpus:
@@ -131,25 +142,16 @@ def _pair(at: Address, cell: Cell, spec: ResolvedSpec, paper: Paper) -> Publishe
     )
 
 
-def _rank(pair: PublishedPair) -> tuple[float, float] | None:
-    """The published value and ours as numbers to rank; a divergence is the worst. None if ours has no score yet."""
-    if pair.ours is None and not pair.diverged:
-        return None
-    worst = -pair.metric.gain(inf)
-    theirs, ours = (worst if value is None or not isfinite(value) else value for value in (pair.published, pair.ours))
-    return theirs, ours
-
-
 def _places(pairs: Mapping[str, PublishedPair]) -> dict[str, tuple[int, int]]:
     """Cell id → its place in the published order, and in ours."""
-    ranks = {id: rank for id, pair in pairs.items() if (rank := _rank(pair))}
+    ranks = {id: pair.rank for id, pair in pairs.items() if pair.rank}
     metric = next(pair.metric for pair in pairs.values())
     theirs, ours = (sorted((rank[side] for rank in ranks.values()), key=metric.gain, reverse=True) for side in (0, 1))
     return {id: (theirs.index(rank[0]) + 1, ours.index(rank[1]) + 1) for id, rank in ranks.items()}
 
 
 def _agreement(metric: Metric, task: str, corpus: str, pairs: Sequence[PublishedPair]) -> Agreement:
-    ranked = [rank for pair in pairs if (rank := _rank(pair))]
+    ranked = [pair.rank for pair in pairs if pair.rank]
     tau = p = None
     if len({theirs for theirs, _ in ranked}) > 1 and len({ours for _, ours in ranked}) > 1:
         # late: scipy takes 0.1 to 0.5 s to import, and few tables need it

@@ -2,34 +2,113 @@
 
 A contrast compares two sets of cells that agree in everything it does not name (`contrasted_cells`). Where other
 factors vary too (say, the kernel), each side is averaged over them, choice by choice. Means are compared with the
-spreads of the very cells (`kdx.report.statistics.estimates.contrast`), perplexities by their logarithm.
+spreads of the very cells (`kdx.report.statistics.estimates.contrast`), perplexities by their logarithm. In each
+setting, that is task, data, size and training, a contrast holds, does not hold, or cannot be decided; a smoke run says
+nothing about the paper's scale.
 
-There is a verdict for each setting, that is task, data, size and training, since a smoke run says nothing about the
-paper's scale. In each setting a contrast holds, does not hold, or cannot be decided (`decisions`).
+    better       holds if the whole interval is above the margin (0 if none is given); does not if it is wholly below.
+    no-worse     holds if the lower end is above −margin; does not if the whole interval is below −margin.
+    equivalent   holds if the interval is within ±margin (TOST); does not if it is wholly outside.
 
-A false "holds" and a false "does not hold" each have a probability of at most 5%. The parts that could each cause the
-error share it (Bonferroni): parts of `any` share the 5% of "holds", parts of `all` the 5% of "does not hold".
+Each interval but the last is used at one end only, so a verdict that may be false with 5% takes a 90% interval. The
+interval that is shown is the one that decides; where none does, the widest of those that could have.
+
+Where a side diverges, the divergence rates are compared first: a cell that diverges is worse than one that does
+not. While there are too few runs to distinguish the rates, the scores of completed runs decide nothing in favour of
+the side that diverged more often.
+
+A false "holds" and a false "does not hold" of a claim each have a probability of at most 5%. The parts that could each
+cause the error share it (Bonferroni): parts of `any` share the 5% of "holds", parts of `all` the 5% of "does not hold".
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from math import inf
+from typing import NamedTuple
 
 from kdx.grid.cell_selector import same_word
 from kdx.report.papers.contrasted_cells import (
+    ContrastedCells,
     RecordedRuns,
     contrasted_cells,
     distinguished,
     following,
     kept_apart,
 )
-from kdx.report.papers.decisions import ContrastOutcome, Errors, Verdict, decide
-from kdx.report.papers.paper_file import Claim, Contrast, Rule
-from kdx.report.statistics.estimates import LEVEL
+from kdx.report.papers.paper_file import Claim, Contrast, Expect, Rule
+from kdx.report.statistics.estimates import LEVEL, Estimate
+from kdx.report.statistics.metric import Metric
+from kdx.report.statistics.rates import p_rates, rate_difference
 from kdx.store.records import SweepRecord
 
 NO_CELLS = "no such cells"
+_SURVIVORS = (
+    "one side diverged more often, and the scores of what completed speak for it; more runs have to tell the rates"
+)
+_MOST_RUNS = 1000
+
+
+class Verdict(StrEnum):
+    """What the runs say of a claim."""
+
+    HOLDS = "holds"
+    DOES_NOT_HOLD = "does not hold"
+    CANNOT_TELL = "cannot tell"
+    NOT_TESTED = "not tested"
+    """There are no such runs."""
+
+
+class Errors(NamedTuple):
+    """The allowed probability of each verdict being false."""
+
+    holds: float
+    does_not_hold: float
+
+
 _WHOLE = Errors(1 - LEVEL, 1 - LEVEL)
+
+
+@dataclass(frozen=True)
+class ContrastOutcome:
+    """A contrast in one setting."""
+
+    contrast: Contrast
+    verdict: Verdict
+    errors: Errors
+    cells: ContrastedCells | None = None
+    """None where a side has no cell."""
+    level: float = LEVEL
+    """The confidence level of `interval`."""
+    more: int | None = None
+    """Number of further seeds that would decide with probability 0.8, if the difference stays; None if no number would,
+    or if the contrast is decided."""
+    reason: str = ""
+    """Why the contrast cannot be decided, such as `no such cells`; empty where the intervals show it."""
+
+    @property
+    def metric(self) -> Metric | None:
+        """The metric of its cells; None where there are none."""
+        return self.cells.metric if self.cells else None
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """The gain of a over b: positive is better; for perplexities in nats. None where the seeds allow no
+        estimate."""
+        return self.cells.estimate if self.cells else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The confidence interval of the estimate that decides."""
+        return self.estimate.interval(self.level) if self.estimate else None
+
+    @property
+    def rates(self) -> tuple[float, float] | None:
+        """95% interval of b's divergence rate minus a's, where either diverged."""
+        if self.cells is None or not any(self.cells.diverged):
+            return None
+        return rate_difference(self.cells.diverged[::-1], self.cells.ended[::-1])
 
 
 @dataclass(frozen=True)
@@ -45,8 +124,8 @@ class SettingVerdict:
     @property
     def confounders(self) -> tuple[str, ...]:
         """The confounders of all contrasts that hold."""
-        held = (outcome for outcome in self.outcomes if outcome.verdict is Verdict.HOLDS)
-        return tuple(dict.fromkeys(factor for outcome in held for factor in outcome.confounders))
+        held = (outcome.cells for outcome in self.outcomes if outcome.verdict is Verdict.HOLDS)
+        return tuple(dict.fromkeys(factor for cells in held if cells for factor in cells.confounders))
 
     @property
     def more(self) -> int | None:
@@ -83,7 +162,7 @@ def answers(claims: Iterable[Claim], sweeps: Sequence[SweepRecord]) -> list[Answ
 
 
 def _answer(claim: Claim, runs: RecordedRuns) -> Answer:
-    contrasts = list(_contrasts(claim.holds))
+    contrasts = [contrast for _, contrast in claim.holds.contrasts()]
     # A factor that some contrast varies does not define a setting.
     varied = frozenset[str]().union(*(contrast.factors | following(contrast.factors) for contrast in contrasts))
     cells = {
@@ -140,13 +219,96 @@ def _speaks_of(part: Rule | Contrast, recipe: Mapping[str, str]) -> bool:
     )
 
 
-def _contrasts(rule: Rule) -> Iterator[Contrast]:
-    for part in rule.parts:
-        yield from _contrasts(part) if isinstance(part, Rule) else (part,)
-
-
 def _together(parts: Sequence[Verdict], *, any: bool) -> Verdict:
     decisive = Verdict.HOLDS if any else Verdict.DOES_NOT_HOLD
     if decisive in parts:
         return decisive
     return parts[0] if len(set(parts)) == 1 else Verdict.CANNOT_TELL
+
+
+def decide(cells: ContrastedCells, errors: Errors) -> ContrastOutcome:
+    """Decide a contrast from its cells in one setting."""
+    contrast, estimate = cells.contrast, cells.estimate
+    diverged, ended = cells.diverged, cells.ended
+    regions = _regions(contrast, cells.margin, errors)
+    verdict = _by_rates(contrast, diverged, ended, errors) if any(diverged) else None
+    contrary = verdict is None and estimate is not None and _contrary(cells, estimate)
+    level = max(level for *_, level in regions)
+    more = None
+    if verdict is None and estimate and not contrary:
+        for possible, low, high, at in regions:
+            below, above = estimate.interval(at)
+            if low < below and above < high:
+                verdict, level = possible, at
+                break
+        else:
+            more = _more_scores(regions, estimate, cells.n)
+    elif verdict is None:
+        more = _more_rates(contrast, diverged, ended, errors) if any(diverged) else max(1, 2 - cells.n)
+    reason = _SURVIVORS if contrary else "" if estimate or any(diverged) else _without_spread(cells)
+    return ContrastOutcome(contrast, verdict or Verdict.CANNOT_TELL, errors, cells, level, more, reason)
+
+
+def _by_rates(contrast: Contrast, diverged: tuple[int, int], ended: tuple[int, int], errors: Errors) -> Verdict | None:
+    """The verdict by divergence alone, that a diverges less than b, or more; None when the rates do not decide."""
+    # The rates are compared as integers, so that equal rates are equal.
+    less = diverged[0] * ended[1] < diverged[1] * ended[0]
+    verdict = Verdict.HOLDS if less and contrast.expect is not Expect.EQUIVALENT else Verdict.DOES_NOT_HOLD
+    allowed = errors.holds if verdict is Verdict.HOLDS else errors.does_not_hold
+    return verdict if p_rates(diverged, ended) <= allowed else None
+
+
+def _contrary(cells: ContrastedCells, estimate: Estimate) -> bool:
+    """Whether the divergence rates and the scores of completed runs favour different sides."""
+    a, b = cells.diverged[0] * cells.ended[1], cells.diverged[1] * cells.ended[0]
+    expect, margin = cells.contrast.expect, cells.margin or 0.0
+    if expect is Expect.EQUIVALENT and abs(estimate.value) < margin:
+        return a != b
+    return a > b if estimate.value > (-margin if expect is Expect.NO_WORSE else margin) else a < b
+
+
+_Region = tuple[Verdict, float, float, float]
+"""The verdict for an interval that lies wholly between two bounds, and the level of that interval."""
+
+
+def _regions(contrast: Contrast, margin: float | None, errors: Errors) -> tuple[_Region, ...]:
+    """The regions that decide a contrast.
+
+    An interval errs at each end with half of what it leaves out. Where one end decides, or both must agree (TOST), it
+    may leave out twice the allowed error; where either end may decide, once.
+    """
+    margin = margin or 0.0
+    holds, does_not, at_either_end = 1 - 2 * errors.holds, 1 - 2 * errors.does_not_hold, 1 - errors.does_not_hold
+    bound = -margin if contrast.expect is Expect.NO_WORSE else margin
+    if contrast.expect is not Expect.EQUIVALENT:
+        return (Verdict.HOLDS, bound, inf, holds), (Verdict.DOES_NOT_HOLD, -inf, bound, does_not)
+    return (
+        (Verdict.HOLDS, -margin, margin, holds),
+        (Verdict.DOES_NOT_HOLD, margin, inf, at_either_end),
+        (Verdict.DOES_NOT_HOLD, -inf, -margin, at_either_end),
+    )
+
+
+def _without_spread(cells: ContrastedCells) -> str:
+    if cells.paired and all(cell.compared for cell in (*cells.a, *cells.b)):
+        return "the cells have fewer than two seeds in common"
+    return "a cell has a single seed"
+
+
+def _more_scores(regions: Sequence[_Region], estimate: Estimate, n: int) -> int | None:
+    """Number of seeds to add so that the interval decides, if the difference stays what it is."""
+    needed = [estimate.seeds_to_show(low, high, max(n, 1), level) for _, low, high, level in regions]
+    known = [seeds for seeds in needed if seeds is not None]
+    return max(1, min(known) - n) if known else None
+
+
+def _more_rates(contrast: Contrast, diverged: tuple[int, int], ended: tuple[int, int], errors: Errors) -> int | None:
+    """Number of runs to add on each side so that the rates decide, if they stay what they are."""
+    more = 1
+    while more < _MOST_RUNS:
+        runs = (ended[0] + more, ended[1] + more)
+        hits = (round(diverged[0] / ended[0] * runs[0]), round(diverged[1] / ended[1] * runs[1]))
+        if _by_rates(contrast, hits, runs, errors):
+            return more
+        more += max(1, more // 4)
+    return None

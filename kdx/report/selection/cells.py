@@ -1,7 +1,7 @@
 """The cell of a table: its seeds, their summary, and the selected run."""
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -12,6 +12,7 @@ from types import MappingProxyType
 from kdx.grid.plan import Shown
 from kdx.grid.seeds import SeedRule
 from kdx.report.selection.best_seed import best_seed, standing_runs
+from kdx.report.selection.evaluated import EvaluatedCell
 from kdx.report.statistics.by_document import ByDocument, Documents, bleu_by_document, by_document
 from kdx.report.statistics.estimates import Summary, contrast, summarise
 from kdx.report.statistics.expected_best import expected_best
@@ -21,7 +22,7 @@ from kdx.report.statistics.rates import wilson
 from kdx.store.records import OVER, CellRecord, DocumentRecord, RunRecord, RunState
 from kdx.vocabulary import Direction
 
-INVALIDATED, PRUNED, UNDERTRAINED = "invalidated", "pruned", "undertrained"
+INVALIDATED, PRUNED, UNDERTRAINED = "invalidated", RunState.PRUNED.value, "undertrained"
 """Why a seed has no score, or one that says little: its run was excluded from reports, stopped early, or learned too
 little."""
 
@@ -31,9 +32,9 @@ class State(StrEnum):
 
     VALUE = "value"
     HOLE = "hole"
-    DIVERGED = "diverged"
+    DIVERGED = RunState.DIVERGED.value
     OUT_OF_MEMORY = "out of memory"
-    FAILED = "failed"
+    FAILED = RunState.FAILED.value
     INVALIDATED = INVALIDATED
 
 
@@ -281,8 +282,8 @@ class Cell:
 
 
 def cell_of(
-    record: CellRecord,
-    runs: Sequence[RunRecord],
+    record: CellRecord | EvaluatedCell,
+    runs: Iterable[RunRecord],
     metrics: Mapping[int, Mapping[str, float]],
     documents: Mapping[int, DocumentRecord] = MappingProxyType({}),
     *,
@@ -290,9 +291,10 @@ def cell_of(
     shown: Shown = Shown.BEST_SEED,
     seed_rule: SeedRule | None = None,
 ) -> Cell | None:
-    """Summarises the runs of a cell; None when its task has no such metric.
+    """Summarise the runs of a cell; None when its task has no such metric.
 
     Args:
+        record: the cell, or one of its evaluations, whose metrics and documents then stand in the place of the tests'.
         runs: all runs of the cell, in any state and generation.
         metrics: run id → `test/…` → value.
         documents: run id → what its test measured by document.
@@ -300,6 +302,8 @@ def cell_of(
             split.
         seed_rule: what decides how many seeds the cell has, if a rule does.
     """
+    if isinstance(record, EvaluatedCell):
+        runs, metrics, documents, record = record.scored(runs), record.metrics, record.documents, record.record
     known = record.spec.test_metrics
     selected_by = Metric(record.spec.selection_metric, record.spec.selection_direction)
     own = selected_by.name.removeprefix("valid/")
@@ -317,14 +321,14 @@ def cell_of(
     standing = standing_runs(runs)
     seeds = tuple(
         Seed(
-            run.seed,
-            run.id,
-            run.state,
-            run.valid_score,
-            score_of(run),
-            run.undertrained,
-            run.invalidated,
-            run.generation,
+            seed=run.seed,
+            run_id=run.id,
+            state=run.state,
+            validation=run.valid_score,
+            score=score_of(run),
+            undertrained=run.undertrained,
+            invalidated=run.invalidated,
+            generation=run.generation,
         )
         for run in standing
     )

@@ -3,9 +3,10 @@
 Which seed stands for a cell is decided by the validation within its own training, whatever an evaluation gave.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from kdx.components.registry import meant_by
 from kdx.errors import KdxError
@@ -25,12 +26,7 @@ class EvaluatedCell:
     made: Mapping[int, EvaluationRecord]
     """Run id → what was made of it."""
 
-    def runs(self, runs: list[RunRecord]) -> list[RunRecord]:
-        """The runs of the cell, with the score that this evaluation gave each in the place of its test's."""
-        own = self.record.spec.selection_metric.removeprefix("valid/")
-        return [run._replace(test_score=self.metrics.get(run.id, {}).get(f"test/{own}")) for run in runs]
-
-    @property
+    @cached_property
     def metrics(self) -> dict[int, dict[str, float]]:
         """Run id → metric, named as a test's → value."""
         return {run: {f"test/{name}": value for name, value in made.metrics.items()} for run, made in self.made.items()}
@@ -39,6 +35,11 @@ class EvaluatedCell:
     def documents(self) -> dict[int, DocumentRecord]:
         """Run id → what it measured by document; runs for which that is not recorded are left out."""
         return {run: made.documents for run, made in self.made.items() if made.documents}
+
+    def scored(self, runs: Iterable[RunRecord]) -> list[RunRecord]:
+        """Return the runs of the cell with what this evaluation gave each in the place of its test score."""
+        metric = self.record.spec.selection_metric.removeprefix("valid/")
+        return [run._replace(test_score=self.metrics.get(run.id, {}).get(f"test/{metric}")) for run in runs]
 
 
 def evaluated_cells(sweep: SweepRecord) -> tuple[EvaluatedCell, ...]:

@@ -37,8 +37,8 @@ def joined(sweeps: Sequence[SweepRecord]) -> SweepRecord:
         for cell in part.cells:
             # An axis that only another sweep has describes the cell as well.
             others = [words for name, words in planned_by[cell.id].items() if name != part.name]
-            elsewhere = {axis: word for words in others for axis, word in words.items()}
-            labels = {**elsewhere, **cell.labels, SWEEP: part.name}
+            other_axes = {axis: word for words in others for axis, word in words.items()}
+            labels = {**other_axes, **cell.labels, SWEEP: part.name}
             cells.append(replace(cell, labels=labels, sweeps=tuple(planned_by[cell.id]), ordinal=next(ordinal)))
     # Where the seeds of all were added by the same rule, it is that of the whole.
     rules = [part.grid.get("seed_rule") for part in parts]

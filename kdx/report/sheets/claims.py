@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kdx.grid.words import owners
 from kdx.report.papers.contrasted_cells import following
-from kdx.report.papers.decisions import ContrastOutcome, Verdict
 from kdx.report.papers.paper_file import Claim, Contrast, Expect
-from kdx.report.papers.verdicts import NO_CELLS, Answer, SettingVerdict
+from kdx.report.papers.verdicts import NO_CELLS, Answer, ContrastOutcome, SettingVerdict, Verdict
 from kdx.report.sheet import Sheet
 from kdx.report.table.notes import CONDITIONAL
 from kdx.report.wording import difference, interval, over, setting, word_of
@@ -52,7 +51,7 @@ def _tested_by(claim: Claim, options: str) -> str:
 
 
 def _claim(claim: Claim, verdict: SettingVerdict, *, first: bool) -> Sheet:
-    with_cells = [outcome for outcome in verdict.outcomes if outcome.metric]
+    with_cells = [outcome for outcome in verdict.outcomes if outcome.cells]
     levels = {outcome.level for outcome in with_cells}
     same = len(levels) == 1
     at_level = f"{100 * levels.pop():.4g}% interval" if same else "interval"
@@ -61,15 +60,15 @@ def _claim(claim: Claim, verdict: SettingVerdict, *, first: bool) -> Sheet:
     varying = [factor for where in selectors for factor in where if len({other.get(factor) for other in selectors}) > 1]
     rows = []
     for outcome, where in zip(with_cells, selectors, strict=True):
-        assert outcome.metric
+        assert outcome.cells
         words = setting({factor: word for factor, word in where.items() if factor in varying})
         rows.append(
             (
                 _contrast(outcome.contrast) + (f" ({words})" if words else ""),
                 _expected(outcome.contrast),
-                difference(outcome.estimate.value, outcome.metric) if outcome.estimate else "–",
+                difference(outcome.estimate.value, outcome.cells.metric) if outcome.estimate else "–",
                 _interval(outcome, named=not same),
-                str(outcome.n),
+                str(outcome.cells.n),
                 str(outcome.verdict),
                 _more(outcome),
             )
@@ -151,7 +150,7 @@ def _remarks(verdict: SettingVerdict, *, paired: bool) -> Iterator[str]:
                 "more seeds: for a decision with probability 0.8 if the difference stays. Seeds added after a look are "
                 "not allowed for; seeds: {min: …, max: …, until: decided} in the grid allows for every look."
             )
-    if any(outcome.searched for outcome in tested):
+    if any(outcome.cells and outcome.cells.searched for outcome in tested):
         yield f"A search found settings of these cells: {CONDITIONAL}."
     looked = [outcome for outcome in tested if outcome.estimate and outcome.estimate.look]
     if looked:
@@ -165,9 +164,10 @@ def _remarks(verdict: SettingVerdict, *, paired: bool) -> Iterator[str]:
             "last look of all cells and allow for all looks, as those of tables do."
         )
     for outcome in outcomes:
-        if outcome.rates:
-            a, b = (f"{diverged}/{ended}" for diverged, ended in zip(outcome.diverged, outcome.ended, strict=True))
-            low, high = outcome.rates
+        if outcome.cells and (rates := outcome.rates):
+            counts = zip(outcome.cells.diverged, outcome.cells.ended, strict=True)
+            a, b = (f"{diverged}/{ended}" for diverged, ended in counts)
+            low, high = rates
             yield (
                 f"{_contrast(outcome.contrast)}: {a} against {b} runs diverged; difference of the rates {low:.0%} to "
                 f"{high:.0%}."
@@ -175,12 +175,12 @@ def _remarks(verdict: SettingVerdict, *, paired: bool) -> Iterator[str]:
     for field, what in (("over", "averaged over"), ("confounders", "the sides differ also in")):
         by_factors: dict[tuple[str, ...], dict[str, None]] = {}
         for outcome in outcomes:
-            if factors := getattr(outcome, field):
+            if outcome.cells and (factors := getattr(outcome.cells, field)):
                 by_factors.setdefault(factors, {})[_contrast(outcome.contrast)] = None
         for factors, contrasts in by_factors.items():
             yield f"{'; '.join(contrasts)}: {what} {', '.join(factors)}."
     for outcome in outcomes:
-        if outcome.reason and outcome.metric:
+        if outcome.reason and outcome.cells:
             yield f"{_contrast(outcome.contrast)}: {outcome.reason}."
     yield from _missing(verdict)
 
@@ -189,7 +189,7 @@ def _missing(verdict: SettingVerdict) -> Iterator[str]:
     """The sentences on contrasts without cells, and on what keeps cells of both sides apart."""
     missing: dict[str, dict[str, None]] = {}
     for outcome in verdict.outcomes:
-        if not outcome.metric:
+        if not outcome.cells:
             where = setting(_selector(outcome, verdict.setting))
             what = _contrast(outcome.contrast) + (f" ({where})" if where else "")
             missing.setdefault(outcome.reason, {})[what] = None

@@ -127,7 +127,7 @@ def together(parts: Sequence[tuple[float, ByDocument]]) -> ByDocument | None:
 
 
 def document_error(parts: Sequence[tuple[float, ByDocument]]) -> DocumentError | None:
-    """The error over documents of a weighted sum of means, each over seeds of its own; documents are common to all.
+    """The error over documents of a weighted sum of means, each over its own seeds; documents are common to all.
 
     Returns:
         None where the documents are not the same, or a mean is of a single seed.

@@ -8,10 +8,14 @@ SciPy's special functions are imported when first needed; `scipy.stats`, which t
 for rank agreement. Levels are two-sided unless stated otherwise.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from math import copysign, exp, hypot, inf, isfinite, lgamma, nan, sqrt
 from statistics import mean, stdev
+
+import numpy as np
 
 from kdx.report.statistics.by_document import ByDocument, Documents, document_error
 from kdx.report.statistics.looks import Look
@@ -20,6 +24,10 @@ LEVEL = 0.95
 """Confidence level of every interval in a report."""
 POWER = 0.8
 """Probability of showing an existing difference, wherever a report gives a number of seeds."""
+_FAR = 1000.0
+"""Noncentrality from which on only the noise of the standard error matters, to 1e-6."""
+_SHARES = 200
+"""Number of points in the sum over the noisier cell's share."""
 
 
 @dataclass(frozen=True)
@@ -141,11 +149,7 @@ class Estimate:
 
         if not shown(most):
             return None
-        below, enough = 1, most
-        while enough - below > 1:
-            middle = (below + enough) // 2
-            below, enough = (below, middle) if shown(middle) else (middle, enough)
-        return enough
+        return 2 + bisect_left(range(2, most), True, key=shown)
 
 
 def contrast(
@@ -224,6 +228,47 @@ def _over_documents(estimate: Estimate, weights: Sequence[float], documents: Seq
         documents=known[0].documents,
         over_seeds=estimate,
     )
+
+
+@cache
+def minimum_detectable_difference(n: int, comparisons: int = 1, *, sides: int = 2) -> float:
+    """The smallest difference of two cells that n seeds of each show with probability `POWER`, at the level of 0.05.
+
+    It is in standard deviations over seeds, for two cells of equal spread; n is 2 or more.
+
+    Args:
+        comparisons: number of comparisons that share the level (Bonferroni).
+        sides: 2, or 1 if only a difference in one direction counts.
+    """
+    # late: scipy takes 0.1 to 0.5 s to import, and few tables need it
+    from scipy.optimize import brentq
+    from scipy.special import betaincinv, chdtr, nctdtr, stdtrit
+
+    # The noisier cell's share of the variance is independent of the variance itself, so each share has its own degrees
+    # of freedom for the critical value, and a noncentral t gives the probability of passing it.
+    d = n - 1
+    quantiles = (np.arange(_SHARES) + 0.5) / _SHARES
+    share = 1 - betaincinv(d / 2, d / 2, quantiles / 2)
+    critical = -stdtrit(d / share, (1 - LEVEL) / (sides * comparisons))
+
+    def missing(noncentrality: float) -> float:
+        if noncentrality < _FAR:
+            return float((1 - nctdtr(2 * d, noncentrality, critical)).mean()) - POWER
+        # SciPy's noncentral t is slow here and fails at 1e5, but the noise of the difference no longer matters.
+        return float(chdtr(2 * d, 2 * d * (noncentrality / critical) ** 2).mean()) - POWER
+
+    upper = 4.0
+    while missing(upper) < 0:
+        upper *= 2
+    return float(brentq(missing, 0.0, upper, rtol=1e-6)) * sqrt(2 / n)
+
+
+@cache
+def detectable_errors(comparisons: int = 1, *, sides: int = 2) -> float:
+    """The same in standard errors of the difference, where these are known; arguments as above."""
+    from scipy.special import ndtri
+
+    return float(ndtri(POWER) - ndtri((1 - LEVEL) / (sides * comparisons)))
 
 
 def _quantile(df: float, p: float) -> float:

@@ -28,19 +28,19 @@ def expected_best(scores: Sequence[float], most: int = MOST_DRAWS) -> list[float
     n = len(scores)
     ordered, below = np.array(scores, dtype=float), np.arange(n)
     weights = np.full(n, 1 / n) if n else np.zeros(0)
-    found = []
+    expected = []
     with np.errstate(invalid="ignore", over="ignore"):
         for draws in range(1, min(n, most) + 1):
             if draws > 1:
                 weights = weights * (below - draws + 2) * (draws / ((draws - 1) * (n - draws + 1)))
             # The worst m − 1 are never the best of m, so they do not matter, even if they are infinite.
-            found.append(float(ordered[draws - 1 :] @ weights[draws - 1 :]))
-    return found
+            expected.append(float(ordered[draws - 1 :] @ weights[draws - 1 :]))
+    return expected
 
 
 @dataclass(frozen=True)
 class BestOf:
-    """The best of so many independent draws."""
+    """The best of a number of independent draws."""
 
     draws: int
     expected: float
@@ -63,11 +63,11 @@ def best_of_draws(scores: Sequence[float]) -> list[BestOf]:
         For each m up to their number, the expected best, and the 5th and 95th percentile of the best.
     """
     n = len(scores)
-    found = []
+    bests = []
     for draws in range(1, n + 1):
         below = [(place / n) ** draws for place in range(n + 1)]
         expected = fsum(score * (below[place + 1] - below[place]) for place, score in enumerate(scores))
         ends = (next(place for place in range(n) if below[place + 1] >= level) for level in _BAND)
         low, high = sorted(scores[place] for place in ends)
-        found.append(BestOf(draws, expected, low, high))
-    return found
+        bests.append(BestOf(draws, expected, low, high))
+    return bests

@@ -19,7 +19,6 @@ a look counts those of one cell, where a comparison without looks counts more (`
 these, some of twelve comparisons together erred in 6% of all draws, once their share of the 5% met three seeds.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from math import atanh, exp, log, sqrt
@@ -160,8 +159,3 @@ def _kept(bound: float, sides: int) -> Any:
     high = atanh(bound) if bound < 1 else _FURTHEST
     low = -high if sides == 2 else -_FURTHEST
     return np.clip((np.minimum(edges[1:], high) - np.maximum(edges[:-1], low)) / np.diff(edges), 0, 1)
-
-
-def looks(first: int, last: int) -> Iterator[Look]:
-    """Every look, the first one first."""
-    return (Look(n, first, last) for n in range(first, last + 1))

@@ -37,7 +37,8 @@ def p_rates(hits: tuple[int, int], n: tuple[int, int]) -> float:
     """The two-sided p-value of equal rates by Barnard's (1945) exact unconditional test, which is never too small.
 
     It sums over the tables that are at least as far from equal as this one by the score statistic, under the common
-    rate for which they are most likely.
+    rate for which they are most likely. SciPy's `barnard_exact` loses tables that are exactly as far to rounding, so
+    that its p-value is too small: 0.0039 in place of 0.0063 for 0 of 6 against 5 of 6.
     """
     from scipy.special import gammaln
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from kdx.grid.table_layout import Address
 from kdx.report.selection.best_seed import by_cell
-from kdx.report.selection.cells import Cell
+from kdx.report.selection.cells import INVALIDATED, Cell
 from kdx.report.selection.evaluated import EvaluatedCell
 from kdx.report.selection.searched import SearchedCell, space_in_words
 from kdx.report.statistics.metric import Metric
@@ -28,7 +28,7 @@ CHANGED = "conditions while training"
 """Topic of runs that continued with other libraries, threads, data or code than they began with."""
 TUNED = "tuning seeds that score it"
 """Topic of cells that are scored with seeds that the trials of their own search used."""
-OUT = "invalidated"
+OUT = INVALIDATED
 """Topic of runs that somebody excluded from reports."""
 FAST = "arithmetic"
 """Topic, and key of an environment, of runs computed with fast arithmetic, whose bits do not repeat."""
@@ -186,13 +186,6 @@ def _edited(provenance: Iterable[Provenance]) -> frozenset[str]:
     return frozenset(module for module, versions in hashes.items() if len(versions) > 1)
 
 
-def _code(origins: Iterable[Provenance], edited: Collection[str]) -> Iterator[tuple[str, str]]:
-    """The code of a cell's runs as facts, module by module, since two cells need not use the same modules."""
-    for module in sorted(edited):
-        hashes = (sha256[:_SHORT] for origin in origins if (sha256 := (origin.modules or {}).get(module)))
-        yield from _agreed(f"{CODE} of {module}", hashes)
-
-
 def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord, edited: Collection[str]) -> Iterator[tuple[str, str]]:
     seeds = [seed for seed in cell.seeds if seed.score is not None]
     runs = [seed.run_id for seed in seeds]
@@ -206,7 +199,8 @@ def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord, edited: Collectio
     origins = list({id(origin): origin for run in runs if (origin := sweep.provenance.get(run))}.values())
     yield from _conditions(origins, edited, record.spec.word("training.precision"))
     yield from _agreed(CHANGED, (f"{origin.changes} (not bit-exact)" for origin in origins if origin.changes))
-    yield from _agreed("definition", _definitions(cell.metric, origins))
+    definitions = ((origin.definitions or {}).get(cell.metric.recorded) for origin in origins)
+    yield from _agreed("definition", (str(definition) for definition in definitions if definition))
 
 
 def _conditions(
@@ -214,7 +208,10 @@ def _conditions(
 ) -> Iterator[tuple[str, str]]:
     """The data, code and environment of a cell's results."""
     yield from _agreed("data", (origin.data[:_SHORT] for origin in origins if origin.data))
-    yield from _code(origins, edited)
+    # Module by module, since two cells need not use the same ones.
+    for module in sorted(edited):
+        hashes = (sha256[:_SHORT] for origin in origins if (sha256 := (origin.modules or {}).get(module)))
+        yield from _agreed(f"{CODE} of {module}", hashes)
     for key in dict.fromkeys(key for origin in origins for key in origin.environment or ()):
         values = [(origin.environment or {}).get(key) for origin in origins]
         if key == CANARY:
@@ -230,12 +227,6 @@ def _facts_of_evaluation(cell: Cell, evaluated: EvaluatedCell, edited: Collectio
     origins = [evaluation.provenance for evaluation in made if evaluation and evaluation.provenance]
     for topic, value in _conditions(origins, edited, evaluated.record.spec.word("training.precision")):
         yield f"{topic} of evaluations", value
-
-
-def _definitions(metric: Metric, origins: Iterable[Provenance]) -> Iterator[str]:
-    for origin in origins:
-        if defined := (origin.definitions or {}).get(metric.recorded):
-            yield str(defined)
 
 
 def _agreed(topic: str, values: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,7 @@ from kdx.report.table.layout import Layout
 from kdx.store.records import SweepRecord
 
 TRIALS = 5000
-"""With so many exchanges the standard error of a p-value of 0.05 is 0.003."""
+"""The number of exchanges, with which the standard error of a p-value of 0.05 is 0.003."""
 _SAME = 1e-6
 """Largest difference in BLEU between what a run recorded and what its translations give here."""
 

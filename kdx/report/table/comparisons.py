@@ -7,7 +7,7 @@ A table asks two questions, each with its own correction. Which cells differ fro
 correction covers every such difference of the table. Which cells are worse than the best of their column? The best is
 chosen by the same runs, and the cell that is truly the best must not lose to any of the others by chance, so one-sided
 p-values are multiplied by the number of comparisons in the column (comparisons with the best, Hsu 1984; by Bonferroni's
-correction, which assumes nothing about the spreads). Each column makes a promise of its own, that its best is marked.
+correction, which assumes nothing about the spreads). Each column promises by itself that its best is marked.
 
 Where a rule decides how many seeds a cell has, each comparison is over the seeds of its last look, which both cells
 have, and allows for all looks.
@@ -26,12 +26,16 @@ from kdx.grid.plan import TableSpec
 from kdx.grid.seeds import SeedRule
 from kdx.grid.table_layout import Address, reads_evaluations
 from kdx.report.selection.cells import Cell
-from kdx.report.statistics.estimates import LEVEL, Estimate, contrast
+from kdx.report.statistics.estimates import (
+    LEVEL,
+    Estimate,
+    contrast,
+    detectable_errors,
+    minimum_detectable_difference,
+)
 from kdx.report.statistics.looks import Look
 from kdx.report.statistics.metric import Metric
-from kdx.report.statistics.multiple_comparisons import holm
-from kdx.report.statistics.power import detectable_errors, minimum_detectable_difference
-from kdx.report.statistics.until_decided import Followed, PValues, until_decided
+from kdx.report.statistics.multiple_comparisons import Followed, PValues, holm, until_decided
 from kdx.report.table.comparable import ComparableCells
 from kdx.report.table.layout import Layout
 

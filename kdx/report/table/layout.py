@@ -6,12 +6,7 @@ from dataclasses import dataclass, field
 from kdx.grid.plan import Shown, TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.seeds import rule_of
-from kdx.grid.table_layout import (
-    Address,
-    LayoutBuilder,
-    TableLayout,
-    reads_evaluations,
-)
+from kdx.grid.table_layout import Address, LayoutBuilder, TableLayout, reads_evaluations
 from kdx.report.selection.best_seed import by_cell
 from kdx.report.selection.cells import Cell, cell_of
 from kdx.report.selection.evaluated import EvaluatedCell, evaluated_cells
@@ -43,12 +38,6 @@ class Layout:
     """Cell id → the cell as the sweep planned it."""
     evaluations: Mapping[str, EvaluatedCell] = field(default_factory=dict)
     """Cell id → the evaluation whose scores stand in its place; none where the scores are those of tests."""
-
-    @property
-    def body(self) -> tuple[tuple[Cell | None, ...], ...]:
-        """Rows of cells; None where a place is empty."""
-        columns = range(len(self.columns))
-        return tuple(tuple(self.places.get((row, column)) for column in columns) for row in range(len(self.rows)))
 
     def column(self, index: int) -> list[Cell | None]:
         """One column of cells; None where a place is empty."""
@@ -86,13 +75,52 @@ class Layout:
 
 
 def lay_out(sweep: SweepRecord, specs: Sequence[TableSpec]) -> tuple[Layout, ...]:
-    """The cells of the sweep as each table places them.
+    """Place the cells of the sweep as each table asks.
 
     Raises:
         KdxError: a table that does not fit the cells, see `kdx.grid.table_layout.LayoutBuilder.build`.
     """
-    cells = _Cells(sweep)
-    return tuple(cells.filled(table) for table in specs)
+    sources = _Sources(sweep)
+    runs, rule = by_cell(sweep.runs), rule_of(sweep.grid)
+    layouts = []
+    for table in specs:
+        headers = sources.headers(table)
+        places: dict[Address, Cell] = {}
+        records: dict[str, CellRecord] = {}
+        evaluations: dict[str, EvaluatedCell] = {}
+        for at, index in sorted(headers.at.items()):
+            evaluated = sources.evaluations[index] if sources.reads_evaluations(table) else None
+            record = evaluated.record if evaluated else sweep.cells[index]
+            cell = cell_of(
+                evaluated or record,
+                runs.get(evaluated.cell_id if evaluated else record.id, ()),
+                sweep.metrics,
+                sweep.documents,
+                metric=table.metric,
+                shown=table.cell,
+                seed_rule=rule,
+            )
+            if cell:
+                places[at], records[record.id] = cell, record
+                if evaluated:
+                    evaluations[record.id] = evaluated
+        columns = range(len(headers.columns))
+        layouts.append(
+            Layout(
+                name=table.name,
+                caption=table.caption,
+                shown=table.cell,
+                row_factors=table.rows,
+                column_factors=table.columns,
+                rows=headers.rows,
+                columns=headers.columns,
+                metrics=tuple(_only(cell.metric for at, cell in places.items() if at[1] == index) for index in columns),
+                places=places,
+                records=records,
+                evaluations=evaluations,
+            )
+        )
+    return tuple(layouts)
 
 
 def headers_of(sweep: SweepRecord) -> Callable[[TableSpec], TableLayout]:
@@ -101,68 +129,25 @@ def headers_of(sweep: SweepRecord) -> Callable[[TableSpec], TableLayout]:
     Raises:
         KdxError: as `lay_out`; when the function that is returned is called.
     """
-    return _Cells(sweep).headers
+    return _Sources(sweep).headers
 
 
-class _Cells:
-    """The cells of a sweep, its evaluations among them, as tables place them."""
+class _Sources:
+    """What tables of a sweep may place: its cells, or its evaluations."""
 
     def __init__(self, sweep: SweepRecord) -> None:
-        self._sweep = sweep
-        self._evaluations = evaluated_cells(sweep)
-        self._runs = by_cell(sweep.runs)
-        self._rule = rule_of(sweep.grid)
+        self.evaluations = evaluated_cells(sweep)
         tested = [(cell.labels, cell.spec) for cell in sweep.cells]
-        evaluated = [(cell.record.labels, cell.record.spec) for cell in self._evaluations]
+        evaluated = [(cell.record.labels, cell.record.spec) for cell in self.evaluations]
         self._of_tests, self._of_evaluations = (
             LayoutBuilder(cells, of_sweeps=bool(sweep.joins)) for cells in (tested, evaluated)
         )
 
-    def _reads_evaluations(self, table: TableSpec) -> bool:
-        return bool(self._evaluations) and reads_evaluations(table)
+    def reads_evaluations(self, table: TableSpec) -> bool:
+        return bool(self.evaluations) and reads_evaluations(table)
 
     def headers(self, table: TableSpec) -> TableLayout:
-        return (self._of_evaluations if self._reads_evaluations(table) else self._of_tests).build(table)
-
-    def filled(self, table: TableSpec) -> Layout:
-        headers = self.headers(table)
-        places: dict[Address, Cell] = {}
-        records: dict[str, CellRecord] = {}
-        evaluations: dict[str, EvaluatedCell] = {}
-        for at, index in sorted(headers.at.items()):
-            evaluated = self._evaluations[index] if self._reads_evaluations(table) else None
-            record = evaluated.record if evaluated else self._sweep.cells[index]
-            cell = self._cell(record, evaluated, table)
-            if cell:
-                places[at], records[record.id] = cell, record
-                if evaluated:
-                    evaluations[record.id] = evaluated
-        columns = range(len(headers.columns))
-        return Layout(
-            name=table.name,
-            caption=table.caption,
-            shown=table.cell,
-            row_factors=table.rows,
-            column_factors=table.columns,
-            rows=headers.rows,
-            columns=headers.columns,
-            metrics=tuple(_only(cell.metric for (_, c), cell in places.items() if c == column) for column in columns),
-            places=places,
-            records=records,
-            evaluations=evaluations,
-        )
-
-    def _cell(self, record: CellRecord, evaluated: EvaluatedCell | None, table: TableSpec) -> Cell | None:
-        runs = self._runs.get(evaluated.cell_id if evaluated else record.id, [])
-        return cell_of(
-            record,
-            evaluated.runs(runs) if evaluated else runs,
-            evaluated.metrics if evaluated else self._sweep.metrics,
-            evaluated.documents if evaluated else self._sweep.documents,
-            metric=table.metric,
-            shown=table.cell,
-            seed_rule=self._rule,
-        )
+        return (self._of_evaluations if self.reads_evaluations(table) else self._of_tests).build(table)
 
 
 def _only(metrics: Iterable[Metric]) -> Metric | None:

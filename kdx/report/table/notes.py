@@ -36,7 +36,7 @@ CONDITIONAL = (
 )
 """What a search does to every interval and verdict of the cells that it found."""
 _MOST_NAMED = 4
-"""A note names up to so many cells; where there are more, it gives their number."""
+"""The most cells that a note names; of more, it gives the number."""
 
 
 def notes(

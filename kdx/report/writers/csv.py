@@ -104,7 +104,7 @@ def claims_to_csv(answers: Sequence[tuple[Paper, Sequence[Answer]]]) -> str:
                             **_better(plain),
                             "level": plain["level"] if outcome.estimate else None,
                             "verdict": plain["verdict"],
-                            "confounded_by": ", ".join(outcome.confounders),
+                            "confounded_by": ", ".join(plain["confounded_by"]),
                             "more_seeds": outcome.more,
                         }
                     )

@@ -10,9 +10,8 @@ from enum import Enum
 from typing import Any
 
 from kdx.grid.table_layout import Address
-from kdx.report.papers.decisions import ContrastOutcome
 from kdx.report.papers.published_comparison import PublishedComparison
-from kdx.report.papers.verdicts import Answer
+from kdx.report.papers.verdicts import Answer, ContrastOutcome
 from kdx.report.selection.cells import Cell, State
 from kdx.report.selection.searched import SearchedCell
 from kdx.report.statistics.estimates import LEVEL, Estimate
@@ -230,20 +229,21 @@ def _published(table: Table, published: PublishedComparison) -> dict[str, Any]:
 
 def outcome_to_json(outcome: ContrastOutcome) -> dict[str, Any]:
     """A comparison that a claim rests on."""
-    contrast = outcome.contrast
+    contrast, cells = outcome.contrast, outcome.cells
+    diverged, ended = (cells.diverged, cells.ended) if cells else ((0, 0), (0, 0))
     return {
         **taken(contrast, "where a b expect margin"),
-        "margin_on_scale": outcome.margin,
-        "metric": outcome.metric.name if outcome.metric else contrast.metric,
-        "scale": outcome.metric.scale if outcome.metric else None,
-        "averaged_over": list(outcome.over),
-        "confounded_by": list(outcome.confounders),
-        "cells": {"a": list(outcome.a), "b": list(outcome.b)},
-        "n": outcome.n,
+        "margin_on_scale": cells.margin if cells else None,
+        "metric": cells.metric.name if cells else contrast.metric,
+        "scale": cells.metric.scale if cells else None,
+        "averaged_over": list(cells.over) if cells else [],
+        "confounded_by": list(cells.confounders) if cells else [],
+        "cells": {side: [cell.id for cell in getattr(cells, side)] if cells else [] for side in ("a", "b")},
+        "n": cells.n if cells else 0,
         **_estimate(outcome.estimate, outcome.level),
         "allowed_errors": outcome.errors._asdict(),
-        "diverged": {"a": outcome.diverged[0], "b": outcome.diverged[1]},
-        "ended": {"a": outcome.ended[0], "b": outcome.ended[1]},
+        "diverged": {"a": diverged[0], "b": diverged[1]},
+        "ended": {"a": ended[0], "b": ended[1]},
         "divergence_difference": list(outcome.rates) if outcome.rates else None,
         **taken(outcome, "verdict reason"),
         "more_seeds": outcome.more,

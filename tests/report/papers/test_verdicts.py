@@ -13,6 +13,7 @@ from claimed import (
     UNKNOWN,
     UNTESTED,
     Records,
+    answer_of,
     claim,
     contrast,
     finding,
@@ -20,13 +21,11 @@ from claimed import (
     kernels,
     known,
     of_choices,
-    told,
 )
 from sweeps import cell, run, seeded
 
-from kdx.report.papers.decisions import Errors, Verdict
 from kdx.report.papers.paper_file import Claim, Contrast, Rule, load_paper, shipped
-from kdx.report.papers.verdicts import answers
+from kdx.report.papers.verdicts import Errors, Verdict, answers
 from kdx.store.records import RunState
 
 GOOD, BAD = ([20.0, 21.1, 22.0], [10.0, 11.0, 12.1]), ([10.0, 11.0, 12.1], [20.0, 21.1, 22.0])
@@ -35,17 +34,20 @@ GOOD, BAD = ([20.0, 21.1, 22.0], [10.0, 11.0, 12.1]), ([10.0, 11.0, 12.1], [20.0
 @pytest.mark.parametrize(("scores", "verdict"), [(GOOD, HOLDS), (BAD, FAILS), (([1.0], [2.0]), UNKNOWN)])
 def test_each_setting_has_a_verdict_of_its_own(scores: tuple[list[float], ...], verdict: Verdict) -> None:
     """A smoke run neither makes nor unmakes what the runs of another size say."""
-    found = told(claim(), *joined(kernels(*GOOD), kernels(*scores, training={"steps": 10}))).settings
-    assert [(one.setting["training.steps"], one.verdict) for one in found] == [("1000", HOLDS), ("10", verdict)]
-    assert [len(one.outcomes) for one in found] == [1, 1]
+    result = answer_of(claim(), *joined(kernels(*GOOD), kernels(*scores, training={"steps": 10}))).settings
+    assert [(each.setting["training.steps"], each.verdict) for each in result] == [("1000", HOLDS), ("10", verdict)]
+    assert [len(each.outcomes) for each in result] == [1, 1]
 
 
 def test_a_contrast_without_cells_in_a_setting_cannot_be_told_there() -> None:
-    its = claim(contrast(), contrast("rbf", "polynomial"))
+    values = claim(contrast(), contrast("rbf", "polynomial"))
     here, there = kernels(*GOOD, GOOD[1]), kernels(*GOOD, training={"steps": 10})
-    whole, part = told(its, *joined(here, there)).settings
+    whole, part = answer_of(values, *joined(here, there)).settings
     assert (whole.verdict, part.verdict) == (HOLDS, UNKNOWN)
-    assert [(one.verdict, one.reason) for one in part.outcomes] == [(HOLDS, ""), (UNTESTED, "no such cells")]
+    assert [(outcome.verdict, outcome.reason) for outcome in part.outcomes] == [
+        (HOLDS, ""),
+        (UNTESTED, "no such cells"),
+    ]
 
 
 def of_tasks() -> Claim:
@@ -57,11 +59,11 @@ def of_tasks() -> Claim:
 
 def test_what_a_claim_asks_of_another_task_is_left_out() -> None:
     translation, prediction = kernels(*GOOD), kernels(*GOOD, GOOD[0], task="prediction")
-    first, second = told(of_tasks(), *joined(translation, prediction)).settings
+    first, second = answer_of(of_tasks(), *joined(translation, prediction)).settings
     assert (first.setting["task"], first.verdict, len(first.outcomes)) == ("translation", HOLDS, 1)
     # Of a perplexity less is better.
     assert (second.setting["task"], second.verdict, len(second.outcomes)) == ("prediction", UNKNOWN, 2)
-    assert [one.verdict for one in second.outcomes] == [FAILS, UNKNOWN]
+    assert [outcome.verdict for outcome in second.outcomes] == [FAILS, UNKNOWN]
     alone = finding(of_tasks(), *translation)
     assert alone == first, "whether the other task was trained or not"
 
@@ -69,16 +71,17 @@ def test_what_a_claim_asks_of_another_task_is_left_out() -> None:
 def test_the_chances_of_an_error_are_shared_within_a_task() -> None:
     translation, prediction = kernels(*GOOD), kernels(*GOOD, GOOD[0], task="prediction")
     errors = [
-        [one.errors for one in each.outcomes] for each in told(of_tasks(), *joined(translation, prediction)).settings
+        [outcome.errors for outcome in each.outcomes]
+        for each in answer_of(of_tasks(), *joined(translation, prediction)).settings
     ]
     assert errors == [[shared(0.05, 0.05)], [shared(0.025, 0.05)] * 2]
 
 
 def test_a_task_may_be_what_a_side_is_about() -> None:
     sides = {"a": {"task": "translation", "kernel": "rbf"}, "b": {"task": "translation", "kernel": "exponential"}}
-    its = claim(Contrast.model_validate({**sides, "expect": "better"}))
-    (found,) = told(its, *joined(kernels(*GOOD), kernels(*BAD, task="prediction"))).settings
-    assert found.verdict is HOLDS
+    values = claim(Contrast.model_validate({**sides, "expect": "better"}))
+    (setting,) = answer_of(values, *joined(kernels(*GOOD), kernels(*BAD, task="prediction"))).settings
+    assert setting.verdict is HOLDS
 
 
 @pytest.mark.parametrize(
@@ -118,20 +121,20 @@ def test_a_task_may_be_what_a_side_is_about() -> None:
 def test_a_claim_that_holds_says_in_what_else_the_sides_differ(
     a: dict[str, object], b: dict[str, object], task: str, confounders: tuple[str, ...]
 ) -> None:
-    found = of_choices(a, b, task=task)
-    assert (found.verdict, found.confounders) == (HOLDS, confounders)
-    assert found.outcomes[0].confounders == confounders
-    assert str(found) == ("holds, confounded by " + ", ".join(confounders) if confounders else "holds")
+    verdict = of_choices(a, b, task=task)
+    assert (verdict.verdict, verdict.confounders) == (HOLDS, confounders)
+    assert verdict.outcomes[0].cells.confounders == confounders
+    assert str(verdict) == ("holds, confounded by " + ", ".join(confounders) if confounders else "holds")
 
 
 def test_what_does_not_hold_is_not_said_to_be_confounded() -> None:
-    found = of_choices({"position": "lookup"}, PRODUCT)
-    assert found.verdict is HOLDS
+    verdict = of_choices({"position": "lookup"}, PRODUCT)
+    assert verdict.verdict is HOLDS
     other = Contrast.model_validate({"a": PRODUCT, "b": {"position": "lookup"}, "expect": "better"})
     cells = [cell("a", **PRODUCT), cell("b", position="lookup")]
     failed = finding(claim(other), cells, [*seeded("a", 1.0, 1.1), *seeded("b", 30.0, 30.1)])
     assert (failed.verdict, failed.confounders, str(failed)) == (FAILS, (), "does not hold")
-    assert failed.outcomes[0].confounders == ("placement",), "but the contrast tells it"
+    assert failed.outcomes[0].cells.confounders == ("placement",), "but the contrast tells it"
 
 
 @pytest.mark.parametrize(
@@ -153,11 +156,11 @@ def test_what_does_not_hold_is_not_said_to_be_confounded() -> None:
     ],
 )
 def test_all_and_any(parts: tuple[Verdict, ...], all_of: Verdict, any_of: Verdict) -> None:
-    of = [PARTS[part] for part in parts]
-    assert finding(claim(*of), *known()).verdict is all_of
-    found = finding(claim(*of, any=True), *known())
-    assert found.verdict is any_of
-    assert [one.verdict for one in found.outcomes] == list(parts)
+    subject = [PARTS[part] for part in parts]
+    assert finding(claim(*subject), *known()).verdict is all_of
+    verdict = finding(claim(*subject, any=True), *known())
+    assert verdict.verdict is any_of
+    assert [outcome.verdict for outcome in verdict.outcomes] == list(parts)
 
 
 def test_rules_nest() -> None:
@@ -175,42 +178,42 @@ def shared(holds: float, does_not_hold: float) -> Errors:
 def test_parts_that_could_each_bring_a_verdict_about_share_its_five_percent() -> None:
     """Any of several makes `any` hold, and any of several makes `all` not hold."""
 
-    def errors(its: Claim) -> list[Errors]:
-        return [one.errors for one in finding(its, *known()).outcomes]
+    def errors(values: Claim) -> list[Errors]:
+        return [outcome.errors for outcome in finding(values, *known()).outcomes]
 
-    one, other = PARTS[HOLDS], PARTS[FAILS]
-    assert errors(claim(one)) == errors(claim(one, any=True)) == [shared(0.05, 0.05)]
-    assert errors(claim(one, other)) == [shared(0.05, 0.025)] * 2
-    assert errors(claim(one, other, any=True)) == [shared(0.025, 0.05)] * 2
-    all_of, any_of = Rule(all=(one, other)), Rule(any=(one, other))
-    assert errors(claim(all_of, one, any=True)) == [*[shared(0.025, 0.025)] * 2, shared(0.025, 0.05)]
-    assert errors(claim(any_of, one, any=True)) == [*[shared(0.0125, 0.05)] * 2, shared(0.025, 0.05)]
-    assert errors(claim(all_of, one)) == [*[shared(0.05, 0.0125)] * 2, shared(0.05, 0.025)]
-    assert errors(claim(any_of, one)) == [*[shared(0.025, 0.025)] * 2, shared(0.05, 0.025)]
+    first, other = PARTS[HOLDS], PARTS[FAILS]
+    assert errors(claim(first)) == errors(claim(first, any=True)) == [shared(0.05, 0.05)]
+    assert errors(claim(first, other)) == [shared(0.05, 0.025)] * 2
+    assert errors(claim(first, other, any=True)) == [shared(0.025, 0.05)] * 2
+    all_of, any_of = Rule(all=(first, other)), Rule(any=(first, other))
+    assert errors(claim(all_of, first, any=True)) == [*[shared(0.025, 0.025)] * 2, shared(0.025, 0.05)]
+    assert errors(claim(any_of, first, any=True)) == [*[shared(0.0125, 0.05)] * 2, shared(0.025, 0.05)]
+    assert errors(claim(all_of, first)) == [*[shared(0.05, 0.0125)] * 2, shared(0.05, 0.025)]
+    assert errors(claim(any_of, first)) == [*[shared(0.025, 0.025)] * 2, shared(0.05, 0.025)]
 
 
 def test_a_claim_needs_as_many_more_as_its_neediest_part_as_far_as_seeds_can_tell() -> None:
     close = contrast("exponential", "polynomial", expect="equivalent", margin=0.3)
     closer = contrast("exponential", "polynomial", expect="equivalent", margin=0.2)
     far = kernels([40.1, 41.4, 39.8, 40.9], EXP, [29.4, 30.3, 29.7, 30.2])
-    found = finding(claim(close, closer, PARTS[HOLDS]), *far)
-    wanted = [one.more for one in found.outcomes if one.verdict is UNKNOWN]
-    assert len(wanted) == 2 and None not in wanted and found.more == max(one for one in wanted if one)
+    verdict = finding(claim(close, closer, PARTS[HOLDS]), *far)
+    wanted = [outcome.more for outcome in verdict.outcomes if outcome.verdict is UNKNOWN]
+    assert len(wanted) == 2 and None not in wanted and verdict.more == max(each for each in wanted if each)
     assert finding(claim(close, PARTS[UNTESTED]), *far).more is None
 
 
 @pytest.mark.parametrize("name", shipped())
 def test_the_papers_claims_cannot_be_told_from_nothing(name: str) -> None:
-    for its in load_paper(name).claims:
-        (found,) = answers([its], [])[0].settings
-        assert found.verdict is UNTESTED
-        assert {one.reason for one in found.outcomes} == {"no such cells"}
+    for values in load_paper(name).claims:
+        (setting,) = answers([values], [])[0].settings
+        assert setting.verdict is UNTESTED
+        assert {outcome.reason for outcome in setting.outcomes} == {"no such cells"}
 
 
 def test_a_claim_of_the_paper_is_answered_from_runs_that_follow_it() -> None:
     """A2: symmetric kernels are hardly worse, in both tasks, for every kernel."""
-    (its,) = (one for one in load_paper("tsai2019").claims if one.id == "A2-symmetry")
-    asked = [one for one in its.holds.parts if isinstance(one, Contrast)]
+    (values,) = (item for item in load_paper("tsai2019").claims if item.id == "A2-symmetry")
+    requests = [part for part in values.holds.parts if isinstance(part, Contrast)]
 
     def sweep_of(*tasks: str, lost: float = 0.0) -> Records:
         words = {"translation": ("direct-sum", "with-position"), "prediction": ("relative", "without-position")}
@@ -225,21 +228,21 @@ def test_a_claim_of_the_paper_is_answered_from_runs_that_follow_it() -> None:
         ]
         noise = [0.02, -0.03, 0.01, 0.0, -0.01, 0.02, -0.02, 0.01, 0.03, -0.01, 0.0, -0.02]
         runs = [
-            one
+            item
             for index, each in enumerate(cells)
             for base in [30 - lost * each.id.startswith("translation-rbf-symmetric")]
-            for one in seeded(each.id, *(base + noise[(3 * index + 5 * seed) % 12] for seed in range(3)))
+            for item in seeded(each.id, *(base + noise[(3 * index + 5 * seed) % 12] for seed in range(3)))
         ]
         return cells, runs
 
-    both = told(its, *sweep_of("translation", "prediction")).settings
-    assert [(one.setting["task"], one.verdict) for one in both] == [("translation", HOLDS), ("prediction", HOLDS)]
-    assert [len(one.outcomes) for one in both] == [
-        sum(one.where["task"] == task for one in asked) for task in ("translation", "prediction")
+    both = answer_of(values, *sweep_of("translation", "prediction")).settings
+    assert [(item.setting["task"], item.verdict) for item in both] == [("translation", HOLDS), ("prediction", HOLDS)]
+    assert [len(item.outcomes) for item in both] == [
+        sum(item.where["task"] == task for item in requests) for task in ("translation", "prediction")
     ]
-    worse = told(its, *sweep_of("translation", "prediction", lost=1.0)).settings
-    assert [one.verdict for one in worse] == [FAILS, HOLDS]
-    assert told(its, *sweep_of("translation")).settings == both[:1]
+    worse = answer_of(values, *sweep_of("translation", "prediction", lost=1.0)).settings
+    assert [item.verdict for item in worse] == [FAILS, HOLDS]
+    assert answer_of(values, *sweep_of("translation")).settings == both[:1]
 
 
 def drawn(rng: np.random.Generator, spreads: dict[str, float], n: int, diverging: float) -> Records:
@@ -269,9 +272,9 @@ def test_a_verdict_is_false_in_at_most_one_of_twenty(n: int, diverging: float, n
     false = dict.fromkeys(("better holds", "equal fails", "no worse fails"), 0)
     for _ in range(draws):
         records = drawn(rng, spreads, n, diverging)
-        false["better holds"] += any(one.verdict is HOLDS for one in told(better, *records).settings)
-        false["equal fails"] += any(one.verdict is FAILS for one in told(equal, *records).settings)
-        false["no worse fails"] += any(one.verdict is FAILS for one in told(no_worse, *records).settings)
+        false["better holds"] += any(setting.verdict is HOLDS for setting in answer_of(better, *records).settings)
+        false["equal fails"] += any(setting.verdict is FAILS for setting in answer_of(equal, *records).settings)
+        false["no worse fails"] += any(setting.verdict is FAILS for setting in answer_of(no_worse, *records).settings)
     # Of 200, 10 are 5%; more than 18 come once in 200 times.
     assert max(false.values()) <= 18, false
 

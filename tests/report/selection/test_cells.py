@@ -18,10 +18,10 @@ DIVERGED, FAILED, PENDING = RunState.DIVERGED, RunState.FAILED, RunState.PENDING
 MEMORY = "torch.OutOfMemoryError: CUDA out of memory."
 
 
-def of(*runs: RunRecord, task: str = "translation", **options: object) -> Cell:
-    found = cell_of(cell("a", task), runs, {}, **options)
-    assert found
-    return found
+def cell_from(*runs: RunRecord, task: str = "translation", **options: object) -> Cell:
+    result = cell_of(cell("a", task), runs, {}, **options)
+    assert result
+    return result
 
 
 @pytest.mark.parametrize(
@@ -37,22 +37,22 @@ def of(*runs: RunRecord, task: str = "translation", **options: object) -> Cell:
     ],
 )
 def test_what_stands_where_no_score_does(runs: list[RunRecord], state: State) -> None:
-    found = of(*runs)
-    assert found.state is state
-    assert (found.value is not None) is (state is State.VALUE)
+    result = cell_from(*runs)
+    assert result.state is state
+    assert (result.value is not None) is (state is State.VALUE)
 
 
 def test_the_mean_stands_even_where_no_seed_can_be_selected() -> None:
     runs = [run("a", 0, nan, 2.0), run("a", 1, nan, 4.0)]
-    assert of(*runs, shown=Shown.MEAN).value == 3.0
-    assert of(*runs).value is None
+    assert cell_from(*runs, shown=Shown.MEAN).value == 3.0
+    assert cell_from(*runs).value is None
 
 
 def test_a_validation_metric_is_the_one_that_the_cell_was_selected_by() -> None:
     runs = scored("a", (29.0, 31.0), (30.0, 28.0))
-    found = of(*runs, metric="valid/bleu")
-    assert (found.score, found.seed, found.metric.recorded) == (30.0, 1, "valid/bleu")
-    assert found.summary and found.summary.mean == 29.5
+    result = cell_from(*runs, metric="valid/bleu")
+    assert (result.score, result.seed, result.metric.recorded) == (30.0, 1, "valid/bleu")
+    assert result.summary and result.summary.mean == 29.5
     assert cell_of(cell("a"), runs, {}, metric="valid/perplexity") is None
 
 
@@ -62,103 +62,103 @@ def test_a_gain_is_positive_where_it_is_better() -> None:
 
 def test_the_expected_score_of_the_best_validation_seed() -> None:
     # By validation from the worst: 34, 31, 28.
-    found = of(*scored("a", (29.0, 31.0), (30.0, 28.0), (28.0, 34.0)))
-    assert found.expected(1) == pytest.approx(31.0)
-    assert found.expected(2) == pytest.approx((31 + 28 + 28) / 3)
-    assert found.expected(3) == 28.0 == found.score
-    assert found.expected(4) is None and found.expected(0) is None
+    result = cell_from(*scored("a", (29.0, 31.0), (30.0, 28.0), (28.0, 34.0)))
+    assert result.expected(1) == pytest.approx(31.0)
+    assert result.expected(2) == pytest.approx((31 + 28 + 28) / 3)
+    assert result.expected(3) == 28.0 == result.score
+    assert result.expected(4) is None and result.expected(0) is None
 
 
 def test_the_expected_score_follows_a_perplexity_downwards_and_ties_as_the_selection_does() -> None:
-    found = of(*scored("a", (9.0, 10.0), (8.0, 11.0), (8.0, 12.0)), task="prediction")
-    assert found.expected(3) == 11.0 == found.score
+    result = cell_from(*scored("a", (9.0, 10.0), (8.0, 11.0), (8.0, 12.0)), task="prediction")
+    assert result.expected(3) == 11.0 == result.score
 
 
 def test_the_chance_of_divergence_has_an_interval() -> None:
-    found = of(run("a", 0, state=DIVERGED), run("a", 1, 1.0, 2.0), run("a", 2, state=FAILED))
-    assert found.divergence_rate == pytest.approx((0.0945, 0.9055), abs=1e-4)
+    result = cell_from(run("a", 0, state=DIVERGED), run("a", 1, 1.0, 2.0), run("a", 2, state=FAILED))
+    assert result.divergence_rate == pytest.approx((0.0945, 0.9055), abs=1e-4)
 
 
 def test_scores_that_are_no_numbers_are_not_compared() -> None:
-    assert of(*seeded("a", 1.0, inf, nan, 2.0)).scores == {0: 1.0, 3: 2.0}
-    assert of(*seeded("a", 1.0, inf, nan, 2.0)).compared is None
+    assert cell_from(*seeded("a", 1.0, inf, nan, 2.0)).scores == {0: 1.0, 3: 2.0}
+    assert cell_from(*seeded("a", 1.0, inf, nan, 2.0)).compared is None
 
 
 def test_scores_are_compared_by_their_logarithm_where_they_are_perplexities() -> None:
-    found = of(*seeded("a", 1.0, e, e), task="prediction")
-    assert found.scores == {0: 0.0, 1: 1.0, 2: 1.0}
-    assert found.compared == Summary(3, pytest.approx(2 / 3), pytest.approx(3**-0.5))
-    assert found.summary and found.summary.mean == pytest.approx((1 + 2 * e) / 3), "but shown as they are"
+    result = cell_from(*seeded("a", 1.0, e, e), task="prediction")
+    assert result.scores == {0: 0.0, 1: 1.0, 2: 1.0}
+    assert result.compared == Summary(3, pytest.approx(2 / 3), pytest.approx(3**-0.5))
+    assert result.summary and result.summary.mean == pytest.approx((1 + 2 * e) / 3), "but shown as they are"
     for name, nats in (("word_perplexity", True), ("valid/perplexity", True), ("loss", False), ("bleu", False)):
         assert Metric(name, Direction.MIN).in_nats is nats
 
 
 def test_a_perplexity_that_has_no_logarithm_is_not_compared() -> None:
     for bad in (0.0, -0.0, -1.0):
-        found = of(*seeded("a", 2.0, 3.0, bad), task="prediction")
-        assert (set(found.scores), found.compared, found.reference) == ({0, 1}, None, None)
-        assert of(*seeded("a", 2.0, 3.0, bad)).compared is not None
+        result = cell_from(*seeded("a", 2.0, 3.0, bad), task="prediction")
+        assert (set(result.scores), result.compared, result.reference) == ({0, 1}, None, None)
+        assert cell_from(*seeded("a", 2.0, 3.0, bad)).compared is not None
 
 
 def test_one_score_is_compared_with_none_but_a_margin_may_be_taken_from_it() -> None:
-    found = of(*seeded("a", 30.0))
-    assert (found.compared, found.reference) == (None, 30.0)
-    assert (of().compared, of().reference) == (None, None)
+    result = cell_from(*seeded("a", 30.0))
+    assert (result.compared, result.reference) == (None, 30.0)
+    assert (cell_from().compared, cell_from().reference) == (None, None)
 
 
 def test_a_cell_that_shows_no_score_is_compared_with_none() -> None:
     runs = [run("a", 0, nan, 2.0), run("a", 1, nan, 4.0)]
-    assert of(*runs).compared is None
-    assert of(*runs, shown=Shown.MEAN).compared is not None
+    assert cell_from(*runs).compared is None
+    assert cell_from(*runs, shown=Shown.MEAN).compared is not None
 
 
 def test_a_run_that_learned_only_frequencies_keeps_its_score_and_is_counted() -> None:
     flat = run("a", 1, 3.0, 4.0, undertrained="5.2 nats, 5.1 by frequencies")
-    found = of(run("a", 0, 1.0, 2.0), flat, run("a", 2, state=DIVERGED))
-    assert (found.undertrained, found.completed, found.score) == (1, 2, 4.0)
-    assert [one.undertrained for one in found.seeds] == [None, "5.2 nats, 5.1 by frequencies", None]
+    result = cell_from(run("a", 0, 1.0, 2.0), flat, run("a", 2, state=DIVERGED))
+    assert (result.undertrained, result.completed, result.score) == (1, 2, 4.0)
+    assert [seed.undertrained for seed in result.seeds] == [None, "5.2 nats, 5.1 by frequencies", None]
 
 
 def test_a_pruned_run_is_over_and_no_seed_of_the_mean():
     runs = [run("a", 0, 1.0, 2.0), run("a", 1, 9.0, 9.0, state=RunState.PRUNED), run("a", 2, state=RunState.RUNNING)]
-    found = cell_of(cell("a"), runs, {})
-    assert (found.planned, found.completed, found.pruned, found.unfinished) == (3, 1, 1, 1)
-    assert (found.score, found.summary.n, found.summary.mean) == (2.0, 1, 2.0)
-    assert found.divergence_rate == cell_of(cell("a"), runs[:1], {}).divergence_rate
+    result = cell_of(cell("a"), runs, {})
+    assert (result.planned, result.completed, result.pruned, result.unfinished) == (3, 1, 1, 1)
+    assert (result.score, result.summary.n, result.summary.mean) == (2.0, 1, 2.0)
+    assert result.divergence_rate == cell_of(cell("a"), runs[:1], {}).divergence_rate
 
 
 def documents(*nats: float, unit: str = "block", **sums: list[float]) -> DocumentRecord:
     return DocumentRecord(unit, {"targets": [10.0, 20.0, 30.0], "nats": list(nats), **sums})
 
 
-def students(found: Cell) -> float:
+def students(result: Cell) -> float:
     """Half of Student's 95% interval of the mean over seeds alone."""
-    assert found.summary and found.summary.sd is not None
-    return float(stats.t.ppf(0.975, found.summary.n - 1)) * found.summary.sd / sqrt(found.summary.n)
+    assert result.summary and result.summary.sd is not None
+    return float(stats.t.ppf(0.975, result.summary.n - 1)) * result.summary.sd / sqrt(result.summary.n)
 
 
 OF_SEEDS = {0: documents(11.0, 19.0, 35.0), 1: documents(12.0, 21.0, 30.0)}
-LOSSES = [sum(one.sums["nats"]) / 60 for one in OF_SEEDS.values()]
+LOSSES = [sum(each.sums["nats"]) / 60 for each in OF_SEEDS.values()]
 
 
 def with_documents(kept, metric: str = "perplexity", **metrics: float):
     record = cell("a", task="prediction", select={"metric": "valid/perplexity"})
     runs = scored("a", *((exp(loss), exp(loss)) for loss in LOSSES))
-    found = cell_of(record, runs, {0: metrics, 1: metrics}, kept, metric=metric, shown=Shown.MEAN)
-    assert found
-    return found
+    result = cell_of(record, runs, {0: metrics, 1: metrics}, kept, metric=metric, shown=Shown.MEAN)
+    assert result
+    return result
 
 
 def test_the_interval_of_a_mean_is_over_documents_too_on_the_scale_of_its_score():
-    found, alone = with_documents(OF_SEEDS), with_documents({})
-    assert (found.documents, alone.documents) == (Documents("block", 3), None)
-    assert found.scores == {seed: pytest.approx(loss) for seed, loss in enumerate(LOSSES)}
-    assert found.summary == alone.summary and alone.half_width == pytest.approx(students(alone))
+    result, alone = with_documents(OF_SEEDS), with_documents({})
+    assert (result.documents, alone.documents) == (Documents("block", 3), None)
+    assert result.scores == {seed: pytest.approx(loss) for seed, loss in enumerate(LOSSES)}
+    assert result.summary == alone.summary and alone.half_width == pytest.approx(students(alone))
     # A perplexity moves by itself times what its loss moves by.
-    parts = by_document("block", [10, 20, 30], [one.sums["nats"] for one in OF_SEEDS.values()])
-    mean = contrast([(1.0, found.summary)], [parts.scaled([exp(loss) for loss in LOSSES])])
+    parts = by_document("block", [10, 20, 30], [each.sums["nats"] for each in OF_SEEDS.values()])
+    mean = contrast([(1.0, result.summary)], [parts.scaled([exp(loss) for loss in LOSSES])])
     assert mean.interval() == pytest.approx(
-        (found.summary.mean - found.half_width, found.summary.mean + found.half_width)
+        (result.summary.mean - result.half_width, result.summary.mean + result.half_width)
     )
 
 
@@ -172,8 +172,8 @@ def test_the_interval_of_a_mean_is_over_documents_too_on_the_scale_of_its_score(
     ],
 )
 def test_where_not_all_seeds_were_added_up_alike_errors_are_over_seeds_alone(kept):
-    found = with_documents(kept)
-    assert found.documents is None and found.half_width == pytest.approx(students(found))
+    result = with_documents(kept)
+    assert result.documents is None and result.half_width == pytest.approx(students(result))
 
 
 def test_only_a_mean_over_targets_has_an_error_over_documents():
@@ -185,16 +185,16 @@ def test_only_a_mean_over_targets_has_an_error_over_documents():
 
 def test_a_seed_whose_runs_are_out_of_tables_is_missing() -> None:
     out = run("a", 1, 9.0, 40.0)._replace(invalidated="the corpus was cut")
-    found = of(run("a", 0, 1.0, 30.0), out, run("a", 2, 2.0, 32.0))
-    assert (found.run_id, found.score, found.summary.n, found.planned) == (2, 32.0, 2, 3)
-    assert (found.invalidated, found.completed, found.unfinished) == (1, 2, 0)
-    assert [one.outcome for one in found.seeds] == ["completed", "invalidated", "completed"]
-    alone = of(out)
+    result = cell_from(run("a", 0, 1.0, 30.0), out, run("a", 2, 2.0, 32.0))
+    assert (result.run_id, result.score, result.summary.n, result.planned) == (2, 32.0, 2, 3)
+    assert (result.invalidated, result.completed, result.unfinished) == (1, 2, 0)
+    assert [seed.outcome for seed in result.seeds] == ["completed", "invalidated", "completed"]
+    alone = cell_from(out)
     assert (alone.state, alone.value, alone.scores) == (State.INVALIDATED, None, {})
     diverged = run("a", 0, state=RunState.DIVERGED)._replace(invalidated="a wrong rate")
-    assert (of(diverged).state, of(diverged).diverged) == (State.INVALIDATED, 0)
-    assert of(diverged, run("a", 1, state=RunState.PENDING)).state is State.HOLE
-    assert of(diverged, run("a", 1, state=RunState.FAILED)).state is State.FAILED
+    assert (cell_from(diverged).state, cell_from(diverged).diverged) == (State.INVALIDATED, 0)
+    assert cell_from(diverged, run("a", 1, state=RunState.PENDING)).state is State.HOLE
+    assert cell_from(diverged, run("a", 1, state=RunState.FAILED)).state is State.FAILED
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_seed_whose_runs_are_out_of_tables_is_missing() -> None:
 )
 def test_an_interval_ends_where_its_metric_does(metric, task, score, expected):
     record = cell("a", task=task, select={"metric": f"valid/{metric}"})
-    found = cell_of(record, scored("a", *((one, one) for one in score)), {}, metric=metric)
-    assert found and found.interval and found.half_width
-    low, high = found.summary.mean - found.half_width, found.summary.mean + found.half_width
-    assert found.interval == (expected[0] or low, expected[1] or high)
+    result = cell_of(record, scored("a", *((each, each) for each in score)), {}, metric=metric)
+    assert result and result.interval and result.half_width
+    low, high = result.summary.mean - result.half_width, result.summary.mean + result.half_width
+    assert result.interval == (expected[0] or low, expected[1] or high)

@@ -24,19 +24,19 @@ ASKED.append({"name": "valid", "settings": {"split": "valid"}})
 BY_LENGTH = {"name": "t", "rows": ["kernel"], "columns": ["evaluation.length"], "where": {"evaluation": "longer"}}
 
 
-def made(scores: Mapping[tuple[int, int], float], **table: object) -> SweepRecord:
+def evaluated_sweep(scores: Mapping[tuple[int, int], float], **table: object) -> SweepRecord:
     """One cell with two seeds, the second better on validation; (run, length) → what the evaluation gave."""
-    one = cell("a", task="prediction", select={"metric": "valid/perplexity"})
-    record = sweep([one], scored("a", (9.0, 9.5), (8.0, 8.5)), tables=[{**BY_LENGTH, **table}])
-    known = one.spec.known
+    each = cell("a", task="prediction", select={"metric": "valid/perplexity"})
+    record = sweep([each], scored("a", (9.0, 9.5), (8.0, 8.5)), tables=[{**BY_LENGTH, **table}])
+    known = each.spec.known
     assert known
     evaluations: dict[int, dict[str, EvaluationRecord]] = {}
     for (run, length), score in scores.items():
         settings = EvaluationSettings(length=length)
-        found = resolve_evaluation(known, AskedEvaluation("x", settings))
+        result = resolve_evaluation(known, AskedEvaluation("x", settings))
         metrics = {"perplexity": score, "loss": score / 10}
-        kept = EvaluationRecord(found.id, found.settings, 0.0, length, {"perplexity": f"at {length}"}, None, metrics)
-        evaluations.setdefault(run, {})[found.id] = kept
+        kept = EvaluationRecord(result.id, result.settings, 0.0, length, {"perplexity": f"at {length}"}, None, metrics)
+        evaluations.setdefault(run, {})[result.id] = kept
     return replace(record, grid={**record.grid, "evaluations": ASKED}, evaluations=evaluations)
 
 
@@ -44,24 +44,24 @@ SCORES = {(0, 128): 7.0, (1, 128): 7.5, (0, 256): 6.0, (1, 256): 6.5}
 
 
 def test_each_evaluation_has_its_scores_and_the_seed_stays_the_selected_one():
-    (layout,) = lay_out(made(SCORES), [TableSpec.model_validate(BY_LENGTH)])
+    (layout,) = lay_out(evaluated_sweep(SCORES), [TableSpec.model_validate(BY_LENGTH)])
     assert layout.columns == (("128",), ("256",))
     # Seed 0 is better in either evaluation, seed 1 in the validation of the training.
-    assert [(found.seed, found.score) for found in layout.cells] == [(1, 7.5), (1, 6.5)]
-    assert [found.scores for found in layout.cells] != [{}, {}]
-    (asked,) = lay_out(made(SCORES), [TableSpec.model_validate({**BY_LENGTH, "metric": "loss"})])
-    assert [found.score for found in asked.cells] == [0.75, 0.65]
+    assert [(result.seed, result.score) for result in layout.cells] == [(1, 7.5), (1, 6.5)]
+    assert [result.scores for result in layout.cells] != [{}, {}]
+    (requests,) = lay_out(evaluated_sweep(SCORES), [TableSpec.model_validate({**BY_LENGTH, "metric": "loss"})])
+    assert [result.score for result in requests.cells] == [0.75, 0.65]
 
 
 def test_what_is_not_made_yet_is_a_hole_and_a_table_without_the_factor_has_the_tests():
-    (layout,) = lay_out(made({(1, 128): 7.5}), [TableSpec.model_validate(BY_LENGTH)])
-    assert [found.value for found in layout.cells] == [7.5, None]
-    (own,) = lay_out(made(SCORES), [TableSpec(name="own", rows=("kernel",))])
-    assert [found.score for found in own.cells] == [8.5]
+    (layout,) = lay_out(evaluated_sweep({(1, 128): 7.5}), [TableSpec.model_validate(BY_LENGTH)])
+    assert [result.value for result in layout.cells] == [7.5, None]
+    (own,) = lay_out(evaluated_sweep(SCORES), [TableSpec(name="own", rows=("kernel",))])
+    assert [result.score for result in own.cells] == [8.5]
 
 
 def test_a_table_tells_how_its_numbers_came_about():
-    (table,) = tables(made(SCORES))
+    (table,) = tables(evaluated_sweep(SCORES))
     assert any("Scores are those of evaluations" in note for note in table.notes)
     assert {"perplexity: at 128.", "perplexity: at 256."} <= set(table.definitions)
     # Numbers at two lengths do not compare.
@@ -69,24 +69,27 @@ def test_a_table_tells_how_its_numbers_came_about():
 
 
 def test_the_name_of_an_evaluation_is_a_factor_too():
-    record = made(SCORES, columns=["evaluation"], rows=["evaluation.length"], where={})
+    record = evaluated_sweep(SCORES, columns=["evaluation"], rows=["evaluation.length"], where={})
     (table,) = tables(record)
     assert table.layout.columns == (("longer",), ("valid",))
-    assert {one.record.labels["evaluation.split"] for one in evaluated_cells(record)} == {"test", "valid"}
+    assert {evaluated_cell.record.labels["evaluation.split"] for evaluated_cell in evaluated_cells(record)} == {
+        "test",
+        "valid",
+    }
 
 
 @pytest.mark.parametrize(("scores", "figures"), [(SCORES, 1), ({(1, 128): 7.5}, 0)])
 def test_scores_are_drawn_against_the_length(scores, figures):
-    (table,) = tables(made(scores))
-    found = list(over_length(table))
-    assert len(found) == figures
-    for plot in found:
+    (table,) = tables(evaluated_sweep(scores))
+    result = list(over_length(table))
+    assert len(result) == figures
+    for plot in result:
         svg = plotted(plot)
         assert "128" in svg and "256" in svg and "tokens of a stream" in svg
 
 
 def test_a_number_of_an_evaluation_is_traced_to_its_runs_and_to_a_grid_that_makes_it_again(tmp_path: Path) -> None:
-    record = made(SCORES)
+    record = evaluated_sweep(SCORES)
     (layout,) = lay_out(record, [TableSpec.model_validate(BY_LENGTH)])
     traced = trace(record, layout, find(layout, "exponential", "256"), {})
     assert (traced.cell.value, traced.record, traced.scored) == (
@@ -94,7 +97,7 @@ def test_a_number_of_an_evaluation_is_traced_to_its_runs_and_to_a_grid_that_make
         record.cells[0],
         "perplexity of evaluation longer",
     )
-    assert [(one.record.id, one.score) for one in traced.runs] == [(0, 6.0), (1, 6.5)]
+    assert [(run.record.id, run.score) for run in traced.runs] == [(0, 6.0), (1, 6.5)]
     plain = to_json(traced)
     assert (plain["cell"], plain["evaluation"]["name"], plain["evaluation"]["settings"]["length"]) == (
         "a",
@@ -110,22 +113,22 @@ def test_a_number_of_an_evaluation_is_traced_to_its_runs_and_to_a_grid_that_make
     assert traced.evaluation and evaluation.id == traced.evaluation.id
 
 
-def test_what_seeds_can_show_is_said_of_each_length_by_its_name() -> None:
+def test_what_seeds_can_show_is_stated_of_each_length_by_its_name() -> None:
     """Numbers at two lengths do not compare, so each length has its own smallest difference."""
     cells = [cell(kernel, task="prediction", kernel=kernel) for kernel in ("rbf", "exponential")]
     runs = [*scored("rbf", (9.0, 9.5), (8.0, 8.5))]
-    runs += [one._replace(id=10 + one.seed) for one in scored("exponential", (9.0, 9.5), (8.0, 8.5))]
+    runs += [each._replace(id=10 + each.seed) for each in scored("exponential", (9.0, 9.5), (8.0, 8.5))]
     record = sweep(cells, runs, tables=[BY_LENGTH])
     evaluations: dict[int, dict[str, EvaluationRecord]] = {}
     for (run, length), score in {**SCORES, (10, 128): 8.0, (11, 128): 9.5, (10, 256): 6.1, (11, 256): 6.9}.items():
         known = cells[run // 10].spec.known
         assert known
-        found = resolve_evaluation(known, AskedEvaluation("x", EvaluationSettings(length=length)))
-        kept = EvaluationRecord(found.id, found.settings, 0.0, length, {}, None, {"perplexity": score})
-        evaluations.setdefault(run, {})[found.id] = kept
+        result = resolve_evaluation(known, AskedEvaluation("x", EvaluationSettings(length=length)))
+        kept = EvaluationRecord(result.id, result.settings, 0.0, length, {}, None, {"perplexity": score})
+        evaluations.setdefault(run, {})[result.id] = kept
     record = replace(record, grid={**record.grid, "evaluations": ASKED}, evaluations=evaluations)
     (table,) = tables(record)
-    (line,) = [one for one in caption(table, best="*") if one.startswith("The smallest difference")]
+    (line,) = [each for each in caption(table, best="*") if each.startswith("The smallest difference")]
     assert line.count("(length 128), n = 2") == line.count("(length 256), n = 2") == 1
     assert "(prediction)" not in line
 
@@ -134,20 +137,23 @@ def two_encodings(**table: object) -> SweepRecord:
     """A sinusoid, which can be read far, and a learned table, which cannot, both with the shorter length."""
     spec = {"task": "prediction", "position": "direct-sum"}
     cells = [cell(word, **spec, encoding=word) for word in ("sinusoidal", "learned")]
-    runs = [*scored("sinusoidal", (9.0, 9.5)), *(one._replace(id=1) for one in scored("learned", (9.0, 9.5)))]
-    asked = [{"name": "longer", "settings": {"length": length}} for length in (128, 2000)]
-    asked.append({"name": "wide", "settings": {"beam": 3}})
+    runs = [*scored("sinusoidal", (9.0, 9.5)), *(each._replace(id=1) for each in scored("learned", (9.0, 9.5)))]
+    requests = [{"name": "longer", "settings": {"length": length}} for length in (128, 2000)]
+    requests.append({"name": "wide", "settings": {"beam": 3}})
     shown = {"name": "t", "rows": ["encoding"], "columns": ["evaluation.length"], **table}
     record = sweep(cells, runs, tables=[shown])
-    return replace(record, grid={**record.grid, "evaluations": asked})
+    return replace(record, grid={**record.grid, "evaluations": requests})
 
 
 def test_an_evaluation_that_a_cell_cannot_have_leaves_its_place_empty():
     record = two_encodings()
-    assert [(one.cell_id, one.evaluation.settings["length"]) for one in evaluated_cells(record)] == [
+    assert [
+        (evaluated_cell.cell_id, evaluated_cell.evaluation.settings["length"])
+        for evaluated_cell in evaluated_cells(record)
+    ] == [
         ("sinusoidal", 128),
         ("sinusoidal", 2000),
         ("learned", 128),
     ]
     (table,) = tables(record)
-    assert table.layout.body[1][1] is None and table.layout.body[0][1] is not None
+    assert (1, 1) not in table.layout.places and (0, 1) in table.layout.places

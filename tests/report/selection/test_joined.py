@@ -26,19 +26,19 @@ def monday(*seeds: int) -> SweepRecord:
 def tuesday(*seeds: int) -> SweepRecord:
     """The cells `a` and `b`."""
     runs = [run("a", seed, 10.0 * seed, 10.0 * seed, id=seed) for seed in seeds]
-    found = sweep([RBF, LINEAR], [*runs, *seeded("b", 1.0)], name="tuesday", axes=["kernel"])
-    return replace(found, id=2)
+    result = sweep([RBF, LINEAR], [*runs, *seeded("b", 1.0)], name="tuesday", axes=["kernel"])
+    return replace(result, id=2)
 
 
 def shown(layout: Layout) -> dict[tuple[str, ...], list[int]]:
     """Header of each place → the seeds in it."""
-    return {tuple(layout.header(at).values()): [one.seed for one in c.seeds] for at, c in layout.places.items()}
+    return {tuple(layout.header(at).values()): [seed.seed for seed in c.seeds] for at, c in layout.places.items()}
 
 
 def test_a_cell_of_several_sweeps_appears_once_with_the_runs_of_all() -> None:
     both = joined([monday(0, 1), tuesday(1, 2)])
-    assert [one.id for one in both.cells] == ["a", "a", "b"]
-    assert [one.sweeps for one in both.cells] == [("monday", "tuesday"), ("monday", "tuesday"), ("tuesday",)]
+    assert [each.id for each in both.cells] == ["a", "a", "b"]
+    assert [each.sweeps for each in both.cells] == [("monday", "tuesday"), ("monday", "tuesday"), ("tuesday",)]
     (layout,) = lay_out(both, [KERNELS])
     assert shown(layout) == {("rbf",): [0, 1, 2], ("linear",): [0]}
     assert (both.name, names(both)) == ("monday, tuesday", ("monday", "tuesday"))
@@ -68,16 +68,10 @@ def test_axes_of_all_sweeps_describe_a_shared_cell() -> None:
 
 
 def test_a_cell_that_two_sweeps_call_differently_has_both_names() -> None:
-    one, other = (cell("a", labels={"approach": name}, kernel="rbf") for name in ("Ours", "Theirs"))
-    both = joined([sweep([one], [], name="monday"), replace(sweep([other], [], name="tuesday"), id=2)])
+    first, other = (cell("a", labels={"approach": name}, kernel="rbf") for name in ("Ours", "Theirs"))
+    both = joined([sweep([first], [], name="monday"), replace(sweep([other], [], name="tuesday"), id=2)])
     (layout,) = lay_out(both, [TableSpec(name="t", rows=("approach",))])
     assert layout.rows == (("Ours",), ("Theirs",))
-
-
-def test_two_choices_of_one_sweep_that_are_one_cell_both_stay() -> None:
-    one, other = (cell("a", labels={"approach": name}, kernel="rbf") for name in ("Ours", "Theirs"))
-    both = joined([sweep([one, other], [], name="monday"), replace(sweep([one], [], name="tuesday"), id=2)])
-    assert [found.labels["approach"] for found in both.cells] == ["Ours", "Theirs", "Ours"]
 
 
 def test_different_cells_in_one_place_are_refused_with_their_sweeps() -> None:
@@ -107,10 +101,6 @@ def test_the_notes_name_the_sweeps_of_the_cells() -> None:
     assert table.notes[-1] == "Cells are of the sweeps monday and tuesday."
     (alone,) = tables(joined([monday(0)]))
     assert not any("sweep" in note for note in alone.notes)
-
-
-def test_a_sweep_that_is_named_twice_counts_once() -> None:
-    assert names(joined([monday(0), monday(0)])) == ("monday",)
 
 
 def test_an_axis_of_that_name_is_refused() -> None:

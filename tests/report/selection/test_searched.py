@@ -19,9 +19,9 @@ WIDE = DrawnRange(low=1e-4, high=1e-2, log=True)
 SETTINGS = '{"task": "translation", "data": {"corpus": "synthetic-translation"}}'
 
 
-def record(values, space=None, *, sampler=Sampler.RANDOM, states=None, asked=None, parameter=RATE):
+def record(values, space=None, *, sampler=Sampler.RANDOM, states=None, total=None, parameter=RATE):
     """A search with a trial for each (parameter, score)."""
-    tuning = Tuning(trials=asked or len(values), sampler=sampler)
+    tuning = Tuning(trials=total or len(values), sampler=sampler)
     search = Search("0" * 32, SETTINGS, {parameter: space or WIDE}, tuning)
     trials = tuple(
         trial(number, {parameter: at}, f"cell{number}", state, None if state is TrialState.FAILED else score)
@@ -36,47 +36,35 @@ def edge_of(values, space=None, **how):
     return next(iter(searched(record(values, space, **how), BLEU).edges.values()), None)
 
 
-def test_an_optimum_within_its_range_is_found():
-    assert edge_of([(1.1e-4, 1.0), (1e-3, 3.0), (9.5e-3, 2.0)]) is None
+DROPOUT = DrawnRange(low=0.0, high=0.6)
+FAILED_LAST = [TrialState.COMPLETED, TrialState.COMPLETED, TrialState.FAILED]
 
 
-def test_an_optimum_at_the_upper_edge_is_to_be_looked_for_as_many_times_higher():
-    edge = edge_of([(1e-3, 1.0), (9.5e-3, 3.0)], DrawnRange(low=1e-3, high=1e-2, log=True))
-    assert edge.upper and edge.end == 1e-2 and edge.beyond == pytest.approx(1e-1)
-
-
-def test_an_optimum_at_the_lower_edge_is_to_be_looked_for_below():
-    edge = edge_of([(1.01e-4, 3.0), (5e-3, 1.0)])
-    assert not edge.upper and edge.beyond == pytest.approx(1e-5), "a decade, though the range has two"
-
-
-def test_a_worse_trial_beyond_the_winner_makes_it_no_edge():
-    assert edge_of([(8e-3, 3.0), (9.9e-3, 1.0)]) is None
-
-
-def test_a_worse_trial_right_beside_the_winner_shows_nothing():
-    assert edge_of([(9.5e-3, 3.0), (9.6e-3, 1.0)]).upper
-
-
-def test_a_failed_trial_beyond_the_winner_was_worse():
-    states = [TrialState.COMPLETED, TrialState.COMPLETED, TrialState.FAILED]
-    assert edge_of([(1e-3, 1.0), (8e-3, 3.0), (9.9e-3, 0.0)], states=states) is None
-
-
-def test_the_outermost_trial_far_from_the_edge_is_none():
-    assert edge_of([(1e-3, 1.0), (2e-3, 3.0)]) is None
-
-
-def test_of_a_list_the_side_is_said_where_a_value_beyond_is_allowed():
-    edge = edge_of([(0.0, 1.0), (0.1, 3.0)], Choice((0.0, 0.1)), parameter="model.dropout")
-    assert edge.upper and edge.beyond is None
-    assert edge_of([(0.0, 3.0), (0.1, 1.0)], Choice((0.0, 0.1)), parameter="model.dropout") is None
-
-
-def test_a_range_goes_only_as_far_as_a_cell_allows():
-    edge = edge_of([(0.1, 1.0), (0.6, 3.0)], DrawnRange(low=0.0, high=0.6), parameter="model.dropout")
-    assert edge.beyond == pytest.approx(0.9), "a dropout of 1.2 is refused"
-    assert edge_of([(0.01, 3.0), (0.6, 1.0)], DrawnRange(low=0.0, high=0.6), parameter="model.dropout") is None
+@pytest.mark.parametrize(
+    ("values", "edge", "options"),
+    [
+        ([(1.1e-4, 1.0), (1e-3, 3.0), (9.5e-3, 2.0)], None, {}),
+        # As many times higher; but a decade at most, though the range has two.
+        ([(1e-3, 1.0), (9.5e-3, 3.0)], (True, 1e-1), {"space": DrawnRange(low=1e-3, high=1e-2, log=True)}),
+        ([(1.01e-4, 3.0), (5e-3, 1.0)], (False, 1e-5), {}),
+        # A worse trial beyond the winner makes it no edge, a failed one too; one right beside it shows nothing.
+        ([(8e-3, 3.0), (9.9e-3, 1.0)], None, {}),
+        ([(1e-3, 1.0), (8e-3, 3.0), (9.9e-3, 0.0)], None, {"states": FAILED_LAST}),
+        ([(9.5e-3, 3.0), (9.6e-3, 1.0)], (True, 1e-1), {}),
+        # The outermost trial is far from the edge, or no trial was worse.
+        ([(1e-3, 1.0), (2e-3, 3.0)], None, {}),
+        ([(1e-3, 2.0), (9.9e-3, 2.0)], None, {}),
+        # A list has no end to move; a dropout below 0 or of 1.2 is refused.
+        ([(0.0, 1.0), (0.1, 3.0)], (True, None), {"space": Choice((0.0, 0.1)), "parameter": "model.dropout"}),
+        ([(0.0, 3.0), (0.1, 1.0)], None, {"space": Choice((0.0, 0.1)), "parameter": "model.dropout"}),
+        ([(0.1, 1.0), (0.6, 3.0)], (True, 0.9), {"space": DROPOUT, "parameter": "model.dropout"}),
+        ([(0.01, 3.0), (0.6, 1.0)], None, {"space": DROPOUT, "parameter": "model.dropout"}),
+        ([("adam", 1.0), ("sgd", 3.0)], None, {"space": Choice(("adam", "sgd")), "parameter": "training.optimiser"}),
+    ],
+)
+def test_an_optimum_at_an_edge_is_to_be_looked_for_beyond_it_as_far_as_a_cell_allows(values, edge, options):
+    result = edge_of(values, **options)
+    assert (result and (result.upper, result.beyond)) == (edge and (edge[0], edge[1] and pytest.approx(edge[1])))
 
 
 def test_an_option_of_a_custom_component_has_edges_within_its_recorded_bounds(components):
@@ -85,28 +73,19 @@ def test_an_option_of_a_custom_component_has_edges_within_its_recorded_bounds(co
     versions = {limit: recorded("kernel", word, TSALLIS % f"below={limit}") for limit in (1, 9)}
 
     def edge(limit: int, component: str) -> Edge | None:
-        found = record([(0.1, 1.0), (0.8, 3.0)], DrawnRange(low=0.0, high=0.8), parameter="power")
-        settings = {**found.search["settings"], "kernel": word}
-        search = {**found.search, "settings": settings, "components": [["kernel", word, component]]}
-        return searched(found._replace(search=search), BLEU).edges.get("power")
+        result = record([(0.1, 1.0), (0.8, 3.0)], DrawnRange(low=0.0, high=0.8), parameter="power")
+        settings = {**result.search["settings"], "kernel": word}
+        search = {**result.search, "settings": settings, "components": [["kernel", word, component]]}
+        return searched(result._replace(search=search), BLEU).edges.get("power")
 
     assert edge(9, versions[9]).beyond == pytest.approx(1.6)
     assert edge(1, versions[1]) is None, "1 and more is not allowed, and 0.8 + 0.2 is 1"
     assert edge(1, "0" * 64) is None, "nothing is known of a source that the database lacks"
 
 
-def test_words_have_no_edge():
-    space = Choice(("adam", "sgd"))
-    assert edge_of([("adam", 1.0), ("sgd", 3.0)], space, parameter="training.optimiser") is None
-
-
-def test_where_no_trial_was_worse_there_is_no_optimum():
-    assert edge_of([(1e-3, 2.0), (9.9e-3, 2.0)]) is None
-
-
 def test_the_expected_best_needs_independent_draws_that_completed():
     values = [(1e-3, 1.0), (2e-3, 2.0), (3e-3, 3.0)]
-    assert [one.draws for one in searched(record(values), BLEU).expected_best] == [1, 2, 3]
+    assert [each.draws for each in searched(record(values), BLEU).expected_best] == [1, 2, 3]
     tpe = searched(record(values, sampler=Sampler.TPE), BLEU)
     assert tpe.expected_best == () and "tpe sampler are no independent draws" in tpe.without_expected_best
     states = [TrialState.COMPLETED, TrialState.COMPLETED, TrialState.PRUNED]
@@ -115,19 +94,19 @@ def test_the_expected_best_needs_independent_draws_that_completed():
 
 
 def test_the_best_of_a_loss_is_the_lowest():
-    one = searched(record([(1e-3, 1.0), (2e-3, 2.0)]), Metric("valid/loss", Direction.MIN))
-    assert one.winner.number == 0 and one.expected_best[1].expected == pytest.approx(0.75 * 1.0 + 0.25 * 2.0)
+    search = searched(record([(1e-3, 1.0), (2e-3, 2.0)]), Metric("valid/loss", Direction.MIN))
+    assert search.winner.number == 0 and search.expected_best[1].expected == pytest.approx(0.75 * 1.0 + 0.25 * 2.0)
 
 
 def test_a_winner_is_that_of_a_cell_only_once_the_search_is_done_and_its_cell_is_planned():
     done = record([(1e-3, 1.0), (2e-3, 3.0)])
     sweep = sweeps.sweep([sweeps.cell("cell1")], [])
     assert [*searched_cells(replace(sweep, searches=(done,)))] == ["cell1"]
-    short = record([(1e-3, 1.0), (2e-3, 3.0)], asked=5)
+    short = record([(1e-3, 1.0), (2e-3, 3.0)], total=5)
     assert searched_cells(replace(sweep, searches=(short,))) == {}
     assert [ended for _, ended in searches_without_winner(replace(sweep, searches=(short,)))] == [2]
 
 
 def test_seeds_that_trials_used_are_found_among_those_of_runs():
-    one = searched(record([(1e-3, 1.0)]), BLEU)
-    assert one.overlap([0, 1]) == () and one.overlap([0, 1_000_000]) == (1_000_000,)
+    search = searched(record([(1e-3, 1.0)]), BLEU)
+    assert search.overlap([0, 1]) == () and search.overlap([0, 1_000_000]) == (1_000_000,)

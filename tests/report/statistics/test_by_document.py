@@ -21,10 +21,10 @@ from kdx.report.statistics.estimates import Estimate, Summary, contrast, summari
 Table = np.ndarray
 
 
-def of(sums: Table, targets: Table | None = None) -> tuple[Summary, object]:
+def scores_of(sums: Table, targets: Table | None = None) -> tuple[Summary, object]:
     """The scores of (S, D) sums, over seeds and by document."""
     targets = np.ones(sums.shape[1]) if targets is None else targets
-    summary = summarise([float(one) for one in sums.sum(1) / targets.sum()])
+    summary = summarise([float(each) for each in sums.sum(1) / targets.sum()])
     assert summary
     return summary, by_document("block", targets.tolist(), sums.tolist())
 
@@ -35,37 +35,37 @@ def table(seed: int, seeds: int = 4, documents: int = 9) -> Table:
 
 
 def difference(*tables: Table, targets: Table | None = None) -> Estimate:
-    parts, documents = zip(*(of(one, targets) for one in tables), strict=True)
-    found = contrast([*zip((1.0, -1.0), parts, strict=False)], documents)
-    assert found
-    return found
+    parts, documents = zip(*(scores_of(each, targets) for each in tables), strict=True)
+    estimate = contrast([*zip((1.0, -1.0), parts, strict=False)], documents)
+    assert estimate
+    return estimate
 
 
 def test_of_equal_documents_it_is_the_variance_of_a_two_way_table():
     scores = table(0)
-    (n, d), found = scores.shape, difference(scores)
+    (n, d), result = scores.shape, difference(scores)
     rows, columns, mean = scores.mean(1), scores.mean(0), scores.mean()
     of_seeds = d * ((rows - mean) ** 2).sum() / (n - 1)
     of_documents = n * ((columns - mean) ** 2).sum() / (d - 1)
     rest = ((scores - rows[:, None] - columns + mean) ** 2).sum() / ((n - 1) * (d - 1))
-    assert found.error**2 == pytest.approx((of_seeds + of_documents - rest) / (n * d), rel=1e-9)
-    assert found.documents == Documents("block", 9)
+    assert result.error**2 == pytest.approx((of_seeds + of_documents - rest) / (n * d), rel=1e-9)
+    assert result.documents == Documents("block", 9)
     # Both parts have their own degrees of freedom, by their share of the variance.
-    shares = of_seeds / (n * d) / found.error**2, of_documents / (n * d) / found.error**2
-    assert found.df == pytest.approx(min((n - 1) / shares[0], (d - 1) / shares[1]))
+    shares = of_seeds / (n * d) / result.error**2, of_documents / (n * d) / result.error**2
+    assert result.df == pytest.approx(min((n - 1) / shares[0], (d - 1) / shares[1]))
 
 
 @given(st.integers(0, 1000), st.lists(st.integers(1, 500), min_size=2, max_size=8))
 def test_over_documents_it_is_the_jackknife_of_the_ratio(seed, sizes):
     targets = np.array(sizes, float)
     sums = table(seed, documents=len(sizes)) * targets
-    _, known = of(sums, targets)
-    found = document_error([(-2.0, known)])
+    _, known = scores_of(sums, targets)
+    result = document_error([(-2.0, known)])
     without = [float(np.delete(sums, d, 1).sum(1).mean() / np.delete(targets, d).sum()) for d in range(len(sizes))]
     whole = sums.sum(1).mean() / targets.sum()
-    jackknife = (len(sizes) - 1) / len(sizes) * sum((one - whole) ** 2 for one in without)
-    assert found and found.variance == pytest.approx(4 * jackknife, rel=1e-7, abs=1e-12)
-    assert found.df == pytest.approx(max(1.0, targets.sum() ** 2 / (targets**2).sum() - 1))
+    jackknife = (len(sizes) - 1) / len(sizes) * sum((each - whole) ** 2 for each in without)
+    assert result and result.variance == pytest.approx(4 * jackknife, rel=1e-7, abs=1e-12)
+    assert result.df == pytest.approx(max(1.0, targets.sum() ** 2 / (targets**2).sum() - 1))
 
 
 def test_what_moves_both_cells_in_a_document_is_no_error_of_their_difference():
@@ -78,19 +78,19 @@ def test_what_moves_both_cells_in_a_document_is_no_error_of_their_difference():
 def test_the_error_is_no_less_than_over_seeds_or_over_documents_alone():
     for seed in range(50):
         scores = np.random.default_rng(seed).normal(size=(2, 5))
-        found, over_documents = difference(scores), document_error([(1.0, of(scores)[1])])
-        assert found.over_seeds and found.error >= found.over_seeds.error
-        assert over_documents and found.error >= sqrt(over_documents.variance) * (1 - 1e-12)
+        result, over_documents = difference(scores), document_error([(1.0, scores_of(scores)[1])])
+        assert result.over_seeds and result.error >= result.over_seeds.error
+        assert over_documents and result.error >= sqrt(over_documents.variance) * (1 - 1e-12)
 
 
 def test_without_common_documents_it_is_over_seeds_alone():
-    parts, documents = zip(of(table(0)), of(table(1)), strict=True)
+    parts, documents = zip(scores_of(table(0)), scores_of(table(1)), strict=True)
     weights = [*zip((1.0, -1.0), parts, strict=True)]
     alone = contrast(weights)
     assert contrast(weights, [documents[0], None]) == contrast(weights, [None, None]) == alone
     other = by_document("article", [1.0] * 9, table(1).tolist())
     assert contrast(weights, [documents[0], other]) == alone
-    assert contrast(weights, [documents[0], of(table(1, documents=8))[1]]) == alone
+    assert contrast(weights, [documents[0], scores_of(table(1, documents=8))[1]]) == alone
     assert alone and alone.documents is None
 
 
@@ -102,34 +102,34 @@ def test_one_document_alone_gives_no_error(targets):
 
 def test_a_document_without_targets_does_not_count():
     sums = [[1.0, 0.0, 3.0], [2.0, 0.0, 5.0]]
-    found, plain = by_document("block", [1, 0, 2], sums), by_document("block", [1, 2], [[1.0, 3.0], [2.0, 5.0]])
-    assert found and plain and found.documents.number == 2
-    assert found.differences.tolist() == plain.differences.tolist()
+    result, plain = by_document("block", [1, 0, 2], sums), by_document("block", [1, 2], [[1.0, 3.0], [2.0, 5.0]])
+    assert result and plain and result.documents.number == 2
+    assert result.differences.tolist() == plain.differences.tolist()
 
 
 def test_scores_of_the_same_seeds_add_up_before_they_are_averaged():
     first, second = table(4), table(5)
-    joint = together([(1.0, of(first)[1]), (-0.5, of(second)[1])])
-    assert joint and joint.differences == pytest.approx(of(first - 0.5 * second)[1].differences, abs=1e-12)
-    assert together([(1.0, of(first)[1]), (1.0, of(table(5, seeds=3))[1])]) is None
+    joint = together([(1.0, scores_of(first)[1]), (-0.5, scores_of(second)[1])])
+    assert joint and joint.differences == pytest.approx(scores_of(first - 0.5 * second)[1].differences, abs=1e-12)
+    assert together([(1.0, scores_of(first)[1]), (1.0, scores_of(table(5, seeds=3))[1])]) is None
 
 
 def test_more_seeds_leave_the_error_over_documents():
     """Seeds hardly differ, documents do: no number of seeds shows a difference as large as that error."""
     rng = np.random.default_rng(6)
-    found = difference(*(rng.normal(size=50) + 0.01 * rng.normal(size=(3, 50)) for _ in range(2)))
-    assert found.over_documents == pytest.approx(found.error, rel=0.01)
-    value = 2 * found.error
-    moved = replace(found, value=value)
+    estimate = difference(*(rng.normal(size=50) + 0.01 * rng.normal(size=(3, 50)) for _ in range(2)))
+    assert estimate.over_documents == pytest.approx(estimate.error, rel=0.01)
+    value = 2 * estimate.error
+    moved = replace(estimate, value=value)
     assert moved.seeds_to_show(0.0, float("inf"), 3) is None
-    assert Estimate(value, found.error, 4, found.sd, 4).seeds_to_show(0.0, float("inf"), 3) is not None
+    assert Estimate(value, estimate.error, 4, estimate.sd, 4).seeds_to_show(0.0, float("inf"), 3) is not None
 
 
 def test_the_effect_is_in_standard_deviations_over_seeds_whatever_the_error_is_over():
-    found = difference(table(7), table(8))
-    assert found.over_seeds and found.effect == found.over_seeds.effect
-    assert found.sd == found.over_seeds.sd and found.p != found.over_seeds.p
-    assert sqrt(found.over_documents**2 + found.over_seeds.error**2) == pytest.approx(found.error)
+    estimate = difference(table(7), table(8))
+    assert estimate.over_seeds and estimate.effect == estimate.over_seeds.effect
+    assert estimate.sd == estimate.over_seeds.sd and estimate.p != estimate.over_seeds.p
+    assert sqrt(estimate.over_documents**2 + estimate.over_seeds.error**2) == pytest.approx(estimate.error)
 
 
 LINES = [
@@ -144,12 +144,12 @@ LINES = [
 def bleu_sums(lines: list[tuple[str, str]]) -> dict[str, list[float]]:
     """The sums of BLEU, each line a document."""
     bleu = BLEU(tokenize="none", force=True)
-    found = [bleu.corpus_score([line], [[reference]]) for line, reference in lines]
+    result = [bleu.corpus_score([line], [[reference]]) for line, reference in lines]
     return {
-        **{f"matches_{n}": [one.counts[n - 1] for one in found] for n in (1, 2, 3, 4)},
-        **{f"ngrams_{n}": [one.totals[n - 1] for one in found] for n in (1, 2, 3, 4)},
-        "words": [one.sys_len for one in found],
-        "reference_words": [one.ref_len for one in found],
+        **{f"matches_{n}": [each.counts[n - 1] for each in result] for n in (1, 2, 3, 4)},
+        **{f"ngrams_{n}": [each.totals[n - 1] for each in result] for n in (1, 2, 3, 4)},
+        "words": [each.sys_len for each in result],
+        "reference_words": [each.ref_len for each in result],
     }
 
 
@@ -159,11 +159,11 @@ def test_bleu_moves_by_what_it_is_without_each_document():
         return BLEU(tokenize="none", force=True).corpus_score(translations, [references]).score
 
     longer = [(f"{line} today", reference) for line, reference in LINES]
-    found = bleu_by_document("block", [1.0] * 5, [bleu_sums(LINES), bleu_sums(longer)])
-    assert found and found.documents == Documents("block", 5)
+    result = bleu_by_document("block", [1.0] * 5, [bleu_sums(LINES), bleu_sums(longer)])
+    assert result and result.documents == Documents("block", 5)
     for seed, lines in enumerate((LINES, longer)):
         without = np.array([score(lines[:d] + lines[d + 1 :]) for d in range(5)])
-        assert found.differences[seed] == pytest.approx(without.mean() - without, abs=1e-9)
+        assert result.differences[seed] == pytest.approx(without.mean() - without, abs=1e-9)
 
 
 def test_bleu_that_is_smoothed_is_over_seeds_alone():

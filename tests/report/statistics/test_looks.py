@@ -6,19 +6,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import stdtr
 
-from kdx.report.statistics.looks import Look, looks
+from kdx.report.statistics.looks import Look
 
 DRAWS = 200_000
+
+
+def looks(first: int, last: int) -> list[Look]:
+    return [Look(n, first, last) for n in range(first, last + 1)]
 
 
 def p_values(rng: np.random.Generator, first: int, last: int) -> dict[int, np.ndarray]:
     """Number of scores → the t-tests' lower one-sided p-values of that many scores around 0."""
     scores = rng.normal(size=(DRAWS, last))
-    found = {}
+    result = {}
     for n in range(first, last + 1):
-        its = scores[:, :n]
-        found[n] = stdtr(n - 1, its.mean(1) / (its.std(1, ddof=1) / np.sqrt(n)))
-    return found
+        score = scores[:, :n]
+        result[n] = stdtr(n - 1, score.mean(1) / (score.std(1, ddof=1) / np.sqrt(n)))
+    return result
 
 
 @pytest.mark.parametrize(("first", "last"), [(2, 5), (3, 12), (5, 20)])

@@ -57,8 +57,8 @@ def recorded(scores: list[list[tuple[float, float]]]) -> SweepRecord:
     places = [(task, kernel) for task in METRICS for kernel in KERNELS]
     cells = [cell(f"{task} {kernel}", task, kernel=kernel) for task, kernel in places]
     runs = [
-        run(its.id, seed, *pair, id=10 * index + seed)
-        for index, (its, pairs) in enumerate(zip(cells, scores, strict=True))
+        run(values.id, seed, *pair, id=10 * index + seed)
+        for index, (values, pairs) in enumerate(zip(cells, scores, strict=True))
         for seed, pair in enumerate(pairs)
     ]
     return sweep(cells, runs, tables=TABLES)
@@ -105,9 +105,9 @@ def test_any_scores_are_written_in_every_format_of_a_text_and_only_finite_ones_a
         json.dumps(to_json(table))
     rows = list(csv.DictReader(io.StringIO(to_csv(shown), newline="")))
     assert len(rows) == sum(len(table.layout.cells) for table in shown)
-    for row, found in zip(rows, (found for table in shown for found in table.layout.cells), strict=True):
-        told = float(row["score"]) if row["score"] else None
-        assert told == found.score or (told is not None and isnan(told) and isnan(found.score or 0.0))
+    for row, result in zip(rows, (actual for table in shown for actual in table.layout.cells), strict=True):
+        message = float(row["score"]) if row["score"] else None
+        assert message == result.score or (message is not None and isnan(message) and isnan(result.score or 0.0))
 
 
 @pytest.mark.slow
@@ -153,14 +153,14 @@ CLAIMS = [
 @mixed
 @lone
 def test_any_scores_are_answers_to_claims_in_every_format(scores: list[list[tuple[float, float]]]) -> None:
-    told = answers(CLAIMS, [recorded(scores)])
+    answer = answers(CLAIMS, [recorded(scores)])
     paper = Paper(name="p", title="Paper", claims=tuple(CLAIMS))
-    for one in told:
-        json.dumps(claim_to_json(one))
-        for listing in claim(one):
+    for each in answer:
+        json.dumps(claim_to_json(each))
+        for listing in claim(each):
             drawn(TextSheet(listing))
             sheet_to_markdown(listing)
             sheet_to_latex(listing)
-    assert "".join(claims_to_html([(paper, told)], ""))
-    rows = list(csv.DictReader(io.StringIO(claims_to_csv([(paper, told)]), newline="")))
-    assert len(rows) == sum(len(setting.outcomes) for one in told for setting in one.settings)
+    assert "".join(claims_to_html([(paper, answer)], ""))
+    rows = list(csv.DictReader(io.StringIO(claims_to_csv([(paper, answer)]), newline="")))
+    assert len(rows) == sum(len(setting.outcomes) for item in answer for setting in item.settings)

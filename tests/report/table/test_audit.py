@@ -33,15 +33,15 @@ RBF, EXP, POLY = (0, 0), (1, 0), (2, 0)
 
 def audit(cells: Sequence[CellRecord], runs: Sequence[RunRecord], **rest: Any) -> dict[str, Mapping[str, Any]]:
     """Topic → what it is → where, of a table with a row for each cell."""
-    asked = {"name": "t", "rows": rest.pop("rows", ["kernel"]), **rest.pop("asked", {})}
-    (table,) = tables(sweep(cells, runs, tables=[asked], **rest))
-    return {one.topic: one.values for one in table.audit}
+    requests = {"name": "t", "rows": rest.pop("rows", ["kernel"]), **rest.pop("options", {})}
+    (table,) = tables(sweep(cells, runs, tables=[requests], **rest))
+    return {each.topic: each.values for each in table.audit}
 
 
 def three(*scores: Sequence[float]) -> tuple[list[CellRecord], list[RunRecord]]:
     cells = [cell(kernel, kernel=kernel) for kernel in KERNELS]
     scores = scores or ([1.0, 2.0],) * 3
-    return cells, [one for each, its in zip(cells, scores, strict=True) for one in seeded(each.id, *its)]
+    return cells, [item for each, values in zip(cells, scores, strict=True) for item in seeded(each.id, *values)]
 
 
 def origin(**known: Any) -> Provenance:
@@ -54,25 +54,27 @@ def of_origins(first: Provenance, *others: Provenance) -> dict[str, Mapping[str,
     runs = [run("rbf", 0, 1.0, 1.0, id=1)]
     runs += [run("exponential", seed, 1.0, 1.0, id=10 + seed) for seed in range(len(others))]
     runs += [run("rbf", seed, 1.0, 1.0, id=1 + seed) for seed in range(1, len(others))]
-    provenance = {one.id: first for one in runs} | {10 + seed: other for seed, other in enumerate(others)}
+    provenance = {each.id: first for each in runs} | {10 + seed: other for seed, other in enumerate(others)}
     return audit(cells, runs, provenance=provenance)
 
 
 def test_equal_cells_have_nothing_to_tell() -> None:
     cells, runs = three()
-    where = dict.fromkeys((one.id for one in runs), origin(environment={"torch": "2.12"}))
-    assert audit(cells, runs, provenance=where, metrics={one.id: {PARAMETERS: 10.0} for one in runs}) == {}
+    where = dict.fromkeys((each.id for each in runs), origin(environment={"torch": "2.12"}))
+    assert audit(cells, runs, provenance=where, metrics={each.id: {PARAMETERS: 10.0} for each in runs}) == {}
 
 
-def test_unequal_seeds_are_told_the_commonest_first() -> None:
+def test_unequal_seeds_are_listed_the_commonest_first() -> None:
     cells, runs = three([1.0], [1.0, 2.0], [3.0, 4.0])
     (table,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"]}]))
-    (found,) = table.audit
-    assert found == UnequalFact("seeds", "translation", table.layout.cells[0].metric, {"0–1": (EXP, POLY), "0": (RBF,)})
-    assert list(found.values) == ["0–1", "0"]
+    (result,) = table.audit
+    assert result == UnequalFact(
+        "seeds", "translation", table.layout.cells[0].metric, {"0–1": (EXP, POLY), "0": (RBF,)}
+    )
+    assert list(result.values) == ["0–1", "0"]
 
 
-def test_cells_of_other_data_are_told_and_said_not_to_be_compared() -> None:
+def test_cells_of_other_data_are_listed_and_said_not_to_be_compared() -> None:
     cells = [
         cell(
             f"{kernel}{lines}",
@@ -82,27 +84,20 @@ def test_cells_of_other_data_are_told_and_said_not_to_be_compared() -> None:
         )
         for kernel, lines in (("rbf", 1000), ("exponential", 9000))
     ]
-    runs = [one for each in cells for one in seeded(each.id, 1.0, 2.0)]
-    asked = {"name": "t", "rows": ["approach"]}
-    (table,) = tables(sweep(cells, runs, tables=[asked]))
-    (found,) = table.audit
-    assert (found.topic, dict(found.values)) == ("data.train_lines", {"1000": (RBF,), "9000": (EXP,)})
-    assert not found.compared and not table.marks and table.differences == ()
+    runs = [item for each in cells for item in seeded(each.id, 1.0, 2.0)]
+    requests = {"name": "t", "rows": ["approach"]}
+    (table,) = tables(sweep(cells, runs, tables=[requests]))
+    (result,) = table.audit
+    assert (result.topic, dict(result.values)) == ("data.train_lines", {"1000": (RBF,), "9000": (EXP,)})
+    assert not result.compared and not table.marks and table.differences == ()
     text = "Not compared with each other (translation, bleu), for unequal data.train_lines: "
     for full in (False, True):
         assert caption(table, best="*", full=full)[-1] == f"{text}1000 in rbf1000; 9000 in exponential9000."
     # Also where a row factor names it. Where the cells stand in columns of their own, nobody would compare them.
     (named,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["approach", "data.train_lines"]}]))
-    assert [(one.topic, one.compared) for one in named.audit] == [("data.train_lines", False)]
+    assert [(item.topic, item.compared) for item in named.audit] == [("data.train_lines", False)]
     (columns,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"], "columns": ["data.train_lines"]}]))
     assert columns.audit == ()
-
-
-def test_as_many_but_other_seeds_are_unequal() -> None:
-    cells = [cell("rbf", kernel="rbf"), cell("exponential", kernel="exponential")]
-    runs = [run("rbf", seed, 1.0, 1.0, id=seed) for seed in (0, 1, 2, 7)]
-    runs += [run("exponential", seed, 1.0, 1.0, id=10 + seed) for seed in (1, 3, 5, 6)]
-    assert audit(cells, runs) == {"seeds": {"0–2, 7": (RBF,), "1, 3, 5–6": (EXP,)}}
 
 
 def test_seeds_without_a_score_do_not_count_and_a_cell_without_any_is_left_out() -> None:
@@ -116,8 +111,8 @@ def test_seeds_without_a_score_do_not_count_and_a_cell_without_any_is_left_out()
 def test_ranges_of_seeds_name_every_seed_once_and_no_other(seeds: set[int]) -> None:
     cells = [cell("rbf", kernel="rbf"), cell("exponential", kernel="exponential")]
     runs = [run("rbf", seed, 1.0, 1.0, id=seed) for seed in seeds]
-    found = audit(cells, [*runs, run("exponential", 99, 1.0, 1.0, id=99)])["seeds"]
-    (text,) = (words for words, where in found.items() if where == (RBF,))
+    facts = audit(cells, [*runs, run("exponential", 99, 1.0, 1.0, id=99)])["seeds"]
+    (text,) = (words for words, where in facts.items() if where == (RBF,))
     named = []
     for part in text.split(", "):
         first, _, last = part.partition("–")
@@ -134,14 +129,14 @@ def test_ranges_of_seeds_name_every_seed_once_and_no_other(seeds: set[int]) -> N
         ("evaluation.beam", {"evaluation": {"beam": 1}}, {"evaluation": {"beam": 4}}),
     ],
 )
-def test_another_budget_size_or_evaluation_is_told_unless_it_is_what_the_table_compares(
+def test_another_budget_size_or_evaluation_is_listed_unless_it_is_what_the_table_compares(
     field: str, here: dict[str, Any], there: dict[str, Any]
 ) -> None:
-    one, other = cell("a", labels={"approach": "x"}, **here), cell("b", labels={"approach": "y"}, **there)
+    first, other = cell("a", labels={"approach": "x"}, **here), cell("b", labels={"approach": "y"}, **there)
     runs = [*seeded("a", 1.0), *seeded("b", 1.0)]
-    words = [str(next(iter(its.values()))[field.partition(".")[2]]) for its in (here, there)]
-    assert audit([one, other], runs, rows=["approach"])[field] == {words[0]: (RBF,), words[1]: (EXP,)}
-    assert field not in audit([one, other], runs, rows=[field])
+    words = [str(next(iter(values.values()))[field.partition(".")[2]]) for values in (here, there)]
+    assert audit([first, other], runs, rows=["approach"])[field] == {words[0]: (RBF,), words[1]: (EXP,)}
+    assert field not in audit([first, other], runs, rows=[field])
 
 
 @pytest.mark.parametrize(
@@ -165,24 +160,24 @@ def test_another_budget_size_or_evaluation_is_told_unless_it_is_what_the_table_c
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_whatever_else_an_approach_brings_with_it_is_told(
+def test_whatever_else_an_approach_brings_with_it_is_listed(
     factor: str, here: dict[str, Any], there: dict[str, Any]
 ) -> None:
-    cells = [cell(name, labels={"approach": name}, **its) for name, its in (("x", here), ("y", there))]
-    metrics = {one.id: {"test/bleu": 1.0} for name in "xy" for one in seeded(name, 1.0, 2.0)}
+    cells = [cell(name, labels={"approach": name}, **values) for name, values in (("x", here), ("y", there))]
+    metrics = {each.id: {"test/bleu": 1.0} for name in "xy" for each in seeded(name, 1.0, 2.0)}
     runs = [*seeded("x", 1.0, 2.0), *seeded("y", 1.0, 2.0)]
-    found = audit(cells, runs, rows=["approach"], asked={"metric": "bleu"}, metrics=metrics)
-    words = [its.spec.word(factor) for its in cells]
-    assert found[factor] == {words[0]: (RBF,), words[1]: (EXP,)}
+    facts = audit(cells, runs, rows=["approach"], options={"metric": "bleu"}, metrics=metrics)
+    words = [values.spec.word(factor) for values in cells]
+    assert facts[factor] == {words[0]: (RBF,), words[1]: (EXP,)}
 
 
-def test_memory_is_told_where_it_does_not_keep_cells_from_being_compared() -> None:
+def test_memory_is_listed_where_it_does_not_keep_cells_from_being_compared() -> None:
     """Test scores with the same context: only training had more."""
     cells = [
         cell(f"m{memory}", "prediction", labels={"approach": f"m{memory}"}, memory=memory, evaluation={"memory": 16})
         for memory in (8, 16)
     ]
-    runs = [one for its in cells for one in seeded(its.id, 1.0, 2.0)]
+    runs = [each for values in cells for each in seeded(values.id, 1.0, 2.0)]
     assert audit(cells, runs, rows=["approach"])["memory"] == {"8": (RBF,), "16": (EXP,)}
 
 
@@ -191,20 +186,20 @@ def foreign(cell: CellRecord, **fields: object) -> CellRecord:
     return replace(cell, spec=ResolvedSpec({**cell.spec.plain, **fields}))
 
 
-def test_an_option_of_a_custom_component_is_told_like_any_other(components: None) -> None:
+def test_an_option_of_a_custom_component_is_listed_like_any_other(components: None) -> None:
     own = {
         "kernel": "mine.py:Tsallis",
         "components": {"mine.py:Tsallis": recorded("kernel", "mine.py:Tsallis", TSALLIS % "below=9")},
     }
     plain = [cell(name, labels={"approach": name}) for name in "xyz"]
     cells = [foreign(plain[0], **own, power=1.0), foreign(plain[1], **own, power=2.0), plain[2]]
-    runs = [one for its in cells for one in seeded(its.id, 1.0, 2.0)]
+    runs = [each for values in cells for each in seeded(values.id, 1.0, 2.0)]
     assert audit(cells, runs, rows=["approach"])["power"] == {"1.0": (RBF,), "2.0": (EXP,)}
 
 
-def test_words_that_this_kdx_does_not_know_are_told_of_every_cell() -> None:
+def test_words_that_this_kdx_does_not_know_are_listed_of_every_cell() -> None:
     cells, runs = three()
-    all_of = [foreign(one, norm="mine") for one in cells]
+    all_of = [foreign(each, norm="mine") for each in cells]
     assert audit(all_of, runs)[UNKNOWN] == {"norm `mine`": (RBF, EXP, POLY)}
     one_of = [foreign(cells[0], norm="mine", new=3), *cells[1:]]
     assert audit(one_of, runs)[UNKNOWN] == {"norm `mine`": (RBF,), "key `new`": (RBF,)}
@@ -217,22 +212,17 @@ def test_words_that_this_kdx_does_not_know_are_told_of_every_cell() -> None:
 def test_what_cannot_change_a_score_is_not_told() -> None:
     cells = [cell("a", labels={"n": "x"}), cell("b", labels={"n": "y"}, training={"record_every": 7})]
     assert audit(cells, [*seeded("a", 1.0), *seeded("b", 1.0)], rows=["n"]) == {}
-    assert of_origins(origin(environment={"host": "a"}), origin(environment={"host": "b"})) == {}
 
 
-def test_numbers_of_parameters_are_told_also_where_the_runs_of_a_cell_do_not_agree() -> None:
+def test_numbers_of_parameters_are_listed_also_where_the_runs_of_a_cell_do_not_agree() -> None:
     cells, runs = three()
-    metrics = {one.id: {PARAMETERS: 1234567.0 if one.cell_id == "rbf" else 1000.0} for one in runs}
+    metrics = {each.id: {PARAMETERS: 1234567.0 if each.cell_id == "rbf" else 1000.0} for each in runs}
     assert audit(cells, runs, metrics=metrics) == {"parameters": {"1,000": (EXP, POLY), "1,234,567": (RBF,)}}
-    metrics[next(one.id for one in runs if one.cell_id == "rbf")] = {PARAMETERS: 1000.0}
+    metrics[next(each.id for each in runs if each.cell_id == "rbf")] = {PARAMETERS: 1000.0}
     assert audit(cells, runs, metrics=metrics)["parameters"] == {
         "1,000": (EXP, POLY),
         "1,000 and 1,234,567": (RBF,),
     }
-
-
-def test_other_data_is_told_by_the_first_digits_of_its_hash() -> None:
-    assert of_origins(origin(), origin(data="e" * 32)) == {"data": {"dddddddd": (RBF,), "eeeeeeee": (EXP,)}}
 
 
 SMOOTHER, RBF_FILE, EXPONENTIAL_FILE = (
@@ -242,68 +232,78 @@ SMOOTHER, RBF_FILE, EXPONENTIAL_FILE = (
 )
 
 
-def test_cells_that_use_other_modules_are_of_the_same_code_and_what_both_use_must_be_the_same() -> None:
-    rbf, exponential = {SMOOTHER: "1" * 64, RBF_FILE: "2" * 64}, {SMOOTHER: "1" * 64, EXPONENTIAL_FILE: "3" * 64}
-    assert of_origins(origin(modules=rbf), origin(code="e" * 32, modules=exponential)) == {}
-    edited = exponential | {SMOOTHER: "4" * 64}
-    assert of_origins(origin(modules=rbf), origin(code="e" * 32, modules=edited)) == {
-        f"code of {SMOOTHER}": {"11111111": (RBF,), "44444444": (EXP,)}
-    }
+def environment(**known: Any) -> Provenance:
+    return origin(environment=known)
 
 
-def test_other_versions_and_threads_are_told() -> None:
-    found = of_origins(
-        origin(environment={"torch": "2.12", "threads": 1, "numpy": "2.4"}),
-        origin(environment={"torch": "2.13", "threads": 2, "numpy": "2.4"}),
-    )
-    assert found == {"torch": {"2.12": (RBF,), "2.13": (EXP,)}, "threads": {"1": (RBF,), "2": (EXP,)}}
+OF_RBF, OF_EXPONENTIAL = {SMOOTHER: "1" * 64, RBF_FILE: "2" * 64}, {SMOOTHER: "1" * 64, EXPONENTIAL_FILE: "3" * 64}
+CHANGED_AT_40 = origin(changes="torch 2.12 → 2.13 from step 40 on")
+NOT_EXACT = "torch 2.12 → 2.13 from step 40 on (not bit-exact)"
 
 
-def test_other_arithmetic_is_told_where_it_is_known() -> None:
-    one, other, older = (origin(environment={"torch": "2.13", "canary": hash}) for hash in ("5fa8", "43f7", None))
-    assert of_origins(one, other) == {"arithmetic in fp32": {"5fa8": (RBF,), "43f7": (EXP,)}}
-    assert of_origins(one, older) == {}
+@pytest.mark.parametrize(
+    ("origins", "facts"),
+    [
+        ([origin(), origin(data="e" * 32)], {"data": {"dddddddd": (RBF,), "eeeeeeee": (EXP,)}}),
+        # Cells that use other modules are of the same code; what both use must be the same.
+        ([origin(modules=OF_RBF), origin(code="e" * 32, modules=OF_EXPONENTIAL)], {}),
+        (
+            [origin(modules=OF_RBF), origin(code="e" * 32, modules=OF_EXPONENTIAL | {SMOOTHER: "4" * 64})],
+            {f"code of {SMOOTHER}": {"11111111": (RBF,), "44444444": (EXP,)}},
+        ),
+        (
+            [environment(torch="2.12", threads=1, numpy="2.4"), environment(torch="2.13", threads=2, numpy="2.4")],
+            {"torch": {"2.12": (RBF,), "2.13": (EXP,)}, "threads": {"1": (RBF,), "2": (EXP,)}},
+        ),
+        (
+            [environment(canary="5fa8"), environment(canary="43f7")],
+            {"arithmetic in fp32": {"5fa8": (RBF,), "43f7": (EXP,)}},
+        ),
+        ([environment(canary="5fa8"), environment(canary=None)], {}),
+        # The seeds of a cell may differ.
+        (
+            [environment(torch="2.12"), environment(torch="2.12"), environment(torch="2.13")],
+            {"torch": {"2.12": (RBF,), "2.12 and 2.13": (EXP,)}},
+        ),
+        (
+            [environment(torch="2.12"), environment(torch="2.12"), origin(environment=None)],
+            {"torch": {"2.12": (RBF,), "2.12 and not recorded": (EXP,)}},
+        ),
+        # Changed conditions are listed even where all cells share them.
+        ([origin(), CHANGED_AT_40], {CHANGED: {NOT_EXACT: (EXP,)}}),
+        ([CHANGED_AT_40, CHANGED_AT_40], {CHANGED: {NOT_EXACT: (RBF, EXP)}}),
+        # Of the definitions, that of the table's metric alone.
+        (
+            [
+                origin(definitions={"test/bleu": "tok:13a", "test/loss": "nats"}),
+                origin(definitions={"test/bleu": "tok:none", "test/loss": "bits"}),
+            ],
+            {"definition": {"tok:13a": (RBF,), "tok:none": (EXP,)}},
+        ),
+        # What nobody recorded is no difference.
+        ([environment(torch="2.12"), Provenance(None, None, None, None)], {}),
+        ([origin(definitions={"test/bleu": "x"}), origin(environment=None, definitions=None)], {}),
+        # Nor is what cannot change a score.
+        ([environment(host="a"), environment(host="b")], {}),
+    ],
+)
+def test_what_runs_were_computed_from_is_listed_where_it_differs(
+    origins: list[Provenance], facts: dict[str, Mapping[str, Any]]
+) -> None:
+    assert of_origins(*origins) == facts
 
 
-def test_versions_that_change_between_the_seeds_of_a_cell_are_told() -> None:
-    old, new = origin(environment={"torch": "2.12"}), origin(environment={"torch": "2.13"})
-    assert of_origins(old, old, new) == {"torch": {"2.12": (RBF,), "2.12 and 2.13": (EXP,)}}
-    bare = origin(environment=None)
-    assert of_origins(old, old, bare) == {"torch": {"2.12": (RBF,), "2.12 and not recorded": (EXP,)}}
-
-
-def test_runs_that_went_on_under_other_conditions_are_told_even_where_all_did() -> None:
-    changed = origin(changes="torch 2.12 → 2.13 from step 40 on")
-    text = "torch 2.12 → 2.13 from step 40 on (not bit-exact)"
-    assert of_origins(origin(), changed) == {CHANGED: {text: (EXP,)}}
-    assert of_origins(changed, changed) == {CHANGED: {text: (RBF, EXP)}}
-
-
-def test_fast_arithmetic_is_told_even_where_all_runs_have_it() -> None:
+def test_fast_arithmetic_is_listed_even_where_all_runs_have_it() -> None:
     fast = origin(environment={"arithmetic": "fast"})
     assert of_origins(origin(), fast) == {FAST: {"fast": (EXP,)}}
     assert of_origins(fast, fast) == {FAST: {"fast": (RBF, EXP)}}
     cells, runs = three()
-    asked = [{"name": "t", "rows": ["kernel"]}]
-    (table,) = tables(sweep(cells, runs, tables=asked, provenance={one.id: fast for one in runs}))
+    requests = [{"name": "t", "rows": ["kernel"]}]
+    (table,) = tables(sweep(cells, runs, tables=requests, provenance={each.id: fast for each in runs}))
     for full in (False, True):
         assert "Arithmetic: fast in 3 cells; not bit-exact where a run is repeated or resumed." in caption(
             table, best="*", full=full
         )
-
-
-def test_another_definition_of_the_metric_is_told_of_the_table_s_metric_only() -> None:
-    def defined(bleu: str) -> Provenance:
-        return origin(definitions={"test/bleu": bleu, "test/loss": f"loss {bleu}"})
-
-    assert of_origins(defined("tok:13a"), defined("tok:none")) == {
-        "definition": {"tok:13a": (RBF,), "tok:none": (EXP,)}
-    }
-
-
-@pytest.mark.parametrize("unknown", [Provenance(None, None, None, None), origin(environment=None, definitions=None)])
-def test_what_nobody_recorded_is_no_difference(unknown: Provenance) -> None:
-    assert of_origins(origin(environment={"torch": "2.12"}, definitions={"test/bleu": "x"}), unknown) == {}
 
 
 def test_cells_that_are_not_compared_may_differ() -> None:
@@ -313,21 +313,8 @@ def test_cells_that_are_not_compared_may_differ() -> None:
         cell("c", "prediction", labels={"n": "z"}),
     ]
     runs = [*seeded("a", 1.0), *seeded("b", 1.0, 2.0), *seeded("c", 1.0, 2.0, 3.0)]
-    found = audit(cells, runs, rows=["n", "data.corpus"])
-    assert found == {"data.corpus": {"synthetic": (RBF,), "other": (EXP,)}}, "nothing else, such as seeds"
-
-
-def test_no_cells_and_no_runs_have_nothing_to_tell() -> None:
-    assert audit([], []) == {}
-    assert audit(three()[0], []) == {}
-
-
-def test_places_are_those_of_rows_and_columns() -> None:
-    cells = [cell(f"{k}-{n}", kernel=k, norm=n) for k in ("rbf", "exponential") for n in ("pre", "post")]
-    runs = [one for each in cells for one in seeded(each.id, *([1.0, 2.0] if "pre" in each.id else [1.0]))]
-    assert audit(cells, runs, asked={"columns": ["norm"]}) == {
-        "seeds": {"0–1": ((0, 0), (1, 0)), "0": ((0, 1), (1, 1))}
-    }
+    facts = audit(cells, runs, rows=["n", "data.corpus"])
+    assert facts == {"data.corpus": {"synthetic": (RBF,), "other": (EXP,)}}, "nothing else, such as seeds"
 
 
 TRAINED = Provenance("data", "code", {"torch": "2.12", "host": "a"}, {}, modules={"kdx.models.a": "1" * 64})
@@ -338,24 +325,24 @@ def evaluated(*of_seeds: tuple[Provenance, Provenance | None]) -> dict[str, dict
     """Topic → value → cells, of two cells whose first is evaluated at another length than trained; (run, evaluation)
     each."""
     records = [cell(name, task="prediction", kernel=kernel) for name, kernel in (("a", "rbf"), ("b", "exponential"))]
-    runs = [one for record in records for one in seeded(record.id, 4.0, 5.0)]
+    runs = [item for record in records for item in seeded(record.id, 4.0, 5.0)]
     known = records[0].spec.known
     assert known
-    asked = EvaluationSettings.model_validate(LONGER["settings"])
-    one = resolve_evaluation(known, AskedEvaluation("longer", asked))
-    made, provenance = {}, {}
+    requests = EvaluationSettings.model_validate(LONGER["settings"])
+    each = resolve_evaluation(known, AskedEvaluation("longer", requests))
+    results, provenance = {}, {}
     for index, trained in enumerate(runs):
-        its = of_seeds[index] if index < len(of_seeds) else (TRAINED, TRAINED)
-        provenance[trained.id] = its[0]
-        record = EvaluationRecord(one.id, one.settings, 0.0, 128, {}, None, {"loss": 1.0}, None, its[1])
-        made[trained.id] = {one.id: record}
+        values = of_seeds[index] if index < len(of_seeds) else (TRAINED, TRAINED)
+        provenance[trained.id] = values[0]
+        record = EvaluationRecord(each.id, each.settings, 0.0, 128, {}, None, {"loss": 1.0}, None, values[1])
+        results[trained.id] = {each.id: record}
     table = {"name": "t", "rows": ["kernel"], "columns": ["evaluation.length"], "metric": "loss"}
-    found = replace(sweep(records, runs, tables=[table], provenance=provenance), evaluations=made)
-    (built,) = tables(replace(found, grid={**found.grid, "evaluations": [LONGER]}))
+    result = replace(sweep(records, runs, tables=[table], provenance=provenance), evaluations=results)
+    (built,) = tables(replace(result, grid={**result.grid, "evaluations": [LONGER]}))
     return {
-        one.topic: {value: len(at) for value, at in one.values.items()}
-        for one in built.audit
-        if "evaluation" in one.topic
+        item.topic: {value: len(at) for value, at in item.values.items()}
+        for item in built.audit
+        if "evaluation" in item.topic
     }
 
 
@@ -384,7 +371,7 @@ def test_evaluations_made_as_their_runs_and_as_each_other_are_not_told():
         ),
     ],
 )
-def test_evaluations_made_otherwise_than_each_other_are_told(since, among):
+def test_evaluations_made_otherwise_than_each_other_are_listed(since, among):
     assert evaluated((TRAINED, replace(TRAINED, **since))) == among
 
 
@@ -393,14 +380,14 @@ def test_of_an_older_kdx_and_of_failed_evaluations_nothing_is_known():
     assert evaluated((bare, TRAINED), (TRAINED, None), (TRAINED, bare), (bare, bare)) == {}
 
 
-def test_runs_that_are_out_of_the_table_are_told_with_the_reason() -> None:
+def test_runs_that_are_out_of_the_table_are_listed_with_the_reason() -> None:
     cells, runs = three([1.0, 2.0], [1.0, 2.0], [1.0])
     out = {"invalidated": "the corpus was cut"}
-    rbf, exp, poly = ([one for one in runs if one.cell_id == kernel] for kernel in KERNELS)
+    rbf, exp, poly = ([each for each in runs if each.cell_id == kernel] for kernel in KERNELS)
     again = rbf[0]._replace(id=7, generation=1, **out)
     given = [*rbf, again, exp[0], exp[1]._replace(**out), poly[0]._replace(**out)]
-    found = audit(cells, given)[OUT]
-    assert found == {
+    facts = audit(cells, given)[OUT]
+    assert facts == {
         "run 7 of seed 0 (the corpus was cut)": (RBF,),
         f"run {exp[1].id} of seed 1 (the corpus was cut)": (EXP,),
         f"run {poly[0].id} of seed 0 (the corpus was cut)": (POLY,),
@@ -416,17 +403,17 @@ def test_an_older_generation_that_would_not_stand_is_not_told() -> None:
 
 
 def searched(*searches, **how):
-    return {one.topic: one.values for one in trials.table(*searches, **how).audit}
+    return {each.topic: each.values for each in trials.table(*searches, **how).audit}
 
 
 def test_equal_searches_have_nothing_to_tell_not_even_that_their_winners_differ() -> None:
     assert searched(trials.search("rbf"), trials.search("exponential")) == {}
 
 
-def test_a_cell_that_was_not_searched_for_is_told_beside_those_that_were() -> None:
-    found = searched(trials.search("rbf"), plain=("exponential",))
-    assert dict(found["tuning"]) == {"random": ((0, 0),), "none": ((1, 0),)}
-    assert trials.RATE in found, "the other could not choose its rate"
+def test_a_cell_that_was_not_searched_for_is_listed_beside_those_that_were() -> None:
+    search = searched(trials.search("rbf"), plain=("exponential",))
+    assert dict(search["tuning"]) == {"random": ((0, 0),), "none": ((1, 0),)}
+    assert trials.RATE in search, "the other could not choose its rate"
 
 
 @pytest.mark.parametrize(
@@ -438,25 +425,27 @@ def test_a_cell_that_was_not_searched_for_is_told_beside_those_that_were() -> No
         ({"space": {trials.RATE: trials.SPACE[trials.RATE]}}, "tuning space", None),
     ],
 )
-def test_unequal_searches_are_told(other: dict[str, Any], topic: str, words: list[str] | None) -> None:
-    found = searched(trials.search("rbf"), trials.search("exponential", **other))
-    assert len(found[topic]) == 2 and (words is None or list(found[topic]) == words)
+def test_unequal_searches_are_listed(other: dict[str, Any], topic: str, words: list[str] | None) -> None:
+    search = searched(trials.search("rbf"), trials.search("exponential", **other))
+    assert len(search[topic]) == 2 and (words is None or list(search[topic]) == words)
 
 
-def test_unequal_numbers_of_trials_and_of_steps_are_told() -> None:
-    short = trials.search("exponential", asked=2)
+def test_unequal_numbers_of_trials_and_of_steps_are_listed() -> None:
+    short = trials.search("exponential", total=2)
     short = short._replace(trials=short.trials[:2])
-    found = searched(trials.search("rbf"), short)
-    assert (list(found["tuning trials"]), list(found["tuning steps"])) == (["3", "2"], ["120", "80"])
+    search = searched(trials.search("rbf"), short)
+    assert (list(search["tuning trials"]), list(search["tuning steps"])) == (["3", "2"], ["120", "80"])
 
 
-def test_a_cell_that_is_scored_with_a_seed_of_its_trials_is_told_always() -> None:
+def test_a_cell_that_is_scored_with_a_seed_of_its_trials_is_listed_always() -> None:
     table = trials.table(trials.search("rbf", seeds=(1,)))
-    (found,) = table.audit
-    assert (found.topic, dict(found.values)) == (TUNED, {"seed 1": ((0, 0),)})
+    (result,) = table.audit
+    assert (result.topic, dict(result.values)) == (TUNED, {"seed 1": ((0, 0),)})
     assert any("Scored with seeds that trials of its search used" in text for text in caption(table, best="*"))
 
 
-def test_a_search_that_is_not_done_is_said_below_the_table() -> None:
-    found = trials.table(trials.search("rbf"), trials.search("exponential", asked=9))
-    assert any("The search of exponential is not done, so it is not in the table: 3 of 9" in one for one in found.notes)
+def test_a_search_that_is_not_done_is_stated_below_the_table() -> None:
+    result = trials.table(trials.search("rbf"), trials.search("exponential", total=9))
+    assert any(
+        "The search of exponential is not done, so it is not in the table: 3 of 9" in note for note in result.notes
+    )

@@ -64,35 +64,28 @@ def test_the_score_is_sacrebleus() -> None:
 
 def test_a_better_system_is_told_apart_and_an_equal_one_is_not() -> None:
     systems = {"base": noisy(0.3, 1), "better": noisy(0.1, 2), "same": noisy(0.3, 3)}
-    found = paired_randomisation(systems, "base", REFERENCES, SIGNATURE)
-    assert set(found) == {"better", "same"}
-    assert found["better"].p < 0.01 and found["better"].gain > 10
-    assert found["same"].p > 0.05
-    assert found["better"].sentences == 60 and found["better"].trials == TRIALS
-    assert found["better"].gain == pytest.approx(
+    result = paired_randomisation(systems, "base", REFERENCES, SIGNATURE)
+    assert set(result) == {"better", "same"}
+    assert result["better"].p < 0.01 and result["better"].gain > 10
+    assert result["same"].p > 0.05
+    assert result["better"].sentences == 60 and result["better"].trials == TRIALS
+    assert result["better"].gain == pytest.approx(
         score(systems["better"], REFERENCES, SIGNATURE) - score(systems["base"], REFERENCES, SIGNATURE)
     )
 
 
 def test_the_p_value_is_that_of_exchanges_by_hand() -> None:
     """Two-sided: as far from 0 as what was seen, either way."""
-    one, other = noisy(0.3, 1), noisy(0.27, 2)
-    (found,) = paired_randomisation({"a": one, "b": other}, "a", REFERENCES, SIGNATURE).values()
+    each, other = noisy(0.3, 1), noisy(0.27, 2)
+    (result,) = paired_randomisation({"a": each, "b": other}, "a", REFERENCES, SIGNATURE).values()
     draw = np.random.default_rng(7)
     as_far = 0
     for _ in range(500):
         exchanged = draw.random(len(REFERENCES)) < 0.5
-        pairs = [(b, a) if swap else (a, b) for a, b, swap in zip(one, other, exchanged, strict=True)]
+        pairs = [(b, a) if swap else (a, b) for a, b, swap in zip(each, other, exchanged, strict=True)]
         first, second = (score(list(lines), REFERENCES, SIGNATURE) for lines in zip(*pairs, strict=True))
-        as_far += abs(second - first) >= abs(found.gain)
-    assert found.p == pytest.approx(as_far / 500, abs=0.05)
-
-
-def test_the_p_value_is_the_same_whichever_of_two_systems_is_the_baseline() -> None:
-    systems = {"a": noisy(0.3, 1), "b": noisy(0.27, 2)}
-    there, back = (paired_randomisation(systems, name, REFERENCES, SIGNATURE) for name in "ab")
-    assert there["b"].p == pytest.approx(back["a"].p, abs=0.02)
-    assert there["b"].gain == -back["a"].gain
+        as_far += abs(second - first) >= abs(result.gain)
+    assert result.p == pytest.approx(as_far / 500, abs=0.05)
 
 
 @pytest.mark.long
@@ -102,8 +95,8 @@ def test_a_true_null_is_rejected_as_often_as_the_level_says(monkeypatch: pytest.
     rejected = 0
     for draw in range(300):
         systems = {"a": noisy(0.3, 2 * draw), "b": noisy(0.3, 2 * draw + 1)}
-        (found,) = paired_randomisation(systems, "a", REFERENCES, SIGNATURE).values()
-        rejected += found.p < 0.05
+        (result,) = paired_randomisation(systems, "a", REFERENCES, SIGNATURE).values()
+        rejected += result.p < 0.05
     # 15 of 300 are expected; more than 24 come once in a hundred times.
     assert rejected <= 24
 
@@ -118,7 +111,7 @@ LINES = {10: noisy(0.4, 10), 11: noisy(0.3, 11), 20: noisy(0.1, 20), 21: noisy(0
 SCORES = {id: score(text, REFERENCES, SIGNATURE) for id, text in LINES.items()}
 
 
-def made(seeds: int = 2, *, lines=LINES, references=REFERENCES, signatures=(), **asked: object) -> Table:
+def table_of(seeds: int = 2, *, lines=LINES, references=REFERENCES, signatures=(), **requests: object) -> Table:
     """Two cells of translation and one of another task, with their randomisations."""
     cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential"), cell("c", "prediction", kernel="rbf")]
     runs = [
@@ -130,34 +123,34 @@ def made(seeds: int = 2, *, lines=LINES, references=REFERENCES, signatures=(), *
     ]
     defined = dict.fromkeys(LINES, SIGNATURE) | dict(signatures)
     known = {id: Provenance(None, None, None, {"test/bleu": signature}) for id, signature in defined.items()}
-    table = {"name": "t", "rows": ["kernel"], "where": {"task": "translation"}, **asked}
-    record = sweep(cells, [one for one in runs if one.seed < seeds], tables=[table], provenance=known)
+    table = {"name": "t", "rows": ["kernel"], "where": {"task": "translation"}, **requests}
+    record = sweep(cells, [each for each in runs if each.seed < seeds], tables=[table], provenance=known)
     return tables(record, randomise=Translations(record, lines, lambda data: references).randomise)[0]
 
 
 def test_the_selected_runs_are_compared() -> None:
-    found: dict[tuple[int, int], Randomisation] = dict(made().randomisations)
-    assert found.keys() == {(0, 0)}, "the best stands against nothing"
-    assert found[0, 0].gain == pytest.approx(SCORES[11] - SCORES[20]) and found[0, 0].p < 0.05
+    result: dict[tuple[int, int], Randomisation] = dict(table_of().randomisations)
+    assert result.keys() == {(0, 0)}, "the best stands against nothing"
+    assert result[0, 0].gain == pytest.approx(SCORES[11] - SCORES[20]) and result[0, 0].p < 0.05
 
 
 def test_runs_of_one_seed_are_compared_with_a_declared_baseline() -> None:
     """Sentences tell what a single seed cannot; a best that others could stand against takes two."""
-    assert made(seeds=1).randomisations == {}
-    table = made(seeds=1, baseline={"kernel": "rbf"})
+    assert table_of(seeds=1).randomisations == {}
+    table = table_of(seeds=1, baseline={"kernel": "rbf"})
     (difference,) = table.differences
     assert difference.estimate is None
     assert table.randomisations[difference.at].gain == pytest.approx(SCORES[20] - SCORES[10])
 
 
 def test_other_metrics_and_runs_without_translations_or_of_another_scorer_are_left_as_they_are() -> None:
-    assert made(metric="perplexity").randomisations == {}
-    assert made(lines={11: LINES[11]}).randomisations == {}
-    assert made(signatures={11: SIGNATURE.replace("tok:none", "tok:13a")}).randomisations == {}
+    assert table_of(metric="perplexity").randomisations == {}
+    assert table_of(lines={11: LINES[11]}).randomisations == {}
+    assert table_of(signatures={11: SIGNATURE.replace("tok:none", "tok:13a")}).randomisations == {}
 
 
 def test_other_references_than_the_runs_own_are_refused() -> None:
     with pytest.raises(KdxError) as caught:
-        made(references=REFERENCES[::-1])
+        table_of(references=REFERENCES[::-1])
     assert str(caught.value).startswith("the translations of run ")
     assert str(caught.value).endswith("was recorded\n  hint: prepare the corpus that it was tested on")

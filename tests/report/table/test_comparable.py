@@ -32,27 +32,27 @@ SLICE = "test/perplexity/context=5-8"
 METRICS = ("test/bits_per_byte", "test/loss", "test/word_perplexity", "test/bleu_detokenised", SLICE)
 
 
-def recorded(*facts: dict[str, Any] | None, task: str = "prediction", **asked: Any) -> SweepRecord:
+def recorded(*facts: dict[str, Any] | None, task: str = "prediction", **requests: Any) -> SweepRecord:
     """A cell for each of these facts, approaches x, y, …, with the same settings and two seeds."""
     cells = [cell(name, task, labels={"approach": name}) for name, _ in zip("xyz", facts, strict=False)]
     provenance, runs = {}, []
-    for its, known in zip(cells, facts, strict=True):
+    for values, known in zip(cells, facts, strict=True):
         mean = 4.0 + len(runs)
-        runs += (of := seeded(its.id, mean, mean + 0.01))
-        provenance |= {one.id: Provenance("d", "c", {}, {}, None, known) for one in of}
-    metrics = {one.id: dict.fromkeys(METRICS, one.test_score) for one in runs}
-    table = {"name": "t", "rows": ["approach"], **asked}
+        runs += (parts := seeded(values.id, mean, mean + 0.01))
+        provenance |= {each.id: Provenance("d", "c", {}, {}, None, known) for each in parts}
+    metrics = {run.id: dict.fromkeys(METRICS, run.test_score) for run in runs}
+    table = {"name": "t", "rows": ["approach"], **requests}
     return sweep(cells, runs, tables=[table], provenance=provenance, metrics=metrics)
 
 
-def made(record: SweepRecord) -> Table:
+def table_of(record: SweepRecord) -> Table:
     (table,) = tables(record)
     return table
 
 
 def apart(table: Table) -> list[str]:
     """Why cells are not compared; they then share nothing."""
-    topics = [one.topic for one in table.audit if not one.compared]
+    topics = [each.topic for each in table.audit if not each.compared]
     assert bool(table.differences) is not bool(topics)
     assert (Mark.BEST in marks(table)) is not bool(topics)
     assert not topics or not table.marks
@@ -75,7 +75,7 @@ PER_TOKEN = ["vocabulary", "tokenisation", "test text"]
     ],
 )
 def test_a_metric_asks_for_the_same_of_what_it_counts_over(task: str, metric: str, topics: list[str]) -> None:
-    of = {
+    parts = {
         "vocabulary": "vocabulary",
         "tokenisation": "tokenisation",
         "test text": "test/text",
@@ -85,26 +85,26 @@ def test_a_metric_asks_for_the_same_of_what_it_counts_over(task: str, metric: st
     keys = FACTS if task == "translation" else {key: FACTS[key] for key in FACTS if "source" not in key}
 
     def unequal(fact: str) -> list[str]:
-        return apart(made(recorded(dict(keys), {**keys, fact: "other"}, task=task, metric=metric)))
+        return apart(table_of(recorded(dict(keys), {**keys, fact: "other"}, task=task, metric=metric)))
 
-    for topic, fact in of.items():
+    for topic, fact in parts.items():
         if fact in keys:
             assert unequal(fact) == ([topic] if topic in topics else [])
-    assert apart(made(recorded(dict(keys), dict(keys), task=task, metric=metric))) == []
+    assert apart(table_of(recorded(dict(keys), dict(keys), task=task, metric=metric))) == []
 
 
 def layout(record: SweepRecord, metric: str) -> Layout:
     """The first table as if it showed this metric."""
-    (found,) = lay_out(record, [TableSpec.model_validate(record.grid["tables"][0])])
-    its = Metric(metric, Direction.MIN)
-    return replace(found, places={at: replace(one, metric=its) for at, one in found.places.items()})
+    (result,) = lay_out(record, [TableSpec.model_validate(record.grid["tables"][0])])
+    values = Metric(metric, Direction.MIN)
+    return replace(result, places={at: replace(each, metric=values) for at, each in result.places.items()})
 
 
 def topics(metric: str, facts: dict[str, Any]) -> list[str]:
     record = recorded(facts)
-    ((*found, context),) = traits_of(layout(record, metric), record).values()
+    ((*result, context),) = traits_of(layout(record, metric), record).values()
     assert context.topic == "evaluation context"
-    return [one.topic for one in found]
+    return [each.topic for each in result]
 
 
 PER_WORD = ["vocabulary", "test text", "test source text", "test examples"]
@@ -130,8 +130,8 @@ def test_a_metric_compares_where_these_are_the_same(metric: str, facts: dict[str
     assert topics(metric, facts) == expected
 
 
-def test_a_vocabulary_is_told_by_its_size_and_what_it_does_not_know() -> None:
-    table = made(recorded(FACTS, {**FACTS, "vocabulary": "f" * 32, "vocabulary_size": 9, "test/unknown_rate": 0.2}))
+def test_a_vocabulary_is_listed_by_its_size_and_what_it_does_not_know() -> None:
+    table = table_of(recorded(FACTS, {**FACTS, "vocabulary": "f" * 32, "vocabulary_size": 9, "test/unknown_rate": 0.2}))
     assert (
         "Not compared with each other (prediction, perplexity), for unequal vocabulary: 1,234 tokens (aaaaaa), 1.2% of "
         "the test unknown in x; 9 tokens (ffffff), 20.0% of the test unknown in y; metric: bits_per_byte in a table "
@@ -141,7 +141,7 @@ def test_a_vocabulary_is_told_by_its_size_and_what_it_does_not_know() -> None:
 
 def test_bits_per_byte_are_proposed_only_where_they_would_compare() -> None:
     def proposed(record: SweepRecord) -> list[str]:
-        return [one.instead for one in made(record).audit if not one.compared]
+        return [each.instead for each in table_of(record).audit if not each.compared]
 
     other = {**FACTS, "vocabulary": "f"}
     assert proposed(recorded(FACTS, other)) == ["bits_per_byte"]
@@ -153,20 +153,20 @@ def test_bits_per_byte_are_proposed_only_where_they_would_compare() -> None:
 
 
 def test_of_three_cells_the_two_that_compare_share_a_best() -> None:
-    table = made(recorded(FACTS, {**FACTS, "vocabulary": "f"}, FACTS))
+    table = table_of(recorded(FACTS, {**FACTS, "vocabulary": "f"}, FACTS))
     assert marks(table) == [
         Mark.BEST,
         None,
         None,
     ]
-    assert [(one.at, one.against) for one in table.differences] == [((2, 0), (0, 0))]
+    assert [(difference.at, difference.against) for difference in table.differences] == [((2, 0), (0, 0))]
     assert table.legend[Mark.BEST] == "best mean of its column, among cells whose numbers compare"
     assert [(group.cells, group.comparisons) for group in table.groups] == [(2, 1), (1, 0)]
 
 
 def test_a_baseline_of_other_numbers_is_no_baseline() -> None:
-    table = made(recorded(FACTS, {**FACTS, "vocabulary": "f"}, FACTS, baseline={"approach": "x"}))
-    assert [(one.at, one.against) for one in table.differences] == [((2, 0), (0, 0))]
+    table = table_of(recorded(FACTS, {**FACTS, "vocabulary": "f"}, FACTS, baseline={"approach": "x"}))
+    assert [(difference.at, difference.against) for difference in table.differences] == [((2, 0), (0, 0))]
 
 
 def test_other_settings_with_the_same_recorded_facts_compare() -> None:
@@ -177,18 +177,18 @@ def test_other_settings_with_the_same_recorded_facts_compare() -> None:
     ]
     runs = [*seeded("x", 4.0, 4.01), *seeded("y", 5.0, 5.01)]
     table = {"name": "t", "rows": ["approach"]}
-    facts = {one.id: Provenance("d", "c", {}, {}, None, FACTS) for one in runs}
-    known = made(sweep(cells, runs, tables=[table], provenance=facts))
+    facts = {run.id: Provenance("d", "c", {}, {}, None, FACTS) for run in runs}
+    known = table_of(sweep(cells, runs, tables=[table], provenance=facts))
     assert apart(known) == []
-    assert {one.topic for one in known.audit} == {"data.corpus", "data.train_lines"}, "but a reader is told"
-    assert apart(made(sweep(cells, runs, tables=[table]))) == ["data.corpus", "data.train_lines"]
+    assert {each.topic for each in known.audit} == {"data.corpus", "data.train_lines"}, "but a reader is told"
+    assert apart(table_of(sweep(cells, runs, tables=[table]))) == ["data.corpus", "data.train_lines"]
 
 
 def test_where_some_cells_recorded_no_facts_the_settings_decide() -> None:
     """Cells without facts would otherwise differ from all others."""
-    assert apart(made(recorded(FACTS, None))) == []
-    assert apart(made(recorded({**FACTS, "vocabulary": "f"}, None))) == []
-    assert apart(made(recorded(FACTS, {}))) == []
+    assert apart(table_of(recorded(FACTS, None))) == []
+    assert apart(table_of(recorded({**FACTS, "vocabulary": "f"}, None))) == []
+    assert apart(table_of(recorded(FACTS, {}))) == []
 
 
 @pytest.mark.parametrize(
@@ -211,39 +211,41 @@ def test_where_some_cells_recorded_no_facts_the_settings_decide() -> None:
 def test_a_stream_is_read_in_the_same_context_for_its_perplexities_to_compare(
     here: dict[str, Any], there: dict[str, Any], same: bool
 ) -> None:
-    cells = [cell(name, "prediction", labels={"approach": name}, **its) for name, its in (("x", here), ("y", there))]
+    cells = [
+        cell(name, "prediction", labels={"approach": name}, **values) for name, values in (("x", here), ("y", there))
+    ]
     runs = [*seeded("x", 4.0, 4.01), *seeded("y", 5.0, 5.01)]
     for facts in (None, FACTS):
-        provenance = {one.id: Provenance("d", "c", {}, {}, None, facts) for one in runs}
+        provenance = {run.id: Provenance("d", "c", {}, {}, None, facts) for run in runs}
         record = sweep(cells, runs, tables=[{"name": "t", "rows": ["approach"]}], provenance=provenance)
-        assert apart(made(record)) == ([] if same else ["evaluation context"])
+        assert apart(table_of(record)) == ([] if same else ["evaluation context"])
 
 
-def test_the_context_is_told_in_words() -> None:
+def test_the_context_is_listed_in_words() -> None:
     cells = [cell(f"m{memory}", "prediction", memory=memory) for memory in (0, 8)]
     runs = [*seeded("m0", 4.0, 4.01), *seeded("m8", 5.0, 5.01)]
-    (found,) = made(sweep(cells, runs, tables=[{"name": "t", "rows": ["memory"]}])).audit
-    assert list(found.values) == ["10 streams, 128 tokens, memory 0", "10 streams, 128 tokens, memory 8"]
+    (result,) = table_of(sweep(cells, runs, tables=[{"name": "t", "rows": ["memory"]}])).audit
+    assert list(result.values) == ["10 streams, 128 tokens, memory 0", "10 streams, 128 tokens, memory 8"]
 
 
 def test_how_sentences_are_translated_is_no_context() -> None:
     cells = [cell(f"b{beam}", evaluation={"beam": beam}) for beam in (1, 4)]
     runs = [*seeded("b1", 4.0, 4.01), *seeded("b4", 5.0, 5.01)]
-    assert apart(made(sweep(cells, runs, tables=[{"name": "t", "rows": ["evaluation.beam"]}]))) == []
+    assert apart(table_of(sweep(cells, runs, tables=[{"name": "t", "rows": ["evaluation.beam"]}]))) == []
 
 
-def test_what_keeps_cells_apart_is_told_of_each_column_where_it_does() -> None:
+def test_what_keeps_cells_apart_is_listed_of_each_column_where_it_does() -> None:
     """In columns of their own nobody compares them."""
     cells = [cell(f"{k}{n}", data={"corpus": n}, kernel=k) for n in ("one", "two") for k in ("rbf", "linear")]
-    runs = [one for its in cells for one in seeded(its.id, 4.0, 4.01)]
+    runs = [each for values in cells for each in seeded(values.id, 4.0, 4.01)]
 
-    def told(**asked: Any) -> list[str]:
-        table = made(sweep(cells, runs, tables=[{"name": "t", **asked}]))
-        return [one.topic for one in table.audit if not one.compared]
+    def apart_for(**requests: Any) -> list[str]:
+        table = table_of(sweep(cells, runs, tables=[{"name": "t", **requests}]))
+        return [each.topic for each in table.audit if not each.compared]
 
     in_columns = {"rows": ["kernel"], "columns": ["data.corpus"]}
-    assert told(**in_columns) == []
-    assert told(**in_columns, baseline={"kernel": "rbf"}) == []
-    assert told(**in_columns, baseline={"data.corpus": "one"}) == ["data.corpus"], "unless against a baseline"
-    assert told(rows=["data.corpus"], columns=["kernel"]) == ["data.corpus"]
-    assert told(rows=["kernel", "data.corpus"]) == ["data.corpus"]
+    assert apart_for(**in_columns) == []
+    assert apart_for(**in_columns, baseline={"kernel": "rbf"}) == []
+    assert apart_for(**in_columns, baseline={"data.corpus": "one"}) == ["data.corpus"], "unless against a baseline"
+    assert apart_for(rows=["data.corpus"], columns=["kernel"]) == ["data.corpus"]
+    assert apart_for(rows=["kernel", "data.corpus"]) == ["data.corpus"]

@@ -3,33 +3,33 @@
 from math import nan
 
 import pytest
-from sweeps import cell, run, seeded, sweep
+from sweeps import cell, seeded, sweep
 
 from kdx.grid.plan import TableSpec
 from kdx.report.table.layout import Layout, lay_out
-from kdx.store.records import RunState, SweepRecord
+from kdx.store.records import SweepRecord
 
 
-def laid_out(record: SweepRecord, **asked: object) -> Layout:
-    (made,) = lay_out(record, [TableSpec.model_validate({"name": "t", **asked})])
-    return made
+def laid_out(record: SweepRecord, **requests: object) -> Layout:
+    (built,) = lay_out(record, [TableSpec.model_validate({"name": "t", **requests})])
+    return built
 
 
 def layout(**scores: list[float]) -> Layout:
     """kernel × norm, in columns; rbf has no cell with `pre`."""
     places = {"rp": ("rbf", "post"), "ep": ("exponential", "post"), "er": ("exponential", "pre")}
     cells = [cell(id, kernel=kernel, norm=norm) for id, (kernel, norm) in places.items()]
-    runs = [one for id, its in scores.items() for one in seeded(id, *its)]
-    asked = {"rows": ["task", "kernel"], "columns": ["norm"]}
-    return laid_out(sweep(cells, runs), **asked)
+    runs = [each for id, values in scores.items() for each in seeded(id, *values)]
+    requests = {"rows": ["task", "kernel"], "columns": ["norm"]}
+    return laid_out(sweep(cells, runs), **requests)
 
 
 def test_places_are_read_row_by_row_and_what_is_not_planned_is_no_place() -> None:
-    made = layout()
-    assert [(at, found.id) for at, found in made.places.items()] == [((0, 0), "rp"), ((1, 0), "ep"), ((1, 1), "er")]
-    assert [found.id for found in made.cells] == ["rp", "ep", "er"]
-    assert made.body[0][1] is None
-    assert [found and found.id for found in made.column(1)] == [None, "er"]
+    built = layout()
+    assert [(at, result.id) for at, result in built.places.items()] == [((0, 0), "rp"), ((1, 0), "ep"), ((1, 1), "er")]
+    assert [result.id for result in built.cells] == ["rp", "ep", "er"]
+    assert (0, 1) not in built.places
+    assert [result and result.id for result in built.column(1)] == [None, "er"]
 
 
 def test_a_place_is_named_by_the_words_of_its_row_and_its_column() -> None:
@@ -39,8 +39,8 @@ def test_a_place_is_named_by_the_words_of_its_row_and_its_column() -> None:
 
 
 def test_a_table_without_column_factors_is_named_by_its_rows() -> None:
-    made = laid_out(sweep([cell("a")], []), rows=["kernel"])
-    assert made.columns == ((),) and made.header((0, 0)) == {"kernel": "exponential"}
+    built = laid_out(sweep([cell("a")], []), rows=["kernel"])
+    assert built.columns == ((),) and built.header((0, 0)) == {"kernel": "exponential"}
 
 
 @pytest.mark.parametrize(
@@ -60,25 +60,9 @@ def test_n_is_the_number_of_seeds_behind_every_score_if_it_is_the_same(
     assert layout(**scores).n == n
 
 
-def test_a_place_where_all_diverged_does_not_count_into_n() -> None:
-    cells = [cell("a", kernel="rbf"), cell("b", kernel="linear")]
-    runs = [*seeded("a", 1.0, 2.0, 3.0), run("b", 0, state=RunState.DIVERGED)]
-    made = laid_out(sweep(cells, runs), rows=["kernel"])
-    assert made.n == 3
-
-
 @pytest.mark.parametrize(
     ("scores", "fewest"),
     [({"rp": [1.0, 2.0], "ep": [1.0, 2.0, 3.0]}, 2), ({"rp": [1.0, nan], "ep": [1.0, 2.0]}, 1), ({"rp": [nan]}, 0)],
 )
 def test_the_fewest_are_the_finite_scores_of_a_cell_that_has_any(scores: dict[str, list[float]], fewest: int) -> None:
     assert layout(**scores).fewest == fewest
-
-
-def test_a_place_has_the_resolved_cell_that_was_planned_there() -> None:
-    assert layout().spec((1, 1)).word("norm") == "pre"
-
-
-def test_an_empty_table_has_no_places() -> None:
-    made = laid_out(sweep([], []), rows=["kernel"])
-    assert (made.places, made.cells, made.n, made.fewest) == ({}, (), None, 0)

@@ -17,19 +17,19 @@ MEMORY = "torch.OutOfMemoryError: CUDA out of memory."
 
 
 def notes(
-    cells: list[CellRecord], runs: list[RunRecord], asked: dict[str, Any] | None = None, **rest: Any
+    cells: list[CellRecord], runs: list[RunRecord], options: dict[str, Any] | None = None, **rest: Any
 ) -> list[str]:
-    return list(made(cells, runs, asked, **rest).notes)
+    return list(built(cells, runs, options, **rest).notes)
 
 
 def definitions(
-    cells: list[CellRecord], runs: list[RunRecord], asked: dict[str, Any] | None = None, **rest: Any
+    cells: list[CellRecord], runs: list[RunRecord], options: dict[str, Any] | None = None, **rest: Any
 ) -> list[str]:
-    return list(made(cells, runs, asked, **rest).definitions)
+    return list(built(cells, runs, options, **rest).definitions)
 
 
-def made(cells: list[CellRecord], runs: list[RunRecord], asked: dict[str, Any] | None = None, **rest: Any) -> Table:
-    table = {"name": "t", "rows": ["kernel"], **(asked or {})}
+def built(cells: list[CellRecord], runs: list[RunRecord], options: dict[str, Any] | None = None, **rest: Any) -> Table:
+    table = {"name": "t", "rows": ["kernel"], **(options or {})}
     return tables(sweep(cells, runs, tables=[table], **rest))[0]
 
 
@@ -37,18 +37,11 @@ def two(*scores: list[float], **choices: Any) -> tuple[list[CellRecord], list[Ru
     """Cells rbf and exponential."""
     names = ("rbf", "exponential")
     cells = [cell(name, kernel=name, **choices) for name in names]
-    return cells, [one for name, its in zip(names, scores, strict=False) for one in seeded(name, *its)]
+    return cells, [each for name, values in zip(names, scores, strict=False) for each in seeded(name, *values)]
 
 
 def test_a_table_without_cells_says_nothing() -> None:
     assert notes([], []) == definitions([], []) == []
-
-
-def test_the_rule_is_the_papers_and_of_the_test_split() -> None:
-    assert notes(*two([1.0, 2.0], [3.0, 4.0])) == [
-        "Per cell, the test score of the seed with the best valid/bleu; beside it mean ± standard deviation over n = 2 "
-        "seeds.",
-    ]
 
 
 def test_a_mean_says_what_its_interval_is_and_how_weights_were_chosen() -> None:
@@ -58,7 +51,7 @@ def test_a_mean_says_what_its_interval_is_and_how_weights_were_chosen() -> None:
     )
 
 
-def test_each_task_has_its_rule_and_one_rule_of_several_tasks_is_told_once() -> None:
+def test_each_task_has_its_rule_and_one_rule_of_several_tasks_is_listed_once() -> None:
     cells = [cell("a"), cell("b", "prediction")]
     first = notes(cells, [], {"rows": ["task"]})[0]
     assert first == (
@@ -105,7 +98,7 @@ def test_how_many_seeds_stand_behind_the_numbers(scores: tuple[list[float], ...]
     assert number in notes(*two(*scores), {"cell": shown})[0]
 
 
-def test_seeds_that_were_planned_are_told_where_every_score_lacks_as_many() -> None:
+def test_seeds_that_were_planned_are_listed_where_every_score_lacks_as_many() -> None:
     cells, runs = two([1.0, 2.0], [3.0, 4.0])
     lost = [run(each.id, 2, state=RunState.FAILED, id=index) for index, each in enumerate(cells)]
     assert "over n = 2 of 3 seeds." in notes(cells, [*runs, *lost])[0]
@@ -113,17 +106,11 @@ def test_seeds_that_were_planned_are_told_where_every_score_lacks_as_many() -> N
     assert "over n = 2 seeds." in notes(cells, further)[0]
 
 
-def test_each_metric_is_told_once_with_its_good_end() -> None:
-    cells = [cell("a"), cell("b", "prediction"), cell("c", norm="pre")]
-    sentences = definitions(cells, [], {"rows": ["norm"], "columns": ["task"]})
-    assert sentences == ["bleu ↑: higher is better; perplexity ↓: lower is better."]
-
-
 def defined(*texts: str | None) -> dict[int, Provenance]:
     """Runs of rbf, then of exponential, with these definitions of BLEU; None: of another metric alone."""
-    of = [{"test/loss": "nats"} if text is None else {"test/bleu": text, "test/loss": "nats"} for text in texts]
+    parts = [{"test/loss": "nats"} if text is None else {"test/bleu": text, "test/loss": "nats"} for text in texts]
     _, runs = two([1.0], [2.0])
-    return {one.id: Provenance(None, None, None, sentences) for one, sentences in zip(runs, of, strict=True)}
+    return {first.id: Provenance(None, None, None, sentences) for first, sentences in zip(runs, parts, strict=True)}
 
 
 def test_a_metrics_definition_is_what_its_runs_recorded() -> None:
@@ -141,7 +128,7 @@ def test_a_metrics_definition_is_what_its_runs_recorded() -> None:
 def test_a_validation_metric_has_the_definition_of_its_own_split() -> None:
     cells, runs = two([1.0], [2.0])
     of_both = Provenance(None, None, None, {"test/bleu": "greedy", "valid/bleu": "beam 4"})
-    where = dict.fromkeys((one.id for one in runs), of_both)
+    where = dict.fromkeys((each.id for each in runs), of_both)
     assert definitions(cells, runs, {"metric": "valid/bleu"}, provenance=where) == [
         "valid/bleu ↑: higher is better.",
         "valid/bleu: beam 4.",
@@ -181,7 +168,7 @@ def test_only_words_that_stand_in_the_table_are_explained(runs: list[RunRecord],
     assert notes([cell("rbf", kernel="rbf")], runs)[1:] == sentences
 
 
-def test_seeds_that_were_added_after_a_look_are_said() -> None:
+def test_seeds_that_were_added_after_a_look_are_stated() -> None:
     cells, runs = two([1.0, 2.0, 3.0], [4.0, 5.0, 6.5])
     record = replace(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"]}]), seeds_raised=(2, 3))
     assert tables(record)[0].notes[-1].startswith("Seeds were raised from 2 to 3 when results could be read, which ")

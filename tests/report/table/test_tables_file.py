@@ -16,12 +16,12 @@ CELLS = [cell("a", kernel="rbf", norm="pre"), cell("b", kernel="linear", norm="p
 LONGER = [cell("c", labels={"kernel": "rbf"}, kernel="rbf", norm="pre", training={"steps": 7})]
 
 
-def one() -> SweepRecord:
+def planned() -> SweepRecord:
     return sweep(CELLS, [run("a", 0, 1.0, 1.0, id=1)], name="monday")
 
 
 def both() -> SweepRecord:
-    return joined([one(), replace(sweep(LONGER, [], name="tuesday"), id=2)])
+    return joined([planned(), replace(sweep(LONGER, [], name="tuesday"), id=2)])
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def faults_of(path: Path, record: SweepRecord) -> list[str]:
 
 def test_its_tables_take_the_place_of_the_grids(write) -> None:
     path = write("tables:\n- {name: mine, caption: Mine, rows: kernel, columns: [norm], baseline: linear}\n")
-    record = replace(one(), grid={"tables": [{"name": "grids", "rows": ["norm"]}], "axes": []})
+    record = replace(planned(), grid={"tables": [{"name": "grids", "rows": ["norm"]}], "axes": []})
     (table,) = tables(with_tables_of(path, record))
     assert (table.layout.name, table.layout.caption, table.baseline) == ("mine", "Mine", {"kernel": "linear"})
     assert len(table.layout.places) == 2
@@ -65,13 +65,13 @@ def test_its_tables_take_the_place_of_the_grids(write) -> None:
         ("tables: [\n", "tables.yaml:2:1: "),
     ],
 )
-def test_what_is_wrong_is_told_at_its_place(write, text: str, fault: str) -> None:
-    assert any(found.startswith(fault) for found in faults_of(write(text), one()))
+def test_what_is_wrong_is_reported_at_its_place(write, text: str, fault: str) -> None:
+    assert any(result.startswith(fault) for result in faults_of(write(text), planned()))
 
 
-def test_every_fault_is_told_at_once(write) -> None:
+def test_every_fault_is_reported_at_once(write) -> None:
     path = write("tables:\n- {name: t, rows: [kernel], cel: mean}\n- {name: t, row: [kernel]}\nother: 1\n")
-    assert [found.partition(": ")[0] for found in faults_of(path, one())] == [
+    assert [result.partition(": ")[0] for result in faults_of(path, planned())] == [
         "tables.yaml:2:29",
         "tables.yaml:3:13",
         "tables.yaml:4:1",
@@ -79,18 +79,18 @@ def test_every_fault_is_told_at_once(write) -> None:
 
 
 def test_a_file_that_is_not_there_is_one_message(tmp_path: Path) -> None:
-    (found,) = faults_of(tmp_path / "absent.yaml", one())
-    assert found == "absent.yaml: cannot read the file of tables: No such file or directory"
+    (result,) = faults_of(tmp_path / "absent.yaml", planned())
+    assert result == "absent.yaml: cannot read the file of tables: No such file or directory"
 
 
 def test_the_sweep_is_a_factor_of_several_and_of_one(write) -> None:
     path = write("tables:\n- {name: t, rows: [kernel], columns: [sweep], baseline: monday}\n")
     (table,) = tables(with_tables_of(path, both()))
     assert table.layout.columns == (("monday",), ("tuesday",)) and table.baseline == {"sweep": "monday"}
-    (table,) = tables(with_tables_of(path, joined([one()])))
+    (table,) = tables(with_tables_of(path, joined([planned()])))
     assert table.layout.columns == (("monday",),)
 
 
-def test_cells_of_two_sweeps_in_one_place_are_told_at_the_table(write) -> None:
-    (found,) = faults_of(write("tables:\n- {name: t, rows: [kernel]}\n"), both())
-    assert found.startswith("tables.yaml:2:3: table `t`: 2 cells of the sweeps monday and tuesday fall into one place")
+def test_cells_of_two_sweeps_in_one_place_are_reported_at_the_table(write) -> None:
+    (result,) = faults_of(write("tables:\n- {name: t, rows: [kernel]}\n"), both())
+    assert result.startswith("tables.yaml:2:3: table `t`: 2 cells of the sweeps monday and tuesday fall into one place")

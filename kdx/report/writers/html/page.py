@@ -12,9 +12,8 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup, escape
 
-from kdx.report.papers.decisions import Verdict
 from kdx.report.papers.paper_file import Paper
-from kdx.report.papers.verdicts import Answer
+from kdx.report.papers.verdicts import Answer, Verdict
 from kdx.report.selection.cells import Cell
 from kdx.report.sheet import Score, Sheet, beside_scores, means, spans
 from kdx.report.sheets.claims import claim, not_tested

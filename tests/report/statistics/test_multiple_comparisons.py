@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdx.report.statistics.looks import Look
-from kdx.report.statistics.multiple_comparisons import holm
-from kdx.report.statistics.until_decided import Followed, PValues, until_decided
+from kdx.report.statistics.multiple_comparisons import Followed, PValues, holm, until_decided
 
 FIRST, LAST = 3, 6
 P = st.sampled_from([0.0, 0.001, 0.01, 0.02, 0.04, 0.06, 0.3, 1.0])
@@ -15,14 +14,14 @@ TESTS = st.lists(ROW, min_size=1, max_size=4)
 
 
 def follow(tests, ended):
-    asked: list[tuple[int, int]] = []
+    requests: list[tuple[int, int]] = []
 
     def test(index: int, look: Look) -> PValues | None:
-        asked.append((index, look.n))
-        found = tests[index][look.n]
-        return None if found is None else PValues(*found)
+        requests.append((index, look.n))
+        result = tests[index][look.n]
+        return None if result is None else PValues(*result)
 
-    return until_decided(FIRST, LAST, ended, test), asked
+    return until_decided(FIRST, LAST, ended, test), requests
 
 
 @given(TESTS, st.data())
@@ -32,46 +31,46 @@ def test_more_ended_seeds_change_no_look_that_was_made(tests, data):
     before, looked = follow(tests, ended)
     after, again = follow(tests, later)
     assert again[: len(looked)] == looked
-    for one, other in zip(before, after, strict=True):
-        assert other.n >= one.n
-        if not one.open:
-            assert other == one or (other.decided and not one.decided and other.n == one.n)
+    for first, other in zip(before, after, strict=True):
+        assert other.n >= first.n
+        if not first.open:
+            assert other == first or (other.decided and not first.decided and other.n == first.n)
 
 
 @given(TESTS, st.data())
 def test_a_look_waits_for_every_seed_of_every_open_comparison(tests, data):
     ended = [data.draw(st.integers(0, LAST)) for _ in tests]
-    found, asked = follow(tests, ended)
-    assert all(n <= ended[index] for index, n in asked)
-    assert [n for _, n in asked] == sorted(n for _, n in asked)
-    waiting = [index for index, one in enumerate(found) if one.open]
+    result, requests = follow(tests, ended)
+    assert all(n <= ended[index] for index, n in requests)
+    assert [n for _, n in requests] == sorted(n for _, n in requests)
+    waiting = [index for index, each in enumerate(result) if each.open]
     if waiting:  # for one of them
-        next_look = max(FIRST, max(found[index].n for index in waiting) + 1)
+        next_look = max(FIRST, max(result[index].n for index in waiting) + 1)
         assert any(ended[index] < next_look for index in waiting)
-        assert len({found[index].n for index in waiting}) == 1
+        assert len({result[index].n for index in waiting}) == 1
 
 
 @given(TESTS)
 def test_what_is_decided_is_so_by_holm_or_by_equivalence_at_its_last_look(tests):
-    found, _ = follow(tests, [LAST] * len(tests))
-    assert not any(one.open for one in found)
-    assert all(FIRST <= one.n <= LAST for one in found)
-    at_last = [tests[index][one.n] for index, one in enumerate(found)]
+    result, _ = follow(tests, [LAST] * len(tests))
+    assert not any(item.open for item in result)
+    assert all(FIRST <= item.n <= LAST for item in result)
+    at_last = [tests[index][item.n] for index, item in enumerate(result)]
     corrected = holm([1.0 if last is None else last[0] for last in at_last])
-    for one, last, p in zip(found, at_last, corrected, strict=True):
-        if one.decided and last is not None:
+    for each, last, p in zip(result, at_last, corrected, strict=True):
+        if each.decided and last is not None:
             assert p < 0.05 or last[1] < 0.05
         elif last is not None:
-            assert one.n == LAST and p >= 0.05 and last[1] >= 0.05
+            assert each.n == LAST and p >= 0.05 and last[1] >= 0.05
 
 
 def test_a_comparison_is_looked_at_until_it_is_decided_and_no_longer():
     rising = [None, None, None, (0.3, 1.0), (0.01, 1.0), (0.9, 1.0), (0.9, 1.0)]
     never = [None, None, None, *[(0.5, 1.0)] * 4]
     equal = [None, None, None, (0.9, 0.2), (0.9, 0.04), (0.9, 0.9), (0.9, 0.9)]
-    found, asked = follow([rising, never, equal], [LAST] * 3)
-    assert found == [Followed(4, True, False), Followed(6, False, False), Followed(4, True, False)]
-    assert [n for index, n in asked if index == 0] == [3, 4]
+    result, requests = follow([rising, never, equal], [LAST] * 3)
+    assert result == [Followed(4, True, False), Followed(6, False, False), Followed(4, True, False)]
+    assert [n for index, n in requests if index == 0] == [3, 4]
 
 
 def test_the_correction_counts_comparisons_that_are_decided():
