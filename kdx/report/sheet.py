@@ -6,6 +6,8 @@ from itertools import groupby
 
 from kdx.report.table.comparisons import Mark
 
+Column = tuple[str, Sequence[str]]
+"""The header of a column, and its text in each row."""
 _SIGNS = {Mark.NOT_DISTINGUISHABLE: "†", Mark.UNTESTED: "‡"}
 
 
@@ -85,6 +87,14 @@ class Sheet:
         """The names of a row, blank where a table of scores repeats those of the row above."""
         names = [[str(cell) for cell in row[: self.names]] for row in self.rows]
         return unless_repeated(names, index) if self.of_scores else names[index]
+
+
+def listing(
+    title: str, key: tuple[str, ...], names: Sequence[Column], columns: Sequence[Column], notes: Sequence[str]
+) -> Sheet:
+    """A plain table of words: columns of names on the left, others to their right."""
+    headers, texts = zip(*names, *columns, strict=True)
+    return Sheet(title, key, headers, len(names), tuple(zip(*texts, strict=True)), tuple(notes))
 
 
 def sign(mark: Mark | None) -> str:
