@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kdx.grid.table_layout import SWEEP
+from kdx.report.made_by import MadeBy
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
 from kdx.report.table.comparisons import Difference
@@ -27,6 +28,16 @@ _COLUMNS = (
     *("cell", "published", "published_state"),
 )
 """The columns of a cell and of its difference from another, in their order."""
+
+
+def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator[str]:
+    """Write tables as `kdx.report.writers.formats.Writer` says; they have all statistics in any case."""
+    yield to_csv(tables)
+
+
+def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str) -> Iterator[str]:
+    """Write verdicts as `kdx.report.writers.formats.Writer` says."""
+    yield claims_to_csv(papers)
 
 
 def to_csv(tables: Sequence[Table]) -> str:

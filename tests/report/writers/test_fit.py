@@ -1,10 +1,10 @@
-"""Columns within a width: whole words, whole numbers, and nothing lost."""
+"""Columns: what they line up and leave out, and within a width whole words, whole numbers, and nothing lost."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.report.sheet import Sheet
+from kdx.report.sheet import Score, Sheet, beside_scores, means, spans, unless_repeated
 from kdx.report.writers.fit import are_words, fit
 
 words = st.text("abcdefgh", min_size=1, max_size=12)
@@ -56,3 +56,18 @@ def test_a_column_of_words_alone_is_told_from_one_of_numbers() -> None:
     assert are_words(["holds", "cannot tell", ""])
     assert not are_words(["7", "", "none in sight"])
     assert not are_words(["–", ""])
+
+
+def test_what_stands_beside_the_scores_of_a_column_lines_up() -> None:
+    parts = [Score("9.5", "9.38", "0.18", "(2)", aligned=True), Score("30.5", "120.00", n="(12)", aligned=True)]
+    parts += [Score("failed 1/1", note="why"), Score("1.0", "1.00", "1.00", "(1)", "failed 1/2", aligned=True)]
+    assert means(parts) == ["  9.38", "120.00", "", "  1.00"]
+    assert beside_scores(parts) == ["± 0.18  (2)", "       (12)", "why", "± 1.00  (1)  failed 1/2"]
+    assert beside_scores([Score("1.0", aligned=True), Score()]) == ["", ""]
+
+
+def test_headers_with_the_same_words_above_them_are_one() -> None:
+    headers = [("a", "x"), ("a", "y"), ("b", "y"), ("b", "y")]
+    assert spans(headers, 0) == [("a", 2), ("b", 2)]
+    assert spans(headers, 1) == [("x", 1), ("y", 1), ("y", 2)]
+    assert [unless_repeated(headers, index) for index in range(4)] == [["a", "x"], ["", "y"], ["b", "y"], ["", ""]]
