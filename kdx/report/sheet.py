@@ -130,9 +130,9 @@ def beside_scores(scores: Sequence[Score], blank: str = " ") -> list[str]:
     return [beside(score) for score in scores]
 
 
-def unless_repeated(headers: Sequence[Sequence[str]], index: int, first: int = 0) -> list[str]:
-    """The levels of one header, blank where they repeat the header before it; headers before `first` do not count."""
-    header, before = headers[index], headers[index - 1] if index > first else ()
+def unless_repeated(headers: Sequence[Sequence[str]], index: int) -> list[str]:
+    """The levels of one header, blank where they repeat the header before it."""
+    header, before = headers[index], headers[index - 1] if index else ()
     repeated = [tuple(before[: level + 1]) == tuple(header[: level + 1]) for level in range(len(header))]
     return ["" if same else word for word, same in zip(header, repeated, strict=True)]
 

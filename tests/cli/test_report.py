@@ -109,22 +109,6 @@ def test_latex_names_the_packages_that_it_takes_and_holds_every_table() -> None:
     assert stdout.count("\\begin{table}") == 2
 
 
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("options", [["--format", "html"], ["--paired-ar"]], ids=" ".join)
-def test_whatever_is_asked_for_is_of_one_state_of_the_database(
-    monkeypatch: pytest.MonkeyPatch, options: list[str]
-) -> None:
-    begun: list[str] = []
-    real = Sqlite._begin
-    monkeypatch.setattr(
-        Sqlite, "_begin", lambda self, driver, mode: (begun.append(mode.value), real(self, driver, mode))[1]
-    )
-    ran()
-    plain = len(begun)
-    ran(*options)
-    assert len(begun) == 2 * plain
-
-
 def test_a_table_that_does_not_fit_its_cells_is_told_with_database_and_sweep(folder: Path) -> None:
     with open_database("runs.db", write=True) as database, database.write() as connection:
         connection.exec_driver_sql(
@@ -254,12 +238,12 @@ def test_a_fault_of_a_file_of_tables_is_told_at_its_place(days: Path) -> None:
 @pytest.mark.usefixtures("days")
 @pytest.mark.parametrize("options", [["--format", "html"], ["--paired-ar"], ["--tables", "days.yaml"]], ids=" ".join)
 def test_sweeps_are_read_from_one_state_of_the_database(monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
-    begun: list[str] = []
+    transactions: list[str] = []
     real = Sqlite._begin
     monkeypatch.setattr(
-        Sqlite, "_begin", lambda self, driver, mode: (begun.append(mode.value), real(self, driver, mode))[1]
+        Sqlite, "_begin", lambda self, driver, mode: (transactions.append(mode.value), real(self, driver, mode))[1]
     )
     ran("nightly")
-    plain = len(begun)
+    plain = len(transactions)
     ran("nightly", "tuesday", *options)
-    assert len(begun) == 2 * plain
+    assert len(transactions) == 2 * plain

@@ -254,14 +254,3 @@ def test_a_file_that_is_none_of_kdx_is_refused(tmp_path):
     assert refusal("file.tex", b"\xff") == "FILE: this file is not UTF-8"
     assert refusal("absent.md") == "FILE: cannot read this file: No such file or directory"
     assert refusal("paper.docx").startswith("FILE: kdx cannot compare a file named `paper.docx`\n  allowed:")
-
-
-def test_a_command_is_read_back_whatever_its_names_are():
-    for made_by in (
-        MadeBy(("quickstart",), "main"),
-        MadeBy(("a b", "tsai2019/table1"), "it's <t> --> %", "both.yaml", "tsai2019", True, True, "full"),
-        MadeBy(("--odd",), "t", statistics=True),
-    ):
-        assert MadeBy.read(str(made_by)) == made_by
-    for command in ("", "kdx", "kdx sweep x", "kdx report --nothing", "kdx report 'a", "kdx report --notes long"):
-        assert MadeBy.read(command) is None

@@ -367,8 +367,7 @@ def test_a_claim_about_perplexities_is_told_in_nats() -> None:
 
 
 @pytest.mark.parametrize(
-    "expectation",
-    "expected",
+    ("expectation", "expected"),
     [
         (contrast(), "better"),
         (contrast(margin=0.25), "better from 0.25"),

@@ -31,12 +31,12 @@ _COLUMNS = (
 
 
 def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator[str]:
-    """Write tables as `kdx.report.writers.formats.Writer` says; they have all statistics in any case."""
+    """Write tables; see `kdx.report.writers.formats`; they have all statistics in any case."""
     yield to_csv(tables)
 
 
 def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str) -> Iterator[str]:
-    """Write verdicts as `kdx.report.writers.formats.Writer` says."""
+    """Write verdicts on claims; see `kdx.report.writers.formats`."""
     yield claims_to_csv(papers)
 
 

@@ -1,19 +1,14 @@
 """The formats of tables and claims.
 
-A new one is its name here, and a module of that name beside this one with the two functions of `Writer`.
+A new one is its name here and a module of that name beside this one. The module has two functions, which return the
+parts of what they write, each text or something that rich prints: `write_tables` of tables and the options that made
+them, `write_claims` of papers with their verdicts and the options of the commands that would test further claims.
+A page of HTML, which has learning curves and runs as well, is written by `kdx.report.writers.html.page`.
 """
 
-from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, cast
-
-# Every command has the names of the formats among its options, and few write tables.
-if TYPE_CHECKING:
-    from kdx.report.made_by import MadeBy
-    from kdx.report.papers.paper_file import Paper
-    from kdx.report.papers.verdicts import Answer
-    from kdx.report.table.table import Table
+from types import ModuleType
 
 
 class Format(StrEnum):
@@ -26,27 +21,6 @@ class Format(StrEnum):
     HTML = "html"
 
 
-class Writer(Protocol):
-    """The module of a format that is written from tables or claims alone; a page of HTML has curves and runs as well.
-
-    Each part that is returned is text, or something that rich prints.
-    """
-
-    def write_tables(self, tables: "Sequence[Table]", made_by: "MadeBy") -> Iterable[Any]:
-        """Write tables with all that belongs to them.
-
-        Args:
-            made_by: the options that decide what they show, and the command that makes them again.
-        """
-
-    def write_claims(self, papers: "Sequence[tuple[Paper, Sequence[Answer]]]", options: str) -> Iterable[Any]:
-        """Write the verdicts on the claims of papers.
-
-        Args:
-            options: of the commands that would test further claims, such as ` --db FILE`.
-        """
-
-
-def writer(format: Format) -> Writer:
-    """The module of a format other than HTML; it is imported only now."""
-    return cast(Writer, import_module(f"kdx.report.writers.{format}"))
+def writer(format: Format) -> ModuleType:
+    """The module of a format. Every command has the names of the formats, so it is imported only when it is needed."""
+    return import_module(f"kdx.report.writers.{format}")

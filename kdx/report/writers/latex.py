@@ -51,7 +51,7 @@ def to_latex(table: Table, *, statistics: bool = False, full: bool = False, made
 
 
 def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator[str]:
-    """Write tables as `kdx.report.writers.formats.Writer` says, after the comment for the preamble."""
+    """Write tables; see `kdx.report.writers.formats`, after the comment for the preamble."""
     options = {"statistics": made_by.statistics, "full": made_by.notes == "full"}
     yield PREAMBLE + "\n".join(
         to_latex(table, made_by=made_by.command(table.layout.name), **options) for table in tables
@@ -59,7 +59,7 @@ def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator[str]:
 
 
 def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str) -> Iterator[str]:
-    """Write verdicts as `kdx.report.writers.formats.Writer` says, after the comment for the preamble."""
+    """Write verdicts on claims; see `kdx.report.writers.formats`, after the comment for the preamble."""
     yield PREAMBLE
     for heading, sheets in of_papers(papers, options):
         yield "\n".join((f"\\section*{{{tex(heading)}}}", *map(sheet_to_latex, sheets)))

@@ -33,13 +33,13 @@ def to_markdown(table: Table, *, statistics: bool = False, full: bool = False, m
 
 
 def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator[str]:
-    """Write tables as `kdx.report.writers.formats.Writer` says."""
+    """Write tables; see `kdx.report.writers.formats`."""
     options = {"statistics": made_by.statistics, "full": made_by.notes == "full"}
     yield "\n".join(to_markdown(table, made_by=made_by.command(table.layout.name), **options) for table in tables)
 
 
 def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str) -> Iterator[str]:
-    """Write verdicts as `kdx.report.writers.formats.Writer` says."""
+    """Write verdicts on claims; see `kdx.report.writers.formats`."""
     for heading, sheets in of_papers(papers, options):
         yield "\n".join((f"# {plain(heading)}\n", *map(sheet_to_markdown, sheets)))
 

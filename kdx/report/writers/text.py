@@ -28,14 +28,14 @@ _NOTES = 80
 
 
 def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator["TextTable | str"]:
-    """Write tables as `kdx.report.writers.formats.Writer` says."""
+    """Write tables; see `kdx.report.writers.formats`."""
     for table in tables:
         yield TextTable(table, statistics=made_by.statistics, full=made_by.notes == "full")
         yield ""
 
 
 def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str) -> Iterator["TextSheet | str"]:
-    """Write verdicts as `kdx.report.writers.formats.Writer` says."""
+    """Write verdicts on claims; see `kdx.report.writers.formats`."""
     for heading, sheets in of_papers(papers, options):
         yield f"{sanitize(heading)}\n"
         for sheet in sheets:

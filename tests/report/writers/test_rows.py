@@ -5,12 +5,10 @@ import json
 import math
 from io import StringIO
 
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kdx.report.writers.rows import to_csv, to_json, to_text
-from kdx.report.writers.settings import as_yaml
 
 VALUES = st.none() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.text() | st.binary(max_size=8)
 ROWS = st.integers(1, 4).flatmap(lambda width: st.lists(st.lists(VALUES, min_size=width, max_size=width)))
@@ -85,10 +83,3 @@ def test_csv_and_text_have_a_line_for_each_row(rows):
     assert [len(row) for row in read(to_csv(columns, rows))] == [len(columns)] * (len(rows) + 1)
     assert all(len(line.splitlines()) <= 1 for line in to_text(columns, rows))
     assert len(list(to_text(columns, rows))) == len(rows) + 1
-
-
-def test_each_setting_has_a_line_and_the_order_stays():
-    settings = {"kernel": "rbf", "data": {"corpus": "copy", "length": 4}, "position": []}
-    text = as_yaml(settings)
-    assert text.splitlines() == ["kernel: rbf", "data: {corpus: copy, length: 4}", "position: []"]
-    assert yaml.safe_load(text) == settings

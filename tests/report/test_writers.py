@@ -1,11 +1,15 @@
-"""Columns: what they line up and leave out, and within a width whole words, whole numbers, and nothing lost."""
+"""What writers share: the formats, columns within a width, and settings."""
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.report.sheet import Score, Sheet, beside_scores, means, spans, unless_repeated
+from kdx.report.made_by import MadeBy
+from kdx.report.sheet import Sheet
 from kdx.report.writers.fit import are_words, fit
+from kdx.report.writers.formats import Format, writer
+from kdx.report.writers.settings import as_yaml
 
 words = st.text("abcdefgh", min_size=1, max_size=12)
 texts = st.lists(st.one_of(words, st.just("/"), st.from_regex(r"[0-9]{1,3}", fullmatch=True)), max_size=8).map(" ".join)
@@ -58,16 +62,14 @@ def test_a_column_of_words_alone_is_told_from_one_of_numbers() -> None:
     assert not are_words(["–", ""])
 
 
-def test_what_stands_beside_the_scores_of_a_column_lines_up() -> None:
-    parts = [Score("9.5", "9.38", "0.18", "(2)", aligned=True), Score("30.5", "120.00", n="(12)", aligned=True)]
-    parts += [Score("failed 1/1", note="why"), Score("1.0", "1.00", "1.00", "(1)", "failed 1/2", aligned=True)]
-    assert means(parts) == ["  9.38", "120.00", "", "  1.00"]
-    assert beside_scores(parts) == ["± 0.18  (2)", "       (12)", "why", "± 1.00  (1)  failed 1/2"]
-    assert beside_scores([Score("1.0", aligned=True), Score()]) == ["", ""]
+@pytest.mark.parametrize("format", set(Format) - {Format.HTML})
+def test_a_format_writes_tables_and_claims(format: Format) -> None:
+    tables, claims = writer(format).write_tables([], MadeBy(("sweep",))), writer(format).write_claims([], "")
+    assert not any(map(bool, (*tables, *claims))) or format is Format.LATEX, "LaTeX names its packages"
 
 
-def test_headers_with_the_same_words_above_them_are_one() -> None:
-    headers = [("a", "x"), ("a", "y"), ("b", "y"), ("b", "y")]
-    assert spans(headers, 0) == [("a", 2), ("b", 2)]
-    assert spans(headers, 1) == [("x", 1), ("y", 1), ("y", 2)]
-    assert [unless_repeated(headers, index) for index in range(4)] == [["a", "x"], ["", "y"], ["b", "y"], ["", ""]]
+def test_each_setting_has_a_line_and_the_order_stays():
+    settings = {"kernel": "rbf", "data": {"corpus": "copy", "length": 4}, "position": []}
+    text = as_yaml(settings)
+    assert text.splitlines() == ["kernel: rbf", "data: {corpus: copy, length: 4}", "position: []"]
+    assert yaml.safe_load(text) == settings
