@@ -96,7 +96,7 @@ ROOMS: dict[str, set[str]] = {
     "sheet": {"table"},
     "sheets": {"sheet", "wording", "table", "papers", "selection", "statistics"},
     "figures": {"sheets", "wording", "table", "selection", "statistics"},
-    "writers": {"figures", "sheets", "sheet", "wording", "table", "papers", "selection", "statistics"},
+    "writers": {"made_by", "figures", "sheets", "sheet", "wording", "table", "papers", "selection", "statistics"},
     "made_by": set(),
     "check": {"writers", "made_by"},
     "trace": {"writers", "sheets", "wording", "table", "selection"},

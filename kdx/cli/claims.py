@@ -8,18 +8,12 @@ import typer
 from kdx.cli.console import out, out_json, say
 from kdx.cli.context import Answering
 from kdx.cli.named_runs import load_named
-from kdx.cli.options import Format, OfSweeps, TableFormat
+from kdx.cli.options import OfSweeps, TableFormat
 from kdx.cli.wording import count_of
 from kdx.report.papers.paper_file import load_paper, shipped
-from kdx.report.papers.verdicts import Answer, SettingVerdict, Verdict, answers
-from kdx.report.sheets.claims import claim, not_tested
-from kdx.report.writers.csv import claims_to_csv
+from kdx.report.papers.verdicts import SettingVerdict, Verdict, answers
+from kdx.report.writers.formats import Format, writer
 from kdx.report.writers.json import claim_to_json
-from kdx.report.writers.latex import PREAMBLE, sheet_to_latex
-from kdx.report.writers.markdown import plain, sheet_to_markdown
-from kdx.report.writers.tex import tex
-from kdx.report.writers.text import TextSheet
-from kdx.sanitize import sanitize
 from kdx.store.reading import load_sweeps
 
 
@@ -55,34 +49,15 @@ def claims(
             for each, of_paper in decided
         ]
         out_json({"sweeps": [record.name for record in sweeps], "papers": listed})
-    elif format is Format.CSV:
-        out(claims_to_csv(decided))
     elif format is Format.HTML:
         # Jinja2 and the libraries of the page, which no other format needs.
         from kdx.report.writers.html.page import claims_to_html
 
         out(claims_to_html(decided, _counts(verdicts)))
     else:
-        if format is Format.LATEX:
-            out(PREAMBLE)
-        for each, of_paper in decided:
-            _write(f"{each.title or each.name}. {each.source}".rstrip(), of_paper, format, context.options)
+        for part in writer(format).write_claims(decided, context.options):
+            out(part)
     say(_counts(verdicts))
-
-
-def _write(title: str, answers: Sequence[Answer], format: Format, options: str) -> None:
-    listings = [listing for answer in answers for listing in claim(answer)] + [*not_tested(answers, options)]
-    if format is Format.MARKDOWN:
-        out("\n".join((f"# {plain(title)}\n", *map(sheet_to_markdown, listings))))
-        return
-    if format is Format.LATEX:
-        out("\n".join((f"\\section*{{{tex(title)}}}", *map(sheet_to_latex, listings))))
-        return
-
-    out(f"{sanitize(title)}\n")
-    for listing in listings:
-        out(TextSheet(listing))
-        out("")
 
 
 def _counts(settings: Sequence[SettingVerdict]) -> str:

@@ -5,7 +5,6 @@ changes what is shown cannot: set once for all, it would make another command of
 """
 
 import os
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +14,7 @@ import typer
 from kdx.cli import completion
 from kdx.cli.group import Flags
 from kdx.errors import KdxError
+from kdx.report.writers.formats import Format
 from kdx.run_options import RunOptions
 from kdx.shell import shell_word
 from kdx.slurm.job_options import JobOptions
@@ -63,18 +63,6 @@ Files = Annotated[
     ),
 ]
 Json = Annotated[bool, _common("--json", help="Write JSON to stdout, for programs.")]
-
-
-class Format(StrEnum):
-    """The formats of tables and claims."""
-
-    TEXT = "text"
-    MARKDOWN = "markdown"
-    LATEX = "latex"
-    CSV = "csv"
-    HTML = "html"
-
-
 TableFormat = Annotated[Format, typer.Option("--format", envvar="KDX_FORMAT", help="Format of the tables.")]
 OnlyTable = Annotated[
     str | None,

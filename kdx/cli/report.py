@@ -13,18 +13,15 @@ from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
 from kdx.cli.context import Answering
 from kdx.cli.loaded_report import LoadedReport
-from kdx.cli.options import Against, Format, OnlyTable, PairedAr, TableFormat, Tables
+from kdx.cli.options import Against, OnlyTable, PairedAr, TableFormat, Tables
 from kdx.cli.suggest import computing_options, resume, retry_cancelled, retry_failed
 from kdx.cli.wording import count_of
 from kdx.report.made_by import MadeBy
 from kdx.report.selection.cells import State
 from kdx.report.selection.joined import names
 from kdx.report.table.table import Table
-from kdx.report.writers.csv import to_csv
+from kdx.report.writers.formats import Format, writer
 from kdx.report.writers.json import to_json
-from kdx.report.writers.latex import PREAMBLE, to_latex
-from kdx.report.writers.markdown import to_markdown
-from kdx.report.writers.text import TextTable
 from kdx.store.reading import curves
 from kdx.store.records import CurveRecord, SweepRecord
 
@@ -83,7 +80,7 @@ def report(
             write_html = partial(page.to_html, sweep=record, curves=drawn)
     shown = loaded.tables(table)
     if context.json:
-        written = [to_json(each, str(replace(made_by, table=each.layout.name))) for each in shown]
+        written = [to_json(each, made_by.command(each.layout.name)) for each in shown]
         out_json({"sweep": record.name, "sweeps": names(record), "tables": written})
     elif write_html is not None:
         out(write_html(shown))
@@ -93,20 +90,8 @@ def report(
 
 
 def _write(tables: Sequence[Table], format: Format, made_by: MadeBy) -> None:
-    statistics, full = made_by.statistics, made_by.notes == "full"
-    if format in (Format.MARKDOWN, Format.LATEX):
-        write = to_markdown if format is Format.MARKDOWN else to_latex
-        texts = [
-            write(table, statistics=statistics, full=full, made_by=str(replace(made_by, table=table.layout.name)))
-            for table in tables
-        ]
-        out((PREAMBLE if format is Format.LATEX else "") + "\n".join(texts))
-    elif format is Format.CSV:
-        out(to_csv(tables))
-    else:
-        for table in tables:
-            out(TextTable(table, statistics=statistics, full=full))
-            out("")
+    for part in writer(format).write_tables(tables, made_by):
+        out(part)
 
 
 def _closing(sweep: SweepRecord, tables: Sequence[Table], options: Mapping[str, str]) -> str:

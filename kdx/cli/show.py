@@ -131,14 +131,14 @@ def _curves(database: Database, shown: Shown, metrics: Sequence[str]) -> dict[st
     names = metrics or [name for name in shown.metrics if name in known]
     recorded = curves_of(database, ids, names)
     return {
-        name: [NamedCurve(legend, recorded[run.id][name]) for legend, run in drawn if name in recorded.get(run.id, ())]
+        name: [(legend, recorded[run.id][name]) for legend, run in drawn if name in recorded.get(run.id, ())]
         for name in names
     }
 
 
 def _plain_curves(drawn: Mapping[str, Sequence[NamedCurve]]) -> list[dict[str, Any]]:
     return [
-        {"metric": metric, "of": each.name, "steps": list(each.curve.steps), "values": list(each.curve.values)}
+        {"metric": metric, "of": name, "steps": list(curve.steps), "values": list(curve.values)}
         for metric, curves in drawn.items()
-        for each in curves
+        for name, curve in curves
     ]

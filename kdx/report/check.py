@@ -26,7 +26,7 @@ from kdx.report.writers.markdown import plain
 
 LARGEST = 100_000_000
 """Largest file that is checked, in bytes."""
-NOT_THERE = "not there"
+_NOT_THERE = "not there"
 _ROUNDING = 1e-9
 """Relative tolerance of numbers in JSON: another processor or library may sum in another order."""
 _LONGEST = 90
@@ -59,10 +59,16 @@ class _Form:
     """What is skipped, or a token as its first group."""
     kind: Callable[[str, bool], Kind]
     """The kind of a line that kdx writes, given whether the line before is in rows."""
-    headed: Callable[[str], re.Pattern[str]]
-    """The label or title of the table of this name."""
-    belongs: Callable[[str], re.Pattern[str]]
-    """The labels or titles of what belongs to the table of this name."""
+    heads: Callable[[str], re.Pattern[str]]
+    """The label or title of the table of this name, and those of its listings, of which the first group is the rest."""
+
+    def headed(self, text: str, name: str, start: int = 0) -> list[int]:
+        """The places from `start` on of the label or title of a table."""
+        return [head.start() for head in self.heads(name).finditer(text, start) if head[1] is None]
+
+    def listings(self, text: str, name: str, start: int, end: int) -> list[str]:
+        """The labels or titles of the listings of a table."""
+        return [head[0] for head in self.heads(name).finditer(text, start, end) if head[1] is not None]
 
 
 def _kind_in_latex(line: str, in_rows: bool) -> Kind:
@@ -86,25 +92,22 @@ _LATEX = _Form(
         r"|(\\[A-Za-z]+|\\.|[^\W_]+(?:[.,]\d+)*|\S)"
     ),
     kind=_kind_in_latex,
-    headed=lambda name: re.compile(re.escape(f"\\label{{{label(name)}}}")),
-    belongs=lambda name: re.compile(re.escape(f"\\label{{{label(name)}:") + r"[^}]*\}"),
+    heads=lambda name: re.compile(rf"\\label\{{{re.escape(label(name))}(:[^}}]*)?\}}"),
 )
 _MARKDOWN = _Form(
     comment=re.compile(r"^<!--\s*(kdx report .*?)\s*-->$", re.MULTILINE),
     token=re.compile(r"<!--.*?-->|(:?-{3,}:?|\\.|[^\W_]+(?:[.,]\d+)*|\S)"),
     kind=_kind_in_markdown,
-    headed=lambda name: re.compile(rf"^{re.escape(f'**{plain(name)}**')}", re.MULTILINE),
-    belongs=lambda name: re.compile(rf"^{re.escape(f'**{plain(name)}: ')}.*$", re.MULTILINE),
+    heads=lambda name: re.compile(rf"^\*\*{re.escape(plain(name))}(?:\*\*|(: .*)$)", re.MULTILINE),
 )
 _JSON = _Form(
     comment=re.compile(r'"made_by":\s*("(?:[^"\\]|\\.)*"),'),
     # A repeated run has another id.
     token=re.compile(
-        r'"run(?:_id)?":\s*(?:\d+|null)\b,?|"made_by":\s*"(?:[^"\\]|\\.)*",|("(?:[^"\\]|\\.)*"(?:\s*:)?|-?\d[\d.eE+-]*|\w+|\S)'
+        r'"run(?:_id)?":\s*(?:\d+|null)\b,?|"made_by":\s*"(?:[^"\\]|\\.)*",|("(?:[^"\\]|\\.)*":|-?\d[\d.eE+-]*|\\.|\w+|\S)'
     ),
     kind=lambda line, in_rows: Kind.ROWS,
-    headed=lambda name: re.compile(r"(?!)"),
-    belongs=lambda name: re.compile(r"(?!)"),
+    heads=lambda name: re.compile(r"(?!)()"),
 )
 _FORMS = {".json": _JSON, ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".tex": _LATEX}
 
@@ -162,8 +165,6 @@ class Comparison:
     changes: tuple[Change, ...] = ()
     own: tuple[str, ...] = ()
     """Captions and notes in whose place the file has words of its own."""
-    missing: int = 0
-    """Number of notes that the file lacks, or has in other words."""
     left_out: tuple[str, ...] = ()
     """What of the table in the file was not compared."""
 
@@ -180,29 +181,33 @@ def documents(path: Path) -> tuple[Document, ...]:
             place=str(path),
             allowed="FILE.json of kdx report --json, or FILE.md or FILE.tex with tables of kdx report --format",
         )
-    read: dict[Path, Document] = {}
-    _read(path, path.parent.resolve(), read)
-    return tuple(read.values())
+    documents: dict[Path, Document] = {}
+    waiting, folder = [path], path.parent.resolve()
+    while waiting:
+        document = Document(waiting[0], _read(waiting.pop(0)))
+        documents[document.path.resolve()] = document
+        for name in _inputs(document):
+            file = (folder / name).resolve()
+            file = file if file.suffix == ".tex" else file.with_name(f"{file.name}.tex")
+            if file not in documents and file not in waiting and file.is_relative_to(folder) and file.is_file():
+                waiting.append(file)
+    return tuple(documents.values())
 
 
-def _read(path: Path, folder: Path, read: dict[Path, Document]) -> None:
+def _read(path: Path) -> str:
     try:
         # Another system may have converted the line ends.
-        text = read_file(path, LARGEST).decode().replace("\r\n", "\n")
+        return read_file(path, LARGEST).decode().replace("\r\n", "\n")
     except OSError as error:
         raise KdxError(f"cannot read this file: {error.strerror}", place=str(path)) from error
     except UnicodeDecodeError as error:
         raise KdxError("this file is not UTF-8", place=str(path)) from error
-    read[path.resolve()] = Document(path, text)
-    for name in _inputs(text) if path.suffix.lower() == ".tex" else ():
-        file = (folder / name).resolve()
-        file = file if file.suffix == ".tex" else file.with_name(f"{file.name}.tex")
-        if file not in read and file.is_relative_to(folder) and file.is_file():
-            _read(file, folder, read)
 
 
-def _inputs(text: str) -> list[str]:
-    return [command[1] for command in _INPUT.finditer(text) if command[1]]
+def _inputs(document: Document) -> list[str]:
+    """The files that a paper in LaTeX inputs."""
+    commands = _INPUT.finditer(document.text) if document.form is _LATEX else ()
+    return [command[1] for command in commands if command[1]]
 
 
 def find_tables(files: Sequence[Document], names: Sequence[str]) -> list[FoundTable]:
@@ -216,33 +221,25 @@ def find_tables(files: Sequence[Document], names: Sequence[str]) -> list[FoundTa
     """
     tables = [table for document in files for table in _tables_in(document, names)]
     if not tables:
-        first, *rest = files
-        read = {document.path.stem for document in rest}
-        missing = [name for name in _inputs(first.text) if Path(name).stem not in read]
-        missing = missing if first.path.suffix.lower() == ".tex" else []
+        read = {document.path.stem for document in files}
+        missing = [name for name in _inputs(files[0]) if Path(name).stem not in read]
         hint = "kdx report --format latex, markdown or --json writes one"
-        raise KdxError(
-            "there is no table of kdx in this file",
-            place=str(first.path),
-            hint=f"it inputs {', '.join(missing)}, not found in its folder; check those" if missing else hint,
-        )
+        hint = f"it inputs {', '.join(missing)}, not found in its folder; check those" if missing else hint
+        raise KdxError("there is no table of kdx in this file", place=str(files[0].path), hint=hint)
     return tables
 
 
 def _tables_in(document: Document, names: Sequence[str]) -> Iterator[FoundTable]:
     form, text = document.form, document.text
     starts: dict[int, tuple[MadeBy | None, str]] = {}
-    headed: dict[str, list[int]] = {
-        name: [match.start() for match in form.headed(name).finditer(text)] for name in names
-    }
+    headed = {name: form.headed(text, name) for name in names}
     for comment in form.comment.finditer(text):
         made_by = MadeBy.read(json.loads(comment[1]) if form is _JSON else comment[1])
         if made_by and made_by.table:
             starts[comment.start()] = made_by, made_by.table
             # The first label or title behind it is that of this table.
-            own = next((match for match in form.headed(made_by.table).finditer(text, comment.end())), None)
-            if own and made_by.table in headed and own.start() in headed[made_by.table]:
-                headed[made_by.table].remove(own.start())
+            for head in form.headed(text, made_by.table, comment.end())[:1]:
+                headed[made_by.table] = [at for at in headed.get(made_by.table, []) if at != head]
     for name, places in headed.items():
         starts |= {_start(text, at) if form is _LATEX else at: (None, name) for at in places}
     ordered = sorted(starts)
@@ -316,7 +313,8 @@ def compare(table: FoundTable, now: str) -> Comparison:
         for unit, changed in _by_unit(expected, units, first, last, was):
             if not unit.is_own and unit.kind is not Kind.LAYOUT:
                 key = _key(expected, first) if form is _JSON else ""
-                changes.append(_change(table, unit.kind, at, key, was, _text(now, changed)))
+                texts = (_shortened(text) or _NOT_THERE for text in (was, _text(now, changed)))
+                changes.append(Change(table.name, str(document.path), *document.place(at), unit.kind, key, *texts))
                 was = ""
     # Units beside which, or in whose place, the file has something else.
     replaced = {
@@ -326,10 +324,10 @@ def compare(table: FoundTable, now: str) -> Comparison:
         for token in expected[max(first - 1, 0) : last + 1]
     }
     rows = [unit for unit in units if unit.kind is Kind.ROWS and unit.words]
-    known = {match[0] for match in form.belongs(table.name).finditer(now)}
     left_out = [table.name] if not rows or rows[0].is_own else []
-    belonging = form.belongs(table.name).finditer(document.text, table.start, table.end)
-    left_out += [match[0] for match in belonging if match[0] not in known]
+    known = form.listings(now, table.name, 0, len(now))
+    in_file = form.listings(document.text, table.name, table.start, table.end)
+    left_out += [head for head in in_file if head not in known]
     return Comparison(
         numbers=sum(not units[token.unit].is_own and token.text[-1:].isdecimal() for token in expected),
         changes=tuple(sorted(changes, key=lambda change: (change.line, change.column))),
@@ -338,20 +336,8 @@ def compare(table: FoundTable, now: str) -> Comparison:
             for index, unit in enumerate(units)
             if unit.is_own and index in replaced and unit.kind in (Kind.CAPTION, Kind.NOTE)
         ),
-        missing=sum(unit.is_own and unit.kind is Kind.NOTE for unit in units),
         left_out=tuple(left_out),
     )
-
-
-def _change(table: FoundTable, kind: Kind, at: int, key: str, was: str, now: str) -> Change:
-    if max(len(was), len(now)) > _LONGEST:
-        # From shortly before their first difference on.
-        same = next((i for i, pair in enumerate(zip(was, now, strict=False)) if pair[0] != pair[1]), 0)
-        start = was.rfind(" ", 0, max(0, same - 20)) + 1
-        was, now, at = was[start:], now[start:], at + start
-    line, column = table.document.place(at)
-    texts = (_shortened(was) or NOT_THERE, _shortened(now) or NOT_THERE)
-    return Change(table.name, str(table.document.path), line, column, kind, key, *texts)
 
 
 def _expected(now: str, form: _Form) -> tuple[list[_Unit], list[_Token]]:
@@ -456,8 +442,8 @@ def _equal(now: str, then: str) -> bool:
 
 def _key(tokens: Sequence[_Token], at: int) -> str:
     """The key before a value in JSON."""
-    keys = (token.text for token in reversed(tokens[: at + 1]) if token.text.endswith(":"))
-    return next(keys, "").rstrip(": ").strip('"')
+    keys = (token.text for token in reversed(tokens[: at + 1]) if token.text.endswith('":'))
+    return next(keys, "").strip('":')
 
 
 def _text(text: str, tokens: Sequence[_Token]) -> str:

@@ -2,7 +2,7 @@
 
 import shlex
 from argparse import ArgumentError, ArgumentParser
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kdx.shell import kdx_command, shell_word
 
@@ -29,6 +29,10 @@ class MadeBy:
         options += "".join(f" --{name}" for name, given in flags if given)
         options += " --notes full" if self.notes == "full" else ""
         return kdx_command("report", *self.sweeps, options=options)
+
+    def command(self, table: str) -> str:
+        """The command that makes the table of this name."""
+        return str(replace(self, table=table))
 
     @classmethod
     def read(cls, command: str) -> "MadeBy | None":

@@ -6,6 +6,8 @@ from itertools import groupby
 
 from kdx.report.table.comparisons import Mark
 
+Column = tuple[str, Sequence[str]]
+"""The header of a column, and its text in each row."""
 _SIGNS = {Mark.NOT_DISTINGUISHABLE: "†", Mark.UNTESTED: "‡"}
 
 
@@ -87,6 +89,14 @@ class Sheet:
         return unless_repeated(names, index) if self.of_scores else names[index]
 
 
+def listing(
+    title: str, key: tuple[str, ...], names: Sequence[Column], columns: Sequence[Column], notes: Sequence[str]
+) -> Sheet:
+    """A plain table of words: columns of names on the left, others to their right."""
+    headers, texts = zip(*names, *columns, strict=True)
+    return Sheet(title, key, headers, len(names), tuple(zip(*texts, strict=True)), tuple(notes))
+
+
 def sign(mark: Mark | None) -> str:
     """The sign behind a mean that is not the best, † or ‡; empty where there is none."""
     return _SIGNS.get(mark, "") if mark else ""
@@ -120,9 +130,9 @@ def beside_scores(scores: Sequence[Score], blank: str = " ") -> list[str]:
     return [beside(score) for score in scores]
 
 
-def unless_repeated(headers: Sequence[Sequence[str]], index: int, first: int = 0) -> list[str]:
-    """The levels of one header, blank where they repeat the header before it; headers before `first` do not count."""
-    header, before = headers[index], headers[index - 1] if index > first else ()
+def unless_repeated(headers: Sequence[Sequence[str]], index: int) -> list[str]:
+    """The levels of one header, blank where they repeat the header before it."""
+    header, before = headers[index], headers[index - 1] if index else ()
     repeated = [tuple(before[: level + 1]) == tuple(header[: level + 1]) for level in range(len(header))]
     return ["" if same else word for word, same in zip(header, repeated, strict=True)]
 

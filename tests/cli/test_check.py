@@ -104,8 +104,8 @@ def test_a_report_of_several_sweeps_is_compared_with_all_of_them(folder):
     assert (done.exit_code, done.stdout) == (0, "")
     assert done.stderr.endswith(" numbers of newer, tiny match sweep newer, tiny\n")
     Path("days.yaml").write_text("tables:\n- {name: days, rows: kernel, columns: sweep}\n")
-    of = ("newer", "tiny", "--tables", "days.yaml")
-    Path("days.md").write_text(typed("report", *of, "--format", "markdown").stdout)
+    arguments = ("newer", "tiny", "--tables", "days.yaml")
+    Path("days.md").write_text(typed("report", *arguments, "--format", "markdown").stdout)
     assert typed("check", "days.md").exit_code == 0
     completed(next(run for run in planned(3) if run.seed == 1), 2.25)
     done = typed("check", "days.md")

@@ -75,8 +75,8 @@ def test_tables_go_to_stdout_and_the_closing_line_to_stderr() -> None:
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("form", ["text", "markdown", "latex"])
 def test_full_notes_say_how_metrics_were_made_and_where_cells_differ(form: str) -> None:
-    def report(*asked: str) -> str:
-        return " ".join(ran("--format", form, *asked).stdout.split())
+    def report(*options: str) -> str:
+        return " ".join(ran("--format", form, *options).stdout.split())
 
     short, full = report(), report("--notes", "full")
     assert "Compared cells also differ, beside kernel, in seeds (0 against 0" in short
@@ -107,48 +107,6 @@ def test_latex_names_the_packages_that_it_takes_and_holds_every_table() -> None:
     made_by = "% kdx report nightly --table kernels\n"
     assert stdout.startswith(f"% \\usepackage{{array,booktabs,graphicx,longtable}}\n{made_by}\\begin{{table}}[!ht]\n")
     assert stdout.count("\\begin{table}") == 2
-
-
-@pytest.mark.usefixtures("folder")
-def test_csv_has_one_row_a_cell_under_one_header_for_all_tables() -> None:
-    rows = list(csv.DictReader(io.StringIO(ran("--format", "csv").stdout)))
-    assert [(row["table"], row["kernel"], row["task"], row["score"]) for row in rows] == [
-        ("kernels", "exponential", "translation", "28.5"),
-        ("kernels", "rbf", "translation", "30.25"),
-        ("tasks", "exponential", "translation", "28.5"),
-        ("tasks", "rbf", "translation", "30.25"),
-    ]
-
-
-@pytest.mark.usefixtures("folder")
-def test_html_is_one_page_with_every_table_and_every_run() -> None:
-    page = ran("--format", "html").stdout
-    assert page.startswith("<!doctype html>") and page.count('<section aria-labelledby="table-') == 2
-    assert page.count('<tr id="run-') == 4
-
-
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("asked", [["--format", "html"], ["--paired-ar"]], ids=" ".join)
-def test_whatever_is_asked_for_is_of_one_state_of_the_database(
-    monkeypatch: pytest.MonkeyPatch, asked: list[str]
-) -> None:
-    begun: list[str] = []
-    real = Sqlite._begin
-    monkeypatch.setattr(
-        Sqlite, "_begin", lambda self, driver, mode: (begun.append(mode.value), real(self, driver, mode))[1]
-    )
-    ran()
-    plain = len(begun)
-    ran(*asked)
-    assert len(begun) == 2 * plain
-
-
-@pytest.mark.usefixtures("folder")
-def test_json_holds_every_table() -> None:
-    report = json.loads(ran("--json").stdout)
-    assert report["sweep"] == "nightly"
-    assert [table["name"] for table in report["tables"]] == ["kernels", "tasks"]
-    assert [cell["score"] for cell in report["tables"][0]["cells"]] == [28.5, 30.25]
 
 
 def test_a_table_that_does_not_fit_its_cells_is_told_with_database_and_sweep(folder: Path) -> None:
@@ -278,14 +236,14 @@ def test_a_fault_of_a_file_of_tables_is_told_at_its_place(days: Path) -> None:
 
 
 @pytest.mark.usefixtures("days")
-@pytest.mark.parametrize("asked", [["--format", "html"], ["--paired-ar"], ["--tables", "days.yaml"]], ids=" ".join)
-def test_sweeps_are_read_from_one_state_of_the_database(monkeypatch: pytest.MonkeyPatch, asked: list[str]) -> None:
-    begun: list[str] = []
+@pytest.mark.parametrize("options", [["--format", "html"], ["--paired-ar"], ["--tables", "days.yaml"]], ids=" ".join)
+def test_sweeps_are_read_from_one_state_of_the_database(monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+    transactions: list[str] = []
     real = Sqlite._begin
     monkeypatch.setattr(
-        Sqlite, "_begin", lambda self, driver, mode: (begun.append(mode.value), real(self, driver, mode))[1]
+        Sqlite, "_begin", lambda self, driver, mode: (transactions.append(mode.value), real(self, driver, mode))[1]
     )
     ran("nightly")
-    plain = len(begun)
-    ran("nightly", "tuesday", *asked)
-    assert len(begun) == 2 * plain
+    plain = len(transactions)
+    ran("nightly", "tuesday", *options)
+    assert len(transactions) == 2 * plain

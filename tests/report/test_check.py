@@ -32,8 +32,8 @@ FORMATS = pytest.mark.parametrize("suffix", SUFFIXES)
 TEXTS = pytest.mark.parametrize("suffix", SUFFIXES[1:])
 
 
-def made(runs=BEFORE, cells=(RBF, LINEAR), specs=SPECS):
-    metrics = {one.id: {"test/loss": 2.0 + 0.1 * one.id} for one in runs}
+def both_tables(runs=BEFORE, cells=(RBF, LINEAR), specs=SPECS):
+    metrics = {run.id: {"test/loss": 2.0 + 0.1 * run.id} for run in runs}
     return tables(sweep(list(cells), list(runs), tables=specs, metrics=metrics))
 
 
@@ -45,16 +45,16 @@ def written(table, suffix, comment=False):
 
 
 def file(shown, suffix, comment=True):
-    texts = [written(one, suffix, comment) for one in shown]
+    texts = [written(table, suffix, comment) for table in shown]
     return (
         f'{{"tables": [{", ".join(texts)}]}}' if suffix == ".json" else "Words.\n\n" + "\n\nMore words.\n\n".join(texts)
     )
 
 
 def results(text, shown, suffix):
-    now = {one.layout.name: one for one in shown}
-    found = find_tables([Document(Path(f"file{suffix}"), text)], list(now))
-    return [compare(one, written(now[one.name], suffix)) for one in found if one.name in now]
+    now = {table.layout.name: table for table in shown}
+    in_file = find_tables([Document(Path(f"file{suffix}"), text)], list(now))
+    return [compare(table, written(now[table.name], suffix)) for table in in_file if table.name in now]
 
 
 def changes(text, shown, suffix):
@@ -63,11 +63,11 @@ def changes(text, shown, suffix):
 
 @FORMATS
 def test_what_is_the_same_matches_with_and_without_the_comment(suffix):
-    shown = made()
+    shown = both_tables()
     for comment in (True, False) if suffix != ".json" else (True,):
-        found = results(file(shown, suffix, comment), shown, suffix)
-        assert [(one.changes, one.own, one.left_out) for one in found] == [((), (), ())] * 2
-        assert all(one.numbers > 10 for one in found)
+        compared = results(file(shown, suffix, comment), shown, suffix)
+        assert [(table.changes, table.own, table.left_out) for table in compared] == [((), (), ())] * 2
+        assert all(table.numbers > 10 for table in compared)
 
 
 @FORMATS
@@ -75,7 +75,7 @@ def test_what_is_the_same_matches_with_and_without_the_comment(suffix):
 def test_every_number_that_is_changed_is_found_in_its_place(suffix, comment):
     if suffix == ".json" and not comment:
         pytest.skip("JSON has its key")
-    shown = made()
+    shown = both_tables()
     text = file(shown, suffix, comment)
     layout = ("kdx report", "\\cmidrule", "\\begin{t", "\\setlength", "\\label", "footnotesize", '"run')
     places = [
@@ -95,64 +95,67 @@ def test_every_number_that_is_changed_is_found_in_its_place(suffix, comment):
 
 @FORMATS
 def test_a_score_that_changed_is_shown_with_both_values(suffix):
-    after = made([run("a", 1, 3.0, 41.0) if one.id == 1 else one for one in BEFORE])
-    pairs = {(one.was.rstrip("0"), one.now.rstrip("0")) for one in changes(file(made(), suffix), after, suffix)}
+    after = both_tables([run("a", 1, 3.0, 41.0) if record.id == 1 else record for record in BEFORE])
+    pairs = {
+        (change.was.rstrip("0"), change.now.rstrip("0"))
+        for change in changes(file(both_tables(), suffix), after, suffix)
+    }
     assert ("40.", "41.") in pairs and ("30.", "30.5") in pairs
-    assert {one.table for one in changes(file(made(), suffix), after, suffix)} == {"main"}
+    assert {change.table for change in changes(file(both_tables(), suffix), after, suffix)} == {"main"}
     if suffix == ".json":
-        keys = {one.key for one in changes(file(made(), suffix), after, suffix)}
+        keys = {change.key for change in changes(file(both_tables(), suffix), after, suffix)}
         assert {"value", "mean", "better_by", "p", "usual_sd"} <= keys
 
 
 @FORMATS
 def test_rows_that_came_and_went_are_changes(suffix):
-    few, both = made(BEFORE[:2], [RBF]), made()
+    few, both = both_tables(BEFORE[:2], [RBF]), both_tables()
     for then, now in ((few, both), (both, few)):
-        (found, _) = results(file(then, suffix), now, suffix)
-        assert found.left_out == ("main",) or any("linear" in one.was + one.now for one in found.changes)
+        (result, _) = results(file(then, suffix), now, suffix)
+        assert result.left_out == ("main",) or any("linear" in change.was + change.now for change in result.changes)
 
 
 @TEXTS
 def test_a_row_that_stands_twice_is_a_change(suffix):
-    text = file(made(), suffix)
+    text = file(both_tables(), suffix)
     for name in ("rbf", "linear"):
         row = next(line for line in text.splitlines() if re.match(rf"(\| )?{name} ", line))
-        (change, *more) = changes(text.replace(f"{row}\n", f"{row}\n{row}\n", 1), made(), suffix)
+        (change, *more) = changes(text.replace(f"{row}\n", f"{row}\n{row}\n", 1), both_tables(), suffix)
         assert (change.now, more, change.kind) == ("not there", [], Kind.ROWS)
 
 
 @TEXTS
 def test_an_author_may_have_a_caption_and_notes_of_ones_own(suffix):
-    text = file(made(), suffix)
+    text = file(both_tables(), suffix)
     title = r"\\caption\[Kernels\]\{.*\}" if suffix == ".tex" else r"\*\*main\*\*: Kernels"
     notes = r"(?m)^.*\\par$" if suffix == ".tex" else r"(?m)^(?![|*<]).+$"
     own = re.sub(title, r"\\caption{How similarity is measured}", re.sub(notes, "", text))
     own += "\nOur seeds are 5, 6 and 7.\n"
-    (main, _) = results(own, made(), suffix)
+    (main, _) = results(own, both_tables(), suffix)
     assert main.changes == () and main.own[0].startswith("caption")
 
 
 @TEXTS
 def test_a_caption_is_changed_if_it_is_still_that_of_kdx_and_so_are_notes(suffix):
-    text = file(made(), suffix)
-    now = made(specs=[{**SPECS[0], "caption": "Kernels, all"}, SPECS[1]])
-    assert {one.kind for one in changes(text, now, suffix)} == {Kind.CAPTION}
+    text = file(both_tables(), suffix)
+    now = both_tables(specs=[{**SPECS[0], "caption": "Kernels, all"}, SPECS[1]])
+    assert {change.kind for change in changes(text, now, suffix)} == {Kind.CAPTION}
     if suffix == ".tex":
-        (change,) = changes(text.replace("\\caption[Kernels]", "\\caption[Kernel]"), made(), suffix)
+        (change,) = changes(text.replace("\\caption[Kernels]", "\\caption[Kernel]"), both_tables(), suffix)
         assert (change.kind, change.was, change.now) == (Kind.CAPTION, "Kernel", "Kernels")
-    (change,) = changes(text.replace("n = 2", "n = 5", 1), made(), suffix)
+    (change,) = changes(text.replace("n = 2", "n = 5", 1), both_tables(), suffix)
     assert (change.kind, change.was, change.now) == (Kind.NOTE, "5", "2")
     gone = re.sub(r"(?m)^The smallest difference.*$", "", text, count=1)
-    assert changes(gone, made(), suffix) == []
+    assert changes(gone, both_tables(), suffix) == []
     more = re.sub(r"(?m)^The smallest", "A remark of the 2 authors.\n\nThe smallest", text)
-    assert changes(more, made(), suffix) == []
+    assert changes(more, both_tables(), suffix) == []
 
 
 def test_a_table_in_latex_may_be_set_otherwise():
-    text = file(made(), ".tex").replace("\\begin{tabular}", "\\begin{tabularx}{\\linewidth}")
+    text = file(both_tables(), ".tex").replace("\\begin{tabular}", "\\begin{tabularx}{\\linewidth}")
     text = text.replace("\\end{tabular}", "\\end{tabularx}").replace("\\toprule", "\\hline")
-    assert changes(text.replace("\\par\\smallskip", "\\smallskip"), made(), ".tex") == []
-    assert changes(re.sub(r"(?m)^ *", "    ", text), made(), ".tex") == []
+    assert changes(text.replace("\\par\\smallskip", "\\smallskip"), both_tables(), ".tex") == []
+    assert changes(re.sub(r"(?m)^ *", "    ", text), both_tables(), ".tex") == []
 
 
 @pytest.mark.parametrize(("kernels", "norms"), [(2, 9), (60, 2), (25, 4)])
@@ -166,38 +169,38 @@ def test_a_table_that_continues_below_is_compared_whole(kernels, norms):
         for k in range(kernels)
         for n in range(norms)
     ]
-    runs = [one for number, of in enumerate(cells) for one in scored(of.id, (1.0, 20.0 + number / 8), (2.0, 21.0))]
-    shown = made(runs, cells, [{"name": "two", "rows": ["family"], "columns": ["x"]}])
+    runs = [run for number, of in enumerate(cells) for run in scored(of.id, (1.0, 20.0 + number / 8), (2.0, 21.0))]
+    shown = both_tables(runs, cells, [{"name": "two", "rows": ["family"], "columns": ["x"]}])
     text = file(shown, ".tex")
-    assert [(one.changes, one.own, one.left_out) for one in results(text, shown, ".tex")] == [((), (), ())]
+    assert [(result.changes, result.own, result.left_out) for result in results(text, shown, ".tex")] == [((), (), ())]
     for at in (text.index("21.00"), text.partition("\\label{tab:two:")[0].rindex("21.00")):
         (change,) = changes(f"{text[:at]}71.00{text[at + 5 :]}", shown, ".tex")
         assert (change.was, change.now) == ("71.00", "21.00")
 
 
 def test_the_last_bits_of_a_sum_do_not_matter_and_other_digits_do():
-    text = file(made(), ".json")
-    assert changes(text.replace('"mean": 30.0', '"mean": 30.000000000000004'), made(), ".json") == []
-    (change,) = changes(text.replace('"mean": 30.0', '"mean": 30.000001', 1), made(), ".json")
+    text = file(both_tables(), ".json")
+    assert changes(text.replace('"mean": 30.0', '"mean": 30.000000000000004'), both_tables(), ".json") == []
+    (change,) = changes(text.replace('"mean": 30.0', '"mean": 30.000001', 1), both_tables(), ".json")
     assert (change.key, change.now) == ("mean", "30.0")
 
 
 def test_a_key_that_was_taken_out_of_json_is_a_change():
-    report = json.loads(file(made(), ".json"))
+    report = json.loads(file(both_tables(), ".json"))
     del report["tables"][0]["cells"][0]["sd"]
-    assert [one.was for one in changes(as_json(report), made(), ".json")] == ["not there"]
+    assert [change.was for change in changes(as_json(report), both_tables(), ".json")] == ["not there"]
 
 
 @FORMATS
 def test_a_table_that_was_rewritten_is_not_compared(suffix):
-    text = file(made(), suffix)
+    text = file(both_tables(), suffix)
     other = "x" if suffix == ".json" else "\\begin{tabular}{lr}\nnothing & 1 \\\\\n\\end{tabular}\n"
     if suffix == ".json":
         text = re.sub(r'"name": "main".*?"definitions"', '"name": "main", "definitions"', text, flags=re.DOTALL)
-        assert [one.now for one in changes(text, made(), suffix)] != []
+        assert [change.now for change in changes(text, both_tables(), suffix)] != []
         return
     pattern = r"(?s)\\begin\{tabular\}.*?\\end\{tabular\}\n" if suffix == ".tex" else r"(?m)(^\|.*\n)+"
-    (main, _) = results(re.sub(pattern, lambda _: other, text, count=1), made(), suffix)
+    (main, _) = results(re.sub(pattern, lambda _: other, text, count=1), both_tables(), suffix)
     assert main.left_out == ("main",)
 
 
@@ -206,19 +209,20 @@ def test_published_values_and_searches_are_compared(suffix):
     paper = load_paper("tsai2019")
     table = paper.tables[0]
     cells = [
-        one.model_copy(update={"where": {"kernel": kernel}, "value": value, "metric": "bleu"})
-        for one, kernel, value in zip(table.cells, ("rbf", "linear"), (12.25, 13.5), strict=False)
+        published.model_copy(update={"where": {"kernel": kernel}, "value": value, "metric": "bleu"})
+        for published, kernel, value in zip(table.cells, ("rbf", "linear"), (12.25, 13.5), strict=False)
     ]
     table = table.model_copy(update={"where": {}, "cells": tuple(cells)})
     paper = paper.model_copy(update={"tables": (table,)})
     beside = [
-        replace(one, published=compare_with_published(one.layout.places, one.layout.records, paper)) for one in made()
+        replace(table, published=compare_with_published(table.layout.places, table.layout.records, paper))
+        for table in both_tables()
     ]
     text = file(beside, suffix)
     assert changes(text, beside, suffix) == []
-    assert any(one.was == "12.75" for one in changes(text.replace("12.25", "12.75"), beside, suffix))
+    assert any(change.was == "12.75" for change in changes(text.replace("12.25", "12.75"), beside, suffix))
     if suffix != ".json":
-        assert results(text, made(), suffix)[0].left_out != (), "nobody asks for the published values"
+        assert results(text, both_tables(), suffix)[0].left_out != (), "nobody asks for the published values"
     shown = [trials.table(trials.search("rbf"), trials.search("exponential"))]
     text = file(shown, suffix)
     assert changes(text, shown, suffix) == [] and changes(text.replace("0.0095", "0.0099"), shown, suffix)
@@ -226,7 +230,7 @@ def test_published_values_and_searches_are_compared(suffix):
 
 @TEXTS
 def test_a_table_that_stands_twice_is_compared_twice(suffix):
-    shown = made()
+    shown = both_tables()
     text = file([*shown, shown[0]], suffix)
     at = text.rindex("40.00")
     (change,) = changes(f"{text[:at]}41.00{text[at + 5 :]}", shown, suffix)
@@ -245,7 +249,7 @@ def test_a_file_that_is_none_of_kdx_is_refused(tmp_path):
 
     for text in (b"", b"[]", b"| a | b |\n| :--- | ---: |\n| x | 1 |\n"):
         assert refusal("file.md", text).startswith("FILE: there is no table of kdx in this file\n  hint: kdx report")
-    broken = file(made(), ".json")[:-9].encode()
+    broken = file(both_tables(), ".json")[:-9].encode()
     assert "this is no report of kdx in JSON\n  hint: kdx report --json" in refusal("file.json", broken)
     assert refusal("file.tex", b"\xff") == "FILE: this file is not UTF-8"
     assert refusal("absent.md") == "FILE: cannot read this file: No such file or directory"

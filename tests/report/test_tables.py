@@ -20,19 +20,19 @@ RULE = "Per cell, the test score of the seed with the best valid/bleu"
 
 
 def only(table: Table) -> Cell:
-    (found,) = table.layout.cells
-    return found
+    (single,) = table.layout.cells
+    return single
 
 
-def one(*runs: object, **choices: object) -> Table:
+def table_of(*runs: object, **choices: object) -> Table:
     """The table of a sweep with one cell, `a`."""
     return tables(sweep([cell("a")], runs, **choices))[0]
 
 
 def test_a_place_holds_the_test_score_of_the_best_validation_seed_beside_mean_and_spread() -> None:
-    table = one(*scored("a", (29.0, 31.0), (30.0, 28.0), (28.0, 34.0)))
-    found = only(table)
-    assert found == Cell(
+    table = table_of(*scored("a", (29.0, 31.0), (30.0, 28.0), (28.0, 34.0)))
+    result = only(table)
+    assert result == Cell(
         id="a",
         metric=BLEU,
         selected_by=Metric("valid/bleu", Direction.MAX),
@@ -47,7 +47,7 @@ def test_a_place_holds_the_test_score_of_the_best_validation_seed_beside_mean_an
             for seed, scores in enumerate([(29.0, 31.0), (30.0, 28.0), (28.0, 34.0)])
         ),
     )
-    assert (found.planned, found.completed, found.diverged, found.failed, found.unfinished) == (3, 3, 0, 0, 0)
+    assert (result.planned, result.completed, result.diverged, result.failed, result.unfinished) == (3, 3, 0, 0, 0)
     assert table.notes == (f"{RULE}; beside it mean ± standard deviation over n = 3 seeds.",)
     assert table.definitions == ("bleu ↑: higher is better.",)
 
@@ -58,82 +58,35 @@ def test_a_perplexity_is_selected_downwards() -> None:
     assert only(table).metric == Metric("perplexity", Direction.MIN)
 
 
-def test_a_cell_without_a_finished_run_is_a_hole() -> None:
-    states = (RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED, RunState.CANCELLED)
-    table = one(*(run("a", seed, state=state) for seed, state in enumerate(states)))
-    found = only(table)
-    assert (found.state, found.score, found.planned, found.unfinished) == (State.HOLE, None, 4, 4)
-    assert table.notes == (f"{RULE}.", "–: no score yet.")
-
-
-def test_a_cell_without_runs_is_a_hole() -> None:
-    assert only(one()).state is State.HOLE
-
-
-def test_a_cell_whose_finished_runs_all_diverged_did_not_converge() -> None:
-    diverged = [run("a", seed, state=RunState.DIVERGED) for seed in (0, 1)]
-    table = one(*diverged, run("a", 2, state=RunState.PENDING))
-    found = only(table)
-    assert (found.state, found.diverged, found.planned) == (State.DIVERGED, 2, 3)
-    assert any(note.startswith("diverged k/n: the loss of k of n seeds") for note in table.notes)
-
-
 def test_scores_of_a_diverged_run_are_never_used() -> None:
-    table = one(run("a", 0, 99.0, 99.0, RunState.DIVERGED), *scored("a", (1.0, 2.0))[:0], run("a", 1, 1.0, 2.0))
-    found = only(table)
-    assert (found.state, found.score, found.diverged) == (State.VALUE, 2.0, 1)
-    assert found.summary == Summary(1, 2.0, None)
+    table = table_of(run("a", 0, 99.0, 99.0, RunState.DIVERGED), *scored("a", (1.0, 2.0))[:0], run("a", 1, 1.0, 2.0))
+    result = only(table)
+    assert (result.state, result.score, result.diverged) == (State.VALUE, 2.0, 1)
+    assert result.summary == Summary(1, 2.0, None)
 
 
 def test_failed_runs_are_counted_apart() -> None:
-    found = only(one(run("a", 0, state=RunState.FAILED), run("a", 1, 30.0, 31.0), run("a", 2, state=RunState.PENDING)))
-    assert (found.failed, found.completed, found.unfinished, found.planned) == (1, 1, 1, 3)
-
-
-def test_a_cell_whose_validation_scores_are_all_nan_is_a_hole() -> None:
-    found = only(one(run("a", 0, nan, 30.0)))
-    assert (found.state, found.seed, found.completed) == (State.HOLE, None, 1)
-
-
-def test_the_newest_final_generation_stands_for_a_seed() -> None:
-    finished = run("a", 0, 30.0, 31.0, generation=1)
-    assert only(one(run("a", 0, 40.0, 41.0), finished)).score == 31.0
-    again = run("a", 0, state=RunState.RUNNING, generation=2)
-    found = only(one(again, finished))
-    assert (found.score, found.planned, found.unfinished) == (31.0, 1, 0)
-    repeated = run("a", 0, state=RunState.DIVERGED, generation=2)
-    assert only(one(finished, repeated)).state is State.DIVERGED
+    result = only(
+        table_of(run("a", 0, state=RunState.FAILED), run("a", 1, 30.0, 31.0), run("a", 2, state=RunState.PENDING))
+    )
+    assert (result.failed, result.completed, result.unfinished, result.planned) == (1, 1, 1, 3)
 
 
 def test_another_metric_is_that_of_the_seed_selected_by_the_cells_own() -> None:
     runs = scored("a", (29.0, 31.0), (30.0, 28.0))
     metrics = {0: {"test/perplexity": 5.0}, 1: {"test/perplexity": 6.0}}
-    table = one(*runs, tables=[{"name": "ppl", "rows": ["kernel"], "metric": "perplexity"}], metrics=metrics)
-    found = only(table)
-    assert (found.seed, found.score, found.metric) == (1, 6.0, Metric("perplexity", Direction.MIN))
-    assert found.summary is not None and found.summary.mean == 5.5
+    table = table_of(*runs, tables=[{"name": "ppl", "rows": ["kernel"], "metric": "perplexity"}], metrics=metrics)
+    result = only(table)
+    assert (result.seed, result.score, result.metric) == (1, 6.0, Metric("perplexity", Direction.MIN))
+    assert result.summary is not None and result.summary.mean == 5.5
     assert table.notes[0].startswith("Per cell, the test score of the seed with the best valid/bleu; ")
     assert table.definitions == ("perplexity ↓: lower is better.",)
 
 
-def test_a_validation_metric_shows_the_score_that_chose_the_seed_and_says_so() -> None:
-    runs = scored("a", (29.0, 31.0), (30.0, 28.0))
-    table = one(*runs, tables=[{"name": "dev", "rows": ["kernel"], "metric": "valid/bleu"}])
-    found = only(table)
-    assert (found.seed, found.score, found.validation) == (1, 30.0, 30.0)
-    assert found.metric == found.selected_by == Metric("valid/bleu", Direction.MAX)
-    assert found.summary is not None and found.summary.mean == 29.5
-    assert table.notes == (
-        "Per cell, the validation score of the seed with the best valid/bleu"
-        "; beside it mean ± standard deviation over n = 2 seeds.",
-        "Seed and weights were chosen by this very score, which flatters it.",
-    )
-
-
 def test_a_validation_metric_leaves_the_places_of_cells_that_another_chose_empty() -> None:
     cells = [cell("a"), cell("b", select={"metric": "loss"}), cell("c", "prediction")]
-    asked = {"name": "dev", "rows": ["select.metric"], "metric": "valid/bleu"}
-    (table,) = tables(sweep(cells, [], tables=[asked]))
+    spec = {"name": "dev", "rows": ["select.metric"], "metric": "valid/bleu"}
+    (table,) = tables(sweep(cells, [], tables=[spec]))
     assert [cell and cell.id for cell in table.layout.column(0)] == ["a", None, None]
 
 
@@ -145,19 +98,19 @@ def test_a_table_of_some_cells_shows_those_only() -> None:
     ]
     runs = scored("prediction-rbf", (9.0, 10.0))
     (table,) = tables(sweep(cells, runs, tables=[{"name": "p", "rows": ["kernel"], "where": {"task": "prediction"}}]))
-    assert [found.id for found in table.layout.cells] == ["prediction-rbf", "prediction-exponential"]
+    assert [each.id for each in table.layout.cells] == ["prediction-rbf", "prediction-exponential"]
     assert table.layout.cells[0].score == 10.0
     assert table.notes[0].startswith("Per cell, the test score of the seed with the best valid/perplexity; ")
 
 
 def test_a_metric_that_only_a_test_has_makes_a_table() -> None:
-    asked = {"name": "13a", "rows": ["kernel"], "metric": "bleu_detokenised"}
-    found = only(one(*scored("a", (29.0, 31.0)), tables=[asked], metrics={0: {"test/bleu_detokenised": 30.5}}))
-    assert (found.score, found.metric) == (30.5, Metric("bleu_detokenised", Direction.MAX))
+    spec = {"name": "13a", "rows": ["kernel"], "metric": "bleu_detokenised"}
+    result = only(table_of(*scored("a", (29.0, 31.0)), tables=[spec], metrics={0: {"test/bleu_detokenised": 30.5}}))
+    assert (result.score, result.metric) == (30.5, Metric("bleu_detokenised", Direction.MAX))
 
 
 def test_a_metric_that_was_not_recorded_leaves_a_hole() -> None:
-    table = one(*scored("a", (29.0, 31.0)), tables=[{"name": "ppl", "rows": ["kernel"], "metric": "perplexity"}])
+    table = table_of(*scored("a", (29.0, 31.0)), tables=[{"name": "ppl", "rows": ["kernel"], "metric": "perplexity"}])
     assert (only(table).state, only(table).summary) == (State.HOLE, None)
 
 
@@ -173,7 +126,7 @@ def test_rows_are_the_axes_that_vary_and_columns_the_tasks_when_no_table_is_aske
         for task in ("translation", "prediction")
         for kernel in ("rbf", "exponential")
     ]
-    runs = [one for each in cells for one in scored(each.id, (10.0, 10.0))]
+    runs = [run for each in cells for run in scored(each.id, (10.0, 10.0))]
     (table,) = tables(sweep(cells, runs, axes=["task", "kernel", "norm"], name="nightly"))
     assert (table.layout.name, table.layout.row_factors, table.layout.column_factors) == (
         "nightly",
@@ -216,30 +169,14 @@ def test_unequal_seeds_are_shown_cell_by_cell() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("finished", "planned", "expected"),
-    [
-        (2, 2, "; beside it mean ± standard deviation over n = 2 seeds."),
-        (2, 3, "; beside it mean ± standard deviation over n = 2 of 3 seeds."),
-        (1, 3, "; n = 1 of 3 seeds."),
-        (1, 1, "; n = 1 seed."),
-        (0, 3, "."),
-    ],
-)
-def test_the_caption_says_how_many_seeds_of_those_planned(finished: int, planned: int, expected: str) -> None:
-    runs = [run("a", seed, 1.0, 1.0) for seed in range(finished)]
-    waiting = [run("a", seed, state=RunState.PENDING) for seed in range(finished, planned)]
-    assert one(*runs, *waiting).notes[0] == RULE + expected
-
-
-def signs_of(*scores: list[float], task: str = "translation", **asked: object) -> list[str]:
+def signs_of(*scores: list[float], task: str = "translation", **options: object) -> list[str]:
     """The mark of each cell, a kernel each: `*` best, `†` not distinguishable from it, `‡` not compared with it."""
     kernels = ("rbf", "exponential", "linear", "cosine")[: len(scores)]
     cells = [cell(kernel, task, kernel=kernel) for kernel in kernels]
-    runs = [one for kernel, its in zip(kernels, scores, strict=True) for one in seeded(kernel, *its)]
-    (made,) = tables(sweep(cells, runs, tables=[{"name": "main", "rows": ["kernel"], **asked}]))
+    runs = [run for kernel, values in zip(kernels, scores, strict=True) for run in seeded(kernel, *values)]
+    (table,) = tables(sweep(cells, runs, tables=[{"name": "main", "rows": ["kernel"], **options}]))
     signs = {Mark.BEST: "*", Mark.NOT_DISTINGUISHABLE: "†", Mark.UNTESTED: "‡", None: ""}
-    return [signs[one] for one in marks(made)]
+    return [signs[mark] for mark in marks(table)]
 
 
 def test_the_best_of_a_column_has_the_best_mean_at_the_good_end() -> None:
@@ -253,13 +190,13 @@ def test_the_best_is_not_the_best_selected_score() -> None:
     """The best validation seed of rbf has the best test score, and its others are far below."""
     runs = [
         run(kernel, seed, 9.0 - seed, score, id=10 * index + seed)
-        for index, (kernel, its) in enumerate({"rbf": [12.5, 10.0, 10.1], "exponential": [12.0, 12.1, 12.0]}.items())
-        for seed, score in enumerate(its)
+        for index, (kernel, values) in enumerate({"rbf": [12.5, 10.0, 10.1], "exponential": [12.0, 12.1, 12.0]}.items())
+        for seed, score in enumerate(values)
     ]
-    (made,) = tables(sweep([cell("rbf", kernel="rbf"), cell("exponential", kernel="exponential")], runs))
-    assert [found.score for found in made.layout.cells] == [12.5, 12.0]
-    assert marks(made)[1] is Mark.BEST and marks(made)[0] is not Mark.BEST
-    assert made.legend[Mark.BEST] == "best mean of its column"
+    (table,) = tables(sweep([cell("rbf", kernel="rbf"), cell("exponential", kernel="exponential")], runs))
+    assert [each.score for each in table.layout.cells] == [12.5, 12.0]
+    assert marks(table)[1] is Mark.BEST and marks(table)[0] is not Mark.BEST
+    assert table.legend[Mark.BEST] == "best mean of its column"
 
 
 def test_the_best_perplexity_has_the_best_mean_of_logarithms() -> None:
@@ -280,7 +217,7 @@ def test_a_best_takes_two_cells_that_can_be_compared(others: list[list[float]]) 
 @pytest.mark.parametrize("bad", [[25.0], [25.0, inf], [25.0, nan], [25.0, -inf]])
 def test_what_cannot_be_compared_with_the_best_is_marked_as_such(bad: list[float]) -> None:
     """Without a mark it would read as worse."""
-    (made,) = tables(
+    (table,) = tables(
         sweep(
             [cell(name, kernel=name) for name in ("rbf", "linear", "cosine")],
             [
@@ -292,13 +229,13 @@ def test_what_cannot_be_compared_with_the_best_is_marked_as_such(bad: list[float
             tables=[{"name": "main", "rows": ["kernel"]}],
         )
     )
-    assert marks(made) == [
+    assert marks(table) == [
         Mark.BEST,
         None,
         Mark.UNTESTED,
     ]
-    assert made.legend[Mark.UNTESTED].startswith("not compared with it: a single seed, or a score that is not finite")
-    assert (made.layout.cells[2].value, made.layout.cells[2].compared) == (25.0, None)
+    assert table.legend[Mark.UNTESTED].startswith("not compared with it: a single seed, or a score that is not finite")
+    assert (table.layout.cells[2].value, table.layout.cells[2].compared) == (25.0, None)
 
 
 @pytest.mark.parametrize("bad", [nan, inf, -inf])
@@ -321,9 +258,9 @@ def test_a_place_without_a_score_has_no_mark_whatever_its_seeds_scored() -> None
     """No validation score selects one of them."""
     cells = [cell(name, kernel=name) for name in ("rbf", "linear", "cosine")]
     hole = [run("cosine", seed, nan, 50.0 + seed, id=seed) for seed in range(2)]
-    (made,) = tables(sweep(cells, [*seeded("rbf", 20.0, 20.1), *seeded("linear", 10.0, 10.1), *hole]))
-    assert [found.state for found in made.layout.cells] == [State.VALUE, State.VALUE, State.HOLE]
-    assert marks(made) == [
+    (table,) = tables(sweep(cells, [*seeded("rbf", 20.0, 20.1), *seeded("linear", 10.0, 10.1), *hole]))
+    assert [each.state for each in table.layout.cells] == [State.VALUE, State.VALUE, State.HOLE]
+    assert marks(table) == [
         Mark.BEST,
         None,
         None,
@@ -333,9 +270,9 @@ def test_a_place_without_a_score_has_no_mark_whatever_its_seeds_scored() -> None
 def test_what_the_marks_mean_is_told_only_where_they_stand() -> None:
     def explained(*scores: list[float]) -> tuple[bool, bool, bool]:
         cells = [cell(name, kernel=name) for name in ("rbf", "linear", "cosine")[: len(scores)]]
-        runs = [one for its, values in zip(cells, scores, strict=True) for one in seeded(its.id, *values)]
-        (made,) = tables(sweep(cells, runs))
-        best, other, untested = (mark in made.legend for mark in Mark)
+        runs = [run for record, values in zip(cells, scores, strict=True) for run in seeded(record.id, *values)]
+        (table,) = tables(sweep(cells, runs))
+        best, other, untested = (mark in table.legend for mark in Mark)
         return best, other, untested
 
     assert explained([20.0, 20.1], [10.0, 10.1]) == (True, False, False)
@@ -351,7 +288,7 @@ def test_cells_of_other_data_are_not_compared() -> None:
         for kernel in ("rbf", "exponential")
     ]
     means = (40.0, 45.0, 12.0, 11.0)
-    runs = [one for each, mean in zip(cells, means, strict=True) for one in seeded(each.id, mean, mean + 0.1)]
+    runs = [run for each, mean in zip(cells, means, strict=True) for run in seeded(each.id, mean, mean + 0.1)]
     (table,) = tables(sweep(cells, runs, tables=[{"name": "main", "rows": ["data.corpus", "kernel"]}]))
     assert {table.layout.places[at].id: mark for at, mark in table.marks.items()} == {
         "easy-exponential": Mark.BEST,

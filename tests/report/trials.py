@@ -21,24 +21,24 @@ def search(kernel: str, *, total: int = 3, seeds: tuple[int, ...] = (1_000_000,)
     tuning = Tuning(
         trials=total, sampler=how.get("sampler", Sampler.RANDOM), pruner=how.get("pruner", Pruner.NONE), seeds=seeds
     )
-    drawn = Search(kernel.ljust(32, "0"), settings, how.get("space", SPACE), tuning)
+    planned = Search(kernel.ljust(32, "0"), settings, how.get("space", SPACE), tuning)
     trials = tuple(
         trial(number, {RATE: rate, DROPOUT: dropout}, f"{kernel}{number}", TrialState.COMPLETED, score)
         for number, (rate, dropout, score) in enumerate(TRIALS)
     )
-    return SearchRecord(drawn.id, 0, {"kernel": kernel}, drawn.plain, trials)
+    return SearchRecord(planned.id, 0, {"kernel": kernel}, planned.plain, trials)
 
 
 def table(*searches: SearchRecord, plain: tuple[str, ...] = (), seeds: int = 2) -> Table:
     """A row for the winner of each search, and for cells that were not searched for."""
     kernels = {search.labels["kernel"]: f"{search.labels['kernel']}1" for search in searches} | {
-        each: each for each in plain
+        kernel: kernel for kernel in plain
     }
     won = {"training": {"learning_rate": 9.5e-3}, "model": {"dropout": 0.0}}
     cells = [
         sweeps.cell(id, kernel=kernel, labels={"kernel": kernel}, **({} if kernel in plain else won))
         for kernel, id in kernels.items()
     ]
-    runs = [each for id in kernels.values() for each in sweeps.seeded(id, *range(10, 10 + seeds))]
+    runs = [run for id in kernels.values() for run in sweeps.seeded(id, *range(10, 10 + seeds))]
     sweep = sweeps.sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"]}])
     return tables(replace(sweep, searches=searches))[0]

@@ -1,6 +1,6 @@
 """A plot as a value: what every figure of series draws, on the terminal, on a page and in a file."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, log10
 from typing import NamedTuple
@@ -9,6 +9,9 @@ from kdx.store.records import CurveRecord
 
 Scale = tuple[float, float]
 """The lowest and the highest value of an axis."""
+
+NamedCurve = tuple[str, CurveRecord]
+"""A curve with the name that the legend gives it."""
 
 _DECADES = 3
 """An axis over more of them is logarithmic."""
@@ -71,37 +74,24 @@ class Plot:
         return replace(self, x_span=x, y_span=y) if x and y else None
 
 
-@dataclass(frozen=True)
-class NamedCurve:
-    """A curve with the name that the legend gives it."""
-
-    name: str
-    curve: CurveRecord
-
-
-def curves_plot(metric: str, curves: Sequence[NamedCurve]) -> Plot:
+def curves_plot(metric: str, curves: Iterable[NamedCurve]) -> Plot:
     """The plot of one metric over training, without values that are not finite."""
-    return Plot("", "step", metric, tuple(Series(curve.name, _points(curve), _numbers(curve)) for curve in curves))
+    return Plot("", "step", metric, tuple(_series(name, curve) for name, curve in curves))
 
 
-def _points(named: NamedCurve) -> tuple[Point, ...]:
-    steps, values = named.curve.steps, named.curve.values
-    return tuple(Point(at, value, value, value) for at, value in zip(steps, values, strict=True) if isfinite(value))
-
-
-def _numbers(named: NamedCurve) -> str:
-    """The last, lowest and highest value of a curve, and where it is not finite."""
-    curve, points = named.curve, _points(named)
+def _series(name: str, curve: CurveRecord) -> Series:
+    """A curve with its last, lowest and highest value, and where it is not finite."""
+    finite = [(at, value) for at, value in zip(curve.steps, curve.values, strict=True) if isfinite(value)]
     lost = [at for at, value in zip(curve.steps, curve.values, strict=True) if not isfinite(value)]
     parts = []
-    if points:
-        low, high = min(points, key=lambda point: point.low), max(points, key=lambda point: point.high)
-        parts.append(f"last {points[-1].high:.4g} at step {points[-1].x:,}")
-        if len(points) > 1:
-            parts += [f"lowest {low.low:.4g} at {low.x:,}", f"highest {high.high:.4g} at {high.x:,}"]
+    if finite:
+        low, high = (extreme(finite, key=lambda point: point[1]) for extreme in (min, max))
+        parts.append(f"last {finite[-1][1]:.4g} at step {finite[-1][0]:,}")
+        if len(finite) > 1:
+            parts += [f"lowest {low[1]:.4g} at {low[0]:,}", f"highest {high[1]:.4g} at {high[0]:,}"]
     if lost:
         parts.append(f"not finite at {len(lost):,} step{'' if len(lost) == 1 else 's'}, the first {lost[0]:,}")
-    return ", ".join(parts)
+    return Series(name, tuple(Point(at, value, value, value) for at, value in finite), ", ".join(parts))
 
 
 def scale(values: Sequence[float]) -> Scale | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kdx.grid.words import owners
 from kdx.report.papers.contrasted_cells import following
-from kdx.report.papers.paper_file import Claim, Contrast, Expect
+from kdx.report.papers.paper_file import Claim, Contrast, Expect, Paper
 from kdx.report.papers.verdicts import NO_CELLS, Answer, ContrastOutcome, SettingVerdict, Verdict
 from kdx.report.sheet import Sheet
 from kdx.report.table.notes import CONDITIONAL
@@ -19,6 +19,17 @@ def claim(answer: Answer) -> Iterator[Sheet]:
     """
     for index, verdict in enumerate(answer.tested):
         yield _claim(answer.claim, verdict, first=index == 0)
+
+
+def of_papers(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str = "") -> Iterator[tuple[str, list[Sheet]]]:
+    """The heading of each paper with the listings of its claims.
+
+    Args:
+        options: see `not_tested`.
+    """
+    for paper, answers in papers:
+        listings = [listing for answer in answers for listing in claim(answer)]
+        yield f"{paper.title or paper.name}. {paper.source}".rstrip(), [*listings, *not_tested(answers, options)]
 
 
 def not_tested(answers: Sequence[Answer], options: str = "") -> Iterator[Sheet]:

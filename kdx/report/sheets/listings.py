@@ -3,21 +3,18 @@ the settings that searches found."""
 
 from collections.abc import Iterator
 
-from kdx.report.selection.cells import Cell
-from kdx.report.sheet import Sheet
-from kdx.report.sheets.published import published_values
+from kdx.grid.plan import Shown
+from kdx.report.papers.published_comparison import Agreement, PublishedComparison
+from kdx.report.selection.cells import Cell, State
+from kdx.report.sheet import Sheet, listing
+from kdx.report.sheets.scores import name_columns, score_or_dash
 from kdx.report.sheets.searches import tuned_settings
 from kdx.report.statistics.estimates import Estimate
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.comparisons import Difference
+from kdx.report.table.layout import Layout
 from kdx.report.table.table import Table
-from kdx.report.wording import LEVELS, correction, difference, interval, probability, rounded, signed, word_of
-
-OVER_SENTENCES = ("BLEU of the selected runs", "p over sentences")
-"""Headers of the columns that a randomisation of sentences adds to the differences."""
-MEAN = "mean"
-"""Header of the column beside a difference from a baseline."""
-_RATES = "of those that ended, with Wilson's interval"
+from kdx.report.wording import LEVELS, correction, difference, equals, interval, probability, rounded, signed, word_of
 
 
 def listings(table: Table, *, statistics: bool) -> Iterator[Sheet]:
@@ -32,102 +29,70 @@ def listings(table: Table, *, statistics: bool) -> Iterator[Sheet]:
     if table.differences and (statistics or table.baseline or table.randomisations):
         yield _differences(table)
     if table.published:
-        yield published_values(table.layout, table.published)
+        yield _published(table.layout, table.published)
     if table.searches:
         yield tuned_settings(table)
 
 
 def _cells(table: Table) -> Sheet:
-    cells = table.layout.places
+    layout, cells = table.layout, table.layout.cells
     # With all seeds of a cell it would be the selected score again.
-    draws = table.layout.fewest - 1
-    diverged = any(cell.diverged for cell in table.layout.cells)
-    factors = (*table.layout.row_factors, *table.layout.column_factors)
-    headers = [*factors, "metric", "n", "mean", "sd", "95% interval", *([f"best of {draws}"] if draws > 0 else [])]
-    rows = []
-    for at, cell in cells.items():
-        metric, summary = cell.metric.name, cell.summary
-        row = [
-            *table.layout.header(at).values(),
-            str(cell.metric),
-            str(summary.n if summary else 0),
-            rounded(summary.mean, metric) if summary else "–",
-            rounded(summary.sd, metric) if summary and summary.sd is not None else "–",
-            interval(cell.interval, metric) if cell.interval else "–",
-        ]
-        if draws > 0:
-            expected = cell.expected(draws)
-            row.append(rounded(expected, metric) if expected is not None else "–")
-        if diverged:
-            row.append(_rate(cell))
-        rows.append(tuple(row))
+    draws = layout.fewest - 1
+    names = [*name_columns(layout, layout.places), ("metric", [str(cell.metric) for cell in cells])]
+    columns = [
+        ("n", [str(cell.summary.n if cell.summary else 0) for cell in cells]),
+        ("mean", [_mean(cell) for cell in cells]),
+        ("sd", [score_or_dash(cell.summary.sd if cell.summary else None, cell.metric.name) for cell in cells]),
+        ("95% interval", [interval(cell.interval, cell.metric.name) if cell.interval else "–" for cell in cells]),
+    ]
     notes = ["95% interval of the mean by Student's t, of each cell alone."]
     if draws > 0:
+        columns.append((f"best of {draws}", [score_or_dash(cell.expected(draws), cell.metric.name) for cell in cells]))
         notes.append(
             f"best of {draws}: expected score of the best-validation seed among {draws}, unbiased (Tang et al. "
             "2020); unlike the selected score it does not grow with the number of seeds."
         )
-    if diverged:
-        headers.append("diverged")
-        notes.append(f"diverged: share {_RATES}.")
-    title, key = f"{table.layout.name}: each cell over its seeds", (table.layout.name, "cells")
-    return Sheet(title, key, tuple(headers), len(factors) + 1, tuple(rows), tuple(notes))
+    if any(cell.diverged for cell in cells):
+        columns.append(("diverged", [_rate(cell) for cell in cells]))
+        notes.append("diverged: share of those that ended, with Wilson's interval.")
+    return listing(f"{layout.name}: each cell over its seeds", (layout.name, "cells"), names, columns, notes)
 
 
-def _mean(table: Table, difference: Difference) -> str:
-    """The mean of the cell over its seeds, in the metric's own units."""
-    summary = table.layout.places[difference.at].summary
-    return rounded(summary.mean, difference.metric.name) if summary else "–"
+def _mean(cell: Cell) -> str:
+    """The mean of a cell over its seeds, in the metric's own units."""
+    return score_or_dash(cell.summary.mean if cell.summary else None, cell.metric.name)
+
+
+def _rate(cell: Cell) -> str:
+    """The share of the runs of a cell that diverged, with its interval."""
+    ended = cell.diverged + cell.completed
+    if not ended:
+        return "–"
+    low, high = cell.divergence_rate
+    return f"{cell.diverged}/{ended} ({low:.0%} to {high:.0%})"
 
 
 def _differences(table: Table) -> Sheet:
-    differences = table.differences
-    margins = any(compared.margin is not None for compared in differences)
-    randomised = bool(table.randomisations)
+    layout, differences = table.layout, table.differences
     nats = any(compared.metric.in_nats for compared in differences)
-    factors = (*table.layout.row_factors, *table.layout.column_factors)
-    names = [*factors] if table.baseline else [*factors, "against"]
-    means = [MEAN] if table.baseline else []
-    headers = [
-        *names,
-        *means,
-        "better by",
-        "95% interval",
-        *(["ratio"] if nats else []),
-        "p",
-        "corrected p",
-        "effect",
-        "n",
+    names = name_columns(layout, [compared.at for compared in differences])
+    columns = []
+    if table.baseline:
+        columns.append(("mean", [_mean(layout.places[compared.at]) for compared in differences]))
+    else:
+        names.append(("against", [_other(layout, compared) for compared in differences]))
+    estimates = [(compared.estimate, compared.metric) for compared in differences]
+    columns += [
+        ("better by", [difference(each.value, metric) if each else "–" for each, metric in estimates]),
+        ("95% interval", [interval(each.interval(), metric) if each else "–" for each, metric in estimates]),
+        *([("ratio", [_ratio(*each) for each in estimates])] if nats else []),
+        ("p", [probability(each.p) if each else "–" for each, _ in estimates]),
+        ("corrected p", ["–" if compared.p is None else probability(compared.p) for compared in differences]),
+        ("effect", [signed(each.effect, "effect") if each else "–" for each, _ in estimates]),
+        ("n", [str(compared.n) for compared in differences]),
     ]
-    headers += ["within margin"] if margins else []
-    headers += OVER_SENTENCES if randomised else []
-    rows = []
-    for compared in differences:
-        metric, estimate = compared.metric, compared.estimate
-        row = [
-            *table.layout.header(compared.at).values(),
-            *([_mean(table, compared)] if table.baseline else [_other(table, compared)]),
-            difference(estimate.value, metric) if estimate else "–",
-            interval(estimate.interval(), metric) if estimate else "–",
-            *([_ratio(estimate, metric)] if nats else []),
-            probability(estimate.p) if estimate else "–",
-            probability(compared.p) if compared.p is not None else "–",
-            signed(estimate.effect, "effect") if estimate else "–",
-            str(compared.n),
-        ]
-        if margins:
-            row.append(
-                "–"
-                if compared.margin is None or compared.p_equivalent is None
-                else f"{difference(compared.margin, metric).lstrip('+')}: "
-                f"{'yes' if compared.equivalent else 'not shown'} (p {probability(compared.p_equivalent)})"
-            )
-        if randomised:
-            over = table.randomisations.get(compared.at)
-            row += [signed(over.gain, "bleu"), probability(over.p)] if over else ["–", "–"]
-        rows.append(tuple(row))
     against = ", ".join(word_of(*factor) for factor in table.baseline.items()) or "the best of the column"
-    by_rule = any(compared.estimate and compared.estimate.look for compared in differences)
+    by_rule = any(each and each.look for each, _ in estimates)
     notes = [
         "better by: difference of the means, positive where the cell is better than the one it stands against"
         + ("; of perplexities in nats, with the ratio of the two." if nats else "."),
@@ -136,16 +101,22 @@ def _differences(table: Table) -> Sheet:
         f"corrected p: {correction(table)}{'' if table.baseline else '; the marks rest on it'}.",
         "effect: in standard deviations over seeds (Hedges' g).",
     ]
-    notes += ["within margin: two one-sided tests (TOST) at 0.05, not corrected."] if margins else []
-    first = next(iter(table.randomisations.values()), None)
-    if first:
+    if any(compared.margin is not None for compared in differences):
+        columns.append(("within margin", [_within_margin(compared) for compared in differences]))
+        notes.append("within margin: two one-sided tests (TOST) at 0.05, not corrected.")
+    if table.randomisations:
+        resampled = [table.randomisations.get(compared.at) for compared in differences]
+        columns += [
+            ("BLEU of the selected runs", [signed(each.gain, "bleu") if each else "–" for each in resampled]),
+            ("p over sentences", [probability(each.p) if each else "–" for each in resampled]),
+        ]
+        first = next(iter(table.randomisations.values()))
         notes.append(
             f"p over sentences: approximate randomisation of BLEU, {first.trials:,} exchanges of translations of "
             f"{first.sentences:,} test sentences, for the one selected run of each cell and each difference alone, not "
             "corrected; it says nothing about other seeds."
         )
-    title, key = f"{table.layout.name}: differences from {against}", (table.layout.name, "differences")
-    return Sheet(title, key, tuple(headers), len(names), tuple(rows), tuple(notes))
+    return listing(f"{layout.name}: differences from {against}", (layout.name, "differences"), names, columns, notes)
 
 
 def _ratio(estimate: Estimate | None, metric: Metric) -> str:
@@ -157,15 +128,68 @@ def _ratio(estimate: Estimate | None, metric: Metric) -> str:
     return f"{value} ({below} to {above})"
 
 
-def _other(table: Table, difference: Difference) -> str:
+def _other(layout: Layout, difference: Difference) -> str:
     """What a cell is compared with, by the words in which the two differ."""
-    own, other = table.layout.header(difference.at), table.layout.header(difference.against)
-    return LEVELS.join(word_of(factor, word) for factor, word in other.items() if own[factor] != word)
+    cell, other = layout.header(difference.at), layout.header(difference.against)
+    return LEVELS.join(word_of(factor, word) for factor, word in other.items() if cell[factor] != word)
 
 
-def _rate(cell: Cell) -> str:
-    ended = cell.diverged + cell.completed
-    if not ended:
+def _within_margin(compared: Difference) -> str:
+    if compared.margin is None or compared.p_equivalent is None:
         return "–"
-    low, high = cell.divergence_rate
-    return f"{cell.diverged}/{ended} ({low:.0%} to {high:.0%})"
+    verdict = "yes" if compared.equivalent else "not shown"
+    margin = difference(compared.margin, compared.metric).lstrip("+")
+    return f"{margin}: {verdict} (p {probability(compared.p_equivalent)})"
+
+
+def _published(layout: Layout, comparison: PublishedComparison) -> Sheet:
+    """The published values of a paper beside those of a table."""
+    pairs, paper = comparison.pairs, comparison.paper
+    names = [
+        *name_columns(layout, [pair.at for pair in pairs]),
+        ("metric", [str(pair.metric) for pair in pairs]),
+        ("from", [", ".join(pair.tables) for pair in pairs]),
+    ]
+    columns = [
+        (
+            "published",
+            [State.DIVERGED if pair.published is None else rounded(pair.published, pair.metric.name) for pair in pairs],
+        ),
+        ("ours", [State.DIVERGED if pair.diverged else score_or_dash(pair.ours, pair.metric.name) for pair in pairs]),
+    ]
+    same = any(pair.same_corpus for pair in pairs)
+    if same:
+        gains = ["–" if pair.gain is None else signed(pair.gain, pair.metric.name) for pair in pairs]
+        columns.append(("better by", gains))
+    shown = "the best-validation seed's score" if layout.shown is Shown.BEST_SEED else "the mean over seeds"
+    notes = [f"Published: {'; '.join(filter(None, (paper.source, paper.protocol)))}."]
+    notes.append(f"Ours: {shown}{'; better by: positive where ours is better' if same else ''}.")
+    if not all(pair.same_corpus for pair in pairs):
+        places = [pair.places if pair.places and not pair.same_corpus else ("–", "–") for pair in pairs]
+        columns += [
+            ("place, published", [str(published) for published, _ in places]),
+            ("place, ours", [str(ours) for _, ours in places]),
+        ]
+        notes.append("Place: in the order of each side, 1 the best; numbers of another corpus compare by their order.")
+    if not pairs:
+        notes = [notes[0], "It has no cell of this table."]
+    values: dict[str, dict[str, None]] = {}
+    for pair in pairs:
+        if pair.note and pair.published is not None:
+            values.setdefault(pair.note, {})[rounded(pair.published, pair.metric.name)] = None
+    notes += [f"{' and '.join(noted)}: {note}" for note, noted in values.items()]
+    for task, ours in comparison.scale.items():
+        published = f"; published: {paper.scale[task]}" if task in paper.scale else ""
+        notes.append(f"Scale ({task}): ours {ours}{published}.")
+    notes += map(_agreement, comparison.agreement)
+    title = f"{layout.name}: beside {paper.title or paper.name}"
+    return listing(title, (layout.name, "published"), names, columns, notes)
+
+
+def _agreement(agreement: Agreement) -> str:
+    """The sentence on how far both sides order the cells alike."""
+    cells = f"{agreement.n} cell{'' if agreement.n == 1 else 's'}"
+    what = f"Order of {cells} ({agreement.task}, {agreement.corpus}, {agreement.metric.name})"
+    if agreement.tau is None or agreement.p is None:
+        return f"{what}: too few that differ to be ranked."
+    return f"{what}: Kendall's τ = {signed(agreement.tau, '')} (p {equals(agreement.p)}); what diverged ranks last."

@@ -1,11 +1,12 @@
 """The sheet of a table of scores."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from kdx.grid.plan import Shown
 from kdx.grid.table_layout import Address
 from kdx.report.selection.cells import Cell
-from kdx.report.sheet import Score, Sheet
+from kdx.report.sheet import Column, Score, Sheet
 from kdx.report.sheets.notes import caption
 from kdx.report.table.layout import Layout
 from kdx.report.table.table import Table
@@ -77,6 +78,18 @@ def words(cell: Cell, *, show_n: bool) -> Score:
         note=", ".join(notes.values()),
         aligned=True,
     )
+
+
+def name_columns(layout: Layout, places: Iterable[Address]) -> list[Column]:
+    """The columns of a listing that name the cell of each row by its factors."""
+    headers = [layout.header(at) for at in places]
+    factors = (*layout.row_factors, *layout.column_factors)
+    return [(factor, [header[factor] for header in headers]) for factor in factors]
+
+
+def score_or_dash(value: float | None, metric: str) -> str:
+    """A score, rounded; a dash where there is none."""
+    return "–" if value is None else rounded(value, metric)
 
 
 def column_headers(layout: Layout) -> list[tuple[str, ...]]:

@@ -4,30 +4,40 @@ Columns keep their names and meaning from version to version; most are keys of J
 have full precision; a missing value is an empty field. Names are sanitized, quoted and on one line each.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kdx.grid.table_layout import SWEEP
+from kdx.report.made_by import MadeBy
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
+from kdx.report.table.comparisons import Difference
 from kdx.report.table.table import Table
 from kdx.report.wording import setting
 from kdx.report.writers.json import cell_to_json, difference_to_json, outcome_to_json
 from kdx.report.writers.rows import to_csv as lines
 from kdx.sanitize import sanitize
 
-_CELL = (
+_COLUMNS = (
     *("metric", "direction", "shown", "state", "score", "best", "near_best", "not_compared_with_best", "seed", "run"),
     *("selected_by", "validation", "n", "mean", "sd", "mean_low", "mean_high", "documents", "expected_best"),
     *("expected_best_of", "planned", "completed", "diverged", "pruned", "invalidated", "undertrained", "failed"),
     *("out_of_memory", "unfinished"),
-)
-_DIFFERENCE = (
     *("against", "better_by", "better_by_low", "better_by_high", "better_by_unit", "p", "p_corrected", "p_correction"),
     *("effect", "margin", "p_equivalent", "sentences_better_by", "sentences_p"),
+    *("cell", "published", "published_state"),
 )
-"""The columns of a cell and those of its difference, in their order."""
+"""The columns of a cell and of its difference from another, in their order."""
+
+
+def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator[str]:
+    """Write tables; see `kdx.report.writers.formats`; they have all statistics in any case."""
+    yield to_csv(tables)
+
+
+def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str) -> Iterator[str]:
+    """Write verdicts on claims; see `kdx.report.writers.formats`."""
+    yield claims_to_csv(papers)
 
 
 def to_csv(tables: Sequence[Table]) -> str:
@@ -39,47 +49,46 @@ def to_csv(tables: Sequence[Table]) -> str:
     rows = [row for table in tables for row in _rows(table)]
     factors = dict.fromkeys(name for words, _ in rows for name in words)
     columns = dict.fromkeys(name for _, values in rows for name in values)
-
-    def row(words: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Any]:
-        named = {f"factor {name}" if name in columns else name: words.get(name) for name in factors}
-        return {"table": values["table"], **named, **{name: values.get(name) for name in columns}}
-
-    return _written([row(*each) for each in rows])
+    return _written([{name: {**words, **values}.get(name) for name in (*factors, *columns)} for words, values in rows])
 
 
 def _rows(table: Table) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
-    """The factors of each cell, and its values."""
+    """The name of the table and the factors of each cell, and its values."""
     layout, draws = table.layout, max(0, table.layout.fewest - 1)
-    differences = {difference.at: difference for difference in table.differences}
+    differences = {difference.at: _difference(table, difference) for difference in table.differences}
     published = {pair.at: pair for pair in table.published.pairs} if table.published else {}
     tuned = dict.fromkeys(name for searched in table.searches.values() for name in searched.search.space)
     for at, cell in layout.places.items():
-        record = layout.records[cell.id]
-        plain = cell_to_json(cell, table.marks.get(at)) | {"shown": layout.shown.value}
-        plain |= {"mean_low": None, "mean_high": None} | _ends("mean", plain["interval"])
-        plain |= {"documents": cell.documents.number if cell.documents else None}
-        plain |= {"expected_best": cell.expected(draws), "expected_best_of": draws}
-        difference, pair = differences.get(at), published.get(at)
-        compared: dict[str, Any] = {}
-        if difference:
-            compared = difference_to_json(table, difference)
-            over = compared["randomisation"] or {}
-            compared |= {"against": setting(layout.header(difference.against)), **_better(compared)}
-            compared |= {"sentences_better_by": over.get("gain"), "sentences_p": over.get("p")}
+        record, plain = layout.records[cell.id], cell_to_json(cell, table.marks.get(at))
+        values = {
+            **differences.get(at, {}),
+            **plain,
+            **_ends("mean", plain["interval"]),
+            "shown": layout.shown.value,
+            "documents": cell.documents.number if cell.documents else None,
+            "expected_best": cell.expected(draws),
+            "expected_best_of": draws,
+        }
+        if at in published:
+            value = published[at].published
+            values |= {"published": value, "published_state": "diverged" if value is None else "value"}
         settings = table.searches[at].winner.parameters if at in table.searches else {}
         sweeps = {SWEEP: ", ".join(record.sweeps)} if record.sweeps else {}
+        words = {"task": record.spec.task, **record.labels, **sweeps, **layout.header(at)}
+        names = {factor: f"factor {factor}" if factor in ("table", *_COLUMNS) else factor for factor in words}
         yield (
-            {"task": record.spec.task, **record.labels, **sweeps, **layout.header(at)},
-            {
-                "table": layout.name,
-                **{name: plain[name] for name in _CELL},
-                **{name: compared.get(name) for name in _DIFFERENCE},
-                "cell": cell.id,
-                "published": pair.published if pair else None,
-                "published_state": None if pair is None else "diverged" if pair.published is None else "value",
-                **{f"tuned {name}": settings.get(name) for name in tuned},
-            },
+            {"table": layout.name, **{names[factor]: word for factor, word in words.items()}},
+            {name: values.get(name) for name in _COLUMNS} | {f"tuned {name}": settings.get(name) for name in tuned},
         )
+
+
+def _difference(table: Table, difference: Difference) -> dict[str, Any]:
+    """The values of a cell's difference from another."""
+    plain = difference_to_json(table, difference)
+    resampled = plain["randomisation"] or {}
+    against = setting(table.layout.header(difference.against))
+    sentences = {"sentences_better_by": resampled.get("gain"), "sentences_p": resampled.get("p")}
+    return {**plain, **_better(plain), **sentences, "against": against}
 
 
 def claims_to_csv(answers: Sequence[tuple[Paper, Sequence[Answer]]]) -> str:
@@ -112,18 +121,19 @@ def claims_to_csv(answers: Sequence[tuple[Paper, Sequence[Answer]]]) -> str:
 
 
 def _better(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """A difference with its interval."""
-    ends = {"better_by_low": None, "better_by_high": None} | _ends("better_by", plain["interval"])
+    """The columns of a difference with its interval and unit."""
     unit = None if plain["better_by"] is None else plain["scale"]
-    return {"better_by": plain["better_by"], **ends, "better_by_unit": unit}
+    return {"better_by": plain["better_by"], **_ends("better_by", plain["interval"]), "better_by_unit": unit}
 
 
-def _ends(name: str, interval: Sequence[float] | None) -> dict[str, float]:
-    return dict(zip((f"{name}_low", f"{name}_high"), interval or (), strict=False))
+def _ends(name: str, interval: Sequence[float] | None) -> dict[str, float | None]:
+    """The columns of the ends of an interval."""
+    low, high = interval or (None, None)
+    return {f"{name}_low": low, f"{name}_high": high}
 
 
 def _written(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows, all of the same columns; anything but a number or a text as JSON."""
+    """The rows, all of the same columns."""
     if not rows:
         return ""
     values = ([_field(value) for value in row.values()] for row in rows)
@@ -133,6 +143,4 @@ def _written(rows: Sequence[Mapping[str, Any]]) -> str:
 def _field(value: Any) -> Any:
     if isinstance(value, str):
         return sanitize(value)
-    if isinstance(value, bool):
-        return int(value)
-    return value if value is None or isinstance(value, int | float) else json.dumps(value)
+    return int(value) if isinstance(value, bool) else value

@@ -1,6 +1,6 @@
 """Tables and claims as plain values for programs, in full precision.
 
-Keys keep their names and meaning from version to version; most are names of the attributes whose values they have.
+Each record is a list of keys with the attributes whose values they have (`taken`); keys keep their meaning.
 Numbers may be NaN or infinite; the caller has to replace these before it writes JSON.
 """
 
@@ -36,8 +36,18 @@ def plain(value: Any) -> Any:
 
 
 def taken(value: Any, names: str) -> dict[str, Any]:
-    """Some attributes of a value under their names, which blanks separate; None where there is no value."""
-    return {name: None if value is None else plain(getattr(value, name)) for name in names.split()}
+    """Some attributes of a value as plain values, under names that blanks separate.
+
+    A name such as `sd=summary.sd` is a key with the path to its attribute; the value is None where the path ends early.
+    """
+    pairs = (name.rpartition("=")[::2] for name in names.split())
+    return {key or path: plain(_attribute(value, path)) for key, path in pairs}
+
+
+def _attribute(value: Any, path: str) -> Any:
+    for name in path.split("."):
+        value = None if value is None else getattr(value, name)
+    return value
 
 
 def to_json(table: Table, made_by: str = "") -> dict[str, Any]:
@@ -48,20 +58,23 @@ def to_json(table: Table, made_by: str = "") -> dict[str, Any]:
     """
     layout = table.layout
     cells = [
-        {**_place(table, at), **cell_to_json(cell, table.marks.get(at)), **_seeds(cell)}
+        {
+            **_place(table, at),
+            **cell_to_json(cell, table.marks.get(at)),
+            "seeds": [
+                taken(seed, "seed run_id state validation score undertrained invalidated") for seed in cell.seeds
+            ],
+        }
         for at, cell in layout.places.items()
     ]
     return {
         **({"made_by": made_by} if made_by else {}),
-        **taken(layout, "name caption"),
-        "rows": list(layout.row_factors),
-        "columns": list(layout.column_factors),
-        "shown": layout.shown.value,
-        "notes": list(table.notes),
+        **taken(layout, "name caption rows=row_factors columns=column_factors shown"),
+        **taken(table, "notes"),
         "cells": cells,
-        "definitions": list(table.definitions),
+        **taken(table, "definitions"),
         "errors": [_group(group) for group in table.groups],
-        "baseline": dict(table.baseline),
+        **taken(table, "baseline"),
         "differences": [difference_to_json(table, difference) for difference in table.differences],
         "unequal": [_unequal(table, entry) for entry in table.audit],
         "published": _published(table, table.published) if table.published else None,
@@ -73,9 +86,7 @@ def claim_to_json(answer: Answer) -> dict[str, Any]:
     """A claim with its verdict in each setting."""
     settings = [
         {
-            **taken(verdict, "setting verdict"),
-            "confounded_by": list(verdict.confounders),
-            "more_seeds": verdict.more,
+            **taken(verdict, "setting verdict confounded_by=confounders more_seeds=more"),
             "contrasts": list(map(outcome_to_json, verdict.outcomes)),
         }
         for verdict in answer.settings
@@ -86,28 +97,15 @@ def claim_to_json(answer: Answer) -> dict[str, Any]:
 def cell_to_json(cell: Cell, mark: Mark | None) -> dict[str, Any]:
     """A cell with its score, and with what its seeds give together."""
     return {
-        "cell": cell.id,
-        "metric": cell.metric.recorded,
-        "direction": cell.metric.direction.value,
-        **taken(cell, "state value score"),
+        **taken(cell, "cell=id metric=metric.recorded direction=metric.direction state value score"),
         "best": mark is Mark.BEST,
         "near_best": mark is Mark.NOT_DISTINGUISHABLE,
         "not_compared_with_best": mark is Mark.UNTESTED,
-        "run": cell.run_id,
-        **taken(cell, "seed selected_by validation"),
-        **taken(cell.summary, "mean sd"),
-        **taken(cell, "interval documents"),
+        **taken(cell, "run=run_id seed selected_by validation mean=summary.mean sd=summary.sd interval documents"),
         "n": cell.summary.n if cell.summary else 0,
-        "expected_best_of": cell.expected_best,
-        **taken(cell, "planned completed diverged"),
+        **taken(cell, "expected_best_of=expected_best planned completed diverged"),
         "divergence_rate": list(cell.divergence_rate) if cell.diverged else None,
         **taken(cell, "pruned invalidated undertrained out_of_memory failed unfinished"),
-    }
-
-
-def _seeds(cell: Cell) -> dict[str, Any]:
-    return {
-        "seeds": [taken(seed, "seed run_id state validation score undertrained invalidated") for seed in cell.seeds]
     }
 
 
@@ -121,8 +119,7 @@ def _place(table: Table, at: Address) -> dict[str, Any]:
 
 def _unequal(table: Table, fact: UnequalFact) -> dict[str, Any]:
     return {
-        "what": fact.topic,
-        **taken(fact, "task metric compared"),
+        **taken(fact, "what=topic task metric compared"),
         "instead": fact.instead or None,
         "values": {value: [_place(table, at) for at in places] for value, places in fact.values.items()},
     }
@@ -130,41 +127,27 @@ def _unequal(table: Table, fact: UnequalFact) -> dict[str, Any]:
 
 def search_to_json(searched: SearchedCell) -> dict[str, Any]:
     """The search that found a cell, with every trial; the winner's cell is the one in the table."""
-    trials = [
-        {
-            "number": trial.number,
-            "cell": trial.cell_id,
-            **taken(trial, "state value"),
-            "steps": trial.steps,
-            "settings": dict(trial.parameters),
-        }
-        for trial in searched.trials
-    ]
     return {
-        "cell": searched.winner.cell_id,
-        "search": searched.search.id,
-        "metric": searched.metric.name,
-        "direction": searched.metric.direction.value,
+        **taken(searched, "cell=winner.cell_id search=search.id metric direction=metric.direction"),
         "tuning": searched.search.tuning.model_dump(mode="json"),
-        "space": {name: of.plain for name, of in searched.search.space.items()},
-        "winner": searched.winner.number,
-        "settings": dict(searched.winner.parameters),
+        "space": {name: space.plain for name, space in searched.search.space.items()},
+        **taken(searched, "winner=winner.number settings=winner.parameters"),
         "at_edge": {
             name: {"edge": "upper" if edge.upper else "lower", "end": edge.end, "try": edge.beyond}
             for name, edge in searched.edges.items()
         },
-        "expected_best": plain(searched.expected_best),
+        **taken(searched, "expected_best"),
         "without_expected_best": searched.without_expected_best or None,
-        "trials": trials,
+        "trials": [
+            taken(trial, "number cell=cell_id state value steps settings=parameters") for trial in searched.trials
+        ],
     }
 
 
 def _group(group: Group) -> dict[str, Any]:
     low, usual, high = group.spread or (None, None, None)
     return {
-        **taken(group, "task metric"),
-        "scale": group.metric.scale,
-        **taken(group, "cells seeds comparisons"),
+        **taken(group, "task metric scale=metric.scale cells seeds comparisons"),
         "lowest_sd": low,
         "usual_sd": usual,
         "highest_sd": high,
@@ -179,15 +162,11 @@ def difference_to_json(table: Table, difference: Difference) -> dict[str, Any]:
     return {
         **_place(table, difference.at),
         "against": _place(table, difference.against),
-        "metric": difference.metric.name,
-        "scale": difference.metric.scale,
-        "n": difference.n,
+        **taken(difference, "metric scale=metric.scale n"),
         **_estimate(estimate),
         "ratio": ratio(estimate.value) if estimate and difference.metric.in_nats else None,
-        "p_corrected": difference.p,
         "p_correction": correction(table),
-        **taken(estimate, "effect"),
-        **taken(difference, "margin p_equivalent"),
+        **taken(difference, "p_corrected=p effect=estimate.effect margin p_equivalent"),
         "randomisation": plain(table.randomisations.get(difference.at)),
     }
 
@@ -195,35 +174,29 @@ def difference_to_json(table: Table, difference: Difference) -> dict[str, Any]:
 def _estimate(estimate: Estimate | None, level: float = LEVEL) -> dict[str, Any]:
     """An estimate; without documents, its error is over seeds alone."""
     return {
-        "better_by": estimate.value if estimate else None,
+        **taken(estimate, "better_by=value p sd documents degrees_of_freedom=df"),
         "interval": list(estimate.interval(level)) if estimate else None,
         "level": level,
-        **taken(estimate, "p sd documents"),
-        "degrees_of_freedom": estimate.df if estimate else None,
     }
 
 
 def _published(table: Table, published: PublishedComparison) -> dict[str, Any]:
-    paper = published.paper
+    scales = published.paper.scale
     cells = [
         {
             **_place(table, pair.at),
-            **taken(pair, "metric tables published note ours same_corpus"),
+            **taken(pair, "metric tables published note ours same_corpus better_by=gain scale=metric.unit"),
             "published_state": State.DIVERGED.value if pair.published is None else "value",
             "ours_state": "diverged" if pair.diverged else "hole" if pair.ours is None else "value",
-            "better_by": pair.gain,
-            "scale": pair.metric.unit,
             "places": {"published": pair.places[0], "ours": pair.places[1]} if pair.places else None,
         }
         for pair in published.pairs
     ]
-    order = [{**taken(pair, "task corpus metric n p"), "kendall_tau": pair.tau} for pair in published.agreement]
     return {
-        "paper": paper.name,
-        **taken(paper, "title source protocol"),
-        "scale": {task: {"ours": ours, "published": paper.scale.get(task)} for task, ours in published.scale.items()},
+        **taken(published, "paper=paper.name title=paper.title source=paper.source protocol=paper.protocol"),
+        "scale": {task: {"ours": ours, "published": scales.get(task)} for task, ours in published.scale.items()},
         "cells": cells,
-        "order": order,
+        "order": [taken(pair, "task corpus metric n p kendall_tau=tau") for pair in published.agreement],
     }
 
 

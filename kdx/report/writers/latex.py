@@ -10,7 +10,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from kdx.report.made_by import MadeBy
+from kdx.report.papers.paper_file import Paper
+from kdx.report.papers.verdicts import Answer
 from kdx.report.sheet import Score, Sheet, beside_scores, spans
+from kdx.report.sheets.claims import of_papers
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.scores import scores
 from kdx.report.table.table import Table
@@ -44,6 +48,21 @@ def to_latex(table: Table, *, statistics: bool = False, full: bool = False, made
     sheets = (scores(table, full=full), *listings(table, statistics=statistics))
     comment = f"% {sanitize(made_by)}\n" if made_by else ""
     return comment + "\n".join(map(sheet_to_latex, sheets))
+
+
+def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator[str]:
+    """Write tables; see `kdx.report.writers.formats`, after the comment for the preamble."""
+    options = {"statistics": made_by.statistics, "full": made_by.notes == "full"}
+    yield PREAMBLE + "\n".join(
+        to_latex(table, made_by=made_by.command(table.layout.name), **options) for table in tables
+    )
+
+
+def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str) -> Iterator[str]:
+    """Write verdicts on claims; see `kdx.report.writers.formats`, after the comment for the preamble."""
+    yield PREAMBLE
+    for heading, sheets in of_papers(papers, options):
+        yield "\n".join((f"\\section*{{{tex(heading)}}}", *map(sheet_to_latex, sheets)))
 
 
 def sheet_to_latex(sheet: Sheet) -> str:

@@ -1,8 +1,13 @@
 """A sheet as GitHub Markdown."""
 
 import re
+from collections.abc import Iterator, Sequence
 
+from kdx.report.made_by import MadeBy
+from kdx.report.papers.paper_file import Paper
+from kdx.report.papers.verdicts import Answer
 from kdx.report.sheet import Score, Sheet
+from kdx.report.sheets.claims import of_papers
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.scores import scores
 from kdx.report.table.table import Table
@@ -25,6 +30,18 @@ def to_markdown(table: Table, *, statistics: bool = False, full: bool = False, m
     sheets = (scores(table, full=full), *listings(table, statistics=statistics))
     comment = f"<!-- {sanitize(made_by)} -->\n" if made_by and "-->" not in made_by else ""
     return comment + "\n".join(map(sheet_to_markdown, sheets))
+
+
+def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator[str]:
+    """Write tables; see `kdx.report.writers.formats`."""
+    options = {"statistics": made_by.statistics, "full": made_by.notes == "full"}
+    yield "\n".join(to_markdown(table, made_by=made_by.command(table.layout.name), **options) for table in tables)
+
+
+def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str) -> Iterator[str]:
+    """Write verdicts on claims; see `kdx.report.writers.formats`."""
+    for heading, sheets in of_papers(papers, options):
+        yield "\n".join((f"# {plain(heading)}\n", *map(sheet_to_markdown, sheets)))
 
 
 def sheet_to_markdown(sheet: Sheet) -> str:

@@ -1,6 +1,6 @@
 """A sheet on the terminal, ruled like a table in a paper: one line a row, no meaning by colour alone."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.box import Box
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -10,7 +10,11 @@ from rich.text import Text
 
 from kdx.report.figures.series import over_length
 from kdx.report.figures.text import TextPlot
+from kdx.report.made_by import MadeBy
+from kdx.report.papers.paper_file import Paper
+from kdx.report.papers.verdicts import Answer
 from kdx.report.sheet import Score, Sheet, beside_scores, means, unless_repeated
+from kdx.report.sheets.claims import of_papers
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.scores import scores
 from kdx.report.table.table import Table
@@ -21,6 +25,22 @@ _RULE = "─"
 _BOX = Box(f"    \n    \n    \n    \n {_RULE}{_RULE} \n    \n    \n    \n")
 _NOTES = 80
 """Smallest width of the notes, where the console has room; they are else as wide as the table."""
+
+
+def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator["TextTable | str"]:
+    """Write tables; see `kdx.report.writers.formats`."""
+    for table in tables:
+        yield TextTable(table, statistics=made_by.statistics, full=made_by.notes == "full")
+        yield ""
+
+
+def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str) -> Iterator["TextSheet | str"]:
+    """Write verdicts on claims; see `kdx.report.writers.formats`."""
+    for heading, sheets in of_papers(papers, options):
+        yield f"{sanitize(heading)}\n"
+        for sheet in sheets:
+            yield TextSheet(sheet)
+            yield ""
 
 
 class TextTable:

@@ -86,11 +86,13 @@ class Browser:
 
     def complaints(self) -> list[dict[str, Any]]:
         """Errors, warnings and whatever else was written to the console."""
-        return [one for one in self.events if one["method"] in _COMPLAINTS]
+        return [event for event in self.events if event["method"] in _COMPLAINTS]
 
     def requests(self) -> list[str]:
         """Addresses that the page asked for."""
-        return [one["params"]["request"]["url"] for one in self.events if one["method"] == "Network.requestWillBeSent"]
+        return [
+            event["params"]["request"]["url"] for event in self.events if event["method"] == "Network.requestWillBeSent"
+        ]
 
     def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
         """One command of the protocol, and its answer."""

@@ -3,21 +3,24 @@
 import math
 import re
 from array import array
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from browser import Browser
 from sweeps import cell, run, seeded, sweep
 
+from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
 from kdx.report.papers.paper_file import Claim, Contrast, Rule, load_paper
 from kdx.report.papers.verdicts import answers
 from kdx.report.tables import tables
 from kdx.report.writers.html.learning import LOSS, curves_wanted
 from kdx.report.writers.html.page import claims_to_html, to_html
 from kdx.sanitize import sanitize
-from kdx.store.records import CurveRecord, Provenance, RunState, SweepRecord
+from kdx.store.records import CurveRecord, EvaluationRecord, Provenance, RunState, SweepRecord
 
 HOSTILE = [
     "</script><script>window.pwned = 1</script>",
@@ -49,8 +52,8 @@ def record() -> SweepRecord:
         *(run("rbf-relative", seed, state=RunState.DIVERGED, id=7 + seed, error="loss is NaN") for seed in (0, 1)),
     ]
     origin = Provenance("d" * 64, "c" * 64, {"torch": "2.13", "host": "here"}, {"test/bleu": "sacrebleu, signature"})
-    asked = {"name": "main", "caption": "Kernels", "rows": ["position"], "columns": ["kernel"]}
-    return sweep(cells, runs, tables=[asked], provenance={each.id: origin for each in runs}, name="demo")
+    spec = {"name": "main", "caption": "Kernels", "rows": ["position"], "columns": ["kernel"]}
+    return sweep(cells, runs, tables=[spec], provenance={each.id: origin for each in runs}, name="demo")
 
 
 def page_of(sweep: SweepRecord, steps: range = range(0, 1000, 100)) -> str:
@@ -125,7 +128,7 @@ def test_what_is_forbidden_is_forbidden(browser: Browser, page: Path) -> None:
     )
     assert browser.value("fetch('http://127.0.0.1:9/').then(() => 'fetched', () => 'refused')") == "refused"
     assert browser.value("window.x") is None
-    assert len([one for one in browser.complaints() if "Content Security Policy" in str(one)]) >= 3
+    assert len([complaint for complaint in browser.complaints() if "Content Security Policy" in str(complaint)]) >= 3
 
 
 def test_columns_are_sorted_by_keyboard_and_back(quiet: Browser, page: Path) -> None:
@@ -209,24 +212,24 @@ def test_it_can_be_read_in_light_and_in_dark(quiet: Browser, page: Path, scheme:
     quiet.ask("Emulation.setEmulatedMedia", features=[])
 
 
-def contrast(one: list[float], other: list[float]) -> float:
+def contrast(first: list[float], other: list[float]) -> float:
     """As the Web Content Accessibility Guidelines define it: 4.5 for text, 3 for marks."""
 
     def luminance(colour: list[float]) -> float:
         linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (x / 255 for x in colour)]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
-    dark, light = sorted((luminance(one), luminance(other)))
+    dark, light = sorted((luminance(first), luminance(other)))
     return (light + 0.05) / (dark + 0.05)
 
 
 def test_of_many_cells_the_best_and_the_baseline_lie_over_each_other() -> None:
     cells = [cell(f"arm-{number}", labels={"approach": f"arm {number}"}) for number in range(12)]
     runs = [
-        one for number in range(12) for one in seeded(f"arm-{number}", *(20.0 + number + seed for seed in (0, 0.5)))
+        run for number in range(12) for run in seeded(f"arm-{number}", *(20.0 + number + seed for seed in (0, 0.5)))
     ]
-    asked = {"name": "main", "rows": ["approach"], "baseline": {"approach": "arm 0"}}
-    page = page_of(sweep(cells, runs, tables=[asked]))
+    spec = {"name": "main", "rows": ["approach"], "baseline": {"approach": "arm 0"}}
+    page = page_of(sweep(cells, runs, tables=[spec]))
     (together,) = re.findall(r"The best cells and baselines together.</figcaption>(.*?)</figure>", page, re.DOTALL)
     shown = {*re.findall(r">(arm \d+)<", together)}
     assert len(shown) == 8 and {"arm 8", "arm 9", "arm 10", "arm 11", "arm 0"} <= shown
@@ -248,11 +251,11 @@ def test_it_prints_on_white_with_its_numbers_open(quiet: Browser, page: Path) ->
 def test_hostile_names_stay_text(quiet: Browser, tmp_path: Path, figure) -> None:
     labels = [{"approach": name, name: "x"} for name in HOSTILE]
     cells = [cell(f"c{i}", labels=label, training={"steps": i + 1}) for i, label in enumerate(labels)]
-    runs = [one for each in cells for one in seeded(each.id, 1.0, 2.0 + len(each.id))]
+    runs = [run for each in cells for run in seeded(each.id, 1.0, 2.0 + len(each.id))]
     runs.append(run("c0", 9, state=RunState.FAILED, id=1, error=HOSTILE[0] + HOSTILE[4]))
     origin = Provenance(HOSTILE[0], HOSTILE[1], {name: name for name in HOSTILE}, {name: name for name in HOSTILE})
-    asked = [{"name": name, "caption": name, "rows": ["approach"], "columns": [name]} for name in HOSTILE]
-    hostile = sweep(cells, runs, tables=asked, provenance={each.id: origin for each in runs}, name=HOSTILE[0])
+    specs = [{"name": name, "caption": name, "rows": ["approach"], "columns": [name]} for name in HOSTILE]
+    hostile = sweep(cells, runs, tables=specs, provenance={each.id: origin for each in runs}, name=HOSTILE[0])
     path = tmp_path / "hostile.html"
     path.write_text(page_of(hostile, range(3)), encoding="utf-8", errors="strict")
     quiet.open(path)
@@ -343,11 +346,11 @@ def long_names() -> SweepRecord:
     name = "Vaswani et al. (2017), Eq. 4, with a name that is longer than anybody would want it to be, number "
     labels = [{"approach": f"{name}{at}", "kernel": "exponential"} for at in range(3)]
     cells = [cell(f"c{at}", labels=label, training={"steps": at + 1}) for at, label in enumerate(labels)]
-    runs = [one for at, each in enumerate(cells) for one in seeded(each.id, 20.0 + at, 21.5 + at)]
+    runs = [run for at, each in enumerate(cells) for run in seeded(each.id, 20.0 + at, 21.5 + at)]
     signature = "nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.6.0" * 2
     origin = Provenance("d" * 64, "c" * 64, {"torch": "2.13"}, {"test/bleu": signature})
-    asked = {"name": "main", "rows": ["approach"]}
-    return sweep(cells, runs, tables=[asked], provenance={each.id: origin for each in runs})
+    spec = {"name": "main", "rows": ["approach"]}
+    return sweep(cells, runs, tables=[spec], provenance={each.id: origin for each in runs})
 
 
 @pytest.mark.parametrize("width", [1400, 800, 400])
@@ -410,3 +413,41 @@ def test_the_same_records_give_the_same_page() -> None:
 
 def test_it_asks_for_the_curves_it_shows() -> None:
     assert curves_wanted(record()) == {"valid/bleu", LOSS}
+
+
+EVALUATIONS = [{"name": "longer", "settings": {"length": length}} for length in (64, 256)]
+TABLES = [
+    {"name": "own", "rows": ["kernel"], "columns": []},
+    {"name": "lengths", "rows": ["kernel"], "columns": ["evaluation.length"]},
+    {"name": "again", "rows": ["evaluation.length"], "columns": ["kernel"], "cell": "mean"},
+]
+
+
+def evaluated() -> SweepRecord:
+    """Two cells of two runs each, with two evaluations of every run."""
+    records = [cell(name, task="prediction", kernel=name) for name in ("rbf", "exponential")]
+    runs = [trained for record in records for trained in seeded(record.id, 4.0, 5.0)]
+    spec = records[0].spec.known
+    assert spec
+    evaluations: dict[int, dict[str, EvaluationRecord]] = {}
+    for planned in EVALUATIONS:
+        settings = EvaluationSettings.model_validate(planned["settings"])
+        evaluation = resolve_evaluation(spec, AskedEvaluation("longer", settings))
+        for trained in runs:
+            numbers = {"loss": 1.0 + trained.seed / 10, "perplexity": 4.0 + trained.seed}
+            recorded = EvaluationRecord(evaluation.id, evaluation.settings, 0.0, 9, {}, None, numbers)
+            evaluations.setdefault(trained.id, {})[evaluation.id] = recorded
+    record = sweep(records, runs, tables=TABLES)
+    return replace(record, grid={**record.grid, "evaluations": EVALUATIONS}, evaluations=evaluations)
+
+
+def test_a_run_has_a_place_for_its_test_and_for_each_of_its_evaluations():
+    record = evaluated()
+    page = "".join(to_html(tables(record), record, {}))
+    ids = Counter(re.findall(r'\sid="([^"]*)"', page))
+    assert {name: count for name, count in ids.items() if count > 1} == {}
+    assert sum(name.startswith("run-") for name in ids) == 4 * (1 + len(EVALUATIONS))
+    links = set(re.findall(r'href="#([^"]*)"', page))
+    assert links <= ids.keys()
+    # The selected run of each cell and of each of its evaluations, where a table shows single runs.
+    assert len({link for link in links if link.startswith("run-")}) >= 2 * (1 + len(EVALUATIONS))

@@ -21,8 +21,8 @@ def seed_of(seed: int, state: str, validation: float | None, score: float | None
 def test_every_place_has_all_keys_in_full_precision() -> None:
     cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
     runs = [*scored("a", (1.0, 30.0), (2.0, 32.000000001)), run("b", 0, state=RunState.DIVERGED)]
-    asked = {"name": "main", "caption": "Kernels", "rows": ["kernel"], "columns": ["task"]}
-    (table,) = tables(sweep(cells, runs, tables=[asked]))
+    spec = {"name": "main", "caption": "Kernels", "rows": ["kernel"], "columns": ["task"]}
+    (table,) = tables(sweep(cells, runs, tables=[spec]))
     assert to_json(table) == {
         "name": "main",
         "caption": "Kernels",
@@ -133,20 +133,20 @@ def test_places_that_the_plan_leaves_empty_are_left_out() -> None:
     assert [each["cell"] for each in to_json(table)["cells"]] == ["a", "b"]
 
 
-def two(task: str, *scores: list[float], **asked: Any) -> dict[str, Any]:
+def two(task: str, *scores: list[float], **options: Any) -> dict[str, Any]:
     cells = [cell(kernel, task, kernel=kernel) for kernel in ("rbf", "exponential")]
-    runs = [one for its, values in zip(cells, scores, strict=True) for one in seeded(its.id, *values)]
-    (table,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"], **asked}]))
+    runs = [run for its, values in zip(cells, scores, strict=True) for run in seeded(its.id, *values)]
+    (table,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"], **options}]))
     return to_json(table)
 
 
 def test_a_difference_of_perplexities_is_in_nats_with_its_ratio() -> None:
     plain = two("prediction", [4.0, 4.2, 4.1], [5.0, 5.1, 5.3], baseline={"kernel": "exponential"})
-    (one,) = plain["differences"]
+    (difference,) = plain["differences"]
     gain = sum(map(log, (5.0, 5.1, 5.3))) / 3 - sum(map(log, (4.0, 4.2, 4.1))) / 3
-    assert (one["scale"], plain["errors"][0]["scale"]) == ("nats", "nats")
-    assert one["better_by"] == pytest.approx(gain) and one["ratio"] == pytest.approx(exp(-gain))
-    assert set(one) == {
+    assert (difference["scale"], plain["errors"][0]["scale"]) == ("nats", "nats")
+    assert difference["better_by"] == pytest.approx(gain) and difference["ratio"] == pytest.approx(exp(-gain))
+    assert set(difference) == {
         *("row", "column", "against", "metric", "scale", "n", "better_by", "interval", "level", "p", "sd"),
         *("degrees_of_freedom", "ratio", "p_corrected", "p_correction", "effect", "margin", "p_equivalent"),
         *("randomisation", "documents"),
@@ -165,7 +165,7 @@ def test_what_cells_have_in_common_is_told_with_the_spread_of_their_seeds() -> N
 
 def test_numbers_that_do_not_compare_say_why_and_what_would_compare_them() -> None:
     cells = [cell(f"c{lines}", data={"corpus": "synthetic", "train_lines": lines}) for lines in (10, 20)]
-    runs = [one for its in cells for one in seeded(its.id, 1.0, 2.0)]
+    runs = [run for cell in cells for run in seeded(cell.id, 1.0, 2.0)]
     (table,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["data.train_lines"]}]))
     (plain,) = to_json(table)["unequal"]
     places = {word: [{"row": {"data.train_lines": word}, "column": {}}] for word in ("10", "20")}
@@ -180,13 +180,13 @@ def test_numbers_that_do_not_compare_say_why_and_what_would_compare_them() -> No
 
 
 def test_a_claim_has_what_each_setting_says_of_it() -> None:
-    its = Contrast.model_validate({"a": {"kernel": "rbf"}, "b": {"kernel": "exponential"}, "expect": "better"})
+    contrast = Contrast.model_validate({"a": {"kernel": "rbf"}, "b": {"kernel": "exponential"}, "expect": "better"})
     cells = [cell(kernel, kernel=kernel) for kernel in ("rbf", "exponential")]
     runs = [*seeded("rbf", 30.0, 31.0, 32.0), *seeded("exponential", 10.0, 11.0, 12.0)]
     plain = claim_to_json(
-        answers([Claim(id="c", statement="It works.", source="Sec. 1", holds=Rule(all=(its,)))], [sweep(cells, runs)])[
-            0
-        ]
+        answers(
+            [Claim(id="c", statement="It works.", source="Sec. 1", holds=Rule(all=(contrast,)))], [sweep(cells, runs)]
+        )[0]
     )
     (setting,) = plain.pop("settings")
     assert plain == {

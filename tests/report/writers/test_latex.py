@@ -5,14 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sweeps import cell, run, scored, seeded, sweep
 from typeset import set_by_latex
 
+from kdx.grid.load import load_grid
+from kdx.grid.shipped import names
 from kdx.report.sheet import Sheet
 from kdx.report.table.table import Table
 from kdx.report.tables import tables
 from kdx.report.writers.latex import sheet_to_latex, to_latex
+from kdx.report.writers.tex import breakable_tex, tex
 from kdx.store.records import RunState
 
 SLACK = 3.0
@@ -45,8 +49,8 @@ def both_tasks() -> Table:
     for index, each in enumerate(cells):
         good = 5.0 + 6 * (index % 4)
         runs += scored(each.id, (good, good + 0.31), (good - 1, good - 0.7), (good - 2, good + 0.1))
-    asked = {"name": "both tasks", "caption": "Kernels", "rows": ["position"], "columns": ["task", "kernel"]}
-    return tables(sweep(cells, runs, tables=[asked]))[0]
+    spec = {"name": "both tasks", "caption": "Kernels", "rows": ["position"], "columns": ["task", "kernel"]}
+    return tables(sweep(cells, runs, tables=[spec]))[0]
 
 
 def test_headers_are_nested_and_numbers_line_up_and_what_is_too_wide_goes_on_below() -> None:
@@ -118,8 +122,8 @@ def test_outer_names_are_not_repeated_and_what_is_near_the_best_is_marked() -> N
 
 
 def test_a_negative_score_has_a_minus() -> None:
-    asked = [{"name": "t", "rows": ["kernel"]}]
-    text = to_latex(tables(sweep([cell("a", kernel="rbf")], seeded("a", -1.5), tables=asked))[0])
+    specs = [{"name": "t", "rows": ["kernel"]}]
+    text = to_latex(tables(sweep([cell("a", kernel="rbf")], seeded("a", -1.5), tables=specs))[0])
     assert "\nrbf & $-$1.50 \\\\\n" in text
 
 
@@ -146,8 +150,8 @@ def large(rows: int, columns: int, name: str = "approach {}") -> Table:
         for at, each in enumerate(cells)
         for seed, score in enumerate((20 + at / 100, 21 - at / 1000))
     ]
-    asked = {"name": "large", "rows": ["approach"], "columns": ["steps"]}
-    return tables(sweep(cells, runs, tables=[asked]))[0]
+    spec = {"name": "large", "rows": ["approach"], "columns": ["steps"]}
+    return tables(sweep(cells, runs, tables=[spec]))[0]
 
 
 def scores_of(table: Table) -> list[str]:
@@ -213,8 +217,8 @@ def test_claims_stand_below_their_heading_and_within_the_text(tmp_path: Path) ->
     pages = set_by_latex(body, tmp_path)
     assert pages.overfull <= SLACK
     assert pages.text.count("No cells here for it.") == 1
-    found = re.findall(r"Table (\d+): A(\d+)", pages.text)
-    assert [(int(number) - 1, int(claim)) for number, claim in found] == [(at, at) for at in range(12)]
+    captions = re.findall(r"Table (\d+): A(\d+)", pages.text)
+    assert [(int(number) - 1, int(claim)) for number, claim in captions] == [(at, at) for at in range(12)]
     assert pages.text.index("First") < pages.text.index("Table 1:")
 
 
@@ -222,15 +226,15 @@ def test_claims_stand_below_their_heading_and_within_the_text(tmp_path: Path) ->
 def test_all_of_it_compiles_with_the_most_hostile_names(tmp_path: Path, figure) -> None:
     labels = [{"approach": name, "[x]": name[::-1]} for name in HOSTILE]
     cells = [cell(f"c{i}", labels=label, training={"steps": i + 1}) for i, label in enumerate(labels)]
-    runs = [one for each in cells for one in seeded(each.id, 1.0, 2.0)]
-    asked = [
+    runs = [run for each in cells for run in seeded(each.id, 1.0, 2.0)]
+    specs = [
         {"name": name, "caption": name, "rows": ["approach", "[x]"], "columns": ["training.steps"]}
         for name in HOSTILE[:2]
     ]
-    hostile = tables(sweep(cells, runs, tables=asked))
+    hostile = tables(sweep(cells, runs, tables=specs))
     body = "\n".join(
         [
-            *(to_latex(one, statistics=True) for one in (*hostile, both_tasks(), every_kind_of_place())),
+            *(to_latex(table, statistics=True) for table in (*hostile, both_tasks(), every_kind_of_place())),
             sheet_to_latex(Sheet("a claim", ("a claim",), ("a",), 1, (), ("No cells.",))),
             to_latex(tables(sweep([], [], name="empty"))[0]),
         ]
@@ -239,3 +243,51 @@ def test_all_of_it_compiles_with_the_most_hostile_names(tmp_path: Path, figure) 
     commands = sum(body.count(command) for command in ("\\input", "\\write", "\\end{document}", "^^"))
     assert commands == 0
     figure(f"{len(HOSTILE)} hostile names, {len(body):,} characters compile, {commands} commands of theirs")
+
+
+WRITTEN = re.compile(
+    r"""(?: [A-Za-z0-9 .,:;!?/()=+@-] | [–—‘’“”…§\u00C0-\u017F]
+        | '
+        | \\[{}$&\#_%]
+        | \\[A-Za-z]+\{\} | \\symbol\{34\} | \{[\[\]*]\} | \{\}
+        | \$\\?[A-Za-z-]+\$
+        )*""",
+    re.VERBOSE,
+)
+
+
+def test_numbers_of_a_list_are_not_broken() -> None:
+    numbers = "parameters (10,943, 10,719, 11,167, 11,391)."
+    assert breakable_tex(numbers) == numbers
+
+
+@given(any_text)
+@example("".join(HOSTILE))
+def test_any_text_is_written_with_nothing_but_letters_and_signs_of_ours(name: str) -> None:
+    assert WRITTEN.fullmatch(tex(name)), tex(name)
+    assert WRITTEN.fullmatch(breakable_tex(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("Vaswani et al. (2017), Eq. 4", "Vaswani et al. (2017), Eq. 4"),
+        ("d_model = 50%", "d\\_model = 50\\%"),
+        ("a -- b''", "a -{}- b'{}'"),
+        ("Kendall's τ ≥ 1", "Kendall's $\\tau$ $\\ge$ 1"),
+        ("Ångström", "Ångström"),
+        ("Wąż", "WU+0105ż"),
+        ("W_q ≠ W_k", "W\\_q $\\ne$ W\\_k"),
+        ("日", "U+65E5"),
+        ("\x1b", "\\textbackslash{}x1b"),
+    ],
+)
+def test_names_stay_readable(name: str, written: str) -> None:
+    assert tex(name) == written
+
+
+def test_every_label_of_a_shipped_grid_is_set_without_numbers_of_letters() -> None:
+    plans = [load_grid(name) for name in names()]
+    labels = {label for plan in plans for cell in plan.cells for label in cell.labels.values()}
+    labels |= {table.caption for plan in plans for table in plan.tables}
+    assert len(labels) > 100 and not [label for label in labels if "U+" in tex(label)]

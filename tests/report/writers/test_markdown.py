@@ -27,8 +27,8 @@ def test_a_table_with_its_title_its_caption_and_every_kind_of_place() -> None:
         *(run("exponential-product", 0, 30.0, 30.5), run("exponential-product", 1, state=failed)),
         *(run("rbf-none", 0, state=diverged), run("rbf-none", 1, state=diverged)),
     ]
-    asked = {"name": "main", "caption": "Kernels", "rows": ["kernel"], "columns": ["position"]}
-    (table,) = tables(sweep(cells, runs, tables=[asked]))
+    spec = {"name": "main", "caption": "Kernels", "rows": ["kernel"], "columns": ["position"]}
+    (table,) = tables(sweep(cells, runs, tables=[spec]))
     assert (
         to_markdown(table)
         == """\
@@ -69,8 +69,8 @@ def test_the_mean_stands_with_its_interval_and_what_is_near_the_best_is_marked()
 def test_what_belongs_to_a_table_follows_as_tables_of_its_own() -> None:
     cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
     runs = [*seeded("a", 30.0, 31.0, 32.0), *seeded("b", 30.5, 31.0, 31.0)]
-    asked = {"name": "main", "rows": ["kernel"], "baseline": {"kernel": "exponential"}}
-    text = to_markdown(tables(sweep(cells, runs, tables=[asked]))[0])
+    spec = {"name": "main", "rows": ["kernel"], "baseline": {"kernel": "exponential"}}
+    text = to_markdown(tables(sweep(cells, runs, tables=[spec]))[0])
     assert "\n\n**main: differences from exponential**\n\n| kernel | mean | better by | " in text
     tokens = [token.type for token in READER.parse(text)]
     assert tokens.count("table_open") == 2
@@ -80,8 +80,8 @@ def table_of(title: str, first: str, second: str) -> Table:
     labels = [{"approach": first}, {"approach": second}]
     cells = [cell(f"c{i}", labels=label, training={"steps": i + 1}) for i, label in enumerate(labels)]
     runs = [*scored("c0", (1.0, 12.25)), *scored("c1", (1.0, 34.25))]
-    asked = {"name": title or "t", "caption": title, "rows": ["approach", "training.steps"], "columns": ["approach"]}
-    return tables(sweep(cells, runs, tables=[asked]))[0]
+    spec = {"name": title or "t", "caption": title, "rows": ["approach", "training.steps"], "columns": ["approach"]}
+    return tables(sweep(cells, runs, tables=[spec]))[0]
 
 
 names = st.text(max_size=30) | st.text(st.sampled_from("|\\`*_[]()<>!&#~$@:/-+=.wh1a \n\r\t\x1b\u202e"), max_size=20)

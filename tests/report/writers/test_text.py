@@ -205,23 +205,23 @@ def test_no_word_and_no_number_of_statistics_or_of_a_claim_is_broken(width: int)
         for kernel in ("exponential", "rbf")
         for at, name in enumerate(approaches)
     ]
-    runs = [one for index, each in enumerate(cells) for one in seeded(each.id, 20.0 + index, 21.0, 22.0 - index)]
-    asked = {"name": "t", "rows": ["approach", "kernel"], "columns": ["task"]}
-    (table,) = tables(sweep(cells, runs, tables=[asked]))
-    for one in (*listings(table, statistics=True), CLAIM):
-        text = listed(one, width)
+    runs = [run for index, each in enumerate(cells) for run in seeded(each.id, 20.0 + index, 21.0, 22.0 - index)]
+    spec = {"name": "t", "rows": ["approach", "kernel"], "columns": ["task"]}
+    (table,) = tables(sweep(cells, runs, tables=[spec]))
+    for sheet in (*listings(table, statistics=True), CLAIM):
+        text = listed(sheet, width)
         assert max(map(cell_len, text.splitlines())) <= width
         # A word may end in the slash behind which it was broken.
         written = set(text.split())
-        assert {word for row in (one.headers, *one.rows) for text in row for word in text.split()} <= written
-        for text_of_number in (word for row in one.rows for word in row if word[:1].isdigit() or " to " in word):
+        assert {word for row in (sheet.headers, *sheet.rows) for text in row for word in text.split()} <= written
+        for text_of_number in (word for row in sheet.rows for word in row if word[:1].isdigit() or " to " in word):
             assert text_of_number in text
 
 
 def test_a_long_name_is_folded_not_cut() -> None:
     name = "A name of an approach that does not fit any terminal that is forty columns wide"
-    asked = {"name": "t", "rows": ["approach", "norm"]}
-    (table,) = tables(sweep([cell("a", labels={"approach": name})], scored("a", (1.0, 2.0)), tables=[asked]))
+    spec = {"name": "t", "rows": ["approach", "norm"]}
+    (table,) = tables(sweep([cell("a", labels={"approach": name})], scored("a", (1.0, 2.0)), tables=[spec]))
     assert (
         drawn(table, 40).split(" valid")[0]
         == """\
@@ -240,8 +240,8 @@ with the best"""
 
 
 def test_markup_of_the_terminal_library_is_plain_text() -> None:
-    asked = {"name": "[link=http://x]t", "rows": ["approach"]}
-    (table,) = tables(sweep([cell("a", labels={"approach": "[bold red]x[/] :smile:"})], [], tables=[asked]))
+    spec = {"name": "[link=http://x]t", "rows": ["approach"]}
+    (table,) = tables(sweep([cell("a", labels={"approach": "[bold red]x[/] :smile:"})], [], tables=[spec]))
     assert "[bold red]x[/] :smile:" in drawn(table)
     assert "[link=http://x]t" in drawn(table)
 
@@ -258,9 +258,9 @@ def test_any_names_leave_no_control_character_and_the_shape_of_the_table(
     labels = [{"approach": first, "way": "one"}, {"approach": second, "way": "two"}]
     cells = [cell(f"c{i}", labels=label, training={"steps": i + 1}) for i, label in enumerate(labels)]
     runs = [*scored("c0", (1.0, 12.25), (2.0, 23.50)), *scored("c1", (1.0, 34.25), (2.0, 45.50))]
-    asked = {"name": title or "t", "caption": title, "rows": ["way"], "columns": ["approach"]}
+    spec = {"name": title or "t", "caption": title, "rows": ["way"], "columns": ["approach"]}
     for rows, columns in ((["way", "approach"], []), (["way"], ["approach"])):
-        (table,) = tables(sweep(cells, runs, tables=[{**asked, "rows": rows, "columns": columns}]))
+        (table,) = tables(sweep(cells, runs, tables=[{**spec, "rows": rows, "columns": columns}]))
         text = drawn(table, width)
         assert not any(unicodedata.category(sign) in ("Cc", "Cf", "Cs") for sign in text if sign != "\n")
         assert max(map(cell_len, text.splitlines())) <= width
@@ -275,10 +275,10 @@ def test_a_sweep_without_cells_still_draws() -> None:
 def test_scores_against_a_length_follow_the_table_and_no_other_format_has_them() -> None:
     lengths = (128, 256)
     cells = [cell(f"{at}", "prediction", labels={}, evaluation={"length": at}) for at in lengths]
-    runs = [one for each in cells for one in seeded(each.id, 20.0, 21.0)]
-    asked = {"name": "t", "rows": ["evaluation.length"]}
-    found = sweep(cells, runs, tables=[asked])
-    (table,) = tables(found)
+    runs = [run for each in cells for run in seeded(each.id, 20.0, 21.0)]
+    spec = {"name": "t", "rows": ["evaluation.length"]}
+    record = sweep(cells, runs, tables=[spec])
+    (table,) = tables(record)
     (title,) = [line for line in drawn(table).splitlines() if line.endswith("against the length")]
     assert drawn(table).index(title) > drawn(table).index("Per cell")
     others = (to_markdown(table), to_latex(table), to_csv([table]), json.dumps(to_json(table)))

@@ -154,8 +154,8 @@ def _forests(table: Table) -> Iterator[str]:
 
 def _about_differences(table: Table) -> str:
     against = setting(table.baseline) or "the best of the column"
-    filled, of = ("different from", "table") if table.baseline else ("worse than", "column")
+    filled, family = ("different from", "table") if table.baseline else ("worse than", "column")
     return (
         f"Difference of each cell's mean from {against}, or their ratio, with the 95% interval of this one comparison; "
-        f"right of the line is better. Filled: {filled} it, corrected over the {of}."
+        f"right of the line is better. Filled: {filled} it, corrected over the {family}."
     )

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from importlib.resources import files
@@ -14,19 +14,19 @@ from markupsafe import Markup, escape
 
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer, Verdict
-from kdx.report.selection.cells import Cell
+from kdx.report.selection.cells import Cell, Seed
 from kdx.report.sheet import Score, Sheet, beside_scores, means, spans
 from kdx.report.sheets.claims import claim, not_tested
 from kdx.report.sheets.listings import listings
-from kdx.report.sheets.scores import scores
+from kdx.report.sheets.scores import cell_anchor, run_anchor, score_or_dash, scores
 from kdx.report.table.layout import Layout
 from kdx.report.table.table import Table
 from kdx.report.wording import place
 from kdx.report.writers.html.figures import figures
 from kdx.report.writers.html.learning import Curves, figures_of_curves
-from kdx.report.writers.html.runs import runs_of_cell
-from kdx.sanitize import sanitize
-from kdx.store.records import SweepRecord
+from kdx.report.writers.settings import as_yaml
+from kdx.sanitize import sanitize, sanitize_lines
+from kdx.store.records import Provenance, RunRecord, SweepRecord
 
 _DIGIT = "\u2007"  # a blank as wide as a digit
 
@@ -65,7 +65,7 @@ def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> str:
         curves=groups,
         curves_note="Line: the selected seed; dot: the step whose weights were tested. Band: from the lowest to the "
         "highest value of all seeds. Axes are the same for all cells of a metric, and logarithmic over three decades.",
-        cells=[runs_of_cell(layouts[cell.id], cell, title, runs, sweep.provenance) for cell, title in cells.values()],
+        cells=[_runs_of_cell(layouts[cell.id], cell, title, runs, sweep.provenance) for cell, title in cells.values()],
     )
 
 
@@ -176,4 +176,54 @@ def _places(column: Sequence[Score]) -> list[dict[str, Any]]:
             "beside": escape(more),
         }
         for score, mean, more in beside
+    ]
+
+
+def _runs_of_cell(
+    layout: Layout, cell: Cell, title: str, runs: Mapping[int, RunRecord], provenance: Mapping[int, Provenance]
+) -> dict[str, Any]:
+    """The runs of a cell as the template takes them, with their settings and origins."""
+    states = Counter(seed.outcome for seed in cell.seeds)
+    # Runs share their origins; each origin is shown once.
+    origins = {id(origin): origin for seed in cell.seeds if (origin := provenance.get(seed.run_id))}.values()
+    facts: dict[str, dict[Any, None]] = {"cell": {cell.id: None}}
+    for origin in origins:
+        environment = ", ".join(f"{name} {value}" for name, value in (origin.environment or {}).items())
+        known = {"data": origin.data, "code": origin.code, "environment": environment}
+        for name, text in {**known, **(origin.definitions or {}), **(origin.facts or {})}.items():
+            if text:
+                facts.setdefault(name, {})[str(text)] = None
+    return {
+        "id": cell_anchor(cell),
+        "title": title,
+        "states": ", ".join(f"{count} {state}" for state, count in states.items()),
+        "headers": [
+            *("seed", "run", "state", cell.selected_by, cell.metric.recorded, "tested step", "steps", "seconds"),
+            *("generation", "attempts"),
+        ],
+        "runs": [
+            {"id": run_anchor(layout, cell, seed.run_id), "words": _run(cell, seed, runs[seed.run_id])}
+            for seed in cell.seeds
+        ],
+        "errors": [
+            *(f"Run {run.id}: {run.error}" for seed in cell.seeds if (run := runs[seed.run_id]).error),
+            *(f"Run {seed.run_id} is excluded: {seed.invalidated}" for seed in cell.seeds if seed.invalidated),
+        ],
+        "facts": list(facts.items()),
+        "spec": escape(sanitize_lines(as_yaml(layout.records[cell.id].spec.plain).rstrip())),
+    }
+
+
+def _run(cell: Cell, seed: Seed, run: RunRecord) -> list[str]:
+    return [
+        f"{seed.seed}{' (selected)' if run.id == cell.run_id else ''}",
+        str(run.id),
+        seed.outcome,
+        score_or_dash(seed.validation, cell.selected_by.name),
+        score_or_dash(seed.score, cell.metric.name),
+        "–" if run.valid_step is None else str(run.valid_step),
+        str(run.progress_step),
+        "–" if run.seconds is None else f"{run.seconds:.0f}",
+        str(run.generation),
+        str(run.attempt),
     ]

@@ -104,9 +104,9 @@ def curve(*points: tuple[int, float]) -> CurveRecord:
 
 
 def test_the_range_of_seeds_is_around_the_selected_one() -> None:
-    one, two = curve((1, 5.0), (10, 3.0), (20, 4.0)), curve((1, 6.0), (10, 2.0), (11, nan), (12, inf))
-    assert together([one, two], 9) == (Point(1, 5.0, 5.0, 6.0), Point(10, 3.0, 2.0, 3.0), Point(20, 4.0, 4.0, 4.0))
-    assert [point.y for point in together([one, two], 9, None)] == [None] * 3
+    first, two = curve((1, 5.0), (10, 3.0), (20, 4.0)), curve((1, 6.0), (10, 2.0), (11, nan), (12, inf))
+    assert together([first, two], 9) == (Point(1, 5.0, 5.0, 6.0), Point(10, 3.0, 2.0, 3.0), Point(20, 4.0, 4.0, 4.0))
+    assert [point.y for point in together([first, two], 9, None)] == [None] * 3
     assert together([curve((1, nan))], 9) == () == together([], 9)
 
 
@@ -117,7 +117,7 @@ curves_of_seeds = st.lists(
 
 @given(st.lists(curves_of_seeds, min_size=1, max_size=4), st.integers(1, 12))
 def test_thinning_loses_no_extreme_and_makes_no_value_up(curves: list[CurveRecord], most: int) -> None:
-    finite = [value for one in curves for value in one.values if abs(value) < inf]
+    finite = [value for curve in curves for value in curve.values if abs(value) < inf]
     points = together(curves, most)
     assert bool(points) is bool(finite) and len(points) <= most
     if finite:

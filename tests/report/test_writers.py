@@ -1,11 +1,15 @@
-"""Columns within a width: whole words, whole numbers, and nothing lost."""
+"""What writers share: the formats, columns within a width, and settings."""
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdx.report.made_by import MadeBy
 from kdx.report.sheet import Sheet
 from kdx.report.writers.fit import are_words, fit
+from kdx.report.writers.formats import Format, writer
+from kdx.report.writers.settings import as_yaml
 
 words = st.text("abcdefgh", min_size=1, max_size=12)
 texts = st.lists(st.one_of(words, st.just("/"), st.from_regex(r"[0-9]{1,3}", fullmatch=True)), max_size=8).map(" ".join)
@@ -56,3 +60,16 @@ def test_a_column_of_words_alone_is_told_from_one_of_numbers() -> None:
     assert are_words(["holds", "cannot tell", ""])
     assert not are_words(["7", "", "none in sight"])
     assert not are_words(["–", ""])
+
+
+@pytest.mark.parametrize("format", set(Format) - {Format.HTML})
+def test_a_format_writes_tables_and_claims(format: Format) -> None:
+    tables, claims = writer(format).write_tables([], MadeBy(("sweep",))), writer(format).write_claims([], "")
+    assert not any(map(bool, (*tables, *claims))) or format is Format.LATEX, "LaTeX names its packages"
+
+
+def test_each_setting_has_a_line_and_the_order_stays():
+    settings = {"kernel": "rbf", "data": {"corpus": "copy", "length": 4}, "position": []}
+    text = as_yaml(settings)
+    assert text.splitlines() == ["kernel: rbf", "data: {corpus: copy, length: 4}", "position: []"]
+    assert yaml.safe_load(text) == settings
