@@ -19,8 +19,7 @@ from kdx.cli.planned import leaving
 from kdx.cli.suggest import resume, retry_failed
 from kdx.sanitize import sanitize
 from kdx.shell import kdx_command
-from kdx.sweep.blocked import Blocked
-from kdx.sweep.failing import Pause
+from kdx.sweep.blocked import Blocked, Pause
 
 HOSTILE = (
     "$(touch RAN)",

@@ -14,8 +14,7 @@ from kdx.grid.difference import Difference
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.report.writers.rows import to_text
 from kdx.sanitize import sanitize
-from kdx.sweep.durations import in_words
-from kdx.sweep.forecast import Basis, Forecast, typical_error
+from kdx.sweep.forecast import Basis, Forecast, in_words, typical_error
 from kdx.sweep.plan_forecast import PlanForecast, PlannedDecision, RunStatus
 
 MOST_LINES = 40

@@ -16,10 +16,9 @@ from kdx.cli.wording import NOT_NEEDED, PAUSED, count_of, run_name
 from kdx.grid.plan import Plan, PlannedRun, RunKey
 from kdx.sanitize import sanitize_lines
 from kdx.store.records import FINAL, OVER, RunRecord, RunState
+from kdx.sweep.blocked import Pause
 from kdx.sweep.decide import Action, Decision
-from kdx.sweep.durations import in_words
-from kdx.sweep.failing import Pause
-from kdx.sweep.forecast import makespan
+from kdx.sweep.forecast import in_words, makespan
 from kdx.sweep.pace import Pace
 from kdx.tune.search import Searching
 

@@ -24,13 +24,12 @@ from kdx.shell import kdx_command
 from kdx.store.database import Database
 from kdx.store.recording import register
 from kdx.store.records import RunState
-from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.budget import Budget, covered, read_budget
 from kdx.sweep.decide import decisions_in
-from kdx.sweep.durations import in_words
-from kdx.sweep.forecast import makespan
-from kdx.sweep.gpus import gpus_for, visible_gpus
+from kdx.sweep.forecast import in_words, makespan
+from kdx.sweep.gpus import AtATime, visible_gpus
 from kdx.sweep.hosts.fork_server import ForkServer
+from kdx.sweep.placement import gpus_for
 from kdx.sweep.plan_forecast import expected_seconds
 from kdx.sweep.supervisor import Supervisor
 from kdx.tune.search import Searching

@@ -27,7 +27,7 @@ from kdx.store.database import Database
 from kdx.store.details import cell_details
 from kdx.store.reading import searches_that_tried
 from kdx.store.remarks import remarks
-from kdx.sweep.durations import in_words
+from kdx.sweep.forecast import in_words
 
 
 @dataclass(frozen=True)

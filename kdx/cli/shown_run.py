@@ -24,7 +24,7 @@ from kdx.store.database import Database
 from kdx.store.details import RunDetails, run_details
 from kdx.store.records import AttemptRecord
 from kdx.store.remarks import remarks
-from kdx.sweep.durations import in_words
+from kdx.sweep.forecast import in_words
 
 
 @dataclass(frozen=True)

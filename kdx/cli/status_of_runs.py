@@ -22,7 +22,7 @@ from kdx.store.reading import runs, searches_of
 from kdx.store.remarks import Remarks, remarks
 from kdx.store.status import WorkRecord, labels_of, work
 from kdx.sweep.blocked import Blocked, blocked_in
-from kdx.sweep.durations import in_words
+from kdx.sweep.forecast import in_words
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,8 +20,8 @@ from kdx.slurm.job_options import JobOptions
 from kdx.slurm.submission import MOST_JOBS, submit
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
-from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.decide import Action, decisions_in
+from kdx.sweep.gpus import AtATime
 
 _TO_DO = (Action.START, Action.CONTINUE, Action.EVALUATE, Action.WAIT)
 

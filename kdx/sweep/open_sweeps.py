@@ -21,8 +21,8 @@ from kdx.store.find import sweep_named
 from kdx.store.plan_from_records import plan_at_hand, plan_to_decide_with, with_searches
 from kdx.store.recording import register
 from kdx.store.records import OVER, SweepSummary
+from kdx.sweep.blocked import paused_searches
 from kdx.sweep.decide import lacks_evaluations
-from kdx.sweep.failing import paused_searches
 from kdx.tune.search import Searching
 
 LOOK_EVERY = 10.0

@@ -1,20 +1,22 @@
-"""Forecasts a plan: what a sweep would do with each run, and what that will cost."""
+"""Forecasts a plan: what a sweep would do with each run, which results are stale, and what the rest will cost."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
+from kdx.cell_code import code_of, evaluation_code_of
 from kdx.grid.plan import Plan, PlannedCell
+from kdx.grid.spec import CellSpec
 from kdx.run_files.files import files_beside, files_of
 from kdx.store import evaluations, reading
 from kdx.store.costs import costs
 from kdx.store.database import Database
-from kdx.store.records import FINAL, RunState
+from kdx.store.records import FINAL, EvaluationRecord, RunState
 from kdx.sweep.budget import Budget, Covered, covered, evaluations_to_make, remaining
 from kdx.sweep.decide import Action, Decision, decisions_in
 from kdx.sweep.forecast import Forecast, Forecaster, makespan
-from kdx.sweep.stale import changed_evaluations, changed_modules
 
 SAMPLED = 50
 """Number of completed runs whose file sizes are summed."""
@@ -186,11 +188,8 @@ def expected_seconds(database: Database, plan: Plan) -> dict[str, float | None]:
 
 
 def _forecasts(forecaster: Forecaster, cells: Mapping[str, PlannedCell]) -> dict[str, Forecast]:
-    return {
-        key: forecast
-        for key, cell in cells.items()
-        if (forecast := forecaster.forecast(key, cell.spec.model_dump(mode="json", by_alias=True)))
-    }
+    forecasts = {key: forecaster.forecast(key, json.loads(cell.spec.text)) for key, cell in cells.items()}
+    return {key: forecast for key, forecast in forecasts.items() if forecast is not None}
 
 
 def _status(decision: Decision, changed: tuple[str, ...] = ()) -> RunStatus:
@@ -224,3 +223,33 @@ def _mean_kept(files: Path, decisions: Iterable[Decision]) -> float | None:
     completed = [record for record in records if record.state is RunState.COMPLETED][:SAMPLED]
     sizes = [size for record in completed if (size := sum(file.size for file in files_of(files, record)))]
     return sum(sizes) / len(sizes) if sizes else None
+
+
+def changed_modules(spec: CellSpec, modules: Mapping[str, str] | None) -> tuple[str, ...]:
+    """Return the modules that changed since a run of the cell was computed, including new and removed ones.
+
+    Args:
+        modules: module → hash, as recorded with the run; None if it was not started.
+    """
+    return () if modules is None else _changed(code_of(spec).modules, modules)
+
+
+def changed_evaluations(
+    spec: CellSpec, planned: Iterable[str], recorded: Mapping[str, EvaluationRecord]
+) -> dict[str, tuple[str, ...]]:
+    """Return id → the modules that changed since the evaluation was made, for evaluations with any.
+
+    Args:
+        planned: ids of the evaluations that a plan has of a run of the cell.
+        recorded: id → evaluation of the run.
+    """
+    before = {key: each.provenance.modules for key, each in recorded.items() if each.provenance}
+    now = evaluation_code_of(spec).modules if before else {}
+    changed = {key: _changed(now, modules) for key in planned if (modules := before.get(key)) is not None}
+    return {key: modules for key, modules in changed.items() if modules}
+
+
+def _changed(now: Mapping[str, str], before: Mapping[str, str]) -> tuple[str, ...]:
+    if now == before:
+        return ()
+    return tuple(sorted(name for name in now.keys() | before.keys() if now.get(name) != before.get(name)))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import SupportsFloat
 
-from kdx.sweep.durations import in_words
+from kdx.sweep.forecast import in_words
 
 EVERY = 30.0
 """Seconds between two lines."""

@@ -18,18 +18,15 @@ from kdx.store import evaluations, reading
 from kdx.store.begun import begun
 from kdx.store.database import Database
 from kdx.store.records import FINAL, RunRecord, RunState
+from kdx.sweep.blocked import IN_A_ROW
 from kdx.sweep.budget import fits
-from kdx.sweep.claim_order import ClaimOrder
-from kdx.sweep.decide import Action, Decision, decisions_in
-from kdx.sweep.failing import IN_A_ROW
-from kdx.sweep.gpus import Gpus, Placed
+from kdx.sweep.decide import Action, Decision, NeededSeeds, decisions_in, leave_to_others
 from kdx.sweep.hosts.host import Host, HostLost
 from kdx.sweep.lease_holder import LeaseHolder
-from kdx.sweep.left_to_others import leave_to_others
 from kdx.sweep.messages import STOPPED, Work, describe_exit, error_of
 from kdx.sweep.pace import Pace
+from kdx.sweep.placement import ClaimOrder, Gpus, Placed
 from kdx.sweep.plan_forecast import expected_seconds
-from kdx.sweep.seeds import NeededSeeds
 from kdx.vocabulary import IfChanged
 
 LOOK_AGAIN = 2.0  # seconds, while another kdx holds the remaining runs
@@ -97,7 +94,7 @@ class Shared:
     """How a supervisor works that is one of several, on machines that may differ."""
 
     patience: float = 600.0
-    """Seconds that a run waits for others that can resume it exactly, see `kdx.sweep.left_to_others`."""
+    """Seconds that a run waits for others that can resume it exactly, see `kdx.sweep.decide`."""
     wait: float = 0.0
     """Seconds that the supervisor waits for work when there is none."""
 

@@ -12,7 +12,6 @@ from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
 from kdx.store.records import RunRecord, RunState
 from kdx.sweep.budget import (
-    MissingSeeds,
     covered,
     fits,
     missing_seeds,
@@ -170,12 +169,9 @@ def test_a_run_begins_if_it_fits_or_if_nobody_knows():
 def test_what_is_missing_is_summed_up():
     of = plan(4, 3)
     gone = [run for run in of.runs if run.cell.id == "c3" or run.seed == 2 or (run.cell.id, run.seed) == ("c2", 1)]
-    assert missing_seeds(of.runs, gone) == (
-        MissingSeeds((2,), of.cells[:2]),
-        MissingSeeds((1, 2), of.cells[2:3]),
-        MissingSeeds((), of.cells[3:]),
-    )
-    assert missing_seeds(of.runs, []) == ()
+    first, second, third, fourth = of.cells
+    assert missing_seeds(of.runs, gone) == [((2,), [first, second]), ((1, 2), [third]), ((), [fourth])]
+    assert missing_seeds(of.runs, []) == []
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.data())
@@ -183,6 +179,6 @@ def test_the_sum_is_all_that_is_missing_and_nothing_else(cells, seeds, data):
     of = plan(cells, seeds)
     missing = data.draw(st.sets(st.sampled_from(range(len(of.runs)))))
     gone = [of.runs[at] for at in missing]
-    found = missing_seeds(of.runs, gone)
-    told = [(cell.id, seed) for one in found for cell in one.cells for seed in one.seeds or of.seeds]
-    assert len(told) == len(set(told)) and set(told) == {(run.cell.id, run.seed) for run in gone}
+    groups = missing_seeds(of.runs, gone)
+    missing = [(cell.id, seed) for seeds, cells in groups for cell in cells for seed in seeds or of.seeds]
+    assert len(missing) == len(set(missing)) and set(missing) == {(run.cell.id, run.seed) for run in gone}

@@ -14,8 +14,8 @@ from kdx.store import claims, evaluations, reading, recording
 from kdx.store.database import open_database
 from kdx.store.evaluations import Made
 from kdx.store.records import RunRecord, RunState
+from kdx.sweep.blocked import Pause
 from kdx.sweep.decide import Action, Decision, decide, decisions_in, lacks_evaluations
-from kdx.sweep.failing import Pause
 from kdx.sweep.lease_holder import Liveness
 from kdx.training.checkpoint import CheckpointFiles, name_of
 

@@ -12,16 +12,16 @@ from kdx.grid.plan import PlannedRun
 from kdx.store import claims, reading, recording
 from kdx.store.database import Database, open_database
 from kdx.store.failures import FailureRecord
-from kdx.sweep.blocked import blocked_in
-from kdx.sweep.decide import decisions_in
-from kdx.sweep.failing import (
+from kdx.sweep.blocked import (
     ALIKE,
     Pause,
+    blocked_in,
     paused,
     paused_searches,
     signature,
     try_searches_again,
 )
+from kdx.sweep.decide import decisions_in
 from kdx.tune.search import Searching
 from tests.tune.searched import plan_of, search, train
 

@@ -12,8 +12,7 @@ from kdx.store import claims, reading, recording
 from kdx.store.database import Database, open_database
 from kdx.store.plan_from_records import plan_of
 from kdx.store.records import RunState
-from kdx.sweep.decide import Action, Decision, decide, decisions_in, lacks_evaluations
-from kdx.sweep.seeds import NeededSeeds
+from kdx.sweep.decide import Action, Decision, NeededSeeds, decide, decisions_in, lacks_evaluations
 
 GRID = """
 name: tiny

@@ -22,12 +22,12 @@ from kdx.store.claims import claim
 from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import LOST, RunState
+from kdx.sweep.blocked import IN_A_ROW
 from kdx.sweep.decide import Action
-from kdx.sweep.failing import IN_A_ROW
-from kdx.sweep.gpus import Gpus
 from kdx.sweep.hosts.fork_server import ForkServer
 from kdx.sweep.hosts.host import HostLost
 from kdx.sweep.messages import STOPPED, Work, trouble
+from kdx.sweep.placement import Gpus
 from kdx.sweep.supervisor import HANG_GRACE, LOOK_WHEN_FULL, Shared, Supervisor
 from kdx.vocabulary import IfChanged
 

@@ -5,7 +5,7 @@ import pytest
 from kdx.grid.tuning import Choice, DrawnRange
 from kdx.store.records import TrialState
 from kdx.tune.known_trial import KnownTrial
-from kdx.tune.study import distributions, external, frozen, internal, study_of
+from kdx.tune.sampling import distributions, external, frozen, internal, study_of
 from kdx.vocabulary import Direction
 
 SPACE = {
