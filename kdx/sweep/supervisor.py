@@ -21,7 +21,7 @@ from kdx.store.records import FINAL, RunRecord, RunState
 from kdx.sweep.blocked import IN_A_ROW
 from kdx.sweep.budget import fits
 from kdx.sweep.decide import Action, Decision, NeededSeeds, decisions_in, leave_to_others
-from kdx.sweep.hosts.host import Host, HostLost
+from kdx.sweep.hosts import Host, HostLost
 from kdx.sweep.lease_holder import LeaseHolder
 from kdx.sweep.messages import STOPPED, Work, describe_exit, error_of
 from kdx.sweep.pace import Pace

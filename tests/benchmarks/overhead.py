@@ -25,8 +25,7 @@ from kdx.grid.load import load_grid
 from kdx.grid.spec import CellSpec
 from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
-from kdx.sweep.run_log import EVERY, RunLog
-from kdx.sweep.worker import DatabaseRecorder
+from kdx.sweep.recorder import LINE_EVERY, DatabaseRecorder, RunLog
 from kdx.tasks import TASKS
 from kdx.training import run
 from kdx.training.determinism import fix_arithmetic, reseed
@@ -77,7 +76,7 @@ def _measured(text: str) -> dict[str, float]:
         "seconds of plain Lightning": round(theirs.elapsed, 2),
         "more": round(ours.elapsed / theirs.elapsed - 1, 3),
         "by processor time": round(ours.busy / theirs.busy - 1, 3),
-        "of it lines of the log": round(of_a_step / a_step + of_a_line / EVERY, 6),
+        "of it lines of the log": round(of_a_step / a_step + of_a_line / LINE_EVERY, 6),
     }
 
 
@@ -94,7 +93,7 @@ def log_seconds() -> tuple[float, float]:
     with tempfile.TemporaryFile("w") as file, redirect_stderr(file):
         a_call()  # writes the first line
         of_a_step = a_call()
-        with patch("kdx.sweep.run_log.EVERY", 0.0):
+        with patch("kdx.sweep.recorder.LINE_EVERY", 0.0):
             return of_a_step, a_call()
 
 

@@ -24,8 +24,8 @@ from kdx.store.recording import RunWriter
 from kdx.store.records import LOST, RunState
 from kdx.sweep.blocked import IN_A_ROW
 from kdx.sweep.decide import Action
+from kdx.sweep.hosts import HostLost
 from kdx.sweep.hosts.fork_server import ForkServer
-from kdx.sweep.hosts.host import HostLost
 from kdx.sweep.messages import STOPPED, Work, trouble
 from kdx.sweep.placement import Gpus
 from kdx.sweep.supervisor import HANG_GRACE, LOOK_WHEN_FULL, Shared, Supervisor

@@ -7,7 +7,7 @@ import math
 import pytest
 from runs import STEPS, TASKS, Kept
 
-from kdx.sweep.worker import DatabaseRecorder
+from kdx.sweep.recorder import DatabaseRecorder
 from kdx.training.recorder import Recorder
 from kdx.training.run import PARAMETERS
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from kdx.errors import KdxError, ServerEndedError, ServerError
 from kdx.sweep import messages
-from kdx.sweep.hosts.host import HostLost
+from kdx.sweep.hosts import HostLost
 from kdx.sweep.messages import Work, describe_exit
 
 ENDS_WITHIN = 10.0  # seconds for the process to end, with its workers at their safe points
@@ -66,7 +66,7 @@ class ForkServer:
         if self._process:
             # `listen` reports a process that is gone; a stopped one has to be killed.
             with contextlib.suppress(OSError):
-                messages.send(self._channel, messages.forward(signum, run_id), socket.MSG_DONTWAIT)
+                messages.send(self._channel, {"do": "signal", "signal": signum, "run": run_id}, socket.MSG_DONTWAIT)
 
     def close(self, *, at_once: bool) -> None:
         if self._process:

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from kdx.errors import ServerError
-from kdx.sweep.messages import STOPPED, Work, receive, send, trouble, work_of
+from kdx.sweep.messages import STOPPED, Work, receive, send, trouble
 
 GRACE = 8.0  # seconds for workers to reach a safe point once the sweep is gone
 FORK_TRIES, FORK_PAUSE = 25, 0.2  # while the system gives no process; seconds
@@ -80,7 +80,7 @@ def _keep_memory() -> None:
 
 def _execute(message: dict[str, Any], channel: socket.socket, children: dict[int, int], worker: Any) -> None:
     if message["do"] == "start":
-        work = work_of(message)
+        work = Work(**message["work"])
         if work.rivals is not None:
             # Once here, instead of half a second in every worker.
             import kdx.tune.pruning  # noqa: F401

@@ -13,9 +13,8 @@ import pytest
 from waiting import GIVE_UP
 
 from kdx.errors import ServerEndedError, ServerError
-from kdx.sweep.hosts import fork_server
+from kdx.sweep.hosts import HostLost, fork_server
 from kdx.sweep.hosts.fork_server import ForkServer
-from kdx.sweep.hosts.host import HostLost
 from kdx.sweep.messages import STOPPED, Work
 
 

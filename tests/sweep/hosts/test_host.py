@@ -14,7 +14,7 @@ from kdx.run_options import RunOptions
 from kdx.store import reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import RunState
-from kdx.sweep.hosts.host import Host, HostLost
+from kdx.sweep.hosts import Host, HostLost
 from kdx.sweep.placement import Gpus
 from kdx.sweep.supervisor import Supervisor
 
