@@ -125,11 +125,12 @@ class Supervisor:
     """Returns seconds."""
 
     def __post_init__(self) -> None:
-        self._files = files_beside(self.database.location)
         self._leases = LeaseHolder(self.database, clock=self.clock)
         self._stopping: int | None = None
-        self._stop_passed_on = False
+        """The signal that stops it."""
         self._at_once = False
+        self._workers_stop = False
+        """Whether all workers were asked to reach a safe point and end."""
         self._hosts_lost = 0
         """Losses of the host since a run last finished."""
         self._trouble: KdxError | None = None
@@ -149,6 +150,7 @@ class Supervisor:
         self._plans: list[tuple[Plan, NeededSeeds]] = []
         """Each plan with the seeds that it needs, as of the last decision."""
         self._idle_since: float | None = None
+        """When it had nothing to do for the first time since it last had something."""
 
     def run(self) -> int | None:
         """Run until nothing is left to do, and return the signal that stopped it before that, or None.
@@ -234,17 +236,14 @@ class Supervisor:
             seconds = LOOK_AGAIN if not self._active else 1.0
             heard = self._listen(min(seconds, self._left()) if self._stopping is None else seconds)
             self._end_hung()
-            heard |= self._lost_a_lease() or self._looks_again() or self._stopping is not None or self._left() <= 0
-
-    def _looks_again(self) -> bool:
-        """Return whether a look at the database is due; looks cost it as much as all else that a supervisor does."""
-        full = len(self._active) >= self.workers
-        return self.clock() >= self._looks.next + (LOOK_WHEN_FULL if full else 0.0)
-
-    def _lost_a_lease(self) -> bool:
-        """Renew the leases if it is time; return whether one is gone, since its run was cancelled or has ended."""
-        renewed = self._leases.renew()
-        return renewed is not None and renewed < sum(run.attempt is not None for run in self._active.values())
+            # Looks cost the database as much as all else that a supervisor does.
+            full = len(self._active) >= self.workers
+            due = self.clock() >= self._looks.next + (LOOK_WHEN_FULL if full else 0.0)
+            renewed = self._leases.renew()
+            claimed = sum(run.attempt is not None for run in self._active.values())
+            # A lease is gone where its run was cancelled or has ended.
+            lost = renewed is not None and renewed < claimed
+            heard |= due or lost or self._stopping is not None or self._left() <= 0
 
     @property
     def works(self) -> bool:
@@ -380,7 +379,7 @@ class Supervisor:
             database=self.database.name,
             spec=cell.spec.text,
             seed=run.seed,
-            folder=str(self._files / folder_of(record)),
+            folder=str(files_beside(self.database.location) / folder_of(record)),
             options=replace(self.options, if_changed=IfChanged.REFUSE) if decision.exactly else self.options,
             gpu=placed.gpu if placed else None,
             beside=placed is not None and not placed.alone,
@@ -396,10 +395,8 @@ class Supervisor:
         while (left := deadline - self.clock()) > 0:
             message = self.host.listen(left)
             if message is None:
-                if self._stopping is not None and not self._stop_passed_on:
-                    self._stop_passed_on = True
-                    self.host.signal(signal.SIGTERM)
-                    self.listener.stopping()
+                if self._stopping is not None:
+                    self._stop_workers()
                 return False
             if self._hear(message):
                 return True
@@ -422,18 +419,20 @@ class Supervisor:
             case "trouble":
                 trouble = error_of(message)
                 # If a run has to resume exactly, what differs here is recorded; another worker may be like the first.
-                if not (self.shared is not None and isinstance(trouble, ChangedError)):
-                    self._give_up(trouble)
+                if self.shared is None or not isinstance(trouble, ChangedError):
+                    # What one worker cannot write no other can.
+                    self._trouble = self._trouble or trouble
+                    self._stop_workers()
             case "exit":
                 with self.database.connected():
                     self._ended(message["run"], self._active.pop(message["run"]), message["code"])
                 return True
         return False
 
-    def _give_up(self, trouble: KdxError) -> None:
-        """Stop all workers at safe points, since a file that one worker cannot write no other can."""
-        if self._trouble is None:
-            self._trouble = trouble
+    def _stop_workers(self) -> None:
+        """Ask all workers, once, to reach a safe point and end."""
+        if not self._workers_stop:
+            self._workers_stop = True
             self.host.signal(signal.SIGTERM)
             self.listener.stopping()
 
