@@ -102,19 +102,6 @@ def test_cells_of_the_same_sizes_are_expected_to_need_the_same_until_they_are_me
     assert gpu_for(gpus, cells[0], placed(cells, "0")) == "0"
 
 
-def test_a_run_that_held_more_than_the_first_of_its_cell_counts(cells):
-    gpus = Gpus(("0",), None, {"0": 12 * GIB})
-    for held in (1 * GIB, 8 * GIB, 2 * GIB):
-        gpus.measured(cells[0], held)
-    assert gpu_for(gpus, cells[0], placed(cells, "0")) is None
-
-
-def test_a_run_that_is_larger_than_its_gpu_is_tried_alone(cells):
-    gpus = Gpus(("0",), None, {"0": 1 * GIB})
-    gpus.measured(cells[0], 4 * GIB)
-    assert gpu_for(gpus, cells[0], []) == "0"
-
-
 @given(
     names=st.lists(st.sampled_from("abcd"), min_size=1, unique=True),
     on_each=st.none() | st.integers(1, 4),

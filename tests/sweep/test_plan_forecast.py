@@ -9,7 +9,7 @@ from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.run_files.files import files_beside, folder_of
 from kdx.store import claims, evaluations, reading, recording, remarks
-from kdx.store.database import Database, open_database
+from kdx.store.database import Database
 from kdx.store.evaluations import Made
 from kdx.store.records import EvaluationRecord, Provenance, RunState
 from kdx.store.schema import attempt
@@ -28,12 +28,6 @@ def plan(tmp_path) -> Plan:
     grid = tmp_path / "grid.yaml"
     grid.write_text(TINY % {"steps": 10, "seeds": 2} + "axes: {kernel: [exponential, rbf, linear]}\n")
     return load_grid(grid)
-
-
-@pytest.fixture
-def database(tmp_path):
-    with open_database(tmp_path / "runs.db", write=True, create=True) as database:
-        yield database
 
 
 def end(database: Database, run_id: int, how: str, seconds: float = 10.0, modules: dict | None = None, **said) -> None:
@@ -168,14 +162,6 @@ def test_what_is_out_of_tables_is_not_stale_and_what_is_cancelled_did_not_fail(p
     assert second.status is RunStatus.CANCELLED
 
 
-def test_where_nothing_is_left_to_do_it_costs_nothing(plan, database):
-    recording.register(database, plan, plan.grid)
-    for run_id in range(1, 7):
-        end(database, run_id, "complete")
-    found = forecast_plan(database, plan)
-    assert (found.memory(2), found.disk(2), found.seconds()) == (0, 0, [])
-
-
 def test_the_modules_that_differ_are_named_gone_and_new_ones_too():
     spec = load_grid("quickstart").cells[0].spec
     now = dict(code_of(spec).modules)
@@ -183,10 +169,6 @@ def test_the_modules_that_differ_are_named_gone_and_new_ones_too():
     kernel, other, *_ = now
     before = {name: sha256 for name, sha256 in now.items() if name != other} | {kernel: "0" * 64, "kdx.gone": "1" * 64}
     assert changed_modules(spec, before) == tuple(sorted([kernel, other, "kdx.gone"]))
-
-
-def test_of_a_run_that_recorded_no_modules_nobody_knows():
-    assert changed_modules(load_grid("quickstart").cells[0].spec, None) == ()
 
 
 def test_code_that_a_cell_does_not_use_makes_it_not_stale():

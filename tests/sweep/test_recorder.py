@@ -96,11 +96,6 @@ def test_a_gradient_is_read_only_where_its_line_is_written(clock, capsys):
     assert len(reads) == len(lines(capsys)) == 1
 
 
-def test_a_loss_that_is_no_number_is_shown(clock, capsys):
-    log().progress(1, float("nan"), float("inf"))
-    assert lines(capsys) == ["step 1 of 1,000, loss nan, 1.25 GB at most, gradient norm inf"]
-
-
 def test_a_full_disk_ends_no_run(clock, monkeypatch):
     class Full:
         def write(self, text):

@@ -32,12 +32,6 @@ from kdx.sweep.supervisor import HANG_GRACE, LOOK_WHEN_FULL, Shared, Supervisor
 from kdx.vocabulary import IfChanged
 
 
-@pytest.fixture
-def database(tmp_path):
-    with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
-        yield opened
-
-
 def sweep(database: Database, text: str, heard: Heard, workers: int = 2, host=None, **how) -> Supervisor:
     grid = database.location.parent / "grid.yaml"
     grid.write_text(text)
@@ -84,15 +78,6 @@ def test_a_failing_and_a_diverging_run_hurt_nobody_and_are_recorded_as_what_they
         f"{fails.state} with its traceback, {diverges.state} with {nans} of {len(losses)} losses no number, "
         f"{learns.state}"
     )
-
-
-@pytest.mark.slow
-def test_more_seeds_run_only_the_new_ones(database, data_home):
-    assert sweep(database, TINY % {"steps": 60, "seeds": 1}, Heard()).run() is None
-    heard = Heard()
-    assert sweep(database, TINY % {"steps": 60, "seeds": 3}, heard).run() is None
-    assert sorted(seed for (_, seed), _ in heard.started_runs) == [1, 2]
-    assert {record.state for record in heard.ended_runs} == {RunState.COMPLETED}
 
 
 @pytest.mark.slow
@@ -200,20 +185,6 @@ def workers_of(database: Database, seed: int) -> list[Path]:
     return found
 
 
-@pytest.mark.long
-def test_two_sweeps_on_one_database_share_the_work(database, data_home):
-    text = TINY % {"steps": 60, "seeds": 4}
-    one, two = Heard(), Heard()
-    first, second = sweep(database, text, one, workers=1), sweep(database, text, two, workers=1)
-    thread = threading.Thread(target=second.run)
-    thread.start()
-    assert first.run() is None
-    thread.join()
-    ran = [key for key, _ in (*one.started_runs, *two.started_runs)]
-    assert len(ran) == len(set(ran)) == 4
-    assert all(record.state is RunState.COMPLETED for record in records(database, first))
-
-
 @pytest.fixture
 def fake(monkeypatch):
     """Puts a played host, on which each run ends by a function, in the place of the fork server."""
@@ -284,21 +255,6 @@ def test_a_run_that_lacked_memory_beside_others_is_tried_once_more_alone(databas
     assert {record.state for record in records(database, local)} == {RunState.COMPLETED}
     (lacked,) = (record for record in heard.ended_runs if record.state is RunState.INTERRUPTED)
     assert lacked.lacked_memory_beside_others
-
-
-def test_the_only_run_on_a_gpu_is_not_beside_others(database, fake):
-    fake(complete)
-    local = sweep(database, TINY % {"steps": 10, "seeds": 2}, Heard())
-    local.gpus = Gpus(("0", "1"))
-    assert local.run() is None
-    assert [work.beside for work, _ in local.host.started] == [False, False]
-
-
-def test_without_gpus_a_run_takes_what_it_finds(database, fake):
-    fake(complete)
-    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
-    assert local.run() is None
-    assert [work.gpu for work, _ in local.host.started] == [None]
 
 
 def test_a_plan_that_another_kdx_replaced_still_comes_to_its_end(database, fake):
@@ -547,24 +503,6 @@ def test_where_nothing_fits_nothing_is_begun_unless_others_may_resume_it(databas
     assert heard.started_runs == []
     assert shared(within(database, TINY % {"steps": 10, "seeds": 2}, heard, 600.0)).run() is None
     assert len(heard.started_runs) == 2
-
-
-def test_a_sweep_that_is_done_in_time_ends_as_any_other(database, fake, expect):
-    fake(complete)
-    for seconds in (1.0, None):
-        expect(lambda kernel, seconds=seconds: seconds)
-        local = within(database, TINY % {"steps": 10, "seeds": 2}, Heard(), 600.0)
-        assert local.run() is None
-        assert not local.out_of_time and not local.nothing_fits
-    assert sweep(database, TINY % {"steps": 10, "seeds": 2}, Heard()).run() is None
-
-
-def test_a_deadline_that_is_past_begins_nothing(database, fake):
-    fake(complete)
-    heard = Heard()
-    local = within(database, TINY % {"steps": 10, "seeds": 2}, heard, -1.0)
-    assert local.run() == signal.SIGINT and local.out_of_time
-    assert heard.started_runs == []
 
 
 def test_forecasts_follow_what_was_completed_meanwhile(database, fake, expect):

@@ -28,12 +28,6 @@ GRID = "name: one\ntask: translation\ndata: {corpus: synthetic-translation}\n"
 
 
 @pytest.fixture
-def database(tmp_path):
-    with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
-        yield opened
-
-
-@pytest.fixture
 def channels():
     """The worker's end of the socket and the sweep's."""
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

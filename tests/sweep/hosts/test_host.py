@@ -12,17 +12,10 @@ from kdx.errors import ServerError
 from kdx.grid.load import load_grid
 from kdx.run_options import RunOptions
 from kdx.store import reading, recording
-from kdx.store.database import open_database
 from kdx.store.records import RunState
 from kdx.sweep.hosts import Host, HostLost
 from kdx.sweep.placement import Gpus
 from kdx.sweep.supervisor import Supervisor
-
-
-@pytest.fixture
-def database(tmp_path):
-    with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
-        yield opened
 
 
 @pytest.fixture
