@@ -508,7 +508,7 @@ class Supervisor:
             if running.attempt is None:
                 self._tried.discard(run_id)
                 continue
-            self._abandon(run_id, running, lost.of_a_run, stalled=False)
+            self._abandon(run_id, running, lost.problem, stalled=False)
         if self._stopping is not None or self._trouble is not None:
             return
         if lost.final is not None:

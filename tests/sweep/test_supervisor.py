@@ -363,7 +363,7 @@ class Lost(PlayedHost):
             return super().listen(seconds)
         self.lost = True
         self.works.clear()
-        raise HostLost("the host was killed", "its host was killed")
+        raise HostLost("the host was killed")
 
 
 def test_runs_of_a_host_that_was_lost_go_on_in_another(database):

@@ -51,13 +51,11 @@ class HostLost(Exception):
     """All processes of a host are gone, or none can be started. The next `start` of the host tries again.
 
     Args:
-        problem: what happened, as a clause.
-        of_a_run: the same, as it is recorded for an active run.
+        problem: what happened, as a clause; it is shown, and recorded for active runs.
         final: the error to raise if trying again would not help; None if it may help.
     """
 
-    def __init__(self, problem: str, of_a_run: str, final: KdxError | None = None) -> None:
+    def __init__(self, problem: str, final: KdxError | None = None) -> None:
         super().__init__(problem)
         self.problem = problem
-        self.of_a_run = of_a_run
         self.final = final
