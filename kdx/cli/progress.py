@@ -205,7 +205,7 @@ class Lines:
         elsewhere: list[float] = []
         waiting: list[float] = []
         for key, decision in self.decisions.items():
-            if decision.action in (Action.START, Action.CONTINUE, Action.WAIT):
+            if decision.trains or decision.action is Action.WAIT:
                 rest = (self.expected.get(decision.run.cell.id) or usual) * (1.0 - self._done(decision))
                 at_work = decision.action is Action.WAIT and not decision.awaits_look
                 (here if key in self.running else elsewhere if at_work else waiting).append(rest)

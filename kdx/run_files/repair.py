@@ -22,7 +22,7 @@ ANEW = "put its files back; otherwise kdx resume starts it again from step 0"
 class Repair(StrEnum):
     """The repairs of `kdx doctor --fix`."""
 
-    GIVE_BACK = "give the run back, so that kdx resume goes on with it"
+    GIVE_BACK = "give the run back, so that kdx resume continues it"
     SET_ASIDE = "set the file aside"
     REMOVE = "remove the file"
 

@@ -101,7 +101,7 @@ def covered(decisions: Iterable[Decision], seconds: Mapping[str, float | None], 
         left: seconds until the budget is used.
     """
     decisions = tuple(decisions)
-    to_do = [decision for decision in decisions if decision.action in (Action.START, Action.CONTINUE)]
+    to_do = [decision for decision in decisions if decision.trains]
     evaluations = evaluations_to_make(decisions)
     runs = tuple(decision.run for decision in to_do)
     unknown = {run.cell.id: run.cell for run in runs if seconds.get(run.cell.id) is None}
@@ -122,8 +122,8 @@ def covered(decisions: Iterable[Decision], seconds: Mapping[str, float | None], 
 
 def evaluations_to_make(decisions: Iterable[Decision]) -> int:
     """Return the number of evaluations to make, of completed runs and of runs to train."""
-    makes = (Action.START, Action.CONTINUE, Action.EVALUATE)
-    return sum(len(decision.missing) for decision in decisions if decision.action in makes)
+    makes = [decision for decision in decisions if decision.trains or decision.action is Action.EVALUATE]
+    return sum(len(decision.missing) for decision in makes)
 
 
 def remaining(decision: Decision, seconds: Mapping[str, float | None]) -> float | None:

@@ -63,6 +63,11 @@ class Decision:
     """Why it is not started although nobody computes it; None unless other runs of its cell failed alike."""
 
     @property
+    def trains(self) -> bool:
+        """Whether the run is to be trained here, from its start or from a checkpoint."""
+        return self.action in (Action.START, Action.CONTINUE)
+
+    @property
     def alone(self) -> bool:
         """Whether it needs a GPU alone, since it lacked memory beside other runs."""
         return self.record is not None and self.record.lacked_memory_beside_others
@@ -190,7 +195,7 @@ def _again(
         reached += f" of {steps}, in the validation or test after it"
     if step is None:
         lost = "before its first checkpoint" if record.checkpoint_step is None else "but no checkpoint is left"
-        return Action.START, f"begins again: {reached}, {lost}"
+        return Action.START, f"starts again: {reached}, {lost}"
     return Action.CONTINUE, f"from its checkpoint at step {step}: {reached}"
 
 

@@ -67,11 +67,6 @@ class PlannedDecision:
     changed_evaluations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Id of a stale evaluation → the modules that changed since it was made."""
 
-    @property
-    def trains(self) -> bool:
-        """Whether this kdx would train it."""
-        return self.decision.action in (Action.START, Action.CONTINUE)
-
 
 @dataclass(frozen=True)
 class PlanForecast:
@@ -90,7 +85,7 @@ class PlanForecast:
         """Cell id → the cell and its number of runs to train, for cells that have any."""
         cells: dict[str, tuple[PlannedCell, int]] = {}
         for planned in self.runs:
-            if planned.trains:
+            if planned.decision.trains:
                 cell = planned.decision.run.cell
                 cells[cell.id] = cell, cells.get(cell.id, (cell, 0))[1] + 1
         return cells
@@ -107,7 +102,7 @@ class PlanForecast:
     def seconds(self) -> list[float]:
         """Return the wall time of each run to train, in their order, for runs whose time is known."""
         whole = self._seconds_of_cells
-        left = (remaining(planned.decision, whole) for planned in self.runs if planned.trains)
+        left = (remaining(planned.decision, whole) for planned in self.runs if planned.decision.trains)
         return [seconds for seconds in left if seconds is not None]
 
     @property
@@ -129,7 +124,7 @@ class PlanForecast:
             return 0
         known = [self.forecasts[cell].memory for cell in self.cells if cell in self.forecasts]
         largest = sorted(filter(None, known), reverse=True)
-        runs = min(at_a_time, sum(planned.trains for planned in self.runs))
+        runs = min(at_a_time, sum(planned.decision.trains for planned in self.runs))
         return largest[0] * runs if largest else None
 
     def within(self, budget: Budget, at_a_time: int) -> Covered:
@@ -158,11 +153,10 @@ def forecast_plan(database: Database | None, plan: Plan) -> PlanForecast:
     if database is None:
         new = decisions_in(None, plan)
         return PlanForecast(tuple(PlannedDecision(decision, _status(decision)) for decision in new), {})
-    trains = (Action.START, Action.CONTINUE)
     with database.read():
         decisions = decisions_in(database, plan)
         finished = [decision.record.id for decision in decisions if decision.record and decision.record.state in FINAL]
-        trained = {decision.run.cell.id: decision.run.cell for decision in decisions if decision.action in trains}
+        trained = {decision.run.cell.id: decision.run.cell for decision in decisions if decision.trains}
         origins = reading.origins_of(database, finished) if finished else {}
         evaluated = evaluations.of_runs(database, finished) if finished and plan.evaluations else {}
         forecaster = Forecaster(costs(database, trained) if trained else ())

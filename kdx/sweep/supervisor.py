@@ -309,11 +309,8 @@ class Supervisor:
                 if run_id not in decisions or decisions[run_id].action is Action.SKIP:
                     plans_of[run_id], decisions[run_id] = plan, decision
         if self.shared is not None:
-            resumed = [
-                run_id
-                for run_id, decision in decisions.items()
-                if decision.action in (Action.START, Action.CONTINUE) and decision.record and decision.record.attempt
-            ]
+            trained = [decision.record for decision in decisions.values() if decision.trains]
+            resumed = [record.id for record in trained if record and record.attempt]
             decisions = leave_to_others(
                 decisions,
                 self.database.persist(lambda: begun(self.database, resumed)) if resumed else {},
@@ -362,12 +359,9 @@ class Supervisor:
 
     def _may_start(self, decision: Decision) -> bool:
         """Return whether a run may be trained or evaluated here and now."""
-        match decision.action:
-            case Action.EVALUATE:
-                return decision.record is not None and decision.record.id not in self._tried
-            case Action.START | Action.CONTINUE:
-                return self.trains and self._fits(decision)
-        return False
+        if decision.action is Action.EVALUATE:
+            return decision.record is not None and decision.record.id not in self._tried
+        return self.trains and decision.trains and self._fits(decision)
 
     def _work(self, running: _Running, decision: Decision, record: RunRecord) -> Work:
         """Return what a worker needs for a run."""
@@ -492,11 +486,11 @@ class Supervisor:
 
     def _unfinished(self, decisions: tuple[Decision, ...]) -> bool:
         """Return whether there is more to do, here or in another kdx."""
+        # Runs that are left to others are not waited for; nor is a seed that only may be needed.
         return any(
-            decision.record is not None and decision.record.id not in self._tried
+            self._may_start(decision)
             if decision.action is Action.EVALUATE
-            # Runs that are left to others are not waited for; nor is a seed that only may be needed.
-            else decision.action not in (Action.SKIP, Action.LEAVE) and not decision.awaits_look and self.trains
+            else self.trains and (decision.trains or decision.action is Action.WAIT) and not decision.awaits_look
             for decision in decisions
         )
 
@@ -517,6 +511,6 @@ class Supervisor:
         if self._hosts_lost == HOSTS:
             raise ServerError(
                 f"{lost.problem} {HOSTS} times in a row",
-                hint="where memory ran out (dmesg tells), take fewer --workers; kdx resume goes on from checkpoints",
+                hint="where memory ran out (dmesg tells), take fewer --workers; kdx resume continues from checkpoints",
             )
         self.listener.host_lost(lost.problem)

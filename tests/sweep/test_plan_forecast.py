@@ -65,7 +65,7 @@ def test_runs_of_a_cell_that_fails_are_told_as_paused_and_cost_nothing(tmp_path,
         end(database, run_id, "fail", error=f"ValueError: {run_id}", traceback="", last_step=0)
     found = forecast_plan(database, plan)
     assert statuses(found) == [RunStatus.FAILED] * 2 + [RunStatus.PAUSED] * 2
-    assert found.cells == {} and not any(each.trains for each in found.runs)
+    assert found.cells == {} and not any(each.decision.trains for each in found.runs)
     recording.reset(database, [1], [RunState.FAILED])
     assert statuses(forecast_plan(database, plan)) == [RunStatus.RETRIED, RunStatus.FAILED] + [RunStatus.NEW] * 2
 

@@ -802,11 +802,8 @@ def test_a_sweep_connects_a_few_times_a_run_and_not_at_all_while_a_host_starts_i
             connects.append(named)
         return connect(*words, **named)
 
-    class Host:
-        """Ends a run when it is started."""
-
-        def __init__(self):
-            self.said = []
+    class Host(PlayedHost):
+        """Ends a run when it is started, in a thread of its own, and counts the sessions that are open before."""
 
         def start(self, work, within):
             with postgresql_server.connected() as connection:
@@ -817,26 +814,14 @@ def test_a_sweep_connects_a_few_times_a_run_and_not_at_all_while_a_host_starts_i
             ending = threading.Thread(target=complete, args=(work,))
             ending.start()
             ending.join()
-            self.said.append({"event": "exit", "run": work.run_id, "code": 0})
+            self.messages.append({"event": "exit", "run": work.run_id, "code": 0})
             return True
-
-        def listen(self, seconds):
-            return self.said.pop(0) if self.said else None
-
-        def wake(self):
-            pass
-
-        def signal(self, signum, run_id=None):
-            pass
-
-        def close(self, *, at_once):
-            pass
 
     (tmp_path / "grid.yaml").write_text(TINY % {"steps": 10, "seeds": 4})
     plan = load_grid(tmp_path / "grid.yaml")
     recording.register(on_a_server, plan, plan.grid)
     monkeypatch.setattr(psycopg, "connect", counted)
-    local = Supervisor(lambda: (plan,), on_a_server, 1, Heard(), Host(), clock=Clock())
+    local = Supervisor(lambda: (plan,), on_a_server, 1, Heard(), Host(clock := Clock(), complete), clock=clock)
     assert local.run() is None
     assert len(starts) == 4
     assert len(connects) <= 2 * 4 + 1, (

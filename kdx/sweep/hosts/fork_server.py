@@ -108,7 +108,7 @@ class ForkServer:
         if code < 0:
             return HostLost(f"{process} was {describe_exit(code)}")
         problem = f"{process} {describe_exit(code)}"
-        hint = "its traceback is above; kdx resume goes on from their checkpoints"
+        hint = "its traceback is above; kdx resume continues from their checkpoints"
         return HostLost(problem, ServerEndedError(f"{problem}, and they with it", hint=hint))
 
     def _end_process(self, seconds: float) -> int:
