@@ -110,6 +110,7 @@ HEAVY_FILES = {"data/batching.py"}
 # Only worker code leads to training, and what gives a trained model back.
 LEADS_TO_TRAINING = {
     "sweep/worker.py",
+    "sweep/recorder.py",
     "sweep/evaluating.py",
     "sweep/hosts/fork_server_process.py",
     "run_files/load_run.py",

@@ -20,8 +20,7 @@ from kdx.cli.progress import Lines
 from kdx.cli.suggest import resume, retry_failed
 from kdx.sanitize import sanitize
 from kdx.shell import kdx_command
-from kdx.sweep.blocked import Blocked
-from kdx.sweep.failing import Pause
+from kdx.sweep.blocked import Blocked, Pause
 
 HOSTILE = (
     "$(touch RAN)",
@@ -91,4 +90,4 @@ def test_nothing_else_quotes_for_a_shell():
     users = {str(path.relative_to(kdx)) for path in kdx.rglob("*.py") if "import shlex" in path.read_text()}
     # A job's script evaluates the command that runs Python, which the user may have written; and the command in a file
     # is read back.
-    assert users == {"shell.py", "slurm/job_command.py", "report/made_by.py"}
+    assert users == {"shell.py", "slurm/submission.py", "report/made_by.py"}

@@ -20,7 +20,7 @@ from kdx.run_options import RunOptions
 from kdx.store import evaluations
 from kdx.store.plan_from_records import plan_of
 from kdx.store.records import SweepRecord
-from kdx.sweep.stale import changed_evaluations
+from kdx.sweep.plan_forecast import changed_evaluations
 
 
 def evaluate(

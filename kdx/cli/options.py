@@ -19,7 +19,7 @@ from kdx.run_options import RunOptions
 from kdx.shell import shell_word
 from kdx.slurm.job_options import JobOptions
 from kdx.store.refusals import FILES, set_password_apart
-from kdx.sweep.at_a_time import AUTO, AtATime, take_devices
+from kdx.sweep.gpus import AUTO, AtATime, take_devices
 from kdx.vocabulary import IfChanged
 
 DATABASE = "runs.db"

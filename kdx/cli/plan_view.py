@@ -15,9 +15,8 @@ from kdx.grid.tuning import Tuning
 from kdx.report.writers.rows import to_text
 from kdx.sanitize import sanitize
 from kdx.store.database import Database
-from kdx.sweep.budget import Budget, Covered, MissingSeeds, missing_seeds
-from kdx.sweep.durations import in_words
-from kdx.sweep.forecast import Forecast, makespan, typical_error
+from kdx.sweep.budget import Budget, Covered, missing_seeds
+from kdx.sweep.forecast import Forecast, in_words, makespan, typical_error
 from kdx.sweep.plan_forecast import PlanForecast, PlannedDecision, expected_seconds
 from kdx.tune.search import Searching
 
@@ -317,7 +316,7 @@ def what_is_left_out(budget: Budget, covered: Covered, plan: Plan) -> str | None
         return f"{of_budget} is enough for {all_runs} to do: about {in_words(covered.seconds)}{lacking}"
     if len(covered.left_out) == len(covered.to_do):
         return f"{of_budget} is enough for none of the {runs} to do"
-    missing = "; ".join(_missing(group, cells) for group in missing_seeds(plan.runs, covered.left_out))
+    missing = "; ".join(_missing(*group, cells) for group in missing_seeds(plan.runs, covered.left_out))
     enough = len(covered.to_do) - len(covered.left_out)
     return sanitize(f"{of_budget} is enough for {enough} of {runs} to do; left out: {missing}")
 
@@ -335,13 +334,13 @@ def names_of(cells: Sequence[PlannedCell]) -> str:
     )
 
 
-def _missing(group: MissingSeeds, cells: int) -> str:
-    all_cells = len(group.cells) == cells
-    which = "all cells" if all_cells else count_of(len(group.cells), "cell")
-    names = "" if all_cells else names_of(group.cells)
-    if not group.seeds:
+def _missing(seeds: Sequence[int], lacking: Sequence[PlannedCell], cells: int) -> str:
+    all_cells = len(lacking) == cells
+    which = "all cells" if all_cells else count_of(len(lacking), "cell")
+    names = "" if all_cells else names_of(lacking)
+    if not seeds:
         return f"{which} not at all{names}"
-    return f"seed{'' if len(group.seeds) == 1 else 's'} {_ranges(group.seeds)} of {which}{names}"
+    return f"seed{'' if len(seeds) == 1 else 's'} {_ranges(seeds)} of {which}{names}"
 
 
 def _ranges(seeds: Sequence[int]) -> str:

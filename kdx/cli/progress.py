@@ -18,10 +18,9 @@ from kdx.grid.plan import Plan, PlannedRun, RunKey
 from kdx.report.wording import rounded
 from kdx.sanitize import sanitize_lines
 from kdx.store.records import FINAL, OVER, RunRecord, RunState
+from kdx.sweep.blocked import Pause
 from kdx.sweep.decide import Action, Decision
-from kdx.sweep.durations import in_words
-from kdx.sweep.failing import Pause
-from kdx.sweep.forecast import makespan
+from kdx.sweep.forecast import in_words, makespan
 from kdx.sweep.pace import Pace
 from kdx.tune.search import Searching
 
@@ -200,7 +199,7 @@ class Lines:
         elsewhere: list[float] = []
         waiting: list[float] = []
         for key, decision in self.decisions.items():
-            if decision.action in (Action.START, Action.CONTINUE, Action.WAIT):
+            if decision.trains or decision.action is Action.WAIT:
                 rest = (self.expected.get(decision.run.cell.id) or usual) * (1.0 - self._done(decision))
                 at_work = decision.action is Action.WAIT and not decision.awaits_look
                 (here if key in self.running else elsewhere if at_work else waiting).append(rest)

@@ -21,8 +21,8 @@ from kdx.store import evaluations, reading, recording
 from kdx.store.database import Database
 from kdx.store.plan_from_records import plan_of, plan_to_decide_with, with_searches
 from kdx.store.records import RunState
+from kdx.sweep.blocked import try_searches_again
 from kdx.sweep.decide import lacks_evaluations
-from kdx.sweep.failing import try_searches_again
 
 _UNFINISHED = {RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED}
 

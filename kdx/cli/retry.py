@@ -21,7 +21,7 @@ from kdx.store import reading, recording
 from kdx.store.database import Database
 from kdx.store.plan_from_records import plan_of
 from kdx.store.records import FINAL, RunRecord, RunState, SweepRecord
-from kdx.sweep.stale import changed_modules
+from kdx.sweep.plan_forecast import changed_modules
 
 
 def retry(

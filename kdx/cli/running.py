@@ -35,11 +35,11 @@ from kdx.store.database import Database
 from kdx.store.find import sweep_named
 from kdx.store.recording import register
 from kdx.store.records import RunState
-from kdx.sweep.at_a_time import AtATime
 from kdx.sweep.budget import Budget, covered, read_budget
 from kdx.sweep.decide import Action, decisions_in
-from kdx.sweep.gpus import gpus_for, visible_gpus
+from kdx.sweep.gpus import AtATime, visible_gpus
 from kdx.sweep.hosts.fork_server import ForkServer
+from kdx.sweep.placement import gpus_for
 from kdx.sweep.plan_forecast import expected_seconds
 from kdx.sweep.supervisor import Supervisor
 from kdx.tune.search import Searching

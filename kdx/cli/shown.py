@@ -12,7 +12,7 @@ from kdx.report.writers.settings import as_yaml
 from kdx.sanitize import sanitize, sanitize_lines
 from kdx.store.details import CellDetails
 from kdx.store.records import AttemptRecord, RunRecord
-from kdx.sweep.durations import in_words
+from kdx.sweep.forecast import in_words
 
 ATTEMPT = "attempt", "started (UTC)", "took", "steps", "outcome", "process", "changed"
 """Header of a table of attempts."""

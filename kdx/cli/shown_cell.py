@@ -29,7 +29,7 @@ from kdx.store.details import cell_details
 from kdx.store.reading import searches_that_tried
 from kdx.store.records import TrialRecord
 from kdx.store.remarks import remarks
-from kdx.sweep.durations import in_words
+from kdx.sweep.forecast import in_words
 
 _MOST_SEEDS = 8
 """Tuning seeds that are listed."""

@@ -28,7 +28,7 @@ from kdx.store.database import Database
 from kdx.store.details import RunDetails, run_details
 from kdx.store.records import AttemptRecord, EvaluationRecord
 from kdx.store.remarks import remarks
-from kdx.sweep.durations import in_words
+from kdx.sweep.forecast import in_words
 
 
 def shown_run(database: Database, run_id: int) -> Shown:

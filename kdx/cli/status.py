@@ -32,8 +32,7 @@ from kdx.store.records import FINAL, OVER, RunState, SearchRecord, SweepSummary
 from kdx.store.remarks import NoteRecord, remarks
 from kdx.store.status import CellTime, times, work
 from kdx.sweep.blocked import Blocked, blocked_in
-from kdx.sweep.durations import in_words
-from kdx.sweep.forecast import seconds_left
+from kdx.sweep.forecast import in_words, seconds_left
 
 
 def status(

@@ -30,7 +30,7 @@ from kdx.store.records import RunState, SearchRecord
 from kdx.store.remarks import Remarks, remarks
 from kdx.store.status import labels_of, work
 from kdx.sweep.blocked import Blocked, blocked_in
-from kdx.sweep.durations import in_words
+from kdx.sweep.forecast import in_words
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from kdx.store.reading import grids, load_sweep
 from kdx.store.records import RunState, SearchRecord, SweepSummary
 from kdx.store.remarks import NoteRecord
 from kdx.store.status import CellTime, WorkRecord
-from kdx.sweep.durations import in_words
+from kdx.sweep.forecast import in_words
 from kdx.sweep.lease_holder import Liveness, liveness
 
 

@@ -23,9 +23,10 @@ from kdx.shell import shell_word
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
 from kdx.sweep.budget import read_wall_time
-from kdx.sweep.gpus import gpus_for, visible_gpus
+from kdx.sweep.gpus import visible_gpus
 from kdx.sweep.hosts.fork_server import ForkServer
 from kdx.sweep.open_sweeps import OpenSweeps
+from kdx.sweep.placement import gpus_for
 from kdx.sweep.supervisor import Shared, Supervisor
 from kdx.tune.search import Searching
 

@@ -40,10 +40,8 @@ class Kind(StrEnum):
     SET_ASIDE = "set aside"
     """The file did not match its checksum."""
     LOG = "log"
-    REMOVED = "removed"
-    """A note that the weights were removed on purpose."""
-    ELSEWHERE = "elsewhere"
-    """A note that the run was imported from another database, beside which its weights lie."""
+    NOTE = "note"
+    """It says why the weights are not here: they were removed on purpose, or lie beside another database."""
     OTHER = "other"
     """A file that is not of kdx."""
 
@@ -83,7 +81,7 @@ class RunFile:
             return Kind.SET_ASIDE
         if is_unfinished(self.name):
             return Kind.HALF_WRITTEN
-        return {_LOG: Kind.LOG, _REMOVED: Kind.REMOVED, ELSEWHERE: Kind.ELSEWHERE}.get(self.name, Kind.OTHER)
+        return {_LOG: Kind.LOG, _REMOVED: Kind.NOTE, ELSEWHERE: Kind.NOTE}.get(self.name, Kind.OTHER)
 
 
 def files_beside(database: Path) -> Path:
@@ -138,7 +136,7 @@ def final_weights(files: Path, run: RunRecord) -> RunFile | None:
 
 
 def is_of(file: RunFile, run: RunRecord) -> bool:
-    """Whether a file holds the tested weights of this run, as far as the record shows."""
+    """Return whether a file holds the tested weights of this run, as far as the record shows."""
     return file.kind is Kind.WEIGHTS and run.weights_sha256 in (None, file.sha256)
 
 
@@ -180,12 +178,12 @@ def listing_of(files: Path, folder: str) -> tuple[RunFile, ...]:
     """Return every file in one folder of a run, sorted; none if no folder of a run can have this name."""
     if not FOLDER.fullmatch(folder) or (files / folder).is_symlink():
         return ()
-    found = []
+    files_of_run = []
     for file in _entries(files / folder):
         with contextlib.suppress(FileNotFoundError):
             if file.is_file(follow_symlinks=False):
-                found.append(RunFile(folder, file.name, file.stat(follow_symlinks=False).st_size))
-    return tuple(sorted(found))
+                files_of_run.append(RunFile(folder, file.name, file.stat(follow_symlinks=False).st_size))
+    return tuple(sorted(files_of_run))
 
 
 def damaged(files: Path, listed: Iterable[RunFile]) -> frozenset[RunFile]:

@@ -48,7 +48,7 @@ def bring(database: Database, folders: Sequence[Folder], *, copy: bool) -> Broug
         names = {file.name for file in here}
         new = [file for file in files.listing_of(source, folder.name) if copy and file.name not in names]
         missing = [file for file in new if file.kind is Kind.LOG or _is_weights(file, folder)]
-        noted = any(file.kind in (Kind.REMOVED, Kind.ELSEWHERE) for file in here)
+        noted = any(file.kind is Kind.NOTE for file in here)
         lost = folder.state is RunState.COMPLETED and not any(_is_weights(file, folder) for file in (*here, *missing))
         if (missing or (lost and not noted)) and not taken:
             take(database)

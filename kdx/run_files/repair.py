@@ -1,4 +1,4 @@
-"""Diagnoses faults of runs and their files, and proposes repairs, as a pure function of both.
+"""Finds faults of runs and their files, and proposes repairs, as a pure function of both.
 
 No repair deletes a result. A run whose process is gone is given back, a damaged file is set aside under another name,
 and only the half-written files of a killed writer are removed.
@@ -22,7 +22,7 @@ ANEW = "put its files back; otherwise kdx resume starts it again from step 0"
 class Repair(StrEnum):
     """The repairs of `kdx doctor --fix`."""
 
-    GIVE_BACK = "give the run back, so that kdx resume goes on with it"
+    GIVE_BACK = "give the run back, so that kdx resume continues it"
     SET_ASIDE = "set the file aside"
     REMOVE = "remove the file"
 
@@ -64,8 +64,7 @@ def diagnose(
             findings.append(Finding(_name(run), f"running, but {why_lost(run)}", Repair.GIVE_BACK, run=run))
     files = list(listed or ())
     whole = [file for file in files if file.folder in runs and file not in damaged]
-    noted = (Kind.REMOVED, Kind.ELSEWHERE)
-    kept = {file.folder for file in whole if file.kind in noted or is_of(file, runs[file.folder])}
+    kept = {file.folder for file in whole if file.kind is Kind.NOTE or is_of(file, runs[file.folder])}
     resumable = {file.folder for file in whole if file.resume_step is not None}
     newest = {run.key: name for name, run in runs.items() if run.state is RunState.COMPLETED}
     lost = [runs[name] for key, name in newest.items() if key in inventory.planned and name not in kept]

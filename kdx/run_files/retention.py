@@ -64,7 +64,7 @@ def _rule(kind: Kind, run: RunRecord | None, planned: bool, selected: bool) -> R
         return None
     if run is None:
         return RetentionRule.UNKNOWN
-    if run.state is RunState.RUNNING or kind in (Kind.REMOVED, Kind.ELSEWHERE):
+    if run.state is RunState.RUNNING or kind is Kind.NOTE:
         return None
     if not planned:
         return RetentionRule.UNPLANNED

@@ -1,8 +1,7 @@
 """The options of the Slurm jobs in which the workers of a sweep run."""
 
 import re
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from kdx.errors import KdxError
 
@@ -78,11 +77,6 @@ class JobOptions:
         # `--mem 8G` is two arguments, `--comment=of me` is one.
         more = [word for option in self.more for word in option.split(None, 0 if "=" in option.split()[0] else 1)]
         return (*(f"--{name}={value}" for name, value in named.items() if value is not None), *more)
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        """Return the options as plain values for JSON."""
-        return asdict(self) | {"more": list(self.more)}
 
 
 def _seconds(time: str) -> int:

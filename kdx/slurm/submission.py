@@ -1,10 +1,15 @@
-"""Submits workers of a sweep to Slurm, with a copy of the source, and records the jobs next to the runs' files."""
+"""Submits workers of a sweep to Slurm, with a copy of the source, and records the jobs next to the runs' files.
+
+Every job runs the script `job.sh`.
+"""
 
 import json
 import os
+import shlex
 import shutil
+import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import as_file, files
@@ -14,11 +19,12 @@ from kdx.errors import KdxError
 from kdx.files import write_whole
 from kdx.run_files.files import RunFile, translate_errors
 from kdx.slurm import cluster
-from kdx.slurm.job_command import job_command, job_environment
 from kdx.slurm.job_options import JobOptions
 
 MOST_JOBS = 10
 """Default number of workers."""
+SCRIPT = Path("kdx", "slurm", "job.sh")
+"""Path of the script, in the folder with the package that the workers use."""
 FOLDER = "slurm"
 """Name of the folder of submissions, in the folder of the runs' files."""
 _SOURCE, _COMPONENTS = "source", "components"
@@ -122,3 +128,53 @@ def remove_empty(submission: Submission) -> None:
     for folder, _, _ in os.walk(submission.folder, topdown=False):
         with suppress(OSError):
             Path(folder).rmdir()
+
+
+def job_command(
+    options: JobOptions, *, sweep: str, folder: Path, source: Path, jobs: int, words: Sequence[str]
+) -> list[str]:
+    """Return the command line of sbatch. No shell interprets it, here or on a node.
+
+    Args:
+        sweep: name of the sweep.
+        folder: folder in which the jobs work and write logs; it also identifies them.
+        source: folder with the package that the workers use.
+        jobs: number of jobs in the array.
+        words: command line after `kdx`.
+    """
+    return [
+        "sbatch",
+        "--parsable",
+        "--export=ALL",
+        *options.flags,
+        f"--job-name={_one_word(sweep)}",
+        f"--array=0-{jobs - 1}",
+        f"--chdir={folder}",
+        # In the name of a log, % begins a pattern.
+        f"--output={str(folder).replace('%', '%%')}/%A_%a.log",
+        "--open-mode=append",
+        "--requeue",
+        f"--signal=B:USR2@{options.leave}",
+        str(source / SCRIPT),
+        *words,
+    ]
+
+
+def job_environment(options: JobOptions, *, source: Path, again: str) -> dict[str, str]:
+    """Return what `job.sh` reads from its environment.
+
+    Args:
+        source: folder with the package that the workers use.
+        again: command that submits workers again.
+    """
+    return {
+        "KDX_JOB_SETUP": options.setup or "",
+        "KDX_JOB_PYTHON": options.python or shlex.quote(sys.executable),
+        "KDX_JOB_SOURCE": str(source),
+        "KDX_JOB_REQUEUES": str(options.requeues),
+        "KDX_JOB_AGAIN": again,
+    }
+
+
+def _one_word(sweep: str) -> str:
+    return "kdx:" + "".join(letter if letter.isalnum() or letter in "-_./" else "-" for letter in sweep)[:60]

@@ -1,6 +1,12 @@
-"""Finds what blocks runs of a sweep: failures that pause their cells, and conditions or files that others have."""
+"""Finds what blocks runs of a sweep: failures that pause their cells or searches, and conditions that others have.
 
-from collections import Counter
+A cell or a search is paused when its runs fail alike, since the fault would go through all of them. All of it follows
+from what is recorded of runs that failed and that nobody has tried again since. So `kdx retry`, or
+`kdx resume --failed`, lifts a pause, and every worker sees the same.
+"""
+
+import re
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +18,101 @@ from kdx.shell import kdx_command
 from kdx.store import reading, unfinished
 from kdx.store.database import Database
 from kdx.store.machine import machine
-from kdx.store.records import RunRecord, RunState, SearchRecord
-from kdx.store.unfinished import InProgress
-from kdx.sweep.failing import ALIKE, Pause, paused_in
+from kdx.store.records import FINAL, RunRecord, RunState, SearchRecord
+from kdx.store.unfinished import FailureRecord, InProgress, failures
 from kdx.sweep.lease_holder import machine_of
+
+ALIKE = 2
+"""Runs of a cell that fail alike, with none that completed or diverged, before the others are no longer started."""
+IN_A_ROW = 5
+"""Different runs that fail one after another in one worker before it starts no more."""
+
+_FRAME = re.compile(r'^ *File "(?P<file>[^"\n]*)", line \d+, in (?P<function>.*)$', re.MULTILINE)
+_RAISED = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?::|$)", re.MULTILINE)
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Why the runs of a cell are not started."""
+
+    signature: str
+    """How they failed, see `signature`."""
+    runs: int
+    """Number of runs that failed so."""
+    of: str = "cell"
+    """What they are runs of: a cell, or the trials of a search."""
+
+    def __str__(self) -> str:
+        return f"{self.runs} runs of its {self.of} failed alike: {self.signature}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the pause for programs."""
+        return {"runs": self.runs, "failed": self.signature}
+
+
+def signature(error: str, traceback: str | None) -> str:
+    """Return the kind of an error and its place, without numbers and addresses, which differ from run to run.
+
+    An example is `ValueError in weight (my_kernels.py)`. If no exception was raised, it is the error's line without
+    numbers.
+    """
+    frames = [*_FRAME.finditer(traceback or "")]
+    if frames and (raised := _RAISED.search(traceback or "", frames[-1].end())):
+        kind = raised["type"].rpartition(".")[2]
+        return f"{kind} in {frames[-1]['function']} ({frames[-1]['file'].rpartition('/')[2]})"
+    return _NUMBER.sub("…", error.partition("\n")[0])
+
+
+def paused(failed: Iterable[FailureRecord]) -> dict[str, Pause]:
+    """Return cell id, or id of a search → why its other runs are not started: `ALIKE` failed with one signature.
+
+    Args:
+        failed: the failures of cells and searches of which no run is final.
+    """
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    searches = set()
+    for failure in failed:
+        counts[failure.search_id or failure.cell_id][signature(failure.error, failure.traceback)] += 1
+        searches.add(failure.search_id)
+    most = {key: counter.most_common(1)[0] for key, counter in counts.items()}
+    return {
+        key: Pause(text, count, "search" if key in searches else "cell")
+        for key, (text, count) in most.items()
+        if count >= ALIKE
+    }
+
+
+def paused_in(database: Database, records: Iterable[RunRecord]) -> dict[str, Pause]:
+    """Return the pauses of the cells of these runs, by what a database has; of runs of trials, those of their searches.
+
+    Args:
+        records: the newest generation of each run of a plan; of a search, every run.
+    """
+    alike: dict[str, list[RunRecord]] = defaultdict(list)
+    for record in records:
+        alike[record.search_id or record.cell_id].append(record)
+    failed: list[int] = []
+    for runs in alike.values():
+        ids = [run.id for run in runs if run.state is RunState.FAILED]
+        if len(ids) >= ALIKE and not any(run.state in FINAL for run in runs):
+            failed += ids
+    return paused(failures(database, failed)) if failed else {}
+
+
+def paused_searches(database: Database, search_ids: Collection[str]) -> dict[str, Pause]:
+    """Return search → why its other trials are not started, for those of these searches that are paused."""
+    with database.read() as connection:
+        return paused_in(database, reading.runs_of_searches(connection, search_ids))
+
+
+def try_searches_again(database: Database, search_ids: Collection[str]) -> None:
+    """Reset the failed runs of those of these searches that are paused."""
+    from kdx.store import recording  # it loads the reader of grids, which `kdx status` does without
+
+    with database.read() as connection:
+        runs = reading.runs_of_searches(connection, paused_searches(database, search_ids))
+    recording.reset(database, [run.id for run in runs], (RunState.FAILED,))
 
 
 @dataclass(frozen=True)
@@ -46,12 +143,9 @@ class Blocked:
     def as_json(self) -> dict[str, Any]:
         """Return the same for programs."""
         return {
-            "paused": [
-                {"cell": cell_id, "runs": pause.runs, "failed": pause.signature}
-                for cell_id, pause in self.paused.items()
-            ],
+            "paused": [{"cell": cell_id, **pause.as_json()} for cell_id, pause in self.paused.items()],
             "paused_searches": [
-                {"choices": dict(search.labels), "search": search.id, "runs": pause.runs, "failed": pause.signature}
+                {"choices": dict(search.labels), "search": search.id, **pause.as_json()}
                 for search, pause in self.searches
             ],
         }
@@ -65,20 +159,15 @@ def blocked_in(database: Database, sweep_ids: Collection[int]) -> dict[int, Bloc
         paused = {key: _paused_cells(database, key, runs) for key, runs in failed.items() if runs}
         stopped = [run for runs in halted.values() for run in runs if run.state is not RunState.FAILED]
         in_progress = unfinished.in_progress(database, [run.id for run in stopped]) if stopped else {}
-        asked = reading.searches_of_sweeps(connection, sweep_ids)
-        of_searches = {key: _paused_searches(database, own) for key, own in asked.items()}
-        waiting = {
-            key: [
-                run for run in reading.runs(database, key, cells) if run.state is RunState.PENDING and not run.attempt
-            ]
-            for key, cells in paused.items()
-            if cells
-        }
+        searches = reading.searches_of_sweeps(connection, sweep_ids)
+        of_searches = {key: _paused_searches(database, own) for key, own in searches.items()}
+        of_paused = {key: reading.runs(database, key, cells) for key, cells in paused.items() if cells}
     files = files_beside(database.location)
     blocked = {}
     for key in sweep_ids:
         pauses = paused.get(key, {})
-        waits_for = {run.id: f"paused: {pauses[run.cell_id]}" for run in waiting.get(key, ())}
+        new = [run for run in of_paused.get(key, ()) if run.state is RunState.PENDING and not run.attempt]
+        waits_for = {run.id: f"paused: {pauses[run.cell_id]}" for run in new}
         for run in halted.get(key, ()):
             if run.id in in_progress and (why := _waits_for(run, in_progress[run.id], files)):
                 waits_for[run.id] = why
@@ -104,9 +193,9 @@ def _paused_cells(database: Database, sweep_id: int, failed: Iterable[RunRecord]
     return paused_in(database, reading.runs(database, sweep_id, often)) if often else {}
 
 
-def _paused_searches(database: Database, asked: Sequence[SearchRecord]) -> tuple[tuple[SearchRecord, Pause], ...]:
-    pauses = paused_in(database, [run for search in asked for trial in search.trials for run in trial.runs])
-    return tuple((search, pauses[search.id]) for search in asked if search.id in pauses)
+def _paused_searches(database: Database, searches: Sequence[SearchRecord]) -> tuple[tuple[SearchRecord, Pause], ...]:
+    pauses = paused_in(database, [run for search in searches for trial in search.trials for run in trial.runs])
+    return tuple((search, pauses[search.id]) for search in searches if search.id in pauses)
 
 
 def _waits_for(run: RunRecord, progress: InProgress, files: Path) -> str | None:

@@ -101,7 +101,7 @@ def covered(decisions: Iterable[Decision], seconds: Mapping[str, float | None], 
         left: seconds until the budget is used.
     """
     decisions = tuple(decisions)
-    to_do = [decision for decision in decisions if decision.action in (Action.START, Action.CONTINUE)]
+    to_do = [decision for decision in decisions if decision.trains]
     evaluations = evaluations_to_make(decisions)
     runs = tuple(decision.run for decision in to_do)
     unknown = {run.cell.id: run.cell for run in runs if seconds.get(run.cell.id) is None}
@@ -122,8 +122,8 @@ def covered(decisions: Iterable[Decision], seconds: Mapping[str, float | None], 
 
 def evaluations_to_make(decisions: Iterable[Decision]) -> int:
     """Return the number of evaluations to make, of completed runs and of runs to train."""
-    makes = (Action.START, Action.CONTINUE, Action.EVALUATE)
-    return sum(len(decision.missing) for decision in decisions if decision.action in makes)
+    makes = [decision for decision in decisions if decision.trains or decision.action is Action.EVALUATE]
+    return sum(len(decision.missing) for decision in makes)
 
 
 def remaining(decision: Decision, seconds: Mapping[str, float | None]) -> float | None:
@@ -146,27 +146,24 @@ def fits(decision: Decision, seconds: Mapping[str, float | None], left: float) -
     return left > 0 if needed is None else needed <= left
 
 
-@dataclass(frozen=True)
-class MissingSeeds:
-    """Cells that lack the same seeds."""
+def missing_seeds(
+    planned: Sequence[PlannedRun], left_out: Iterable[PlannedRun]
+) -> list[tuple[tuple[int, ...], list[PlannedCell]]]:
+    """Return what a plan lacks without some of its runs: seeds, and the cells that lack them.
 
-    seeds: tuple[int, ...]
-    """Missing seeds in the order of the plan; empty if the cells have no run at all."""
-    cells: tuple[PlannedCell, ...]
-
-
-def missing_seeds(planned: Sequence[PlannedRun], left_out: Iterable[PlannedRun]) -> tuple[MissingSeeds, ...]:
-    """Return what a plan lacks without some of its runs: most cells first, cells without any run last."""
-    seeds_of: dict[str, list[int]] = {}
-    cells = {}
+    Seeds are in the order of the plan, and empty for cells without any run. Groups with most cells come first, cells
+    without any run last.
+    """
+    cells = {run.cell.id: run.cell for run in planned}
+    seeds: dict[str, list[int]] = {cell_id: [] for cell_id in cells}
+    missing: dict[str, list[int]] = {cell_id: [] for cell_id in cells}
+    gone = {run.key for run in left_out}
     for run in planned:
-        cells[run.cell.id] = run.cell
-        seeds_of.setdefault(run.cell.id, []).append(run.seed)
-    gone = {(run.cell.id, run.seed) for run in left_out}
+        seeds[run.cell.id].append(run.seed)
+        missing[run.cell.id] += [run.seed] if run.key in gone else []
     groups: dict[tuple[int, ...], list[PlannedCell]] = {}
-    for cell_id, seeds in seeds_of.items():
-        missing = tuple(seed for seed in seeds if (cell_id, seed) in gone)
-        if missing:
-            groups.setdefault(() if len(missing) == len(seeds) else missing, []).append(cells[cell_id])
-    lacking = [MissingSeeds(seeds, tuple(group)) for seeds, group in groups.items()]
-    return tuple(sorted(lacking, key=lambda group: (not group.seeds, -len(group.cells))))
+    for cell_id, cell in cells.items():
+        if missing[cell_id]:
+            all_missing = missing[cell_id] == seeds[cell_id]
+            groups.setdefault(() if all_missing else tuple(missing[cell_id]), []).append(cell)
+    return sorted(groups.items(), key=lambda group: (not group[0], -len(group[1])))

@@ -1,7 +1,7 @@
 """Decides what to do with each run of a plan, and why.
 
 `decide` is a pure function of the plan and the records; `decisions_in` reads from a database what it needs. It is
-called again after every event.
+called again after every event. `leave_to_others` then finds the runs that another worker can resume exactly.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,14 +13,16 @@ from types import MappingProxyType
 from kdx.components.registry import meant_by
 from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.plan import Plan, PlannedRun, RunKey
-from kdx.report.seeds_until import Needed
+from kdx.report.seeds_until import Needed, needed_seeds
 from kdx.run_files.files import files_beside, final_weights, resume_step
 from kdx.store import evaluations, reading
 from kdx.store.database import Database
 from kdx.store.records import LONGEST_LEASE, OVER, RunRecord, RunState
-from kdx.sweep.failing import Pause, paused_in, paused_searches
+from kdx.store.unfinished import InProgress
+from kdx.sweep.blocked import Pause, on_other_host, paused_in, paused_searches
+from kdx.sweep.forecast import in_words
 from kdx.sweep.lease_holder import Liveness, liveness
-from kdx.sweep.seeds import NeededSeeds
+from kdx.vocabulary import IfChanged
 
 
 class Action(StrEnum):
@@ -59,6 +61,11 @@ class Decision:
     """Why it is left to others, for a while or for good; None if it is not."""
     pause: Pause | None = None
     """Why it is not started although nobody computes it; None unless other runs of its cell failed alike."""
+
+    @property
+    def trains(self) -> bool:
+        """Whether the run is to be trained here, from its start or from a checkpoint."""
+        return self.action in (Action.START, Action.CONTINUE)
 
     @property
     def alone(self) -> bool:
@@ -188,8 +195,33 @@ def _again(
         reached += f" of {steps}, in the validation or test after it"
     if step is None:
         lost = "before its first checkpoint" if record.checkpoint_step is None else "but no checkpoint is left"
-        return Action.START, f"begins again: {reached}, {lost}"
+        return Action.START, f"starts again: {reached}, {lost}"
     return Action.CONTINUE, f"from its checkpoint at step {step}: {reached}"
+
+
+class NeededSeeds:
+    """Computes the needed seeds of each cell of a plan; the result is kept until another run ends, or is excluded from
+    reports."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._ended: frozenset[tuple[int, str, str | None]] | None = None
+        self._needed: Mapping[str, Needed] = {}
+
+    def __call__(self, database: Database | None, records: Mapping[RunKey, RunRecord]) -> Mapping[str, Needed]:
+        """Return cell id → the seeds that the cell needs; empty if the plan has no rule.
+
+        Args:
+            database: the database; None if there is none yet.
+            records: key → the newest generation of that run.
+        """
+        if self._plan.seed_rule is None:
+            return {}
+        ended = frozenset((run.id, run.state, run.invalidated) for run in records.values() if run.state in OVER)
+        if ended != self._ended:
+            results = reading.results(database, self._plan) if database else reading.no_results(self._plan)
+            self._needed, self._ended = needed_seeds(results), ended
+        return self._needed
 
 
 def decisions_in(database: Database | None, plan: Plan, needed: NeededSeeds | None = None) -> tuple[Decision, ...]:
@@ -226,3 +258,50 @@ def lacks_evaluations(database: Database, plan: Plan) -> bool:
     plan = replace(plan, seed_rule=None)
     with meant_by(plan.components):
         return any(decision.action is Action.EVALUATE for decision in decisions_in(database, plan))
+
+
+def leave_to_others(
+    decisions: Mapping[int, Decision],
+    begun: Mapping[int, InProgress],
+    holder: str,
+    *,
+    patience: float,
+    if_changed: IfChanged,
+) -> dict[int, Decision]:
+    """Return the decisions; runs that are left to others have another action, or come last.
+
+    A run that was started under other conditions would end with other bits here, and a run whose checkpoint is on
+    another machine would start again. Another worker may be able to resume it, so such a run waits for some time; after
+    that, `--if-changed` decides. Whether conditions differ shows only when a run is about to resume
+    (`kdx.training.resume`); once one run was refused, the answer is known for all that were started under the same.
+
+    Args:
+        decisions: run id → what would be done with the run.
+        begun: run id → where it was computed, for runs that were started.
+        holder: name of this process, see `kdx.sweep.lease_holder`.
+        patience: seconds that a run waits for others after a process last computed it.
+        if_changed: what to do after that with a run that was started under other conditions.
+    """
+    refused = {record.conditions: record.refusals[holder] for record in begun.values() if holder in record.refusals}
+    first: dict[int, Decision] = {}
+    last: dict[int, Decision] = {}
+    for run_id, decision in decisions.items():
+        record = begun.get(run_id)
+        if record is None or decision.record is None:
+            first[run_id] = decision
+            continue
+        early = record.waited < patience
+        changes = refused.get(record.conditions)
+        where = on_other_host(decision.record, record, has_checkpoint=decision.action is Action.CONTINUE)
+        why = f"other conditions here: {changes}" if changes is not None else where
+        if why is None:
+            first[run_id] = replace(decision, exactly=early)
+        elif changes is not None and if_changed is IfChanged.REFUSE:
+            reason = f"left to another worker: {why}"
+            last[run_id] = replace(decision, action=Action.LEAVE, reason=reason, left=why)
+        elif early:
+            reason = f"left to another worker for {in_words(patience - record.waited)}: {why}"
+            last[run_id] = replace(decision, action=Action.WAIT, reason=reason, left=why)
+        else:
+            last[run_id] = decision
+    return first | last

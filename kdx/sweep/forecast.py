@@ -118,6 +118,15 @@ def cost_keys(cell: Mapping[str, Any]) -> tuple[str, str]:
     return json.dumps([sizes, choices], sort_keys=True), json.dumps(sizes, sort_keys=True)
 
 
+def in_words(seconds: float) -> str:
+    """Return a length of time in the largest unit that leaves two digits: `49 s`, `12 min`, `31 h`, `8 days`."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 100 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 100 * 3600 else f"{seconds / 86400:.0f} days"
+
+
 def makespan(seconds: Iterable[float], at_a_time: int) -> float:
     """Return the wall time of runs that start in this order, each as soon as one of `at_a_time` places is free."""
     free = [0.0] * at_a_time

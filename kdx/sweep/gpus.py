@@ -1,26 +1,83 @@
-"""Finds the visible GPUs and their memory, and chooses one for a run."""
+"""Finds the GPUs of this machine and their memory, and the number of runs at a time."""
 
-import json
 import os
+import re
 import shutil
 import subprocess
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from kdx.errors import KdxError
-from kdx.grid.plan import PlannedCell
-from kdx.sweep.at_a_time import AUTO, AtATime, gpus_of_machine
-from kdx.sweep.forecast import cost_keys
 
-MARGIN = 1.25
-"""Factor on the most memory that a run used up to its first validation, since its test may use more."""
-OVERHEAD = 2**30
-"""Bytes of a process on a GPU that PyTorch does not count: CUDA's context, its libraries, and gaps."""
+AUTO: Literal["auto"] = "auto"
+
+
+@dataclass(frozen=True)
+class AtATime:
+    """The number of runs at a time, as set by the user."""
+
+    workers: int | None = None
+    """Number in total; default: what the GPUs have room for or, without GPUs, one for each core."""
+    per_gpu: int | Literal["auto"] | None = None
+    """Number on each GPU; auto: what fits into its memory. Default: one, or `workers` divided among the GPUs."""
+
+    def runs(self, gpus: int) -> int:
+        """Return the most runs at a time, given the number of GPUs."""
+        if not gpus:
+            return self.workers or _cores()
+        on_each = self.on_each(gpus)
+        # Each run keeps a core busy.
+        places = gpus * on_each if on_each is not None else max(gpus, _cores())
+        return min(self.workers or places, places)
+
+    def sharing(self, gpus: int) -> int:
+        """Return the number of runs that share the memory of a GPU or, without one, that of the machine."""
+        if not gpus:
+            return self.runs(gpus)
+        return min(self.on_each(gpus) or 1, self.runs(gpus))
+
+    def on_each(self, gpus: int) -> int | None:
+        """Return the number of runs at a time on each of `gpus`; None for as many as fit."""
+        if self.per_gpu == AUTO:
+            return None
+        return self.per_gpu or max(1, -(-(self.workers or 0) // max(gpus, 1)))
+
+
+def gpus_of_machine(root: Path = Path("/")) -> int:
+    """Return the number of GPUs that NVIDIA's driver shows, without CUDA: a process that used CUDA cannot fork workers.
+
+    Args:
+        root: root of the file system in which the driver shows them.
+    """
+    # In some containers the driver shows only its devices.
+    return len([*root.glob("proc/driver/nvidia/gpus/*")] or [*root.glob("dev/nvidia[0-9]*")])
+
+
+def take_devices(named: str) -> None:
+    """Limit this process, and those that it starts, to these GPUs.
+
+    Args:
+        named: comma-separated numbers as in nvidia-smi, or identifiers such as `GPU-8f3a`; or `none`.
+
+    Raises:
+        KdxError: the list is invalid, or names a GPU that this machine lacks; CUDA would silently use the processor.
+    """
+    names = [] if named == "none" else [name.strip() for name in named.split(",")]
+    if not all(re.fullmatch(r"\d+|(GPU|MIG)-[\w./-]+", name, re.ASCII) for name in names):
+        raise KdxError(f"--devices `{named}`", allowed="GPUs such as 0,2 or GPU-8f3a, or none")
+    count = gpus_of_machine()
+    # The driver's files do not always have identifiers; under Windows (/dev/dxg) they are empty.
+    countable = count or not Path("/dev/dxg").exists()
+    if countable and (absent := [name for name in names if not count or (name.isdigit() and int(name) >= count)]):
+        here = f"GPU 0{f' to {count - 1}' if count > 1 else ''}, or none" if count else "none, for no GPU is here"
+        raise KdxError(f"--devices `{named}`: no GPU {absent[0]} here", allowed=here)
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(names)
+    # Otherwise CUDA numbers them with the fastest first.
+    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
 
 
 def visible_gpus(root: Path = Path("/")) -> tuple[str, ...]:
@@ -87,104 +144,8 @@ def memory(gpus: tuple[str, ...], root: Path = Path("/")) -> int | None:
     return None
 
 
-@dataclass(frozen=True)
-class Placed:
-    """A run on a GPU."""
-
-    gpu: str
-    cell_id: str
-    alone: bool
-    """Whether the run needs the GPU alone."""
-
-
-@dataclass
-class Gpus:
-    """Assigns the GPUs of a sweep: a run gets the GPU with the fewest runs that has room.
-
-    If as many runs share a GPU as its memory holds, the first run on it is alone until its first validation is done.
-    The most memory that it used by then, with a margin, is what other runs of its cell are expected to need. The same
-    holds for runs of cells of the same sizes, until a run of their own cell has been measured.
-    """
-
-    names: tuple[str, ...] = ()
-    """Names as in `CUDA_VISIBLE_DEVICES`; if empty, runs use the default device."""
-    on_each: int | None = 1
-    """Number of runs on one GPU at a time; None for as many as its memory holds."""
-    free: Mapping[str, int] = field(default_factory=dict)
-    """Name → bytes of the GPU that were free before the sweep, if memory decides."""
-
-    def __post_init__(self) -> None:
-        self._sizes: dict[str, str] = {}
-        """Cell id → a key that cells of the same sizes have in common."""
-        self._held: dict[str, int] = {}
-        """Cell id, or key of cells of the same sizes → the most bytes that a run of them used."""
-
-    @property
-    def shared(self) -> bool:
-        """Whether several runs may be on one GPU."""
-        return bool(self.names) and self.on_each != 1
-
-    def place(
-        self, cell: PlannedCell, at_work: Collection[Placed], waiting: list[Placed], *, alone: bool = False
-    ) -> Placed | None:
-        """Return the place of another run of a cell; None if no GPU has room now.
-
-        Args:
-            at_work: the runs that are on GPUs now.
-            waiting: runs that need a GPU alone and wait until it is empty; no other run gets that GPU before. If this
-                run has to wait like that, it is added.
-            alone: whether the run needs the GPU alone.
-        """
-        alone = alone or not self.shared
-        taken = [*at_work, *waiting]
-        runs = Counter(placed.gpu for placed in taken)
-        closed = {placed.gpu for placed in taken if placed.alone}
-        names = sorted((name for name in self.names if name not in closed), key=runs.__getitem__)
-        for name in names:
-            if not runs[name] or (not alone and self._has_room(name, cell, taken)):
-                return Placed(name, cell.id, alone)
-        if alone and names:
-            waiting.append(Placed(names[0], cell.id, alone))
-        return None
-
-    def measured(self, cell: PlannedCell, held: int) -> None:
-        """Note the most bytes that a run of a cell has used up to a validation."""
-        for key in (cell.id, self._size(cell)):
-            self._held[key] = max(held, self._held.get(key, 0))
-
-    def _has_room(self, name: str, cell: PlannedCell, taken: Collection[Placed]) -> bool:
-        """Return whether another run of a cell may share a GPU."""
-        here = [placed for placed in taken if placed.gpu == name]
-        if self.on_each is not None:
-            return len(here) < self.on_each
-        needs = [self._need(cell.id, self._size(cell))]
-        needs += [self._need(placed.cell_id, self._sizes.get(placed.cell_id, "")) for placed in here]
-        known = [need for need in needs if need is not None]
-        return len(known) == len(needs) and sum(known) <= self.free[name]
-
-    def _need(self, cell_id: str, size: str) -> int | None:
-        """Return the bytes that a run is expected to need; None if no similar run has been measured."""
-        held = self._held.get(cell_id, self._held.get(size))
-        return None if held is None else int(MARGIN * held) + OVERHEAD
-
-    def _size(self, cell: PlannedCell) -> str:
-        if cell.id not in self._sizes:
-            self._sizes[cell.id] = cost_keys(json.loads(cell.spec.model_dump_json(by_alias=True)))[1]
-        return self._sizes[cell.id]
-
-
-def gpus_for(at_a_time: AtATime, names: tuple[str, ...]) -> Gpus:
-    """Return the GPUs of this machine, shared as set by the options.
-
-    Raises:
-        KdxError: memory decides how many runs share a GPU, and the memory of one is unknown.
-    """
-    if not names or at_a_time.per_gpu != AUTO:
-        return Gpus(names, at_a_time.on_each(len(names)))
-    known = memory_of(names)
-    if lacking := [name for name in names if name not in known]:
-        raise KdxError(
-            f"--per-gpu {AUTO}, but nvidia-smi does not report the memory of GPU {lacking[0]}",
-            allowed=f"--per-gpu N, or {AUTO} where nvidia-smi runs",
-        )
-    return Gpus(names, None, {name: gpu.free for name, gpu in known.items()})
+def _cores() -> int:
+    """Return the number of cores of this process; some Slurm clusters do not bind a job's processes to its cores."""
+    given = os.environ.get("SLURM_CPUS_ON_NODE", "")
+    cores = len(os.sched_getaffinity(0))
+    return min(cores, int(given)) if given.isdigit() and int(given) else cores

@@ -61,10 +61,10 @@ def liveness(name: str) -> Liveness:
     # Containers share the boot, but have process ids of their own.
     if namespace != _namespace():
         return Liveness.UNKNOWN
-    state, found = _look(int(pid))
+    state, started = _look(int(pid))
     if state == _UNREAD:
         return Liveness.GONE if _ended(int(pid)) else Liveness.UNKNOWN
-    if state in "ZX" or _differ(start, found):  # a zombie has ended
+    if state in "ZX" or _differ(start, started):  # a zombie has ended
         return Liveness.GONE
     # A process may stay stopped, as by Ctrl-Z, for days.
     return Liveness.UNKNOWN if state in "Tt" or start == _UNREAD else Liveness.HERE
@@ -138,5 +138,6 @@ def _ended(pid: int) -> bool:
     return False
 
 
-def _differ(one: str, other: str) -> bool:
-    return one != other and _UNREAD not in (one, other)
+def _differ(known: str, now: str) -> bool:
+    """Return whether two values differ; nothing follows from one that could not be read."""
+    return known != now and _UNREAD not in (known, now)

@@ -1,6 +1,6 @@
 """The messages between a sweep and the processes of its runs: one JSON object in each packet.
 
-The sweep sends to the host's process: work to start, or a signal for one worker or all. Workers send: `progress`,
+The sweep sends to the host's process: work to `start`, or a `signal` for one worker or all. Workers send: `progress`,
 `alive` during a long step, `measured`, the most memory held so far, `note`, a text for the user, and `trouble`, a fault
 outside the run that made it stop. The host's process sends: `exit` of a worker.
 
@@ -136,18 +136,8 @@ def receive(channel: socket.socket) -> dict[str, Any] | None:
 
 
 def start(work: Work) -> dict[str, Any]:
-    """Return the message that starts a process."""
+    """Return the message that starts a process; `Work(**message["work"])` is its work again."""
     return {"do": "start", "work": asdict(work)}
-
-
-def work_of(message: Mapping[str, Any]) -> Work:
-    """Return the work of a `start`."""
-    return Work(**message["work"])
-
-
-def forward(signum: int, run_id: int | None) -> dict[str, Any]:
-    """Return the message that sends a signal to the worker of a run, or to all."""
-    return {"do": "signal", "signal": signum, "run": run_id}
 
 
 def trouble(run_id: int, error: KdxError) -> dict[str, Any]:

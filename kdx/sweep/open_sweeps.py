@@ -7,7 +7,9 @@ other workers; if they decide how many seeds or which cells a sweep needs, the w
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -20,9 +22,9 @@ from kdx.store.database import Database
 from kdx.store.find import sweep_named
 from kdx.store.plan_from_records import plan_at_hand, plan_to_decide_with, with_searches
 from kdx.store.recording import register
-from kdx.store.records import OVER, SweepSummary
+from kdx.store.records import OVER, SweepRecord, SweepSummary
+from kdx.sweep.blocked import paused_searches
 from kdx.sweep.decide import lacks_evaluations
-from kdx.sweep.failing import paused_searches
 from kdx.tune.search import Searching
 
 LOOK_EVERY = 10.0
@@ -82,7 +84,8 @@ class OpenSweeps:
         self._seen: dict[int, tuple[object, _Open | None]] = {}
         """Sweep → its state when it was read, and what is to do in it."""
         self._order: tuple[int, ...] = ()
-        self._preparing: dict[int, _Preparing] = {}
+        self._preparing: dict[int, tuple[Plan, Future[dict[str, KdxError]]]] = {}
+        """Sweep → the plan whose corpora are being prepared, and the preparation."""
         self.incomplete: set[str] = set()
         """Sweeps with cells that cannot be run here, or of which a search has no winner."""
 
@@ -110,23 +113,19 @@ class OpenSweeps:
             state = (summary.updated, frozenset(summary.counts.items()) if over else None)
             if summary.id not in self._seen or self._seen[summary.id][0] != state:
                 opened = self._open(summary, over=over)
-                if not isinstance(opened, _Preparing):
+                if summary.id not in self._preparing:
                     self._seen[summary.id] = state, opened
 
-    def _open(self, summary: SweepSummary, *, over: bool) -> "_Open | _Preparing | None":
-        """Return the sweep if there is something to do in it, or what prepares its corpora; None otherwise."""
+    def _open(self, summary: SweepSummary, *, over: bool) -> _Open | None:
+        """Return the sweep if there is something to do in it; None if not, or while its corpora are prepared."""
         self.incomplete.discard(summary.name)
+        preparing, prepared = self._preparing.pop(summary.id, (None, None))
         try:
             record = reading.load_sweep(self._database, summary.id)
             planned = record.searches
             ordinals = {cell.ordinal for cell in record.cells}
             searching = any(search.ordinal not in ordinals for search in planned)
-            evaluates = over and not searching and record.grid.get("evaluations")
-            if (
-                over
-                and not searching
-                and not (evaluates and lacks_evaluations(self._database, plan_to_decide_with(record)))
-            ):
+            if over and not searching and not self._lacks_evaluations(record):
                 return None
             plan, lacking = plan_at_hand(record, self._components)
             plan = with_searches(plan, planned, self._components) if searching else plan
@@ -135,13 +134,12 @@ class OpenSweeps:
                 raise
             self._leave(summary.name, None, error)
             return None
-        preparing = self._preparing.get(summary.id)
-        if preparing is None or preparing.plan != plan:
-            preparing = self._preparing[summary.id] = _Preparing(plan)
-        if not preparing.is_done(wait=not self._works()):
-            return preparing
-        del self._preparing[summary.id]
-        lacking |= preparing.lacking
+        if prepared is None or preparing != plan:
+            prepared = _prepare_beside(plan)
+        if self._works() and not prepared.done():
+            self._preparing[summary.id] = plan, prepared
+            return None
+        lacking |= prepared.result()
         whole = bool(lacking) and (searching or plan.seed_rule is not None)
         for why, count in _counted(lacking):
             self._leave(summary.name, None if whole else count, why)
@@ -153,6 +151,10 @@ class OpenSweeps:
         self._watcher.opened(plan)
         search = Searching(self._database, plan) if searching else None
         return _Open(plan, search)
+
+    def _lacks_evaluations(self, record: SweepRecord) -> bool:
+        evaluates = bool(record.grid.get("evaluations"))
+        return evaluates and lacks_evaluations(self._database, plan_to_decide_with(record))
 
     def _leave(self, name: str, cells: int | None, why: KdxError) -> None:
         self.incomplete.add(name)
@@ -182,52 +184,43 @@ class OpenSweeps:
         return bool(left) and left <= paused_searches(self._database, left).keys()
 
 
-class _Preparing:
-    """Prepares a plan's corpora beside what else this process does."""
+def _prepare_beside(plan: Plan) -> "Future[dict[str, KdxError]]":
+    """Prepare a plan's corpora beside what else this process does.
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self.lacking: dict[str, KdxError] = {}
-        """Cell id → why its corpus is not available here."""
-        self._fault: BaseException | None = None
-        # The thread is a daemon, so that a worker that is asked to stop does not wait for it.
-        self._thread = threading.Thread(target=self._prepare, daemon=True)
-        self._thread.start()
+    Returns:
+        Cell id → why its corpus is not available here, once that is known; or the StorageError of a cache that cannot
+        be written.
+    """
+    prepared: Future[dict[str, KdxError]] = Future()
 
-    def is_done(self, *, wait: bool) -> bool:
-        """Return whether the preparation has ended.
-
-        Raises:
-            StorageError: the cache cannot be written.
-        """
-        if wait:
-            self._thread.join()
-        if self._thread.is_alive():
-            return False
-        if self._fault is not None:
-            raise self._fault
-        return True
-
-    def _prepare(self) -> None:
-        by_corpus: dict[str, list[PlannedCell]] = {}
-        for cell in self.plan.cells:
-            by_corpus.setdefault(cell.spec.data.corpus, []).append(cell)
+    def prepare() -> None:
         try:
-            for cells in by_corpus.values():
-                try:
-                    prepare_data(replace(self.plan, cells=tuple(cells)))
-                except KdxError as error:
-                    if error.exit_code != KdxError.exit_code:
-                        raise
-                    self.lacking |= {cell.id: error for cell in cells}
+            prepared.set_result(_prepare(plan))
         except BaseException as fault:
-            self._fault = fault
+            prepared.set_exception(fault)
+
+    # The thread is a daemon, so that a worker that is asked to stop does not wait for it.
+    threading.Thread(target=prepare, daemon=True).start()
+    return prepared
+
+
+def _prepare(plan: Plan) -> dict[str, KdxError]:
+    by_corpus: dict[str, list[PlannedCell]] = {}
+    for cell in plan.cells:
+        by_corpus.setdefault(cell.spec.data.corpus, []).append(cell)
+    lacking: dict[str, KdxError] = {}
+    for cells in by_corpus.values():
+        try:
+            prepare_data(replace(plan, cells=tuple(cells)))
+        except KdxError as error:
+            if error.exit_code != KdxError.exit_code:
+                raise
+            lacking |= {cell.id: error for cell in cells}
+    return lacking
 
 
 def _counted(lacking: dict[str, KdxError]) -> list[tuple[KdxError, int]]:
     """Return each reason with the number of its cells."""
-    reasons: dict[str, tuple[KdxError, int]] = {}
-    for why in lacking.values():
-        first, count = reasons.get(str(why), (why, 0))
-        reasons[str(why)] = first, count + 1
-    return list(reasons.values())
+    reasons = {str(why): why for why in lacking.values()}
+    counts = Counter(map(str, lacking.values()))
+    return [(why, counts[text]) for text, why in reasons.items()]

@@ -1,20 +1,22 @@
-"""Forecasts a plan: what a sweep would do with each run, and what that will cost."""
+"""Forecasts a plan: what a sweep would do with each run, which results are stale, and what the rest will cost."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
+from kdx.cell_code import code_of, evaluation_code_of
 from kdx.grid.plan import Plan, PlannedCell
+from kdx.grid.spec import CellSpec
 from kdx.run_files.files import files_beside, files_of
 from kdx.store import evaluations, reading
 from kdx.store.costs import costs
 from kdx.store.database import Database
-from kdx.store.records import FINAL, RunState
+from kdx.store.records import FINAL, EvaluationRecord, RunState
 from kdx.sweep.budget import Budget, Covered, covered, evaluations_to_make, remaining
 from kdx.sweep.decide import Action, Decision, decisions_in
 from kdx.sweep.forecast import Forecast, Forecaster, makespan
-from kdx.sweep.stale import changed_evaluations, changed_modules
 
 SAMPLED = 50
 """Number of completed runs whose file sizes are summed."""
@@ -65,11 +67,6 @@ class PlannedDecision:
     changed_evaluations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Id of a stale evaluation → the modules that changed since it was made."""
 
-    @property
-    def trains(self) -> bool:
-        """Whether this kdx would train it."""
-        return self.decision.action in (Action.START, Action.CONTINUE)
-
 
 @dataclass(frozen=True)
 class PlanForecast:
@@ -88,7 +85,7 @@ class PlanForecast:
         """Cell id → the cell and its number of runs to train, for cells that have any."""
         cells: dict[str, tuple[PlannedCell, int]] = {}
         for planned in self.runs:
-            if planned.trains:
+            if planned.decision.trains:
                 cell = planned.decision.run.cell
                 cells[cell.id] = cell, cells.get(cell.id, (cell, 0))[1] + 1
         return cells
@@ -105,7 +102,7 @@ class PlanForecast:
     def seconds(self) -> list[float]:
         """Return the wall time of each run to train, in their order, for runs whose time is known."""
         whole = self._seconds_of_cells
-        left = (remaining(planned.decision, whole) for planned in self.runs if planned.trains)
+        left = (remaining(planned.decision, whole) for planned in self.runs if planned.decision.trains)
         return [seconds for seconds in left if seconds is not None]
 
     @property
@@ -127,7 +124,7 @@ class PlanForecast:
             return 0
         known = [self.forecasts[cell].memory for cell in self.cells if cell in self.forecasts]
         largest = sorted(filter(None, known), reverse=True)
-        runs = min(at_a_time, sum(planned.trains for planned in self.runs))
+        runs = min(at_a_time, sum(planned.decision.trains for planned in self.runs))
         return largest[0] * runs if largest else None
 
     def within(self, budget: Budget, at_a_time: int) -> Covered:
@@ -156,11 +153,10 @@ def forecast_plan(database: Database | None, plan: Plan) -> PlanForecast:
     if database is None:
         new = decisions_in(None, plan)
         return PlanForecast(tuple(PlannedDecision(decision, _status(decision)) for decision in new), {})
-    trains = (Action.START, Action.CONTINUE)
     with database.read():
         decisions = decisions_in(database, plan)
         finished = [decision.record.id for decision in decisions if decision.record and decision.record.state in FINAL]
-        trained = {decision.run.cell.id: decision.run.cell for decision in decisions if decision.action in trains}
+        trained = {decision.run.cell.id: decision.run.cell for decision in decisions if decision.trains}
         origins = reading.origins_of(database, finished) if finished else {}
         evaluated = evaluations.of_runs(database, finished) if finished and plan.evaluations else {}
         forecaster = Forecaster(costs(database, trained) if trained else ())
@@ -186,11 +182,8 @@ def expected_seconds(database: Database, plan: Plan) -> dict[str, float | None]:
 
 
 def _forecasts(forecaster: Forecaster, cells: Mapping[str, PlannedCell]) -> dict[str, Forecast]:
-    return {
-        key: forecast
-        for key, cell in cells.items()
-        if (forecast := forecaster.forecast(key, cell.spec.model_dump(mode="json", by_alias=True)))
-    }
+    forecasts = {key: forecaster.forecast(key, json.loads(cell.spec.text)) for key, cell in cells.items()}
+    return {key: forecast for key, forecast in forecasts.items() if forecast is not None}
 
 
 def _status(decision: Decision, changed: tuple[str, ...] = ()) -> RunStatus:
@@ -224,3 +217,33 @@ def _mean_kept(files: Path, decisions: Iterable[Decision]) -> float | None:
     completed = [record for record in records if record.state is RunState.COMPLETED][:SAMPLED]
     sizes = [size for record in completed if (size := sum(file.size for file in files_of(files, record)))]
     return sum(sizes) / len(sizes) if sizes else None
+
+
+def changed_modules(spec: CellSpec, modules: Mapping[str, str] | None) -> tuple[str, ...]:
+    """Return the modules that changed since a run of the cell was computed, including new and removed ones.
+
+    Args:
+        modules: module → hash, as recorded with the run; None if it was not started.
+    """
+    return () if modules is None else _changed(code_of(spec).modules, modules)
+
+
+def changed_evaluations(
+    spec: CellSpec, planned: Iterable[str], recorded: Mapping[str, EvaluationRecord]
+) -> dict[str, tuple[str, ...]]:
+    """Return id → the modules that changed since the evaluation was made, for evaluations with any.
+
+    Args:
+        planned: ids of the evaluations that a plan has of a run of the cell.
+        recorded: id → evaluation of the run.
+    """
+    before = {key: each.provenance.modules for key, each in recorded.items() if each.provenance}
+    now = evaluation_code_of(spec).modules if before else {}
+    changed = {key: _changed(now, modules) for key in planned if (modules := before.get(key)) is not None}
+    return {key: modules for key, modules in changed.items() if modules}
+
+
+def _changed(now: Mapping[str, str], before: Mapping[str, str]) -> tuple[str, ...]:
+    if now == before:
+        return ()
+    return tuple(sorted(name for name in now.keys() | before.keys() if now.get(name) != before.get(name)))

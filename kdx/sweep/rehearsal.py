@@ -40,7 +40,7 @@ def rehearse(plan: Plan, within: int = WITHIN) -> None:
 
 
 def _cells(plan: Plan) -> Iterator[CellSpec]:
-    """The cells of a plan, and those with another component that a search may choose."""
+    """Yield the cells of a plan, and those with another component that a search may choose."""
     for cell in plan.cells:
         yield cell.spec
         if (search := cell.search) is None:
@@ -52,7 +52,9 @@ def _cells(plan: Plan) -> Iterator[CellSpec]:
 
 
 def _way(spec: CellSpec) -> tuple[object, ...]:
+    """Return all on which the way to compute with the components of a cell depends."""
     components = components_of(spec.components)
-    options = [name for one in components for name in FAMILY_OF[one.axis].definition(one.word).option_names]
+    definitions = [FAMILY_OF[component.axis].definition(component.word) for component in components]
+    options = [name for definition in definitions for name in definition.option_names]
     values = ((spec.option(name), spec.data.option(name)) for name in options)
     return (*spec.components, spec.symmetry, spec.task, *values)

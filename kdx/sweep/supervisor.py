@@ -18,18 +18,15 @@ from kdx.store import evaluations, reading
 from kdx.store.database import Database
 from kdx.store.records import FINAL, RunRecord, RunState
 from kdx.store.unfinished import in_progress
+from kdx.sweep.blocked import IN_A_ROW
 from kdx.sweep.budget import fits
-from kdx.sweep.claim_order import ClaimOrder
-from kdx.sweep.decide import Action, Decision, decisions_in
-from kdx.sweep.failing import IN_A_ROW
-from kdx.sweep.gpus import Gpus, Placed
-from kdx.sweep.hosts.host import Host, HostLost
+from kdx.sweep.decide import Action, Decision, NeededSeeds, decisions_in, leave_to_others
+from kdx.sweep.hosts import Host, HostLost
 from kdx.sweep.lease_holder import LeaseHolder
-from kdx.sweep.left_to_others import leave_to_others
 from kdx.sweep.messages import STOPPED, Work, describe_exit, error_of
 from kdx.sweep.pace import Pace
+from kdx.sweep.placement import ClaimOrder, Gpus, Placed
 from kdx.sweep.plan_forecast import expected_seconds
-from kdx.sweep.seeds import NeededSeeds
 from kdx.vocabulary import IfChanged
 
 LOOK_AGAIN = 2.0  # seconds, while another kdx holds the remaining runs
@@ -97,7 +94,7 @@ class Shared:
     """How a supervisor works that is one of several, on machines that may differ."""
 
     patience: float = 600.0
-    """Seconds that a run waits for others that can resume it exactly, see `kdx.sweep.left_to_others`."""
+    """Seconds that a run waits for others that can resume it exactly, see `kdx.sweep.decide`."""
     wait: float = 0.0
     """Seconds that the supervisor waits for work when there is none."""
 
@@ -128,11 +125,12 @@ class Supervisor:
     """Returns seconds."""
 
     def __post_init__(self) -> None:
-        self._files = files_beside(self.database.location)
         self._leases = LeaseHolder(self.database, clock=self.clock)
         self._stopping: int | None = None
-        self._stop_passed_on = False
+        """The signal that stops it."""
         self._at_once = False
+        self._workers_stop = False
+        """Whether all workers were asked to reach a safe point and end."""
         self._hosts_lost = 0
         """Losses of the host since a run last finished."""
         self._trouble: KdxError | None = None
@@ -152,6 +150,7 @@ class Supervisor:
         self._plans: list[tuple[Plan, NeededSeeds]] = []
         """Each plan with the seeds that it needs, as of the last decision."""
         self._idle_since: float | None = None
+        """When it had nothing to do for the first time since it last had something."""
 
     def run(self) -> int | None:
         """Run until nothing is left to do, and return the signal that stopped it before that, or None.
@@ -237,17 +236,14 @@ class Supervisor:
             seconds = LOOK_AGAIN if not self._active else 1.0
             heard = self._listen(min(seconds, self._left()) if self._stopping is None else seconds)
             self._end_hung()
-            heard |= self._lost_a_lease() or self._looks_again() or self._stopping is not None or self._left() <= 0
-
-    def _looks_again(self) -> bool:
-        """Return whether a look at the database is due; looks cost it as much as all else that a supervisor does."""
-        full = len(self._active) >= self.workers
-        return self.clock() >= self._looks.next + (LOOK_WHEN_FULL if full else 0.0)
-
-    def _lost_a_lease(self) -> bool:
-        """Renew the leases if it is time; return whether one is gone, since its run was cancelled or has ended."""
-        renewed = self._leases.renew()
-        return renewed is not None and renewed < sum(run.attempt is not None for run in self._active.values())
+            # Looks cost the database as much as all else that a supervisor does.
+            full = len(self._active) >= self.workers
+            due = self.clock() >= self._looks.next + (LOOK_WHEN_FULL if full else 0.0)
+            renewed = self._leases.renew()
+            claimed = sum(run.attempt is not None for run in self._active.values())
+            # A lease is gone where its run was cancelled or has ended.
+            lost = renewed is not None and renewed < claimed
+            heard |= due or lost or self._stopping is not None or self._left() <= 0
 
     @property
     def works(self) -> bool:
@@ -313,11 +309,8 @@ class Supervisor:
                 if run_id not in decisions or decisions[run_id].action is Action.SKIP:
                     plans_of[run_id], decisions[run_id] = plan, decision
         if self.shared is not None:
-            resumed = [
-                run_id
-                for run_id, decision in decisions.items()
-                if decision.action in (Action.START, Action.CONTINUE) and decision.record and decision.record.attempt
-            ]
+            trained = [decision.record for decision in decisions.values() if decision.trains]
+            resumed = [record.id for record in trained if record and record.attempt]
             decisions = leave_to_others(
                 decisions,
                 self.database.persist(lambda: in_progress(self.database, resumed)) if resumed else {},
@@ -366,12 +359,9 @@ class Supervisor:
 
     def _may_start(self, decision: Decision) -> bool:
         """Return whether a run may be trained or evaluated here and now."""
-        match decision.action:
-            case Action.EVALUATE:
-                return decision.record is not None and decision.record.id not in self._tried
-            case Action.START | Action.CONTINUE:
-                return self.trains and self._fits(decision)
-        return False
+        if decision.action is Action.EVALUATE:
+            return decision.record is not None and decision.record.id not in self._tried
+        return self.trains and decision.trains and self._fits(decision)
 
     def _work(self, running: _Running, decision: Decision, record: RunRecord) -> Work:
         """Return what a worker needs for a run."""
@@ -383,7 +373,7 @@ class Supervisor:
             database=self.database.name,
             spec=cell.spec.text,
             seed=run.seed,
-            folder=str(self._files / folder_of(record)),
+            folder=str(files_beside(self.database.location) / folder_of(record)),
             options=replace(self.options, if_changed=IfChanged.REFUSE) if decision.exactly else self.options,
             gpu=placed.gpu if placed else None,
             beside=placed is not None and not placed.alone,
@@ -399,10 +389,8 @@ class Supervisor:
         while (left := deadline - self.clock()) > 0:
             message = self.host.listen(left)
             if message is None:
-                if self._stopping is not None and not self._stop_passed_on:
-                    self._stop_passed_on = True
-                    self.host.signal(signal.SIGTERM)
-                    self.listener.stopping()
+                if self._stopping is not None:
+                    self._stop_workers()
                 return False
             if self._hear(message):
                 return True
@@ -425,18 +413,20 @@ class Supervisor:
             case "trouble":
                 trouble = error_of(message)
                 # If a run has to resume exactly, what differs here is recorded; another worker may be like the first.
-                if not (self.shared is not None and isinstance(trouble, ChangedError)):
-                    self._give_up(trouble)
+                if self.shared is None or not isinstance(trouble, ChangedError):
+                    # What one worker cannot write no other can.
+                    self._trouble = self._trouble or trouble
+                    self._stop_workers()
             case "exit":
                 with self.database.connected():
                     self._ended(message["run"], self._active.pop(message["run"]), message["code"])
                 return True
         return False
 
-    def _give_up(self, trouble: KdxError) -> None:
-        """Stop all workers at safe points, since a file that one worker cannot write no other can."""
-        if self._trouble is None:
-            self._trouble = trouble
+    def _stop_workers(self) -> None:
+        """Ask all workers, once, to reach a safe point and end."""
+        if not self._workers_stop:
+            self._workers_stop = True
             self.host.signal(signal.SIGTERM)
             self.listener.stopping()
 
@@ -496,11 +486,11 @@ class Supervisor:
 
     def _unfinished(self, decisions: tuple[Decision, ...]) -> bool:
         """Return whether there is more to do, here or in another kdx."""
+        # Runs that are left to others are not waited for; nor is a seed that only may be needed.
         return any(
-            decision.record is not None and decision.record.id not in self._tried
+            self._may_start(decision)
             if decision.action is Action.EVALUATE
-            # Runs that are left to others are not waited for; nor is a seed that only may be needed.
-            else decision.action not in (Action.SKIP, Action.LEAVE) and not decision.awaits_look and self.trains
+            else self.trains and (decision.trains or decision.action is Action.WAIT) and not decision.awaits_look
             for decision in decisions
         )
 
@@ -512,7 +502,7 @@ class Supervisor:
             if running.attempt is None:
                 self._tried.discard(run_id)
                 continue
-            self._abandon(run_id, running, lost.of_a_run, stalled=False)
+            self._abandon(run_id, running, lost.problem, stalled=False)
         if self._stopping is not None or self._trouble is not None:
             return
         if lost.final is not None:
@@ -521,6 +511,6 @@ class Supervisor:
         if self._hosts_lost == HOSTS:
             raise ServerError(
                 f"{lost.problem} {HOSTS} times in a row",
-                hint="where memory ran out (dmesg tells), take fewer --workers; kdx resume goes on from checkpoints",
+                hint="where memory ran out (dmesg tells), take fewer --workers; kdx resume continues from checkpoints",
             )
         self.listener.host_lost(lost.problem)

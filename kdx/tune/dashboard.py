@@ -1,7 +1,7 @@
 """Copies searches into Optuna's own tables of the same database, where `optuna-dashboard` finds them.
 
-They are copies: kdx reads none of it. A trial that has ended is added once, by its number, so that a copy which was
-broken off is made good the next time.
+kdx reads none of these copies. A trial that has ended is added once, by its number, so that a copy that was broken off
+is completed the next time.
 """
 
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ from kdx.grid.plan import Plan
 from kdx.grid.tuning import Space
 from kdx.store.database import Database
 from kdx.tune.known_trial import KnownTrial
+from kdx.tune.sampling import direction_of, frozen, silently
 from kdx.tune.search import Searching
-from kdx.tune.study import direction_of, frozen, silently
 from kdx.vocabulary import Direction
 
 

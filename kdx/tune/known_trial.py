@@ -1,4 +1,4 @@
-"""What a search knows of its trials; light, so that a sweep that searches nothing never imports Optuna."""
+"""Describes the trials of a search, without Optuna, so that a sweep that searches nothing never imports it."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -16,7 +16,7 @@ _EXACT = ConfigDict(ser_json_inf_nan="constants")
 
 @dataclass(frozen=True, config=_EXACT)
 class KnownTrial:
-    """What a study knows of a trial."""
+    """A trial, as far as it is known."""
 
     number: int
     parameters: Mapping[str, Any]
@@ -41,15 +41,15 @@ class Rivals:
     validations: int
     """Number of validations of a whole run, as far as it is known; else of the longest curve."""
     trials: tuple[KnownTrial, ...]
-    """All of the rounds before, in the order of their numbers, with their curves, without parameters."""
+    """The trials of all earlier rounds, in the order of their numbers, with their curves, without parameters."""
 
     def text(self) -> str:
-        """Return it as text, for a message to a worker."""
+        """Return the rivals as text, for a message to a worker."""
         return _RIVALS.dump_json(self).decode()
 
     @classmethod
     def of(cls, text: str) -> "Rivals":
-        """Read it from such a text."""
+        """Read rivals from such a text."""
         return _RIVALS.validate_json(text)
 
 

@@ -1,10 +1,9 @@
-"""Says whether a trial is to end early, as a pure function of its own curve and of the trials of the rounds before.
+"""Decides whether a trial is to end early, as a pure function of its own curve and of the trials of the rounds before.
 
 A worker asks after each validation; the signed-rank test asks after each tuning seed.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from optuna import Study, Trial
 from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner, WilcoxonPruner
@@ -12,7 +11,7 @@ from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner,
 from kdx.grid.tuning import Pruner
 from kdx.store.records import TrialState
 from kdx.tune.known_trial import KnownTrial, Rivals
-from kdx.tune.study import STATES, silently, study_of
+from kdx.tune.sampling import STATES, silently, study_of
 
 _STARTUP = 5  # completed trials before the median is asked, as Optuna's own default has it
 _P = 0.1  # of the signed-rank test, likewise
@@ -32,7 +31,7 @@ def ended_early(rivals: Rivals, curve: Mapping[int, float]) -> int | None:
         for trial in rivals.trials:
             _replay(study, trial)
         for _ in range(len(rivals.trials), rivals.number):
-            study.ask()  # one of its own round, of which nothing is known yet
+            study.ask()  # a trial of its own round, of which nothing is known yet
         return next((place for place, ends in _reported(study.ask(), curve) if ends), None)
 
 
@@ -48,7 +47,7 @@ def _replay(study: Study, known: KnownTrial) -> None:
 
 
 def _reported(trial: Trial, curve: Mapping[int, float]) -> Iterator[tuple[int, bool]]:
-    """Report a curve, and return for each place of it if the trial is to end there."""
+    """Report a curve, and yield each place of it with whether the trial is to end there."""
     for count, (place, value) in enumerate(curve.items(), 1):
         # Hyperband's resource is the number of validations; the others compare at the same step.
         trial.report(value, count if isinstance(trial.study.pruner, HyperbandPruner) else place)
@@ -68,7 +67,7 @@ def _pruner(rivals: Rivals) -> BasePruner:
 
 
 def why(rivals: Rivals, at: str) -> str:
-    """The reason of a run that ends early, in one line."""
+    """Return the reason of a run that ends early, in one line."""
     return f"pruned by a search at {at}: {rivals.pruner} over {len(rivals.trials)} trials"
 
 
@@ -76,12 +75,12 @@ class Judge:
     """Judges a run of a trial while it is trained."""
 
     def __init__(self, text: str, so_far: Mapping[int, float]) -> None:
-        """Takes the text of its rivals, and what of its curve is recorded from attempts before."""
+        """Take the text of its rivals, and the part of its curve that earlier attempts recorded."""
         self._rivals = Rivals.of(text)
-        self._curve: dict[int, Any] = dict(so_far)
+        self._curve = dict(so_far)
 
     def why_pruned(self, step: int, score: float) -> str | None:
-        """Why it ends after this validation; None: it goes on."""
+        """Return why the run ends after this validation; None if it does not."""
         self._curve[step] = score
-        curve = {at: one for at, one in sorted(self._curve.items()) if at <= step}
+        curve = {validated: value for validated, value in sorted(self._curve.items()) if validated <= step}
         return why(self._rivals, f"step {step}") if ended_early(self._rivals, curve) == step else None

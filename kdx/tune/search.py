@@ -50,9 +50,8 @@ class Searching:
         new = [run for run in runs if run.state in OVER and (run.id, run.attempt) not in self._curves]
         curves = reading.curves_of(self._database, [run.id for run in new], [metric]) if new else {}
         for run in new:
-            found = curves.get(run.id, {}).get(metric)
-            curve = dict(zip(found.steps, found.values, strict=True)) if found else {}
-            self._curves[run.id, run.attempt] = curve
+            curve = curves.get(run.id, {}).get(metric)
+            self._curves[run.id, run.attempt] = dict(zip(curve.steps, curve.values, strict=True)) if curve else {}
 
     def advance(self) -> Plan:
         """Draw the rounds whose turn it is, and return the runs of the trials that have not ended, as a plan.
@@ -83,18 +82,18 @@ class Searching:
     def runs_left(self) -> int:
         """Number of runs that are still to be trained, at most."""
         tunings = {key: _search(cell).tuning for key, cell in self._cells.items()}
-        return sum((one.trials - len(self._ended(key))) * len(one.seeds) for key, one in tunings.items())
+        return sum((tuning.trials - len(self._ended(key))) * len(tuning.seeds) for key, tuning in tunings.items())
 
     def trials(self, search_id: str) -> list[KnownTrial]:
-        """The trials of a search up to the first that has not ended, in the order of their numbers."""
+        """Return the trials of a search up to the first that has not ended, in the order of their numbers."""
         return [self._known(search_id, trial) for trial in self._ended(search_id)]
 
     def winner(self, search_id: str) -> TrialRecord | None:
-        """The completed trial with the best mean validation score, of equal ones the first; None if there is none."""
+        """Return the completed trial with the best mean validation score, the first of equal ones; None without one."""
         return searches.best_trial(self._ended(search_id), _direction(self._cells[search_id]))
 
     def with_winners(self) -> Plan:
-        """The plan with the winner's cell in the place of each template whose search is done and has one."""
+        """Return the plan; a template whose search is done and has a winner is replaced by the winner's cell."""
         return replace(self._plan, cells=tuple(map(self._with_winner, self._plan.cells)))
 
     def _with_winner(self, cell: PlannedCell) -> PlannedCell:
@@ -123,13 +122,11 @@ class Searching:
         from kdx.tune.sampling import draw
 
         drawn = {key: draw(_search(cell), _direction(cell), self.trials(key)) for key, cell in due.items()}
-        searches.add(
-            self._database,
-            [
-                (_search(due[key]), [TrialRecord(one.number, one.parameters, one.attributes, None) for one in trials])
-                for key, trials in drawn.items()
-            ],
-        )
+        records = {
+            key: [TrialRecord(trial.number, trial.parameters, trial.attributes, None) for trial in trials]
+            for key, trials in drawn.items()
+        }
+        searches.add(self._database, [(_search(due[key]), trials) for key, trials in records.items()])
         return True
 
     def _prune(self) -> bool:
@@ -164,7 +161,7 @@ class Searching:
             if trial.state is None
             for place in _may_run(_search(cell).tuning, trial)
         ]
-        for _, place, _, trial, cell in sorted(order, key=lambda one: one[:3]):
+        for _, place, _, trial, cell in sorted(order, key=lambda entry: entry[:3]):
             search = _search(cell)
             rivals = None if search.tuning.pruner is Pruner.WILCOXON else self._rivals(cell, trial, place)
             run = PlannedRun(
@@ -183,25 +180,26 @@ class Searching:
         return self._tried[key]
 
     def _rivals(self, cell: PlannedCell, trial: TrialRecord, place: int | None = None) -> Rivals | None:
-        """What a trial is judged against; None if it runs to its end.
+        """Return the trials that a trial is judged against; None if it runs to its end.
 
         Args:
             place: judge its run with the tuning seed at that place by the runs of that place; None: judge the trial.
         """
         search, training = _search(cell), cell.spec.training
         tuning = search.tuning
-        # A round is drawn when all before it have ended, so that these are there whole.
-        before = [one for one in self._ended(search.id) if tuning.round_of(one.number) < tuning.round_of(trial.number)]
+        # A round is drawn when all before it have ended, so that none of their trials is missing.
+        number = tuning.round_of(trial.number)
+        before = [earlier for earlier in self._ended(search.id) if tuning.round_of(earlier.number) < number]
         if not before or tuning.pruner is Pruner.NONE:
             return None
-        known = [replace(self._known(search.id, one, place), parameters={}, attributes={}) for one in before]
+        known = [replace(self._known(search.id, earlier, place), parameters={}, attributes={}) for earlier in before]
         every = training.validate_every
-        longest = max(len(one.curve) for one in known)
+        longest = max(len(earlier.curve) for earlier in known)
         count = longest if every is None else math.ceil(training.steps / every)
         return Rivals(tuning.pruner, _direction(cell), search.id, trial.number, count, tuple(known))
 
     def _known(self, search_id: str, trial: TrialRecord, place: int | None = None) -> KnownTrial:
-        """A trial with its curve: of its run at that place, or, without one, of all its runs."""
+        """Return a trial with the curve of its run at a place, or, without a place, the mean curve of its runs."""
         tuning = _search(self._cells[search_id]).tuning
         runs = _by_seed(tuning, trial)
         if place is not None:
@@ -211,12 +209,12 @@ class Searching:
         else:
             curves = [self._curves.get((run.id, run.attempt), {}) for run in runs]
             shared = set(curves[0]).intersection(*curves) if curves else set()
-            curve = {step: math.fsum(one[step] for one in curves) / len(curves) for step in sorted(shared)}
+            curve = {step: math.fsum(values[step] for values in curves) / len(curves) for step in sorted(shared)}
         return KnownTrial(trial.number, trial.parameters, trial.attributes, trial.state, trial.value, curve)
 
 
 def with_winners(database: Database, plan: Plan) -> Plan:
-    """The plan with the winners of searches that are done, as far as a database has them."""
+    """Return the plan with the winners of searches that are done, as far as a database has them."""
     if not plan.searched:
         return plan
     search = Searching(database, plan)
@@ -234,12 +232,12 @@ def _direction(cell: PlannedCell) -> Direction:
 
 
 def _by_seed(tuning: Tuning, trial: TrialRecord) -> list[RunRecord]:
-    """The runs of a trial in the order of its tuning seeds."""
+    """Return the runs of a trial in the order of its tuning seeds."""
     return sorted(trial.runs, key=lambda run: tuning.seeds.index(run.seed))
 
 
 def _scores(tuning: Tuning, trial: TrialRecord) -> dict[int, float]:
-    """Place of a tuning seed → the validation score of its run, for runs that completed with one."""
+    """Return place of a tuning seed → validation score of its run, for runs that completed with one."""
     return {
         place: run.valid_score
         for place, run in enumerate(_by_seed(tuning, trial))

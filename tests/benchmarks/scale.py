@@ -40,10 +40,10 @@ from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
 from kdx.store.schema import attempt, now, run
-from kdx.sweep.claim_order import ClaimOrder
 from kdx.sweep.decide import Action, decisions_in
 from kdx.sweep.lease_holder import LEASE, RENEW_EVERY, LeaseHolder
 from kdx.sweep.pace import Pace
+from kdx.sweep.placement import ClaimOrder
 from kdx.sweep.supervisor import LOOK_AT_LATEST, LOOK_WHEN_FULL
 from tests.postgresql_server import PostgresqlServer, has_pooler, pooler, programs
 

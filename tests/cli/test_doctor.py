@@ -58,7 +58,7 @@ def test_a_run_whose_process_is_gone_is_given_back(gone):
     done = typed("doctor")
     assert (done.exit_code, done.stderr) == (5, "1 found; next: kdx doctor --fix\n")
     place = f"run 1 ({dead.cell_id[:8]}, seed 0): running, but its process is gone"
-    assert wrong() == [f"wrong: {place}", "  --fix: give the run back, so that kdx resume goes on with it"]
+    assert wrong() == [f"wrong: {place}", "  --fix: give the run back, so that kdx resume continues it"]
     assert DB.read_bytes() == before
 
     done = typed("doctor", "--fix")

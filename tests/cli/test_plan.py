@@ -108,7 +108,7 @@ def test_a_run_whose_checkpoint_is_gone_is_told_to_begin_again(folder):
     shutil.rmtree(folder / "runs.files")
     (line,) = [line for line in plan("grid.yaml").stdout.splitlines() if "interrupted" in line]
     assert line.startswith("start     ")
-    assert line.endswith("(begins again: interrupted at step 9, but no checkpoint is left)")
+    assert line.endswith("(starts again: interrupted at step 9, but no checkpoint is left)")
 
 
 def test_runs_that_leave_the_sweep_are_told_with_the_reason(folder):

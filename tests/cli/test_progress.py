@@ -12,8 +12,8 @@ from kdx.cli.progress import Lines, Live, progress
 from kdx.grid.plan import Plan, PlannedCell, PlannedRun
 from kdx.grid.spec import CellSpec
 from kdx.store.records import RunRecord, RunState
+from kdx.sweep.blocked import Pause
 from kdx.sweep.decide import decide
-from kdx.sweep.failing import Pause
 from kdx.sweep.lease_holder import Liveness
 
 SPEC = CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}})

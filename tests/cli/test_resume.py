@@ -13,7 +13,7 @@ from kdx.grid.load import load_grid
 from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import RunState
-from kdx.sweep.at_a_time import AtATime
+from kdx.sweep.gpus import AtATime
 
 
 @pytest.fixture

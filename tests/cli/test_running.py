@@ -63,7 +63,7 @@ def test_there_are_as_many_workers_as_places_on_gpus_or_else_as_cores(supervised
 def test_devices_are_named_on_the_command_line(supervised, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
     monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
-    monkeypatch.setattr("kdx.sweep.at_a_time.gpus_of_machine", lambda: 4)
+    monkeypatch.setattr("kdx.sweep.gpus.gpus_of_machine", lambda: 4)
     for words, seen in ((["--devices", "2,3"], ("2", "3")), (["--devices", "none"], ())):
         result = CliRunner().invoke(app, ["sweep", "grid.yaml", *words])
         assert (result.exit_code, supervised[-1].gpus.names) == (0, seen), result.output

@@ -112,7 +112,7 @@ def test_a_run_whose_files_are_gone_begins_again_and_every_command_says_so(termi
         in terminal.type("kdx plan grid.yaml --seeds 1").stdout
     )
     shutil.rmtree(terminal.folder / "runs.files")
-    again = f"begins again: {reached}, but no checkpoint is left"
+    again = f"starts again: {reached}, but no checkpoint is left"
     assert f"({again})" in terminal.type("kdx plan grid.yaml --seeds 1").stdout
     resumed = terminal.type("kdx resume")
     assert resumed.returncode == 0, resumed.stderr

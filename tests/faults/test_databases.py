@@ -28,7 +28,7 @@ from kdx.store.claims import Fenced
 from kdx.store.database import open_database
 from kdx.store.records import RunState
 from kdx.sweep import worker
-from kdx.sweep.messages import STOPPED, TAKEN, receive, send, trouble, work_of
+from kdx.sweep.messages import STOPPED, TAKEN, Work, receive, send, trouble
 from kdx.training.checkpoint import CheckpointFiles, name_of
 from kdx.training.run import RunOutcome
 from kdx.training.stopping import StopRequest
@@ -125,7 +125,7 @@ class Workers:
     def serve(self):
         while (message := receive(self.channel)) is not None:
             if message["do"] == "start":
-                claimed = work_of(message)
+                claimed = Work(**message["work"])
                 try:
                     with open_database(claimed.database, write=True) as database:
                         code = worker._attempt(claimed, claimed.attempt, self.channel, database, StopRequest())

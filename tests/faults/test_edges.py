@@ -259,35 +259,6 @@ def test_messages_that_cannot_be_delivered_end_and_block_nothing(undelivered, at
     figure(f"exit {code}, all completed; SIGTERM: exit {stopped}")
 
 
-def test_a_cell_larger_than_a_socket_holds_is_run_like_any_other(tmp_path, data_home, figure):
-    cutoffs = ", ".join(map(str, range(1, 60_001)))
-    grid = SMALL.replace("task: translation", "task: prediction").replace("synthetic-translation", "synthetic-language")
-    grid = grid.replace("encoder_layers: 1, ", "").replace("inner: 16", f"inner: 16, cutoffs: [{cutoffs}]")
-    (tmp_path / "grid.yaml").write_text(grid.replace("batch_tokens: 300", "batch_tokens: 256, length: 32"))
-    assert (tmp_path / "grid.yaml").stat().st_size > 212_992
-    process = kdx(tmp_path, *SWEEP)
-    code = process.wait(300)
-    # Its vocabulary is smaller, which is the run's own fault.
-    assert code == 4, said(tmp_path)
-    assert states(tmp_path) == {RunState.FAILED}
-    assert {run.attempt for run in runs(tmp_path)} == {1}
-    figure(f"a grid of {(tmp_path / 'grid.yaml').stat().st_size:,} bytes: exit {code}")
-
-
-def test_a_worker_that_a_nameless_signal_killed_is_tried_again(at_work, tmp_path, figure):
-    process = at_work(ONE_CELL)
-    _, _, worker, *_ = family(process.pid)
-    os.kill(worker, 40)
-    assert process.wait(300) == 0
-    assert states(tmp_path) == {RunState.COMPLETED}
-    with open_database(tmp_path / "runs.db", write=False) as database:
-        told = [
-            a.traceback for run in runs(tmp_path) for a in reading.attempts(database, run.id) if a.outcome == "lost"
-        ]
-    assert told == ["killed by signal 40"]
-    figure(f"{told[0]}, then completed")
-
-
 def test_a_server_that_is_killed_is_replaced_and_its_runs_go_on(unbroken, at_work, tmp_path, figure):
     process = at_work()
     _, server, *workers = family(process.pid)

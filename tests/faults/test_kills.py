@@ -17,7 +17,7 @@ from kdx.store.database import open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import FINAL, RunState
 from kdx.sweep import worker
-from kdx.sweep.worker import DatabaseRecorder
+from kdx.sweep.recorder import DatabaseRecorder
 
 # Operation → what it is called by. A kill comes before it or after it.
 POINTS = {

@@ -62,7 +62,7 @@ def test_a_column_of_words_alone_is_told_from_one_of_numbers() -> None:
     assert not are_words(["–", ""])
 
 
-@pytest.mark.parametrize("format", set(Format) - {Format.HTML})
+@pytest.mark.parametrize("format", [format for format in Format if format is not Format.HTML])
 def test_a_format_writes_tables_and_claims(format: Format) -> None:
     tables, claims = writer(format).write_tables([], MadeBy(("sweep",))), writer(format).write_claims([], "")
     assert not any(map(bool, (*tables, *claims))) or format is Format.LATEX, "LaTeX names its packages"

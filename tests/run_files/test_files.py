@@ -22,7 +22,7 @@ from kdx.run_files.files import (
 from kdx.training.checkpoint import CheckpointFiles
 
 KINDS = [Kind.CHECKPOINT, Kind.CHECKPOINT, Kind.WEIGHTS, Kind.WEIGHTS, Kind.SET_ASIDE]
-KINDS += [Kind.HALF_WRITTEN, Kind.LOG, Kind.REMOVED, Kind.OTHER]
+KINDS += [Kind.HALF_WRITTEN, Kind.LOG, Kind.NOTE, Kind.OTHER]
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_the_last_file_takes_the_folder_with_it(files, folder):
 def test_weights_that_are_removed_leave_word(files, folder):
     for file in listing(files):
         remove(files, file, leave_word=True)
-    assert [file.kind for file in listing(files)] == [Kind.REMOVED]
+    assert [file.kind for file in listing(files)] == [Kind.NOTE]
 
 
 def test_only_plain_files_in_folders_of_runs_are_listed(files, folder, tmp_path):

@@ -64,7 +64,7 @@ def test_without_copying_word_is_left_once(database, tmp_path):
         assert bring(database, [folder], copy=False).elsewhere == (folder,)
     note = tmp_path / "all.files" / NAME / ELSEWHERE
     assert note.read_text() == f"This run was imported from {folder.source}, beside which its weights lay: {NAME}\n"
-    assert kinds(database) == [Kind.ELSEWHERE]
+    assert kinds(database) == [Kind.NOTE]
 
 
 def test_what_nobody_needs_leaves_no_folder(database, tmp_path):

@@ -21,7 +21,7 @@ from kdx.run_files.files import files_beside, folder_of
 from kdx.run_files.load_run import load_run
 from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
-from kdx.sweep.worker import DatabaseRecorder
+from kdx.sweep.recorder import DatabaseRecorder
 from kdx.tasks import TASKS as EVERY_TASK
 from kdx.training.run import train
 from kdx.training.stopping import StopRequest

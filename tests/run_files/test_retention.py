@@ -65,14 +65,6 @@ def test_asking_for_more_never_keeps_more(case):
         assert gone(DEFAULT, known, selected, listed) <= all_ <= chosen <= none
 
 
-@given(listings())
-def test_with_keep_selected_the_selected_weights_stay(case):
-    known, selected, listed = case
-    ids = {folder_of(run): run.id for run in known.runs}
-    for file in gone(rules_of(Retention.SELECTED, unplanned=False, unknown=False), known, selected, listed):
-        assert file.kind is not Kind.WEIGHTS or ids[file.folder] not in selected
-
-
 @pytest.mark.parametrize("state", sorted(FINAL))
 def test_each_file_of_a_finished_run_has_its_rule(state):
     one, other = run(1, state), run(2, state)

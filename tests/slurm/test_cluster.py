@@ -39,13 +39,6 @@ def test_a_program_that_is_not_there_is_one_message(monkeypatch):
     assert slurm.partitions() == ()
 
 
-def test_one_that_never_answers_is_one_message(played, monkeypatch):
-    monkeypatch.setattr(slurm, "SECONDS", 0.2)
-    played(squeue="exec sleep 600")
-    with pytest.raises(KdxError, match="no answer within"):
-        slurm.queue([1])
-
-
 def test_a_refusal_has_slurms_words_and_for_a_partition_those_that_there_are(played):
     played(
         sbatch="echo 'sbatch: error: invalid partition specified: x' >&2; exit 1", sinfo="echo gpu; echo cpu; echo gpu"

@@ -10,8 +10,8 @@ import pytest
 from waiting import wait_until
 
 import kdx
-from kdx.slurm.job_command import SCRIPT, job_command, job_environment
 from kdx.slurm.job_options import JobOptions
+from kdx.slurm.submission import SCRIPT, job_command, job_environment
 
 WORKER = """\
 #!/bin/bash

@@ -1,6 +1,7 @@
 """What a sweep does with a run follows from the plan and the record alone."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from grids import TINY
@@ -14,8 +15,8 @@ from kdx.store import claims, evaluations, reading, recording
 from kdx.store.database import open_database
 from kdx.store.evaluations import Made
 from kdx.store.records import RunRecord, RunState
+from kdx.sweep.blocked import Pause
 from kdx.sweep.decide import Action, Decision, decide, decisions_in, lacks_evaluations
-from kdx.sweep.failing import Pause
 from kdx.sweep.lease_holder import Liveness
 from kdx.training.checkpoint import CheckpointFiles, name_of
 
@@ -24,24 +25,12 @@ PLAN = Plan("plan", (PlannedCell("a", 0, {}, SPEC), PlannedCell("b", 1, {}, SPEC
 
 
 def record(state: RunState, **fields) -> RunRecord:
-    values = {
-        "id": 1,
-        "cell_id": "a",
-        "seed": 0,
-        "generation": 0,
-        "state": state,
-        "attempt": 1,
-        "owner": None,
-        "lease_left": None,
-        "progress_step": 40,
-        "stalls": 0,
-        "valid_score": None,
-        "valid_step": None,
+    usual = {
+        "id": 1, "cell_id": "a", "seed": 0, "generation": 0, "attempt": 1, "owner": None, "lease_left": None,
+        "progress_step": 40, "stalls": 0, "valid_score": None, "valid_step": None, "error": None, "seconds": None,
         "test_score": 1.0 if state is RunState.COMPLETED else None,
-        "error": None,
-        "seconds": None,
-    }
-    return RunRecord(**{**values, **fields})
+    }  # fmt: skip
+    return RunRecord(**{**usual, "state": state, **fields})
 
 
 def first(
@@ -52,69 +41,44 @@ def first(
     return decision.action, decision.reason
 
 
+UNKNOWN, AT_38 = Liveness.UNKNOWN, "from its checkpoint at step 38:"
+RUNNING = partial(record, RunState.RUNNING, owner="x")
+
+
 @pytest.mark.parametrize(
-    ("recorded", "liveness", "decided"),
+    ("recorded", "liveness", "action", "reason"),
     [
-        (None, Liveness.UNKNOWN, (Action.START, "new")),
-        (record(RunState.PENDING, attempt=0), Liveness.UNKNOWN, (Action.START, "not started yet")),
-        (
-            record(RunState.PENDING),
-            Liveness.UNKNOWN,
-            (Action.CONTINUE, "from its checkpoint at step 38: to be tried again after step 40"),
-        ),
-        (
-            record(RunState.INTERRUPTED),
-            Liveness.UNKNOWN,
-            (Action.CONTINUE, "from its checkpoint at step 38: interrupted at step 40"),
-        ),
+        (None, UNKNOWN, Action.START, "new"),
+        (record(RunState.PENDING, attempt=0), UNKNOWN, Action.START, "not started yet"),
+        (record(RunState.PENDING), UNKNOWN, Action.CONTINUE, f"{AT_38} to be tried again after step 40"),
+        (record(RunState.INTERRUPTED), UNKNOWN, Action.CONTINUE, f"{AT_38} interrupted at step 40"),
         (
             record(RunState.INTERRUPTED, progress_step=1000),
-            Liveness.UNKNOWN,
-            (
-                Action.CONTINUE,
-                "from its checkpoint at step 38: interrupted at step 1000 of 1000, in the validation or test after it",
-            ),
+            UNKNOWN,
+            Action.CONTINUE,
+            f"{AT_38} interrupted at step 1000 of 1000, in the validation or test after it",
         ),
-        (
-            record(RunState.RUNNING, owner="x", lease_left=9.0),
-            Liveness.UNKNOWN,
-            (Action.WAIT, "running in another kdx"),
-        ),
-        (
-            record(RunState.RUNNING, owner="x", lease_left=9.0),
-            Liveness.GONE,
-            (Action.CONTINUE, "from its checkpoint at step 38: its process is gone, at step 40"),
-        ),
-        (
-            record(RunState.RUNNING, owner="x", lease_left=-1.0),
-            Liveness.UNKNOWN,
-            (Action.CONTINUE, "from its checkpoint at step 38: its lease has lapsed, at step 40"),
-        ),
+        (RUNNING(lease_left=9.0), UNKNOWN, Action.WAIT, "running in another kdx"),
+        (RUNNING(lease_left=9.0), Liveness.GONE, Action.CONTINUE, f"{AT_38} its process is gone, at step 40"),
+        (RUNNING(lease_left=-1.0), UNKNOWN, Action.CONTINUE, f"{AT_38} its lease has lapsed, at step 40"),
         # A machine that slept, or whose clock was put forward.
-        (
-            record(RunState.RUNNING, owner="x", lease_left=-3600.0),
-            Liveness.HERE,
-            (Action.WAIT, "running in another kdx"),
-        ),
-        (record(RunState.FAILED, error="boom"), Liveness.UNKNOWN, (Action.SKIP, "failed: boom")),
+        (RUNNING(lease_left=-3600.0), Liveness.HERE, Action.WAIT, "running in another kdx"),
+        (record(RunState.FAILED, error="boom"), UNKNOWN, Action.SKIP, "failed: boom"),
         (
             record(RunState.COMPLETED, valid_score=1.0, invalidated="the corpus was cut"),
-            Liveness.UNKNOWN,
-            (Action.SKIP, "out of tables: the corpus was cut; only kdx retry trains it again"),
+            UNKNOWN,
+            Action.SKIP,
+            "out of tables: the corpus was cut; only kdx retry trains it again",
         ),
-        (record(RunState.CANCELLED), Liveness.UNKNOWN, (Action.SKIP, "cancelled; only kdx retry takes it up again")),
-        (
-            record(RunState.COMPLETED, valid_score=30.123),
-            Liveness.UNKNOWN,
-            (Action.SKIP, "completed, validation score 30.12"),
-        ),
-        (record(RunState.COMPLETED), Liveness.UNKNOWN, (Action.SKIP, "completed, without a score")),
-        (record(RunState.DIVERGED, error="NaN"), Liveness.UNKNOWN, (Action.SKIP, "diverged: NaN")),
-        (record(RunState.PRUNED, error="too bad"), Liveness.UNKNOWN, (Action.SKIP, "pruned: too bad")),
+        (record(RunState.CANCELLED), UNKNOWN, Action.SKIP, "cancelled; only kdx retry takes it up again"),
+        (record(RunState.COMPLETED, valid_score=30.123), UNKNOWN, Action.SKIP, "completed, validation score 30.12"),
+        (record(RunState.COMPLETED), UNKNOWN, Action.SKIP, "completed, without a score"),
+        (record(RunState.DIVERGED, error="NaN"), UNKNOWN, Action.SKIP, "diverged: NaN"),
+        (record(RunState.PRUNED, error="too bad"), UNKNOWN, Action.SKIP, "pruned: too bad"),
     ],
 )
-def test_each_state_has_its_action_and_reason(recorded, liveness, decided):
-    assert first(recorded, liveness) == decided
+def test_each_state_has_its_action_and_reason(recorded, liveness, action, reason):
+    assert first(recorded, liveness) == (action, reason)
 
 
 @pytest.mark.parametrize(
@@ -128,9 +92,9 @@ def test_each_state_has_its_action_and_reason(recorded, liveness, decided):
 )
 def test_a_run_without_a_checkpoint_begins_again(recorded, reached):
     decided = first(recorded._replace(checkpoint_step=38), Liveness.GONE, checkpoint=None)
-    assert decided == (Action.START, f"begins again: {reached}, but no checkpoint is left")
+    assert decided == (Action.START, f"starts again: {reached}, but no checkpoint is left")
     decided = first(recorded, Liveness.GONE, checkpoint=None)
-    assert decided == (Action.START, f"begins again: {reached}, before its first checkpoint")
+    assert decided == (Action.START, f"starts again: {reached}, before its first checkpoint")
 
 
 PAUSED = {"a": Pause("ValueError in weight (my_kernels.py)", 2)}

@@ -1,7 +1,6 @@
 """Evaluations are made at the end of a run or long afterwards, of the same weights, with the same bits."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -33,12 +32,6 @@ model: {width: 16, heads: 2, decoder_layers: 1, inner: 16}
 training: {steps: 12, batch_tokens: 256, length: 16, warmup: 3, validate_every: 6, learning_rate: 1e-2}
 """
 LONGER = "evaluations:\n  longer: {length: [16, 32, 64]}\n  other: {memory: 0, split: valid}\n"
-
-
-@pytest.fixture
-def database(tmp_path):
-    with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
-        yield opened
 
 
 def supervisor(database: Database, text: str, heard: Heard, *, trains: bool = True) -> Supervisor:
@@ -113,15 +106,6 @@ def test_what_asks_for_nothing_else_gives_the_numbers_of_the_own_test(database, 
 
 
 @pytest.mark.slow
-def test_two_grids_that_ask_for_the_same_have_one_row(database, data_home):
-    ran(database, f"{STREAMS}evaluations: {{a: {{length: 32}}}}\n")
-    second = STREAMS.replace("name: streams", "name: more")
-    heard = ran(database, f"{second}evaluations: {{b: {{length: 32, memory: 8}}, c: {{length: 64}}}}\n")
-    assert heard.evaluating_runs == [(0, 1)]
-    assert sorted(one.settings["length"] for one in made(database)[1].values()) == [32, 64]
-
-
-@pytest.mark.slow
 def test_a_kill_between_a_run_and_its_evaluations_leaves_these_to_be_made(database, data_home, monkeypatch):
     # The fork server is a process of its own, so the evaluations are left out on the way to it.
     with monkeypatch.context() as patch:
@@ -145,17 +129,6 @@ def test_only_evaluating_trains_nothing(database, data_home):
     heard = ran(database, f"{STREAMS}seeds: 2\n{LONGER}", trains=False)
     assert heard.started_runs == [] and heard.evaluating_runs == [(0, 4)]
     assert [run.state for run in reading.load_sweep(database).runs] == [RunState.COMPLETED, RunState.PENDING]
-
-
-@pytest.mark.slow
-def test_weights_that_are_gone_are_told_and_fail_nothing(database, data_home):
-    ran(database, STREAMS)
-    shutil.rmtree(database.location.with_suffix(".files"))
-    heard = ran(database, STREAMS + LONGER)
-    (decision,) = heard.decisions
-    assert decision.action is Action.SKIP
-    assert decision.reason.endswith("; 4 evaluations not made: its weights are gone")
-    assert made(database) == {}
 
 
 @pytest.mark.slow

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from kdx.grid.load import load_grid
 from kdx.store.costs import RunCost
 from kdx.store.status import CellTime, WorkRecord
-from kdx.sweep.forecast import Basis, Forecast, Forecaster, cost_keys, makespan, seconds_left, typical_error
+from kdx.sweep.forecast import (
+    Basis,
+    Forecast,
+    Forecaster,
+    cost_keys,
+    in_words,
+    makespan,
+    seconds_left,
+    typical_error,
+)
 
 
 def cell(name: str, left: int, seconds: float | None) -> CellTime:
@@ -110,3 +119,19 @@ def test_another_kernel_has_the_same_sizes_and_another_cost(resolved):
 def test_another_width_text_or_batch_is_not_alike_at_all(resolved):
     for change in ("model.width=32", "data.train_lines=10", "training.batch_tokens=64", "evaluation.beam=4"):
         assert cost_keys(resolved(change))[1] != cost_keys(resolved())[1], change
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 s"),
+        (99.4, "99 s"),
+        (100, "2 min"),
+        (5940, "99 min"),
+        (6000, "2 h"),
+        (356400, "99 h"),
+        (864000, "10 days"),
+    ],
+)
+def test_the_largest_unit_that_leaves_two_digits(seconds, words):
+    assert in_words(seconds) == words

@@ -1,24 +1,19 @@
-"""GPUs are found where the driver shows them, and shared as somebody asks; a run that is to be alone is."""
+"""GPUs are found where the driver shows them and limited as the user names them; runs at a time follow from both."""
 
-import math
+import os
 
 import pytest
-from grids import TINY
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kdx.errors import KdxError
-from kdx.grid.load import load_grid
-from kdx.sweep.at_a_time import AtATime
-from kdx.sweep.gpus import MARGIN, OVERHEAD, GpuMemory, Gpus, Placed, gpus_for, memory, memory_of, visible_gpus
+from kdx.sweep.gpus import AtATime, GpuMemory, memory, memory_of, take_devices, visible_gpus
 
+CORES = len(os.sched_getaffinity(0))
 TABLE = """
 0, GPU-8f3a1c, 81559, 80000
 1, GPU-77aa01, 81559, 1000
 2, GPU-9b1100, [N/A], [N/A]
 No devices were found, or some other line
 """
-GIB = 2**30
 
 
 @pytest.fixture(autouse=True)
@@ -58,28 +53,6 @@ def test_those_that_the_environment_names_are_taken(tmp_path, monkeypatch, named
     assert visible_gpus(tmp_path) == found
 
 
-@pytest.fixture(scope="module")
-def cells(tmp_path_factory):
-    """Cells 0 and 1 differ in their kernel alone, cell 2 in its width."""
-    folder = tmp_path_factory.mktemp("grid")
-    small, large = (folder / name for name in ("small.yaml", "large.yaml"))
-    small.write_text(TINY % {"steps": 10, "seeds": 1} + "axes: {kernel: [rbf, linear]}\n")
-    large.write_text((TINY % {"steps": 10, "seeds": 1}).replace("width: 16", "width: 32"))
-    found = [*load_grid(small).cells, *load_grid(large).cells]
-    assert found[0].spec.model.width != found[2].spec.model.width
-    return found
-
-
-def placed(cells, *gpus, alone=False):
-    return [Placed(gpu, cells[0].id, alone) for gpu in gpus]
-
-
-def gpu_for(gpus, cell, at_work, waiting=(), *, alone=False):
-    """The GPU that a run gets; None if it gets none now."""
-    place = gpus.place(cell, at_work, [*waiting], alone=alone)
-    return place and place.gpu
-
-
 def test_the_memory_is_what_the_driver_says(played):
     folder = played(**{"nvidia-smi": f"cat <<'END'{TABLE}END"})
     assert memory_of(("0", "GPU-77")) == {
@@ -94,17 +67,6 @@ def test_the_memory_is_what_the_driver_says(played):
 def test_of_a_driver_that_fails_nothing_is_known(played, program):
     played(**{"nvidia-smi": program})
     assert memory_of(("0",)) == {}
-
-
-def test_as_many_as_fit_is_for_gpus_whose_memory_is_known(played):
-    played(**{"nvidia-smi": f"cat <<'END'{TABLE}END"})
-    gpus = gpus_for(AtATime(per_gpu="auto"), ("1", "0"))
-    assert (gpus.on_each, gpus.free) == (None, {"1": 1000 * 2**20, "0": 80000 * 2**20})
-    with pytest.raises(KdxError, match="--per-gpu auto, but nvidia-smi does not report the memory of GPU 2"):
-        gpus_for(AtATime(per_gpu="auto"), ("0", "2"))
-    # On a machine without any the same command is right.
-    assert gpus_for(AtATime(per_gpu="auto"), ()).names == ()
-    assert gpus_for(AtATime(per_gpu=3), ("0", "2")).on_each == 3
 
 
 def test_a_limit_of_the_system_counts_where_it_is_less_than_the_machine(tmp_path):
@@ -122,117 +84,63 @@ def test_the_largest_gpu_decides(played):
     assert memory(("0", "2")) == 81559 * 2**20
 
 
-def test_one_of_which_nobody_knows_may_be_the_largest(played):
-    played(**{"nvidia-smi": 'printf "0, GPU-8f3a, 40960, 1\\n2, GPU-9b, [N/A], [N/A]\\n"'})
-    assert memory(("0",)) == 40960 * 2**20
-    assert memory(("0", "2")) is None
-
-
-def test_without_the_program_of_the_driver_nobody_knows(monkeypatch):
-    monkeypatch.setenv("PATH", "")
-    assert memory(("0",)) is None
-
-
-def test_a_run_gets_the_gpu_with_the_fewest_runs_and_the_first_of_several(cells):
-    gpus = Gpus(("3", "1"), on_each=3)
-    assert gpu_for(gpus, cells[0], []) == "3"
-    assert gpu_for(gpus, cells[0], placed(cells, "3")) == "1"
-    assert gpu_for(gpus, cells[0], placed(cells, "1", "3", "3")) == "1"
-    assert gpu_for(gpus, cells[0], placed(cells, "0")) == "3"  # one that is no longer to be had counts for nobody
-    assert gpu_for(gpus, cells[0], placed(cells, "1", "1", "1", "3", "3", "3")) is None
-    assert gpu_for(Gpus(), cells[0], []) is None
-
-
-def test_a_run_that_is_alone_shares_its_gpu_with_nobody(cells):
-    gpus = Gpus(("0", "1"), on_each=3)
-    assert gpu_for(gpus, cells[0], placed(cells, "0"), alone=True) == "1"
-    assert gpu_for(gpus, cells[0], placed(cells, "0", "1"), alone=True) is None
-    at_work = placed(cells, "0", alone=True) + placed(cells, "1", "1")
-    assert gpu_for(gpus, cells[0], at_work) == "1"
-    assert gpu_for(gpus, cells[0], at_work + placed(cells, "1")) is None
-
-
-def test_a_run_that_is_to_be_alone_waits_for_the_gpu_with_the_fewest_runs_which_takes_no_more(cells):
-    gpus = Gpus(("0", "1"), on_each=3)
-    at_work = placed(cells, "0", "0", "1")
-    waiting: list[Placed] = []
-    assert gpus.place(cells[0], at_work, waiting, alone=True) is None
-    assert waiting == placed(cells, "1", alone=True)
-    assert gpu_for(gpus, cells[0], at_work, waiting) == "0"
-    for _ in range(2):  # then the other one; a third has nowhere to wait
-        assert gpus.place(cells[0], at_work, waiting, alone=True) is None
-        assert [placed.gpu for placed in waiting] == ["1", "0"]
-
-
-def test_the_first_run_is_alone_until_it_is_measured_and_then_as_many_share_as_fit(cells):
-    gpus = Gpus(("0",), None, {"0": 12 * GIB})
-    assert gpu_for(gpus, cells[0], []) == "0"
-    assert gpu_for(gpus, cells[0], placed(cells, "0")) is None
-    gpus.measured(cells[0], 4 * GIB)
-    need = MARGIN * 4 * GIB + OVERHEAD
-    assert 2 * need <= 12 * GIB < 3 * need
-    assert gpu_for(gpus, cells[0], placed(cells, "0")) == "0"
-    assert gpu_for(gpus, cells[0], placed(cells, "0", "0")) is None
-
-
-def test_cells_of_the_same_sizes_are_expected_to_need_the_same_until_they_are_measured(cells):
-    gpus = Gpus(("0",), None, {"0": 12 * GIB})
-    gpus.measured(cells[0], 4 * GIB)
-    assert gpu_for(gpus, cells[1], placed(cells, "0")) == "0"
-    assert gpu_for(gpus, cells[2], placed(cells, "0")) is None  # of another size, which is measured alone
-    assert gpu_for(gpus, cells[2], []) == "0"
-    gpus.measured(cells[1], 8 * GIB)
-    assert gpu_for(gpus, cells[1], placed(cells, "0")) is None
-    assert gpu_for(gpus, cells[0], placed(cells, "0")) == "0"
-
-
-def test_a_run_that_held_more_than_the_first_of_its_cell_counts(cells):
-    gpus = Gpus(("0",), None, {"0": 12 * GIB})
-    for held in (1 * GIB, 8 * GIB, 2 * GIB):
-        gpus.measured(cells[0], held)
-    assert gpu_for(gpus, cells[0], placed(cells, "0")) is None
-
-
-def test_a_run_that_is_larger_than_its_gpu_is_tried_alone(cells):
-    gpus = Gpus(("0",), None, {"0": 1 * GIB})
-    gpus.measured(cells[0], 4 * GIB)
-    assert gpu_for(gpus, cells[0], []) == "0"
-
-
-@given(
-    names=st.lists(st.sampled_from("abcd"), min_size=1, unique=True),
-    on_each=st.none() | st.integers(1, 4),
-    wanted=st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.booleans()), max_size=30),
-    held=st.lists(st.integers(0, 8 * GIB), min_size=3, max_size=3),
+@pytest.mark.parametrize(
+    ("workers", "per_gpu", "gpus", "runs", "on_each", "sharing"),
+    [
+        (None, None, 0, CORES, 1, CORES),
+        (7, None, 0, 7, 7, 7),
+        (7, 2, 0, 7, 2, 7),
+        (None, None, 4, 4, 1, 1),
+        (None, 3, 4, 12, 3, 3),
+        (5, 3, 4, 5, 3, 3),
+        (2, 3, 4, 2, 3, 2),
+        (5, None, 4, 5, 2, 2),
+        (2, None, 4, 2, 1, 1),
+        (None, "auto", 4, max(4, CORES), None, 1),
+        (3, "auto", 4, 3, None, 1),
+    ],
 )
-def test_whatever_is_asked_no_gpu_gets_more_than_it_may(cells, names, on_each, wanted, held):
-    free = dict.fromkeys(names, 10 * GIB)
-    gpus = Gpus(tuple(names), on_each, free)
-    at_work: list[Placed] = []
-    known: set[int] = set()
+def test_as_many_runs_go_at_a_time_as_there_are_places(workers, per_gpu, gpus, runs, on_each, sharing):
+    asked = AtATime(workers, per_gpu)
+    assert (asked.runs(gpus), asked.on_each(gpus), asked.sharing(gpus)) == (runs, on_each, sharing)
 
-    def expected(cell: int) -> float:
-        like = {cell} & known or {0: {1}, 1: {0}, 2: set()}[cell] & known
-        return MARGIN * max(held[one] for one in like) + OVERHEAD - 1 if like else math.inf
 
-    for cell, alone, measured in wanted:
-        gpu = gpu_for(gpus, cells[cell], at_work, alone=alone)
-        if gpu is not None:
-            alone = alone or on_each == 1
-            beside = [one for one in at_work if one.gpu == gpu]
-            assert not (alone and beside) and not any(one.alone for one in beside)
-            at_work.append(Placed(gpu, cells[cell].id, alone))
-            if on_each is not None:
-                assert len(beside) < on_each
-            elif beside:
-                of_cell = {each.id: place for place, each in enumerate(cells)}
-                assert sum(expected(of_cell[one.cell_id]) for one in [*beside, at_work[-1]]) <= 10 * GIB
-        elif not alone and on_each is not None:
-            assert all(
-                any(one.gpu == name and one.alone for one in at_work)
-                or sum(one.gpu == name for one in at_work) == on_each
-                for name in names
-            )
-        if measured:
-            gpus.measured(cells[cell], held[cell])
-            known.add(cell)
+@pytest.mark.parametrize(
+    ("named", "seen"),
+    [("0", ("0",)), ("3, 0", ("3", "0")), ("GPU-8f3a,MIG-1c/2/0", ("GPU-8f3a", "MIG-1c/2/0")), ("none", ())],
+)
+def test_the_devices_that_somebody_names_are_taken(monkeypatch, named, seen):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
+    monkeypatch.setattr("kdx.sweep.gpus.gpus_of_machine", lambda: 4)
+    take_devices(named)
+    assert visible_gpus() == seen
+    assert os.environ["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+
+
+@pytest.mark.parametrize("named", ["", "0,,1", "0,none", "-1", "all", "0;1", "GPU-", "٣"])
+def test_what_names_no_devices_is_refused(monkeypatch, named):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
+    with pytest.raises(KdxError) as fault:
+        take_devices(named)
+    assert str(fault.value) == f"--devices `{named}`\n  allowed: GPUs such as 0,2 or GPU-8f3a, or none"
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "5"
+
+
+@pytest.mark.parametrize(
+    ("count", "named", "message"),
+    [
+        (0, "7", "--devices `7`: no GPU 7 here\n  allowed: none, for no GPU is here"),
+        (0, "GPU-8f3a", "--devices `GPU-8f3a`: no GPU GPU-8f3a here\n  allowed: none, for no GPU is here"),
+        (1, "1", "--devices `1`: no GPU 1 here\n  allowed: GPU 0, or none"),
+        (4, "0,4", "--devices `0,4`: no GPU 4 here\n  allowed: GPU 0 to 3, or none"),
+    ],
+)
+def test_a_gpu_that_the_machine_lacks_is_refused(monkeypatch, count, named, message):
+    """CUDA passes over it, and the run would compute on the processor."""
+    monkeypatch.setattr("kdx.sweep.gpus.gpus_of_machine", lambda: count)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
+    with pytest.raises(KdxError) as fault:
+        take_devices(named)
+    assert str(fault.value) == message
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "5"

@@ -12,7 +12,6 @@ from grids import TINY
 
 from kdx.grid.load import load_grid
 from kdx.store import reading, recording
-from kdx.store.database import open_database
 from kdx.store.records import RunState
 from kdx.sweep import lease_holder as module
 from kdx.sweep.lease_holder import LEASE, RENEW_EVERY, LeaseHolder, Liveness, lease_holder, liveness
@@ -102,45 +101,45 @@ def test_what_cannot_be_read_proves_nothing(waiting, monkeypatch, unread):
 
 
 @pytest.fixture
-def database(tmp_path):
+def planned(database, tmp_path):
+    """A database with two runs."""
     (tmp_path / "grid.yaml").write_text(TINY % {"steps": 10, "seeds": 2})
     plan = load_grid(tmp_path / "grid.yaml")
-    with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
-        recording.register(opened, plan, plan.grid)
-        yield opened
+    recording.register(database, plan, plan.grid)
+    return database
 
 
 def run(database):
     return reading.load_sweep(database).runs[0]
 
 
-def test_a_run_is_claimed_by_one_holder(database):
-    one, other = LeaseHolder(database), LeaseHolder(database)
+def test_a_run_is_claimed_by_one_holder(planned):
+    one, other = LeaseHolder(planned), LeaseHolder(planned)
     assert one.name != other.name
-    assert one.claim(run(database)) == 1
-    claimed = run(database)
+    assert one.claim(run(planned)) == 1
+    claimed = run(planned)
     assert (claimed.state, claimed.owner) == (RunState.RUNNING, one.name)
     assert claimed.lease_left <= LEASE
     assert other.claim(claimed) is None
 
 
-def test_a_run_of_a_process_that_is_gone_is_to_be_had_before_its_lease_lapses(database, monkeypatch):
-    gone, here = LeaseHolder(database, "gone"), LeaseHolder(database)
-    gone.claim(run(database))
-    assert here.claim(run(database)) is None  # nothing is known of a name of another kind
+def test_a_run_of_a_process_that_is_gone_is_to_be_had_before_its_lease_lapses(planned, monkeypatch):
+    gone, here = LeaseHolder(planned, "gone"), LeaseHolder(planned)
+    gone.claim(run(planned))
+    assert here.claim(run(planned)) is None  # nothing is known of a name of another kind
     monkeypatch.setattr(module, "liveness", {"gone": Liveness.GONE}.get)
-    assert here.claim(run(database)) == 2
+    assert here.claim(run(planned)) == 2
 
 
-def test_leases_are_renewed_when_it_is_time_to(database):
+def test_leases_are_renewed_when_it_is_time_to(planned):
     def lease_until() -> float:
-        with database.read() as connection:
+        with planned.read() as connection:
             return connection.exec_driver_sql("SELECT lease_until FROM run WHERE state = 'running'").scalar_one()
 
     clock = Clock()
-    held = LeaseHolder(database, clock=clock)
-    held.claim(run(database))
-    with database.write() as connection:
+    held = LeaseHolder(planned, clock=clock)
+    held.claim(run(planned))
+    with planned.write() as connection:
         connection.exec_driver_sql("UPDATE run SET lease_until = lease_until - 50")
     before = lease_until()
     clock.now += RENEW_EVERY
@@ -150,9 +149,9 @@ def test_leases_are_renewed_when_it_is_time_to(database):
     assert lease_until() >= before + 50
 
 
-def test_a_run_is_given_up_once_and_by_its_holder_alone(database):
-    held = LeaseHolder(database)
-    held.claim(run(database))
-    assert LeaseHolder(database).abandon(run(database).id, 1, "killed", stalled=False) is None
-    assert held.abandon(run(database).id, 1, "killed", stalled=False) is RunState.INTERRUPTED
-    assert held.abandon(run(database).id, 1, "killed", stalled=False) is None
+def test_a_run_is_given_up_once_and_by_its_holder_alone(planned):
+    held = LeaseHolder(planned)
+    held.claim(run(planned))
+    assert LeaseHolder(planned).abandon(run(planned).id, 1, "killed", stalled=False) is None
+    assert held.abandon(run(planned).id, 1, "killed", stalled=False) is RunState.INTERRUPTED
+    assert held.abandon(run(planned).id, 1, "killed", stalled=False) is None

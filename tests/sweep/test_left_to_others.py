@@ -7,8 +7,7 @@ from kdx.grid.spec import CellSpec
 from kdx.store.machine import machine
 from kdx.store.records import RunRecord, RunState
 from kdx.store.unfinished import Conditions, InProgress
-from kdx.sweep.decide import Action, Decision
-from kdx.sweep.left_to_others import leave_to_others
+from kdx.sweep.decide import Action, Decision, leave_to_others
 from kdx.vocabulary import IfChanged
 
 SPEC = CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}})

@@ -17,7 +17,6 @@ from kdx.sweep.messages import (
     send,
     start,
     trouble,
-    work_of,
 )
 from kdx.vocabulary import IfChanged
 
@@ -49,7 +48,7 @@ def test_runs_arrive_as_they_were_sent(sent):
         for claimed in sent:
             send(here, start(claimed))
         received = [receive(there) for _ in sent]
-    assert [work_of(message) for message in received] == sent
+    assert [Work(**message["work"]) for message in received] == sent
     assert all(message["do"] == "start" for message in received)
 
 
@@ -129,6 +128,6 @@ def test_an_error_is_described_by_the_last_line_of_the_users_own_code(line, desc
 
 def test_an_error_of_installed_code_is_described_without_a_place():
     with pytest.raises(ValueError) as raised:
-        work_of({"work": {}})
+        Work()
     of_kdx = raised.value.__traceback__.tb_next
     assert describe_error(raised.value.with_traceback(of_kdx)).startswith("pydantic_core")

@@ -12,7 +12,7 @@ from kdx.components.registry import components_of
 from kdx.errors import DatabaseError, KdxError, StorageError
 from kdx.grid.load import load_grid
 from kdx.store import claims, reading, recording
-from kdx.store.database import Database, open_database
+from kdx.store.database import Database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
 from kdx.sweep import open_sweeps as module
@@ -47,12 +47,6 @@ class Watched:
 
     def searched(self, plan, search):
         self.found.append(plan.name)
-
-
-@pytest.fixture
-def database(tmp_path):
-    with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
-        yield opened
 
 
 def planned(database: Database, name: str, seeds: int = 1, text: str = TINY) -> None:

@@ -35,12 +35,6 @@ def test_it_has_no_more_than_its_share_within_the_limits(clock, seconds, pause):
     assert pause >= 30.0 or seconds / pause <= SHARE
 
 
-def test_one_slow_time_does_not_last(clock):
-    pace = Pace(1.0, 30.0, clock)
-    assert takes(pace, clock, 5.0) == pytest.approx(30.0)
-    assert takes(pace, clock, 0.001) == pytest.approx(1.0)
-
-
 def test_what_fails_counts_too(clock):
     pace = Pace(1.0, 30.0, clock)
     with pytest.raises(ValueError), pace.keep():

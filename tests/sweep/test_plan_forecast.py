@@ -9,12 +9,18 @@ from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.run_files.files import files_beside, folder_of
 from kdx.store import claims, evaluations, reading, recording, remarks
-from kdx.store.database import Database, open_database
+from kdx.store.database import Database
 from kdx.store.evaluations import Made
-from kdx.store.records import RunState
+from kdx.store.records import EvaluationRecord, Provenance, RunState
 from kdx.store.schema import attempt
 from kdx.sweep.forecast import Basis
-from kdx.sweep.plan_forecast import PlanForecast, RunStatus, forecast_plan
+from kdx.sweep.plan_forecast import (
+    PlanForecast,
+    RunStatus,
+    changed_evaluations,
+    changed_modules,
+    forecast_plan,
+)
 
 
 @pytest.fixture
@@ -22,12 +28,6 @@ def plan(tmp_path) -> Plan:
     grid = tmp_path / "grid.yaml"
     grid.write_text(TINY % {"steps": 10, "seeds": 2} + "axes: {kernel: [exponential, rbf, linear]}\n")
     return load_grid(grid)
-
-
-@pytest.fixture
-def database(tmp_path):
-    with open_database(tmp_path / "runs.db", write=True, create=True) as database:
-        yield database
 
 
 def end(database: Database, run_id: int, how: str, seconds: float = 10.0, modules: dict | None = None, **said) -> None:
@@ -65,7 +65,7 @@ def test_runs_of_a_cell_that_fails_are_told_as_paused_and_cost_nothing(tmp_path,
         end(database, run_id, "fail", error=f"ValueError: {run_id}", traceback="", last_step=0)
     found = forecast_plan(database, plan)
     assert statuses(found) == [RunStatus.FAILED] * 2 + [RunStatus.PAUSED] * 2
-    assert found.cells == {} and not any(each.trains for each in found.runs)
+    assert found.cells == {} and not any(each.decision.trains for each in found.runs)
     recording.reset(database, [1], [RunState.FAILED])
     assert statuses(forecast_plan(database, plan)) == [RunStatus.RETRIED, RunStatus.FAILED] + [RunStatus.NEW] * 2
 
@@ -162,9 +162,35 @@ def test_what_is_out_of_tables_is_not_stale_and_what_is_cancelled_did_not_fail(p
     assert second.status is RunStatus.CANCELLED
 
 
-def test_where_nothing_is_left_to_do_it_costs_nothing(plan, database):
-    recording.register(database, plan, plan.grid)
-    for run_id in range(1, 7):
-        end(database, run_id, "complete")
-    found = forecast_plan(database, plan)
-    assert (found.memory(2), found.disk(2), found.seconds()) == (0, 0, [])
+def test_the_modules_that_differ_are_named_gone_and_new_ones_too():
+    spec = load_grid("quickstart").cells[0].spec
+    now = dict(code_of(spec).modules)
+    assert changed_modules(spec, now) == ()
+    kernel, other, *_ = now
+    before = {name: sha256 for name, sha256 in now.items() if name != other} | {kernel: "0" * 64, "kdx.gone": "1" * 64}
+    assert changed_modules(spec, before) == tuple(sorted([kernel, other, "kdx.gone"]))
+
+
+def test_code_that_a_cell_does_not_use_makes_it_not_stale():
+    cells = load_grid("quickstart").cells
+    exponential = next(cell.spec for cell in cells if cell.spec.kernel == "exponential")
+    rbf = next(cell.spec for cell in cells if cell.spec.kernel == "rbf" and cell.spec.task == exponential.task)
+    only = code_of(rbf).modules.keys() - code_of(exponential).modules.keys()
+    assert "kdx.attention.kernels.rbf" in only
+    assert changed_modules(exponential, code_of(exponential).modules) == ()
+
+
+def test_an_evaluation_is_stale_by_its_own_code_and_not_by_that_of_the_training():
+    spec = load_grid("quickstart").cells[0].spec
+    now = dict(evaluation_code_of(spec).modules)
+    evaluation = "kdx.training.evaluation"
+    assert evaluation in now.keys() - code_of(spec).modules.keys()
+    modules = {"same": now, "other": now | {evaluation: "0" * 64}, "nobody asks": {}}
+    made = {
+        key: EvaluationRecord(
+            key, {}, 0.0, None, {}, None, {}, None, Provenance(None, None, {}, {}, modules=its_modules)
+        )
+        for key, its_modules in modules.items()
+    }
+    assert changed_evaluations(spec, ["same", "other", "not made"], made) == {"other": (evaluation,)}
+    assert changed_evaluations(spec, ["same"], {}) == {}

@@ -9,11 +9,9 @@ from kdx.grid.plan import Plan
 from kdx.report import seeds_until
 from kdx.report.tables import tables
 from kdx.store import claims, reading, recording
-from kdx.store.database import Database, open_database
-from kdx.store.plan_from_records import plan_of
+from kdx.store.database import Database
 from kdx.store.records import RunState
-from kdx.sweep.decide import Action, Decision, decide, decisions_in, lacks_evaluations
-from kdx.sweep.seeds import NeededSeeds
+from kdx.sweep.decide import Action, Decision, NeededSeeds, decide, decisions_in
 
 GRID = """
 name: tiny
@@ -33,12 +31,6 @@ SCORES = {
 def planned(tmp_path, most: int = 6) -> Plan:
     (tmp_path / "grid.yaml").write_text(GRID % {"most": most})
     return load_grid(tmp_path / "grid.yaml")
-
-
-@pytest.fixture
-def database(tmp_path):
-    with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
-        yield opened
 
 
 def ended(database: Database, decision: Decision, state: RunState = RunState.COMPLETED) -> None:
@@ -93,13 +85,6 @@ def test_a_higher_maximum_runs_only_what_is_new(tmp_path, database):
     assert swept(database, planned(tmp_path, most=7)) == [("exponential", 6), ("linear", 6)]
 
 
-@pytest.mark.slow
-def test_a_grid_with_fixed_seeds_shares_the_runs(tmp_path, database):
-    swept(database, planned(tmp_path))
-    (tmp_path / "fixed.yaml").write_text("extends: grid.yaml\nname: fixed\nseeds: 4\n")
-    assert swept(database, load_grid(tmp_path / "fixed.yaml")) == [("rbf", 3)]
-
-
 def test_a_failed_seed_counts_as_ended_and_is_looked_at_once_it_has_a_score(tmp_path, database):
     plan = planned(tmp_path)
     assert swept(database, plan, fails=(("rbf", 1),)) == FIRST + [(k, 3) for k in SCORES] + OPEN[2:]
@@ -109,13 +94,6 @@ def test_a_failed_seed_counts_as_ended_and_is_looked_at_once_it_has_a_score(tmp_
     assert (again.run.cell.spec.kernel, again.run.seed) == ("rbf", 1)
     ended(database, again)
     assert {one.action for one in decisions_in(database, plan)} == {Action.SKIP}
-
-
-def test_the_rule_is_rebuilt_from_the_record(tmp_path, database):
-    plan = planned(tmp_path)
-    recording.register(database, plan, plan.grid)
-    assert plan_of(reading.load_sweep(database)).seed_rule == plan.seed_rule
-    assert not lacks_evaluations(database, plan)
 
 
 def test_the_tables_are_read_again_only_when_a_run_has_ended(tmp_path, database, monkeypatch):

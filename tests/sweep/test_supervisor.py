@@ -22,20 +22,14 @@ from kdx.store.claims import claim
 from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import LOST, RunState
+from kdx.sweep.blocked import IN_A_ROW
 from kdx.sweep.decide import Action
-from kdx.sweep.failing import IN_A_ROW
-from kdx.sweep.gpus import Gpus
+from kdx.sweep.hosts import HostLost
 from kdx.sweep.hosts.fork_server import ForkServer
-from kdx.sweep.hosts.host import HostLost
 from kdx.sweep.messages import STOPPED, Work, trouble
+from kdx.sweep.placement import Gpus
 from kdx.sweep.supervisor import HANG_GRACE, LOOK_WHEN_FULL, Shared, Supervisor
 from kdx.vocabulary import IfChanged
-
-
-@pytest.fixture
-def database(tmp_path):
-    with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
-        yield opened
 
 
 def sweep(database: Database, text: str, heard: Heard, workers: int = 2, host=None, **how) -> Supervisor:
@@ -84,15 +78,6 @@ def test_a_failing_and_a_diverging_run_hurt_nobody_and_are_recorded_as_what_they
         f"{fails.state} with its traceback, {diverges.state} with {nans} of {len(losses)} losses no number, "
         f"{learns.state}"
     )
-
-
-@pytest.mark.slow
-def test_more_seeds_run_only_the_new_ones(database, data_home):
-    assert sweep(database, TINY % {"steps": 60, "seeds": 1}, Heard()).run() is None
-    heard = Heard()
-    assert sweep(database, TINY % {"steps": 60, "seeds": 3}, heard).run() is None
-    assert sorted(seed for (_, seed), _ in heard.started_runs) == [1, 2]
-    assert {record.state for record in heard.ended_runs} == {RunState.COMPLETED}
 
 
 @pytest.mark.slow
@@ -200,20 +185,6 @@ def workers_of(database: Database, seed: int) -> list[Path]:
     return found
 
 
-@pytest.mark.long
-def test_two_sweeps_on_one_database_share_the_work(database, data_home):
-    text = TINY % {"steps": 60, "seeds": 4}
-    one, two = Heard(), Heard()
-    first, second = sweep(database, text, one, workers=1), sweep(database, text, two, workers=1)
-    thread = threading.Thread(target=second.run)
-    thread.start()
-    assert first.run() is None
-    thread.join()
-    ran = [key for key, _ in (*one.started_runs, *two.started_runs)]
-    assert len(ran) == len(set(ran)) == 4
-    assert all(record.state is RunState.COMPLETED for record in records(database, first))
-
-
 @pytest.fixture
 def fake(monkeypatch):
     """Puts a played host, on which each run ends by a function, in the place of the fork server."""
@@ -284,21 +255,6 @@ def test_a_run_that_lacked_memory_beside_others_is_tried_once_more_alone(databas
     assert {record.state for record in records(database, local)} == {RunState.COMPLETED}
     (lacked,) = (record for record in heard.ended_runs if record.state is RunState.INTERRUPTED)
     assert lacked.lacked_memory_beside_others
-
-
-def test_the_only_run_on_a_gpu_is_not_beside_others(database, fake):
-    fake(complete)
-    local = sweep(database, TINY % {"steps": 10, "seeds": 2}, Heard())
-    local.gpus = Gpus(("0", "1"))
-    assert local.run() is None
-    assert [work.beside for work, _ in local.host.started] == [False, False]
-
-
-def test_without_gpus_a_run_takes_what_it_finds(database, fake):
-    fake(complete)
-    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
-    assert local.run() is None
-    assert [work.gpu for work, _ in local.host.started] == [None]
 
 
 def test_a_plan_that_another_kdx_replaced_still_comes_to_its_end(database, fake):
@@ -407,7 +363,7 @@ class Lost(PlayedHost):
             return super().listen(seconds)
         self.lost = True
         self.works.clear()
-        raise HostLost("the host was killed", "its host was killed")
+        raise HostLost("the host was killed")
 
 
 def test_runs_of_a_host_that_was_lost_go_on_in_another(database):
@@ -547,24 +503,6 @@ def test_where_nothing_fits_nothing_is_begun_unless_others_may_resume_it(databas
     assert heard.started_runs == []
     assert shared(within(database, TINY % {"steps": 10, "seeds": 2}, heard, 600.0)).run() is None
     assert len(heard.started_runs) == 2
-
-
-def test_a_sweep_that_is_done_in_time_ends_as_any_other(database, fake, expect):
-    fake(complete)
-    for seconds in (1.0, None):
-        expect(lambda kernel, seconds=seconds: seconds)
-        local = within(database, TINY % {"steps": 10, "seeds": 2}, Heard(), 600.0)
-        assert local.run() is None
-        assert not local.out_of_time and not local.nothing_fits
-    assert sweep(database, TINY % {"steps": 10, "seeds": 2}, Heard()).run() is None
-
-
-def test_a_deadline_that_is_past_begins_nothing(database, fake):
-    fake(complete)
-    heard = Heard()
-    local = within(database, TINY % {"steps": 10, "seeds": 2}, heard, -1.0)
-    assert local.run() == signal.SIGINT and local.out_of_time
-    assert heard.started_runs == []
 
 
 def test_forecasts_follow_what_was_completed_meanwhile(database, fake, expect):
@@ -864,11 +802,8 @@ def test_a_sweep_connects_a_few_times_a_run_and_not_at_all_while_a_host_starts_i
             connects.append(named)
         return connect(*words, **named)
 
-    class Host:
-        """Ends a run when it is started."""
-
-        def __init__(self):
-            self.said = []
+    class Host(PlayedHost):
+        """Ends a run when it is started, in a thread of its own, and counts the sessions that are open before."""
 
         def start(self, work, within):
             with postgresql_server.connected() as connection:
@@ -879,26 +814,14 @@ def test_a_sweep_connects_a_few_times_a_run_and_not_at_all_while_a_host_starts_i
             ending = threading.Thread(target=complete, args=(work,))
             ending.start()
             ending.join()
-            self.said.append({"event": "exit", "run": work.run_id, "code": 0})
+            self.messages.append({"event": "exit", "run": work.run_id, "code": 0})
             return True
-
-        def listen(self, seconds):
-            return self.said.pop(0) if self.said else None
-
-        def wake(self):
-            pass
-
-        def signal(self, signum, run_id=None):
-            pass
-
-        def close(self, *, at_once):
-            pass
 
     (tmp_path / "grid.yaml").write_text(TINY % {"steps": 10, "seeds": 4})
     plan = load_grid(tmp_path / "grid.yaml")
     recording.register(on_a_server, plan, plan.grid)
     monkeypatch.setattr(psycopg, "connect", counted)
-    local = Supervisor(lambda: (plan,), on_a_server, 1, Heard(), Host(), clock=Clock())
+    local = Supervisor(lambda: (plan,), on_a_server, 1, Heard(), Host(clock := Clock(), complete), clock=clock)
     assert local.run() is None
     assert len(starts) == 4
     assert len(connects) <= 2 * 4 + 1, (

@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import json
 import os
 import signal
 import socket
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from clock import Clock
 
 from kdx.errors import ChangedError, DatabaseError, KdxError, StorageError
 from kdx.grid.load import load_grid
@@ -22,18 +20,12 @@ from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunRecord, RunState
 from kdx.sweep import worker
-from kdx.sweep.messages import PROGRESS_EVERY, Work, error_of, receive
+from kdx.sweep.messages import Work, error_of, receive
 from kdx.training.run import RunOutcome
 from kdx.training.stopping import Stopped
 from kdx.training.sums import DocumentSums
 
 GRID = "name: one\ntask: translation\ndata: {corpus: synthetic-translation}\n"
-
-
-@pytest.fixture
-def database(tmp_path):
-    with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -396,95 +388,6 @@ def test_a_database_that_is_locked_when_a_worker_opens_it_is_waited_for(does, cl
     code, run = does(claimed, lambda *_, **__: RunOutcome("loss is nan", 7, None, None, None, {}))
     thread.join()
     assert (code, run.state) == (worker.DONE, RunState.DIVERGED)
-
-
-class Kept:
-    """A writer that keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.written: list[tuple[list, int]] = []
-
-    def record(self, rows, step) -> None:
-        self.written.append((list(rows), step))
-
-    def together(self, writes) -> None:
-        for write in writes:
-            write()
-
-
-def test_rows_wait_a_second_at_most_and_are_written_before_a_checkpoint(channels):
-    clock = Clock()
-    kept = Kept()
-    recorder = worker.DatabaseRecorder(kept, 1, channels[0], clock)
-    recorder.metric("a", 1, 1.0)
-    recorder.progress(1, 1.0)
-    assert kept.written == []
-    clock.now += worker.FLUSH_EVERY
-    recorder.progress(2, 1.0)
-    assert kept.written == [([("a", 1, 1.0)], 2)]
-    recorder.metric("a", 3, 0.5)
-    recorder.flush(3)  # what a checkpoint asks for first
-    assert kept.written[1:] == [([("a", 3, 0.5)], 3)]
-    assert recorder.step == 3
-
-
-def test_rows_are_written_more_rarely_where_writing_takes_long(channels):
-    clock = Clock()
-
-    class Slow(Kept):
-        def record(self, rows, step) -> None:
-            clock.now += 0.095
-            super().record(rows, step)
-
-    kept = Slow()
-    recorder = worker.DatabaseRecorder(kept, 1, channels[0], clock)
-    for step in range(1, 61):
-        clock.now += 1.0
-        recorder.metric("a", step, 1.0)
-        recorder.progress(step, 1.0)
-    assert [step for _, step in kept.written] == [1, 11, 21, 31, 41, 51]
-    assert sum(len(rows) for rows, _ in kept.written) == 51, "those of the last steps wait"
-
-
-def test_progress_is_told_now_and_then_and_never_waited_for(channels):
-    here, there = channels
-    clock = Clock()
-    recorder = worker.DatabaseRecorder(Kept(), 5, here, clock)
-    recorder.progress(1, 1.0)
-    for step in range(2, 4):
-        clock.now += PROGRESS_EVERY
-        recorder.progress(step, 0.5)
-    received = [json.loads(there.recv(1000)) for _ in range(2)]
-    assert received == [{"event": "progress", "run": 5, "step": step, "loss": 0.5} for step in (2, 3)]
-    # Nobody reads; then nobody is there. Training goes on.
-    for step in range(4, 3000):
-        clock.now += PROGRESS_EVERY
-        recorder.progress(step, 0.5)
-    there.close()
-    clock.now += PROGRESS_EVERY
-    recorder.progress(3000, 0.5)
-    assert recorder.step == 3000
-
-
-def test_a_note_is_told_at_once_and_kept_in_the_log(channels, capsys):
-    here, there = channels
-    recorder = worker.DatabaseRecorder(Kept(), 5, here)
-    recorder.note("resumes from step 5, not 7: …")
-    assert receive(there) == {"event": "note", "run": 5, "text": "resumes from step 5, not 7: …"}
-    there.close()
-    recorder.note("nobody listens")
-    assert capsys.readouterr().err == "resumes from step 5, not 7: …\nnobody listens\n"
-
-
-def test_signs_of_life_are_told_now_and_then(channels):
-    moments = iter([0.0, 0.0, 0.1, 5.0])
-    recorder = worker.DatabaseRecorder(None, 3, channels[0], lambda: next(moments))
-    recorder.alive()
-    recorder.alive()
-    assert receive(channels[1]) == {"event": "alive", "run": 3}
-    channels[1].setblocking(False)
-    with pytest.raises(BlockingIOError):
-        channels[1].recv(1)
 
 
 def test_what_libraries_print_goes_to_the_log(tmp_path):

@@ -11,7 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from kdx.grid.load import load_grid
 from kdx.grid.spec import CellSpec
-from kdx.sweep.failing import signature
+from kdx.sweep.blocked import signature
 from kdx.sweep.messages import describe_error
 from kdx.training import divergence
 from kdx.training.divergence import ArithmeticFault, Finite

@@ -1,19 +1,12 @@
 """Copies of searches for optuna-dashboard, in the database of kdx."""
 
-import json
 import random
-import shutil
 import sqlite3
-import subprocess
-import sys
-import time
-import urllib.request
 from contextlib import closing
 from pathlib import Path
 
 import optuna
 import pytest
-from postgresql_server import port_that_is_free
 
 from kdx.cli.running import copy_to_dashboard
 from kdx.errors import KdxError
@@ -23,8 +16,6 @@ from kdx.tune.dashboard import add, copy_searches
 from tests.tune.searched import plan_of, search
 
 pytestmark = pytest.mark.slow
-
-PROGRAM = Path(sys.executable).with_name("optuna-dashboard")
 
 
 @pytest.fixture
@@ -100,22 +91,3 @@ def test_tables_of_another_optuna_are_one_message_and_end_no_search(searched, ca
         copy_to_dashboard(found, plan, database)
         assert check(database).faults == ()
     assert "note: optuna-dashboard shows no new trials: " in capsys.readouterr().err
-
-
-@pytest.mark.skipif(not PROGRAM.exists() and not shutil.which("optuna-dashboard"), reason="no optuna-dashboard here")
-def test_the_real_dashboard_shows_the_studies(searched):
-    path, _, _ = searched
-    port = port_that_is_free()
-    program = str(PROGRAM) if PROGRAM.exists() else "optuna-dashboard"
-    with subprocess.Popen([program, f"sqlite:///{path}", "--port", str(port)], stderr=subprocess.DEVNULL) as server:
-        try:
-            for _ in range(600):
-                try:
-                    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/studies") as answer:
-                        shown = json.load(answer)
-                    break
-                except OSError:
-                    time.sleep(0.5)
-        finally:
-            server.terminate()
-    assert len(shown["study_summaries"]) == 2

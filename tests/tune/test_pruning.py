@@ -70,10 +70,6 @@ def test_a_worker_ends_a_run_where_its_whole_curve_says(pruner, offset):
         assert all(again.why_pruned(step, whole[step]) is None for step in STEPS if step < end)
 
 
-def test_rivals_travel_as_text():
-    assert Rivals.of(rivals(Pruner.MEDIAN).text()) == rivals(Pruner.MEDIAN)
-
-
 def test_a_trial_without_a_value_is_no_rival():
     failed = tuple(KnownTrial(n, {}, {}, TrialState.FAILED) for n in range(8))
     assert ended_early(rivals(Pruner.MEDIAN, failed), curve(99)) is None

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from kdx.errors import KdxError, ServerEndedError, ServerError
+from kdx.errors import ServerEndedError, ServerError
 from kdx.sweep import messages
-from kdx.sweep.hosts.host import HostLost
+from kdx.sweep.hosts import HostLost
 from kdx.sweep.messages import Work, describe_exit
 
 ENDS_WITHIN = 10.0  # seconds for the process to end, with its workers at their safe points
@@ -66,7 +66,7 @@ class ForkServer:
         if self._process:
             # `listen` reports a process that is gone; a stopped one has to be killed.
             with contextlib.suppress(OSError):
-                messages.send(self._channel, messages.forward(signum, run_id), socket.MSG_DONTWAIT)
+                messages.send(self._channel, {"do": "signal", "signal": signum, "run": run_id}, socket.MSG_DONTWAIT)
 
     def close(self, *, at_once: bool) -> None:
         if self._process:
@@ -99,20 +99,17 @@ class ForkServer:
 
     def _lost(self, error: OSError | None = None, *, at_once: bool = False) -> HostLost:
         """Return the error for a process that has ended, does not answer, or could not be started."""
+        process = "the process that workers are forked from"
         if self._process is None:
-            how = f"could not be started: {error and error.strerror}"
-            final: KdxError | None = ServerError(
-                _problem(how), hint="fewer --workers, or a higher limit (ulimit -u), then kdx resume"
-            )
-        elif (code := self._end_process(0.0 if at_once else ENDS_WITHIN)) < 0:
-            how, final = f"was {describe_exit(code)}", None
-        else:
-            how = describe_exit(code)
-            final = ServerEndedError(
-                f"{_problem(how)}, and they with it",
-                hint="its traceback is above; kdx resume goes on from their checkpoints",
-            )
-        return HostLost(_problem(how), f"the process that it was forked from {how}", final)
+            problem = f"{process} could not be started: {error and error.strerror}"
+            hint = "fewer --workers, or a higher limit (ulimit -u), then kdx resume"
+            return HostLost(problem, ServerError(problem, hint=hint))
+        code = self._end_process(0.0 if at_once else ENDS_WITHIN)
+        if code < 0:
+            return HostLost(f"{process} was {describe_exit(code)}")
+        problem = f"{process} {describe_exit(code)}"
+        hint = "its traceback is above; kdx resume continues from their checkpoints"
+        return HostLost(problem, ServerEndedError(f"{problem}, and they with it", hint=hint))
 
     def _end_process(self, seconds: float) -> int:
         """End the process, whose workers have n seconds to reach a safe point, and return its exit code."""
@@ -124,7 +121,3 @@ class ForkServer:
         except (subprocess.TimeoutExpired, KeyboardInterrupt):
             process.kill()  # its workers die with it
             return process.wait()
-
-
-def _problem(how: str) -> str:
-    return f"the process that workers are forked from {how}"

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from kdx.errors import ServerError
-from kdx.sweep.messages import DONE, STOPPED, Work, receive, send, start, trouble, work_of
+from kdx.sweep.messages import DONE, STOPPED, Work, receive, send, start, trouble
 
 GRACE = 8.0  # seconds for workers to reach a safe point once the sweep is gone
 FORK_TRIES, FORK_PAUSE = 25, 0.2  # while the system gives no process; seconds
@@ -104,7 +104,7 @@ def _keep_memory() -> None:
 
 def _execute(message: dict[str, Any], channel: socket.socket, children: dict[int, Child], worker: Any) -> None:
     if message["do"] == "start":
-        work = work_of(message)
+        work = Work(**message["work"])
         if not _hand_on(work, children):
             _start(work, channel, children, worker)
     elif message["do"] == "signal":
@@ -178,7 +178,7 @@ def _become_worker(work: Work, channel: socket.socket, server_end: socket.socket
         with contextlib.suppress(OSError):  # the server is gone
             send(server_end, {"event": "exit", "code": DONE})
             message = receive(server_end)
-            return None if message is None else work_of(message)
+            return None if message is None else Work(**message["work"])
         return None
 
     code = 70

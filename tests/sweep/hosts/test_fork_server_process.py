@@ -13,17 +13,11 @@ from waiting import GIVE_UP, wait_until
 
 from kdx.grid.load import load_grid
 from kdx.store import claims, reading, recording
-from kdx.store.database import Database, open_database
+from kdx.store.database import Database
 from kdx.store.records import RunState
 from kdx.sweep.hosts import fork_server_process as server
 from kdx.sweep.hosts.fork_server_process import _execute
 from kdx.sweep.messages import Work, receive, send, start
-
-
-@pytest.fixture
-def database(tmp_path):
-    with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
-        yield opened
 
 
 def children(pid: int) -> list[int]:

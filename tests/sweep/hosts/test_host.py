@@ -12,17 +12,10 @@ from kdx.errors import ServerError
 from kdx.grid.load import load_grid
 from kdx.run_options import RunOptions
 from kdx.store import reading, recording
-from kdx.store.database import open_database
 from kdx.store.records import RunState
-from kdx.sweep.gpus import Gpus
-from kdx.sweep.hosts.host import Host, HostLost
+from kdx.sweep.hosts import Host, HostLost
+from kdx.sweep.placement import Gpus
 from kdx.sweep.supervisor import Supervisor
-
-
-@pytest.fixture
-def database(tmp_path):
-    with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -79,7 +72,7 @@ def test_runs_at_work_are_asked_to_stop_once(database, supervised):
 def test_a_host_that_is_lost_begins_anew_where_that_is_of_use(database, supervised, final, lost):
     class Lost(PlayedHost):
         def listen(self, seconds):
-            raise HostLost("the host was killed", "its host was killed", final)
+            raise HostLost("the host was killed", final)
 
     host = Lost(Clock(), complete)
     with pytest.raises(ServerError, match="no process" if final else "the host was killed 3 times in a row"):
@@ -87,4 +80,4 @@ def test_a_host_that_is_lost_begins_anew_where_that_is_of_use(database, supervis
     assert len(host.started) == lost and host.closed == [False]
     run = reading.load_sweep(database).runs[0]
     assert (run.state, run.attempt, run.stalls) == (RunState.INTERRUPTED, lost, 0)
-    assert {attempt.traceback for attempt in reading.attempts(database, run.id)} == {"its host was killed"}
+    assert {attempt.traceback for attempt in reading.attempts(database, run.id)} == {"the host was killed"}
