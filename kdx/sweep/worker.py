@@ -14,8 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from kdx.components.registry import take
 from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, StorageError, of_the_machine
 from kdx.files import fsync_directory
@@ -37,7 +35,7 @@ from kdx.sweep.messages import (
     trouble,
 )
 from kdx.sweep.recorder import DatabaseRecorder, RunLog
-from kdx.training.environment import peak_memory
+from kdx.training.environment import peak_memory, uses_gpu
 from kdx.training.resume import delete_resume_checkpoints
 from kdx.training.run import RunOutcome, train
 from kdx.training.stopping import Stopped, StopRequest
@@ -63,8 +61,7 @@ def work(work: Work, channel: socket.socket, another: Callable[[], Work | None] 
                 code = _work(work, channel, database)
                 if code != DONE:
                     return code
-                used_gpu = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
-                following = None if used_gpu else another()
+                following = None if uses_gpu() else another()
             return DONE
     except Stopped:
         return STOPPED

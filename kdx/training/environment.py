@@ -68,11 +68,16 @@ def environment(training: Training) -> dict[str, Any]:
     }
 
 
+def uses_gpu() -> bool:
+    """Return whether this process has used a GPU, and so holds memory of it."""
+    return torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+
+
 def peak_memory() -> int:
     """The most memory that this process has held, in bytes.
 
     Memory of its GPU, or, where it uses none, resident memory, pages that it shares with other processes included.
     """
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+    if uses_gpu():
         return torch.cuda.max_memory_allocated()
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

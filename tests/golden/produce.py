@@ -244,11 +244,12 @@ def runs(database: Path) -> dict[str, Any]:
 
 
 def _numbers(database: Path) -> dict[int, dict[str, dict[str, float]]]:
-    """Run id → metric → step → value, for all that `kdx export` writes."""
-    folder = f"{database.name}-export"
-    run_kdx(database.parent, "export", "--to", folder, "--db", str(database), "--format", "json")
+    """Run id → metric → step → value, for all that was recorded."""
+    recorded = run_kdx(
+        database.parent, "query", "--json", "--db", str(database), "SELECT run_id, name, step, value FROM curves"
+    )
     numbers: dict[int, dict[str, dict[str, float]]] = {}
-    for row in json.loads((database.parent / folder / "curves.json").read_text()):
+    for row in json.loads(recorded):
         numbers.setdefault(row["run_id"], {}).setdefault(row["name"], {})[str(row["step"])] = row["value"]
     return numbers
 

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from functools import partial
 
 import numpy
 import pytest
@@ -72,7 +73,8 @@ def database(tmp_path_factory, home):
                 recorder = DatabaseRecorder(hand, run.id, here)
                 where = files_beside(opened.location) / folder_of(run)
                 done = train(specs[run.cell_id], 0, folder=where, recorder=recorder, stop=StopRequest(), home=home)
-            hand.complete(done.valid_score, done.valid_step, done.test_score, done.definitions, done.step)
+                scores = done.valid_score, done.valid_step, done.test_score
+                recorder.write(done.step, partial(hand.complete, *scores, done.definitions, done.step))
     return folder / "runs.db"
 
 

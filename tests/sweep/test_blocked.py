@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 from grids import TINY
-from kdx.store.failures import FailureRecord
 
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
@@ -15,6 +14,7 @@ from kdx.store import claims, reading, recording
 from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
+from kdx.store.unfinished import FailureRecord
 from kdx.sweep.blocked import (
     ALIKE,
     Blocked,

@@ -176,3 +176,19 @@ def test_a_whole_file_that_holds_no_state_is_set_aside(files, content):
     path.write_bytes(content)
     assert files.read(path) is None
     assert path.with_suffix(".corrupt").exists()
+
+
+def test_nothing_is_written_through_a_link_that_somebody_planted(files, tmp_path, monkeypatch, figure):
+    path = files.write("step", 1, STATE)
+    path.unlink()
+    monkeypatch.setattr("secrets.token_hex", lambda count: "7" * 2 * count)
+    (files.folder / f".kdx-{'7' * 16}").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FileExistsError):
+        files.write("step", 1, STATE)
+    assert not (tmp_path / "elsewhere").exists()
+    monkeypatch.undo()
+    # The name itself: a link there is replaced, not followed.
+    path.symlink_to(tmp_path / "elsewhere")
+    files.write("step", 1, STATE)
+    assert not (tmp_path / "elsewhere").exists() and files.read(path) is not None
+    figure(f"2 links, {len(list(tmp_path.glob('elsewhere')))} files written elsewhere")
