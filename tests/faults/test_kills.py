@@ -21,10 +21,11 @@ from kdx.sweep.recorder import DatabaseRecorder
 
 # Operation → what it is called by. A kill comes before it or after it.
 POINTS = {
-    "rows are committed": ("kdx.store.recording", "RunWriter.record"),
+    "rows are committed": ("kdx.store.recording", "RunWriter.together"),
     "a file is forced to disk": ("os", "fsync"),
     "a checkpoint gets its name": ("pathlib", "Path.rename"),
     "an old checkpoint goes": ("pathlib", "Path.unlink"),
+    # Both within the transaction that ends the run.
     "the translations are kept": ("kdx.store.recording", "RunWriter.outputs"),
     "the run is completed": ("kdx.store.recording", "RunWriter.complete"),
 }
@@ -92,7 +93,7 @@ def test_a_run_killed_at_each_point_of_the_protocol_ends_as_if_it_had_never_been
         if point == "the run is completed":
             with open_database(run.path, write=False) as database:
                 resumed = [attempt.resumed_step for attempt in reading.attempts(database, 1)]
-            assert resumed == [0, 39], "until its end is recorded, all is there that it could go on from"
+            assert resumed == [0, 39, 39], "until its end is recorded, all is there that it could go on from"
     assert met > 1, "the run never came to this point"
     figure(f"{met} of {met} identical")
 
