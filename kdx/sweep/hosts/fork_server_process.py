@@ -1,13 +1,13 @@
 """Forks workers from a process that has imported torch and Lightning and done nothing else.
 
 A fresh import takes seconds, a fork a tenth of one. A worker that has done its work waits a moment for more, since the
-first run of a process takes three times as long as the next one. It does not wait if it has run code from outside kdx,
-which may have left something behind, or has used a GPU, whose memory it holds.
+first run of a process takes several times as long as the next one. It does not wait if it has run code from outside
+kdx, which may have left something behind, or has used a GPU, whose memory it holds.
 
-The server is a child of the sweep in a session of its own, so the
-terminal's Ctrl-C does not reach it. It ignores signals that ask it to end: a machine that shuts down, or a batch
-system, sends one to every process, and without the server the workers would die before their safe points. When the
-sweep ends for any reason, the socket between them closes, and the server stops its workers and ends too.
+The server is a child of the sweep in a session of its own, so the terminal's Ctrl-C does not reach it. It ignores
+signals that ask it to end: a machine that shuts down, or a batch system, sends one to every process, and without the
+server the workers would die before their safe points. When the sweep ends for any reason, the socket between them
+closes, and the server stops its workers and ends too.
 """
 
 import contextlib
