@@ -55,14 +55,19 @@ def grids(incomplete: str) -> list[str]:
 
 
 def names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete sweeps, the most recent first, and YAML files; once digits are typed, runs and cells too."""
+    """Complete sweeps, the most recent first, and YAML files; once digits are typed, runs too."""
     rows = _read(ctx, f"SELECT name FROM sweep ORDER BY updated DESC, id DESC LIMIT {10 * MOST}")
     sweeps = [name for (name,) in rows]
     numbers = runs(ctx, incomplete) if incomplete.isdigit() else []
+    return _offered([*sweeps, *numbers, *_files(incomplete)], incomplete)
+
+
+def names_and_cells(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete the same, and once digits are typed, cells too."""
     cells = "SELECT id FROM cell WHERE id >= :start AND id < :start || 'g' ORDER BY id LIMIT 200"
     ids = [key for (key,) in _read(ctx, cells, start=incomplete)] if incomplete else []
     digits = [key if len(incomplete) >= _DIGITS else key[:_DIGITS] for key in ids]
-    return _offered([*sweeps, *numbers, *digits, *_files(incomplete)], incomplete)
+    return [*names(ctx, incomplete), *_offered(digits, incomplete)]
 
 
 def runs(ctx: typer.Context, incomplete: str) -> list[str]:

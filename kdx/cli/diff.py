@@ -48,10 +48,13 @@ class Comparison:
 def diff(
     before: Annotated[
         str,
-        typer.Argument(autocompletion=completion.names, metavar="A", help="A run's number, or digits of a cell's id."),
+        typer.Argument(
+            autocompletion=completion.names_and_cells, metavar="A", help="A run's number, or digits of a cell's id."
+        ),
     ],
     after: Annotated[
-        str, typer.Argument(autocompletion=completion.names, metavar="B", help="Another one of the same kind.")
+        str,
+        typer.Argument(autocompletion=completion.names_and_cells, metavar="B", help="Another one of the same kind."),
     ],
     context: Answering,
 ) -> None:

@@ -30,7 +30,7 @@ def show(
     what: Annotated[
         str | None,
         typer.Argument(
-            autocompletion=completion.names,
+            autocompletion=completion.names_and_cells,
             metavar="[RUN|CELL|SWEEP]",
             help="A run's number, at least four digits of a cell's id, a sweep, or its grid file; default: the most"
             " recent sweep.",

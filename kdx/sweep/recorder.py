@@ -92,6 +92,8 @@ class DatabaseRecorder(Recorder):
     def flush_if_due(self, step: int) -> None:
         if self._pace.due:
             self.flush(step)
+        elif self.log:
+            self.log.recorded(step)
 
     def write(self, step: int, *more: Callable[[], None]) -> None:
         """Write what came since the last transaction, and more, as calls of the writer."""
@@ -161,7 +163,7 @@ class RunLog:
             self._measured[name] = value
 
     def recorded(self, step: int) -> None:
-        """Note that all numbers are durable, and write a line if some are from a validation or the test."""
+        """Write a line if numbers of a validation or of the test came since the last one."""
         if self._measured:
             scores = ", ".join(f"{name} {value:.4g}" for name, value in self._measured.items())
             # A test has the step of its weights, which may be long before the last step.

@@ -34,7 +34,7 @@ def test_a_sweep_runs_what_is_not_there_yet_and_a_failing_cell_hurts_nobody(term
     first, second, third, fourth = done.stderr.splitlines()
     assert first == "tiny: 1 run"
     assert re.fullmatch(r"started [0-9a-f]{8} translation · seed 0", second)
-    assert re.fullmatch(r"completed [0-9a-f]{8} translation · seed 0: loss \d+\.\d\d valid, .* test \(\d+ s\)", third)
+    assert re.fullmatch(r"completed [0-9a-f]{8} translation · seed 0: loss \d+\.\d+ valid, .* test \(\d+ s\)", third)
     assert fourth == "1 run: 1 completed; next: kdx report tiny"
 
     again = terminal.type("kdx sweep tiny.yaml")

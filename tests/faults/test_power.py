@@ -23,18 +23,23 @@ def acknowledging(run: Run) -> None:
     while not traced(os.getpid()):
         time.sleep(0.01)
     note = os.open(run.folder / ACKNOWLEDGED, os.O_WRONLY | os.O_CREAT)
-    record, save = RunWriter.record, CheckpointFiles.save_checkpoint
+    record, together, save = RunWriter.record, RunWriter.together, CheckpointFiles.save_checkpoint
+    given: list[tuple[str, int, float]] = []
 
     def recorded(writer: RunWriter, rows, step: int) -> None:
-        rows = list(rows)
+        given.extend(rows)
         record(writer, rows, step)
-        os.write(note, "".join(f"{name} {at}\n" for name, at, _ in rows).encode() or b"\n")
+
+    def committed(writer: RunWriter, writes) -> None:
+        together(writer, writes)
+        os.write(note, "".join(f"{name} {at}\n" for name, at, _ in given).encode() or b"\n")
+        given.clear()
 
     def saved(files: CheckpointFiles, checkpoint, path, **how) -> None:
         save(files, checkpoint, path, **how)
         os.write(note, f"{CHECKPOINT} {checkpoint['global_step']}\n".encode())
 
-    RunWriter.record, CheckpointFiles.save_checkpoint = recorded, saved
+    RunWriter.record, RunWriter.together, CheckpointFiles.save_checkpoint = recorded, committed, saved
 
 
 def acknowledged_in(call: Call) -> set[tuple[str, int]]:
