@@ -76,7 +76,7 @@ def work(work: Work, channel: socket.socket, another: Callable[[], Work | None] 
 def _work(work: Work, channel: socket.socket, database: Database) -> int:
     stop = StopRequest()
     stop.listen()
-    # They were blocked since before the fork, so that an early signal waited for its handler.
+    # They were blocked since before the fork, or since the last work, so that an early signal waited for its handler.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     take(work.components)
     code = DONE
