@@ -43,14 +43,14 @@ def rows(server: PostgresqlServer, statement: str) -> list[Any]:
 def test_a_sweep_is_killed_and_resumed_and_its_password_is_nowhere(
     terminal, address: str, postgresql_server: PostgresqlServer
 ):
-    terminal.write("tiny.yaml", TINY % {"steps": 60, "seeds": 2})
+    terminal.write("tiny.yaml", TINY % {"steps": 300, "seeds": 2})
     sweep = terminal.start("sweep", "tiny.yaml", "--workers", "1")
-    counts = "SELECT count(*) FROM metric"
+    running = "SELECT count(*) FROM run WHERE state = 'running'"
     # The first look comes before the tables.
     wait_until(
         lambda: (
-            rows(postgresql_server, "SELECT to_regclass('metric')") != [(None,)]
-            and rows(postgresql_server, counts) != [(0,)]
+            rows(postgresql_server, "SELECT to_regclass('run')") != [(None,)]
+            and rows(postgresql_server, running) != [(0,)]
         )
     )
     lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in (sweep.pid, *terminal.workers())]
