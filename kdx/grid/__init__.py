@@ -1,1 +1,1 @@
-"""From a grid file to its plan: read (`source`, `load`), multiply out (`expand`), and give each cell its identity."""
+"""Turns a grid file into its plan: `source`, `load` read it, `expand` multiplies it out, `identity` names its cells."""

@@ -65,7 +65,7 @@ class CellFields(WithOptions):
     encoding: Annotated[str, OneOf(ENCODINGS)] | None = None
     """The absolute vector t; default: sinusoidal. None if nothing uses t."""
     inject: Inject | None = None
-    """Where direct-sum adds t; default: at the input, or per layer if the task is not of text."""
+    """The place where direct-sum adds t; default: at the input, or per layer if the task is not of text."""
     placement: Annotated[_Attentions | None, Follows("position")] = None
     """The attentions that have positions; default: all of the task's."""
     value: Annotated[Annotated[str, OneOf(VALUES)] | None, Follows("position", "inject")] = None
@@ -73,7 +73,7 @@ class CellFields(WithOptions):
     filter: Filter = Field(default_factory=Filter)
     """Which keys a query sees, in each attention."""
     norm: Norm = Norm.POST
-    """Where layer normalisation stands."""
+    """The place of layer normalisation in a layer."""
     mixer: Annotated[str, OneOf(MIXERS)] = "attention"
     """What stands in the place of self-attention."""
     normaliser: Annotated[str, OneOf(NORMALISERS)] | None = None

@@ -1,4 +1,4 @@
-"""From a grid file to its plan; every fault of the file at once, before anything starts."""
+"""Reads a grid file into its plan; reports every fault of the file at once, before anything starts."""
 
 import os
 from collections.abc import Iterator, Sequence

@@ -41,11 +41,11 @@ class Filter(Section):
     """The filter of each attention."""
 
     encoder_self: Annotated[str, OneOf(FILTERS)] = Field("full", alias="encoder-self")
-    """Of the encoder's tokens to each other (A)."""
+    """The filter between the encoder's tokens (A)."""
     encoder_decoder: Annotated[str, OneOf(FILTERS)] = Field("full", alias="encoder-decoder")
-    """Of the decoder's tokens to the encoder's (B)."""
+    """The filter from the decoder's tokens to the encoder's (B)."""
     decoder_self: Annotated[str, OneOf(FILTERS)] = Field("causal", alias="decoder-self")
-    """Of the decoder's tokens to each other (C)."""
+    """The filter between the decoder's tokens (C)."""
 
 
 STORED_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -75,7 +75,7 @@ class Data(WithOptions):
     merges: Count | None = None
     """Merges to learn, of subword-nmt only, whose vocabulary is what they leave."""
     dictionaries: Dictionaries = Dictionaries.JOINT
-    """Of parallel text: one vocabulary for both languages, or one for each."""
+    """Whether the two languages of parallel text share one vocabulary."""
     train_lines: Count | None = None
     """Number of lines of the training text that are used, from the first; None: all of them."""
     train_examples: Count | None = None
@@ -129,18 +129,18 @@ class Model(Section):
     embeddings: Embeddings = Embeddings.SHARED
     """Which embedding matrices are one."""
     cutoffs: tuple[Count, ...] = ()
-    """Of an adaptive softmax (Grave et al. 2017; prediction only): where each cluster of rarer tokens begins, by rank;
-    none: a full softmax."""
+    """Ranks at which clusters of rarer tokens of an adaptive softmax begin (Grave et al. 2017; prediction only); none:
+    a full softmax."""
     bias: Bias = Bias.LEARNED
-    """Of the projections of queries, keys, values and outputs in every attention."""
+    """Whether the projections of queries, keys, values and outputs of every attention have biases."""
     feed_forward_bias: Bias = Bias.LEARNED
-    """Of the matrices of the feed-forward layer."""
+    """Whether the matrices of the feed-forward layer have biases."""
     normalisation: Normalisation = Normalisation.LAYER
     """How features are normalised."""
     normalisation_bias: Annotated[Bias, Follows("model.normalisation")] = Bias.LEARNED
-    """Of layer normalisation; rms has none."""
+    """Whether layer normalisation has a bias; rms has none."""
     initialisation: Annotated[Initialisation, NO_COST] = Initialisation.XAVIER
-    """Where weights begin."""
+    """The distribution of the initial weights."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -177,9 +177,9 @@ class Training(Section):
     schedule: Annotated[Schedule, NO_COST] = Schedule.INVERSE_SQRT
     """The learning rate after the warm-up."""
     decay: Annotated[Count | None, NO_COST, Follows("training.steps", "training.schedule")] = None
-    """Of warmup-stable-decay: the steps at the end of the run in which the rate falls; default: a tenth of all."""
+    """Steps at the end of the run in which warmup-stable-decay lowers the rate; default: a tenth of all."""
     final_rate: Annotated[Fraction, NO_COST, Follows("training.schedule")] = 0.0
-    """Of cosine and warmup-stable-decay: the rate of the last step, as a share of the peak."""
+    """The rate of the last step of cosine and warmup-stable-decay, as a share of the peak."""
     optimiser: Optimiser = Optimiser.ADAMW
     """What takes a step along the gradient."""
     betas: Annotated[tuple[Fraction, Fraction], NO_COST] = (0.9, 0.98)
@@ -187,7 +187,7 @@ class Training(Section):
     epsilon: Annotated[Positive, NO_COST, Follows("training.optimiser")] = 1e-9
     """AdamW's epsilon."""
     momentum: Annotated[Fraction, NO_COST, Follows("training.optimiser")] = 0.95
-    """Of Muon."""
+    """Muon's momentum."""
     weight_decay: Annotated[NotNegative, NO_COST] = 0.0
     """Decoupled from the gradient."""
     label_smoothing: Annotated[Fraction, NO_COST] = 0.0
@@ -234,7 +234,7 @@ class Evaluation(Section):
     length_penalty: NotNegative = 1.0
     """a of the penalty below; 0 compares plain log-probabilities."""
     penalty: LengthPenalty = LengthPenalty.LENGTH
-    """Of a hypothesis of n tokens, the end mark among them."""
+    """The penalty of a hypothesis of n tokens, the end mark among them."""
     longest: tuple[NotNegative, Natural] = (2.0, 10)
     """Largest number of tokens of a translation: a multiple of the source tokens, end mark included, and a constant.
 

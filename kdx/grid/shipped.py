@@ -1,4 +1,4 @@
-"""Where grids are found: a path, or the name of an experiment that came with kdx."""
+"""Finds grids: by a path, or by the name of an experiment that came with kdx."""
 
 import contextlib
 from functools import cache

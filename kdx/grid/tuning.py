@@ -57,11 +57,11 @@ class Pruner(StrEnum):
 
     NONE = "none"
     MEDIAN = "median"
-    """After a validation whose score is worse than the median of the trials before it at that step."""
+    """It ends after a validation whose score is worse than the median of the trials before it at that step."""
     HYPERBAND = "hyperband"
-    """By successive halving over validations, in several brackets (Li et al. 2018)."""
+    """It ends by successive halving over validations, in several brackets (Li et al. 2018)."""
     WILCOXON = "wilcoxon"
-    """Before its next tuning seed, when its seeds so far are worse than the best trial's by a signed-rank test."""
+    """It ends before its next tuning seed when its seeds are worse than the best trial's by a signed-rank test."""
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ class Search:
     """The search for one cell's parameters."""
 
     cell_id: str
-    """Of the template."""
+    """Id of the template."""
     settings: str
     """All that the grid sets in the template, as JSON. The parameters are laid over it, not over the resolved cell:
     what a cell derives from other settings then follows them."""

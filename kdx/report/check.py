@@ -136,7 +136,7 @@ class FoundTable(NamedTuple):
     name: str
     start: int
     end: int
-    """Where the next table begins, or the file ends."""
+    """The place where the next table begins, or the file ends."""
 
 
 @dataclass(frozen=True)

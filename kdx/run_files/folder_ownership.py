@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from kdx.errors import DatabaseError
-from kdx.files import write_whole
+from kdx.files import fsync_directory, write_whole
 from kdx.run_files.files import files_beside, translate_errors
 from kdx.shell import shell_word
 from kdx.store import reading, recording
@@ -43,6 +43,7 @@ def take(database: Database) -> str | None:
             message = f"{files} held files of another database that was here before; they are in {aside} now"
         files.mkdir(parents=True, exist_ok=True)
         write_whole(files / NOTE, f"{database.id}\n".encode())
+        fsync_directory(files.parent)
     return message
 
 

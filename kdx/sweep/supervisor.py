@@ -23,7 +23,7 @@ from kdx.sweep.budget import fits
 from kdx.sweep.decide import Action, Decision, NeededSeeds, decisions_in, leave_to_others
 from kdx.sweep.hosts import Host, HostLost
 from kdx.sweep.lease_holder import LeaseHolder
-from kdx.sweep.messages import STOPPED, Work, describe_exit, error_of
+from kdx.sweep.messages import DONE, STOPPED, Work, describe_exit, error_of
 from kdx.sweep.pace import Pace
 from kdx.sweep.placement import ClaimOrder, Gpus, Placed
 from kdx.sweep.plan_forecast import expected_seconds
@@ -441,8 +441,11 @@ class Supervisor:
             self.listener.evaluated(running.run, len(missing), reason if missing and code != STOPPED else None)
             self._hosts_lost = 0
             return
-        # If the worker recorded its own end, the run is no longer `running`, and this changes nothing.
-        record = self._abandon(run_id, running, reason, stalled=code != STOPPED)
+        # A worker that has done its work has recorded the end of its run. Another may have; then this changes nothing.
+        if code == DONE:
+            record = self._report_end(running)
+        else:
+            record = self._abandon(run_id, running, reason, stalled=code != STOPPED)
         if record.state in FINAL:
             self._hosts_lost = 0
             self.failed_in_a_row.clear()
@@ -453,10 +456,14 @@ class Supervisor:
         """End the attempt of a run whose process has ended, and return the record of the run."""
         assert running.attempt is not None
         self._leases.abandon(run_id, running.attempt, reason, stalled=stalled)
-        records = self.database.persist(lambda: reading.recorded(self.database, [running.run.cell.id]))
-        record = records[running.run.key]
-        self.listener.ended(running.run, record)
-        return record
+        return self._report_end(running)
+
+    def _report_end(self, running: _Running) -> RunRecord:
+        """Report how a worker has ended, and return the record of the run."""
+        run = running.run
+        records = self.database.persist(lambda: reading.recorded(self.database, [run.cell.id], [run.seed]))
+        self.listener.ended(run, records[run.key])
+        return records[run.key]
 
     def _end_cancelled(self, decisions: tuple[Decision, ...]) -> None:
         """End workers whose run somebody cancelled: they can record nothing more, but a long test notices that late."""

@@ -200,8 +200,7 @@ def _take_folder(writer: RunWriter, folder: Path, attempt: int) -> ComeTo:
             # Left by a run of a lost database; resuming from it would give curves without a beginning.
             shutil.rmtree(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        for above in (folder.parent, folder.parent.parent):
-            fsync_directory(above)
+        fsync_directory(folder.parent)
     return come_to
 
 

@@ -17,7 +17,7 @@ from kdx.training.determinism import deterministic
 from kdx.vocabulary import Precision
 
 LENGTH = 8
-"""Of the hash, in characters; it guards against no adversary."""
+"""Characters of the hash; it guards against no adversary."""
 
 _PLACES = 400
 _ROWS = 23
@@ -88,7 +88,7 @@ def _results(device: torch.device) -> Iterator[Tensor]:
 
 
 def _numbers(shape: tuple[int, ...], device: torch.device) -> Tensor:
-    """In [-1, 1), made of integers, so that they are the same everywhere and with every torch."""
+    """Return numbers in [-1, 1), made of integers, so that they are the same everywhere and with every torch."""
     # Knuth's multiplicative hash. A float32 holds 24 bits, so nothing is rounded.
     whole = (torch.arange(1, torch.Size(shape).numel() + 1) * 2654435761) % 2**32 // 2**8
     return (whole.float() / 2**23 - 1).view(shape).to(device)

@@ -20,7 +20,7 @@ from lightning_fabric.plugins import CheckpointIO
 
 from kdx.checkpoint_names import CheckpointKind, CheckpointName, set_aside_name
 from kdx.errors import StorageError
-from kdx.files import is_unfinished, write_whole
+from kdx.files import fsync_directory, is_unfinished, write_whole
 
 KEPT = 2  # resume checkpoints; if the newest turns out to be damaged, the one before it serves
 _DAMAGED = {errno.EIO, errno.EBADMSG, errno.EUCLEAN}  # errors of a disk that cannot return what was written to it
@@ -43,6 +43,17 @@ class CheckpointFiles(CheckpointIO):
         path = self.folder / str(CheckpointName(kind, step, hashlib.sha256(content).hexdigest()))
         write_whole(path, content)
         return path
+
+    def publish_as(self, kind: CheckpointKind, name: str) -> Path:
+        """Publish a file of this folder as one of another kind too; its content is not written again."""
+        path = self.folder / name
+        published = path.with_name(str(name_of(path)._replace(kind=kind)))
+        try:
+            published.hardlink_to(path)
+        except OSError:  # some file systems have no links
+            write_whole(published, path.read_bytes())
+        fsync_directory(self.folder)
+        return published
 
     def read(self, path: Path) -> dict[str, Any] | None:
         """Return the state in a file; if it does not match its name or form, set it aside and return None.

@@ -23,7 +23,7 @@ _CHECKOUT = Path(str(files("kdx"))).parent
 
 @cache
 def commit(checkout: Path = _CHECKOUT) -> str | None:
-    """Of the checkout that kdx runs from, with `-dirty` after it where files differ; None where it was installed."""
+    """Return the commit of the checkout that kdx runs from, with `-dirty` if files differ; None if kdx is installed."""
     if not (checkout / ".git").exists():
         return None
     describe = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
@@ -42,6 +42,9 @@ def _canary(device: str, precision: Precision, arithmetic: Arithmetic, threads: 
     return canary(torch.device(device), precision)
 
 
+_version = cache(version)  # reads a file each time
+
+
 def environment(training: Training) -> dict[str, Any]:
     """Versions, processor, thread count and arithmetic of this process; call it once the run's thread count is set."""
     cuda = torch.cuda.is_available()
@@ -52,9 +55,9 @@ def environment(training: Training) -> dict[str, Any]:
         "commit": commit(),
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "pytorch_lightning": version("pytorch-lightning"),
+        "pytorch_lightning": _version("pytorch-lightning"),
         "numpy": numpy.__version__,
-        **({"lion_pytorch": version("lion-pytorch")} if training.optimiser is Optimiser.LION else {}),
+        **({"lion_pytorch": _version("lion-pytorch")} if training.optimiser is Optimiser.LION else {}),
         "system": f"{platform.system()} {platform.machine()}",
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),

@@ -50,11 +50,11 @@ class RunOutcome:
     definitions: dict[str, str]
     """Metric → what it means, or its signature."""
     undertrained: str | None = None
-    """Of a run that did not diverge, in one line: its final loss is not below the unigram distribution's."""
+    """A line on a run that did not diverge, but whose final loss is not below that of unigrams; None otherwise."""
     weights_sha256: str | None = None
-    """Of the file with the weights that were tested, or would have been; None: there is none."""
+    """The hash of the file with the weights that were tested, or would have been; None if there is none."""
     pruned: str | None = None
-    """Why the recorder stopped it after a validation, in one line; None: it did not."""
+    """Why the recorder stopped it after a validation, in one line; None if it did not."""
 
 
 def train(
@@ -156,7 +156,7 @@ def train(
         for name, lines in module.outputs().items():
             recorder.outputs(f"test/{name}", lines)
         test_score = module.results[spec.selection[0].removeprefix("valid/")]
-    weights = _keep(files, spec, step, module.model.state_dict())
+    weights = _keep(files, spec, lifecycle.weights, step, module.model.state_dict())
     final, unigram = lifecycle.valid["loss"], corpus.unigram_loss
     undertrained = None
     diverged = ended_worse(final, lifecycle.first_loss)
@@ -166,7 +166,7 @@ def train(
 
 
 def _mean(files: CheckpointFiles, names: list[str]) -> dict[str, Tensor]:
-    """Of the weights in these files, summed in float64 in their order; of one file, its own bits."""
+    """Return the mean of the weights in these files, summed in float64 in their order; of one file, its own bits."""
     first = files.load(files.folder / names[0])
     total = {name: tensor.double() for name, tensor in first.items()}
     for more in names[1:]:
@@ -198,14 +198,20 @@ def _pruned(step: int, files: CheckpointFiles, lifecycle: Lifecycle, module: Tas
     assert lifecycle.best is not None
     best_step, best = lifecycle.best
     kept_step = step if module.spec.training.average else best_step
-    weights = _keep(files, module.spec, kept_step, _mean(files, lifecycle.weights))
+    weights = _keep(files, module.spec, lifecycle.weights, kept_step, _mean(files, lifecycle.weights))
     return RunOutcome(
         None, step, best, best_step, None, _named(module), weights_sha256=weights, pruned=lifecycle.pruned
     )
 
 
-def _keep(files: CheckpointFiles, spec: CellSpec, step: int, state: Mapping[str, Any]) -> str:
-    """Writes what a run that has ended keeps, its best weights or their mean; the SHA-256 of the file."""
+def _keep(files: CheckpointFiles, spec: CellSpec, names: list[str], step: int, mean: Mapping[str, Any]) -> str:
+    """Keep what a finished run keeps, its best weights or their mean, and return the SHA-256 of that file.
+
+    Args:
+        names: files of the weights that were averaged, or of the best.
+        mean: their mean.
+    """
     kind = CheckpointKind.AVERAGE if spec.training.average else CheckpointKind.BEST
     files.keep(kind)
-    return name_of(files.write(kind, step, state)).sha256
+    path = files.write(kind, step, mean) if len(names) > 1 else files.publish_as(kind, names[0])
+    return name_of(path).sha256

@@ -3,10 +3,12 @@
 import logging
 import warnings
 from typing import Any
+from unittest.mock import patch
 
 import pytorch_lightning as lightning
 import torch
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+from pytorch_lightning.trainer.connectors import callback_connector
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from kdx.grid.sections import Training
@@ -75,16 +77,18 @@ def _quiet_trainer(training: Training, **settings: Any) -> lightning.Trainer:
     """Return a trainer on one device, without Lightning's own logs, bars and warnings."""
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module=r"pytorch_lightning|lightning_fabric")
-    return lightning.Trainer(
-        precision=_PRECISION[training.precision],
-        # Named explicitly, so that the device that `environment` records is the one that is used.
-        accelerator="cuda" if torch.cuda.is_available() else "cpu",
-        devices=1,
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        num_sanity_val_steps=0,
-        use_distributed_sampler=False,
-        **settings,
-    )
+    # Callbacks that installed packages offer would take part in a run unseen, and looking for them takes 10 ms.
+    with patch.object(callback_connector, "_load_external_callbacks", return_value=[]):
+        return lightning.Trainer(
+            precision=_PRECISION[training.precision],
+            # Named explicitly, so that the device that `environment` records is the one that is used.
+            accelerator="cuda" if torch.cuda.is_available() else "cpu",
+            devices=1,
+            logger=False,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            num_sanity_val_steps=0,
+            use_distributed_sampler=False,
+            **settings,
+        )

@@ -192,3 +192,18 @@ def test_nothing_is_written_through_a_link_that_somebody_planted(files, tmp_path
     files.write("step", 1, STATE)
     assert not (tmp_path / "elsewhere").exists() and files.read(path) is not None
     figure(f"2 links, {len(list(tmp_path.glob('elsewhere')))} files written elsewhere")
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_weights_that_a_finished_run_keeps_outlive_those_of_its_validation(files, monkeypatch, links):
+    def refuse(path, target):
+        raise OSError(errno.EPERM, "no links here")
+
+    if not links:
+        monkeypatch.setattr(Path, "hardlink_to", refuse)
+    path = files.write("weights", 5, STATE)
+    kept = files.publish_as("best", path.name)
+    files.keep("weights")
+    assert kept.name == path.name.replace("weights", "best") and torch.equal(
+        files.load(kept)["weights"], STATE["weights"]
+    )

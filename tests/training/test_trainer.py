@@ -5,6 +5,7 @@ import signal
 from types import SimpleNamespace
 
 import pytest
+import pytorch_lightning as lightning
 import torch
 from runs import STEPS, TASKS, VALIDATIONS, assert_same, cell, run
 
@@ -84,3 +85,13 @@ def test_it_hears_a_signal_although_somebody_else_took_it_over(during_test):
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def test_no_callback_of_an_installed_package_takes_part(train, monkeypatch):
+    def every_callback(group: str) -> list[lightning.Callback]:
+        pytest.fail(f"{group} was read")
+
+    monkeypatch.setattr(
+        "pytorch_lightning.trainer.connectors.callback_connector._load_external_callbacks", every_callback
+    )
+    assert train(cell("prediction")).outcome.step == STEPS

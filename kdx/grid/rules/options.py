@@ -25,7 +25,7 @@ from kdx.words.family import cached_over_words
 from kdx.words.option import Option
 
 _ATTENTIONS = tuple(Attention)
-"""To go through the members of an enumeration takes ten times as long, and each cell does."""
+"""A tuple, since each cell goes through it, which takes ten times as long with an enumeration."""
 
 
 def resolve_options(cell: CellFields) -> None:
@@ -74,7 +74,7 @@ class Words(NamedTuple):
     value: str | None
     encoding: str | None
     filters: tuple[str, ...]
-    """In the order of the attentions."""
+    """The filter of each attention, in the order of the attentions."""
 
     @property
     def plain(self) -> Mapping[str, Any]:

@@ -45,8 +45,8 @@ class BestOf:
     draws: int
     expected: float
     low: float
-    """With `high`, the numbers between which the best of nine in ten such searches lies."""
     high: float
+    """The best of nine in ten such searches lies between `low` and `high`."""
 
 
 def best_of_draws(scores: Sequence[float]) -> list[BestOf]:

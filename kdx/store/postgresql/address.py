@@ -17,7 +17,7 @@ _SECRET = ("password", "sslpassword")
 
 @dataclass(frozen=True)
 class ServerAddress:
-    """Where a database is."""
+    """The address of a database on a server."""
 
     shown: str
     """The address without its password."""
