@@ -25,6 +25,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, Executable, Table, eve
 from kdx.errors import KdxError
 from kdx.store.json_object import UnexpectedJsonError
 from kdx.store.refusals import FILES, TransactionLostError, edited
+from kdx.store.views import VIEWS, Dialect
 
 _MODE = "kdx_mode"
 
@@ -69,7 +70,9 @@ class Database(ABC):
     """
 
     statements: ClassVar[Sequence[str]]
-    """Make the trigger that keeps runs in their final state, the views, and what else a new database has."""
+    """Make the trigger that keeps runs in their final state, and whatever else is made once."""
+    dialect: ClassVar[Dialect]
+    """What views say in other words here."""
     insert: ClassVar[Callable[..., Any]]
     """Make an INSERT with `on_conflict_do_nothing` and `on_conflict_do_update`."""
 
@@ -285,6 +288,21 @@ class Database(ABC):
         Raises:
             DatabaseError: an object could answer or act in place of one of kdx, such as a view or a trigger.
         """
+
+    @cached_property
+    def views(self) -> Mapping[str, str]:
+        """View → the statement that makes it."""
+        return {view.name: view.statement(self.dialect) for view in VIEWS}
+
+    @abstractmethod
+    def recorded_views(self, connection: Connection) -> Mapping[str, str]:
+        """View in the database → the statement that made it."""
+
+    def make_views(self, connection: Connection) -> None:
+        """Make the views of this kdx, in the place of any others under their names: views are no data."""
+        for name, statement in self.views.items():
+            connection.exec_driver_sql(f"DROP VIEW IF EXISTS {name}")
+            connection.exec_driver_sql(statement)
 
     @abstractmethod
     def back_up(self, target: Path) -> None:

@@ -96,6 +96,8 @@ def open_database(address: str | Path, *, write: bool, create: bool = False, pat
             # One that is locked or cannot be reached has raised an error by now; from here on there is time.
             database.reconnects = True
             if write:
+                if database.views.items() - database.recorded_views(connection).items():
+                    database.make_views(connection)
                 database.patience = PATIENT_SECONDS
     except BaseException:
         database.close()

@@ -184,3 +184,25 @@ def test_a_choice_that_comes_to_a_cell_twice_has_its_runs_once(database: Databas
     labels = of_view(database, "SELECT labels FROM runs ORDER BY run_id")
     assert labels == [('{"approach": "first"}',), ('{"approach": "other"}',)]
     assert len(of_view(database, "SELECT * FROM cells")) == 3
+
+
+def test_views_of_another_kdx_are_made_anew_and_nothing_else_changes(backend, address, plan_of, monkeypatch):
+    with open_database(address, write=True) as database:
+        register(database, plan_of(1, 1), {"tables": []})
+        views = dict(database.views)
+    grown = views | {"curves": views["curves"].replace("run_id, name,", "run_id, 'more' AS added, name,")}
+    monkeypatch.setattr("kdx.store.backend.Database.views", grown)
+    for _ in range(2):
+        with open_database(address, write=True) as database, database.read() as connection:
+            assert list(connection.exec_driver_sql("SELECT * FROM curves").keys())[:3] == ["run_id", "added", "name"]
+            assert connection.exec_driver_sql("SELECT count(*) FROM runs").scalar_one() == 1
+            assert database.recorded_views(connection) == grown
+        content = backend.content(address)
+    assert backend.content(address) == content
+
+
+def test_a_lost_view_is_made_anew(backend, address):
+    backend.execute(address, "DROP VIEW runs")
+    open_database(address, write=False).close()
+    with open_database(address, write=True) as database, database.read() as connection:
+        assert connection.exec_driver_sql("SELECT * FROM runs").all() == []

@@ -14,6 +14,7 @@ import psycopg
 from psycopg.adapt import AdaptersMap, Buffer, Loader
 from sqlalchemy import Connection, Engine, ForeignKeyConstraint, and_, create_engine, event, exists, func, select
 from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool, QueuePool
 
 from kdx.errors import DatabaseError, KdxError, did_you_mean
@@ -21,10 +22,9 @@ from kdx.shell import shell_word
 from kdx.store.backend import Database, Mode, Rows, driver_of, fetched
 from kdx.store.postgresql.address import address_of
 from kdx.store.postgresql.errors import NoDatabaseError, refused, translate
-from kdx.store.postgresql.objects import STATEMENTS, missing, objects, refuse_foreign_objects
+from kdx.store.postgresql.objects import TRIGGER, PostgresqlDialect, missing, objects, refuse_foreign_objects
 from kdx.store.refusals import absent, gone, not_one_select, not_only_reading, not_understood
 from kdx.store.schema import metadata
-from kdx.store.views import VIEWS
 
 LOCK = 0x6B647831
 """The advisory lock of kdx, "kdx1"; each database has its own [PostgreSQL, 13.3.5]."""
@@ -53,6 +53,7 @@ _NOT_UNDERSTOOD = ("42", "22", "21", "54", "0A", "2F", "3F")
 _ANOTHER_KIND = frozenset({"25006", "0A000"})
 """Read-only transaction, feature not supported."""
 
+_KEEP_VIEWS = (psycopg.errors.InsufficientPrivilege, psycopg.errors.DependentObjectsStillExist)
 _READS = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*(select|with|values|table|explain)\b", re.IGNORECASE | re.DOTALL)
 _NOTHING = re.compile(r"(?:\s|;|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 
@@ -106,7 +107,8 @@ class Postgresql(Database):
     hundred.
     """
 
-    statements = STATEMENTS
+    statements = (TRIGGER,)
+    dialect = PostgresqlDialect()
     insert = staticmethod(insert)
 
     def __init__(self, address: str | Path, *, write: bool = False) -> None:
@@ -279,8 +281,30 @@ class Postgresql(Database):
 
     def objects(self, connection: Connection) -> Collection[str]:
         driver = driver_of(connection)
-        refuse_foreign_objects(driver, frozenset(metadata.tables), frozenset(view.name for view in VIEWS), self.name)
+        refuse_foreign_objects(driver, frozenset(metadata.tables), frozenset(self.views), self.name)
         return objects(driver)
+
+    def recorded_views(self, connection: Connection) -> Mapping[str, str]:
+        rows = connection.exec_driver_sql(
+            "SELECT relname, obj_description(oid, 'pg_class') FROM pg_class"
+            " WHERE relnamespace = current_schema()::regnamespace AND relkind = 'v'"
+        )
+        return dict(rows.all())
+
+    def make_views(self, connection: Connection) -> None:
+        """Make the views, each with its statement as its comment, since the server keeps no statement word by word.
+
+        They stay as they are where another user owns them, or somebody has views that read them.
+        """
+        try:
+            with connection.begin_nested():
+                super().make_views(connection)
+                for name, statement in self.views.items():
+                    quoted = statement.replace("'", "''")
+                    connection.exec_driver_sql(f"COMMENT ON VIEW {name} IS '{quoted}'")
+        except DBAPIError as error:
+            if not isinstance(error.orig, _KEEP_VIEWS):
+                raise
 
     def back_up(self, target: Path) -> None:
         raise KdxError("kdx does not copy a database of a server to a file", place=self.name, hint=self.recovery)

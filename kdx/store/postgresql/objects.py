@@ -8,7 +8,7 @@ from sqlalchemy.ext.compiler import compiles
 
 from kdx.errors import DatabaseError
 from kdx.store.schema import is_object, metadata, now
-from kdx.store.views import FINAL_STATE_TRIGGER, FINAL_STATES, VIEWS
+from kdx.store.views import FINAL_STATE_TRIGGER, FINAL_STATES
 
 _OF_NO_EXTENSION = """
     NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = c.oid AND deptype = 'e')
@@ -82,7 +82,7 @@ def _number(at: str, kind: str) -> str:
     return f"CASE json_typeof({at}) WHEN 'number' THEN ({at} #>> '{{}}')::numeric::{kind} END"
 
 
-_TRIGGER = f"""
+TRIGGER = f"""
 CREATE FUNCTION {FINAL_STATE_TRIGGER}() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'a run never leaves a final state' USING ERRCODE = 'integrity_constraint_violation';
@@ -90,9 +90,6 @@ END $$;
 CREATE TRIGGER {FINAL_STATE_TRIGGER} BEFORE UPDATE OF state ON run FOR EACH ROW
 WHEN (OLD.state IN {FINAL_STATES} AND NEW.state <> OLD.state) EXECUTE FUNCTION {FINAL_STATE_TRIGGER}()
 """
-
-STATEMENTS = (_TRIGGER, *(view.statement(PostgresqlDialect()) for view in VIEWS))
-"""Make the trigger and the views."""
 
 
 def objects(connection: psycopg.Connection[Any]) -> dict[str, str]:
@@ -105,7 +102,8 @@ def refuse_foreign_objects(
 ) -> None:
     """Check that tables are tables and views are views, and that no trigger or rule of somebody else acts on them.
 
-    What a view says is not checked: who may replace it owns the tables that it reads.
+    What a view says is not checked: who may replace it owns the tables that it reads. On SQLite, anybody may have made
+    the file.
 
     Raises:
         DatabaseError: something is not as kdx makes it.
@@ -120,10 +118,9 @@ def refuse_foreign_objects(
 
 
 def missing(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """Describes what a database lacks of the tables, views, trigger and checks of kdx."""
+    """Describes what a database lacks of the tables, trigger and checks of kdx. Views are made anew."""
     known = objects(connection)
     yield from (f"the table {name} is missing" for name in metadata.tables if name not in known)
-    yield from (f"the view {view.name} is missing" for view in VIEWS if view.name not in known)
     if (FINAL_STATE_TRIGGER, "run") not in connection.execute(_TRIGGERS, [["run"]]).fetchall():
         yield f"the trigger {FINAL_STATE_TRIGGER}, which keeps final states final, is missing"
     there = {name for (name,) in connection.execute(_CONSTRAINTS).fetchall()}

@@ -21,7 +21,7 @@ from kdx.store.backend import Database, Mode, Rows, driver_of, fetched
 from kdx.store.refusals import gone, not_one_select, not_only_reading, not_understood
 from kdx.store.sqlite import file
 from kdx.store.sqlite.errors import OF_STATEMENT, translate
-from kdx.store.sqlite.objects import STATEMENTS, refuse_foreign_objects
+from kdx.store.sqlite.objects import TRIGGER, SqliteDialect, refuse_foreign_objects
 
 SLICE = 1.0
 """Seconds that SQLite itself waits for a lock; Python handles signals, such as Ctrl-C, between two slices."""
@@ -44,7 +44,8 @@ _T = TypeVar("_T")
 class Sqlite(Database):
     """A results database in a file, which stays open between transactions as long as it is the file at its path."""
 
-    statements = (*STATEMENTS, f"PRAGMA application_id = {file.APPLICATION_ID}")
+    statements = (TRIGGER, f"PRAGMA application_id = {file.APPLICATION_ID}")
+    dialect = SqliteDialect()
     insert = staticmethod(insert)
     recovery = file.RECOVERY
 
@@ -102,10 +103,12 @@ class Sqlite(Database):
         return connection
 
     def _connect_to_read(self) -> sqlite3.Connection:
-        """Open a connection that cannot write."""
+        """Open a connection that cannot write; it has the views of this kdx, whichever kdx wrote the file."""
         connection = self._open("ro")
         try:
             self._undo_before(lambda: connection.execute(f"PRAGMA cache_size = -{CACHE}"))
+            for name, statement in self.views.items():
+                connection.execute(statement.replace(f"VIEW {name}", f"TEMP VIEW {name}", 1))
         except BaseException:
             connection.close()
             raise
@@ -190,6 +193,10 @@ class Sqlite(Database):
 
     def objects(self, connection: Connection) -> Collection[str]:
         return refuse_foreign_objects(driver_of(connection), self.file)
+
+    def recorded_views(self, connection: Connection) -> Mapping[str, str]:
+        rows = connection.exec_driver_sql("SELECT name, sql FROM main.sqlite_master WHERE type = 'view'")
+        return dict(rows.all())
 
     def back_up(self, target: Path) -> None:
         taken = KdxError("there is a file of this name", place=str(target), hint="name another; nothing is overwritten")

@@ -1,6 +1,7 @@
 """The objects of a database of SQLite: how the schema is worded, and which objects of a file kdx refuses.
 
-A file from elsewhere is refused if a view answers, or a trigger acts, in place of kdx.
+A file from elsewhere is refused if a view answers in place of a table, or a trigger acts in place of kdx. Its own views
+never answer: whoever writes makes those of this kdx in their place, and whoever reads has them beside the file.
 """
 
 import sqlite3
@@ -55,14 +56,11 @@ def _json_path(path: str) -> str:
     return "$" + "".join(f'."{step}"' for step in path.split("."))
 
 
-_TRIGGER = (
+TRIGGER = (
     f"CREATE TRIGGER {FINAL_STATE_TRIGGER} BEFORE UPDATE OF state ON run "
     f"WHEN OLD.state IN {FINAL_STATES} AND NEW.state <> OLD.state "
     "BEGIN SELECT RAISE(ABORT, 'a run never leaves a final state'); END"
 )
-
-STATEMENTS = (_TRIGGER, *(view.statement(SqliteDialect()) for view in VIEWS))
-"""Make the trigger and the views, which SQLite keeps word by word."""
 
 
 class _Object(NamedTuple):
@@ -75,7 +73,8 @@ def refuse_foreign_objects(connection: sqlite3.Connection, path: Path) -> list[s
     """Compare the schema with that of a new database, and return the names of its objects.
 
     It comes before anything else is asked of the file. SQLite takes names in any case for the same, so names are
-    compared in one case. Tables and views of other names are welcome, since kdx asks nothing of them.
+    compared in one case. Tables and views of other names are welcome, since kdx asks nothing of them, as is any view
+    under the name of a view.
 
     Raises:
         DatabaseError: what has a name of kdx is not what kdx makes under it, or there is another trigger.
@@ -94,6 +93,8 @@ def refuse_foreign_objects(connection: sqlite3.Connection, path: Path) -> list[s
     # What another schema has is not known here.
     if recorded == [(REVISION,)]:
         for name, expected in known.items():
+            if expected.kind == "view":
+                continue
             if name not in there:
                 missing = f"the {expected.kind} {expected.name} is missing"
                 raise DamagedDatabaseError(missing, place=str(path), hint="take it back from a copy")
@@ -107,7 +108,7 @@ def _new() -> Mapping[str, _Object]:
     """Name → object, of a new database in memory."""
     engine = create_engine("sqlite://", poolclass=StaticPool)
     with engine.begin() as connection:
-        create(connection, STATEMENTS)
+        create(connection, (TRIGGER, *(view.statement(SqliteDialect()) for view in VIEWS)))
         rows = connection.exec_driver_sql(_OBJECTS).all()
     engine.dispose()
     return {name.lower(): _Object(kind, name, _folded(sql)) for kind, name, sql in rows}

@@ -61,6 +61,21 @@ def test_views_and_tables_of_a_user_are_welcome(address: str, connected):
     open_database(address, write=True).close()
 
 
+@pytest.mark.parametrize("role", ["kdx", "writer"])
+def test_views_that_kdx_may_not_replace_stay(database: Database, address: str, connected, role: str, monkeypatch):
+    """A view of a user reads one of them, or another user owns them."""
+    monkeypatch.setattr(Database, "views", database.views | {"curves": "CREATE VIEW curves AS SELECT 1"})
+    with connected() as connection:
+        connection.execute("CREATE ROLE writer; GRANT ALL ON ALL TABLES IN SCHEMA public TO writer")
+        if role == "kdx":
+            connection.execute("CREATE VIEW mine AS SELECT * FROM runs")
+        try:
+            with open_database(f"{address}?options=-crole%3D{role}", write=True) as opened, opened.read() as reading:
+                assert reading.exec_driver_sql("SELECT run_id, step FROM curves").all() == []
+        finally:
+            connection.execute("DROP OWNED BY writer; DROP ROLE writer")
+
+
 def test_a_database_that_took_the_place_of_an_open_one_is_noticed(postgresql_server, address: str, database):
     name = address.rpartition("/")[2]
     postgresql_server.execute(f"DROP DATABASE {name} WITH (FORCE)", f"CREATE DATABASE {name}")

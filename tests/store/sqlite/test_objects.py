@@ -36,12 +36,8 @@ def refusals(path: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (["DROP VIEW runs", f"CREATE VIEW runs AS {ENDLESS}"],
-         "its view `runs` is not as kdx makes it"),
         (["ALTER TABLE metric RENAME TO other", 'CREATE TABLE "Metric" (run_id INTEGER)'],
          "its table `Metric` is not as kdx makes it"),
-        (["DROP VIEW curves", "CREATE VIEW curves AS SELECT run_id, name, step, value + 1 AS value FROM metric"],
-         "its view `curves` is not as kdx makes it"),
         (["DROP TABLE metric", "CREATE TABLE metric (run_id, name, step, value, bits, writes, differs)"],
          "its table `metric` is not as kdx makes it"),
         (["CREATE TRIGGER again AFTER UPDATE ON run BEGIN UPDATE run SET state = 'pending'; END"],
@@ -76,6 +72,20 @@ def test_what_would_act_or_answer_in_place_of_kdx_is_refused(database: Database,
     assert refusals(path) == [f"this file was not made by kdx alone: {problem}"] * 2
     assert path.read_bytes() == before
     figure(f"refused twice: {problem}")
+
+
+def test_no_view_of_a_file_answers_in_place_of_that_of_kdx(database: Database, path: Path, hand):
+    database.close()
+    false = "CREATE VIEW Curves AS SELECT run_id, name, step, value + 1 AS value FROM metric"
+    spoiled(path, "DROP VIEW runs", f"CREATE VIEW runs AS {ENDLESS}", "DROP VIEW curves", false)
+    before = path.read_bytes()
+    for write in (False, True):
+        with open_database(path, write=write) as opened, opened.read() as connection:
+            assert connection.exec_driver_sql("SELECT count(*) FROM runs").scalar_one() == 4
+            assert connection.exec_driver_sql("SELECT value FROM curves").all() == [(1.0,)]
+        assert (path.read_bytes() != before) is write
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT value FROM curves").fetchall() == [(1.0,)]
 
 
 def test_views_tables_and_indices_of_a_user_are_welcome(database: Database, path: Path):
