@@ -135,6 +135,17 @@ class Follows:
         self.factors = factors
 
 
+class Later:
+    """Annotates a field that was added after the first release, with its neutral value as JSON has it.
+
+    At this value a cell computes what it did before the field existed, so it is not hashed then, and a new field
+    invalidates no result. A recorded cell that lacks the field has this value.
+    """
+
+    def __init__(self, neutral: Any) -> None:
+        self.neutral = neutral
+
+
 NO_COST = "no cost"
 """Annotates a field on which neither the time of a step nor the memory of a run depends."""
 

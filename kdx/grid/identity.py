@@ -1,9 +1,10 @@
 """What makes a cell this cell: the hash of its resolved spec.
 
 Every field is hashed, whether the grid wrote it or a default filled it, so a changed default never reuses an old
-result in silence. A custom component counts by its source and the name of its class, not by the path of its file: a
-file that was moved or renamed changes no cell. The seed is not part of a cell; a run is (cell, seed, generation). Code,
-data and environment are recorded beside a run, not in its identity: they mark a result stale.
+result in silence; a field that was added later (`kdx.grid.field_types.Later`) is not hashed at its neutral value. A
+custom component counts by its source and the name of its class, not by the path of its file: a file that was moved or
+renamed changes no cell. The seed is not part of a cell; a run is (cell, seed, generation). Code, data and environment
+are recorded beside a run, not in its identity: they mark a result stale.
 """
 
 import hashlib
@@ -11,16 +12,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from kdx.grid.spec import CellSpec
+from pydantic import BaseModel
 
-LATER_FIELDS: Mapping[str, Any] = {}
-"""Field, dotted, that was added after the first release → its neutral value, under which a cell computes what it did
-before the field existed. At this value it is not hashed, so a new field invalidates no result.
-
-The revision of the database that comes with the field writes the value into the recorded cells: what is shown of a
-cell has every field.
-"""
-
+from kdx.grid.fields import CellFields
+from kdx.grid.spec import CellSpec, later_fields
 
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
 
@@ -30,17 +25,23 @@ def cell_id(spec: CellSpec) -> str:
     return id_of(spec.model_dump(mode="json", by_alias=True))
 
 
-def id_of(plain: Mapping[str, Any], later_fields: Mapping[str, Any] = LATER_FIELDS) -> str:
+def id_of(plain: Mapping[str, Any], fields: type[BaseModel] = CellFields) -> str:
     """Return the id of a cell from all its fields in plain values.
 
     Raises:
         ValueError: it holds a number that is not finite, which JSON has no word for.
     """
-    for field, neutral in later_fields.items():
-        plain = _without(plain, field.split("."), neutral)
+    plain = hashed(plain, fields)
     if isinstance(components := plain.get("components"), dict) and components:
         plain = by_content({key: value for key, value in plain.items() if key != "components"}, components)
     return hashlib.sha256(_canonical(plain).encode()).hexdigest()[:32]
+
+
+def hashed(plain: Mapping[str, Any], fields: type[BaseModel] = CellFields) -> Mapping[str, Any]:
+    """Return the fields that make a cell: all but those that were added later and have their neutral value."""
+    for field, neutral in later_fields(fields).items():
+        plain = _without(plain, field.split("."), neutral)
+    return plain
 
 
 def by_content(value: Any, components: Mapping[str, str]) -> Any:

@@ -4,7 +4,6 @@ A report renders a name that this kdx does not know like any other, so it reads 
 known names alone. Nothing is validated until `known` or `unknown` is read, so ten thousand cells are read quickly.
 """
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from kdx.components.registry import components_of, meant_by
 from kdx.grid.cell_selector import factors, leaves, same_word, word
-from kdx.grid.spec import CellSpec
+from kdx.grid.spec import CellSpec, read_plain
 from kdx.grid.words import chosen_in, known_options
 from kdx.tasks import TASKS
 from kdx.tasks.difficulty import slice_names, slices_of
@@ -45,7 +44,7 @@ class ResolvedSpec:
         Raises:
             ValueError: it is no JSON object.
         """
-        plain = json.loads(text)
+        plain = read_plain(text)
         if not isinstance(plain, dict):
             raise ValueError("no cell")
         return cls(plain)

@@ -4,10 +4,14 @@ The fields are the words of a grid file. `CellSpec` fills every default and sett
 that two spellings of one cell are one cell. `identity` says what is hashed, and how a field may be added later.
 """
 
-from typing import Self
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Self, get_args
 
-from pydantic import model_validator
+from pydantic import BaseModel, model_validator
 
+from kdx.grid.field_types import Later
 from kdx.grid.fields import CellFields
 from kdx.grid.rules import resolve
 from kdx.vocabulary import Direction
@@ -31,3 +35,33 @@ class CellSpec(CellFields):
         """The resolved validation metric, such as `valid/bleu`, and its direction."""
         assert self.select is not None and self.select.direction is not None
         return self.select.metric, self.select.direction
+
+
+@cache
+def later_fields(fields: type[BaseModel]) -> Mapping[str, Any]:
+    """Return each field of a model and its sections that was added later, dotted → its neutral value."""
+    later: dict[str, Any] = {}
+    for key, info in fields.model_fields.items():
+        name = info.alias or key
+        later.update((name, mark.neutral) for mark in info.metadata if isinstance(mark, Later))
+        for section in (info.annotation, *get_args(info.annotation)):
+            if isinstance(section, type) and issubclass(section, BaseModel):
+                later |= {f"{name}.{inner}": neutral for inner, neutral in later_fields(section).items()}
+    return later
+
+
+def read_plain(text: str, fields: type[BaseModel] = CellFields) -> Any:
+    """Return what `CellSpec.text` wrote, with the neutral values of fields that were added since.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    plain = json.loads(text)
+    for field, neutral in later_fields(fields).items():
+        *sections, name = field.split(".")
+        place = plain
+        for section in sections:
+            place = place.get(section) if isinstance(place, dict) else None
+        if isinstance(place, dict):
+            place.setdefault(name, neutral)
+    return plain

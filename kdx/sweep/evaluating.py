@@ -12,7 +12,7 @@ from typing import BinaryIO
 from kdx.data.corpus import load_corpus
 from kdx.errors import AccessError, DatabaseError, KdxError, StorageError
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
-from kdx.grid.spec import CellSpec
+from kdx.grid.spec import CellSpec, read_plain
 from kdx.run_files.files import RunFile, content, final_weights
 from kdx.store import evaluations, reading
 from kdx.store.database import Database
@@ -43,7 +43,7 @@ def make_evaluations(work: Work, channel: socket.socket, database: Database, sto
     weights = final_weights(Path(work.folder).parent, record)
     if record.state is not RunState.COMPLETED or weights is None:
         return
-    spec = CellSpec.model_validate(json.loads(work.spec))
+    spec = CellSpec.model_validate(read_plain(work.spec))
     planned = [resolve_evaluation(spec, _asked(text)) for text in work.evaluations]
     data = reading.origins_of(database, [work.run_id])[work.run_id].data
     evaluator: Evaluator | None = None

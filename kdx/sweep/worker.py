@@ -2,7 +2,6 @@
 
 import contextlib
 import faulthandler
-import json
 import os
 import shutil
 import signal
@@ -17,7 +16,7 @@ from typing import Any
 from kdx.components.registry import take
 from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, StorageError, of_the_machine
 from kdx.files import fsync_directory
-from kdx.grid.spec import CellSpec
+from kdx.grid.spec import CellSpec, read_plain
 from kdx.store import reading
 from kdx.store.claims import Fenced
 from kdx.store.database import Database, open_database
@@ -129,7 +128,7 @@ def _trained(
     folder = Path(claimed.folder)
     come_to = database.persist(lambda: _take_folder(recorder.writer, folder, attempt))
     _log_to(folder / "log.txt")
-    spec = CellSpec.model_validate(json.loads(claimed.spec))
+    spec = CellSpec.model_validate(read_plain(claimed.spec))
     selection, _ = spec.selection
     if claimed.rivals is not None:
         # late: Optuna takes 0.1 s to import, and few runs are trials

@@ -27,6 +27,7 @@ import torch
 import kdx
 import kdx.api
 from kdx.errors import KdxError
+from kdx.grid.identity import hashed
 from tests.golden.vectors import vectors
 
 FOLDER = Path(__file__).parent
@@ -435,9 +436,8 @@ def _label(cell: Any) -> str:
 
 
 def _settings(cell: Any) -> dict[str, Any]:
-    """Every setting of a cell, those too that have their defaults."""
-    settings: dict[str, Any] = cell.spec.model_dump(mode="json", by_alias=True)
-    return settings
+    """Every setting that makes a cell, those too that have their defaults."""
+    return dict(hashed(cell.spec.model_dump(mode="json", by_alias=True)))
 
 
 def _search(search: Any) -> dict[str, Any]:

@@ -8,8 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from kdx.attention import Cache, KernelAttention
+from kdx.attention.kernels import KERNELS
 from kdx.attention.mixers.convolution import Convolution
 from kdx.attention.mixers.equivariant import Equivariant
+from kdx.attention.positions import POSITIONS
 from kdx.attention.spaces.graph import GraphAttention, Relation
 from kdx.attention.spaces.image import ImageAttention
 from kdx.attention.spaces.multimodal import Combine, CrossmodalAttention, MultimodalAttention
@@ -21,12 +23,6 @@ LONG = 160  # tokens, beyond which kernels with feature maps sum over the keys
 Vectors = dict[str, dict[str, list[float]]]
 Call = Callable[[nn.Module, Tensor], Tensor]
 
-KERNELS = (
-    "linear polynomial exponential rbf cosine laplacian student-t elu relu-squared favor cosformer taylor hedgehog"
-)
-POSITIONS = (
-    "none direct-sum lookup relative product alibi t5 kerple-log kerple-power rotary xpos fire sandwich forgetting cope"
-)
 KERNEL_OPTIONS: tuple[dict[str, Any], ...] = (
     {"kernel": "exponential", "temperature": 2.0},
     {"kernel": "exponential", "scale": "unscaled"},
@@ -148,11 +144,11 @@ def _cases() -> Iterator[tuple[str, str, Callable[[], nn.Module], Call, int]]:
         usual: dict[str, Any] = {"filter": "causal", "max_positions": 64}
         return partial(KernelAttention, WIDTH, HEADS, **usual | parts)
 
-    for kernel in KERNELS.split():
+    for kernel in KERNELS:
         yield "kernel", kernel, attention(kernel=kernel), _forward, TOKENS
         yield "kernel", f"{kernel}, symmetric", attention(kernel=kernel, symmetry="symmetric"), _forward, TOKENS
         yield "kernel", f"{kernel}, {LONG} tokens", attention(kernel=kernel), _forward, LONG
-    for position in POSITIONS.split():
+    for position in ("none", *POSITIONS):
         yield "position", position, attention(positions=[position]), _forward, TOKENS
         across = attention(positions=[position], kernel="rbf", filter="full")
         yield "position", f"{position}, from others", across, _across, TOKENS

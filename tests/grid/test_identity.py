@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Annotated
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,10 +10,13 @@ from pydantic import ValidationError
 
 from kdx.attention.kernels import KERNELS
 from kdx.attention.positions import POSITIONS
+from kdx.grid.field_types import Later
+from kdx.grid.fields import CellFields
 from kdx.grid.identity import cell_id, id_of
 from kdx.grid.load import load_grid
+from kdx.grid.sections import Model
 from kdx.grid.shipped import names
-from kdx.grid.spec import CellSpec
+from kdx.grid.spec import CellSpec, later_fields, read_plain
 from kdx.tasks import TASKS
 from kdx.vocabulary import Norm, Symmetry
 
@@ -60,17 +64,32 @@ def test_numbers_are_hashed_by_value():
     assert cell_id(cell(training={"learning_rate": 1})) == cell_id(cell(training={"learning_rate": 1.0}))
 
 
+class _Grown(Model):
+    gates: Annotated[str, Later("none")] = "many"
+
+
+class _Later(CellFields):
+    depth: Annotated[int, Later(1)] = 1
+    model: _Grown = _Grown.model_construct()
+
+
 def test_a_field_added_later_is_not_hashed_at_its_neutral_value_only():
     before = json.loads(cell().text)
-    invented = {"depth": 1, "model.gates": "none"}
+    assert later_fields(_Later) == later_fields(CellFields) | {"depth": 1, "model.gates": "none"}
 
     def with_fields(depth: int, gates: str) -> dict:
         return before | {"depth": depth, "model": before["model"] | {"gates": gates}}
 
-    assert id_of(with_fields(1, "none"), invented) == id_of(before, invented) == cell_id(cell())
+    assert id_of(with_fields(1, "none"), _Later) == id_of(before, _Later) == cell_id(cell())
     others = [with_fields(2, "none"), with_fields(1, "many"), before | {"gates": "none"}, with_fields(1, None)]
-    assert len({id_of(other, invented) for other in (before, *others)}) == 5
+    assert len({id_of(other, _Later) for other in (before, *others)}) == 5
     assert id_of(with_fields(1, "none")) != id_of(before)
+
+
+def test_a_recorded_cell_has_the_neutral_value_of_a_field_added_later():
+    read = read_plain(cell().text, _Later)
+    assert (read["depth"], read["model"]["gates"]) == (1, "none")
+    assert {**read, "depth": 2} == read_plain(json.dumps({**read, "depth": 2}), _Later)
 
 
 @given(
