@@ -263,7 +263,12 @@ from tails.shares import share
 class Majority(AnswerModule):
     """The commonest token of a sequence."""
 
-    metrics = {"accuracy": "max", "loss": "min", "exact_match": "max", "confidence": "max"}
+    metrics = {
+        "accuracy": ("max", "percent", "target"),
+        "loss": ("min", "nats", "target"),
+        "exact_match": ("max", "percent", "example"),
+        "confidence": ("max", "percent", "example"),
+    }
     sharpness: float = option(1.0, above=0)
     """What logits are multiplied by before the confidence is taken."""
 

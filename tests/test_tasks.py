@@ -31,7 +31,7 @@ def test_settings_of_a_task_are_keys_of_a_cell(task):
 @EVERY
 def test_a_cell_of_the_task_needs_nothing_but_its_corpus(task):
     cell = CellSpec.model_validate({"task": task.word, "data": {"corpus": "any"}, "model": {"width": 96}})
-    assert cell.selection == (f"valid/{next(iter(task.metrics))}", next(iter(task.metrics.values())))
+    assert cell.selection == (f"valid/{next(iter(task.metrics))}", next(iter(task.metrics.values())).direction)
     assert [cell.option(option.name) for option in task.options] == [option.words[0] for option in task.options]
 
 

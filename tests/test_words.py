@@ -67,11 +67,20 @@ def test_definitions_are_read_without_torch_and_without_running_the_class(tmp_pa
 @pytest.mark.parametrize(
     ("fact", "told"),
     [
-        ("metrics = {'loss': 'up'}", "`metrics` is something else than a mapping of texts to words of max, min"),
-        ("metrics = [1]", "`metrics` is something else than a mapping of texts to words of max, min"),
-        ("metrics = {'bleu': 'max'}", "class `Mine`: `metrics` lacks `loss`, by which a run is seen to diverge"),
-        ("metrics = {'loss': 'min', '$': 'max'}", "class `Mine`: metric `$` is no name of a-z, 0-9 and _"),
-        ("only_test = {'loss': 'min'}", "class `Mine`: `only_test` has `loss`, which `metrics` has"),
+        (
+            "metrics = {'loss': 'min'}",
+            "`metrics` is something else than a mapping of texts to tuples (direction: max | min, scale: percent |",
+        ),
+        ("metrics = [1]", "`metrics` is something else than a mapping of texts to tuples (direction: max | min,"),
+        (
+            "metrics = {'bleu': ('max', 'percent', 'text')}",
+            "class `Mine`: `metrics` lacks `loss`, by which a run is seen to diverge",
+        ),
+        (
+            "metrics = {'loss': ('min', 'nats', 'token'), '$': ('max', 'other', 'class')}",
+            "class `Mine`: metric `$` is no name of a-z, 0-9 and _",
+        ),
+        ("only_test = {'loss': ('min', 'nats', 'token')}", "class `Mine`: `only_test` has `loss`, which `metrics` has"),
         ("attentions = ('mine',)", "`attentions` is something else than a tuple of words of encoder-self,"),
         ("attentions = ()", "class `Mine`: `attentions` is empty"),
         ("settings = ('training.steps',)", "`settings` is something else than a tuple of words of memory,"),

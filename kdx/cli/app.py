@@ -35,7 +35,7 @@ class Kdx(LazyGroup):
         "show": Verb("kdx.cli.show:show", "Show a run, a cell or a sweep in full.", LOOK),
         "logs": Verb("kdx.cli.logs:logs", "Print the log of a run.", LOOK),
         "diff": Verb("kdx.cli.diff:diff", "Compare two runs or two cells.", LOOK),
-        "report": Verb("kdx.cli.report:report", "Print the tables of sweeps, also as LaTeX, HTML or CSV.", LOOK),
+        "report": Verb("kdx.cli.report:report", "Print the tables of sweeps, as text, LaTeX and more.", LOOK),
         "claims": Verb("kdx.cli.claims:claims", "Test a paper's claims against the recorded runs.", LOOK),
         "check": Verb("kdx.cli.check:check", "Check the numbers of a paper against the database.", LOOK),
         "trace": Verb("kdx.cli.trace:trace", "Trace a number of a table to its runs, data and code.", LOOK),

@@ -52,7 +52,7 @@ def report(
     paired_ar: PairedAr = False,
     notes: Annotated[Notes, typer.Option("--notes", help="The notes below a table.")] = Notes.SHORT,
 ) -> None:
-    """Print the tables of sweeps, also as LaTeX, HTML or CSV.
+    """Print the tables of sweeps, as text, LaTeX and more.
 
     Each cell has the test score of its best-validation seed, and the spread over seeds.
 

@@ -43,7 +43,7 @@ def shown_cell(database: Database, cell_id: str, conditions: Sequence[str]) -> S
     runs = [view.record for view in views]
     standing = standing_runs(run for run in runs if run.search_id is None)
     tried = [run for run in runs if run.search_id is not None]
-    metric = Metric(spec.selection_metric, spec.selection_direction)
+    metric = Metric(spec.selection_metric, spec.selection_measure)
     searches = [cell for each in searches_that_tried(database, cell_id) if (cell := searched(each, metric))]
     selected = best_seed(standing, spec.selection_direction)
     record = {

@@ -18,6 +18,7 @@ from kdx.grid.cell_selector import factors, leaves, same_word, word
 from kdx.grid.spec import CellSpec, read_plain
 from kdx.grid.words import chosen_in, known_options
 from kdx.tasks import TASKS
+from kdx.tasks.definition import Measure, Per, Scale
 from kdx.tasks.difficulty import slice_names, slices_of
 from kdx.vocabulary import Direction
 
@@ -68,8 +69,14 @@ class ResolvedSpec:
         return Direction(self.plain["select"]["direction"])
 
     @property
-    def test_metrics(self) -> Mapping[str, Direction]:
-        """The metrics of the task on the test split, each with its better direction; none of an unknown task.
+    def selection_measure(self) -> Measure:
+        """What the selection metric measures; of an unknown one, nothing that lets it compare with another cell's."""
+        known = self.test_metrics.get(self.selection_metric.removeprefix("valid/"))
+        return known or Measure(self.selection_direction, Scale.OTHER, Per.TOKEN)
+
+    @property
+    def test_metrics(self) -> Mapping[str, Measure]:
+        """The metrics of the task on the test split, each with what it measures; none of an unknown task.
 
         Some are also measured by slice, such as `accuracy/pairs=5-8`: accuracy by the slices of a generated corpus,
         others by those of the task.

@@ -30,6 +30,47 @@ class Setting(StrEnum):
     LONGEST = "evaluation.longest"
 
 
+class Scale(StrEnum):
+    """What the number of a metric is."""
+
+    PERCENT = "percent"
+    """From 0 to 100."""
+    NATS = "nats"
+    """A mean of -ln p, from 0."""
+    BITS = "bits"
+    """The same in bits."""
+    PERPLEXITY = "perplexity"
+    """The exponential of nats, from 1. Scores compare by their ratio."""
+    RATIO = "ratio"
+    """From 0."""
+    OTHER = "other"
+    """Any number."""
+
+
+class Per(StrEnum):
+    """What a metric is a mean over, or counted on."""
+
+    TOKEN = "token"
+    """Tokens of the vocabulary and tokenisation that a cell has."""
+    WORD = "word"
+    BYTE = "byte"
+    TEXT = "text"
+    """The whole text, as it is tokenised."""
+    TARGET = "target"
+    """What a test predicts, whatever the vocabulary."""
+    EXAMPLE = "example"
+    CLASS = "class"
+
+
+class Measure(NamedTuple):
+    """What a metric measures. It decides how its scores are compared, and which of them compare at all."""
+
+    direction: Direction
+    """Its good end."""
+    scale: Scale
+    per: Per
+
+
 class Slicing(NamedTuple):
     """A measure of the difficulty of a test's targets, for every corpus of the task (`kdx.tasks.difficulty`)."""
 
@@ -51,9 +92,9 @@ class Task(Definition):
 
     reads: str
     """The kind of data that it learns from, a name in `DATA_KINDS`."""
-    metrics: Mapping[str, Direction]
-    """Metric of a validation → which end of it is good; by default the first one selects."""
-    only_test: Mapping[str, Direction]
+    metrics: Mapping[str, Measure]
+    """Metric of a validation → what it measures; by default the first one selects."""
+    only_test: Mapping[str, Measure]
     """Further metrics of a test."""
     slicings: tuple[Slicing, ...]
     """The measures of difficulty by which a test divides some of its metrics."""
@@ -91,8 +132,8 @@ class Task(Definition):
         return DATA_KINDS[self.reads]
 
     @property
-    def test_metrics(self) -> Mapping[str, Direction]:
-        """Metric of a test → which end of it is good."""
+    def test_metrics(self) -> Mapping[str, Measure]:
+        """Metric of a test → what it measures."""
         return {**self.metrics, **self.only_test}
 
     @property

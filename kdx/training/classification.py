@@ -23,7 +23,11 @@ class ClassificationModule(TaskModule):
 
     name = "classification"
     reads = "labelled text"
-    metrics: ClassVar[Mapping[str, str]] = {"accuracy": "max", "macro_f1": "max", "loss": "min"}
+    metrics: ClassVar[Mapping[str, tuple[str, str, str]]] = {
+        "accuracy": ("max", "percent", "target"),
+        "macro_f1": ("max", "percent", "class"),
+        "loss": ("min", "nats", "target"),
+    }
     attentions = ("encoder-self",)
     embeddings = ("separate",)
     pooling: str = option("mean", words=("mean", "first"))

@@ -54,8 +54,8 @@ class TaskModule(lightning.LightningModule):
 
     name: ClassVar[str] = ""
     reads: ClassVar[str]
-    metrics: ClassVar[Mapping[str, str]]
-    only_test: ClassVar[Mapping[str, str]] = {}
+    metrics: ClassVar[Mapping[str, tuple[str, str, str]]]
+    only_test: ClassVar[Mapping[str, tuple[str, str, str]]] = {}
     slicings: ClassVar[tuple[tuple[str, str, tuple[str, ...]], ...]] = ()
     attentions: ClassVar[tuple[str, ...]]
     spaces: ClassVar[tuple[str, ...]] = ()

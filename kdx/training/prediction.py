@@ -28,11 +28,11 @@ class PredictionModule(TextModule):
 
     name = "prediction"
     reads = "plain text"
-    metrics: ClassVar[Mapping[str, str]] = {
-        "perplexity": "min",
-        "loss": "min",
-        "word_perplexity": "min",
-        "bits_per_byte": "min",
+    metrics: ClassVar[Mapping[str, tuple[str, str, str]]] = {
+        "perplexity": ("min", "perplexity", "token"),
+        "loss": ("min", "nats", "token"),
+        "word_perplexity": ("min", "perplexity", "word"),
+        "bits_per_byte": ("min", "bits", "byte"),
     }
     slicings = (
         ("context", "number of tokens that a token is predicted from, memory included", ("perplexity",)),

@@ -30,8 +30,15 @@ class TranslationModule(TextModule):
 
     name = "translation"
     reads = "parallel text"
-    metrics: ClassVar[Mapping[str, str]] = {"bleu": "max", "loss": "min", "perplexity": "min", "bits_per_byte": "min"}
-    only_test: ClassVar[Mapping[str, str]] = {"bleu_detokenised": "max"}
+    metrics: ClassVar[Mapping[str, tuple[str, str, str]]] = {
+        "bleu": ("max", "percent", "text"),
+        "loss": ("min", "nats", "token"),
+        "perplexity": ("min", "perplexity", "token"),
+        "bits_per_byte": ("min", "bits", "byte"),
+    }
+    only_test: ClassVar[Mapping[str, tuple[str, str, str]]] = {
+        "bleu_detokenised": ("max", "percent", "text"),
+    }
     slicings = (("source-words", "number of words in the source sentence", ("bleu", "perplexity")),)
     attentions = ("encoder-self", "encoder-decoder", "decoder-self")
     embeddings = ("shared", "tied", "separate")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import EnumType, StrEnum
 from functools import cache, cached_property
 from importlib import import_module
 from typing import Any, Generic, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
@@ -210,7 +210,9 @@ def _described(kind: Any, plural: bool = False) -> str:
     if get_origin(kind) is Mapping:
         return f"a mapping of {_described(inner[0], plural=True)} to {_described(inner[1], plural=True)}"
     if hasattr(kind, "_fields"):
-        return f"tuples ({', '.join(kind._fields)})"
+        fields = kind.__annotations__.items()
+        inner_words = ((name, " | ".join(of) if isinstance(of, EnumType) else "") for name, of in fields)
+        return f"tuples ({', '.join(f'{name}: {words}' if words else name for name, words in inner_words)})"
     if kind in _NAMED:
         return "texts" if plural and kind is str else _NAMED[kind]
     return f"words of {', '.join(kind)}"

@@ -8,7 +8,7 @@ from kdx.grid.tuning import DrawnRange, Pruner, Sampler, Search, Tuning
 from kdx.report.selection.searched import searched
 from kdx.report.statistics.metric import Metric
 from kdx.store.records import SearchRecord, TrialState
-from kdx.vocabulary import Direction
+from kdx.tasks import TASKS
 
 RATE = "training.learning_rate"
 
@@ -42,7 +42,8 @@ def test_the_best_trial_the_cell_itself_and_what_is_not_found_yet_are_marked():
         trial(2, {RATE: 2e-3}, None, TrialState.FAILED, None),
     )
     cell = searched(
-        SearchRecord(search.id, 0, {"kernel": "rbf"}, search.plain, trials), Metric("valid/bleu", Direction.MAX)
+        SearchRecord(search.id, 0, {"kernel": "rbf"}, search.plain, trials),
+        Metric("valid/bleu", TASKS.definition("translation").metrics["bleu"]),
     )
     first, head, pruned, best, failed, edge = (line.rstrip() for line in trial_lines(cell, "a" * 32))
     assert first.endswith("of rbf: 3 of 3 trials have ended; sampler tpe, pruner median, tuning seeds 1000000")

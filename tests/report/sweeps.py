@@ -5,9 +5,17 @@ from typing import Any
 
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.spec import CellSpec
+from kdx.report.statistics.metric import Metric
 from kdx.report.table.comparisons import Mark
 from kdx.report.table.table import Table
 from kdx.store.records import CellRecord, Provenance, RunRecord, RunState, SweepRecord
+from kdx.tasks import TASKS
+
+
+def metric_of(name: str) -> Metric:
+    """A metric as the tasks that have it declare it."""
+    measures = {name: measure for task in TASKS.definitions() for name, measure in task.test_metrics.items()}
+    return Metric(name, measures[name.removeprefix("valid/").partition("/")[0]])
 
 
 def cell(id: str, task: str = "translation", labels: Mapping[str, str] | None = None, **choices: Any) -> CellRecord:

@@ -11,6 +11,7 @@ import trials
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from sweeps import metric_of
 
 from kdx.grid.table_layout import Address
 from kdx.report.figures.plot import NamedCurve, Plot, Point, Series, curves_plot, is_logarithmic, scale, share
@@ -21,7 +22,6 @@ from kdx.report.statistics.metric import Metric
 from kdx.report.table.layout import Layout
 from kdx.report.table.table import Table
 from kdx.store.records import CurveRecord
-from kdx.vocabulary import Direction
 
 # Axes
 
@@ -51,7 +51,7 @@ def test_every_value_of_an_axis_is_on_it(values) -> None:
 
 # Scores against a length or a parameter
 
-PERPLEXITY, LOSS = Metric("perplexity", Direction.MIN), Metric("loss", Direction.MIN)
+PERPLEXITY, LOSS = metric_of("perplexity"), metric_of("loss")
 
 
 def cell(value: float | None, *scores: float | None, metric: Metric = PERPLEXITY) -> Any:

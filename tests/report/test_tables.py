@@ -3,19 +3,17 @@
 from math import inf, nan
 
 import pytest
-from sweeps import cell, marks, run, scored, seeded, sweep
+from sweeps import cell, marks, metric_of, run, scored, seeded, sweep
 
 from kdx.errors import KdxError
 from kdx.report.selection.cells import Cell, Seed, State
 from kdx.report.statistics.estimates import Summary
-from kdx.report.statistics.metric import Metric
 from kdx.report.table.comparisons import Mark
 from kdx.report.table.table import Table
 from kdx.report.tables import tables
 from kdx.store.records import RunState
-from kdx.vocabulary import Direction
 
-BLEU = Metric("bleu", Direction.MAX)
+BLEU = metric_of("bleu")
 RULE = "Per cell, the test score of the seed with the best valid/bleu"
 
 
@@ -35,7 +33,7 @@ def test_a_place_holds_the_test_score_of_the_best_validation_seed_beside_mean_an
     assert result == Cell(
         id="a",
         metric=BLEU,
-        selected_by=Metric("valid/bleu", Direction.MAX),
+        selected_by=metric_of("valid/bleu"),
         state=State.VALUE,
         run_id=1,
         seed=1,
@@ -55,7 +53,7 @@ def test_a_place_holds_the_test_score_of_the_best_validation_seed_beside_mean_an
 def test_a_perplexity_is_selected_downwards() -> None:
     table = tables(sweep([cell("a", "prediction")], scored("a", (9.0, 10.0), (8.0, 11.0))))[0]
     assert (only(table).seed, only(table).score) == (1, 11.0)
-    assert only(table).metric == Metric("perplexity", Direction.MIN)
+    assert only(table).metric == metric_of("perplexity")
 
 
 def test_scores_of_a_diverged_run_are_never_used() -> None:
@@ -77,7 +75,7 @@ def test_another_metric_is_that_of_the_seed_selected_by_the_cells_own() -> None:
     metrics = {0: {"test/perplexity": 5.0}, 1: {"test/perplexity": 6.0}}
     table = table_of(*runs, tables=[{"name": "ppl", "rows": ["kernel"], "metric": "perplexity"}], metrics=metrics)
     result = only(table)
-    assert (result.seed, result.score, result.metric) == (1, 6.0, Metric("perplexity", Direction.MIN))
+    assert (result.seed, result.score, result.metric) == (1, 6.0, metric_of("perplexity"))
     assert result.summary is not None and result.summary.mean == 5.5
     assert table.notes[0].startswith("Per cell, the test score of the seed with the best valid/bleu; ")
     assert table.definitions == ("perplexity ↓: lower is better.",)
@@ -106,7 +104,7 @@ def test_a_table_of_some_cells_shows_those_only() -> None:
 def test_a_metric_that_only_a_test_has_makes_a_table() -> None:
     spec = {"name": "13a", "rows": ["kernel"], "metric": "bleu_detokenised"}
     result = only(table_of(*scored("a", (29.0, 31.0)), tables=[spec], metrics={0: {"test/bleu_detokenised": 30.5}}))
-    assert (result.score, result.metric) == (30.5, Metric("bleu_detokenised", Direction.MAX))
+    assert (result.score, result.metric) == (30.5, metric_of("bleu_detokenised"))
 
 
 def test_a_metric_that_was_not_recorded_leaves_a_hole() -> None:
@@ -134,7 +132,7 @@ def test_rows_are_the_axes_that_vary_and_columns_the_tasks_when_no_table_is_aske
         ("task",),
     )
     assert table.layout.columns == (("translation",), ("prediction",))
-    assert table.layout.metrics == (BLEU, Metric("perplexity", Direction.MIN))
+    assert table.layout.metrics == (BLEU, metric_of("perplexity"))
     assert table.notes == (
         "Per cell, the test score of the seed with the best valid/bleu (translation) or valid/perplexity (prediction)"
         "; n = 1 seed.",

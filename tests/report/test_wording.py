@@ -4,7 +4,7 @@ from math import exp, inf, nan, sqrt
 
 import numpy as np
 import pytest
-from sweeps import cell, run, scored, seeded, sweep
+from sweeps import cell, metric_of, run, scored, seeded, sweep
 
 from kdx.report.sheet import Score
 from kdx.report.sheets.notes import caption
@@ -14,7 +14,6 @@ from kdx.report.statistics.metric import Metric
 from kdx.report.tables import tables
 from kdx.report.wording import difference, interval, probability, rounded, signed
 from kdx.store.records import Provenance, RunState
-from kdx.vocabulary import Direction
 
 MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 DIVERGED, FAILED, PENDING, PRUNED = RunState.DIVERGED, RunState.FAILED, RunState.PENDING, RunState.PRUNED
@@ -106,7 +105,7 @@ def test_a_p_value_is_never_told_as_zero() -> None:
     assert (probability(0.0412), probability(1e-9)) == ("0.041", "< 0.001")
 
 
-PERPLEXITY, BLEU = Metric("perplexity", Direction.MIN), Metric("bleu", Direction.MAX)
+PERPLEXITY, BLEU = metric_of("perplexity"), metric_of("bleu")
 
 
 @pytest.mark.parametrize(

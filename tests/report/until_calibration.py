@@ -17,7 +17,7 @@ from kdx.report.statistics.estimates import contrast, summarise
 from kdx.report.statistics.looks import Look
 from kdx.report.statistics.metric import Metric
 from kdx.report.statistics.multiple_comparisons import Followed, PValues, until_decided
-from kdx.vocabulary import Direction
+from kdx.tasks import TASKS
 
 FIRST, LAST = 3, 12
 
@@ -77,7 +77,7 @@ def drawn(scores: Scores, effect: float, rng: np.random.Generator) -> list[list[
     lost = rng.random(shape) < scores.diverging
     if scores.perplexity:
         # On the scale on which kdx compares them.
-        on_scale = Metric("perplexity", Direction.MIN).on_scale
+        on_scale = Metric("perplexity", TASKS.definition("prediction").metrics["perplexity"]).on_scale
         values = np.array([[on_scale(exp(3 + each / 100)) or 0.0 for each in row] for row in values])
     return [
         [None if gone else float(x) for x, gone in zip(*row, strict=True)] for row in zip(values, lost, strict=True)

@@ -17,7 +17,6 @@ from kdx.report.statistics.metric import Metric
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import BUILT_IN, DIFFICULTIES, options_of_corpora
 from kdx.tasks.difficulty import EDGES, slice_name, slice_names, slices_of
-from kdx.vocabulary import Direction
 from kdx.words.option import options_of
 
 OTHERS = set(options_of_corpora())
@@ -140,8 +139,9 @@ def test_a_task_of_text_has_the_slices_of_its_metrics_and_no_others(task):
 
 
 def test_a_table_may_have_a_slice_for_its_metric():
-    metric = Metric("accuracy/pairs=5-8", Direction.MAX)
+    metric = Metric("accuracy/pairs=5-8", TASKS.definition("answer").metrics["accuracy"])
     assert (metric.unit, metric.recorded) == ("accuracy/pairs=5-8", "test/accuracy/pairs=5-8")
     assert metric.whole == "accuracy" and not metric.in_nats
-    sliced = Metric("perplexity/context=5-8", Direction.MIN)
-    assert sliced.in_nats and (sliced.whole, Metric("valid/perplexity", Direction.MIN).whole) == ("perplexity",) * 2
+    perplexity = TASKS.definition("prediction").metrics["perplexity"]
+    sliced = Metric("perplexity/context=5-8", perplexity)
+    assert sliced.in_nats and (sliced.whole, Metric("valid/perplexity", perplexity).whole) == ("perplexity",) * 2

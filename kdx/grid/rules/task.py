@@ -149,9 +149,10 @@ def resolve_select(cell: CellFields) -> None:
         raise refuse("select.metric", f"`{metric}` selects on the test set", allowed=_valid(known))
     if split not in ("", "valid") or name not in known:
         raise refuse("select.metric", f"unknown validation metric `{metric}`", allowed=_valid(known))
-    direction = (cell.select and cell.select.direction) or known[name]
-    if direction is not known[name]:
-        raise refuse("select.direction", f"the good end of {name} is {known[name]}", allowed=known[name])
+    direction = (cell.select and cell.select.direction) or known[name].direction
+    if direction is not known[name].direction:
+        good = known[name].direction
+        raise refuse("select.direction", f"the good end of {name} is {good}", allowed=good)
     cell.settle(select=Select(metric=f"valid/{name}", direction=direction))
 
 

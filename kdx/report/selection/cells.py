@@ -305,7 +305,7 @@ def cell_of(
     if isinstance(record, EvaluatedCell):
         runs, metrics, documents, record = record.scored(runs), record.metrics, record.documents, record.record
     known = record.spec.test_metrics
-    selected_by = Metric(record.spec.selection_metric, record.spec.selection_direction)
+    selected_by = Metric(record.spec.selection_metric, record.spec.selection_measure)
     own = selected_by.name.removeprefix("valid/")
     name = metric or own
     if name not in known and name not in (own, selected_by.name):
@@ -341,7 +341,7 @@ def cell_of(
     has_value = score is not None if shown is Shown.BEST_SEED else summary is not None
     return Cell(
         id=record.id,
-        metric=selected_by if name == selected_by.name else Metric(name, known.get(name, selected_by.direction)),
+        metric=selected_by if name == selected_by.name else Metric(name, known.get(name, selected_by.measure)),
         selected_by=selected_by,
         state=State.VALUE if has_value else State.INVALIDATED if out else _without_value(states, memory),
         run_id=best.id if best else None,

@@ -163,7 +163,7 @@ def _finished(sweep: SweepRecord) -> Iterator[tuple[SearchRecord, SearchedCell |
         spec = next((cells[id] for trial in record.trials if (id := trial.cell_id) and id in cells), None)
         winner = None
         if spec is not None and not record.left:
-            winner = searched(record, Metric(spec.selection_metric, spec.selection_direction))
+            winner = searched(record, Metric(spec.selection_metric, spec.selection_measure))
         yield record, winner if winner and winner.winner.cell_id in cells else None
 
 

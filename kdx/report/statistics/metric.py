@@ -5,6 +5,7 @@ from functools import cached_property
 from math import exp, inf, isfinite, log, log1p
 from typing import TYPE_CHECKING
 
+from kdx.tasks.definition import Measure, Per, Scale
 from kdx.vocabulary import Direction, Split
 
 if TYPE_CHECKING:  # a progress line, which needs the decimals of a metric alone, does without pydantic
@@ -13,13 +14,18 @@ if TYPE_CHECKING:  # a progress line, which needs the decimals of a metric alone
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric and its better direction; it is of the test split unless its name has another."""
+    """A metric and what it measures; it is of the test split unless its name has another."""
 
     name: str
-    direction: Direction
+    measure: Measure
 
     def __str__(self) -> str:
         return f"{self.name} {'↑' if self.direction is Direction.MAX else '↓'}"
+
+    @property
+    def direction(self) -> Direction:
+        """Its good end."""
+        return self.measure.direction
 
     @property
     def unit(self) -> str:
@@ -46,12 +52,13 @@ class Metric:
     def summed(self) -> tuple[str, float] | None:
         """The quantity that tests add up by document for it, and how often its mean makes a score on the scale of
         comparison; None where its score is no such mean, or of a slice or another split."""
-        return _SUMMED.get(self.name)
+        mean_over_targets = self.measure.per in (Per.TOKEN, Per.TARGET) and self.name == self.whole
+        return _SUMMED.get(self.measure.scale) if mean_over_targets else None
 
     @cached_property
     def in_nats(self) -> bool:
         """Whether scores are compared by their logarithm, since a model gains ratios of perplexities."""
-        return self.whole.endswith("perplexity")
+        return self.measure.scale is Scale.PERPLEXITY
 
     def on_scale(self, score: float) -> float | None:
         """A score on the scale on which it is compared; None if that is not defined, as for an infinite score."""
@@ -61,7 +68,7 @@ class Metric:
 
     def within(self, bounds: tuple[float, float]) -> tuple[float, float]:
         """An interval of a mean score, cut off at the ends of the metric's scale, where it has any."""
-        lowest, highest = _SCALES.get(self.whole, (-inf, inf))
+        lowest, highest = _ENDS[self.measure.scale]
         return max(lowest, bounds[0]), min(highest, bounds[1])
 
     def gain(self, difference: float) -> float:
@@ -81,13 +88,16 @@ class Metric:
         return log1p(margin / reference) if self.in_nats else margin
 
 
-_SCALES = {
-    **dict.fromkeys(("bleu", "bleu_detokenised", "accuracy", "macro_f1", "exact_match"), (0.0, 100.0)),
-    **dict.fromkeys(("perplexity", "word_perplexity"), (1.0, inf)),
-    **dict.fromkeys(("loss", "bits_per_byte", "bits_per_dimension", "length_ratio"), (0.0, inf)),
+_ENDS = {
+    Scale.PERCENT: (0.0, 100.0),
+    Scale.PERPLEXITY: (1.0, inf),
+    Scale.NATS: (0.0, inf),
+    Scale.BITS: (0.0, inf),
+    Scale.RATIO: (0.0, inf),
+    Scale.OTHER: (-inf, inf),
 }
-"""Metric → the lowest and the highest score that there can be."""
-_SUMMED = {"loss": ("nats", 1.0), "perplexity": ("nats", 1.0), "accuracy": ("right", 100.0)}
+"""The lowest and the highest score that there can be."""
+_SUMMED = {Scale.NATS: ("nats", 1.0), Scale.PERPLEXITY: ("nats", 1.0), Scale.PERCENT: ("right", 100.0)}
 
 
 def ratio(gain: float) -> float:

@@ -16,8 +16,8 @@ from kdx.report.selection.cells import Cell
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.layout import Layout
 from kdx.store.records import SweepRecord
+from kdx.tasks.definition import Per
 
-_PER_TOKEN = frozenset({"loss", "perplexity"})
 BITS_PER_BYTE = "bits_per_byte"
 """The metric that compares across vocabularies."""
 _SHORT = 8
@@ -85,15 +85,15 @@ def _facts(cell: Cell, sweep: SweepRecord) -> Mapping[str, Any] | None:
 
 
 def _of_facts(metric: Metric, facts: Mapping[str, Any], spec: ResolvedSpec) -> tuple[Trait, ...]:
-    split = metric.recorded.partition("/")[0]
+    split, per = metric.recorded.partition("/")[0], metric.measure.per
     topics = {f"{split}/text": f"{split} text", f"{split}/source_text": f"{split} source text"}
     topics |= {f"{split}/content": f"{split} examples"}
     traits = []
     unknown = facts.get(f"{split}/unknown_rate") or 0.0
-    if "vocabulary" in facts and (metric.whole in _PER_TOKEN or (metric.whole == "word_perplexity" and unknown)):
+    if "vocabulary" in facts and (per is Per.TOKEN or (per is Per.WORD and unknown)):
         key, size = str(facts["vocabulary"]), facts.get("vocabulary_size") or 0
         traits.append(Trait("vocabulary", key, f"{size:,} tokens ({key[:6]}), {unknown:.1%} of the {split} unknown"))
-    if "tokenisation" in facts and (metric.whole in _PER_TOKEN or metric.whole.startswith("bleu")):
+    if "tokenisation" in facts and per in (Per.TOKEN, Per.TEXT):
         traits.append(Trait("tokenisation", str(facts["tokenisation"]), str(facts["tokenisation"])))
     traits += (
         Trait(topic, str(facts[name]), str(facts[name])[:_SHORT]) for name, topic in topics.items() if name in facts

@@ -21,7 +21,10 @@ class ExamplesModule(TaskModule):
     """Classifies, and counts how often the likeliest class is the right one."""
 
     reads = "generated examples"
-    metrics: ClassVar[Mapping[str, str]] = {"accuracy": "max", "loss": "min"}
+    metrics: ClassVar[Mapping[str, tuple[str, str, str]]] = {
+        "accuracy": ("max", "percent", "target"),
+        "loss": ("min", "nats", "target"),
+    }
     embeddings: ClassVar[tuple[str, ...]] = ("separate",)
 
     unit = "examples"

@@ -18,7 +18,11 @@ class AnswerModule(ExamplesModule):
     """The answers in a generated sequence, and how many sequences have all of them right."""
 
     name = "answer"
-    metrics: ClassVar[Mapping[str, str]] = {"accuracy": "max", "exact_match": "max", "loss": "min"}
+    metrics: ClassVar[Mapping[str, tuple[str, str, str]]] = {
+        "accuracy": ("max", "percent", "target"),
+        "exact_match": ("max", "percent", "example"),
+        "loss": ("min", "nats", "target"),
+    }
     attentions = ("decoder-self",)
     embeddings = ("separate", "tied")
 

@@ -13,7 +13,10 @@ class ImageModule(ExamplesModule):
     """The pixels of an image, each from the pixels before it; the loss is given in bits too, as is usual for images."""
 
     name = "image"
-    metrics: ClassVar[Mapping[str, str]] = {"bits_per_dimension": "min", "loss": "min"}
+    metrics: ClassVar[Mapping[str, tuple[str, str, str]]] = {
+        "bits_per_dimension": ("min", "bits", "target"),
+        "loss": ("min", "nats", "target"),
+    }
     attentions = ("decoder-self",)
     spaces = ("image", "sequence")
 

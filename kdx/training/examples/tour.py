@@ -16,7 +16,11 @@ class TourModule(ExamplesModule):
     """The shortest tour through cities: the next city after each, and how much longer such tours are."""
 
     name = "tour"
-    metrics: ClassVar[Mapping[str, str]] = {"accuracy": "max", "loss": "min", "length_ratio": "min"}
+    metrics: ClassVar[Mapping[str, tuple[str, str, str]]] = {
+        "accuracy": ("max", "percent", "target"),
+        "loss": ("min", "nats", "target"),
+        "length_ratio": ("min", "ratio", "example"),
+    }
     attentions = ("encoder-self",)
     spaces = ("set",)
 

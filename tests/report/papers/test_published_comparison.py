@@ -3,7 +3,7 @@
 from math import inf, nan, sqrt
 
 import pytest
-from sweeps import cell, run, seeded, sweep
+from sweeps import cell, metric_of, run, seeded, sweep
 
 from kdx.report.papers.paper_file import Paper, PublishedCell, PublishedTable, load_paper
 from kdx.report.papers.published_comparison import (
@@ -12,12 +12,10 @@ from kdx.report.papers.published_comparison import (
     PublishedPair,
     compare_with_published,
 )
-from kdx.report.statistics.metric import Metric
 from kdx.report.tables import tables
 from kdx.store.records import CellRecord, RunRecord, RunState
-from kdx.vocabulary import Direction
 
-BLEU, PERPLEXITY = Metric("bleu", Direction.MAX), Metric("perplexity", Direction.MIN)
+BLEU, PERPLEXITY = metric_of("bleu"), metric_of("perplexity")
 KERNELS = ("linear", "polynomial", "exponential", "rbf")
 
 

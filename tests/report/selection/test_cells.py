@@ -4,15 +4,13 @@ from math import e, exp, inf, nan, sqrt
 
 import pytest
 from scipy import stats
-from sweeps import cell, run, scored, seeded
+from sweeps import cell, metric_of, run, scored, seeded
 
 from kdx.grid.plan import Shown
 from kdx.report.selection.cells import Cell, State, cell_of
 from kdx.report.statistics.by_document import Documents, by_document
 from kdx.report.statistics.estimates import Summary, contrast
-from kdx.report.statistics.metric import Metric
 from kdx.store.records import DocumentRecord, RunRecord, RunState
-from kdx.vocabulary import Direction
 
 DIVERGED, FAILED, PENDING = RunState.DIVERGED, RunState.FAILED, RunState.PENDING
 MEMORY = "torch.OutOfMemoryError: CUDA out of memory."
@@ -57,7 +55,7 @@ def test_a_validation_metric_is_the_one_that_the_cell_was_selected_by() -> None:
 
 
 def test_a_gain_is_positive_where_it_is_better() -> None:
-    assert (Metric("bleu", Direction.MAX).gain(2.0), Metric("perplexity", Direction.MIN).gain(2.0)) == (2.0, -2.0)
+    assert (metric_of("bleu").gain(2.0), metric_of("perplexity").gain(2.0)) == (2.0, -2.0)
 
 
 def test_the_expected_score_of_the_best_validation_seed() -> None:
@@ -90,7 +88,7 @@ def test_scores_are_compared_by_their_logarithm_where_they_are_perplexities() ->
     assert result.compared == Summary(3, pytest.approx(2 / 3), pytest.approx(3**-0.5))
     assert result.summary and result.summary.mean == pytest.approx((1 + 2 * e) / 3), "but shown as they are"
     for name, nats in (("word_perplexity", True), ("valid/perplexity", True), ("loss", False), ("bleu", False)):
-        assert Metric(name, Direction.MIN).in_nats is nats
+        assert metric_of(name).in_nats is nats
 
 
 def test_a_perplexity_that_has_no_logarithm_is_not_compared() -> None:

@@ -8,13 +8,11 @@ from trial import trial
 
 from kdx.grid.tuning import Choice, DrawnRange, Sampler, Search, Tuning
 from kdx.report.selection.searched import Edge, searched, searched_cells, searches_without_winner
-from kdx.report.statistics.metric import Metric
 from kdx.store.records import SearchRecord, TrialState
-from kdx.vocabulary import Direction
 from tests.grids import TSALLIS, recorded
 
 RATE = "training.learning_rate"
-BLEU = Metric("valid/bleu", Direction.MAX)
+BLEU = sweeps.metric_of("valid/bleu")
 WIDE = DrawnRange(low=1e-4, high=1e-2, log=True)
 SETTINGS = '{"task": "translation", "data": {"corpus": "synthetic-translation"}}'
 
@@ -94,7 +92,7 @@ def test_the_expected_best_needs_independent_draws_that_completed():
 
 
 def test_the_best_of_a_loss_is_the_lowest():
-    search = searched(record([(1e-3, 1.0), (2e-3, 2.0)]), Metric("valid/loss", Direction.MIN))
+    search = searched(record([(1e-3, 1.0), (2e-3, 2.0)]), sweeps.metric_of("valid/loss"))
     assert search.winner.number == 0 and search.expected_best[1].expected == pytest.approx(0.75 * 1.0 + 0.25 * 2.0)
 
 

@@ -4,18 +4,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sweeps import cell, marks, seeded, sweep
+from sweeps import cell, marks, metric_of, seeded, sweep
 
 from kdx.grid.plan import TableSpec
 from kdx.report.sheets.notes import caption
-from kdx.report.statistics.metric import Metric
 from kdx.report.table.comparable import traits_of
 from kdx.report.table.comparisons import Mark
 from kdx.report.table.layout import Layout, lay_out
 from kdx.report.table.table import Table
 from kdx.report.tables import tables
 from kdx.store.records import Provenance, SweepRecord
-from kdx.vocabulary import Direction
 
 FACTS = {
     "vocabulary": "a" * 32,
@@ -96,7 +94,7 @@ def test_a_metric_asks_for_the_same_of_what_it_counts_over(task: str, metric: st
 def layout(record: SweepRecord, metric: str) -> Layout:
     """The first table as if it showed this metric."""
     (result,) = lay_out(record, [TableSpec.model_validate(record.grid["tables"][0])])
-    values = Metric(metric, Direction.MIN)
+    values = metric_of(metric)
     return replace(result, places={at: replace(each, metric=values) for at, each in result.places.items()})
 
 
