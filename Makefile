@@ -71,8 +71,9 @@ words: .venv/installed-dev  ## write kdx/words/table.json and docs/reference/wor
 	$(BIN)/python -m tests.words_table
 	$(BIN)/python -m tests.words
 
-golden: .venv/installed-dev  ## write the golden set anew; read its diff
-	$(BIN)/python -m tests.golden
+golden: .venv/installed-dev  ## write the golden set and the messages of wrong grids anew; SET=standing without training
+	$(BIN)/python -m tests.golden $(SET)
+	PYTHONPATH=tests $(BIN)/python tests/grid/test_messages.py
 
 clean:  ## remove the environment and what was built
 	rm -rf .venv .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -127,8 +127,8 @@ def words_of(annotation: Any) -> set[str]:
     return result.union(*map(words_of, parts)) if parts else result
 
 
-def test_every_key_and_value_of_a_cell_is_on_the_page_of_keys():
-    page = (DOCS / "reference" / "grid-keys.md").read_text(encoding="utf-8")
+def test_every_key_and_value_of_a_cell_is_on_the_page_of_keys_or_values():
+    page = "".join((DOCS / "reference" / name).read_text(encoding="utf-8") for name in ("grid-keys.md", "words.md"))
     sections = {"training": Training, "model": Model, "data": Data, "evaluation": Evaluation, "select": Select}
     fields = CellSpec.model_fields | {
         key: field for section in sections.values() for key, field in section.model_fields.items()

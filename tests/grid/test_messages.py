@@ -1,8 +1,8 @@
 """Every message of a wrong grid, as it was recorded: where it points, what is wrong, what is allowed, what to do.
 
 `messages.json` holds wrong grids: those of the other tests, those that people wrote, and shipped grids with one mistake
-drawn at random. `PYTHONPATH=tests python tests/grid/test_messages.py` records their messages anew; read its diff. A
-message may become better, but a fault may neither get lost nor lose its place.
+drawn at random. `make golden SET=standing` records their messages anew; read its diff. A message may become better, but
+a fault may neither get lost nor lose its place.
 """
 
 import json
