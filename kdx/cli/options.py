@@ -19,7 +19,7 @@ from kdx.run_options import RunOptions
 from kdx.shell import shell_word
 from kdx.slurm.job_options import JobOptions
 from kdx.store.refusals import FILES, set_password_apart
-from kdx.sweep.gpus import AUTO, AtATime, take_devices
+from kdx.sweep.gpus import AtATime, take_devices
 from kdx.vocabulary import IfChanged
 
 DATABASE = "runs.db"
@@ -138,12 +138,13 @@ def at_a_time_options(
         ),
     ] = None,
     per_gpu: Annotated[
-        str | None,
+        int | None,
         _hardware(
             "--per-gpu",
             envvar="KDX_PER_GPU",
-            metavar="N|auto",
-            help="Runs at a time on each GPU; auto: as many as its memory holds, by the first run.",
+            min=1,
+            max=MOST_AT_A_TIME,
+            help="Runs at a time on each GPU.",
         ),
     ] = None,
     devices: Annotated[
@@ -159,15 +160,11 @@ def at_a_time_options(
     """Return how many runs go at a time; this process and those that it starts see only the devices.
 
     Raises:
-        KdxError: `--per-gpu` or `--devices` has no such value.
+        KdxError: `--devices` has no such value.
     """
     if devices is not None:
         take_devices(devices)
-    if per_gpu is None or per_gpu == AUTO:
-        return AtATime(workers, per_gpu)
-    if per_gpu.isascii() and per_gpu.isdigit() and 1 <= int(per_gpu[:5]) <= MOST_AT_A_TIME and len(per_gpu) < 5:
-        return AtATime(workers, int(per_gpu))
-    raise KdxError(f"--per-gpu `{per_gpu}`", allowed=f"a number from 1 to {MOST_AT_A_TIME}, or {AUTO}")
+    return AtATime(workers, per_gpu)
 
 
 def run_options(

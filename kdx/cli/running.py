@@ -39,7 +39,7 @@ from kdx.sweep.budget import Budget, covered, read_budget
 from kdx.sweep.decide import Action, decisions_in
 from kdx.sweep.gpus import AtATime, visible_gpus
 from kdx.sweep.hosts.fork_server import ForkServer
-from kdx.sweep.placement import gpus_for
+from kdx.sweep.placement import Gpus
 from kdx.sweep.plan_forecast import expected_seconds
 from kdx.sweep.supervisor import Supervisor
 from kdx.tune.search import Searching
@@ -108,8 +108,8 @@ def run_plan(
         components: the folder of custom components that the user named.
     """
     never_wait_for_readers()
-    gpus = gpus_for(at_a_time, visible_gpus())
-    count = at_a_time.runs(len(gpus.names))
+    gpus = visible_gpus()
+    count = at_a_time.runs(len(gpus))
     if moved := take(database):
         say(f"note: {moved}")
     deadline = budget.deadline(count) if budget else None
@@ -131,7 +131,7 @@ def run_plan(
             listener,
             ForkServer(),
             options=options,
-            gpus=gpus,
+            gpus=Gpus(gpus, at_a_time.on_each(len(gpus))),
             trains=trains,
             deadline=deadline,
         )

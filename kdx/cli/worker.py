@@ -26,7 +26,7 @@ from kdx.sweep.budget import read_wall_time
 from kdx.sweep.gpus import visible_gpus
 from kdx.sweep.hosts.fork_server import ForkServer
 from kdx.sweep.open_sweeps import OpenSweeps
-from kdx.sweep.placement import gpus_for
+from kdx.sweep.placement import Gpus
 from kdx.sweep.supervisor import Shared, Supervisor
 from kdx.tune.search import Searching
 
@@ -79,9 +79,9 @@ def worker(
         names = [known_sweep(database, sweep, context).name for sweep in sweeps or ()]
         if moved := take(database):
             say(f"note: {moved}")
-        gpus = gpus_for(at_a_time, visible_gpus())
+        gpus = visible_gpus()
         open_sweeps = OpenSweeps(database, names, components, _Messages(database), lambda: supervisor.works)
-        workers = at_a_time.runs(len(gpus.names))
+        workers = at_a_time.runs(len(gpus))
         with progress(None, workers=workers) as listener:
             supervisor = Supervisor(
                 open_sweeps,
@@ -90,7 +90,7 @@ def worker(
                 listener,
                 ForkServer(),
                 options=options,
-                gpus=gpus,
+                gpus=Gpus(gpus, at_a_time.on_each(len(gpus))),
                 deadline=deadline,
                 shared=shared,
             )

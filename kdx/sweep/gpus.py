@@ -9,11 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import Literal, NamedTuple
 
 from kdx.errors import KdxError
-
-AUTO: Literal["auto"] = "auto"
 
 
 @dataclass(frozen=True)
@@ -21,29 +18,25 @@ class AtATime:
     """The number of runs at a time, as set by the user."""
 
     workers: int | None = None
-    """Number in total; default: what the GPUs have room for or, without GPUs, one for each core."""
-    per_gpu: int | Literal["auto"] | None = None
-    """Number on each GPU; auto: what fits into its memory. Default: one, or `workers` divided among the GPUs."""
+    """Number in total; default: as many as `per_gpu` allows or, without GPUs, one for each core."""
+    per_gpu: int | None = None
+    """Number on each GPU; default: one, or `workers` divided among the GPUs."""
 
     def runs(self, gpus: int) -> int:
         """Return the most runs at a time, given the number of GPUs."""
         if not gpus:
             return self.workers or _cores()
-        on_each = self.on_each(gpus)
-        # Each run keeps a core busy.
-        places = gpus * on_each if on_each is not None else max(gpus, _cores())
+        places = gpus * self.on_each(gpus)
         return min(self.workers or places, places)
 
     def sharing(self, gpus: int) -> int:
         """Return the number of runs that share the memory of a GPU or, without one, that of the machine."""
         if not gpus:
             return self.runs(gpus)
-        return min(self.on_each(gpus) or 1, self.runs(gpus))
+        return min(self.on_each(gpus), self.runs(gpus))
 
-    def on_each(self, gpus: int) -> int | None:
-        """Return the number of runs at a time on each of `gpus`; None for as many as fit."""
-        if self.per_gpu == AUTO:
-            return None
+    def on_each(self, gpus: int) -> int:
+        """Return the number of runs at a time on each of `gpus`."""
         return self.per_gpu or max(1, -(-(self.workers or 0) // max(gpus, 1)))
 
 
@@ -96,15 +89,8 @@ def visible_gpus(root: Path = Path("/")) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-class GpuMemory(NamedTuple):
-    """The memory of a GPU in bytes."""
-
-    total: int
-    free: int
-
-
-def memory_of(names: Sequence[str]) -> dict[str, GpuMemory]:
-    """Return name → memory, for the given GPUs whose memory NVIDIA's driver reports.
+def memory_of(names: Sequence[str]) -> dict[str, int]:
+    """Return name → bytes of memory, for the given GPUs whose memory NVIDIA's driver reports.
 
     Args:
         names: numbers, or the beginnings of identifiers such as `GPU-8f3a`, as in `CUDA_VISIBLE_DEVICES`.
@@ -112,15 +98,15 @@ def memory_of(names: Sequence[str]) -> dict[str, GpuMemory]:
     program = shutil.which("nvidia-smi")
     if program is None:
         return {}
-    command = [program, "--query-gpu=index,uuid,memory.total,memory.free", "--format=csv,noheader,nounits"]
-    reported: dict[str, GpuMemory] = {}
+    command = [program, "--query-gpu=index,uuid,memory.total", "--format=csv,noheader,nounits"]
+    reported: dict[str, int] = {}
     with suppress(OSError, subprocess.TimeoutExpired):
         answer = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=20)
         for line in answer.stdout.splitlines():
             with suppress(ValueError):  # a line that is not a GPU, or lacks the numbers
-                index, uuid, total, free = map(str.strip, line.split(","))
-                gpu = GpuMemory(int(total) * 2**20, int(free) * 2**20)
-                reported |= {name: gpu for name in names if name == index or uuid.startswith(name)}
+                index, uuid, mebibytes = map(str.strip, line.split(","))
+                total = int(mebibytes) * 2**20
+                reported |= {name: total for name in names if name == index or uuid.startswith(name)}
     return reported
 
 
@@ -135,7 +121,7 @@ def memory(gpus: tuple[str, ...], root: Path = Path("/")) -> int | None:
     """
     if gpus:
         known = memory_of(gpus)
-        return max(gpu.total for gpu in known.values()) if len(known) == len(gpus) else None
+        return max(known.values()) if len(known) == len(gpus) else None
     with suppress(OSError, ValueError):
         limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
         with suppress(OSError, ValueError):  # `max`: no limit

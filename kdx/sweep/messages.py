@@ -1,8 +1,8 @@
 """The messages between a sweep and the processes of its runs: one JSON object in each packet.
 
 The sweep sends to the host's process: work to `start`, or a `signal` for one worker or all. Workers send: `progress`,
-`alive` during a long step, `measured`, the most memory held so far, `note`, a text for the user, and `trouble`, a fault
-outside the run that made it stop. The host's process sends: `exit` of a worker.
+`alive` during a long step, `note`, a text for the user, and `trouble`, a fault outside the run that made it stop. The
+host's process sends: `exit` of a worker.
 
 A packet holds no more than a socket's buffer (212,992 bytes by Linux's default), and a cell may be larger. A large
 message is in an anonymous file in memory, and its packet carries the file's descriptor.
@@ -107,11 +107,6 @@ class SignsOfLife:
     def alive(self) -> None:
         """Report that the process is there and at work."""
         self.say({"event": "alive"})
-
-    def measured(self, memory: int) -> None:
-        """Report the most bytes that the process has held."""
-        with contextlib.suppress(OSError):
-            send(self._channel, {"event": "measured", "run": self._run_id, "memory": memory}, socket.MSG_DONTWAIT)
 
     def note(self, text: str) -> None:
         """Report one line, a clause whose subject is the run, to the user and the run's log."""

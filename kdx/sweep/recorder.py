@@ -13,7 +13,6 @@ from kdx.store.recording import RunWriter
 from kdx.sweep.forecast import in_words
 from kdx.sweep.messages import SignsOfLife
 from kdx.sweep.pace import Pace
-from kdx.training.environment import peak_memory
 from kdx.training.recorder import Recorder
 from kdx.training.sums import DocumentSums
 
@@ -45,7 +44,6 @@ class DatabaseRecorder(Recorder):
         """Judge of a trial that may end early, and the metric that it judges by."""
         self._signs = SignsOfLife(channel, run_id, clock)
         self.step = 0
-        self._validated = False
         """Whether a validation was done since the last rows were written."""
         self._rows: list[tuple[str, int, float]] = []
         self._writes: list[Callable[[], None]] = []
@@ -69,7 +67,6 @@ class DatabaseRecorder(Recorder):
 
     def metric(self, name: str, step: int, value: float) -> None:
         self._rows.append((name, step, value))
-        self._validated |= name.startswith("valid/")
         if self.log:
             self.log.measured(name, value)
 
@@ -102,9 +99,6 @@ class DatabaseRecorder(Recorder):
             self.writer.together([*self._writes, partial(self.writer.record, self._rows, self.step), *more])
         self._writes.clear()
         self._rows.clear()
-        if self._validated:
-            self._validated = False
-            self._signs.measured(peak_memory())
         if self.log:
             self.log.recorded(step)
 

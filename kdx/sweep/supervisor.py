@@ -335,7 +335,7 @@ class Supervisor:
             if record.id in self._active or not self._may_start(decision):
                 continue
             at_work = [running.placed for running in self._active.values() if running.placed]
-            placed = self.gpus.place(run.cell, at_work, waiting, alone=decision.alone)
+            placed = self.gpus.place(at_work, waiting, alone=decision.alone)
             if placed is None and self.gpus.names:
                 continue
             attempt = None
@@ -405,9 +405,6 @@ class Supervisor:
         match message["event"]:
             case "progress":
                 self.listener.progressed(running.run, message["step"], message["loss"])
-            case "measured":
-                self.gpus.measured(running.run.cell, message["memory"])
-                return self.gpus.shared
             case "note":
                 self.listener.noted(running.run, message["text"])
             case "trouble":

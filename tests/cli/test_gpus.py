@@ -1,7 +1,6 @@
 """Sweeps on GPUs that several runs share. There is none here: runs compute on the processor, and are placed alike."""
 
 import json
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -65,23 +64,7 @@ def test_runs_that_lack_memory_beside_each_other_are_tried_once_more_alone(greed
 @pytest.mark.long
 def test_a_run_that_lacks_memory_alone_fails(greedy, monkeypatch):
     monkeypatch.setenv("TOO_LARGE", "1")
-    _, said = kdx("sweep", "grid.yaml", "--per-gpu", "2", "--seeds", "1", folder=greedy, code=4)
+    _, said = kdx("sweep", "grid.yaml", "--per-gpu", "2", "--set", "seeds=1", folder=greedy, code=4)
     assert "1 run: 1 failed" in said and said.count("started ") == 2
     status, _ = kdx("status", "tiny", folder=greedy)
     assert "CUDA out of memory." in status
-
-
-def at_work_at_once(database: Path) -> int:
-    """The most runs that were at work at one time."""
-    with sqlite3.connect(database) as connection:
-        spans = connection.execute("SELECT started, ended FROM attempt").fetchall()
-    return max(sum(begun <= at < ended for begun, ended in spans) for at, _ in spans)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("mebibytes", "at_once"), [(80_000, 2), pytest.param(2_000, 1, marks=pytest.mark.long)])
-def test_as_many_runs_share_a_gpu_as_fit(folder, played, mebibytes, at_once):
-    played(**{"nvidia-smi": f"echo 0, GPU-1, {mebibytes}, {mebibytes}"})
-    _, said = kdx("sweep", "grid.yaml", "--per-gpu", "auto", "--workers", "2", folder=folder)
-    assert "3 runs: 3 completed" in said
-    assert at_work_at_once(folder / "runs.db") == at_once
