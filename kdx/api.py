@@ -251,17 +251,17 @@ def _place(database: str | Path | None) -> str | Path:
     return database or os.environ.get("KDX_DB") or "runs.db"
 
 
-def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None) -> Plan:
+def load_grid(grid: str | Path, *, given: Sequence[str] = ()) -> Plan:
     """Read a grid and expand it into its plan: cells × seeds, each cell with its resolved spec and its id.
 
     Args:
         grid: path of a YAML file, or the name of a shipped grid, such as `quickstart`.
-        seeds: seeds that replace those of the grid.
+        given: each `key=value` replaces a value of the grid, such as `seeds=5`.
 
     Raises:
         Faults: everything that is wrong with the grid, each with its place.
     """
-    return load.load_grid(grid, seeds=seeds)
+    return load.load_grid(grid, given=given)
 
 
 def plan(grid: str | Path | Plan, database: str | Path | None = None) -> tuple[Decision, ...]:

@@ -20,7 +20,7 @@ EXAMPLE = Path(__file__).parents[1] / "runs.db.example"
 def test_a_grid_is_its_plan():
     plan = kdx.load_grid("quickstart")
     assert plan.name == "quickstart" and len(plan.runs) == len(plan.cells) * len(plan.seeds)
-    assert {run.seed for run in kdx.load_grid("quickstart", seeds=[7]).runs} == {7}
+    assert {run.seed for run in kdx.load_grid("quickstart", given=["seeds=[7]"]).runs} == {7}
     with pytest.raises(Faults):
         kdx.load_grid("no-such-grid")
 

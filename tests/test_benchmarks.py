@@ -74,7 +74,7 @@ SMALL: dict[str, tuple[ModuleType, dict[str, Any]]] = {
             "ROUNDS": 1,
             "COMMANDS": {
                 "help": ["--help"],
-                "plan": ["plan", "large.yaml", "--seeds", "1"],
+                "plan": ["plan", "large.yaml", "--set", "seeds=1"],
                 "status": ["status"],
                 "show": ["show", "5"],
                 "diff": ["diff", "1", "2"],

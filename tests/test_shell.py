@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kdx.cli import completion, running
 from kdx.cli.console import say
 from kdx.cli.context import Context
-from kdx.cli.options import grid_options
+from kdx.cli.options import set_options
 from kdx.cli.planned import removed_runs
 from kdx.cli.progress import Lines
 from kdx.cli.suggest import resume, retry_failed
@@ -61,8 +61,8 @@ def suggested(name: str, said: list[str]) -> Iterator[tuple[str, list[str]]]:
     query = f"""SELECT * FROM former_runs WHERE sweep = '{name.replace("'", "''")}'"""
     left = removed_runs(gone, SimpleNamespace(name=name), context)
     yield left.partition("nothing is deleted: ")[2].removesuffix(" shows it"), ["query", query, "--db", name]
-    options = grid_options("0,1", [f"name={name}"])
-    yield kdx_command("sweep", "./g", options=options), ["sweep", "./g", "--seeds", "0,1", "--set", f"name={name}"]
+    options = set_options(["seeds=5", f"name={name}"])
+    yield kdx_command("sweep", "./g", options=options), ["sweep", "./g", "--set", "seeds=5", "--set", f"name={name}"]
 
 
 @settings(max_examples=40, deadline=None)

@@ -10,6 +10,7 @@ from kdx.cli.context import Answering
 from kdx.cli.named_runs import load_named
 from kdx.cli.options import OfSweeps, TableFormat
 from kdx.cli.wording import count_of
+from kdx.errors import KdxError
 from kdx.report.papers.paper_file import load_paper, shipped
 from kdx.report.papers.verdicts import SettingVerdict, Verdict, answers
 from kdx.report.writers.formats import Format, writer
@@ -32,6 +33,8 @@ def claims(
 
     Example: kdx claims tsai2019 --sweep tsai2019/table1-mini
     """
+    if format is Format.CSV:
+        raise KdxError("claims are not written as CSV", hint="--json has all their numbers")
     with context.read() as database:
         named = {record.id: record for name in sweep or () for record in [load_named(database, name, context)]}
         sweeps = tuple(named.values()) if named else load_sweeps(database)

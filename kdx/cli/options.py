@@ -24,8 +24,6 @@ from kdx.vocabulary import IfChanged
 
 DATABASE = "runs.db"
 MOST_AT_A_TIME = 1024
-MOST_RUNS = 10_000
-MOST_SEEDS = 1_000_000
 
 _common = partial(typer.Option, rich_help_panel="Common")
 _hardware = partial(typer.Option, rich_help_panel="Hardware")
@@ -87,10 +85,6 @@ Against = Annotated[
 PairedAr = Annotated[
     bool,
     typer.Option("--paired-ar", help="Compare BLEU by approximate randomisation, as sacrebleu's --paired-ar."),
-]
-Seeds = Annotated[
-    str | None,
-    typer.Option("--seeds", metavar="N|A,B,…", help="Number of seeds, or a list, instead of the grid's."),
 ]
 MaxRuns = Annotated[int, typer.Option("--max-runs", min=1, help="Refuse a larger grid.")]
 Components = Annotated[
@@ -248,27 +242,6 @@ Running = Annotated[RunOptions, Flags(run_options)]
 Slurm = Annotated[JobOptions | None, Flags(slurm_options)]
 
 
-def grid_options(seeds: str | None, given: list[str] | None) -> str:
-    """Return the options of a suggested command that change a grid as `--seeds` and `--set` of this one do."""
-    words = (("--seeds", seeds) if seeds else (), *(("--set", setting) for setting in given or ()))
-    return "".join(f" {shell_word(word)}" for pair in words for word in pair)
-
-
-def seeds_of(text: str | None) -> tuple[int, ...] | None:
-    """Parse `--seeds`: `5` means seeds 0 to 4; `0,7` and `7,` are lists.
-
-    Raises:
-        KdxError: the text is neither.
-    """
-    if text is None:
-        return None
-    words = [word.strip() for word in text.split(",")]
-    if len(words) > 1 and not words[-1]:
-        words.pop()
-    if all(word.isascii() and word.isdigit() and len(word) < 10 for word in words):
-        numbers = tuple(int(word) for word in words)
-        if "," not in text and 1 <= numbers[0] <= MOST_SEEDS:
-            return tuple(range(numbers[0]))
-        if "," in text and len(set(numbers)) == len(numbers):
-            return numbers
-    raise KdxError(f"--seeds `{text}`", allowed="a number such as 5, or different seeds such as 0,1,7")
+def set_options(given: list[str] | None) -> str:
+    """Return the options of a suggested command that change a grid as `--set` of this one does."""
+    return "".join(f" --set {shell_word(setting)}" for setting in given or ())

@@ -8,14 +8,11 @@ import typer
 from kdx.cli.console import say
 from kdx.cli.context import Answering
 from kdx.cli.options import (
-    MOST_RUNS,
     GridFile,
     Hardware,
     MaxRuns,
-    Seeds,
     Set,
-    grid_options,
-    seeds_of,
+    set_options,
 )
 from kdx.cli.plan_view import PlanView, impossible_evaluations, search_lines, what_is_left_out
 from kdx.cli.planned import change_of, removed_runs
@@ -23,9 +20,8 @@ from kdx.cli.running import Limit, announce
 from kdx.cli.wording import cell_name, count_of
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError
-from kdx.grid.load import load_grid
+from kdx.grid.load import MOST_RUNS, load_grid
 from kdx.grid.plan import Plan
-from kdx.run_files.files import free_bytes
 from kdx.store.database import database_at
 from kdx.sweep.gpus import memory, visible_gpus
 from kdx.sweep.plan_forecast import PlanForecast, RunStatus, forecast_plan
@@ -39,7 +35,6 @@ def plan(
     context: Answering,
     at_a_time: Hardware,
     budget: Limit,
-    seeds: Seeds = None,
     set_: Set = None,
     probe: Annotated[
         bool, typer.Option("--probe", help="Train cells of unknown cost for a few steps, to measure them.")
@@ -49,11 +44,11 @@ def plan(
 ) -> None:
     """Show what a sweep would run, why, and at what cost. Starts nothing and writes no database.
 
-    Example: kdx plan quickstart --seeds 5
+    Example: kdx plan quickstart --set seeds=5
 
     Example: kdx plan quickstart --budget 6h
     """
-    plan = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
+    plan = load_grid(grid, most_runs=max_runs, given=set_ or ())
     gpus = visible_gpus()
     runs, sharing = at_a_time.runs(len(gpus)), at_a_time.sharing(len(gpus))
     notes = [*plan.notes, *prepare_data(plan, large=False)]
@@ -69,20 +64,19 @@ def plan(
         of_searches = list(search_lines(plan, None, runs))
     if probe:
         forecast = _probed(plan, forecast, notes)
-    free = free_bytes(database_at(context.db).location)
     covered = forecast.within(budget, runs) if budget else None
-    view = PlanView(plan, forecast, change, runs, sharing, memory(gpus), free, covered)
+    view = PlanView(plan, forecast, change, runs, sharing, memory(gpus), covered)
     context.answer(view.plain, lambda: view.lines(every=every))
     if context.json:
         return
     notes += [*of_searches, *impossible_evaluations(plan), *view.notes()]
     if open_ := sum(planned.status is RunStatus.OPEN for planned in forecast.runs):
-        notes.append(f"at most {open_} more runs, if comparisons stay open; time and disk do not include them")
+        notes.append(f"at most {open_} more runs, if comparisons stay open; the time does not include them")
     notes.append(removed_runs(change, plan, context) or "")
     notes.append((budget and covered and what_is_left_out(budget, covered, plan)) or "")
     for note in filter(None, notes):
         say(f"note: {note}")
-    options = grid_options(seeds, set_)
+    options = set_options(set_)
     options += f" --workers {at_a_time.workers}" if at_a_time.workers else ""
     options += f" --per-gpu {at_a_time.per_gpu}" if at_a_time.per_gpu else ""
     options += f" --max-runs {max_runs}" if max_runs != MOST_RUNS else ""

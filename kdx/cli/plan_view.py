@@ -42,8 +42,6 @@ class PlanView:
     """How many of them share one memory."""
     memory: int | None
     """Bytes of memory here; None if unknown."""
-    disk_free: int | None
-    """Free bytes on the disk with the files of runs; None if unknown."""
     covered: Covered | None = None
     """What the budget is enough for, if there is one."""
 
@@ -88,8 +86,6 @@ class PlanView:
             "errors": forecast.errors,
             "peak_memory": forecast.memory(self.sharing),
             "memory_available": self.memory,
-            "disk": forecast.disk(self.at_a_time),
-            "disk_free": self.disk_free,
         }
 
     def lines(self, *, every: bool) -> Iterator[str]:
@@ -121,7 +117,7 @@ class PlanView:
                 yield f"a run takes {in_words(min(seconds))} to {in_words(max(seconds))}; --all lists the cells"
 
     def notes(self) -> Iterator[str]:
-        """Return what it costs to train all that is left, in one note each: time, memory and disk."""
+        """Return what it costs to train all that is left, in one note each: time and memory."""
         forecast, seconds = self.forecast, sum(self.forecast.seconds())
         if not seconds:
             if forecast.evaluations and not forecast.cells:
@@ -142,15 +138,12 @@ class PlanView:
         if forecast.evaluations:
             text += f"; {without_time(forecast.evaluations)}"
         yield text
-        memory, disk = forecast.memory(self.sharing), forecast.disk(self.at_a_time)
+        memory = forecast.memory(self.sharing)
         if memory and self.memory is not None and memory > self.memory:
             yield (
                 f"memory: {size(memory)} with {count_of(self.sharing, 'run')} at a time, but there are"
                 f" {size(self.memory)} here; --workers and --per-gpu set the runs at a time"
             )
-        if disk is not None and self.disk_free is not None:
-            short = ", which is too little" if disk > self.disk_free else ""
-            yield f"disk: about {size(disk)}, of {size(self.disk_free)} that are free{short}"
 
 
 def _run_record(plan: Plan, planned: PlannedDecision) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from kdx.store.database import Database
 from kdx.store.find import sweep_named
 from kdx.store.recording import register
 from kdx.store.records import RunState
-from kdx.sweep.budget import Budget, covered, read_budget
+from kdx.sweep.budget import Budget, covered, read_wall_time
 from kdx.sweep.decide import Action, decisions_in
 from kdx.sweep.gpus import AtATime, visible_gpus
 from kdx.sweep.hosts.fork_server import ForkServer
@@ -55,22 +55,20 @@ def budget_option(
         str | None,
         typer.Option(
             "--budget",
-            metavar="6h|90m|30s|40gpuh|40coreh",
-            help="Stop after this wall time, or these hours of all runs together; start no run that would outlast it.",
+            metavar="6h|90m|30s",
+            help="Stop after this wall time, and start no run that would outlast it.",
         ),
     ] = None,
 ) -> Budget | None:
     """Return the budget of a command that starts now; None without one.
 
     Raises:
-        KdxError: it is not a budget, or not one of this machine.
+        KdxError: it is not a wall time.
     """
     if budget is None:
         return None
-    limit = read_budget(budget, time.monotonic())
-    if limit.unit == "gpuh" and not visible_gpus():
-        raise KdxError(f"--budget `{budget}`, but no GPU is visible here", allowed="coreh, or wall time such as 6h")
-    return limit
+    seconds = read_wall_time("--budget", budget, least=1.0)
+    return Budget(budget, seconds, time.monotonic() + seconds)
 
 
 Limit = Annotated[Budget | None, Flags(budget_option)]
@@ -112,10 +110,9 @@ def run_plan(
     count = at_a_time.runs(len(gpus))
     if moved := take(database):
         say(f"note: {moved}")
-    deadline = budget.deadline(count) if budget else None
-    if budget and deadline is not None:
+    if budget:
         decisions = decisions_in(database, plan)
-        enough_for = covered(decisions, expected_seconds(database, plan), count, deadline - time.monotonic())
+        enough_for = covered(decisions, expected_seconds(database, plan), count, budget.deadline - time.monotonic())
         if note := what_is_left_out(budget, enough_for, plan):
             say(f"note: {note}")
 
@@ -133,7 +130,7 @@ def run_plan(
             options=options,
             gpus=Gpus(gpus, at_a_time.on_each(len(gpus))),
             trains=trains,
-            deadline=deadline,
+            deadline=budget.deadline if budget else None,
         )
         stopped = supervise(supervisor, listener)
     computing = computing_options(context, database, plan.name, components)

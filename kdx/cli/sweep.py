@@ -8,22 +8,19 @@ import typer
 from kdx.cli.console import say
 from kdx.cli.context import InDatabase
 from kdx.cli.options import (
-    MOST_RUNS,
     GridFile,
     Hardware,
     MaxRuns,
     Running,
-    Seeds,
     Set,
     Slurm,
-    grid_options,
-    seeds_of,
+    set_options,
 )
 from kdx.cli.planned import change_of, removed_runs
 from kdx.cli.running import Limit, announce, refuse_budget, search_and_run, submit_workers
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError
-from kdx.grid.load import load_grid
+from kdx.grid.load import MOST_RUNS, load_grid
 from kdx.shell import kdx_command
 from kdx.store.recording import register
 from kdx.sweep.rehearsal import rehearse
@@ -37,7 +34,6 @@ def sweep(
     budget: Limit,
     options: Running,
     slurm: Slurm,
-    seeds: Seeds = None,
     set_: Set = None,
     max_runs: MaxRuns = MOST_RUNS,
     search_only: Annotated[
@@ -59,8 +55,8 @@ def sweep(
     refuse_budget(slurm, budget)
     if search_only and slurm is not None:
         raise KdxError("--search-only and --slurm exclude each other", hint="jobs train the winners as well")
-    further = grid_options(seeds, set_)
-    plan = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
+    further = set_options(set_)
+    plan = load_grid(grid, most_runs=max_runs, given=set_ or ())
     plan = replace(plan, command=kdx_command("sweep", grid, options=further))
     if search_only and not plan.searched:
         raise KdxError("the grid has no `tune:`", place=grid, hint="kdx explain tune")

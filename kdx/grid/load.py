@@ -16,7 +16,7 @@ from kdx.grid.messages import checked, mapping_of
 from kdx.grid.model import ALLOWED_NAME, GRID, SUB_GRID, GridFile, is_sweep_name
 from kdx.grid.plan import Plan, TableSpec
 from kdx.grid.searches import with_searches
-from kdx.grid.seeds import SeedRule, seeds_of
+from kdx.grid.seeds import SeedRule
 from kdx.grid.settings import settings, without_removed
 from kdx.grid.shipped import find
 from kdx.grid.source import Node, no_value
@@ -27,14 +27,11 @@ from kdx.grid.tuning import Tune
 MOST_RUNS = 10_000
 
 
-def load_grid(
-    grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs: int = MOST_RUNS, given: Sequence[str] = ()
-) -> Plan:
+def load_grid(grid: str | Path, *, most_runs: int = MOST_RUNS, given: Sequence[str] = ()) -> Plan:
     """Read a grid, validate it, expand it into cells, check them, and plan their runs.
 
     Args:
         grid: path of a YAML file, or the name of a shipped one, such as `quickstart`.
-        seeds: replace the grid's own.
         most_runs: refuse a larger product; it is counted before anything is built.
         given: each `key=value` is laid over what the file says, such as `training.steps=100`.
 
@@ -46,20 +43,20 @@ def load_grid(
     texts: dict[Path, str] = {}
     root, on_top = _read(path, given, texts, faults)
     file, root = _validated(root, path, faults)
-    planned_seeds = tuple(seeds) if seeds is not None else seeds_of(file.seeds)
+    rule, seeds = (file.seeds, file.seeds.seeds) if isinstance(file.seeds, SeedRule) else (None, file.seeds)
     parts = [replace(part, on_top=on_top) for part in sub_grids(root, faults)]
-    _refuse_too_many(root, parts, len(planned_seeds), most_runs, faults)
+    _refuse_too_many(root, parts, len(seeds), most_runs, faults)
     faults.extend(_overruled(parts))
     cells = cells_of(parts, faults)
     plan = Plan(
         file.name or path.stem,
         tuple(cells),
-        planned_seeds,
+        seeds,
         axes=tuple(dict.fromkeys(name for part in parts for name in part.axes)),
         description=file.description,
         given=tuple(given),
         file=str(path.resolve()),
-        seed_rule=file.seeds if isinstance(file.seeds, SeedRule) and seeds is None else None,
+        seed_rule=rule,
         evaluations=tuple(read_evaluations(file.evaluations, root.value.get("evaluations"), faults)),
         sources={os.path.relpath(source, path.parent): text for source, text in texts.items()},
     )

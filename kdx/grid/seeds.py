@@ -97,8 +97,3 @@ Seeds = Annotated[
     Annotated[tuple[int, ...], _NUMBER_OR_LIST, Tag("<seeds>")] | Annotated[SeedRule, Tag("<SeedRule>")],
     Discriminator(_kind),
 ]
-
-
-def seeds_of(seeds: tuple[int, ...] | SeedRule) -> tuple[int, ...]:
-    """Return every seed that a cell may have."""
-    return seeds if isinstance(seeds, tuple) else seeds.seeds

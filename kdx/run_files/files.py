@@ -9,7 +9,6 @@ import contextlib
 import hashlib
 import os
 import re
-import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -92,20 +91,6 @@ def files_beside(database: Path) -> Path:
     if database.is_symlink():
         database = Path(os.path.realpath(database))
     return database.with_suffix(".files") if database.suffix == ".db" else database.with_name(f"{database.name}-files")
-
-
-def free_bytes(database: Path) -> int | None:
-    """Return the bytes that are free on the disk for the files of a database's runs; None if unknown.
-
-    Args:
-        database: `kdx.store.backend.Database.location`.
-    """
-    folder = files_beside(database).absolute()
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
-    with contextlib.suppress(OSError):
-        return shutil.disk_usage(folder).free
-    return None
 
 
 def folder_of(run: RunRecord) -> str:

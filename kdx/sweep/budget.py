@@ -13,11 +13,8 @@ from kdx.errors import KdxError
 from kdx.grid.plan import PlannedCell, PlannedRun
 from kdx.sweep.decide import Action, Decision
 
-ALLOWED = (
-    "a number above 0 with its unit: wall time such as 30s, 90m or 6h; 40gpuh or 40coreh, hours times runs at a time"
-)
-_BUDGET = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)(?P<unit>s|m|h|gpuh|coreh)")
-_IN_AN_HOUR = {"s": 3600, "m": 60}
+_WALL_TIME = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)(?P<unit>[smh])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 @dataclass(frozen=True)
@@ -26,34 +23,9 @@ class Budget:
 
     text: str
     """The budget as the user typed it."""
-    hours: float
-    unit: str
-    """`s`, `m` or `h` of wall time; `gpuh` or `coreh`, which all runs at a time spend together."""
-    begun: float
-    """When the command was started, by the monotonic clock, in seconds."""
-
-    def deadline(self, workers: int) -> float:
-        """Return the time at which the command has to end, by the same clock.
-
-        Args:
-            workers: number of runs at a time; each has a GPU, or a core.
-        """
-        return self.begun + 3600 * self.hours / (workers if self.unit in ("gpuh", "coreh") else 1)
-
-
-def read_budget(text: str, begun: float) -> Budget:
-    """Return the budget that `--budget` names.
-
-    Args:
-        begun: when the command was started, by the monotonic clock.
-
-    Raises:
-        KdxError: the text is not a budget, or a budget of no time.
-    """
-    match = _BUDGET.fullmatch(text)
-    if match is None or not (hours := _hours(match)):
-        raise KdxError(f"--budget `{text}`", allowed=ALLOWED)
-    return Budget(text, hours, match["unit"], begun)
+    seconds: float
+    deadline: float
+    """When the command has to end, by the monotonic clock, in seconds."""
 
 
 def read_wall_time(option: str, text: str, *, least: float = 0.0) -> float:
@@ -66,14 +38,11 @@ def read_wall_time(option: str, text: str, *, least: float = 0.0) -> float:
     Raises:
         KdxError: the text is not a length of time, or too short.
     """
-    match = _BUDGET.fullmatch(text)
-    if match is None or match["unit"] not in ("s", "m", "h") or 3600 * _hours(match) < least:
+    match = _WALL_TIME.fullmatch(text)
+    seconds = float(match["number"]) * _SECONDS[match["unit"]] if match else 0.0
+    if match is None or seconds < least:
         raise KdxError(f"{option} `{text}`", allowed=f"wall time such as 30s, 90m or 6h; {least:g}s or more")
-    return 3600 * _hours(match)
-
-
-def _hours(match: re.Match[str]) -> float:
-    return float(match["number"]) / _IN_AN_HOUR.get(match["unit"], 1)
+    return seconds
 
 
 @dataclass(frozen=True)

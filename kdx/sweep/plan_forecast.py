@@ -4,12 +4,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from pathlib import Path
 
 from kdx.cell_code import code_of, evaluation_code_of
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
-from kdx.run_files.files import files_beside, files_of
 from kdx.store import evaluations, reading
 from kdx.store.costs import costs
 from kdx.store.database import Database
@@ -17,14 +15,6 @@ from kdx.store.records import FINAL, EvaluationRecord, RunState
 from kdx.sweep.budget import Budget, Covered, covered, evaluations_to_make, remaining
 from kdx.sweep.decide import Action, Decision, decisions_in
 from kdx.sweep.forecast import Forecast, Forecaster, makespan
-
-SAMPLED = 50
-"""Number of completed runs whose file sizes are summed."""
-_WEIGHT = 4
-"""Bytes of a weight in a file."""
-_WHILE_TRAINING = 8
-"""Disk space of a run during training, in multiples of its weights: two checkpoints, each with the weights and two
-moments of the gradient, and the best weights with a copy."""
 
 
 class RunStatus(StrEnum):
@@ -77,8 +67,6 @@ class PlanForecast:
     """Cell id → expected cost of a run, for cells that have runs to train; cells of unknown cost are missing."""
     errors: tuple[float, ...] = ()
     """See `Forecaster.errors`."""
-    kept: float | None = None
-    """Mean bytes of the files that completed runs of this plan keep; None if there are none."""
 
     @property
     def cells(self) -> dict[str, tuple[PlannedCell, int]]:
@@ -129,23 +117,12 @@ class PlanForecast:
 
     def within(self, budget: Budget, at_a_time: int) -> Covered:
         """Return what a whole budget is enough for."""
-        left = budget.deadline(at_a_time) - budget.begun
-        return covered([planned.decision for planned in self.runs], self._seconds_of_cells, at_a_time, left)
-
-    def disk(self, at_a_time: int) -> int | None:
-        """Return the most bytes on disk that the runs will take, during and after training; None if unknown."""
-        trained = sum(count for _, count in self.cells.values())
-        weights = [_WEIGHT * forecast.parameters for forecast in self.forecasts.values() if forecast.parameters]
-        if not trained:
-            return 0
-        if not weights and self.kept is None:
-            return None
-        kept = self.kept if self.kept is not None else sum(weights) / len(weights)
-        return int(kept * trained + max(weights, default=0) * _WHILE_TRAINING * min(at_a_time, trained))
+        decisions = [planned.decision for planned in self.runs]
+        return covered(decisions, self._seconds_of_cells, at_a_time, budget.seconds)
 
 
 def forecast_plan(database: Database | None, plan: Plan) -> PlanForecast:
-    """Return the forecast of a plan, given a database and the files next to it.
+    """Return the forecast of a plan, given a database and the files beside it.
 
     Args:
         database: the database; None if there is none yet.
@@ -170,8 +147,7 @@ def forecast_plan(database: Database | None, plan: Plan) -> PlanForecast:
             changed = changed_modules(cell.spec, origins[record.id].modules if record.id in origins else None)
             stale = changed_evaluations(cell.spec, planned, evaluated.get(record.id, {}))
         runs.append(PlannedDecision(decision, _status(decision, changed), changed, stale))
-    kept = _mean_kept(files_beside(database.location), decisions) if trained else None
-    return PlanForecast(tuple(runs), _forecasts(forecaster, trained), forecaster.errors, kept)
+    return PlanForecast(tuple(runs), _forecasts(forecaster, trained), forecaster.errors)
 
 
 def expected_seconds(database: Database, plan: Plan) -> dict[str, float | None]:
@@ -210,13 +186,6 @@ def _status(decision: Decision, changed: tuple[str, ...] = ()) -> RunStatus:
         case RunState.RUNNING | RunState.INTERRUPTED:
             return RunStatus.RUNNING if decision.action is Action.WAIT else RunStatus.CONTINUED
     return RunStatus.STALE if changed else RunStatus.REUSED
-
-
-def _mean_kept(files: Path, decisions: Iterable[Decision]) -> float | None:
-    records = [decision.record for decision in decisions if decision.record]
-    completed = [record for record in records if record.state is RunState.COMPLETED][:SAMPLED]
-    sizes = [size for record in completed if (size := sum(file.size for file in files_of(files, record)))]
-    return sum(sizes) / len(sizes) if sizes else None
 
 
 def changed_modules(spec: CellSpec, modules: Mapping[str, str] | None) -> tuple[str, ...]:

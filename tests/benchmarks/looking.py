@@ -31,7 +31,7 @@ MOST_TO_HELP = {"explain": 1.5, **dict.fromkeys(("sweeps", "runs", "cells", "cho
 
 COMMANDS: dict[str, list[str]] = {
     "help": ["--help"],
-    "plan": ["plan", "large.yaml", "--seeds", "1"],
+    "plan": ["plan", "large.yaml", "--set", "seeds=1"],
     "status": ["status"],
     "status_of_the_large_sweep": ["status", "large"],
     "status_of_a_sweep": ["status", "small-3"],

@@ -26,7 +26,7 @@ def measure() -> dict[str, object]:
         kdx = str(Path(sys.executable).parent / "kdx")
 
         def wall(runs: int) -> float:
-            command = [kdx, "sweep", str(grid), "--workers", "1", "--seeds", str(runs)]
+            command = [kdx, "sweep", str(grid), "--workers", "1", "--set", f"seeds={runs}"]
             database = Path(folder) / f"runs-{runs}-{time.monotonic_ns()}.db"
             start = time.perf_counter()
             subprocess.run([*command, "--db", str(database)], check=True, capture_output=True)

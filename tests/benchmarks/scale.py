@@ -202,7 +202,7 @@ def _planned(address: str, workers: int, runs: int) -> Plan:
     with tempfile.TemporaryDirectory() as folder:
         grid = Path(folder) / "grid.yaml"
         grid.write_text(GRID)
-        plan = load_grid(grid, seeds=range(-(-runs // CELLS)), most_runs=runs + CELLS)
+        plan = load_grid(grid, given=[f"seeds={-(-runs // CELLS)}"], most_runs=runs + CELLS)
     with open_database(address, write=True, create=True) as database:
         recording.register(database, plan, plan.grid)
         held = [{"which": worker + 1, "holder": _holder(worker)} for worker in range(workers)]

@@ -59,7 +59,11 @@ def test_the_version_goes_to_stdout():
 
 def test_a_reader_that_has_enough_is_no_error(terminal):
     """The closing line and its exit code come all the same, whether the pipe breaks early or at the very end."""
-    for command in ("kdx plan quickstart --seeds 300 | head -1", "kdx plan quickstart | true", "kdx data list | true"):
+    for command in (
+        "kdx plan quickstart --set seeds=300 | head -1",
+        "kdx plan quickstart | true",
+        "kdx data list | true",
+    ):
         done = terminal.type(command)
         assert done.returncode == 0 and "Error" not in done.stderr and "Traceback" not in done.stderr, done.stderr
         assert "next: kdx" in done.stderr

@@ -70,7 +70,7 @@ def test_what_is_over_or_not_there_is_refused():
 @pytest.mark.slow
 def test_a_sweep_at_work_says_so_and_goes_on_with_the_others(terminal):
     terminal.write("grid.yaml", LONG.replace("steps: 800", "steps: 100000"))
-    sweep = terminal.start("sweep", "grid.yaml", "--seeds", "2", "--workers", "2")
+    sweep = terminal.start("sweep", "grid.yaml", "--set", "seeds=2", "--workers", "2")
     wait_until(lambda: terminal.is_at_work())
     assert terminal.type("kdx cancel 1").returncode == 0
     wait_until(lambda: "cancelled " in terminal.messages())

@@ -1,7 +1,5 @@
 """`kdx claims` on a real database."""
 
-import csv
-import io
 import json
 from pathlib import Path
 
@@ -53,9 +51,8 @@ def test_latex_names_the_packages_that_it_takes_once() -> None:
     assert shown.count("usepackage") == 1
 
 
-def test_every_format_has_the_claims() -> None:
-    rows = list(csv.DictReader(io.StringIO(typed("claims", "tsai2019", "--format", "csv").stdout)))
-    assert {row["paper"] for row in rows} == {"tsai2019"} and {row["claim_verdict"] for row in rows} == {"not tested"}
+def test_every_format_but_csv_has_the_claims() -> None:
+    assert refused("claims", "tsai2019", "--format", "csv").problem == "claims are not written as CSV"
     assert "<h2>" in typed("claims", "tsai2019", "--format", "html").stdout
     assert typed("claims", "tsai2019", "--format", "markdown").stdout.startswith("# Transformer Dissection")
 

@@ -36,7 +36,7 @@ def fault_of_kdx(terminal: Terminal) -> int:
 
 def failed_run(terminal: Terminal) -> int:
     terminal.write("mixed.yaml", MIXED)
-    swept = terminal.type("kdx sweep mixed.yaml --seeds 1")
+    swept = terminal.type("kdx sweep mixed.yaml --set seeds=1")
     assert terminal.type("kdx resume").returncode == swept.returncode, "as long as the failed run stands"
     return swept.returncode
 
@@ -57,7 +57,7 @@ def killed_server(terminal: Terminal) -> int:
 def stopped(signum: int):
     def by(terminal: Terminal) -> int:
         terminal.write("grid.yaml", LONG.replace("steps: 800", "steps: 100000"))
-        sweep = terminal.start("sweep", "grid.yaml", "--seeds", "1")
+        sweep = terminal.start("sweep", "grid.yaml", "--set", "seeds=1")
         wait_until(lambda: terminal.is_at_work())
         sweep.send_signal(signum)
         return sweep.wait(300)

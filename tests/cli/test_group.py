@@ -52,7 +52,7 @@ def test_the_help_of_every_command_has_an_example_and_its_common_options_in_a_pa
         (["stats"], "kdx: there is no command `stats`\n  hint: did you mean `status`?\n  allowed: init, plan, "),
         (["db", "chek"], "kdx db: there is no command `chek`\n  allowed: check, backup, import\n"),
         (["sweep"], "kdx sweep: GRID is missing\n  hint: kdx sweep --help"),
-        (["plan", "x", "--seed", "3"], "kdx plan: there is no option `--seed`\n  hint: did you mean `--seeds`?"),
+        (["plan", "x", "--budge", "3"], "kdx plan: there is no option `--budge`\n  hint: did you mean `--budget`?"),
         (["sweep", "x", "-w", "0"], "kdx sweep: --workers `0`\n  allowed: greater than or equal to 1\n"),
         (["gc", "--keep", "some"], "kdx gc: --keep `some`\n  allowed: all, selected, none\n"),
         (

@@ -113,7 +113,7 @@ def test_a_run_writes_its_progress_and_control_c_ends_following_quietly(terminal
     assert "step 1 of 10, loss " in done.stdout and "gradient norm" in done.stdout
     assert "step 10 of 10" in done.stdout and "valid/loss" in done.stdout and "test/loss" in done.stdout
     terminal.write("more.yaml", TINY.replace("tiny", "more") % {"steps": 11, "seeds": 1})
-    terminal.type("kdx sweep more.yaml --seeds 1")  # its run is over; one of another cell waits
+    terminal.type("kdx sweep more.yaml --set seeds=1")  # its run is over; one of another cell waits
     terminal.type("python - <<'END'\nEND")
     following = terminal.start("logs", "-f", "1")
     assert following.wait(300) == 0

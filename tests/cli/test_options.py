@@ -3,48 +3,8 @@
 import re
 from pathlib import Path
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from looked_after import planned, refused, typed
 from verbs import all_commands
-
-from kdx.cli.options import MOST_SEEDS, seeds_of
-from kdx.errors import KdxError
-
-numbers = st.lists(st.integers(0, 999_999_999), min_size=1, max_size=6, unique=True)
-
-
-@given(st.integers(1, 2000))
-def test_a_number_is_so_many_seeds_from_zero(count):
-    assert seeds_of(str(count)) == tuple(range(count))
-
-
-@given(numbers, st.sampled_from([",", ", ", " ,"]))
-def test_a_list_is_those_seeds_in_that_order(seeds, comma):
-    assert seeds_of(comma.join(map(str, seeds)) + ("," if len(seeds) == 1 else "")) == tuple(seeds)
-
-
-def test_without_the_option_the_grid_decides():
-    assert seeds_of(None) is None
-
-
-@given(st.text(max_size=12))
-def test_anything_is_seeds_or_a_usage_error(text):
-    try:
-        seeds = seeds_of(text)
-    except KdxError as fault:
-        assert fault.exit_code == 2
-    else:
-        assert seeds and len(set(seeds)) == len(seeds) and min(seeds) >= 0
-
-
-@pytest.mark.parametrize(
-    "text", ["", "0", "-1", "1.5", "1e3", "3,3", ",", ",1", "1,,2", "٣", "a", str(MOST_SEEDS + 1), "9" * 30]
-)
-def test_what_are_no_seeds_is_refused(text):
-    with pytest.raises(KdxError, match="allowed: a number such as 5, or different seeds such as 0,1,7"):
-        seeds_of(text)
 
 
 def test_every_command_that_takes_a_database_takes_the_folder_of_its_files():

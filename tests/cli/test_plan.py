@@ -94,8 +94,8 @@ def test_the_database_is_only_read(folder):
     record("interrupt", 0, "rbf", last_step=7)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     (folder / "runs.db").chmod(0o444)
-    plan("grid.yaml", "--seeds", "5")
-    plan("grid.yaml", "--seeds", "1")
+    plan("grid.yaml", "--set", "seeds=5")
+    plan("grid.yaml", "--set", "seeds=1")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
@@ -147,15 +147,15 @@ def test_what_is_to_be_said_of_the_data_is_said_as_by_a_sweep(folder):
 
 
 def test_the_command_that_it_ends_with_repeats_the_options():
-    shown = plan("grid.yaml", "--seeds", "0, 7", "--max-runs", "9", "--db", "other runs.db").stderr
-    assert shown.endswith("next: kdx sweep grid.yaml --seeds '0, 7' --max-runs 9 --db 'other runs.db'\n")
+    shown = plan("grid.yaml", "--set", "seeds=[0, 7]", "--max-runs", "9", "--db", "other runs.db").stderr
+    assert shown.endswith("next: kdx sweep grid.yaml --set 'seeds=[0, 7]' --max-runs 9 --db 'other runs.db'\n")
 
 
 def test_the_database_may_come_from_the_environment(folder):
     record("interrupt", 0, "rbf", checkpoint=7, last_step=7)
     (folder / "runs.db").rename(folder / "other.db")
     (folder / "runs.files").rename(folder / "other.files")
-    shown = json.loads(plan("grid.yaml", "--seeds", "1", "--json", KDX_DB="other.db").stdout)
+    shown = json.loads(plan("grid.yaml", "--set", "seeds=1", "--json", KDX_DB="other.db").stdout)
     assert [(run["seed"], run["action"]) for run in shown["runs"]] == [(0, "start"), (0, "continue")]
     with pytest.raises(Faults, match="4 runs\n  allowed: at most 3"):
         plan("grid.yaml", "--max-runs", "3")
@@ -166,8 +166,8 @@ def test_what_is_wrong_is_refused(folder):
     with pytest.raises(Faults) as refusal:
         plan("planted.yaml")
     assert len(refusal.value.faults) == 3
-    with pytest.raises(KdxError, match="--seeds `x`"):
-        plan("grid.yaml", "--seeds", "x")
+    with pytest.raises(KdxError, match="--set seeds=x: "):
+        plan("grid.yaml", "--set", "seeds=x")
     (folder / "runs.db").write_text("this is no database" * 100)
     with pytest.raises(DatabaseError, match=r"runs\.db: this file is not a database"):
         plan("grid.yaml")
@@ -192,7 +192,7 @@ def test_a_text_that_is_missing_is_all_that_is_shown(folder):
 
 @pytest.mark.slow
 def test_a_probe_measures_what_nobody_knows(folder):
-    result = plan("grid.yaml", "--probe", "--seeds", "1")
+    result = plan("grid.yaml", "--probe", "--set", "seeds=1")
     assert result.stdout.count(" a probe\n") == 2
     assert "measured 2 of 2 cells" in result.stderr and "note: time: " in result.stderr
 

@@ -9,7 +9,7 @@ from kdx.cli.plan_view import MOST_LINES, PlanView, what_is_left_out
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
-from kdx.sweep.budget import Covered, read_budget
+from kdx.sweep.budget import Budget, Covered
 from kdx.sweep.decide import Action
 from kdx.sweep.forecast import Basis, Forecast
 from kdx.sweep.plan_forecast import PlanForecast, RunStatus, forecast_plan
@@ -23,7 +23,7 @@ def plan(tmp_path) -> Plan:
 
 
 def lines(plan: Plan, forecast: PlanForecast, *, every: bool) -> list[str]:
-    return list(PlanView(plan, forecast, None, 1, 1, None, None).lines(every=every))
+    return list(PlanView(plan, forecast, None, 1, 1, None).lines(every=every))
 
 
 def costs(plan: Plan, forecast: PlanForecast, *hardware: int | None) -> list[str]:
@@ -88,15 +88,13 @@ def test_cells_show_what_a_run_of_them_costs_and_from_what_that_is_known(plan):
     assert "unknown" in list(lines(plan, known(forecast_plan(None, plan), 1), every=False))[-1]
 
 
-def test_costs_are_time_memory_and_disk(plan):
+def test_costs_are_time_and_memory(plan):
     forecast = replace(known(forecast_plan(None, plan)), errors=(0.1, 0.3))
-    time, memory, disk = costs(plan, forecast, 2, 2, 3 * 10**9, 10**9)
+    time, memory = costs(plan, forecast, 2, 2, 3 * 10**9)
     assert time.startswith("time: 61 h of computing, 30 h with 2 runs at a time, done about ")
     assert time.endswith("; forecasts were off by 20% for the last 2 runs (median; at most 30%)")
     assert memory.startswith("memory: 4.0 GB with 2 runs at a time, but there are 3.0 GB here")
-    assert disk == "disk: about 304.0 MB, of 1.0 GB that are free"
-    assert [*costs(plan, forecast, 2, 2, 3 * 10**9, 10**8)][-1].endswith(" that are free, which is too little")
-    assert [line.partition(":")[0] for line in costs(plan, forecast, 1, 1, 3 * 10**9, None)] == ["time"]
+    assert [line.partition(":")[0] for line in costs(plan, forecast, 1, 1, 3 * 10**9)] == ["time"]
 
 
 def test_evaluations_are_in_no_time_and_the_note_says_so(tmp_path):
@@ -106,26 +104,26 @@ def test_evaluations_are_in_no_time_and_the_note_says_so(tmp_path):
     forecast = forecast_plan(None, plan)
     (cell,) = forecast.cells
     known = Forecast(100.0, None, None, Basis.CELL, 1)
-    (time,) = costs(plan, forecast.with_forecasts({cell: known}), 1, 1, None, None)
+    (time,) = costs(plan, forecast.with_forecasts({cell: known}), 1, 1, None)
     assert time.endswith("; 4 evaluations are not in it, for their time is recorded nowhere")
-    assert list(costs(plan, forecast, 1, 1, None, None)) == []
+    assert list(costs(plan, forecast, 1, 1, None)) == []
     evaluates = [
         replace(each, decision=replace(each.decision, action=Action.EVALUATE, missing=each.decision.missing[:1]))
         for each in forecast.runs
     ]
-    (time,) = costs(plan, replace(forecast, runs=tuple(evaluates)), 1, 1, None, None)
+    (time,) = costs(plan, replace(forecast, runs=tuple(evaluates)), 1, 1, None)
     assert time == "time: unknown; 2 evaluations to make, whose time is recorded nowhere"
 
 
 def test_what_nobody_knows_is_not_in_the_time(plan):
-    (time,) = costs(plan, known(forecast_plan(None, plan), 1), 1, 1, None, None)
+    (time,) = costs(plan, known(forecast_plan(None, plan), 1), 1, 1, None)
     assert time.endswith("; 1 of 2 cells are not in it, for no like run has completed: see --probe")
-    assert list(costs(plan, forecast_plan(None, plan), 1, 1, None, None)) == []
+    assert list(costs(plan, forecast_plan(None, plan), 1, 1, None)) == []
 
 
 SPEC = CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}})
 PLAN = Plan("plan", tuple(PlannedCell(f"c{at}", at, {"kernel": f"k{at}"}, SPEC) for at in range(6)), (0, 1, 2, 3, 5))
-SIX_HOURS = read_budget("6h", 0.0)
+SIX_HOURS = Budget("6h", 21600.0, 21600.0)
 
 
 def left_out(gone: set[tuple[str, int]]) -> str | None:

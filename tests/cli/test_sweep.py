@@ -43,7 +43,7 @@ def test_a_sweep_runs_what_is_not_there_yet_and_a_failing_cell_hurts_nobody(term
 
     # Another sweep, which has the cell too: its new seed and the new cell run, and nothing else.
     terminal.write("failing.yaml", FAILING)
-    mixed = terminal.type("kdx sweep failing.yaml --seeds 2 --workers 2")
+    mixed = terminal.type("kdx sweep failing.yaml --set seeds=2 --workers 2")
     assert (mixed.returncode, mixed.stdout) == (4, "")
     lines = mixed.stderr.splitlines()
     assert lines[0] == "failing: 4 runs, 1 of them over already"
@@ -55,12 +55,14 @@ def test_a_sweep_runs_what_is_not_there_yet_and_a_failing_cell_hurts_nobody(term
         lines[-1],
     )
 
-    planned = terminal.type("kdx plan failing.yaml --seeds 2")
+    planned = terminal.type("kdx plan failing.yaml --set seeds=2")
     assert planned.returncode == 0
     actions = [re.sub(r"  [0-9a-f]{8} ", "  ", line) for line in planned.stdout.splitlines()]
     assert re.fullmatch(r"skip      learns · seed 0  \(completed, validation score \d\.\d+\)", actions[0])
     assert actions[1].startswith("skip      fails · seed 0  (failed: out of memory: RuntimeError: ")
-    assert planned.stderr.startswith("4 runs of 2 cells × 2 seeds: 4 to skip; next: kdx sweep failing.yaml --seeds 2")
+    assert planned.stderr.startswith(
+        "4 runs of 2 cells × 2 seeds: 4 to skip; next: kdx sweep failing.yaml --set seeds=2"
+    )
     assert terminal.type("kdx resume tiny").stderr == "nothing is unfinished; next: kdx report tiny\n"
     figure(f"no memory for one cell: exit {mixed.returncode}, {lines[-1].partition(';')[0]}")
 
@@ -101,7 +103,7 @@ def test_a_stopped_sweep_goes_on_with_the_command_that_it_ends_with(terminal):
 @pytest.mark.long
 def test_a_run_whose_files_are_gone_begins_again_and_every_command_says_so(terminal):
     terminal.write("grid.yaml", LONG)
-    sweep = terminal.start("sweep", "grid.yaml", "--seeds", "1")
+    sweep = terminal.start("sweep", "grid.yaml", "--set", "seeds=1")
     wait_until(lambda: terminal.is_at_work())
     sweep.send_signal(signal.SIGTERM)
     assert sweep.wait(300) == 143
@@ -109,11 +111,11 @@ def test_a_run_whose_files_are_gone_begins_again_and_every_command_says_so(termi
     reached = f"interrupted at step {run.progress_step}"
     assert (
         f"(from its checkpoint at step {run.progress_step}: {reached})"
-        in terminal.type("kdx plan grid.yaml --seeds 1").stdout
+        in terminal.type("kdx plan grid.yaml --set seeds=1").stdout
     )
     shutil.rmtree(terminal.folder / "runs.files")
     again = f"starts again: {reached}, but no checkpoint is left"
-    assert f"({again})" in terminal.type("kdx plan grid.yaml --seeds 1").stdout
+    assert f"({again})" in terminal.type("kdx plan grid.yaml --set seeds=1").stdout
     resumed = terminal.type("kdx resume")
     assert resumed.returncode == 0, resumed.stderr
     assert f"(attempt 2, {again})\n" in resumed.stderr
@@ -170,7 +172,7 @@ ELSEWHERE = {
 def test_on_another_processor_a_run_goes_on_only_when_told_to_and_the_report_says_so(elsewhere, terminal, figure):
     differs = ELSEWHERE[elsewhere]
     terminal.write("grid.yaml", LONG)
-    sweep = terminal.start("sweep", "grid.yaml", "--seeds", "1")
+    sweep = terminal.start("sweep", "grid.yaml", "--set", "seeds=1")
     wait_until(lambda: terminal.is_at_work())
     sweep.send_signal(signal.SIGTERM)
     assert sweep.wait(300) == 143

@@ -97,7 +97,7 @@ def test_each_run_is_done_once_whoever_is_killed_or_stopped(series, figure, tmp_
     drops = count("DROPS", 5) if drop else 0
     monkeypatch.setattr(claims, "STALLS", 10**6)
     (tmp_path / "grid.yaml").write_text(GRID)
-    plan = load_grid(tmp_path / "grid.yaml", seeds=range(runs))
+    plan = load_grid(tmp_path / "grid.yaml", given=[f"seeds={runs}"])
     with open_database(address, write=True, create=True) as database:
         recording.register(database, plan, plan.grid)
 

@@ -142,7 +142,7 @@ def stranger():
 def test_without_privileges_a_forbidden_folder_interrupts_the_sweep_and_fails_no_run(stranger, figure):
     folder, type_ = stranger
     (folder / "grid.yaml").write_text(SMALL)
-    assert type_(*SWEEP, "--seeds", "1") == 0
+    assert type_(*SWEEP, "--set", "seeds=1") == 0
     files = folder / "runs.files"
     files.chmod(0o555)
     code = type_(*SWEEP)

@@ -59,7 +59,7 @@ def test_axes_multiply_with_approaches_tasks_and_seeds(tmp_path):
 def test_a_number_of_seeds_counts_from_zero_and_the_command_line_overrules_it(tmp_path):
     file = written(tmp_path, SMALL + "seeds: 3\n")
     assert load_grid(file).seeds == (0, 1, 2)
-    assert load_grid(file, seeds=(7,)).seeds == (7,)
+    assert load_grid(file, given=["seeds=[7]"]).seeds == (7,)
 
 
 def test_an_axis_may_reach_into_a_section(tmp_path):

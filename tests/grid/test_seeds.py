@@ -34,7 +34,7 @@ def test_the_rule_is_no_part_of_a_cell(tmp_path):
 
 
 def test_seeds_of_the_command_line_replace_the_rule(tmp_path):
-    plan = read(tmp_path, RULE + BASELINE, seeds=(0, 1))
+    plan = read(tmp_path, RULE + BASELINE, given=["seeds=[0, 1]"])
     assert plan.seeds == (0, 1) and plan.seed_rule is None
 
 

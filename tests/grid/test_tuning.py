@@ -145,17 +145,17 @@ def test_it_has_the_cells_of_the_winners_and_their_names(tmp_path, axes):
 
 @pytest.mark.parametrize("axes", [*AXES, "description: one cell"])
 def test_what_was_set_on_the_command_line_is_in_it(tmp_path, axes):
-    given, seeds = ("training.steps=77", "model.width=32", "description=mine"), (4, 5)
+    given = ("training.steps=77", "model.width=32", "description=mine", "seeds=[4, 5]")
     if axes in AXES:
-        plan = won(tmp_path, axes, given=given, seeds=seeds)
+        plan = won(tmp_path, axes, given=given)
     else:
         (tmp_path / "grid.yaml").write_text(
             TUNED.replace("AXES", axes).replace("{kernel: rbf}", "{kernel: exponential}")
         )
-        (cell,) = load_grid(tmp_path / "grid.yaml", given=given, seeds=seeds).cells
+        (cell,) = load_grid(tmp_path / "grid.yaml", given=given).cells
         spec = cell.search.cell({"model.dropout": 0.3})
         won_cell = replace(cell, id=cell_id(spec), spec=spec, won=True)
-        plan = replace(load_grid(tmp_path / "grid.yaml", given=given, seeds=seeds), cells=(won_cell,))
+        plan = replace(load_grid(tmp_path / "grid.yaml", given=given), cells=(won_cell,))
     file = tmp_path / "tuned.yaml"
     file.write_bytes(tuned_grid(plan, file))
     tuned = load_grid(file)

@@ -53,7 +53,7 @@ def test_without_a_database_all_is_new_and_nobody_knows_what_it_costs(plan):
     found = forecast_plan(None, plan)
     assert statuses(found) == [RunStatus.NEW] * 6
     assert (len(found.unknown), found.forecasts, found.seconds()) == (3, {}, [])
-    assert (found.memory(2), found.disk(2)) == (None, None)
+    assert found.memory(2) is None
 
 
 def test_runs_of_a_cell_that_fails_are_told_as_paused_and_cost_nothing(tmp_path, database):
@@ -119,10 +119,6 @@ def test_what_is_left_costs_what_like_runs_did(plan, database):
     recording.register(database, plan, plan.grid)
     end(database, 1, "complete", 10.0)
     end(database, 2, "complete", 30.0)
-    record = next(run for run in reading.runs(database, 1) if run.id == 1)
-    folder = files_beside(database.location) / folder_of(record)
-    folder.mkdir(parents=True)
-    (folder / "log.txt").write_bytes(b"x" * 500)
     found = forecast_plan(database, plan)
     by_kernel = {cell.spec.kernel: found.forecasts[cell.id] for cell, _ in found.cells.values()}
     assert [(by_kernel[name].seconds, by_kernel[name].basis) for name in ("exponential", "rbf", "linear")] == [
@@ -133,8 +129,6 @@ def test_what_is_left_costs_what_like_runs_did(plan, database):
     assert found.seconds() == [20.0, 10.0, 30.0, 20.0]
     assert (found.wall_time(1), found.wall_time(2)) == (80.0, 40.0)
     assert (found.memory(1), found.memory(3)) == (2_000_000, 6_000_000)
-    # Four runs that keep 500 bytes, while two of them train.
-    assert found.disk(2) == 4 * 500 + 2 * 8 * 4 * 1000
 
 
 def test_a_run_that_goes_on_costs_what_is_left_of_it(plan, database):

@@ -259,7 +259,7 @@ def test_a_run_that_lacked_memory_beside_others_is_tried_once_more_alone(databas
 
 def test_a_plan_that_another_kdx_replaced_still_comes_to_its_end(database, fake):
     def replaces(claimed):
-        smaller = load_grid(database.location.parent / "grid.yaml", seeds=(7,))
+        smaller = load_grid(database.location.parent / "grid.yaml", given=["seeds=[7]"])
         recording.register(database, smaller, smaller.grid)
         return complete(claimed)
 

@@ -1,4 +1,4 @@
-"""Tables and claims as CSV in long form, with one row for each cell or comparison, for statistics programs.
+"""Tables as CSV in long form, with one row for each cell, for statistics programs.
 
 Columns keep their names and meaning from version to version; most are keys of JSON (`kdx.report.writers.json`). Numbers
 have full precision; a missing value is an empty field. Names are sanitized, quoted and on one line each.
@@ -9,12 +9,10 @@ from typing import Any
 
 from kdx.grid.table_layout import SWEEP
 from kdx.report.made_by import MadeBy
-from kdx.report.papers.paper_file import Paper
-from kdx.report.papers.verdicts import Answer
 from kdx.report.table.comparisons import Difference
 from kdx.report.table.table import Table
 from kdx.report.wording import setting
-from kdx.report.writers.json import cell_to_json, difference_to_json, outcome_to_json
+from kdx.report.writers.json import cell_to_json, difference_to_json
 from kdx.report.writers.rows import to_csv as lines
 from kdx.sanitize import sanitize
 
@@ -33,11 +31,6 @@ _COLUMNS = (
 def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator[str]:
     """Write tables; see `kdx.report.writers.formats`; they have all statistics in any case."""
     yield to_csv(tables)
-
-
-def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str) -> Iterator[str]:
-    """Write verdicts on claims; see `kdx.report.writers.formats`."""
-    yield claims_to_csv(papers)
 
 
 def to_csv(tables: Sequence[Table]) -> str:
@@ -88,42 +81,9 @@ def _difference(table: Table, difference: Difference) -> dict[str, Any]:
     resampled = plain["randomisation"] or {}
     against = setting(table.layout.header(difference.against))
     sentences = {"sentences_better_by": resampled.get("gain"), "sentences_p": resampled.get("p")}
-    return {**plain, **_better(plain), **sentences, "against": against}
-
-
-def claims_to_csv(answers: Sequence[tuple[Paper, Sequence[Answer]]]) -> str:
-    """Every comparison that a claim rests on, with the claim's verdict."""
-    rows = []
-    for paper, of_paper in answers:
-        for answer in of_paper:
-            for verdict in answer.settings:
-                for outcome in verdict.outcomes:
-                    plain = outcome_to_json(outcome)
-                    rows.append(
-                        {
-                            "paper": paper.name,
-                            "claim": answer.claim.id,
-                            "statement": answer.claim.statement,
-                            "setting": setting(verdict.setting),
-                            "claim_verdict": verdict.verdict.value,
-                            "claim_confounded_by": ", ".join(verdict.confounders),
-                            **{name: setting(plain[name]) for name in ("a", "b", "where")},
-                            "expected": plain["expect"],
-                            **{name: plain[name] for name in ("margin", "metric", "n")},
-                            **_better(plain),
-                            "level": plain["level"] if outcome.estimate else None,
-                            "verdict": plain["verdict"],
-                            "confounded_by": ", ".join(plain["confounded_by"]),
-                            "more_seeds": outcome.more,
-                        }
-                    )
-    return _written(rows)
-
-
-def _better(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of a difference with its interval and unit."""
     unit = None if plain["better_by"] is None else plain["scale"]
-    return {"better_by": plain["better_by"], **_ends("better_by", plain["interval"]), "better_by_unit": unit}
+    better = {**_ends("better_by", plain["interval"]), "better_by_unit": unit}
+    return {**plain, **better, **sentences, "against": against}
 
 
 def _ends(name: str, interval: Sequence[float] | None) -> dict[str, float | None]:

@@ -2,7 +2,8 @@
 
 A new one is its name here and a module of that name beside this one. The module has two functions, which return the
 parts of what they write, each text or something that rich prints: `write_tables` of tables and the options that made
-them, `write_claims` of papers with their verdicts and the options of the commands that would test further claims.
+them, `write_claims` of papers with their verdicts and the options of the commands that would test further claims; CSV
+has no claims.
 A page of HTML, which has learning curves and runs as well, is written by `kdx.report.writers.html.page`.
 """
 

@@ -66,7 +66,7 @@ def _hydra(*more: str) -> Callable[[int], list[str]]:
 
 def _kdx(workers: int) -> Callable[[int], list[str]]:
     kdx = str(Path(PYTHON).parent / "kdx")
-    return lambda runs: [kdx, "sweep", "grid.yaml", "--workers", str(workers), "--seeds", str(runs)]
+    return lambda runs: [kdx, "sweep", "grid.yaml", "--workers", str(workers), "--set", f"seeds={runs}"]
 
 
 def _in_lines(folder: Path) -> int:

@@ -13,12 +13,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sweeps import cell, run, scored, seeded, sweep
 
-from kdx.report.papers.paper_file import Claim, Contrast, Paper, PublishedTable, Rule, load_paper
+from kdx.report.papers.paper_file import Paper, PublishedTable
 from kdx.report.papers.published_comparison import compare_with_published
-from kdx.report.papers.verdicts import answers
 from kdx.report.table.bleu_randomisation import Randomisation
 from kdx.report.tables import tables
-from kdx.report.writers.csv import claims_to_csv, to_csv
+from kdx.report.writers.csv import to_csv
 from kdx.store.records import RunState, SweepRecord
 
 
@@ -147,37 +146,6 @@ def test_no_name_is_a_formula_or_breaks_out_of_its_field(axis: str, word: str, s
 def test_numbers_among_the_words_stay_numbers(number: str) -> None:
     record = sweep([cell("a", labels={"x": number})], scored("a", (1.0, 2.0)), axes=["x"])
     assert written(record)[0]["x"] == number
-
-
-def test_claims_have_one_row_a_comparison() -> None:
-    cells = [cell("a", position="product"), cell("b", position="none")]
-    record = sweep(cells, [*seeded("a", 30.0, 31.0, 32.0), *seeded("b", 10.0, 11.0, 12.0)])
-    paper = load_paper("tsai2019")
-    rows = read(claims_to_csv([(paper, answers(paper.claims, [record]))]))
-    assert len(rows) >= len(paper.claims)
-    assert list(rows[0]) == [
-        *("paper", "claim", "statement", "setting", "claim_verdict", "claim_confounded_by", "a", "b", "where"),
-        *("expected", "margin", "metric", "n", "better_by", "better_by_low", "better_by_high", "better_by_unit"),
-        *("level", "verdict", "confounded_by", "more_seeds"),
-    ]
-    assert all(row["verdict"] in ("holds", "does not hold", "cannot tell", "not tested") for row in rows)
-
-
-def test_each_setting_of_a_claim_has_its_own_verdict_in_its_rows() -> None:
-    sides = {"a": {"kernel": "rbf"}, "b": {"kernel": "exponential"}}
-    claimed = Claim(
-        id="c", statement="It works.", holds=Rule(all=(Contrast.model_validate({**sides, "expect": "better"}),))
-    )
-    cells, runs = [], []
-    for steps, scores in ((1000, ([30.0, 31.0, 32.0], [10.0, 11.0, 12.0])), (10, ([1.0], [2.0]))):
-        for kernel, values in zip(("rbf", "exponential"), scores, strict=True):
-            cells.append(cell(f"{kernel}{steps}", kernel=kernel, training={"steps": steps}))
-            runs += seeded(cells[-1].id, *values)
-    rows = read(claims_to_csv([(Paper(name="p", title="P"), [answers([claimed], [sweep(cells, runs)])[0]])]))
-    assert [(row["setting"], row["claim_verdict"], row["better_by"], row["n"]) for row in rows] == [
-        ("translation, synthetic, width 128, steps 1000", "holds", "20.0", "3"),
-        ("translation, synthetic, width 128, steps 10", "cannot tell", "", "1"),
-    ]
 
 
 def test_what_a_search_found_has_a_column_a_parameter() -> None:
