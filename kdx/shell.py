@@ -18,7 +18,7 @@ def kdx_command(verb: str, *names: str, options: str = "") -> str:
     Args:
         verb: verb of kdx, such as `resume` or `db backup`.
         names: arguments that are not options.
-        options: options as a shell takes them, with a blank before each, such as ` --failed`.
+        options: options as a shell takes them, with a blank before each, such as ` --slurm`.
     """
     words = "".join(f" {shell_word(name)}" for name in names)
     if any(name.startswith("-") for name in names):

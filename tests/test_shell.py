@@ -17,9 +17,10 @@ from kdx.cli.context import Context
 from kdx.cli.options import set_options
 from kdx.cli.planned import removed_runs
 from kdx.cli.progress import Lines
-from kdx.cli.suggest import resume, retry_failed
+from kdx.cli.suggest import resume, retry
 from kdx.sanitize import sanitize
 from kdx.shell import kdx_command
+from kdx.store.records import RunState
 from kdx.sweep.blocked import Blocked, Pause
 
 HOSTILE = (
@@ -39,20 +40,20 @@ RECORDS = "kdx() { printf '%s\\0' \"$@\" end; }\n"
 def suggested(name: str, said: list[str]) -> Iterator[tuple[str, list[str]]]:
     """What commands suggest for a sweep, a database and a file of this name, and the arguments that kdx shall get."""
 
-    def arguments(verb: str, *options: str) -> list[str]:
-        options = (*options, "--db", name)
-        return [verb, *options, "--", name] if name.startswith("-") else [verb, name, *options]
+    def arguments(verb: str, *conditions: str) -> list[str]:
+        options = ["--db", name]
+        return [verb, *options, "--", name, *conditions] if name[0] == "-" else [verb, name, *conditions, *options]
 
     context = Context(name)
     where = context.options
     yield resume(name, where), arguments("resume")
-    yield retry_failed(name, where), arguments("resume", "--failed")
+    yield retry(RunState.FAILED, name, where), arguments("retry", "state=failed")
     blocked = Blocked({"c" * 32: Pause("why", 3)}, {}).lines(name, where)[0]
     yield (
         blocked.removeprefix(f"cell cccccccc of {sanitize(name)} is paused: {Pause('why', 3)}; "),
-        arguments("resume", "--failed"),
+        arguments("retry", "state=failed"),
     )
-    for counts, verb, *options in ({"failed": 1}, "resume", "--failed"), ({"completed": 1}, "report"):
+    for counts, verb, *options in ({"failed": 1}, "retry", "state=failed"), ({"completed": 1}, "report"):
         listener = Lines(None)
         listener.counts = counts
         running._close(listener, name, context, where)

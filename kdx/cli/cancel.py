@@ -7,7 +7,7 @@ from kdx.cli.context import Answering
 from kdx.cli.named_runs import named_runs
 from kdx.cli.options import ChosenRuns
 from kdx.cli.slurm_jobs import submitted
-from kdx.cli.suggest import computing_options, retry_cancelled, retry_runs
+from kdx.cli.suggest import computing_options, retry, retry_runs
 from kdx.cli.wording import count_of
 from kdx.errors import KdxError
 from kdx.slurm import cluster
@@ -15,7 +15,7 @@ from kdx.slurm.cluster import Job
 from kdx.store import claims
 from kdx.store.find import sweep_named
 from kdx.store.reading import planned_too
-from kdx.store.records import OVER
+from kdx.store.records import OVER, RunState
 
 
 def cancel(
@@ -40,7 +40,7 @@ def cancel(
         others = planned_too(database, cancelled, named.sweep) if named.sweep else {}
         jobs: list[Job] = []
         if named.sweep:
-            again = retry_cancelled(named.sweep, computing_options(context, database, named.sweep))
+            again = retry(RunState.CANCELLED, named.sweep, computing_options(context, database, named.sweep))
             if named.whole:
                 of_sweep = submitted(database).get(sweep_named(database, named.sweep), ())
                 jobs = [job for each in of_sweep for job in each.queued or ()]

@@ -14,7 +14,7 @@ from kdx.cli.console import out, out_json, say
 from kdx.cli.context import Answering
 from kdx.cli.loaded_report import LoadedReport
 from kdx.cli.options import Against, OnlyTable, PairedAr, TableFormat, Tables
-from kdx.cli.suggest import computing_options, resume, retry_cancelled, retry_failed
+from kdx.cli.suggest import computing_options, resume, retry
 from kdx.cli.wording import count_of
 from kdx.report.made_by import MadeBy
 from kdx.report.selection.cells import State
@@ -23,7 +23,7 @@ from kdx.report.table.table import Table
 from kdx.report.writers.formats import Format, writer
 from kdx.report.writers.json import to_json
 from kdx.store.reading import curves
-from kdx.store.records import CurveRecord, SweepRecord
+from kdx.store.records import CurveRecord, RunState, SweepRecord
 
 
 class Notes(StrEnum):
@@ -107,8 +107,8 @@ def _closing(sweep: SweepRecord, tables: Sequence[Table], options: Mapping[str, 
     for command, left in (
         # What is left of a cell with failed runs may be paused.
         (resume, [cell for cell in cells if cell.unfinished > cell.cancelled and not cell.failed]),
-        (retry_failed, [cell for cell in cells if cell.failed]),
-        (retry_cancelled, [cell for cell in cells if cell.cancelled]),
+        (partial(retry, RunState.FAILED), [cell for cell in cells if cell.failed]),
+        (partial(retry, RunState.CANCELLED), [cell for cell in cells if cell.cancelled]),
     ):
         if left:
             of_sweeps = {name for cell in left for name in records[cell.id].sweeps or names(sweep)}

@@ -7,24 +7,21 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import say
-from kdx.cli.context import Context, InDatabase
+from kdx.cli.context import InDatabase
 from kdx.cli.named_runs import known_sweep
 from kdx.cli.options import Components, Hardware, Running, Slurm
-from kdx.cli.running import FAILED, Limit, announce, refuse_budget, search_and_run, submit_workers
-from kdx.cli.suggest import computing_options, retry_failed
+from kdx.cli.running import FAILED, UNFINISHED, Limit, announce, refuse_budget, search_and_run, submit_workers
+from kdx.cli.suggest import computing_options, retry
 from kdx.cli.wording import count_of
 from kdx.data.plan_corpora import prepare_data
 from kdx.grid.plan import Plan
 from kdx.report.seeds_until import without_unneeded
-from kdx.shell import shell_word
-from kdx.store import evaluations, reading, recording
+from kdx.store import reading
 from kdx.store.database import Database
 from kdx.store.plan_from_records import plan_of, plan_to_decide_with, with_searches
 from kdx.store.records import RunState
 from kdx.sweep.blocked import try_searches_again
 from kdx.sweep.decide import lacks_evaluations
-
-_UNFINISHED = {RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED}
 
 
 def resume(
@@ -42,11 +39,11 @@ def resume(
         ),
     ] = None,
     components: Components = None,
-    failed: Annotated[bool, typer.Option("--failed", help="Try failed runs again, too.")] = False,
 ) -> None:
     """Resume unfinished runs, each from its last checkpoint.
 
-    The exit code is 4 while there are failed runs, since 0 means that all is done.
+    The exit code is 4 while there are failed runs, since 0 means that all is done; kdx retry trains them again. A
+    search that was paused, since its trials failed alike, tries them again.
 
     Example: kdx resume quickstart
 
@@ -56,11 +53,11 @@ def resume(
     """
     refuse_budget(slurm, budget)
     codes: list[int] = []
-    failed_before: set[int] = set()  # of sweeps with nothing else to do
+    failed_before: dict[str, set[int]] = {}  # sweep with nothing else to do → its failed runs
     with context.write() as database:
         sweep = known_sweep(database, sweep, context).name if sweep else None
         for name in [sweep] if sweep else reading.names(database):
-            plan = _unfinished(database, name, components, failed_before, try_failed=failed)
+            plan = _unfinished(database, name, components, failed_before)
             if plan is None:
                 continue
             announce(plan)
@@ -76,38 +73,29 @@ def resume(
                 raise typer.Exit(codes[-1])
         if failed_before:
             codes.append(FAILED)
-            again = _again(database, context, sweep, components)
-            say(f"{count_of(len(failed_before), 'run')} failed before; try them again with: {again}")
+            of_sweeps = {name: computing_options(context, database, name, components) for name in failed_before}
+            again = " && ".join(retry(RunState.FAILED, *each) for each in of_sweeps.items())
+            failed = count_of(len(set().union(*failed_before.values())), "run")
+            say(f"{failed} failed before; try them again with: {again}")
         elif not codes:
             say(f"nothing is unfinished; next: {context.command('report', *([sweep] if sweep else []))}")
     raise typer.Exit(max(codes, default=0))
 
 
 def _unfinished(
-    database: Database, name: str, components: Path | None, failed_before: set[int], *, try_failed: bool
+    database: Database, name: str, components: Path | None, failed_before: dict[str, set[int]]
 ) -> Plan | None:
     """Return the plan of a sweep with something to do; None if there is nothing, whose failed runs are collected."""
     record = reading.load_sweep(database, name)
     searches = record.searches
-    if try_failed:
-        recording.reset(database, [run.id for run in record.runs], (RunState.FAILED,))
-        evaluations.forget_failed(database, [run.id for run in record.runs])
-        try_searches_again(database, [search.id for search in searches])
-        record = reading.load_sweep(database, name)
+    try_searches_again(database, [search.id for search in searches])
     planned = {cell.ordinal for cell in record.cells}
     searching = any(search.ordinal not in planned for search in searches)
     needed = without_unneeded(record).runs
     lacks = record.grid.get("evaluations") and lacks_evaluations(database, plan_to_decide_with(record))
-    if not searching and not lacks and not _UNFINISHED & {run.state for run in needed}:
-        failed_before |= {run.id for run in record.runs if run.state is RunState.FAILED}
+    if not searching and not lacks and not UNFINISHED & {run.state for run in needed}:
+        if failed := {run.id for run in record.runs if run.state is RunState.FAILED}:
+            failed_before[name] = failed
         return None
     plan = plan_of(record, components)
     return with_searches(plan, searches, components) if searching else plan
-
-
-def _again(database: Database, context: Context, sweep: str | None, components: Path | None) -> str:
-    """Return the command that tries the failed runs of a sweep again, or of all sweeps."""
-    if sweep:
-        return retry_failed(sweep, computing_options(context, database, sweep, components))
-    folder = f" --components {shell_word(str(components))}" if components else ""
-    return f"kdx resume --failed{folder}{context.options}"

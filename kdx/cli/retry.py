@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,13 +11,14 @@ import typer
 from kdx.cli.console import say
 from kdx.cli.context import Context, InDatabase
 from kdx.cli.named_runs import NamedRuns, named_runs
-from kdx.cli.options import ChosenRuns, Components, Hardware, Running
-from kdx.cli.running import FAILED, announce, run_plan
-from kdx.cli.suggest import retry_runs
+from kdx.cli.options import ChosenRuns, Components, Hardware, Running, Slurm
+from kdx.cli.running import FAILED, UNFINISHED, announce, run_plan, submit_workers
+from kdx.cli.suggest import computing_options, resume, retry_runs
 from kdx.cli.wording import count_of, numbers_of
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan
+from kdx.report.seeds_until import without_unneeded
 from kdx.store import reading, recording
 from kdx.store.database import Database
 from kdx.store.plan_from_records import plan_of
@@ -29,6 +31,7 @@ def retry(
     context: InDatabase,
     at_a_time: Hardware,
     options: Running,
+    slurm: Slurm,
     components: Components = None,
     stale: Annotated[
         bool,
@@ -41,7 +44,7 @@ def retry(
 
     A finished run gets a new generation: the same cell and seed, computed anew. Tables show its numbers once it has
     ended; the earlier generation stays in the database. A run that failed, was cancelled or was stopped resumes from
-    its last checkpoint.
+    its last checkpoint. Other runs of the sweep wait for kdx resume.
 
     Example: kdx retry 7
 
@@ -78,9 +81,14 @@ def retry(
             say(f"note: {', '.join(done)}")
         codes = []
         for plan, _ in plans:
+            if slurm is not None:
+                submit_workers(plan, database, context, at_a_time, options, slurm)
+                codes.append(0)
+                continue
             codes.append(run_plan(plan, database, context, at_a_time, options, components=components))
             if codes[-1] not in (0, FAILED):
                 break
+            _report_unfinished(database, plan.name, context, components)
         raise typer.Exit(codes[-1] if codes[-1] not in (0, FAILED) else max(codes))
 
 
@@ -92,7 +100,7 @@ def _by_sweep(database: Database, named: NamedRuns, context: Context) -> dict[st
     for run in named.runs:
         if run.search_id is not None:
             problem = f"run {run.id} is of a trial, and its search counts it as it ended"
-            raise KdxError(problem, place=context.db, hint="kdx resume SWEEP --failed resumes a search that is paused")
+            raise KdxError(problem, place=context.db, hint="kdx resume SWEEP resumes a search that is paused")
         sweep = reading.sweep_of(database, run.id)
         if sweep is None:
             problem = f"no sweep plans run {run.id} any more"
@@ -128,6 +136,13 @@ def _without_running(runs: list[RunRecord], named: NamedRuns) -> list[RunRecord]
     if len(idle) < len(runs):
         say(f"note: {count_of(len(runs) - len(idle), 'run')} left as they are, since a process works at them")
     return idle
+
+
+def _report_unfinished(database: Database, sweep: str, context: Context, components: Path | None) -> None:
+    """Print how to resume the other runs of a sweep, such as those of a cell that was paused, if any are unfinished."""
+    if UNFINISHED & {run.state for run in without_unneeded(reading.load_sweep(database, sweep)).runs}:
+        again = resume(sweep, computing_options(context, database, sweep, components))
+        say(f"other runs of {sweep} are unfinished; resume them with: {again}")
 
 
 def _refuse_older(database: Database, runs: Sequence[RunRecord], context: Context) -> None:

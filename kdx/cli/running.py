@@ -18,7 +18,7 @@ from kdx.cli.context import Context
 from kdx.cli.group import Flags
 from kdx.cli.plan_view import what_is_left_out
 from kdx.cli.progress import Lines, progress
-from kdx.cli.suggest import computing_options, retry_cancelled, retry_failed
+from kdx.cli.suggest import computing_options, resume, retry
 from kdx.cli.wording import choices_of, count_of, counts_of
 from kdx.components.find import laid_out
 from kdx.components.registry import components_of
@@ -48,6 +48,9 @@ FAILED = 4
 """Exit code of a sweep that ended with failed runs."""
 TO_DO = (Action.START, Action.CONTINUE, Action.EVALUATE, Action.WAIT)
 """Actions for runs with something left to do, here or elsewhere."""
+
+UNFINISHED = {RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED}
+"""States of runs that a command may take up."""
 
 
 def budget_option(
@@ -146,7 +149,7 @@ def run_plan(
     if search is None:
         return _close(listener, plan.name, context, computing)
     if paused := sorted({str(pause) for pause in listener.pauses}):
-        again = retry_failed(plan.name, computing)
+        again = resume(plan.name, computing)
         say(f"{_summary(listener)}; paused: {'; '.join(paused)}; try them again with: {again}")
     return FAILED if paused else 0
 
@@ -284,13 +287,13 @@ def _close(listener: Lines, sweep: str, context: Context, options: str) -> int:
     if counts.get("failed"):
         failed = max((run for run, state in listener.ended_here.items() if state is RunState.FAILED), default=None)
         logs = f"see why with: {context.command('logs', str(failed))}; " if failed is not None else ""
-        say(f"{summary}; {logs}try them again with: {retry_failed(sweep, options)}")
+        say(f"{summary}; {logs}try them again with: {retry(RunState.FAILED, sweep, options)}")
         return FAILED
     if evaluations.get("failed") or evaluations.get("to make"):
         say(f"{summary}; try them again with: {kdx_command('evaluate', sweep, options=f' --failed{options}')}")
         return FAILED
     if counts.get("cancelled"):
-        say(f"{summary}; take up again with: {retry_cancelled(sweep, options)}")
+        say(f"{summary}; take up again with: {retry(RunState.CANCELLED, sweep, options)}")
         return 0
     say(f"{summary}; next: {context.command('report', sweep)}")
     return 0

@@ -19,7 +19,7 @@ from kdx.cli.status_words import (
     without_blanks,
     worker_of,
 )
-from kdx.cli.suggest import computing_options, resume, retry_cancelled, retry_failed
+from kdx.cli.suggest import computing_options, resume, retry
 from kdx.cli.wording import NOT_NEEDED, PAUSED, count_of
 from kdx.report.writers.rows import to_text
 from kdx.sanitize import sanitize
@@ -174,5 +174,5 @@ def _next(
         return f"; next: {resume(name, options)}"
     if failed := [view.record.id for view in views if view.record.state is RunState.FAILED]:
         logs = context.command("logs", str(failed[-1]))
-        return f"; see why with: {logs}; next: {retry_failed(name, options)}"
-    return f"; next: {retry_cancelled(name, options)}" if counts["cancelled"] else ""
+        return f"; see why with: {logs}; next: {retry(RunState.FAILED, name, options)}"
+    return f"; next: {retry(RunState.CANCELLED, name, options)}" if counts["cancelled"] else ""

@@ -9,6 +9,7 @@ from kdx.shell import kdx_command, shell_word
 from kdx.store.components import hashes_of
 from kdx.store.database import Database
 from kdx.store.reading import grids, names, sweep_of
+from kdx.store.records import RunState
 
 
 def computing_options(context: Context, database: Database, sweep: str, components: Path | None = None) -> str:
@@ -34,19 +35,18 @@ def resume(sweep: str, options: str) -> str:
     """Return the command that resumes a sweep.
 
     Args:
-        options: of `computing_options`, as for the next two.
+        options: of `computing_options`.
     """
     return kdx_command("resume", sweep, options=options)
 
 
-def retry_failed(sweep: str, options: str) -> str:
-    """Return the command that resumes a sweep and tries its failed runs again."""
-    return kdx_command("resume", sweep, options=f" --failed{options}")
+def retry(state: RunState, sweep: str, options: str) -> str:
+    """Return the command that trains the runs of a sweep in a state again, which kdx resume leaves as they are.
 
-
-def retry_cancelled(sweep: str, options: str) -> str:
-    """Return the command that takes up the cancelled runs of a sweep again, which kdx resume leaves as they are."""
-    return kdx_command("retry", sweep, "state=cancelled", options=options)
+    Args:
+        options: of `computing_options`.
+    """
+    return kdx_command("retry", sweep, f"state={state}", options=options)
 
 
 def retry_runs(context: Context, database: Database, run_ids: Sequence[int]) -> str:

@@ -1,8 +1,8 @@
 """Finds what blocks runs of a sweep: failures that pause their cells or searches, and conditions that others have.
 
 A cell or a search is paused when its runs fail alike, since the fault would go through all of them. All of it follows
-from what is recorded of runs that failed and that nobody has tried again since. So `kdx retry`, or
-`kdx resume --failed`, lifts a pause, and every worker sees the same.
+from what is recorded of runs that failed and that nobody has tried again since. So `kdx retry` lifts the pause of a
+cell, `kdx resume` that of a search, and every worker sees the same.
 """
 
 import re
@@ -132,12 +132,13 @@ class Blocked:
         Args:
             options: options of the suggested command, such as ` --db FILE`.
         """
-        again = kdx_command("resume", sweep, options=f" --failed{options}")
+        retry = kdx_command("retry", sweep, f"state={RunState.FAILED}", options=options)
+        resume = kdx_command("resume", sweep, options=options)
         sweep = sanitize(sweep)
-        lines = [f"cell {cell_id[:8]} of {sweep} is paused: {pause}; {again}" for cell_id, pause in self.paused.items()]
+        lines = [f"cell {cell_id[:8]} of {sweep} is paused: {pause}; {retry}" for cell_id, pause in self.paused.items()]
         for search, pause in self.searches:
             choices = " · ".join(search.labels.values()) or search.id[:8]
-            lines.append(f"search of {choices} of {sweep} is paused: {pause}; {again}")
+            lines.append(f"search of {choices} of {sweep} is paused: {pause}; {resume}")
         return lines
 
     def as_json(self) -> dict[str, Any]:

@@ -113,7 +113,7 @@ def decide(
             reason = f"{reason}; {why}"
         pause = paused.get(run.search_id or run.cell.id) if action is Action.START else None
         if pause:
-            action, reason = Action.SKIP, f"paused: {pause}; kdx resume SWEEP --failed tries them again"
+            action, reason = Action.SKIP, f"paused: {pause}"
         decisions.append(Decision(run, record, action, reason, missing, failed, evaluations=len(planned), pause=pause))
     return tuple(decisions)
 

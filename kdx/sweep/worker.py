@@ -193,7 +193,7 @@ def _take_folder(writer: RunWriter, folder: Path, attempt: int) -> ComeTo:
             raise KdxError(
                 "the folder of the run is a symbolic link; kdx writes through none",
                 place=str(folder),
-                hint="remove the link, then kdx resume --failed",
+                hint="remove the link, then kdx retry RUN",
             )
         if attempt == 1 and folder.exists():
             # Left by a run of a lost database; resuming from it would give curves without a beginning.

@@ -65,7 +65,7 @@ def test_every_unfinished_sweep_goes_on_and_no_other(ran):
     planned("stopped", "interrupt", steps=4, last_step=3)
     result = resume("--workers", "3")
     assert result.exit_code == 4, "a failed run stands"
-    assert result.stderr == "1 run failed before; try them again with: kdx resume --failed\n"
+    assert result.stderr == "1 run failed before; try them again with: kdx retry failed state=failed\n"
     assert {plan.name for plan, _, _ in ran} == {"waiting", "stopped"}
     assert {(db, at_a_time) for _, db, at_a_time in ran} == {("runs.db", AtATime(3))}
 
@@ -84,15 +84,16 @@ def test_when_nothing_is_unfinished_it_says_so(ran, arguments, command):
     assert (result.exit_code, result.stderr, ran) == (0, f"nothing is unfinished; next: {command}\n", [])
 
 
-def test_failed_runs_are_tried_again_only_when_asked(ran):
+def test_failed_runs_stay_failed_and_the_commands_that_try_them_again_are_shown(ran):
     planned("bad", "fail", **FAILED)
     result = resume("bad")
     assert (result.exit_code, ran) == (4, []), "else `until kdx resume; do :; done` would end with runs missing"
-    assert result.stderr == "1 run failed before; try them again with: kdx resume bad --failed\n"
-    resume("--failed")
-    assert [plan.name for plan, _, _ in ran] == ["bad"]
+    assert result.stderr == "1 run failed before; try them again with: kdx retry bad state=failed\n"
+    planned("worse", "fail", steps=2, **FAILED)
+    again = "kdx retry worse state=failed && kdx retry bad state=failed"
+    assert resume().stderr == f"2 runs failed before; try them again with: {again}\n"
     with open_database("runs.db", write=False) as database:
-        assert reading.load_sweep(database).runs[0].state is RunState.PENDING
+        assert {run.state for run in reading.load_sweep(database).runs} == {RunState.FAILED}
 
 
 def test_failures_do_not_keep_other_sweeps_waiting_and_an_interruption_stops_all(ran):

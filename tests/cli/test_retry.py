@@ -108,6 +108,25 @@ def test_runs_of_a_sweep_are_chosen_by_how_they_ended_and_by_words(ran):
     assert everything()[-1] == (1, 1, RunState.PENDING)
 
 
+def test_what_else_is_unfinished_in_the_sweep_waits_for_resume(ran, monkeypatch):
+    first, second = planned(2)
+    failed(first)
+    following = "other runs of tiny are unfinished; resume them with: kdx resume tiny\n"
+    assert following in typed("retry", "tiny", "state=failed").stderr
+    assert [seeds_of(plan) for plan in ran] == [[0]]
+    monkeypatch.setattr("kdx.cli.retry.run_plan", lambda *_, **__: completed(first) or completed(second) or 0)
+    assert following not in typed("retry", str(first.id)).stderr
+
+
+def test_runs_are_tried_again_by_jobs_of_slurm(ran, monkeypatch):
+    failed(planned(2)[0])
+    submitted = []
+    monkeypatch.setattr("kdx.cli.retry.submit_workers", lambda plan, *_: submitted.append(plan))
+    assert typed("retry", "tiny", "state=failed", "--slurm").exit_code == 0
+    assert ([seeds_of(plan) for plan in submitted], ran) == ([[0]], [])
+    assert everything()[0] == (0, 0, RunState.PENDING)
+
+
 def test_a_whole_sweep_is_not_done_again_by_mistake(ran):
     completed(planned(2)[0])
     assert refused("retry", "tiny").problem == "no condition chooses runs of `tiny`"

@@ -98,7 +98,7 @@ def test_every_command_that_starts_runs_hands_on_what_they_are_told(supervised, 
             0,
             "2 runs: 1 completed, 1 cancelled; take up again with: kdx retry tiny state=cancelled",
         ),
-        (None, {"failed": 1}, 4, "1 run: 1 failed; try them again with: kdx resume tiny --failed"),
+        (None, {"failed": 1}, 4, "1 run: 1 failed; try them again with: kdx retry tiny state=failed"),
         (signal.SIGTERM, {"interrupted": 1}, 143, "1 run: 1 interrupted; resume with: kdx resume tiny"),
     ],
 )

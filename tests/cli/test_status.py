@@ -19,13 +19,13 @@ def test_paused_cells_are_shown_with_what_goes_on():
     for run in (first, second):
         failed(run, f"no room for {run.id}")
     why = "2 runs of its cell failed alike: no room for …"
-    line = f"cell {first.cell_id[:8]} of tiny is paused: {why}; kdx resume tiny --failed"
+    line = f"cell {first.cell_id[:8]} of tiny is paused: {why}; kdx retry tiny state=failed"
     assert typed("status").stdout.splitlines()[-2:] == ["", line]
     told = typed("status", "tiny")
     shown = told.stdout.splitlines()
     assert shown[-2:] == ["", line] and shown[3].endswith(f"paused: {why}")
     assert told.stderr.endswith(
-        f"2 failed, 1 paused; see why with: kdx logs {second.id}; next: kdx resume tiny --failed\n"
+        f"2 failed, 1 paused; see why with: kdx logs {second.id}; next: kdx retry tiny state=failed\n"
     ), "kdx resume alone would do nothing"
     (found,) = json.loads(typed("status", "--json").stdout)
     assert found["paused"] == [{"cell": first.cell_id, "runs": 2, "failed": "no room for …"}]
@@ -106,8 +106,7 @@ def test_a_paused_search_is_shown_with_what_goes_on(tmp_path):
             claim = claims.claim(database, record.id, "me", 60)
             RunWriter(database, record.id, "me", claim).fail(f"no room for {record.id}", "", 0)
     line = (
-        "search of exponential of tuned is paused: 2 runs of its search failed alike: no room for …; "
-        "kdx resume tuned --failed"
+        "search of exponential of tuned is paused: 2 runs of its search failed alike: no room for …; kdx resume tuned"
     )
     assert line in typed("status").stdout.splitlines()
     (found,) = json.loads(typed("status", "--json").stdout)

@@ -51,7 +51,8 @@ def test_a_sweep_runs_what_is_not_there_yet_and_a_failing_cell_hurts_nobody(term
     assert sorted(started) == ["fails · seed 0", "fails · seed 1", "learns · seed 1"]
     assert sum("allocate memory" in line for line in lines if line.startswith("failed")) == 2
     assert re.fullmatch(
-        r"4 runs: 2 failed, 2 completed; see why with: kdx logs \d; try them again with: kdx resume failing --failed",
+        r"4 runs: 2 failed, 2 completed; see why with: kdx logs \d; "
+        r"try them again with: kdx retry failing state=failed",
         lines[-1],
     )
 

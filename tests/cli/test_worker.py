@@ -256,7 +256,7 @@ def test_a_cell_whose_runs_fail_alike_is_paused_and_the_rest_ends(folder, compon
     assert (states.count(RunState.FAILED), states.count(RunState.PENDING)) == (2, 2)
     shown = kdx(folder, "status", "shared")
     paused = "2 runs of its cell failed alike: ValueError in weight (faulty.py)"
-    again = "kdx resume shared --failed\n"
+    again = "kdx retry shared state=failed\n"
     assert shown.count(f"paused: {paused}") == 3 and f"is paused: {paused}; {again}" in shown
     assert f"is paused: {paused}; {again}" in kdx(folder, "status")
     again = ends(worker(folder))

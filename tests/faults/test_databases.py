@@ -52,7 +52,7 @@ COMMANDS = [
     [["export", "--to", "out", "--weights"], ["export", "--to", "out", "--outputs"]],
     [["doctor"], ["doctor", "--fix"], ["db", "check"], ["plan", "grid.yaml"], ["sweep", "grid.yaml"]],
     [["gc", "--apply"], ["gc", "--keep", "none", "--unplanned", "--unknown", "--apply"]],
-    [["resume"], ["resume", "--failed"], ["retry", "1"]],
+    [["resume"], ["retry", "1"]],
     [["report"], ["doctor"]],
 ]
 ELSEWHERE = ["../precious", "0/../../precious", "/../../precious", "../../precious/x", "%2e%2e/precious"]

@@ -72,7 +72,7 @@ def test_a_paused_cell_holds_up_its_runs_until_one_is_tried_again(database):
     assert found.waits_for == dict.fromkeys(ids[2:], "paused: 2 runs of its cell failed alike: ValueError: …")
     assert found.lines("ti ny", " --db x") == [
         f"cell {bad[:8]} of ti ny is paused: 2 runs of its cell failed alike: ValueError: …; "
-        "kdx resume 'ti ny' --failed --db x"
+        "kdx retry 'ti ny' state=failed --db x"
     ]
     assert found.as_json()["paused"] == [{"cell": bad, "runs": 2, "failed": "ValueError: …"}]
     recording.reset(database, ids[:1], (RunState.FAILED,))
@@ -179,8 +179,7 @@ def test_a_search_is_paused_once_trials_of_it_failed_alike_and_goes_on_as_if_the
     assert pauses == {bad: pause, good: None}
     (line,) = blocked_in(database, [sweep])[sweep].lines("tuned", "")
     assert line == (
-        "search of exponential of tuned is paused: 2 runs of its search failed alike: no room for …; "
-        "kdx resume tuned --failed"
+        "search of exponential of tuned is paused: 2 runs of its search failed alike: no room for …; kdx resume tuned"
     )
     (plain,) = blocked_in(database, [sweep])[sweep].as_json()["paused_searches"]
     assert plain == {"choices": {"kernel": "exponential"}, "search": bad, "runs": 2, "failed": "no room for …"}
