@@ -46,8 +46,12 @@ def without_removed(node: Node, key: str = "", above: str = "") -> Node:
         {
             name: without_removed(inner, name, key)
             for name, inner in node.value.items()
-            # The choices of a named axis are entries, too.
-            if not (inner.value is None and inner.replaces and (not ENTRIES.isdisjoint((name, key)) or above == "axes"))
+            # The choices of a named axis are entries, too, and so are the parameters of `tune`.
+            if not (
+                inner.value is None
+                and inner.replaces
+                and (not ENTRIES.isdisjoint((name, key)) or above in ("axes", "tune"))
+            )
         },
         node.keys,
         node.replaces,

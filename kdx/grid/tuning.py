@@ -15,8 +15,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from kdx.grid.cell_selector import factors
-from kdx.grid.conditions import Written
-from kdx.grid.field_types import Bounded, Number, OneOf, Section, ToList, as_list, not_allowed, refuse
+from kdx.grid.field_types import Bounded, Number, OneOf, Section, not_allowed, refuse
 from kdx.grid.identity import by_content
 from kdx.grid.seeds import NumberOrList
 from kdx.grid.spec import CellSpec
@@ -155,7 +154,7 @@ def parameters() -> tuple[str, ...]:
 
 
 def _kind(value: Any) -> str:
-    return "<none>" if value is None else "<DrawnRange>" if isinstance(value, dict) else "<list>"
+    return "<DrawnRange>" if isinstance(value, dict) else "<list>"
 
 
 Parameters = Annotated[
@@ -168,23 +167,13 @@ Parameters = Annotated[
                 BeforeValidator(_different),
                 WithJsonSchema({"type": "array", "minItems": 2, "uniqueItems": True}),
                 Tag("<list>"),
-            ]
-            | Annotated[None, Tag("<none>")],
+            ],
             Discriminator(_kind),
         ],
     ],
-    Field(max_length=MOST_PARAMETERS),
+    Field(min_length=1, max_length=MOST_PARAMETERS),
 ]
-"""Factor → how it is drawn; None: it is not tuned."""
-
-
-class TuneOverride(Section):
-    """Other parameters for some cells."""
-
-    when: Written
-    """The condition."""
-    parameters: Parameters
-    """Laid over those of all cells."""
+"""Factor → how it is drawn."""
 
 
 _NUMBER_OR_LIST = NumberOrList(
@@ -231,10 +220,11 @@ class Tuning(Section):
 class Tune(Tuning):
     """`tune:` of a grid."""
 
-    parameters: Parameters = Field(default_factory=dict)
-    """Factor → a list of its values, or a range {low: …, high: …} with `log` or `step`; drawn in each trial."""
-    overrides: Annotated[list[TuneOverride], ToList(as_list), Field(min_length=1)] = Field(default_factory=list)
-    """Other parameters for the cells that fulfil a condition; null takes one out."""
+    parameters: Parameters
+    """Factor → a list of its values, or a range {low: …, high: …} with `log` or `step`; drawn in each trial.
+
+    A cell to which a parameter makes no difference is searched without it.
+    """
 
 
 def set_factor(settings: dict[str, Any], factor: str, value: Any) -> None:

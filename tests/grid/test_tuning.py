@@ -95,19 +95,20 @@ def test_more_trials_go_on_with_the_same_search(tmp_path):
     assert few == many != other
 
 
-def test_cells_may_have_other_parameters(tmp_path):
-    plan = load(
-        tmp_path,
-        f"""
-        tune:
-          parameters: {{{RATE}}}
-          overrides:
-            - when: {{kernel: exponential}}
-              parameters: {{temperature: [1, 2], training.learning_rate: null}}
-          trials: 2
-        """,
-    )
-    assert [list(cell.search.space) for cell in plan.cells] == [["temperature"], ["training.learning_rate"]]
+def test_a_parameter_is_tuned_in_the_cells_to_which_it_makes_a_difference(tmp_path):
+    plan = load(tmp_path, of(f"{RATE}, temperature: [1, 2]"))
+    rate = "training.learning_rate"
+    assert [list(cell.search.space) for cell in plan.cells] == [[rate, "temperature"], [rate]]
+    plan = load(tmp_path, of("temperature: [1, 2]"))
+    assert [cell.search is not None for cell in plan.cells] == [True, False]
+    with pytest.raises(KdxError, match="`clip` makes no difference to any cell"):
+        load(tmp_path, of(f"{RATE}, clip: [1, 2]"))
+
+
+def test_null_takes_a_parameter_out_of_a_grid_that_is_extended(tmp_path):
+    load(tmp_path, of(f"{RATE}, model.dropout: [0.0, 0.1]"))
+    (tmp_path / "other.yaml").write_text("extends: grid.yaml\ntune: {parameters: {model.dropout: null}}\n")
+    assert {*load_grid(tmp_path / "other.yaml").cells[0].search.space} == {"training.learning_rate"}
 
 
 def test_settings_that_follow_others_follow_a_tuned_one(tmp_path):
