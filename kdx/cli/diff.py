@@ -8,7 +8,8 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.context import Answering
-from kdx.cli.shown import table_lines
+from kdx.cli.shown import table_lines, test_metric
+from kdx.cli.wording import shown_score
 from kdx.errors import KdxError
 from kdx.grid.cell_selector import word
 from kdx.report.diff import (
@@ -40,6 +41,8 @@ class Comparison:
     kind: str
     settings: Sequence[Change]
     conditions: Sequence[Change]
+    metrics: Sequence[str]
+    """The metric of the scores on each side."""
     scores: Sequence[ScorePair]
     curves: Mapping[str, Sequence[CurveDifference]]
     """`seed N`, or nothing for two runs → each metric."""
@@ -79,7 +82,7 @@ def _compare(database: Database, left: Found, right: Found) -> Comparison:
         runs = [[before], [after]]
         pairs = {"": (before, after)}
         seeds = " and ".join(f"seed {seed}" for seed in dict.fromkeys((before.seed, after.seed)))
-        scores = [ScorePair.of(seeds, [before], [after])]
+        scores = [ScorePair.of(seeds, before, after)]
         metrics = None
     elif isinstance(left, CellFound) and isinstance(right, CellFound):
         cells = [cell_details(database, side.id) for side in (left, right)]
@@ -103,9 +106,10 @@ def _compare(database: Database, left: Found, right: Found) -> Comparison:
         "run" if metrics is None else "cell",
         settings,
         condition_changes(*([origins[run.id] for run in side] for side in runs)),
+        [test_metric(cell.spec.selection_metric) for cell in cells],
         scores,
         {
-            name: curve_differences(curves.get(pair[0].id, {}), curves.get(pair[1].id, {}), name)
+            name: curve_differences(curves.get(pair[0].id, {}), curves.get(pair[1].id, {}))
             for name, pair in pairs.items()
         },
     )
@@ -123,8 +127,7 @@ def _lines(comparison: Comparison, heads: tuple[str, str]) -> Iterator[str]:
         yield f"  modules that differ: {sanitize(', '.join(names))}"
     yield ""
     yield "scores on the test split"
-    scores = ((pair.name, _mean(pair.before), _mean(pair.after), _difference(pair)) for pair in comparison.scores)
-    yield from table_lines(("", *heads, "B − A"), scores)
+    yield from table_lines(("", *heads, "B − A"), (_score_row(pair, *comparison.metrics) for pair in comparison.scores))
     yield ""
     for name, curves in comparison.curves.items():
         yield from _curve_lines(f"curves of {name}" if name else "curves", curves, heads)
@@ -146,7 +149,8 @@ def _curve_lines(title: str, curves: Sequence[CurveDifference], heads: tuple[str
                     each.name,
                     each.shared,
                     each.first,
-                    _four_digits(each.largest),
+                    # It may be of the last bits, which the decimals of the metric do not show.
+                    None if each.largest is None else float(f"{each.largest:.4g}"),
                     each.at,
                     each.only_before,
                     each.only_after,
@@ -168,16 +172,13 @@ def _word(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def _mean(scores: Sequence[float]) -> float | None:
-    return _four_digits(sum(scores) / len(scores)) if scores else None
+def _score_row(pair: ScorePair, before: str, after: str) -> tuple[Any, ...]:
+    """Return the scores of a pair, and their difference if both are of one metric.
 
-
-def _four_digits(value: float | None) -> float | None:
-    """Round a number; the two sides may have different metrics, so it is not that of either."""
-    return None if value is None else float(f"{value:.4g}")
-
-
-def _difference(pair: ScorePair) -> float | None:
-    if not pair.before or not pair.after:
-        return None
-    return float(f"{sum(pair.after) / len(pair.after) - sum(pair.before) / len(pair.before):.3g}")
+    Args:
+        before, after: the metrics of the two sides.
+    """
+    difference = None
+    if pair.before is not None and pair.after is not None and before == after:
+        difference = pair.after - pair.before
+    return pair.name, shown_score(pair.before, before), shown_score(pair.after, after), shown_score(difference, before)

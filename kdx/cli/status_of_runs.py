@@ -21,6 +21,7 @@ from kdx.cli.status_words import (
 )
 from kdx.cli.suggest import computing_options, resume, retry
 from kdx.cli.wording import NOT_NEEDED, PAUSED, count_of
+from kdx.report.wording import rounded
 from kdx.report.writers.rows import to_text
 from kdx.sanitize import sanitize
 from kdx.store.database import Database
@@ -38,6 +39,8 @@ class RunStatus:
     """The progress of a run."""
 
     view: RunView
+    metric: str
+    """The metric of its cell that selects, such as `valid/bleu`."""
     worker: Worker | None
     waits_for: str | None
 
@@ -51,7 +54,7 @@ class RunStatus:
             return "; ".join(filter(None, (f"excluded from reports: {run.invalidated}", run.error)))
         if self.view.not_needed:
             return f"{NOT_NEEDED}: {self.view.not_needed}"
-        score = "" if run.test_score is None else f"score {run.test_score:.4g}"
+        score = "" if run.test_score is None else f"score {rounded(run.test_score, self.metric)}"
         return self.waits_for or run.error or score
 
     @property
@@ -69,7 +72,14 @@ def show_runs(database: Database, name: str, conditions: Sequence[str], context:
     claims = [claim for claim in work(database) if claim.sweep_id == sweep_id]
     working = {claim.run_id: worker_of(claim) for claim in claims if not claim.of_trial}
     views = chosen(_views(database, sweep_id, written, not_needed.why if not_needed else {}), conditions)
-    statuses = [RunStatus(view, working.get(view.record.id), blocked.waits_for.get(view.record.id)) for view in views]
+    metrics: dict[str, str] = dict(
+        database.rows("SELECT cell_id, metric FROM cells WHERE sweep = :sweep", {"sweep": name})
+    )
+    statuses = [
+        RunStatus(view, metrics[run.cell_id], working.get(run.id), blocked.waits_for.get(run.id))
+        for view in views
+        for run in [view.record]
+    ]
     with database.read() as connection:
         searches = searches_of_sweeps(connection, [sweep_id]).get(sweep_id, ())
     trials = [worker_of(claim) for claim in claims if claim.of_trial]

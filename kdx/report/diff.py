@@ -1,4 +1,4 @@
-"""How two runs, two cells or two sweeps differ: settings, conditions, scores, and curves bit for bit."""
+"""How two runs or two cells differ: settings, conditions, scores, and curves bit for bit."""
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,8 +25,6 @@ class Change:
 class CurveDifference:
     """How one metric of two runs differs."""
 
-    of: str
-    """The seed in words, such as `seed 0`; empty where single runs are compared."""
     name: str
     shared: int
     """Steps at which both have a number."""
@@ -43,21 +41,20 @@ class CurveDifference:
 
 @dataclass(frozen=True)
 class ScorePair:
-    """The scores of one seed, or of one cell, on both sides."""
+    """The test scores of two runs, one on each side."""
 
     name: str
-    before: Sequence[float]
-    """One score a seed."""
-    after: Sequence[float]
-    before_run: int | None = None
-    """The run, where there is a single one."""
-    after_run: int | None = None
+    before: float | None
+    """The score; None unless the run is completed."""
+    after: float | None
+    before_run: int | None
+    """The run; None if this side has none with the seed."""
+    after_run: int | None
 
     @classmethod
-    def of(cls, name: str, before: Sequence[RunRecord], after: Sequence[RunRecord]) -> "ScorePair":
-        """The test scores of the completed runs of both sides."""
-        before_run, after_run = (runs[0].id if len(runs) == 1 else None for runs in (before, after))
-        return cls(name, _scores(before), _scores(after), before_run, after_run)
+    def of(cls, name: str, before: RunRecord | None, after: RunRecord | None) -> "ScorePair":
+        """The scores of two runs."""
+        return cls(name, _score(before), _score(after), before and before.id, after and after.id)
 
 
 def setting_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
@@ -102,22 +99,16 @@ def _single(values: Sequence[Any]) -> Any:
     return None if not values else values[0] if len(values) == 1 else list(values)
 
 
-def curve_differences(
-    before: Mapping[str, CurveRecord], after: Mapping[str, CurveRecord], of: str = ""
-) -> list[CurveDifference]:
-    """Compare each metric that one of two runs recorded, in alphabetical order.
-
-    Args:
-        of: see `CurveDifference`.
-    """
+def curve_differences(before: Mapping[str, CurveRecord], after: Mapping[str, CurveRecord]) -> list[CurveDifference]:
+    """Compare each metric that one of two runs recorded, in alphabetical order."""
     nothing = CurveRecord(array("q"), array("d"))
     return [
-        _curve_difference(of, name, before.get(name, nothing), after.get(name, nothing))
+        _curve_difference(name, before.get(name, nothing), after.get(name, nothing))
         for name in sorted({*before, *after})
     ]
 
 
-def _curve_difference(of: str, name: str, before: CurveRecord, after: CurveRecord) -> CurveDifference:
+def _curve_difference(name: str, before: CurveRecord, after: CurveRecord) -> CurveDifference:
     left, right = _by_step(before), _by_step(after)
     shared = sorted(left.keys() & right.keys())
     # Bits, since NaN is no number that equals itself and 0.0 equals −0.0.
@@ -125,7 +116,6 @@ def _curve_difference(of: str, name: str, before: CurveRecord, after: CurveRecor
     distances = [(abs(left[step][0] - right[step][0]), -step) for step in shared]
     largest, at = max(((distance, step) for distance, step in distances if isfinite(distance)), default=(None, None))
     return CurveDifference(
-        of=of,
         name=name,
         shared=len(shared),
         first=first,
@@ -144,12 +134,10 @@ def _by_step(curve: CurveRecord) -> dict[int, tuple[float, int]]:
 
 def seed_pairs(before: Sequence[RunRecord], after: Sequence[RunRecord]) -> list[ScorePair]:
     """Pair the runs of two cells by seed; each side has one run a seed."""
-    seeds = sorted({run.seed for run in (*before, *after)})
-    return [
-        ScorePair.of(f"seed {seed}", *([run for run in runs if run.seed == seed] for runs in (before, after)))
-        for seed in seeds
-    ]
+    left, right = ({run.seed: run for run in runs} for runs in (before, after))
+    seeds = sorted(left.keys() | right.keys())
+    return [ScorePair.of(f"seed {seed}", left.get(seed), right.get(seed)) for seed in seeds]
 
 
-def _scores(runs: Iterable[RunRecord]) -> list[float]:
-    return [run.test_score for run in runs if run.state is RunState.COMPLETED and run.test_score is not None]
+def _score(run: RunRecord | None) -> float | None:
+    return run.test_score if run is not None and run.state is RunState.COMPLETED else None

@@ -45,7 +45,7 @@ def test_two_runs_of_a_cell_differ_by_seed_library_and_curve():
     assert found["kind"] == "run" and found["settings"] == [{"name": "seed", "before": 0, "after": 1}]
     assert found["conditions"] == [{"name": "torch", "before": "2.12", "after": "2.13"}]
     (score,) = found["scores"]
-    assert (score["before"], score["after"]) == ([1.0], [0.5])
+    assert (score["before"], score["after"]) == (1.0, 0.5)
     (curve,) = found["curves"][""]
     assert (curve["name"], curve["shared"], curve["first"]) == ("train/loss", 3, 2)
     assert (curve["largest"], curve["at"], curve["only_before"], curve["only_after"]) == (0.5, 2, 0, 1)
@@ -69,8 +69,8 @@ def test_two_cells_are_compared_seed_by_seed():
     assert found["kind"] == "cell"
     assert {"name": "training.steps", "before": 10, "after": 20} in found["settings"]
     assert [(score["name"], score["before"], score["after"]) for score in found["scores"]] == [
-        ("seed 0", [1.0], [3.0]),
-        ("seed 1", [2.0], [4.0]),
+        ("seed 0", 1.0, 3.0),
+        ("seed 1", 2.0, 4.0),
     ]
     assert {of: [curve["first"] for curve in curves] for of, curves in found["curves"].items()} == {
         "seed 0": [2],

@@ -80,7 +80,7 @@ def test_scores_stand_beside_one_another_by_seed():
     second, lacking = RUN._replace(id=2, seed=1, test_score=3.0), RUN._replace(id=3, seed=2, state=RunState.FAILED)
     pairs = seed_pairs([RUN, second], [RUN._replace(id=4, test_score=2.5), lacking])
     assert [(pair.name, pair.before, pair.after, pair.before_run, pair.after_run) for pair in pairs] == [
-        ("seed 0", [2.0], [2.5], 1, 4),
-        ("seed 1", [3.0], [], 2, None),
-        ("seed 2", [], [], None, 3),
+        ("seed 0", 2.0, 2.5, 1, 4),
+        ("seed 1", 3.0, None, 2, None),
+        ("seed 2", None, None, None, 3),
     ]
