@@ -183,16 +183,14 @@ def slurm_options(
     ctx: typer.Context,
     slurm: Annotated[bool, _slurm("--slurm", help="Submit workers to Slurm, and end.")] = False,
     jobs: Annotated[int | None, _slurm("--jobs", min=1, help="Number of jobs; default: up to 10.")] = None,
-    partition: Annotated[
-        str | None, _slurm("--partition", envvar="KDX_PARTITION", help="Partition of the jobs.")
-    ] = None,
+    partition: Annotated[str | None, _slurm("--partition", help="Partition of the jobs.")] = None,
     gpus_per_node: Annotated[str | None, _slurm("--gpus-per-node", help="GPUs of a job, such as 1 or a100:2.")] = None,
     time_limit: Annotated[str | None, _slurm("--time", metavar="4:00:00", help="Time limit of a job.")] = None,
-    account: Annotated[str | None, _slurm("--account", envvar="KDX_ACCOUNT", help="Account that pays.")] = None,
-    qos: Annotated[str | None, _slurm("--qos", envvar="KDX_QOS", help="Quality of service.")] = None,
     sbatch: Annotated[
         list[str] | None,
-        _slurm("--sbatch", metavar="OPTION", help="Another option of sbatch, such as --sbatch=--mem=8G; repeatable."),
+        _slurm(
+            "--sbatch", metavar="OPTION", help="Another option of sbatch, such as --sbatch=--account=us; repeatable."
+        ),
     ] = None,
     slurm_python: Annotated[
         str | None,
@@ -227,9 +225,7 @@ def slurm_options(
     if slurm:
         more = tuple(sbatch or ())
         python, setup, leave, requeues = slurm_python, slurm_setup, slurm_leave, slurm_requeues
-        return JobOptions(
-            jobs, partition, gpus_per_node, time_limit, account, qos, more, python, setup, leave, requeues
-        )
+        return JobOptions(jobs, partition, gpus_per_node, time_limit, more, python, setup, leave, requeues)
     for parameter in ctx.command.params:
         source = ctx.get_parameter_source(parameter.name or "")
         if getattr(parameter, "rich_help_panel", None) == "Slurm" and source and source.name == "COMMANDLINE":

@@ -35,8 +35,6 @@ class JobOptions:
     gpus_per_node: str | None = None
     time: str | None = None
     """Wall time of a job in the format of sbatch, such as 4:00:00."""
-    account: str | None = None
-    qos: str | None = None
     more: tuple[str, ...] = ()
     """Further options of sbatch, such as `--mem=8G`."""
     python: str | None = None
@@ -67,13 +65,7 @@ class JobOptions:
     @property
     def flags(self) -> tuple[str, ...]:
         """Options of sbatch."""
-        named = {
-            "partition": self.partition,
-            "gpus-per-node": self.gpus_per_node,
-            "time": self.time,
-            "account": self.account,
-            "qos": self.qos,
-        }
+        named = {"partition": self.partition, "gpus-per-node": self.gpus_per_node, "time": self.time}
         # `--mem 8G` is two arguments, `--comment=of me` is one.
         more = [word for option in self.more for word in option.split(None, 0 if "=" in option.split()[0] else 1)]
         return (*(f"--{name}={value}" for name, value in named.items() if value is not None), *more)

@@ -20,9 +20,6 @@ PLACES_AND_HABITS = {
     "--per-gpu",
     "--devices",
     "--format",
-    "--partition",
-    "--account",
-    "--qos",
     "--slurm-setup",
 }
 """Options that the environment may set. Any other acts, destroys, or selects what is computed or shown."""
@@ -54,7 +51,7 @@ def test_every_option_says_what_it_is_for():
 
 def test_what_is_asked_of_slurm_without_it_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("KDX_PARTITION", "gpu")
+    monkeypatch.setenv("KDX_SLURM_SETUP", "module load cuda")
     planned(1)
     assert refused("sweep", "grid.yaml", "--time", "10").problem == "--time without --slurm"
     assert "exclude each other" in refused("sweep", "grid.yaml", "--slurm", "--budget", "1h").problem

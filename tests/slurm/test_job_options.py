@@ -7,15 +7,11 @@ from kdx.slurm.job_options import JobOptions
 
 
 def test_each_wish_is_an_option_of_sbatch():
-    asked = JobOptions(
-        partition="gpu", gpus_per_node="a100:2", time="4:00:00", account="us", qos="high", more=("--mem=8G",)
-    )
+    asked = JobOptions(partition="gpu", gpus_per_node="a100:2", time="4:00:00", more=("--mem=8G",))
     assert asked.flags == (
         "--partition=gpu",
         "--gpus-per-node=a100:2",
         "--time=4:00:00",
-        "--account=us",
-        "--qos=high",
         "--mem=8G",
     )
     assert JobOptions().flags == ()
