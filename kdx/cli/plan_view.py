@@ -1,4 +1,4 @@
-"""What `kdx plan` shows of a plan: its runs, cells and searches, their cost, and what a budget is enough for."""
+"""What `kdx plan` shows of a plan: its runs, its cells, and what they cost."""
 
 import re
 from collections import Counter
@@ -7,23 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from kdx.cli.wording import cell_name, choices_of, count_of, run_name, size
+from kdx.cli.budget import names_of, without_time
+from kdx.cli.wording import cell_name, count_of, run_name, size
 from kdx.data.corpus import generator_of
 from kdx.grid.difference import Difference
 from kdx.grid.plan import Plan, PlannedCell
-from kdx.grid.tuning import Tuning
 from kdx.report.writers.rows import to_text
 from kdx.sanitize import sanitize
-from kdx.store.database import Database
-from kdx.sweep.budget import Budget, Covered, missing_seeds
-from kdx.sweep.forecast import Forecast, in_words, makespan, typical_error
-from kdx.sweep.plan_forecast import PlanForecast, PlannedDecision, expected_seconds
-from kdx.tune.search import Searching
+from kdx.sweep.budget import Covered
+from kdx.sweep.forecast import Forecast, in_words, typical_error
+from kdx.sweep.plan_forecast import PlanForecast, PlannedDecision
 
 MOST_LINES = 40
 """Largest number of runs, or of cells, that have a line each unless every one is asked for."""
-MOST_NAMED = 4
-"""Cells that a message names; of more it gives the number."""
 _MOST_MODULES = 3
 _NUMBER = re.compile(r"\d[\d.e+-]*")
 
@@ -237,112 +233,3 @@ def impossible_evaluations(plan: Plan) -> Iterator[str]:
     for (evaluation_of, reason), group in lacking.items():
         count = f"{len(group)} of {len(cells)} cells"
         yield sanitize(f"evaluation {evaluation_of} cannot be made of {count}{names_of(group)}: {reason}")
-
-
-def search_lines(plan: Plan, database: Database | None, at_a_time: int) -> Iterator[str]:
-    """Return what is searched before winners are trained, and how long both will take, in one line each."""
-    cells = [cell for cell in plan.cells if cell.search and not cell.won]
-    by_search = {cell.search.id: cell for cell in cells if cell.search}
-    if not by_search:
-        return
-    ended = dict.fromkeys(by_search, 0)
-    seconds: Mapping[str, float | None] = {}
-    if database is not None:
-        search = Searching(database, plan)
-        search.look()
-        ended = {key: len(search.trials(key)) for key in by_search}
-        seconds = expected_seconds(database, plan)
-    tunings = {key: _tuning_of(cell) for key, cell in by_search.items()}
-    left = [
-        (cell, max(0, tunings[key].trials - ended[key]) * len(tunings[key].seeds)) for key, cell in by_search.items()
-    ]
-    steps = sum(count * cell.spec.training.steps for cell, count in left)
-    tuning = _tuning_of(cells[0])
-    done = f", of which {sum(ended.values())} have ended" if any(ended.values()) else ""
-    seeds = count_of(len(tuning.seeds), "tuning seed")
-    yield (
-        f"first a search: {count_of(len(by_search), 'cell')} × {tuning.trials} trials × {seeds}{done}; "
-        f"{sum(count for _, count in left):,} runs to train, {steps:,} steps at most by the grid's steps "
-        f"({tuning.sampler}, pruner {tuning.pruner})"
-    )
-    runs = count_of(len(cells) * len(plan.seeds), "run")
-    seeds = count_of(len(plan.seeds), "seed")
-    if rule := plan.seed_rule:
-        runs, seeds = f"{len(cells) * rule.min} to {runs}", rule.number
-    yield f"then {count_of(len(cells), 'winner')} × {seeds} = {runs}"
-    known = {cell.id: time for cell in cells if (time := seconds.get(cell.id)) is not None}
-    if not known:
-        yield "time of both: unknown, for no like run has completed"
-        return
-    of_search = [known[cell.id] for cell, count in left if cell.id in known for _ in range(count)]
-    of_winners = [known[cell.id] for cell in cells if cell.id in known for _ in plan.seeds]
-    missing = len({cell.id for cell in cells}) - len(known)
-    at_most = " at most" if plan.seed_rule else ""
-    yield (
-        f"time: the search {in_words(makespan(of_search, at_a_time))} at most, the winners "
-        f"{in_words(makespan(of_winners, at_a_time))}{at_most}, with {count_of(at_a_time, 'run')} at a time"
-        + (f"; {missing} of {len(by_search)} cells are not in it, for no like run has completed" if missing else "")
-    )
-
-
-def _tuning_of(cell: PlannedCell) -> Tuning:
-    assert cell.search is not None
-    return cell.search.tuning
-
-
-def what_is_left_out(budget: Budget, covered: Covered, plan: Plan) -> str | None:
-    """Return a line on what a budget is enough for, and on the seeds and the cells for which it is not.
-
-    Returns:
-        None if there is no run to do.
-    """
-    of_budget, cells = f"the budget of {budget.text}", len({cell.id for cell in plan.cells})
-    if not covered.to_do:
-        return None
-    if covered.left_out is None or covered.seconds is None:
-        like = f" like those of {count_of(len(covered.unknown), 'cell')}" if len(covered.unknown) < cells else ""
-        return f"no run{like} has finished yet, so it is unknown what {of_budget} leaves out"
-    runs = count_of(len(covered.to_do), "run")
-    if not covered.left_out:
-        all_runs = "the one run" if len(covered.to_do) == 1 else f"all {runs}"
-        lacking = f"; {without_time(covered.evaluations)}" if covered.evaluations else ""
-        return f"{of_budget} is enough for {all_runs} to do: about {in_words(covered.seconds)}{lacking}"
-    if len(covered.left_out) == len(covered.to_do):
-        return f"{of_budget} is enough for none of the {runs} to do"
-    missing = "; ".join(_missing(*group, cells) for group in missing_seeds(plan.runs, covered.left_out))
-    enough = len(covered.to_do) - len(covered.left_out)
-    return sanitize(f"{of_budget} is enough for {enough} of {runs} to do; left out: {missing}")
-
-
-def without_time(evaluations: int) -> str:
-    """Return the remark that evaluations are in no time that is forecast."""
-    are = "is not in it, for its" if evaluations == 1 else "are not in it, for their"
-    return f"{count_of(evaluations, 'evaluation')} {are} time is recorded nowhere"
-
-
-def names_of(cells: Sequence[PlannedCell]) -> str:
-    """Return the choices of a few cells in brackets; nothing for many."""
-    return (
-        f" ({', '.join(choices_of(cell.labels, cell.spec.task) for cell in cells)})" if len(cells) <= MOST_NAMED else ""
-    )
-
-
-def _missing(seeds: Sequence[int], lacking: Sequence[PlannedCell], cells: int) -> str:
-    all_cells = len(lacking) == cells
-    which = "all cells" if all_cells else count_of(len(lacking), "cell")
-    names = "" if all_cells else names_of(lacking)
-    if not seeds:
-        return f"{which} not at all{names}"
-    return f"seed{'' if len(seeds) == 1 else 's'} {_ranges(seeds)} of {which}{names}"
-
-
-def _ranges(seeds: Sequence[int]) -> str:
-    """Return consecutive numbers by their ends: 0, 2–4."""
-    runs: list[list[int]] = []
-    for seed in sorted(seeds):
-        if runs and seed == runs[-1][-1] + 1:
-            runs[-1].append(seed)
-        else:
-            runs.append([seed])
-    dashes = {1: "", 2: ", "}
-    return ", ".join(f"{run[0]}{dashes.get(len(run), '–')}{str(run[-1]) if len(run) > 1 else ''}" for run in runs)

@@ -6,11 +6,14 @@ from typing import Annotated
 import typer
 
 from kdx.cli import completion
+from kdx.cli.budget import Limit, refuse_budget
 from kdx.cli.console import say
 from kdx.cli.context import InDatabase
 from kdx.cli.named_runs import known_sweep
 from kdx.cli.options import Components, Hardware, Running, Slurm
-from kdx.cli.running import FAILED, UNFINISHED, Limit, announce, refuse_budget, search_and_run, submit_workers
+from kdx.cli.running import FAILED, UNFINISHED, announce
+from kdx.cli.searching import search_and_run
+from kdx.cli.submitting import submit_workers
 from kdx.cli.suggest import computing_options, retry
 from kdx.cli.wording import count_of
 from kdx.data.plan_corpora import prepare_data

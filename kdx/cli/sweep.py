@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from kdx.cli.budget import Limit, refuse_budget
 from kdx.cli.console import say
 from kdx.cli.context import InDatabase
 from kdx.cli.options import (
@@ -17,7 +18,9 @@ from kdx.cli.options import (
     set_options,
 )
 from kdx.cli.planned import change_of, removed_runs
-from kdx.cli.running import Limit, announce, refuse_budget, search_and_run, submit_workers
+from kdx.cli.running import announce
+from kdx.cli.searching import search_and_run
+from kdx.cli.submitting import submit_workers
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError
 from kdx.grid.load import MOST_RUNS, load_grid

@@ -26,7 +26,7 @@ def ran(tmp_path, monkeypatch, data_home):
         plans.append((plan, trains))
         return 0
 
-    for module in ("evaluate", "running"):
+    for module in ("evaluate", "searching"):
         monkeypatch.setattr(f"kdx.cli.{module}.run_plan", run)
     return plans
 

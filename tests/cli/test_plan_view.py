@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from grids import TINY
 
-from kdx.cli.plan_view import MOST_LINES, PlanView, what_is_left_out
+from kdx.cli.budget import what_is_left_out
+from kdx.cli.plan_view import MOST_LINES, PlanView
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec

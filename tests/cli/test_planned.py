@@ -8,7 +8,7 @@ import pytest
 from grids import TINY
 from looked_after import DB, completed, refused, typed
 
-from kdx.cli import running
+from kdx.cli import searching
 from kdx.cli.context import Context
 from kdx.cli.planned import record_of, removed_runs
 from kdx.errors import KdxError
@@ -46,7 +46,7 @@ def started(monkeypatch) -> list[list[tuple[str, int]]]:
         plans.append([run.key for run in plan.runs])
         return 0
 
-    monkeypatch.setattr(running, "run_plan", run)
+    monkeypatch.setattr(searching, "run_plan", run)
     return plans
 
 

@@ -114,7 +114,12 @@ def test_what_else_is_unfinished_in_the_sweep_waits_for_resume(ran, monkeypatch)
     following = "other runs of tiny are unfinished; resume them with: kdx resume tiny\n"
     assert following in typed("retry", "tiny", "state=failed").stderr
     assert [seeds_of(plan) for plan in ran] == [[0]]
-    monkeypatch.setattr("kdx.cli.retry.run_plan", lambda *_, **__: completed(first) or completed(second) or 0)
+
+    def run(plan, database, *_, **options):
+        claims.cancel(database, [first.id, second.id])
+        return 0
+
+    monkeypatch.setattr("kdx.cli.retry.run_plan", run)
     assert following not in typed("retry", str(first.id)).stderr
 
 
