@@ -10,14 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
 
-from kdx.errors import Faults, KdxError, Place
-from kdx.grid.conditions import Combination, Condition, Written, WrittenCondition
-from kdx.grid.expand import Bundle, Dimension, SubGrid, cells_of
+from kdx.errors import Faults
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
-from kdx.grid.source import Node
 
 SMALL = """
 task: translation
@@ -195,184 +191,14 @@ def test_a_grid_gives_what_its_loops_would(tmp_path_factory, grid):
         assert cell.labels == {name: str(combination[name]) for name in axes}
 
 
-HERE = Place("grid.yaml", 1, 1)
-KERNEL_NAMES, NORMS = ["rbf", "linear", "cosine"], ["post", "pre"]
+def test_a_condition_compares_numbers_as_numbers_and_what_is_set_last(tmp_path):
+    axes = "axes: {temperature: [1, 2.0], size: {a: {training: {warmup: 5}}, b: {}}}\ntraining: {warmup: 6}\n"
+    plan = plan_of(tmp_path, axes + "exclude: [{temperature: 2, training.warmup: 5}, {temperature: 1.0, size: b}]\n")
+    assert labels(plan) == [("1", "a"), ("2.0", "b")]
 
 
-def node(value: Any) -> Node:
-    if isinstance(value, dict):
-        return Node(HERE, {key: node(inner) for key, inner in value.items()}, dict.fromkeys(value, HERE))
-    return Node(HERE, [node(inner) for inner in value]) if isinstance(value, list) else Node(HERE, value)
-
-
-def combination(labels: dict[str, str], *settings: dict[str, Any]) -> Combination:
-    return Combination(labels, tuple(node(one) for one in settings))
-
-
-WRITTEN: TypeAdapter[WrittenCondition] = TypeAdapter(Written)
-
-
-def condition(value: Any) -> Condition:
-    return Condition.of(WRITTEN.validate_python(value, context=("approach",)), node(value))
-
-
-@given(
-    kernels=st.sets(st.sampled_from(KERNEL_NAMES), min_size=1),
-    norms=st.sets(st.sampled_from(NORMS), min_size=1),
-    kernel=st.sampled_from(KERNEL_NAMES),
-    norm=st.sampled_from(NORMS),
-)
-def test_all_terms_must_hold_and_any_word_of_a_list(kernels: set[str], norms: set[str], kernel: str, norm: str) -> None:
-    one = combination({}, {"kernel": kernel, "norm": norm})
-    inside = kernel in kernels and norm in norms
-    assert condition({"kernel": sorted(kernels), "norm": sorted(norms)}).holds(one) == inside
-    assert condition({"not": {"kernel": sorted(kernels), "norm": sorted(norms)}}).holds(one) != inside
-
-
-def test_words_are_those_of_the_cell_whatever_way_they_are_written() -> None:
-    one = combination({"approach": "One"}, {"position": ["product", "lookup"], "training": {"clip": None}})
-    assert condition({"position": "lookup+product"}).holds(one)
-    assert condition({"position": [["lookup", "product"]]}).holds(one)
-    assert condition({"training.clip": "none", "approach": "One"}).holds(one)
-    assert not condition({"approach": "Two"}).holds(one)
-
-
-def test_a_key_that_is_not_set_has_its_default() -> None:
-    one = combination({}, {})
-    assert condition({"kernel": "exponential", "training.steps": 1000, "temperature": 1.0}).holds(one)
-    assert not condition({"task": "translation"}).holds(one)
-
-
-def test_words_that_were_never_met_are_faults() -> None:
-    asked = condition({"kernel": ["rbf", "rfb"]})
-    asked.holds(combination({}, {"kernel": "rbf"}))
-    asked.holds(combination({}, {"kernel": "linear"}))
-    (fault,) = asked.faults()
-    assert fault.problem == "no combination has kernel = rfb"
-    assert fault.allowed == "rbf, linear" and fault.hint == "did you mean `rbf`?"
-
-
-def test_what_is_no_condition_is_refused() -> None:
-    for wrong in (3, {}, {"kernl": "rbf"}, {"kernel": {}}, {"kernel": []}, {"not": 3}):
-        with pytest.raises(ValidationError):
-            condition(wrong)
-
-
-def test_a_condition_that_the_command_line_settles_may_be_idle() -> None:
-    idle = condition({"kernel": "rbf", "not": {"norm": "pre"}})
-    assert idle.factors == {"kernel", "norm"}
-    assert not list(idle.faults(settled={"norm"})) and list(idle.faults())
-
-
-def test_a_number_is_one_word_however_it_is_written() -> None:
-    assert condition({"temperature": 1}).holds(combination({}))
-    assert condition({"temperature": 2.0}).holds(combination({}, {"temperature": 2}))
-    assert not condition({"temperature": 1}).holds(combination({}, {"temperature": 1.5}))
-
-
-def test_what_is_set_last_counts() -> None:
-    assert condition({"training.steps": 2}).holds(
-        combination({}, {"training": {"steps": 1}}, {"training": {"steps": 2}})
+def test_a_wrong_choice_is_reported_once_however_many_cells_have_it(tmp_path):
+    (fault,) = faults_of(
+        tmp_path, "axes: {kernel: [rbf, linear], position: [nowhere, none], training.warmup: [1, 2]}\n"
     )
-
-
-BASE = {"task": "translation", "data": {"corpus": "text"}}
-
-
-def dimension(name: str, **bundles: Any) -> Dimension:
-    return Dimension(name, tuple(Bundle({name: label}, node(settings)) for label, settings in bundles.items()))
-
-
-KERNELS = dimension("kernel", e={"kernel": "exponential"}, r={"kernel": "rbf"})
-
-
-def cells(*sub_grids: SubGrid) -> tuple[list[Any], list[KdxError]]:
-    faults: list[KdxError] = []
-    return cells_of(sub_grids, faults), faults
-
-
-def test_the_last_dimension_runs_fastest():
-    norms = dimension("norm", post={"norm": "post"}, pre={"norm": "pre"})
-    found, faults = cells(SubGrid(node(BASE), (KERNELS, norms)))
-    assert not faults
-    assert [tuple(cell.labels.values()) for cell in found] == [("e", "post"), ("e", "pre"), ("r", "post"), ("r", "pre")]
-    assert [cell.ordinal for cell in found] == [0, 1, 2, 3]
-    assert [(cell.spec.kernel, cell.spec.norm) for cell in found][1] == ("exponential", "pre")
-
-
-def test_a_bundle_sets_several_factors_and_reaches_into_sections():
-    bundle = dimension("approach", both={"kernel": "rbf", "training": {"steps": 5}})
-    (cell,), _ = cells(SubGrid(node({**BASE, "training": {"warmup": 2}}), (bundle,)))
-    assert (cell.spec.kernel, cell.spec.training.steps, cell.spec.training.warmup) == ("rbf", 5, 2)
-
-
-def test_a_preset_lies_under_the_grid_and_that_of_a_bundle_takes_its_place():
-    preset = node({"training": {"steps": 1, "warmup": 1}, "norm": "pre"})
-    own = Bundle({"size": "own"}, node({"kernel": "rbf"}))
-    other = Bundle({"size": "other"}, node({}), node({"training": {"steps": 2, "warmup": 2}, "kernel": "rbf"}))
-    base = node({**BASE, "training": {"warmup": 3}})
-    (one, two), _ = cells(SubGrid(base, (Dimension("size", (own, other)),), preset))
-    assert (one.spec.training.steps, one.spec.training.warmup, one.spec.norm) == (1, 3, "pre")
-    assert (two.spec.training.steps, two.spec.training.warmup, two.spec.norm) == (2, 3, "post")
-
-
-def test_without_dimensions_there_is_one_cell():
-    (cell,), faults = cells(SubGrid(node(BASE), ()))
-    assert dict(cell.labels) == {} and not faults
-
-
-def test_ordinals_go_on_over_the_tasks():
-    found, _ = cells(SubGrid(node(BASE), (KERNELS,)), SubGrid(node({**BASE, "norm": "pre"}), ()))
-    assert [cell.ordinal for cell in found] == [0, 1, 2]
-
-
-def test_a_wrong_choice_is_reported_once_and_the_right_ones_are_still_checked():
-    wrong = dimension("position", a={"position": "nowhere"}, b={"position": "none"}, c={"norm": "both"})
-    found, faults = cells(SubGrid(node(BASE), (KERNELS, wrong)))
-    assert [fault.problem for fault in faults] == ["unknown position `nowhere`", "unknown norm `both`"]
-    assert len(found) == 2
-
-
-@given(st.lists(st.integers(1, 10**6), max_size=30))
-def test_a_product_is_counted_without_being_built(sizes):
-    one = Bundle({"d": "one"}, node({}))
-
-    class Many(tuple):
-        """So many bundles, without them."""
-
-        def __len__(self) -> int:
-            return self.size
-
-    dimensions = []
-    expected = 1
-    for size in sizes:
-        bundles = Many([one])
-        bundles.size = size
-        dimensions.append(Dimension("d", bundles))
-        expected *= size
-    assert SubGrid(node(BASE), tuple(dimensions)).size == expected
-
-
-def test_a_choice_without_effect_is_no_label_and_makes_no_second_cell():
-    """linear has no temperature, and product no clip."""
-    kernels = dimension("kernel", linear={"kernel": "linear"}, rbf={"kernel": "rbf"})
-    heats = Dimension(
-        "temperature", tuple(Bundle({"temperature": str(heat)}, node({"temperature": heat})) for heat in (0.5, 2.0))
-    )
-    clips = Dimension("clip", (Bundle({"clip": "4"}, node({"clip": 4})),))
-    found, faults = cells(SubGrid(node({**BASE, "position": "product"}), (kernels, heats, clips)))
-    assert not faults
-    assert [tuple(cell.labels.values()) for cell in found] == [
-        ("linear", "none", "none"),
-        ("rbf", "0.5", "none"),
-        ("rbf", "2.0", "none"),
-    ]
-    assert [cell.ordinal for cell in found] == [0, 1, 2]
-
-
-def test_nor_is_one_of_an_option_that_another_corpus_has():
-    corpora = dimension("data.corpus", copy={"data": {"corpus": "copy"}}, recall={"data": {"corpus": "recall"}})
-    pairs = Dimension("data.pairs", (Bundle({"data.pairs": "2"}, node({"data": {"pairs": 2}})),))
-    found, faults = cells(SubGrid(node({"task": "answer"}), (corpora, pairs)))
-    assert not faults
-    assert [tuple(cell.labels.values()) for cell in found] == [("copy", "none"), ("recall", "2")]
+    assert "unknown position `nowhere`" in fault

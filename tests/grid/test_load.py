@@ -199,9 +199,10 @@ def test_a_table_may_have_a_slice_that_its_corpus_tells_and_no_other(tmp_path):
 
 
 def test_difficulty_has_an_effect_on_the_corpora_of_an_axis_that_have_it(tmp_path):
-    grid = "task: answer\ndata: {pairs: 2}\naxes: {data.corpus: [recall, copy]}\n"
+    grid = "task: answer\naxes: {data.corpus: [recall, copy], data.pairs: [2]}\n"
     plan = load_grid(written(tmp_path, grid))
     assert [cell.spec.data.option("pairs") for cell in plan.cells] == [2, None]
+    assert [cell.labels["data.pairs"] for cell in plan.cells] == ["2", "none"]
 
 
 @pytest.mark.parametrize(
@@ -331,6 +332,7 @@ def test_a_setting_that_one_task_uses_is_without_effect_in_the_others(tmp_path):
 def test_an_option_that_some_cell_takes_is_without_effect_in_the_others(tmp_path):
     plan = load_grid(written(tmp_path, SMALL + "axes: {kernel: [linear, rbf], temperature: [1, 2]}\n"))
     assert [cell.spec.option("temperature") for cell in plan.cells] == [None, 1.0, 2.0]
+    assert [(cell.ordinal, cell.labels["temperature"]) for cell in plan.cells] == [(0, "none"), (1, "1"), (2, "2")]
 
 
 def test_a_note_says_where_runs_end_within_their_warm_up(tmp_path):
