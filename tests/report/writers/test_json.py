@@ -6,125 +6,23 @@ from typing import Any
 import pytest
 from sweeps import cell, run, scored, seeded, sweep
 
-from kdx.report.papers.paper_file import Claim, Contrast, Rule
-from kdx.report.papers.verdicts import answers
 from kdx.report.tables import tables
-from kdx.report.writers.json import claim_to_json, to_json
+from kdx.report.writers.json import to_json
 from kdx.store.records import RunState
 
 
-def seed_of(seed: int, state: str, validation: float | None, score: float | None) -> dict[str, Any]:
-    known = {"seed": seed, "run_id": seed, "state": state, "validation": validation, "score": score}
-    return {**known, "undertrained": None, "invalidated": None}
-
-
-def test_every_place_has_all_keys_in_full_precision() -> None:
+def test_a_score_has_its_full_precision_and_a_place_without_one_has_the_same_keys() -> None:
     cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
     runs = [*scored("a", (1.0, 30.0), (2.0, 32.000000001)), run("b", 0, state=RunState.DIVERGED)]
-    spec = {"name": "main", "caption": "Kernels", "rows": ["kernel"], "columns": ["task"]}
-    (table,) = tables(sweep(cells, runs, tables=[spec]))
-    assert to_json(table) == {
-        "name": "main",
-        "caption": "Kernels",
-        "rows": ["kernel"],
-        "columns": ["task"],
-        "shown": "best-seed",
-        "notes": list(table.notes),
-        "definitions": ["bleu ↑: higher is better."],
-        "cells": [
-            {
-                "row": {"kernel": "rbf"},
-                "column": {"task": "translation"},
-                "cell": "a",
-                "state": "value",
-                "metric": "test/bleu",
-                "direction": "max",
-                "value": 32.000000001,
-                "score": 32.000000001,
-                "best": False,
-                "near_best": False,
-                "not_compared_with_best": False,
-                "run": 1,
-                "seed": 1,
-                "selected_by": "valid/bleu",
-                "validation": 2.0,
-                "mean": 31.0000000005,
-                "sd": pytest.approx(1.4142135630802027, rel=1e-15),
-                "interval": [pytest.approx(18.2938, abs=1e-4), pytest.approx(43.7062, abs=1e-4)],
-                "documents": None,
-                "n": 2,
-                "expected_best_of": [31.0000000005, 32.000000001],
-                "planned": 2,
-                "completed": 2,
-                "diverged": 0,
-                "divergence_rate": None,
-                "pruned": 0,
-                "invalidated": 0,
-                "undertrained": 0,
-                "out_of_memory": 0,
-                "failed": 0,
-                "unfinished": 0,
-                "seeds": [
-                    seed_of(0, "completed", 1.0, 30.0),
-                    seed_of(1, "completed", 2.0, 32.000000001),
-                ],
-            },
-            {
-                "row": {"kernel": "exponential"},
-                "column": {"task": "translation"},
-                "cell": "b",
-                "state": "diverged",
-                "metric": "test/bleu",
-                "direction": "max",
-                "value": None,
-                "score": None,
-                "best": False,
-                "near_best": False,
-                "not_compared_with_best": False,
-                "run": None,
-                "seed": None,
-                "selected_by": "valid/bleu",
-                "validation": None,
-                "mean": None,
-                "sd": None,
-                "interval": None,
-                "documents": None,
-                "n": 0,
-                "expected_best_of": [],
-                "planned": 1,
-                "completed": 0,
-                "diverged": 1,
-                "divergence_rate": [pytest.approx(0.20654, abs=1e-5), 1.0],
-                "pruned": 0,
-                "invalidated": 0,
-                "undertrained": 0,
-                "out_of_memory": 0,
-                "failed": 0,
-                "unfinished": 0,
-                "seeds": [seed_of(0, "diverged", None, None)],
-            },
-        ],
-        "errors": [
-            {
-                "task": "translation",
-                "metric": "bleu",
-                "scale": "bleu",
-                "cells": 1,
-                "seeds": 0,
-                "lowest_sd": None,
-                "usual_sd": None,
-                "highest_sd": None,
-                "detectable_difference": None,
-                "comparisons": 0,
-                "detectable_corrected": None,
-            }
-        ],
-        "baseline": {},
-        "differences": [],
-        "unequal": [],
-        "published": None,
-        "searches": [],
-    }
+    (table,) = tables(sweep(cells, runs, tables=[{"name": "main", "rows": ["kernel"], "columns": ["task"]}]))
+    value, diverged = to_json(table)["cells"]
+    assert (value["score"], value["mean"], value["validation"]) == (32.000000001, 31.0000000005, 2.0)
+    assert value["sd"] == pytest.approx(1.4142135630802027, rel=1e-15)
+    assert diverged.keys() == value.keys() and (diverged["state"], diverged["n"]) == ("diverged", 0)
+    assert {diverged[key] for key in ("value", "score", "run", "validation", "mean", "sd", "interval")} == {None}
+    assert diverged["divergence_rate"] == [pytest.approx(0.20654, abs=1e-5), 1.0]
+    unknown = dict.fromkeys(("validation", "score", "undertrained", "invalidated"))
+    assert diverged["seeds"] == [{"seed": 0, "run_id": 0, "state": "diverged", **unknown}]
 
 
 def test_places_that_the_plan_leaves_empty_are_left_out() -> None:
@@ -176,32 +74,4 @@ def test_numbers_that_do_not_compare_say_why_and_what_would_compare_them() -> No
         "compared": False,
         "instead": None,
         "values": places,
-    }
-
-
-def test_a_claim_has_what_each_setting_says_of_it() -> None:
-    contrast = Contrast.model_validate({"a": {"kernel": "rbf"}, "b": {"kernel": "exponential"}, "expect": "better"})
-    cells = [cell(kernel, kernel=kernel) for kernel in ("rbf", "exponential")]
-    runs = [*seeded("rbf", 30.0, 31.0, 32.0), *seeded("exponential", 10.0, 11.0, 12.0)]
-    plain = claim_to_json(
-        answers(
-            [Claim(id="c", statement="It works.", source="Sec. 1", holds=Rule(all=(contrast,)))], [sweep(cells, runs)]
-        )[0]
-    )
-    (setting,) = plain.pop("settings")
-    assert plain == {
-        "id": "c",
-        "statement": "It works.",
-        "source": "Sec. 1",
-        "pairs": None,
-        "grids": [],
-    }
-    (outcome,) = setting.pop("contrasts")
-    words = {"task": "translation", "data.corpus": "synthetic", "model.width": "128", "training.steps": "1000"}
-    assert setting == {"setting": words, "verdict": "holds", "confounded_by": [], "more_seeds": None}
-    assert outcome["cells"] == {"a": ["rbf"], "b": ["exponential"]}
-    assert (outcome["better_by"], outcome["scale"], outcome["verdict"]) == (20.0, "bleu", "holds")
-    assert outcome["allowed_errors"] == {
-        "holds": pytest.approx(0.05),
-        "does_not_hold": pytest.approx(0.05),
     }
