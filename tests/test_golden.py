@@ -129,14 +129,10 @@ def _coarse(name: str) -> bool:
     return ("=" in name or "entropy" in name) and not any(counted in name for counted in COUNTED)
 
 
-SWEEPS = ["quickstart", *(pytest.param(name, marks=pytest.mark.slow) for name in ("tasks", "resume"))]
-RUNS = [
-    pytest.param(name, run, id=f"{name}: {run}", marks=[] if name == "quickstart" else pytest.mark.slow)
-    for name in ("quickstart", "tasks", "resume")
-    for run in stored(f"{name}.json")
-]
+RUNS = [pytest.param(name, run, id=f"{name}: {run}") for name in produce.SWEEPS for run in stored(f"{name}.json")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sweep", "run"), RUNS)
 def test_numbers_and_weights(made: Made, sweep: str, run: str) -> None:
     expected, actual = stored(f"{sweep}.json")[run], _recorded(made.runs(sweep)[run])
@@ -148,7 +144,8 @@ def test_numbers_and_weights(made: Made, sweep: str, run: str) -> None:
         check_roughly(expected, actual)
 
 
-@pytest.mark.parametrize("sweep", SWEEPS)
+@pytest.mark.slow
+@pytest.mark.parametrize("sweep", produce.SWEEPS)
 def test_the_runs_of_a_sweep(made: Made, sweep: str) -> None:
     check(list(stored(f"{sweep}.json")), list(made.runs(sweep)))
 
@@ -162,6 +159,7 @@ def as_stored(name: str, text: str) -> Any:
     return json.loads(text) if name.endswith(".json") else text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", produce.LIVE_REPORTS)
 def test_tables_of_quickstart(made: Made, suffix: str) -> None:
     only_with_the_same_bits(made, "quickstart")
@@ -175,6 +173,7 @@ def test_table_of_all_tasks(made: Made) -> None:
     check(stored("tasks-report.txt"), produce.report(made.database("tasks"), "txt"))
 
 
+@pytest.mark.slow
 def test_claims_on_a_small_sweep(made: Made) -> None:
     only_with_the_same_bits(made, "quickstart")
     check(stored("quickstart-claims.json"), _recorded(produce.verdicts(made.database("quickstart"))))

@@ -23,9 +23,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from typer.testing import CliRunner
 
 import kdx
 import kdx.api
+from kdx.cli.app import app
 from kdx.errors import KdxError
 from kdx.grid.identity import hashed
 from tests.golden.vectors import vectors
@@ -115,13 +117,19 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def run_kdx(folder: Path, *arguments: str) -> str:
-    """The stdout of a command that must succeed."""
-    command = [sys.executable, "-m", "kdx", *arguments]
-    done = subprocess.run(command, cwd=folder, env=environment(folder), capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"kdx {' '.join(arguments)}: exit code {done.returncode}\n{done.stderr[-4000:]}")
-    return done.stdout
+def train(folder: Path, *arguments: str) -> None:
+    """Run a command that trains, in a process of its own, and must succeed."""
+    process = start(folder, *arguments)
+    output, _ = process.communicate()
+    if process.returncode:
+        raise RuntimeError(f"kdx {' '.join(arguments)}: exit code {process.returncode}\n{output[-4000:]}")
+
+
+def read(folder: Path, *arguments: str) -> str:
+    """The stdout of a command that only reads, in this process, which has imported what it needs; it must succeed."""
+    variables: dict[str, str | None] = {**dict.fromkeys(os.environ), **environment(folder)}
+    with contextlib.chdir(folder):
+        return CliRunner().invoke(app, arguments, env=variables, catch_exceptions=False).stdout
 
 
 # Sweeps
@@ -145,7 +153,7 @@ def sweep_resume(folder: Path) -> Path:
 
 def _sweep(folder: Path, name: str, *grid: str) -> Path:
     database = folder / f"{name}.db"
-    run_kdx(folder, "sweep", *grid, "--db", database.name, "--workers", "2")
+    train(folder, "sweep", *grid, "--db", database.name, "--workers", "2")
     return database
 
 
@@ -168,7 +176,7 @@ def break_and_resume(folder: Path) -> tuple[Path, list[list[int]]]:
             stops = [_broken(database, "sweep", signal.SIGINT), _broken(database, "resume", signal.SIGKILL)]
         except TooLate:
             continue
-        run_kdx(folder, "resume", "--db", database.name, "--workers", "2")
+        train(folder, "resume", "--db", database.name, "--workers", "2")
         return database, stops
     raise TooLate("in each of 10 attempts")
 
@@ -219,7 +227,7 @@ def _validated(database: Path, before: list[int]) -> bool:
 
 def conditions(database: Path) -> dict[str, Any]:
     """What decides whether bits compare: the hash of some arithmetic that kdx records of a run; the rest is to read."""
-    environments = json.loads(run_kdx(database.parent, "show", "1", "--json", "--db", str(database)))["environment"]
+    environments = json.loads(read(database.parent, "show", "1", "--json", "--db", str(database)))["environment"]
     return {name: environments[name] for name in ("canary", "torch", "cpu_capability")}
 
 
@@ -248,7 +256,7 @@ def runs(database: Path) -> dict[str, Any]:
 
 def _numbers(database: Path) -> dict[int, dict[str, dict[str, float]]]:
     """Run id → metric → step → value, for all that was recorded."""
-    recorded = run_kdx(
+    recorded = read(
         database.parent, "query", "--json", "--db", str(database), "SELECT run_id, name, step, value FROM curves"
     )
     numbers: dict[int, dict[str, dict[str, float]]] = {}
@@ -278,7 +286,7 @@ def weights(database: Path, run: int) -> dict[str, Any]:
 def first_steps(database: Path) -> list[list[int]]:
     """The step that each attempt of each run began at."""
     shown = (
-        run_kdx(database.parent, "show", str(run.id), "--json", "--db", str(database))
+        read(database.parent, "show", str(run.id), "--json", "--db", str(database))
         for run in kdx.runs(database=database)
     )
     return [[attempt["first_step"] for attempt in json.loads(text)["attempts"]] for text in shown]
@@ -289,7 +297,7 @@ def first_steps(database: Path) -> list[list[int]]:
 
 def report(database: Path, suffix: str) -> str:
     """What `kdx report` shows, without ids."""
-    text = run_kdx(database.parent, "report", "--db", str(database), *REPORTS[suffix])
+    text = read(database.parent, "report", "--db", str(database), *REPORTS[suffix])
     match suffix:
         case "json":
             return as_json(masked(json.loads(text)))
@@ -303,7 +311,7 @@ def report(database: Path, suffix: str) -> str:
 
 def claims(database: Path) -> Any:
     """What `kdx claims` shows of every paper inside kdx, without ids; of what is not tested only what is compared."""
-    shown = masked(json.loads(run_kdx(database.parent, "claims", "--json", "--db", str(database))))
+    shown = masked(json.loads(read(database.parent, "claims", "--json", "--db", str(database))))
     for setting in (each for paper in shown["papers"] for claim in paper["claims"] for each in claim["settings"]):
         setting["contrasts"] = [_untested(each) if each["n"] == 0 else each for each in setting["contrasts"]]
     return shown
@@ -453,7 +461,7 @@ def digest(value: Any) -> str:
 
 def names_of(folder: Path, family: str) -> list[str]:
     """The names that a grid may give for a key, as `kdx explain` lists them."""
-    (explained,) = json.loads(run_kdx(folder, "explain", family, "--json"))
+    (explained,) = json.loads(read(folder, "explain", family, "--json"))
     return [name for name in explained["values"] if not name.startswith(f"{family}.")]
 
 
