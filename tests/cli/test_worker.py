@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from looked_after import refused
 from waiting import wait_until
 
 from kdx.grid.load import load_grid
@@ -284,14 +285,14 @@ def kdx(folder: Path, *words: str, code: int = 0) -> str:
 )
 def test_bad_input_is_one_message_and_starts_nothing(folder, words, said):
     planned(folder)
-    code, told = ends(worker(folder, *words))
-    assert code == 2 and told.startswith("error: ") and said in told
+    error = refused("worker", *words)
+    assert error.exit_code == 2 and said in str(error)
     assert [run.state for run in runs(folder)] == [RunState.PENDING] * 2
 
 
 def test_without_a_database_there_is_no_work(folder):
-    code, said = ends(worker(folder))
-    assert code == 3 and "there is no results database here" in said
+    error = refused("worker")
+    assert error.exit_code == 3 and "there is no results database here" in str(error)
 
 
 def test_a_database_of_another_schema_is_refused_and_stays_as_it_is(folder):
@@ -299,7 +300,6 @@ def test_a_database_of_another_schema_is_refused_and_stays_as_it_is(folder):
     with closing(sqlite3.connect(folder / "runs.db", isolation_level=None)) as connection:
         connection.execute("UPDATE kdx_schema SET revision = '0000'")
     before = (folder / "runs.db").read_bytes()
-    code, said = ends(worker(folder))
-    assert code == 3 and said.count("error: ") == 1
-    assert "written by another version of kdx: its schema is 0000" in said
+    error = refused("worker")
+    assert error.exit_code == 3 and "written by another version of kdx: its schema is 0000" in str(error)
     assert (folder / "runs.db").read_bytes() == before

@@ -292,17 +292,6 @@ def test_no_address_is_waited_for_or_ends_in_a_traceback(what, figure, tmp_path,
     figure(f"{what}: {len(addresses)} odd addresses refused, the slowest in {slowest:.2f} s")
 
 
-def test_a_file_whose_name_is_no_text_gives_its_grid_no_name(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    for stem in (b"\xff\xfe", b"line\nfeed", b"x" * 200):
-        file = os.fsdecode(stem + b".yaml")
-        Path(file).write_text(SMALL.replace("name: large\n", ""))
-        said = refused(capsys, "plan", file)
-        assert "cannot be the grid's name\n" in said and "hint: write a `name:`" in said
-        Path(file).write_text(SMALL)
-        assert load_grid(file).name == "large"
-
-
 def test_a_killed_backup_does_not_refuse_the_next(tmp_path, figure):
     """Killed when the copy is whole but has no name yet."""
     shutil.copy(Path(__file__).parents[2] / "runs.db.example", tmp_path / "runs.db")

@@ -315,10 +315,10 @@ def test_any_grid_gives_a_plan_or_faults(tmp_path_factory, text):
             assert fault.problem and (isinstance(fault.place, Place) or fault.place == str(file)), fault
 
 
-def test_a_long_axis_is_counted_as_fast_as_it_is_read(tmp_path):
-    steps = ", ".join(map(str, range(1, 100_001)))
+def test_one_run_more_than_allowed_is_refused(tmp_path):
+    steps = ", ".join(map(str, range(1, 10_002)))
     (fault,) = faults_of(tmp_path, f"{SMALL}axes: {{training.steps: [{steps}]}}")
-    assert fault.startswith("grid.yaml:5:1: 100,000 runs\n  allowed: at most 10,000")
+    assert fault.startswith("grid.yaml:5:1: 10,001 runs\n  allowed: at most 10,000")
 
 
 def test_a_setting_that_one_task_uses_is_without_effect_in_the_others(tmp_path):
