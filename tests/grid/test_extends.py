@@ -1,14 +1,12 @@
 """What lies under and over a grid's file: grids that it extends, presets, and keys of the command line."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kdx.errors import Faults, KdxError, Place
+from kdx.errors import KdxError, Place
 from kdx.grid.extends import extended, preset_of
 from kdx.grid.load import load_grid
-from kdx.grid.settings import settings, settings_by_factor, settings_of, without_removed
 from kdx.grid.source import Node
 
 HERE = Place("grid.yaml", 1, 1)
@@ -22,13 +20,6 @@ def test_mappings_merge_key_by_key_over_a_chain_and_each_value_keeps_its_place(t
     assert root.plain() == {"training": {"steps": 2, "warmup": 1}, "seeds": 3}
     assert root.at(("training", "steps")).file == str(tmp_path / "b.yaml")
     assert root.at(("training", "warmup")).file == str(tmp_path / "a.yaml")
-
-
-def test_a_circle_of_grids_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text("extends: b.yaml\n")
-    (tmp_path / "b.yaml").write_text("extends: a.yaml\n")
-    with pytest.raises(Faults, match="extends itself"):
-        extended(tmp_path / "a.yaml", [])
 
 
 def test_a_preset_is_one_of_its_task() -> None:
@@ -87,29 +78,3 @@ def test_conditions_hold_of_what_is_set_and_are_no_typos_where_it_makes_them_idl
     assert cell.spec.training.warmup == 1
     (cell,) = load_grid(grid, given=["kernel=linear", "norm=post"]).cells
     assert cell.spec.training.warmup == 200
-
-
-def node(value: Any) -> Node:
-    if isinstance(value, dict):
-        return Node(HERE, {key: node(inner) for key, inner in value.items()}, dict.fromkeys(value, HERE))
-    return Node(HERE, [node(inner) for inner in value]) if isinstance(value, list) else Node(HERE, value)
-
-
-def test_settings_are_the_fields_of_a_cell_and_the_options_of_words() -> None:
-    assert {"kernel", "training", "clip", "temperature"} <= set(settings())
-    assert settings_of(node({"kernel": "rbf", "axes": {}, "clip": 2})).plain() == {"kernel": "rbf", "clip": 2}
-
-
-def test_settings_by_factor_are_nested() -> None:
-    given = {"training.steps": 1, "training.warmup": 2, "kernel": "rbf", "training": {"decay": 3}}
-    assert settings_by_factor(node(given)).plain() == {
-        "training": {"steps": 1, "warmup": 2, "decay": 3},
-        "kernel": "rbf",
-    }
-
-
-def test_null_takes_an_entry_out_of_what_lies_under_it_and_leaves_a_setting_without_a_value() -> None:
-    base = node({"approaches": {"One": {"memory": 3}, "Two": {}}, "tune": {"trials": 3}, "clip": 2})
-    over = node({"approaches": {"One": {"memory": None}, "Two": None}, "tune": None, "clip": None})
-    assert without_removed(base.overlaid(over)).plain() == {"approaches": {"One": {"memory": None}}, "clip": None}
-    assert without_removed(over).plain() == over.plain()

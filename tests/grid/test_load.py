@@ -62,29 +62,6 @@ def test_a_number_of_seeds_counts_from_zero_and_the_command_line_overrules_it(tm
     assert load_grid(file, given=["seeds=[7]"]).seeds == (7,)
 
 
-def test_an_axis_may_reach_into_a_section(tmp_path):
-    plan = load_grid(written(tmp_path, SMALL + "axes: {training.learning_rate: [1e-3, 3e-3]}\n"))
-    assert [cell.spec.training.learning_rate for cell in plan.cells] == [0.001, 0.003]
-    assert [cell.labels["training.learning_rate"] for cell in plan.cells] == ["0.001", "0.003"]
-
-
-def test_choices_that_come_to_one_cell_share_its_runs(tmp_path, figure):
-    plan = load_grid(
-        written(tmp_path, SMALL + "axes: {position: [none, product], placement: [[decoder-self], [encoder-self]]}\n")
-    )
-    assert len(plan.cells) == 4
-    assert plan.cells[0].id == plan.cells[1].id
-    assert len(plan.runs) == 3
-    figure(f"{len(plan.cells)} choices, {len({cell.id for cell in plan.cells})} cells, {len(plan.runs)} runs")
-
-
-def test_a_grid_extends_another_and_overrules_it(tmp_path):
-    written(tmp_path, SMALL + "training: {steps: 50, warmup: 5}\nseeds: 4\n", "base.yaml")
-    plan = load_grid(written(tmp_path, "extends: base.yaml\nname: mini\ntraining: {steps: 7}\n"))
-    assert plan.name == "mini" and plan.seeds == (0, 1, 2, 3)
-    assert (plan.cells[0].spec.training.steps, plan.cells[0].spec.training.warmup) == (7, 5)
-
-
 def test_an_axis_of_its_own_name_has_named_choices_that_set_several_factors(tmp_path):
     plan = load_grid(
         written(
@@ -142,16 +119,6 @@ def test_the_name_of_a_grid_without_one_is_its_files(tmp_path):
     assert (
         load_grid(written(tmp_path, "task: prediction\ndata: {corpus: synthetic-language}\n", "my.yaml")).name == "my"
     )
-
-
-def test_a_preset_lies_under_all_that_the_grid_sets(tmp_path):
-    plan = load_grid(written(tmp_path, "preset: translation-mini\nmodel: {heads: 8}\naxes: {training.steps: [3, 5]}\n"))
-    preset = load_grid("presets/translation-mini").cells[0].spec
-    first, second = (cell.spec for cell in plan.cells)
-    assert first.data == preset.data
-    assert first.model == preset.model.model_copy(update={"heads": 8})
-    assert first.training == preset.training.model_copy(update={"steps": 3})
-    assert second.training.steps == 5
 
 
 def test_the_preset_of_a_task_takes_the_place_of_the_grids(tmp_path):

@@ -16,11 +16,6 @@ def cell(id: str, ordinal: int, label: str = "x") -> PlannedCell:
     return PlannedCell(id, ordinal, {"axis": label}, SPEC)
 
 
-def test_one_seed_of_every_cell_comes_before_the_next_seed():
-    plan = Plan("p", (cell("a", 0), cell("b", 1)), seeds=(4, 2))
-    assert [(run.cell.id, run.seed) for run in plan.runs] == [("a", 4), ("b", 4), ("a", 2), ("b", 2)]
-
-
 def test_choices_that_come_to_one_cell_share_its_runs_under_the_first_ones_name():
     plan = Plan("p", (cell("a", 0, "first"), cell("b", 1), cell("a", 2, "second")), seeds=(0,))
     assert [(run.cell.id, run.cell.labels["axis"]) for run in plan.runs] == [("a", "first"), ("b", "x")]

@@ -6,17 +6,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from kdx.grid.evaluations import EvaluationChoices, EvaluationSettings
-from kdx.grid.field_types import Section, descriptions, refuse
+from kdx.grid.field_types import Section, descriptions
 from kdx.grid.sections import Data, Model, Training
 from kdx.grid.source import written
 from kdx.grid.spec import CellSpec
 from kdx.vocabulary import Norm
-
-
-def test_a_refusal_carries_its_field_and_its_remedy():
-    error = refuse("width", "too narrow", allowed="4", hint="widen it")
-    assert error.context == {"field": "width", "problem": "too narrow", "allowed": "4", "hint": "widen it"}
-    assert error.message() == "too narrow"
 
 
 @given(st.integers(1, 64), st.integers(1, 64))
@@ -148,13 +142,6 @@ def refusal(task: str = "translation", **settings) -> dict:
 )
 def test_a_value_of_another_kind_is_never_bent_into_one(settings, figure):
     figure(f"refused: {refusal(**settings)['msg']}")
-
-
-@pytest.mark.parametrize("clip", [-1, 1.5, "never", True])
-def test_a_clip_is_a_distance_or_none(clip):
-    with pytest.raises(ValidationError):
-        cell(position="lookup", clip=clip)
-    assert cell(position="lookup", clip="none").option("clip") == "none"
 
 
 @pytest.mark.parametrize("clip", [-1, 1.5, True, "far", [1]])

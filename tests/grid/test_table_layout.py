@@ -94,16 +94,6 @@ def test_one_cell_under_two_labels_may_share_a_place() -> None:
     assert layout.at == {(0, 0): 0}
 
 
-def test_two_cells_in_one_place_are_refused_with_what_they_differ_in() -> None:
-    cells = [
-        cell({"kernel": "rbf", "symmetry": word}, kernel="rbf", symmetry=word) for word in ("asymmetric", "symmetric")
-    ]
-    assert str(refusal(cells, rows=("kernel",), columns=("task",))) == (
-        "table `main`: 2 cells fall into one place, kernel = rbf, task = translation; they differ in symmetry\n"
-        "  hint: add symmetry to rows or columns"
-    )
-
-
 def test_a_collision_names_all_its_cells_and_factors_and_none_that_are_equal() -> None:
     cells = [
         cell({"approach": approach, "norm": norm, "kernel": "rbf"}, kernel="rbf", norm=norm, position=position)
@@ -114,15 +104,6 @@ def test_a_collision_names_all_its_cells_and_factors_and_none_that_are_equal() -
         "table `main`: 4 cells fall into one place, kernel = rbf; they differ in approach, norm\n"
         "  hint: add approach, norm to rows or columns"
     )
-
-
-def test_an_unknown_factor_is_refused_with_the_axes_the_fields_and_the_nearest() -> None:
-    fault = refusal([cell({"approach": "Ours"})], rows=("kernle",))
-    assert fault.problem == "table `main`: unknown factor `kernle`"
-    assert fault.hint == "did you mean `kernel`?"
-    allowed = (fault.allowed or "").split(", ")
-    assert allowed[:2] == ["approach", "task"]
-    assert {"kernel", "training.learning_rate", "filter.decoder-self", "data.corpus"} <= set(allowed)
 
 
 def test_a_section_is_no_factor() -> None:

@@ -5,7 +5,6 @@ from math import inf, nan
 import pytest
 from sweeps import cell, marks, metric_of, run, scored, seeded, sweep
 
-from kdx.errors import KdxError
 from kdx.report.selection.cells import Cell, Seed, State
 from kdx.report.statistics.estimates import Summary
 from kdx.report.table.comparisons import Mark
@@ -152,21 +151,6 @@ def test_a_sweep_without_cells_makes_an_empty_table() -> None:
     assert (table.layout.rows, table.layout.cells, table.notes, table.legend) == ((), (), (), {})
 
 
-def test_two_cells_in_one_place_are_refused() -> None:
-    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
-    with pytest.raises(KdxError, match=r"they differ in kernel\n  hint: add kernel to rows or columns"):
-        tables(sweep(cells, [], tables=[{"name": "main", "rows": ["symmetry"]}]))
-
-
-def test_unequal_seeds_are_shown_cell_by_cell() -> None:
-    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
-    (table,) = tables(sweep(cells, [*scored("a", (1.0, 1.0)), *scored("b", (1.0, 1.0), (2.0, 2.0))]))
-    assert table.layout.n is None
-    assert table.notes[0] == (
-        f"{RULE}; beside it mean ± standard deviation over seeds, and their number n in parentheses."
-    )
-
-
 def signs_of(*scores: list[float], task: str = "translation", **options: object) -> list[str]:
     """The mark of each cell, a kernel each: `*` best, `†` not distinguishable from it, `‡` not compared with it."""
     kernels = ("rbf", "exponential", "linear", "cosine")[: len(scores)]
@@ -277,19 +261,3 @@ def test_what_the_marks_mean_is_told_only_where_they_stand() -> None:
     assert explained([20.0, 20.1], [19.9, 20.1]) == (True, True, False)
     assert explained([20.0, 20.1], [19.9, 20.1], [1.0]) == (True, True, True)
     assert explained([20.0, 20.1], [1.0]) == (False, False, False)
-
-
-def test_cells_of_other_data_are_not_compared() -> None:
-    cells = [
-        cell(f"{corpus}-{kernel}", data={"corpus": corpus}, kernel=kernel)
-        for corpus in ("easy", "hard")
-        for kernel in ("rbf", "exponential")
-    ]
-    means = (40.0, 45.0, 12.0, 11.0)
-    runs = [run for each, mean in zip(cells, means, strict=True) for run in seeded(each.id, mean, mean + 0.1)]
-    (table,) = tables(sweep(cells, runs, tables=[{"name": "main", "rows": ["data.corpus", "kernel"]}]))
-    assert {table.layout.places[at].id: mark for at, mark in table.marks.items()} == {
-        "easy-exponential": Mark.BEST,
-        "hard-rbf": Mark.BEST,
-    }
-    assert table.legend[Mark.BEST] == "best mean of its column, among cells whose numbers compare"
