@@ -9,6 +9,7 @@ from kdx.attention.spaces.graph import GraphAttention, Relation
 from kdx.data.graphs import LABELS
 from kdx.grid.placement import positions_in, value_in
 from kdx.grid.spec import CellSpec
+from kdx.models.dropout import Dropout
 from kdx.models.set import set_attention_of
 from kdx.models.transformer import Stack, embedding_of, features_of, initialise, linear_of
 from kdx.vocabulary import Attention, Space
@@ -30,7 +31,7 @@ class GraphModel(nn.Module):
         # The role of a node in the question: none, the first, the second, and so on.
         self.input = embedding_of(_PADDING_AND_NAMELESS + named, spec.model.width)
         self.scale = spec.model.width**0.5
-        self.dropout = nn.Dropout(spec.model.dropout)
+        self.dropout = Dropout(spec.model.dropout)
         self.encoder = Stack(spec, spec.model.encoder_layers, Attention.ENCODER_SELF, attention=attention)
         self.output = linear_of(spec.model.width, classes)
         initialise(self, spec.model.initialisation)

@@ -3,6 +3,7 @@
 from torch import Tensor, nn
 
 from kdx.grid.spec import CellSpec
+from kdx.models.dropout import Dropout
 from kdx.models.memory import Memory
 from kdx.models.transformer import Input, Stack, embedding_of, initialise, output_of
 from kdx.vocabulary import Attention, Embeddings
@@ -17,7 +18,7 @@ class LanguageModel(nn.Module):
         self.input = Input(spec, embedding)
         self.decoder = Stack(spec, spec.model.decoder_layers, Attention.DECODER_SELF)
         tied = None if spec.model.embeddings is Embeddings.SEPARATE else embedding
-        self.dropout = nn.Dropout(spec.model.output_dropout)
+        self.dropout = Dropout(spec.model.output_dropout)
         self.output = output_of(vocabulary_size, spec.model.width, tied, spec.model.cutoffs)
         initialise(self, spec.model.initialisation)
 

@@ -18,6 +18,7 @@ from kdx.data.corpora.synthetic_streams import EVERY, EXAMPLES, FEATURES, LONGES
 from kdx.grid.placement import positions_in
 from kdx.grid.spec import CellSpec
 from kdx.models import transformer
+from kdx.models.dropout import Dropout
 from kdx.models.transformer import (
     FeedForward,
     Residual,
@@ -44,7 +45,7 @@ class MultimodalModel(nn.Module):
         self.narrow = spec.model.width // len(Modality)
         self.words = embedding_of(1 + WORDS, self.narrow)
         self.frames = nn.ModuleDict({name: linear_of(FEATURES, self.narrow) for name in EVERY})
-        self.dropout = nn.Dropout(spec.model.dropout)
+        self.dropout = Dropout(spec.model.dropout)
         crossmodal = spec.space is Space.CROSSMODAL
         self.encoder = CrossmodalStack(spec, self.narrow) if crossmodal else JointStack(spec)
         self.output = linear_of(spec.model.width, EXAMPLES.classes)

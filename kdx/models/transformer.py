@@ -23,6 +23,7 @@ from kdx.grid.max_positions import MAX_POSITIONS
 from kdx.grid.placement import filter_in, positions_in, value_in
 from kdx.grid.sections import Model
 from kdx.grid.spec import CellSpec
+from kdx.models.dropout import Dropout
 from kdx.models.memory import Memory
 from kdx.models.softmax import AdaptiveSoftmax, FullSoftmax
 from kdx.vocabulary import (
@@ -122,7 +123,7 @@ class Residual(nn.Module):
     def __init__(self, spec: CellSpec) -> None:
         super().__init__()
         self.norm = normalisation_of(spec.model)
-        self.dropout = nn.Dropout(spec.model.dropout)
+        self.dropout = Dropout(spec.model.dropout)
         self.pre = spec.norm is Norm.PRE
 
     def inner(self, x: Tensor) -> Tensor:
@@ -151,7 +152,7 @@ class FeedForward(nn.Module):
         self.down = nn.Linear(model.inner, model.width, bias)
         gated = self.kind is FeedForwardKind.SWIGLU
         self.gate = nn.Linear(model.width, model.inner, bias) if gated else None
-        self.dropout = nn.Dropout(model.inner_dropout)
+        self.dropout = Dropout(model.inner_dropout)
         for linear in (self.up, self.down, self.gate):
             if linear is not None:
                 nn.init.xavier_uniform_(linear.weight)
@@ -285,7 +286,7 @@ class Input(nn.Module):
         super().__init__()
         self.embedding = embedding
         self.scale = math.sqrt(spec.model.width)
-        self.dropout = nn.Dropout(spec.model.dropout)
+        self.dropout = Dropout(spec.model.dropout)
         self.encoding: nn.Module | None = None
         if spec.inject is Inject.INPUT and spec.encoding is not None:
             self.encoding = ENCODINGS[spec.encoding](
