@@ -37,6 +37,7 @@ def test_what_every_report_asks_is_answered_of_any_cell() -> None:
 def test_nothing_is_known_of_another_kdxs_task() -> None:
     spec = changed(task="dreaming")
     assert (spec.task, spec.test_metrics) == ("dreaming", {})
+    assert spec.selection_measure == (spec.selection_direction, "other", "token"), "it compares with its like alone"
 
 
 def test_names_of_another_kdx_are_words_like_any_other() -> None:
