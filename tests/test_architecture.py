@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from kdx.cli.app import Kdx
+
 ROOT = Path(__file__).parents[1]
 
 # Package → the packages of kdx that it may import; those of `OPEN` are open to all.
@@ -304,29 +306,8 @@ def test_every_package_has_its_tests():
 COMMANDS = (
     "--help",
     "--version",
-    "sweep --help",
-    "plan --help",
-    "explain --help",
-    "schema --help",
-    "resume --help",
-    "worker --help",
-    "evaluate --help",
-    "report --help",
-    "claims --help",
-    "check --help",
-    "data --help",
+    *(f"{verb} --help" for verb in Kdx.verbs),
     "data prepare --help",
-    "init --help",
-    "doctor --help",
-    "trace --help",
-    "query --help",
-    "export --help",
-    "status --help",
-    "show --help",
-    "logs --help",
-    "diff --help",
-    "gc --help",
-    "db --help",
     "db backup --help",
     "db import --help",
 )
