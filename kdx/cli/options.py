@@ -97,7 +97,7 @@ Set = Annotated[
         "--set",
         autocompletion=completion.settings,
         metavar="KEY=VALUE",
-        help="Replace a value of the grid, such as training.steps=100 or seeds=5; may be repeated.",
+        help="Replace a value of the grid, such as seeds=5; repeatable.",
     ),
 ]
 GridFile = Annotated[str, typer.Argument(autocompletion=completion.grids, help="A YAML file, or a shipped grid.")]
@@ -114,7 +114,7 @@ ChosenRuns = Annotated[
     typer.Argument(
         autocompletion=completion.names,
         metavar="RUN…|SWEEP|GRID.yaml [KEY=VALUE]…",
-        help="Numbers of runs, as kdx status shows them, or a sweep; only those with KEY=VALUE, such as kernel=rbf.",
+        help="Runs by number, or those of a sweep with KEY=VALUE.",
     ),
 ]
 
@@ -128,7 +128,8 @@ def at_a_time_options(
             envvar="KDX_WORKERS",
             min=1,
             max=MOST_AT_A_TIME,
-            help="Runs at a time; default: one for each GPU, or without GPUs one for each core.",
+            metavar="N",
+            help="Runs at a time; default: one a GPU or a core.",
         ),
     ] = None,
     per_gpu: Annotated[
@@ -138,6 +139,7 @@ def at_a_time_options(
             envvar="KDX_PER_GPU",
             min=1,
             max=MOST_AT_A_TIME,
+            metavar="N",
             help="Runs at a time on each GPU.",
         ),
     ] = None,
@@ -147,7 +149,7 @@ def at_a_time_options(
             "--devices",
             envvar="KDX_DEVICES",
             metavar="0,2|none",
-            help="GPUs to use, as nvidia-smi numbers them; none: the processor.",
+            help="GPUs as nvidia-smi numbers them.",
         ),
     ] = None,
 ) -> AtATime:
@@ -170,8 +172,8 @@ def run_options(
         IfChanged,
         _hardware(
             "--if-changed",
-            help="For a run started under other hardware, libraries, data or code: refuse it, restart it, or continue"
-            " and mark it as not bit-exact.",
+            metavar="refuse|restart|continue",
+            help="Runs that began under other conditions.",
         ),
     ] = RunOptions.if_changed,
 ) -> RunOptions:
@@ -197,7 +199,7 @@ def slurm_options(
         _slurm(
             "--slurm-python",
             metavar="COMMAND",
-            help="Shell command that runs Python on a node, such as `apptainer exec kdx.sif python`.",
+            help="How a node runs Python, such as `apptainer exec kdx.sif python`.",
         ),
     ] = None,
     slurm_setup: Annotated[
@@ -206,7 +208,7 @@ def slurm_options(
             "--slurm-setup",
             envvar="KDX_SLURM_SETUP",
             metavar="COMMANDS",
-            help="Shell commands before that, such as `module load cuda`.",
+            help="Commands before, such as `module load cuda`.",
         ),
     ] = None,
     slurm_leave: Annotated[

@@ -48,8 +48,6 @@ def resume(
     The exit code is 4 while there are failed runs, since 0 means that all is done; kdx retry trains them again. A
     search that was paused, since its trials failed alike, tries them again.
 
-    Example: kdx resume quickstart
-
     Example: kdx resume quickstart --budget 90m
 
     Example: kdx resume quickstart --slurm --jobs 4

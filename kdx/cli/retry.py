@@ -47,8 +47,6 @@ def retry(
     ended; the earlier generation stays in the database. A run that failed, was cancelled or was stopped resumes from
     its last checkpoint. Other runs of the sweep wait for kdx resume.
 
-    Example: kdx retry 7
-
     Example: kdx retry quickstart state=failed
     """
     with context.write() as database:

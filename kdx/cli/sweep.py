@@ -49,10 +49,6 @@ def sweep(
 
     Example: kdx sweep quickstart --workers 2
 
-    Example: kdx sweep quickstart --budget 6h
-
-    Example: kdx sweep grid.yaml --search-only
-
     Example: kdx sweep quickstart --slurm --time 4:00:00 --gpus-per-node 1
     """
     refuse_budget(slurm, budget)

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from looked_after import planned, refused, typed
 from verbs import all_commands
 
@@ -70,3 +71,9 @@ def test_no_variable_keeps_a_sweep_from_training(tmp_path, monkeypatch):
             if option.envvar != variable:
                 monkeypatch.setenv(variable, "1")
     assert typed("sweep", "grid.yaml").exit_code == 0 and started == [1]
+
+
+@pytest.mark.parametrize("verb", ["sweep", "resume", "retry", "plan", "worker", "evaluate"])
+def test_the_help_of_a_command_that_computes_fits_on_a_screen(verb, monkeypatch):
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 120)
+    assert len(typed(verb, "--help").stdout.splitlines()) <= 45
