@@ -1,6 +1,5 @@
 """The `kdx` command and the table of its commands, one file each."""
 
-import gc as collector
 import os
 import sys
 from contextlib import suppress
@@ -83,8 +82,6 @@ def _options(
 
 def main() -> NoReturn:
     """Run a command; an error that a user can fix becomes one message, with the exit code of its kind."""
-    # A command makes many objects and few cycles: with Python's 700, a report spends a tenth of its time collecting.
-    collector.set_threshold(100_000)
     # Files of kdx are writable for the user, and for the group if the umask says so, but never for all.
     os.umask(os.umask(0o077) | 0o002)
     try:

@@ -1,47 +1,18 @@
-"""The option `--budget`, and what messages say of the runs that a budget is enough for."""
+"""What messages say of a budget, and of the runs that it is enough for."""
 
-import time
 from collections.abc import Sequence
-from typing import Annotated
 
-import typer
-
-from kdx.cli.group import Flags
 from kdx.cli.wording import choices_of, count_of
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.sanitize import sanitize
 from kdx.slurm.job_options import JobOptions
-from kdx.sweep.budget import Budget, Covered, missing_seeds, read_wall_time
+from kdx.sweep.budget import Budget
+from kdx.sweep.covered import Covered, missing_seeds
 from kdx.sweep.forecast import in_words
 
 MOST_NAMED = 4
 """Cells that a message names; of more it gives the number."""
-
-
-def budget_option(
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            "--budget",
-            metavar="6h|90m|30s",
-            help="Stop after this wall time, and start no run that would outlast it.",
-        ),
-    ] = None,
-) -> Budget | None:
-    """Return the budget of a command that starts now; None without one.
-
-    Raises:
-        KdxError: it is not a wall time.
-    """
-    if budget is None:
-        return None
-    seconds = read_wall_time("--budget", budget, least=1.0)
-    return Budget(budget, seconds, time.monotonic() + seconds)
-
-
-Limit = Annotated[Budget | None, Flags(budget_option)]
-"""A command with `--budget`."""
 
 
 def refuse_budget(slurm: JobOptions | None, budget: Budget | None) -> None:

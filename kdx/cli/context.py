@@ -5,14 +5,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from kdx.cli.console import out_json, out_lines
 from kdx.cli.group import Flags
 from kdx.cli.options import DATABASE, Db, Files, Json
 from kdx.shell import kdx_command, shell_word
-from kdx.store.database import Database, open_database
 from kdx.store.refusals import FILES, set_password_apart
+
+if TYPE_CHECKING:
+    from kdx.store.database import Database
 
 _FILES_BEFORE = os.environ.get(FILES)
 """The value of KDX_FILES before a command set it."""
@@ -48,12 +50,12 @@ class Context:
         return kdx_command(verb, *names, options=options + self.options)
 
     @contextmanager
-    def read(self) -> Iterator[Database]:
+    def read(self) -> "Iterator[Database]":
         """Open the database to read, in one state from the first statement to the last."""
-        with open_database(self.db, write=False) as database, database.read():
+        with self._open(write=False) as database, database.read():
             yield database
 
-    def write(self, *, create: bool = False) -> Database:
+    def write(self, *, create: bool = False) -> "Database":
         """Open the database to write.
 
         Args:
@@ -62,7 +64,13 @@ class Context:
         Raises:
             DatabaseError, StorageError: as `open_database`.
         """
-        return open_database(self.db, write=True, create=create)
+        return self._open(write=True, create=create)
+
+    def _open(self, *, write: bool, create: bool = False) -> "Database":
+        # SQLAlchemy, which the help of a command does without.
+        from kdx.store.database import open_database
+
+        return open_database(self.db, write=write, create=create)
 
     def answer(self, record: Any, lines: Callable[[], Iterable[str]]) -> None:
         """Write a record to stdout: as JSON for programs, as lines for people."""

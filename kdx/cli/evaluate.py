@@ -10,7 +10,8 @@ from kdx.cli.console import say
 from kdx.cli.context import InDatabase
 from kdx.cli.named_runs import is_grid_file, load_named
 from kdx.cli.options import Components, Hardware, Sweep
-from kdx.cli.running import announce, run_plan
+from kdx.cli.planned import announce
+from kdx.cli.running import run_plan
 from kdx.cli.wording import count_of
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError

@@ -1,11 +1,14 @@
 """Groups of commands: a command's module is imported when it is called, and usage errors read like all others."""
 
+import ast
 import functools
+import gc
 import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import typer
@@ -55,18 +58,26 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
-class CommandGroup(TyperGroup):
-    """Typer's group, whose own help option is False rather than None while it is not given.
+class _QuickHelp:
+    """The help option of a command is False rather than None while it is not given.
 
     Typer uses a boolean directly but converts a None with pydantic, which takes longer than all the rest of a command's
     help.
     """
 
     def get_help_option(self, ctx: Any) -> Any:
-        option = super().get_help_option(ctx)
+        option = super().get_help_option(ctx)  # type: ignore[misc]
         if option is not None:
             option.default = False
         return option
+
+
+class Command(_QuickHelp, TyperCommand):
+    """Typer's command, whose help is quick."""
+
+
+class CommandGroup(_QuickHelp, TyperGroup):
+    """Typer's group, whose help is quick and is shown if no command is named."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, args or ["--help"])
@@ -83,8 +94,56 @@ def group_of(help: str, epilog: str, **commands: Callable[..., None]) -> typer.T
     """Return a group of commands by their names; an underscore ends a name that Python reserves."""
     group = typer.Typer(cls=CommandGroup, help=help, epilog=epilog, add_completion=False)
     for name, command in commands.items():
-        group.command(name.rstrip("_"))(with_flags(command))
+        group.command(name.rstrip("_"), cls=Command)(with_flags(command))
     return group
+
+
+def signature_of(module: str, name: str) -> Any:
+    """Return a command, or a group of them, with its options; calling it imports its module and runs it there.
+
+    Only the statements that define the signature are executed. So help, completion and a wrong command line do not wait
+    for what the command itself needs, although its module imports that at its top.
+
+    Args:
+        module: module of the command; it defines the names in a signature at its top level.
+        name: function, or `typer.Typer`, of the module.
+    """
+    loader: Any = find_spec(module).loader  # type: ignore[union-attr]
+    tree = ast.parse(loader.get_source(module))
+    definitions: dict[str, ast.stmt] = {}
+    for statement in tree.body:
+        names: list[str] = []
+        match statement:
+            case ast.FunctionDef():
+                # Its help is the docstring.
+                statement.body[1:] = ast.parse(f"return call({statement.name!r}, locals())").body
+                names = [statement.name]
+            case ast.ClassDef():
+                names = [statement.name]
+            case ast.Import() | ast.ImportFrom():
+                names = [imported.asname or imported.name for imported in statement.names]
+            case ast.Assign():
+                names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
+        definitions |= dict.fromkeys(names, statement)
+    needed: set[ast.stmt] = set()
+    waiting = [name]
+    while waiting:
+        statement = definitions.get(waiting.pop())
+        if statement is not None and statement not in needed:
+            needed.add(statement)
+            waiting += [node.id for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    tree.body = [statement for statement in tree.body if statement in needed]
+
+    def call(function: str, arguments: dict[str, Any]) -> None:
+        run = getattr(import_module(module), function)
+        if not gc.isenabled():
+            gc.freeze()
+            gc.enable()
+        run(**arguments)
+
+    namespace: dict[str, Any] = {"__name__": module, "call": call}
+    exec(compile(tree, module, "exec"), namespace)
+    return namespace[name]
 
 
 @dataclass(frozen=True)
@@ -143,13 +202,13 @@ class LazyGroup(CommandGroup):
     def load(self, name: str) -> Any:
         """Return the command, with its arguments and options."""
         module, _, attribute = self.verbs[name].function.partition(":")
-        function = getattr(import_module(module), attribute)
+        function = signature_of(module, attribute)
         if isinstance(function, typer.Typer):
             group = get_command(function)
             group.name = name
             return group
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        alone.command(name)(with_flags(function))
+        alone.command(name, cls=Command)(with_flags(function))
         return get_command(alone)
 
 

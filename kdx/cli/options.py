@@ -5,6 +5,7 @@ changes what is shown cannot: set once for all, it would make another command of
 """
 
 import os
+import time
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +20,7 @@ from kdx.run_options import RunOptions
 from kdx.shell import shell_word
 from kdx.slurm.job_options import JobOptions
 from kdx.store.refusals import FILES, set_password_apart
+from kdx.sweep.budget import Budget, read_wall_time
 from kdx.sweep.gpus import AtATime, take_devices
 from kdx.vocabulary import IfChanged
 
@@ -235,9 +237,31 @@ def slurm_options(
     return None
 
 
+def budget_option(
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            "--budget",
+            metavar="6h|90m|30s",
+            help="Stop after this wall time, and start no run that would outlast it.",
+        ),
+    ] = None,
+) -> Budget | None:
+    """Return the budget of a command that starts now; None without one.
+
+    Raises:
+        KdxError: it is not a wall time.
+    """
+    if budget is None:
+        return None
+    seconds = read_wall_time("--budget", budget, least=1.0)
+    return Budget(budget, seconds, time.monotonic() + seconds)
+
+
 Hardware = Annotated[AtATime, Flags(at_a_time_options)]
 Running = Annotated[RunOptions, Flags(run_options)]
 Slurm = Annotated[JobOptions | None, Flags(slurm_options)]
+Limit = Annotated[Budget | None, Flags(budget_option)]
 
 
 def set_options(given: list[str] | None) -> str:

@@ -5,19 +5,19 @@ from typing import Annotated
 
 import typer
 
-from kdx.cli.budget import Limit, what_is_left_out
+from kdx.cli.budget import what_is_left_out
 from kdx.cli.console import say
 from kdx.cli.context import Answering
 from kdx.cli.options import (
     GridFile,
     Hardware,
+    Limit,
     MaxRuns,
     Set,
     set_options,
 )
 from kdx.cli.plan_view import PlanView, impossible_evaluations
-from kdx.cli.planned import change_of, removed_runs
-from kdx.cli.running import announce
+from kdx.cli.planned import announce, change_of, removed_runs
 from kdx.cli.searching import search_lines
 from kdx.cli.wording import cell_name, count_of
 from kdx.data.plan_corpora import prepare_data

@@ -14,7 +14,7 @@ from kdx.grid.difference import Difference
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.report.writers.rows import to_text
 from kdx.sanitize import sanitize
-from kdx.sweep.budget import Covered
+from kdx.sweep.covered import Covered
 from kdx.sweep.forecast import Forecast, in_words, typical_error
 from kdx.sweep.plan_forecast import PlanForecast, PlannedDecision
 

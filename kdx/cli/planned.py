@@ -1,9 +1,12 @@
-"""Compares a grid with the sweep of its name in the database, and describes the differences."""
+"""What a command says of a grid before it starts: whose code it runs, and how it differs from the recorded sweep."""
 
 from dataclasses import replace
+from pathlib import Path
 
+from kdx.cli.console import say
 from kdx.cli.context import Context
 from kdx.cli.wording import count_of
+from kdx.components.registry import components_of
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.difference import Contents, Difference, difference
 from kdx.grid.load import load_grid
@@ -12,6 +15,13 @@ from kdx.store.database import Database
 from kdx.store.reading import contents, load_sweep, names
 from kdx.store.records import SweepRecord
 from kdx.tune.search import with_winners
+
+
+def announce(plan: Plan) -> None:
+    """Print whose code runs of the plan will run: a line for each custom component."""
+    for component in components_of(plan.components):
+        source = component.package or Path(component.folder, component.path).absolute()
+        say(f"note: runs the code of {component.axis} {component.word}, from {source} (source {component.sha256[:8]})")
 
 
 def change_of(database: Database, plan: Plan, grid: str, context: Context) -> Difference | None:

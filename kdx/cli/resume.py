@@ -6,12 +6,13 @@ from typing import Annotated
 import typer
 
 from kdx.cli import completion
-from kdx.cli.budget import Limit, refuse_budget
+from kdx.cli.budget import refuse_budget
 from kdx.cli.console import say
 from kdx.cli.context import InDatabase
 from kdx.cli.named_runs import known_sweep
-from kdx.cli.options import Components, Hardware, Running, Slurm
-from kdx.cli.running import FAILED, UNFINISHED, announce
+from kdx.cli.options import Components, Hardware, Limit, Running, Slurm
+from kdx.cli.planned import announce
+from kdx.cli.running import FAILED, UNFINISHED
 from kdx.cli.searching import search_and_run
 from kdx.cli.submitting import submit_workers
 from kdx.cli.suggest import computing_options, retry

@@ -13,14 +13,14 @@ from kdx.cli.context import Context
 from kdx.cli.progress import Lines, progress
 from kdx.cli.suggest import computing_options, resume, retry
 from kdx.cli.wording import count_of, counts_of
-from kdx.components.registry import components_of
 from kdx.grid.plan import Plan
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
 from kdx.shell import kdx_command
 from kdx.store.database import Database
 from kdx.store.records import RunState
-from kdx.sweep.budget import Budget, covered
+from kdx.sweep.budget import Budget
+from kdx.sweep.covered import covered
 from kdx.sweep.decide import decisions_in
 from kdx.sweep.gpus import AtATime, visible_gpus
 from kdx.sweep.hosts.fork_server import ForkServer
@@ -33,13 +33,6 @@ FAILED = 4
 """Exit code of a sweep that ended with failed runs."""
 UNFINISHED = {RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED}
 """States of runs that a command may take up."""
-
-
-def announce(plan: Plan) -> None:
-    """Print whose code runs of the plan will run: a line for each custom component."""
-    for component in components_of(plan.components):
-        source = component.package or Path(component.folder, component.path).absolute()
-        say(f"note: runs the code of {component.axis} {component.word}, from {source} (source {component.sha256[:8]})")
 
 
 def run_plan(

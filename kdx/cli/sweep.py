@@ -5,20 +5,20 @@ from typing import Annotated
 
 import typer
 
-from kdx.cli.budget import Limit, refuse_budget
+from kdx.cli.budget import refuse_budget
 from kdx.cli.console import say
 from kdx.cli.context import InDatabase
 from kdx.cli.options import (
     GridFile,
     Hardware,
+    Limit,
     MaxRuns,
     Running,
     Set,
     Slurm,
     set_options,
 )
-from kdx.cli.planned import change_of, removed_runs
-from kdx.cli.running import announce
+from kdx.cli.planned import announce, change_of, removed_runs
 from kdx.cli.searching import search_and_run
 from kdx.cli.submitting import submit_workers
 from kdx.data.plan_corpora import prepare_data

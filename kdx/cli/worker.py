@@ -13,8 +13,9 @@ from kdx.cli.console import never_wait_for_readers, say
 from kdx.cli.context import InDatabase
 from kdx.cli.named_runs import known_sweep
 from kdx.cli.options import Components, Hardware, Running
+from kdx.cli.planned import announce
 from kdx.cli.progress import progress
-from kdx.cli.running import FAILED, announce, supervise
+from kdx.cli.running import FAILED, supervise
 from kdx.cli.searching import copy_to_dashboard, winner_lines
 from kdx.cli.wording import count_of, counts_of
 from kdx.errors import KdxError

@@ -12,7 +12,8 @@ from kdx.store import evaluations, reading
 from kdx.store.costs import costs
 from kdx.store.database import Database
 from kdx.store.records import FINAL, EvaluationRecord, RunState
-from kdx.sweep.budget import Budget, Covered, covered, evaluations_to_make, remaining
+from kdx.sweep.budget import Budget
+from kdx.sweep.covered import Covered, covered, evaluations_to_make, remaining
 from kdx.sweep.decide import Action, Decision, decisions_in
 from kdx.sweep.forecast import Forecast, Forecaster, makespan
 

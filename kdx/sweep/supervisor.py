@@ -19,7 +19,7 @@ from kdx.store.database import Database
 from kdx.store.records import FINAL, RunRecord, RunState
 from kdx.store.unfinished import in_progress
 from kdx.sweep.blocked import IN_A_ROW
-from kdx.sweep.budget import fits
+from kdx.sweep.covered import fits
 from kdx.sweep.decide import Action, Decision, NeededSeeds, decisions_in, leave_to_others
 from kdx.sweep.hosts import Host, HostLost
 from kdx.sweep.lease_holder import LeaseHolder

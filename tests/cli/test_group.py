@@ -67,14 +67,18 @@ def test_a_wrong_command_line_has_one_message_with_place_value_allowed_and_hint(
     assert str(fault).startswith(message) and fault.exit_code == 2
 
 
-def test_calling_a_command_imports_no_other():
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [(["query", "--help"], set()), (["query", "--tabel"], set()), (["query", "--schema"], {"kdx.cli.query"})],
+)
+def test_only_the_module_of_a_command_that_runs_is_imported(arguments, expected):
     script = (
-        "import sys; sys.argv = ['kdx', 'query', '--help']\n"
+        f"import sys; sys.argv = {['kdx', *arguments]!r}\n"
         "from kdx.cli.app import Kdx, main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "modules = {verb.function.partition(':')[0] for verb in Kdx.verbs.values()}\n"
-        "assert modules & set(sys.modules) == {'kdx.cli.query'}, modules & set(sys.modules)\n"
+        f"assert modules & set(sys.modules) == {expected!r}, modules & set(sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -10,7 +10,8 @@ from kdx.cli.plan_view import MOST_LINES, PlanView
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
-from kdx.sweep.budget import Budget, Covered
+from kdx.sweep.budget import Budget
+from kdx.sweep.covered import Covered
 from kdx.sweep.decide import Action
 from kdx.sweep.forecast import Basis, Forecast
 from kdx.sweep.plan_forecast import PlanForecast, RunStatus, forecast_plan

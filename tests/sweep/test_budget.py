@@ -11,7 +11,8 @@ from kdx.errors import KdxError
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
 from kdx.store.records import RunRecord, RunState
-from kdx.sweep.budget import covered, fits, missing_seeds, read_wall_time, remaining
+from kdx.sweep.budget import read_wall_time
+from kdx.sweep.covered import covered, fits, missing_seeds, remaining
 from kdx.sweep.decide import Action, Decision
 
 SPEC = CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}, "training": {"steps": 100}})
