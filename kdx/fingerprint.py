@@ -104,13 +104,17 @@ def tree_text(tree: ast.AST) -> str:
 
 
 def _plain(node: Any) -> Any:
-    if isinstance(node, ast.AST):
-        fields = ((name, getattr(node, name, None)) for name in node._fields)
-        # Empty fields are left out, so fields that a newer Python adds change nothing.
-        return [type(node).__name__, *((name, _plain(value)) for name, value in fields if value not in (None, []))]
     if isinstance(node, list):
         return [_plain(child) for child in node if not _is_docstring(child)]
-    return repr(node)
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    plain: list[Any] = [type(node).__name__]
+    for name in node._fields:
+        value = getattr(node, name, None)
+        # Empty fields are left out, so fields that a newer Python adds change nothing.
+        if value is not None and value != []:
+            plain.append((name, _plain(value)))
+    return plain
 
 
 def _is_docstring(node: Any) -> bool:

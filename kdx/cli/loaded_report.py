@@ -3,12 +3,10 @@
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kdx.cli.context import Context
 from kdx.cli.named_runs import load_named
-from kdx.data.find_text import find_text
-from kdx.grid.sections import Data
 from kdx.report.made_by import MadeBy
 from kdx.report.papers.paper_file import load_paper
 from kdx.report.selection.best_seed import selected_runs
@@ -21,6 +19,9 @@ from kdx.store.database import Database
 from kdx.store.reading import outputs_of
 from kdx.store.records import SweepRecord
 from kdx.vocabulary import Split
+
+if TYPE_CHECKING:
+    from kdx.grid.sections import Data
 
 TEXTS = "test/translations"
 """The name of a run's output with its translations."""
@@ -72,7 +73,10 @@ class LoadedReport:
 
 
 @cache
-def _references(data: Data) -> Sequence[str]:
+def _references(data: "Data") -> Sequence[str]:
     """Return the references of a local corpus."""
+    # late: it reads grids and corpora, which takes longer than all other imports, and only --paired-ar needs it
+    from kdx.data.find_text import find_text
+
     text = find_text(data)
     return [" ".join(line.split()) for line in text.lines(Split.TEST, text.suffixes[-1])]

@@ -241,7 +241,6 @@ def minimum_detectable_difference(n: int, comparisons: int = 1, *, sides: int = 
         sides: 2, or 1 if only a difference in one direction counts.
     """
     # late: scipy takes 0.1 to 0.5 s to import, and few tables need it
-    from scipy.optimize import brentq
     from scipy.special import betaincinv, chdtr, nctdtr, stdtrit
 
     # The noisier cell's share of the variance is independent of the variance itself, so each share has its own degrees
@@ -257,10 +256,14 @@ def minimum_detectable_difference(n: int, comparisons: int = 1, *, sides: int = 
         # SciPy's noncentral t is slow here and fails at 1e5, but the noise of the difference no longer matters.
         return float(chdtr(2 * d, 2 * d * (noncentrality / critical) ** 2).mean()) - POWER
 
-    upper = 4.0
+    lower, upper = 0.0, 4.0
     while missing(upper) < 0:
-        upper *= 2
-    return float(brentq(missing, 0.0, upper, rtol=1e-6)) * sqrt(2 / n)
+        lower, upper = upper, 2 * upper
+    # By halves, since importing `scipy.optimize` takes longer than the search.
+    while upper - lower > 1e-9 * upper:
+        middle = (lower + upper) / 2
+        lower, upper = (middle, upper) if missing(middle) < 0 else (lower, middle)
+    return upper * sqrt(2 / n)
 
 
 @cache
