@@ -31,7 +31,7 @@ ONE_RUN_AN_APPROACH = (
 )
 # Part → its module, and what makes it small.
 SMALL: dict[str, tuple[ModuleType, dict[str, Any]]] = {
-    "startup": (startup, {"ROUNDS": 1}),
+    "startup": (startup, {"ROUNDS": 1, "FIRST_STEPS": 1, "VERIFY": ["--version"]}),
     "planning": (planning, {"ROUNDS": 1, "LIMIT": 100.0}),
     "run_cost": (run_cost, {"RUNS": 2}),
     "attention": (
