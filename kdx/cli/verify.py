@@ -1,12 +1,16 @@
 """`kdx verify`: checks what an attention computes against theory."""
 
+import sys
+import time
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from kdx.attention.verification import cases, properties
+from kdx.attention.verification.cases import Finding
 from kdx.cli.console import FOUND, out, out_json, say
 from kdx.cli.options import Json
 from kdx.components.apart import ask_apart
@@ -16,9 +20,8 @@ from kdx.errors import KdxError
 from kdx.report.writers.rows import to_text
 from kdx.words.component import Component
 
-if TYPE_CHECKING:
-    from kdx.attention.verification.cases import Finding
-
+EVERY = 10.0
+"""Seconds between two lines on how far it is, where stderr is no terminal."""
 WITHIN = 60  # seconds, for each check of a custom component
 _ALL = 1200  # seconds, for all of them
 
@@ -50,13 +53,10 @@ def verify(
 
     Example: kdx verify --component my_kernels.py:Cauchy
     """
-    # torch: the help of this command does not wait for it, nor does a message on its options.
-    from kdx.attention.verification import cases, properties
-
     cases.check_device(device.value)
     custom = None if component is None else _custom(component, cases.AXES)
     if custom is None:
-        checked = list(cases.findings(device.value))
+        checked = list(_checked(device))
     else:
         request = {"device": device.value}
         answer = ask_apart("kdx.training.rehearsal", [custom], request, within=WITHIN, limit=_ALL)
@@ -77,6 +77,20 @@ def verify(
         raise typer.Exit(FOUND)
 
 
+def _checked(device: Device) -> Iterator[Finding]:
+    """Yield the findings of all checks, and write to stderr how far it is."""
+    checks, terminal, written = cases.checks(device.value), sys.stderr.isatty(), time.monotonic()
+    for number, (name, check) in enumerate(checks.items(), 1):
+        if terminal:
+            print(f"\r\x1b[K{number} of {len(checks)}: {name}", end="", file=sys.stderr, flush=True)
+        elif time.monotonic() - written >= EVERY:
+            written = time.monotonic()
+            say(f"{number - 1} of {len(checks)} components and choices checked")
+        yield from check()
+    if terminal:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
 def _custom(word: str, axes: Iterable[str]) -> Component:
     """Return the custom component that a word names, if it can be checked."""
     component = find_any(word, Path())
@@ -87,7 +101,7 @@ def _custom(word: str, axes: Iterable[str]) -> Component:
     return component
 
 
-def _by_check(checked: "list[Finding]") -> Iterator[str]:
+def _by_check(checked: list[Finding]) -> Iterator[str]:
     """Return a line for each check, and one more for each variant that misses it."""
     groups: dict[str, list[Finding]] = {}
     for finding in checked:
@@ -99,6 +113,6 @@ def _by_check(checked: "list[Finding]") -> Iterator[str]:
     yield from to_text(("property", "variants", "largest error in roundings"), rows)
 
 
-def _error(finding: "Finding") -> float:
+def _error(finding: Finding) -> float:
     """Return the error; NaN is the largest of all."""
     return finding.error if finding.error == finding.error else float("inf")

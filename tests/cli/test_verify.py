@@ -22,7 +22,9 @@ def two_checks(monkeypatch):
         Finding("a square is no root", "rbf", 50.0),
         Finding("one is one", "exponential", 0.0),
     ]
-    monkeypatch.setattr(cases, "findings", lambda device: iter(found))
+    monkeypatch.setattr(
+        cases, "checks", lambda device: {"kernel rbf": lambda: found[:2], "a choice": lambda: found[2:]}
+    )
 
 
 def test_a_miss_is_named_and_gives_exit_code_5(two_checks, capsys):
@@ -37,6 +39,18 @@ def test_a_miss_is_named_and_gives_exit_code_5(two_checks, capsys):
         "one is one                  1  0",
     ]
     assert captured.err == "3 checks of properties: 1 missed\n"
+
+
+def test_it_reports_how_far_it_is(two_checks, capsys, monkeypatch):
+    monkeypatch.setattr("kdx.cli.verify.EVERY", 0.0)
+    with pytest.raises(typer.Exit):
+        verify(Device.CPU)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:2] == ["0 of 2 components and choices checked", "1 of 2 components and choices checked"]
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with pytest.raises(typer.Exit):
+        verify(Device.CPU)
+    assert capsys.readouterr().err.startswith("\r\x1b[K1 of 2: kernel rbf\r\x1b[K2 of 2: a choice\r\x1b[K3 checks")
 
 
 def test_programs_get_every_check(two_checks, capsys):

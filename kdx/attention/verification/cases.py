@@ -4,7 +4,8 @@
 custom. The tokens are random with a fixed seed.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import product
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -42,8 +43,8 @@ AXES: Mapping[str, type[Word]] = {
 """Axis → the base class of its components, for each axis that is checked."""
 
 WIDTH, HEADS, TOKENS = 16, 2, 9
-# Enough for several blocks, each computed again for its gradient.
-LONG_BATCH, LONG = 4, 520
+# With each row twice, enough for several blocks.
+LONG_BATCH, LONG = 2, 400
 
 
 class Finding(NamedTuple):
@@ -79,17 +80,27 @@ _TOLERANCES_ON_LONG_ROWS = {
 }
 
 
-def findings(device: str) -> Iterator[Finding]:
-    """Check every component of kdx, and the choices that concern the whole attention."""
+def checks(device: str) -> dict[str, Callable[[], Iterator[Finding]]]:
+    """Return the checks of every component of kdx, and of the choices that concern the whole attention, by name."""
+    known: dict[str, Callable[[], Iterator[Finding]]] = {}
     for family in FAMILIES:
         for word in family if family.axis in AXES else ():
-            for finding in findings_of(family[word], device):
-                tolerance = _TOLERANCES_ON_LONG_ROWS.get(word, 0.0) if finding.check.endswith("long rows") else 0.0
-                yield finding._replace(tolerance=max(finding.tolerance, tolerance))
+            known[f"{family.axis} {word}"] = partial(_findings_of_word, family[word], word, device)
     for choices in _WHOLE:
         name = ", ".join(f"{name} {choice}" for name, choice in choices.items())
-        module = build(device, {"positions": ("rotary",), "filter": "causal", **choices})
-        yield from held(name, module, draw(device, 2, TOKENS, WIDTH), causal=True)
+        known[name] = partial(_findings_of_whole, name, choices, device)
+    return known
+
+
+def _findings_of_word(kind: type[Word], word: str, device: str) -> Iterator[Finding]:
+    for finding in findings_of(kind, device):
+        tolerance = _TOLERANCES_ON_LONG_ROWS.get(word, 0.0) if finding.check.endswith("long rows") else 0.0
+        yield finding._replace(tolerance=max(finding.tolerance, tolerance))
+
+
+def _findings_of_whole(name: str, choices: Mapping[str, Any], device: str) -> Iterator[Finding]:
+    module = build(device, {"positions": ("rotary",), "filter": "causal", **choices})
+    yield from held(name, module, draw(device, 2, TOKENS, WIDTH), causal=True)
 
 
 def findings_of(kind: type[Word], device: str, options: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Finding]:

@@ -11,9 +11,7 @@ is measured in float64, by moving all numbers at random [Parker 1997, Monte Carl
 every variant has the same size, for any kernel, size, scale and number format.
 """
 
-import copy
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +27,8 @@ _MOVE = 2.0**-30
 
 def condition(compute: Callable[..., Tensor], module: nn.Module, *inputs: Tensor, draws: int = 8) -> Tensor:
     """Return how far each row of a result moves per relative move of the numbers that it is computed from.
+
+    The module computes with moved numbers, which are put back, since copying it takes longer than all computations.
 
     Args:
         compute: returns the result in float64, (…, T, D), for the module and the inputs.
@@ -49,16 +49,22 @@ def condition(compute: Callable[..., Tensor], module: nn.Module, *inputs: Tensor
     def moved_angles(sinusoid: nn.Module, positions: tuple[Tensor]) -> tuple[Tensor]:
         return (moved(positions[0]),)
 
-    other, squares = copy.deepcopy(module), torch.zeros_like(exact)
-    for part in other.modules():
-        if isinstance(part, Sinusoidal):
-            part.register_forward_pre_hook(moved_angles)
-    for _ in range(draws):
+    squares, numbers = torch.zeros_like(exact), [*module.parameters(), *module.buffers()]
+    before = [number.detach().clone() for number in numbers]
+
+    def set_numbers(values: Iterable[Tensor]) -> None:
         with torch.no_grad():
-            for number, other_number in zip(_numbers(module), _numbers(other), strict=True):
-                other_number.copy_(moved(number))
-        move = compute(other, *map(moved, inputs)).detach() - exact
-        squares += (move / _MOVE).square()
+            for number, value in zip(numbers, values, strict=True):
+                number.copy_(value)
+
+    sinusoids = [part for part in module.modules() if isinstance(part, Sinusoidal)]
+    hooks = [sinusoid.register_forward_pre_hook(moved_angles) for sinusoid in sinusoids]
+    for _ in range(draws):
+        set_numbers(map(moved, before))
+        squares += ((compute(module, *map(moved, inputs)).detach() - exact) / _MOVE).square()
+    set_numbers(before)
+    for hook in hooks:
+        hook.remove()
     return (squares / draws).sqrt().amax(-1, keepdim=True) + exact.abs().amax(-1, keepdim=True)
 
 
@@ -78,7 +84,3 @@ def roundings(computed: Tensor, expected: Tensor, condition: Tensor) -> float:
 def largest(errors: Sequence[float]) -> float:
     """Return the largest error; NaN if any is, which `max` would lose."""
     return float(torch.tensor(errors, dtype=torch.float64).max())
-
-
-def _numbers(module: nn.Module) -> Iterator[Tensor]:
-    return chain(module.parameters(), module.buffers())
