@@ -22,7 +22,8 @@ from kdx.cli.searching import search_lines
 from kdx.cli.wording import cell_name, count_of
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError
-from kdx.grid.load import MOST_RUNS, load_grid
+from kdx.grid import MOST_RUNS
+from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.store.database import database_at
 from kdx.sweep.gpus import memory, visible_gpus

@@ -23,7 +23,8 @@ from kdx.cli.searching import search_and_run
 from kdx.cli.submitting import submit_workers
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError
-from kdx.grid.load import MOST_RUNS, load_grid
+from kdx.grid import MOST_RUNS
+from kdx.grid.load import load_grid
 from kdx.shell import kdx_command
 from kdx.store.recording import register
 from kdx.sweep.rehearsal import rehearse

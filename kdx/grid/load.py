@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kdx.errors import KdxError, by_place, shortened
+from kdx.grid import MOST_RUNS
 from kdx.grid.components import find_components
 from kdx.grid.dimensions import named_axes, sub_grids
 from kdx.grid.effects import short_of_peak, without_effect
@@ -23,8 +24,6 @@ from kdx.grid.source import Node, no_value
 from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import check_tables, labelled_cells, layouts_of, read_tables, reads_evaluations
 from kdx.grid.tuning import Tune
-
-MOST_RUNS = 10_000
 
 
 def load_grid(grid: str | Path, *, most_runs: int = MOST_RUNS, given: Sequence[str] = ()) -> Plan:

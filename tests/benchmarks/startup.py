@@ -201,7 +201,7 @@ def _first_steps(folder: Path, kdx: str) -> dict[str, object]:
         return float(file.read_text()) - start
 
     def sweep(number: int) -> float:
-        return seconds([kdx, "sweep", "grid.yaml", "--workers", "1", "--seeds", "1", "--db", f"new-{number}.db"])
+        return seconds([kdx, "sweep", "grid.yaml", "--workers", "1", "--set", "seeds=1", "--db", f"new-{number}.db"])
 
     sweep(-1)  # prepares the corpus
     measured: dict[str, list[float]] = {"plain_loop": [], "kdx_sweep": []}
