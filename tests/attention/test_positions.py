@@ -299,15 +299,15 @@ def test_positions_by_row_give_a_factor_by_row() -> None:
     torch.testing.assert_close(both[1], scheme.log_weight(torch.zeros(1, 2, 3, 4), second, second))
 
 
-@pytest.mark.parametrize(("length", "bias"), [(256, True), (257, False)])
-def test_long_sequences_take_columns_instead_of_a_bias(length: int, bias: bool) -> None:
-    scheme, place = Product(Settings(8, heads=2, head_width=4)), TokenPositions(torch.arange(length), T)
-    query = torch.zeros(1, 2, length, 4)
-    columns = scheme.dot_product(query, place, place, past=False)
-    assert (columns is None) is bias
-    if columns is not None:
-        q, k = columns
-        torch.testing.assert_close(q @ k.transpose(-2, -1) / 2, scheme.log_weight(query, place, place))
+def test_columns_are_taken_on_a_gpu_only() -> None:
+    """The device `meta` stands for a GPU: it is no CPU."""
+    scheme, place = Product(Settings(8, heads=2, head_width=4)), TokenPositions(torch.arange(257), T)
+    query = torch.zeros(1, 2, 257, 4)
+    assert scheme.dot_product(query, place, place, past=False) is None
+    columns = scheme.dot_product(query.to("meta"), place, place, past=False)
+    assert columns is not None
+    q, k = columns
+    torch.testing.assert_close(q @ k.transpose(-2, -1) / 2, scheme.log_weight(query, place, place))
 
 
 # relative

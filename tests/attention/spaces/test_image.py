@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from kdx.attention import KernelAttention
-from kdx.attention import columns as columns_file
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.spaces.image import ImageAttention
 from kdx.attention.verification.cases import held
@@ -25,13 +24,6 @@ def attention(**arguments) -> ImageAttention:
 def at(rows: Tensor, columns: Tensor) -> Tensor:
     """The positions of the pixels there."""
     return rows * COLUMNS + columns
-
-
-@pytest.fixture(params=["bias", "columns"])
-def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both exact forms of the product factors, whatever the size."""
-    if request.param == "columns":
-        monkeypatch.setattr(columns_file, "LARGEST_BIAS", 0)
 
 
 def sinusoid(position: int, width: int) -> Tensor:
@@ -59,7 +51,6 @@ def expected_weights(module: ImageAttention, x: Tensor, positions: tuple[str, ..
 
 
 @pytest.mark.parametrize("positions", LISTS, ids=str)
-@pytest.mark.usefixtures("form")
 def test_weights_are_the_formula_pixel_by_pixel(positions: tuple[str, ...]) -> None:
     module, x = attention(positions=positions), draw(1, ROWS * COLUMNS, WIDTH)
     weights = expected_weights(module, x[0], positions)
