@@ -39,8 +39,10 @@ FEWEST_TOKENS = 128
 FEWEST_TOKENS_PER_FEATURE = 2.5
 # Under a causal filter there is a sum for each chunk, which is faster from this many times as many tokens on.
 CAUSAL = 1.75
-# Weights (B × H × queries × Tk) in a block: about 4 MiB, which fits into an outer cache.
-BLOCK = 2**20
+# Weights (B × H × queries × Tk) in a block: about 16 MiB. Smaller blocks add up more gradients of the keys, larger ones
+# leave the caches. Under a filter a block has a quarter of them, since the smaller it is, the fewer hidden keys it has.
+BLOCK = 2**22
+FILTERED = 0.25
 SMALLEST_BLOCK = 128  # queries
 # Pairs up to which blocks keep what they need for the gradient: at this size 4 MiB a head for each number of a pair.
 # Computing it again costs a fifth to a third more time.
@@ -390,7 +392,8 @@ class KernelAttention(ContextMixer):
         """Smooth some queries at a time, with only the keys that the filter may show them."""
         raw, query, key, value, at_query, at_key, masks = projected
         rows, heads, queries, width = query.shape
-        size = max(BLOCK // (rows * heads * key.size(2)), SMALLEST_BLOCK)
+        most = BLOCK * (FILTERED if self.filter.limits else 1)
+        size = max(int(most / (rows * heads * key.size(2))), SMALLEST_BLOCK)
         if size < queries:
             # Make each head's rows contiguous once; otherwise each product of each block would do it again.
             raw, query, key, value = (tokens.contiguous() for tokens in (raw, query, key, value))
@@ -400,8 +403,8 @@ class KernelAttention(ContextMixer):
             query, key = dot_product[0] / math.sqrt(width), dot_product[1]
         factors = [scheme.blockwise(raw, at_query, at_key) for scheme in self._schemes if scheme.weighs]
 
-        def block(query_part: slice) -> Tensor:
-            key_part = self._seen(projected, query_part)
+        def block(part: tuple[slice, Part]) -> Tensor:
+            query_part, key_part = part
             at_query_part, at_key_part = at_query.part(query_part), at_key.part(key_part)
             query_here, key_here, weight = index_select(query, query_part), index_select(key, key_part), None
             if dot_product is not None:
@@ -426,11 +429,11 @@ class KernelAttention(ContextMixer):
                 dropout=self._dropout,
             )
 
-        blocks = [slice(first, min(first + size, queries)) for first in range(0, max(queries, 1), size)]
-        key_parts = [self._seen(projected, query_part) for query_part in blocks]
+        query_parts = (slice(first, min(first + size, queries)) for first in range(0, max(queries, 1), size))
+        parts = [(query_part, self._seen(projected, query_part)) for query_part in query_parts]
         keys = range(key.size(2))
-        pairs = size * sum(len(keys[part] if isinstance(part, slice) else part) for part in key_parts)
-        return smoother.in_blocks(block, blocks, again=pairs > LARGEST_KEPT, random=self._dropout > 0)
+        pairs = size * sum(len(keys[part] if isinstance(part, slice) else part) for _, part in parts)
+        return smoother.in_blocks(block, parts, again=pairs > LARGEST_KEPT, random=self._dropout > 0)
 
     def _triangular(self, projected: _Projected) -> bool:
         """Return whether the filter shows each query its own key and all keys before it, and all are in order."""

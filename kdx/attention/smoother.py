@@ -6,6 +6,7 @@ on all paths. There is no epsilon. Rows are summed in at least 32 bits.
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -14,6 +15,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.checkpoint import checkpoint
 
 from kdx.attention.interfaces import DotProduct, NormaliserFunction, upcast
+
+Queries = TypeVar("Queries")
 
 
 def weights(
@@ -178,22 +181,22 @@ def _side_by_side(dot_products: Sequence[DotProduct], value: Tensor) -> DotProdu
 
 
 def in_blocks(
-    block: Callable[[slice], Tensor], slices: Sequence[slice], *, again: bool = True, random: bool = False
+    block: Callable[[Queries], Tensor], parts: Sequence[Queries], *, again: bool = True, random: bool = False
 ) -> Tensor:
     """Return the output (B, H, Tq, D), computed in blocks (B, H, size, D).
 
     Args:
-        block: returns the output for a slice of the queries.
-        slices: slices of all queries, in order.
+        block: returns the output for some of the queries.
+        parts: what `block` takes for each part of the queries, in order.
         again: whether backward computes each block again, so that no pairs are kept.
         random: whether a block draws random numbers, which then must be drawn again.
     """
-    if len(slices) == 1:
-        return block(slices[0])
+    if len(parts) == 1:
+        return block(parts[0])
     if not again or not torch.is_grad_enabled():
-        return torch.cat([block(some) for some in slices], 2)
+        return torch.cat([block(part) for part in parts], 2)
     # The last block first: under a causal filter it is the largest, so the memory that it frees fits all others.
-    blocks = [checkpoint(block, some, use_reentrant=False, preserve_rng_state=random) for some in reversed(slices)]
+    blocks = [checkpoint(block, part, use_reentrant=False, preserve_rng_state=random) for part in reversed(parts)]
     return torch.cat(blocks[::-1], 2)
 
 
