@@ -26,8 +26,11 @@ def pair_distances(at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
 
 
 def skew(scores: Tensor) -> Tensor:
-    """Map scores of each query at all `relative_positions`, (…, Tq, Tq + Tk - 1), to its pairs: (…, Tq, Tk)."""
-    return _pairs(scores.contiguous())
+    """Map scores of each query at all `relative_positions`, (…, Tq, Tq + Tk - 1), to its pairs: (…, Tq, Tk).
+
+    Scores must not be expanded over the queries.
+    """
+    return _pairs(scores)
 
 
 def unskew(weights: Tensor) -> Tensor:
@@ -39,12 +42,17 @@ def unskew(weights: Tensor) -> Tensor:
 
 
 def _pairs(by_distance: Tensor) -> Tensor:
-    """Return a view of the pairs: the next query is one distance back, a step of (distances - 1) numbers."""
+    """Return a view of the pairs: the next query is one distance back."""
     queries, distances = by_distance.shape[-2:]
     if queries == 1:
         return by_distance
-    flat = by_distance.flatten(-2)[..., queries - 1 : queries * distances - 1]
-    return flat.view(*by_distance.shape[:-2], queries, distances - 1)[..., : distances - queries + 1]
+    # One view, since the gradient of each is a tensor of zeros and a copy.
+    *outer, row, column = by_distance.stride()
+    return by_distance.as_strided(
+        (*by_distance.shape[:-1], distances - queries + 1),
+        (*outer, row - column, column),
+        by_distance.storage_offset() + (queries - 1) * column,
+    )
 
 
 class ByTable:

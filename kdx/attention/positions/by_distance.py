@@ -20,4 +20,4 @@ class ByDistance(PositionScheme):
             bias = self.bias(pair_distances(at_query, at_key))
             return bias if bias.dim() == 3 else bias.transpose(0, 1)
         each = self.bias(torch.arange(distances.start, distances.stop, device=query.device))
-        return skew(each.unsqueeze(-2).expand(-1, at_query.positions.size(-1), -1))
+        return skew(each.unsqueeze(-2).expand(-1, at_query.positions.size(-1), -1).contiguous())

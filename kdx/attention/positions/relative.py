@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from kdx.attention.distances import pair_distances, relative_positions, skew
 from kdx.attention.encodings.sinusoidal import Sinusoidal
-from kdx.attention.interfaces import Part, PositionScheme, Settings, TokenPositions, index_select
+from kdx.attention.interfaces import Part, PositionScheme, Settings, TokenPositions
 from kdx.attention.positions.blockwise import Blockwise
 from kdx.words import option
 
@@ -62,27 +62,28 @@ class Relative(Blockwise):
         if distances is None:
             pairs = pair_distances(at_query, at_key)
             distances = range(int(pairs.min()), int(pairs.max()) + 1)
-        # Once for each row of the batch; otherwise each product of each part would do it again.
         first, projected = distances.start, self._projected(distances, at_key.positions.device)
-        table = projected.expand(query.size(0), -1, -1, -1).contiguous()
+        table = projected.transpose(-2, -1).contiguous()  # (H, D, n)
 
         def by_distance(query: Tensor, query_part: slice, key_part: Part) -> Tensor:
-            query, at_query_part, at_key_part = self._with_v(query), at_query.part(query_part), at_key.part(key_part)
+            at_query_part, at_key_part = at_query.part(query_part), at_key.part(key_part)
             part_distances = relative_positions(at_query_part, at_key_part)
             if part_distances is not None:
-                near = index_select(table, slice(part_distances.start - first, part_distances.stop - first))
-                return skew(query @ near.transpose(-2, -1))
-            scores = query @ table.transpose(-2, -1)
+                near = table[..., part_distances.start - first : part_distances.stop - first]
+                return skew(self._products(query, near))
+            scores = self._products(query, table)
             index = pair_distances(at_query_part, at_key_part) - first
             index = index if index.dim() == 2 else index.unsqueeze(1)
             return scores.gather(-1, index.expand(*scores.shape[:-1], -1))
 
         return by_distance
 
-    def _with_v(self, query: Tensor) -> Tensor:
-        """Return (q + v) / √D."""
+    def _products(self, query: Tensor, table: Tensor) -> Tensor:
+        """Return (q + v) R W_R / √D at each distance, (B, H, Tq, D) and (H, D, n) to (B, H, Tq, n)."""
         query = query if self.v is None else query + self.v.unsqueeze(1).to(query.dtype)
-        return query / math.sqrt(self.shape[1])
+        # One product for each head, since the table is the same for the whole batch.
+        rows = (query / math.sqrt(self.shape[1])).transpose(0, 1)
+        return (rows.flatten(1, 2) @ table).view(*rows.shape[:-1], table.size(-1)).transpose(0, 1)
 
     def _projected(self, distances: range, device: torch.device) -> Tensor:
         """Return R W_R at distances from query to key, (H, n, D)."""
