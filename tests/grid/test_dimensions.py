@@ -134,11 +134,13 @@ def test_a_condition_matters_if_it_does_in_one_of_several_grids(tmp_path):
 
 def test_an_extending_grid_takes_out_what_varies(tmp_path):
     (tmp_path / "base.yaml").write_text(
-        SMALL + "approaches: {Eq. 9: {kernel: rbf}}\naxes: {norm: [pre, post]}\nexclude: {norm: pre}\n"
+        SMALL
+        + "training: {clip: 2}\napproaches: {Eq. 9: {kernel: rbf}}\naxes: {norm: [pre, post]}\nexclude: {norm: pre}\n"
     )
-    (tmp_path / "grid.yaml").write_text("extends: base.yaml\napproaches: null\naxes: null\nexclude: null\n")
+    taken_out = "extends: base.yaml\napproaches: null\naxes: null\nexclude: null\ntraining: {clip: null}\n"
+    (tmp_path / "grid.yaml").write_text(taken_out)
     (cell,) = load_grid(tmp_path / "grid.yaml").cells
-    assert cell.labels == {}
+    assert cell.labels == {} and cell.spec.training.clip is None, "a setting has null as its value"
 
 
 CHOICES = {"kernel": ["exponential", "rbf", "linear"], "norm": ["post", "pre"], "training.warmup": [200, 1, 2]}
