@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from calibration import SCATTERS, SCENARIOS, SEEDS, SPREADS, Spread, held, marks, misses, misses_over_documents, table
 
+pytestmark = pytest.mark.slow
 DRAWS = int(os.environ.get("DRAWS", "300"))
 
 

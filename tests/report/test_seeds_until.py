@@ -114,7 +114,7 @@ def test_a_cell_of_which_no_seed_has_a_score_gets_no_more():
     assert not result["exponential"].open
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=15)
 @given(st.randoms(use_true_random=False), st.integers(0, 2**32 - 1))
 def test_seeds_do_not_depend_on_the_order_in_which_runs_end(random, seed):
     """A sweep that starts what is needed in any order comes to the same seeds."""

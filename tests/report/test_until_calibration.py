@@ -19,6 +19,7 @@ from until_calibration import (
 
 from kdx.report.statistics.looks import Look
 
+pytestmark = pytest.mark.slow
 DRAWS = int(os.environ.get("DRAWS", "3000"))
 ALONE = [scores for scores in NULLS if scores.cells == 1 and not scores.perplexity]
 

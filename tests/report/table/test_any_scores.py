@@ -144,6 +144,7 @@ CLAIMS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 @settings(deadline=None, max_examples=20)
 @any_scores
