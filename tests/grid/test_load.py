@@ -1,15 +1,11 @@
 """From a grid file to its plan, or to all of its faults: whatever stands in a grid."""
 
-import copy
 import time
 import tracemalloc
-from typing import Any
 
 import pytest
-import yaml
-from grids import faults_of, written
+from grids import any_grid, faults_of, written
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from kdx.errors import Faults, Place
 from kdx.grid.load import load_grid
@@ -188,90 +184,8 @@ def test_a_setting_that_only_some_trials_use_has_an_effect(tmp_path, setting, se
     assert load_grid(str(grid)).searched
 
 
-GOOD: dict[str, Any] = {
-    "name": "good",
-    "description": "Everything that a grid can say",
-    "seeds": [0, 7],
-    "tasks": {
-        "translation": {"data": {"corpus": "synthetic-translation", "vocabulary": "bpe", "vocabulary_size": 300}},
-        "prediction": {"data": {"corpus": "synthetic-language"}, "training": {"batch_tokens": 1024, "length": 64}},
-    },
-    "model": {"width": 64, "heads": 4, "dropout": 0.1},
-    "training": {"steps": 10, "betas": [0.9, 0.98], "clip": None, "learning_rate": 1e-3},
-    "filter": {"encoder-self": "causal"},
-    "select": {"metric": "loss", "direction": "min"},
-    "approaches": {
-        "None": {"position": "none"},
-        "Eq. 9": {"position": ["product"], "placement": ["decoder-self"], "symmetry": "symmetric"},
-    },
-    "axes": {"kernel": ["exponential", "rbf"], "training.warmup": [0, 5]},
-    "tables": [{"name": "t", "caption": "c", "rows": ["approach", "kernel"], "columns": ["task", "training.warmup"]}],
-}
-WORDS = ["none", "full", "rbf", "direct-sum", "test/bleu", "valid/loss", "word", "bpe", "null", "../..", "a b", "", "×"]
-TROUBLE = ["\x1b[2J", "\u202e", "\x00", "\ud7ff", "\U0001f600" * 40, "{problem} %s {0}", "!tag", "*alias", "&x", "\n\n"]
-
-
-def deep(levels: int) -> Any:
-    value: Any = "end"
-    for level in range(levels):
-        value = [value] if level % 2 else {"inner": value}
-    return value
-
-
-scalars = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-3, 3),
-    st.integers(-(10**30), 10**30),
-    st.floats(),
-    st.sampled_from(WORDS + TROUBLE),
-    st.text(max_size=20),
-)
-wild = st.one_of(
-    scalars,
-    st.sampled_from([deep(10), deep(60), {}, [], [[]], [{}], ["rbf"] * 3]),
-    st.recursive(
-        scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
-    ),
-).map(copy.deepcopy)  # what is drawn is changed later
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The path of everything inside a value."""
-    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [found for step, inner in pairs for found in ((*path, step), *places(inner, (*path, step)))]
-
-
-@st.composite
-def mutated(draw: st.DrawFn) -> str:
-    """A good grid with one to three things changed, removed or added, and perhaps a few characters of it."""
-    grid = copy.deepcopy(GOOD)
-    for _ in range(draw(st.integers(1, 3))):
-        found = places(grid)
-        if not found:
-            break
-        *path, last = draw(st.sampled_from(found))
-        inner: Any = grid
-        for step in path:
-            inner = inner[step]
-        match draw(st.sampled_from(["change", "change", "remove", "add"])):
-            case "change":
-                inner[last] = draw(wild)
-            case "remove":
-                del inner[last]
-            case "add" if isinstance(inner, dict):
-                inner[draw(st.sampled_from([*WORDS, *TROUBLE, "task", "extends", "kernel"]))] = draw(wild)
-            case "add":
-                inner.append(draw(wild))
-    text = yaml.safe_dump(grid, allow_unicode=draw(st.booleans()), sort_keys=False)
-    if draw(st.integers(0, 3)) == 0:
-        at = draw(st.integers(0, len(text)))
-        text = text[:at] + draw(st.sampled_from([*TROUBLE, ":", "[", "}", "- ", "  ", "\t", "? ", "'"])) + text[at:]
-    return text
-
-
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
-@given(mutated())
+@given(any_grid())
 def test_any_grid_gives_a_plan_or_faults(tmp_path_factory, text):
     file = tmp_path_factory.mktemp("grid") / "grid.yaml"
     file.write_text(text, encoding="utf-8", errors="surrogatepass")
