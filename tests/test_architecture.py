@@ -315,19 +315,14 @@ COMMANDS = (
 def test_help_loads_nothing_heavy():
     """The list of commands loads none of them; the help of a command loads what its options name."""
     script = (
-        "import os, sys\n"
+        "import sys\n"
         f"for command in {COMMANDS!r}:\n"
-        "    sys.stdout.flush()\n"
-        "    if child := os.fork():\n"
-        "        assert os.waitpid(child, 0)[1] == 0, command\n"
-        "        continue\n"
         "    sys.argv = ['kdx', *command.split()]\n"
         "    from kdx.cli.app import main\n"
         "    try: main()\n"
         "    except SystemExit as end: assert not end.code, command\n"
         f"    heavy = set({NOT_FOR_HELP!r}.split()) & set(sys.modules)\n"
         "    assert not heavy, (command, heavy)\n"
-        "    sys.exit()\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
