@@ -100,7 +100,7 @@ class Elsewhere(Section):
 def test_each_attribute_has_its_text_on_one_line():
     texts = descriptions(Training)
     assert texts.keys() == Training.model_fields.keys()
-    assert texts["decay"].startswith("Of warmup-stable-decay: the steps") and "  " not in texts["decay"]
+    assert texts["decay"].startswith("Steps at the end of the run") and "  " not in texts["decay"]
     assert descriptions(Norm)["PRE"] == "Before each sublayer (Xiong et al. 2020)."
 
 
