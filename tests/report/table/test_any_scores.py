@@ -17,7 +17,7 @@ from kdx.report.papers.paper_file import Claim, Paper
 from kdx.report.papers.verdicts import answers
 from kdx.report.sheets.claims import claim
 from kdx.report.tables import tables
-from kdx.report.writers.csv import claims_to_csv, to_csv
+from kdx.report.writers.csv import to_csv
 from kdx.report.writers.html.page import claims_to_html, to_html
 from kdx.report.writers.json import claim_to_json, to_json
 from kdx.report.writers.latex import sheet_to_latex, to_latex
@@ -163,5 +163,3 @@ def test_any_scores_are_answers_to_claims_in_every_format(scores: list[list[tupl
             sheet_to_markdown(listing)
             sheet_to_latex(listing)
     assert "".join(claims_to_html([(paper, answer)], ""))
-    rows = list(csv.DictReader(io.StringIO(claims_to_csv([(paper, answer)]), newline="")))
-    assert len(rows) == sum(len(setting.outcomes) for item in answer for setting in item.settings)
