@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from waiting import wait_until
+
+from tests.waiting import wait_until
 
 _USERS = ("postgres", "nobody")
 
