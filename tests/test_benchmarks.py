@@ -47,7 +47,7 @@ SMALL: dict[str, tuple[ModuleType, dict[str, Any]]] = {
             "LINEAR_IN_MEMORY": ["rbf", "lookup", "linear"],
         },
     ),
-    "throughput": (throughput, {"WARM": 1, "STEPS": 1, "ROUNDS": 1, "PAIRS": 400, "STREAM": 10_000}),
+    "throughput": (throughput, {"SCALES": {"mini": throughput.Turns(1, 1, 1)}, "PAIRS": 400, "STREAM": 10_000}),
     "text": (text, {"TOKENS": 500, "DISTINCT": 50, "HELD_OUT": {"valid": 100, "test": 100}, "BATCHED": (50,)}),
     "decoding": (decoding, {"BEAMS": (1, 2), "SENTENCES": 4, "ALONE": 2, "ROUNDS": 1}),
     "report": (

@@ -41,8 +41,26 @@ from kdx.training.stopping import Stopped, StopRequest
 from kdx.vocabulary import Split
 from tests.benchmarks import matrix_peak
 
-WARM, STEPS, ROUNDS = 20, 5, 25
+
+class Turns(NamedTuple):
+    """How often both have a turn."""
+
+    warm: int
+    """Steps before the first."""
+    steps: int
+    """Steps in a turn."""
+    rounds: int
+
+    @property
+    def total(self) -> int:
+        """Steps of all."""
+        return self.warm + self.rounds * self.steps
+
+
+SCALES = {"mini": Turns(20, 5, 25), "small": Turns(2, 1, 8)}
+"""Those of each scale of the presets."""
 PAIRS, STREAM = 29_000, 400_000  # pairs of sentences as in Multi30k, and tokens
+WORDS = 6000  # in the vocabulary of a preset that leaves the number to the text
 LEAST = 0.95
 
 
@@ -50,7 +68,11 @@ def measure() -> dict[str, object]:
     """Tokens per second of both, and kdx's over the plain loop's: the medians of the rounds."""
     threads = torch.get_num_threads()
     try:
-        result = {"translation": _translation(), "prediction": _prediction()}
+        result = {
+            f"{task}-{scale}": measure_at(scale)
+            for scale in SCALES
+            for task, measure_at in (("translation", _translation), ("prediction", _prediction))
+        }
     finally:
         torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(False)
@@ -185,11 +207,11 @@ def since(start: Seconds) -> Seconds:
     return Seconds(*(after - before for after, before in zip(now(), start, strict=True)))
 
 
-class Turns(Recorder):
+class InTurn(Recorder):
     """Lets the plain loop have its turn, and asks the run to stop after the last."""
 
-    def __init__(self, plain: PlainLoop, stop: StopRequest) -> None:
-        self.plain, self.stop = plain, stop
+    def __init__(self, plain: PlainLoop, turns: Turns, stop: StopRequest) -> None:
+        self.plain, self.turns, self.stop = plain, turns, stop
         self.ours: list[Seconds] = []
         self.theirs: list[Seconds] = []
         self.at_peak: list[float] = []
@@ -197,20 +219,21 @@ class Turns(Recorder):
         self.start = now()
 
     def progress(self, step: int, loss: float, gradient_norm: Any = None) -> None:
-        if step < WARM or (step - WARM) % STEPS:
+        warm, steps, rounds = self.turns
+        if step < warm or (step - warm) % steps:
             return
         ours = since(self.start)
         # The plain loop need not fill what kdx has filled so that bits are the same.
         torch.use_deterministic_algorithms(False)
         start = now()
-        self.plain.steps(max(0, step - STEPS), step)
-        if step > WARM:
+        self.plain.steps(max(0, step - steps), step)
+        if step > warm:
             self.ours.append(ours)
             self.theirs.append(since(start))
-            asked = self.plain.operations(step - STEPS, step)
+            asked = self.plain.operations(step - steps, step)
             self.at_peak.append(matrix_peak.seconds_at_peak(asked))
         torch.use_deterministic_algorithms(True)
-        self.stop.asked = len(self.ours) == ROUNDS
+        self.stop.asked = len(self.ours) == rounds
         self.start = now()
 
 
@@ -219,20 +242,22 @@ class Stop(StopRequest):
         """Leaves the signals to this process."""
 
 
-def _compared(spec: CellSpec, plain: PlainLoop, corpus: ParallelCorpus | StreamCorpus) -> dict[str, float]:
+def _compared(
+    spec: CellSpec, plain: PlainLoop, corpus: ParallelCorpus | StreamCorpus, turns: Turns
+) -> dict[str, float]:
     kind = TranslationModel if isinstance(corpus, ParallelCorpus) else LanguageModel
     assert _size(plain.model) == _size(kind(spec, _vocabulary_size(spec))), "the two models are not of one size"
     stop = Stop()
-    turns = Turns(plain, stop)
+    times = InTurn(plain, turns, stop)
     with (
         patch.object(run, "load_corpus", return_value=corpus),
         tempfile.TemporaryDirectory() as folder,
         suppress(Stopped),
     ):
-        run.train(spec, 0, folder=Path(folder), recorder=turns, stop=stop)
-    tokens = sum(int((targets != PADDING).sum()) for _, targets in plain.batches[WARM:])
-    ours, theirs = (median(each.elapsed for each in seconds) * ROUNDS for seconds in (turns.ours, turns.theirs))
-    pairs = list(zip(turns.ours, turns.theirs, strict=True))
+        run.train(spec, 0, folder=Path(folder), recorder=times, stop=stop)
+    tokens = sum(int((targets != PADDING).sum()) for _, targets in plain.batches[turns.warm :])
+    ours, theirs = (median(each.elapsed for each in seconds) * turns.rounds for seconds in (times.ours, times.theirs))
+    pairs = list(zip(times.ours, times.theirs, strict=True))
     return {
         "kdx": round(tokens / ours),
         "plain": round(tokens / theirs),
@@ -240,9 +265,9 @@ def _compared(spec: CellSpec, plain: PlainLoop, corpus: ParallelCorpus | StreamC
         "ratio by processor time": round(median(plain.busy / kdx.busy for kdx, plain in pairs), 3),
         **{
             f"share of the matrix peak, {name}": round(
-                median(peak / one.busy for peak, one in zip(turns.at_peak, seconds, strict=True)), 3
+                median(peak / one.busy for peak, one in zip(times.at_peak, seconds, strict=True)), 3
             )
-            for name, seconds in (("kdx", turns.ours), ("plain", turns.theirs))
+            for name, seconds in (("kdx", times.ours), ("plain", times.theirs))
         },
     }
 
@@ -257,15 +282,17 @@ def _size(model: nn.Module) -> int:
 
 
 def preset_of(name: str) -> CellSpec:
-    """Its cell with the positions of the plain loop."""
+    """Its cell with the positions, the one softmax and the byte pairs of the plain loop, and without memory."""
     (planned,) = load_grid(f"presets/{name}").runs
     settled = {"position", "inject", "placement", "encoding", "value"}
     fields = planned.cell.spec.model_dump(by_alias=True, exclude=settled)
-    return CellSpec.model_validate(fields | {"position": "direct-sum"})
+    fields["model"]["cutoffs"] = ()
+    fields["data"] |= {"vocabulary": "bpe", "vocabulary_size": fields["data"]["vocabulary_size"] or WORDS}
+    return CellSpec.model_validate(fields | {"position": "direct-sum", "memory": 0})
 
 
-def _translation() -> dict[str, float]:
-    spec = preset_of("translation-mini")
+def _translation(scale: str) -> dict[str, float]:
+    spec, turns = preset_of(f"translation-{scale}"), SCALES[scale]
     size = _vocabulary_size(spec)
     generator = np.random.default_rng(0)
     length = generator.normal(2.7, 0.3, PAIRS)
@@ -285,13 +312,13 @@ def _translation() -> dict[str, float]:
         facts={},
     )
     batches = ParallelBatches(text, spec.training.batch_tokens, 0)
-    ready = [batches.batch(step) for step in range(WARM + ROUNDS * STEPS)]
+    ready = [batches.batch(step) for step in range(turns.total)]
     plain = [((batch.source, batch.source_padding, batch.target_in), batch.target_out) for batch in ready]
-    return _compared(spec, PlainLoop(spec, PlainTranslation(spec, size), plain), corpus)
+    return _compared(spec, PlainLoop(spec, PlainTranslation(spec, size), plain), corpus, turns)
 
 
-def _prediction() -> dict[str, float]:
-    spec = preset_of("prediction-mini")
+def _prediction(scale: str) -> dict[str, float]:
+    spec, turns = preset_of(f"prediction-{scale}"), SCALES[scale]
     size, length = _vocabulary_size(spec), spec.training.length
     assert length is not None
     stream = np.random.default_rng(0).integers(SPECIAL, size, STREAM, dtype=np.int32)
@@ -305,9 +332,9 @@ def _prediction() -> dict[str, float]:
         facts={},
     )
     batches = StreamBatches(stream, spec.training.batch_tokens // length, length)
-    ready = [batches.batch(step) for step in range(WARM + ROUNDS * STEPS)]
+    ready = [batches.batch(step) for step in range(turns.total)]
     plain = [((batch.inputs,), batch.targets) for batch in ready]
-    return _compared(spec, PlainLoop(spec, PlainPrediction(spec, size), plain), corpus)
+    return _compared(spec, PlainLoop(spec, PlainPrediction(spec, size), plain), corpus, turns)
 
 
 def _words(size: int) -> WordVocabulary:
