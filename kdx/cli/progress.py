@@ -107,7 +107,7 @@ class Lines:
             self.note(f"{self.plan.name}: {count_of(len(decisions), 'run')}{rule}{had}{lacking}")
 
     def started(self, run: PlannedRun, attempt: int) -> None:
-        self.running[run.key] = time.monotonic()
+        self._begins(run)
         reason = f", {self.decisions[run.key].reason}" if run.key in self.decisions else ""
         self.note(f"started {run_name(run)}" + (f" (attempt {attempt}{reason})" if attempt > 1 else ""))
 
@@ -145,6 +145,7 @@ class Lines:
         took = time.monotonic() - self.running.pop(run.key, time.monotonic())
         self.steps.pop(run.key, None)
         self.decisions.pop(run.key, None)
+        self._moves(RunState.RUNNING, record.state)
         self.ended_here[record.id] = record.state
         if record.state in FINAL:
             self.seconds.append(took)
@@ -172,6 +173,15 @@ class Lines:
 
     def stopping(self) -> None:
         self.note("stopping at the next safe point; once more ends at once")
+
+    def _begins(self, run: PlannedRun) -> None:
+        self.running[run.key] = time.monotonic()
+        decision = self.decisions.get(run.key)
+        self._moves(decision.record.state if decision and decision.record else RunState.PENDING, RunState.RUNNING)
+
+    def _moves(self, before: RunState, now: RunState) -> None:
+        """Count a run in its new state."""
+        self.counts = dict(Counter(self.counts) - Counter([before.value]) + Counter([now.value]))
 
     def killed(self) -> None:
         """Count as interrupted the runs that a second Ctrl-C has ended, which could not record it themselves."""
@@ -240,8 +250,7 @@ class Live(Lines):
 
     def decided(self, decisions: tuple[Decision, ...]) -> None:
         super().decided(decisions)
-        over = sum(self.counts.get(state, 0) for state in (*(state.value for state in OVER), NOT_NEEDED, PAUSED))
-        total = self.total
+        over, total = self._over(), self.total
         if self.search is not None:
             over, total = self.search.ended, self.search.asked
         left = self.left() if self.tasks else None
@@ -251,7 +260,8 @@ class Live(Lines):
     def started(self, run: PlannedRun, attempt: int) -> None:
         if attempt > 1:
             super().started(run, attempt)  # since its bar does not show why it was interrupted
-        self.running[run.key] = time.monotonic()
+        else:
+            self._begins(run)
         steps, decision = run.cell.spec.training.steps, self.decisions.get(run.key)
         done = round(self._done(decision) * steps) if decision else 0
         self._add(run, total=steps, completed=done, status="starting")
@@ -264,6 +274,8 @@ class Live(Lines):
     def ended(self, run: PlannedRun, record: RunRecord) -> None:
         self._remove(run.key)
         super().ended(run, record)
+        if self.search is None:
+            self.bars.update(self.whole, completed=self._over())
 
     def evaluating(self, run: PlannedRun, count: int) -> None:
         self.running[run.key] = time.monotonic()
@@ -277,6 +289,9 @@ class Live(Lines):
         super().killed()
         for key in list(self.tasks):
             self._remove(key)
+
+    def _over(self) -> int:
+        return sum(self.counts.get(state, 0) for state in (*(state.value for state in OVER), NOT_NEEDED, PAUSED))
 
     def _add(self, run: PlannedRun, *, total: int | None, completed: int, status: str) -> None:
         self.tasks[run.key] = self.bars.add_task(run_name(run), total=total, completed=completed, status=status)

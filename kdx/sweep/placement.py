@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -62,10 +62,17 @@ class ClaimOrder(Iterator[_T], Generic[_T]):
         self._left = deque(wanted)
         self._farthest = 1
 
+    def __bool__(self) -> bool:
+        return bool(self._left)
+
     def __next__(self) -> _T:
         if not self._left:
             raise StopIteration
         return self._left.popleft()
+
+    def put_back(self, runs: Sequence[_T]) -> None:
+        """Have runs that could not start yet come first again, in their order."""
+        self._left.extendleft(reversed(runs))
 
     def too_late(self) -> None:
         """Note that another process had already claimed the last run."""

@@ -1,4 +1,8 @@
-"""Runs plans: claims runs, has a host start them, listens, and decides again after every event."""
+"""Runs plans: claims runs, has a host start them, listens, and decides again when nothing is left of the last decisions.
+
+A look, which reads all runs of the plans and decides on each, takes time in proportion to their number. So the end of a
+run starts another of the runs that the last look found, and a look follows once they are used up, or after a while.
+"""
 
 import json
 import math
@@ -31,7 +35,8 @@ from kdx.vocabulary import IfChanged
 
 LOOK_AGAIN = 2.0  # seconds, while another kdx holds the remaining runs
 LOOK_AT_LATEST = 10.0  # seconds between two looks at the database, at most
-LOOK_WHEN_FULL = 300.0  # seconds more, while no run could start here
+LOOK_WHEN_FULL = 300.0  # seconds more, while no run could start here; between two looks beside other work, at most
+FORECAST_AT_LATEST = 60.0  # seconds between two readings of how long runs take, at most
 HANG_GRACE = 30.0  # seconds that a hung worker has to reach a safe point
 HOSTS = 3  # losses of all of a host's processes, with no run finished in between, before the sweep gives up
 
@@ -40,7 +45,7 @@ class Listener(Protocol):
     """Receives the events of a sweep; the command line shows them."""
 
     def decided(self, decisions: tuple[Decision, ...]) -> None:
-        """Decisions were made, at the start and after every event."""
+        """Decisions were made, at the start, now and then, and once nothing is active."""
 
     def started(self, run: PlannedRun, attempt: int) -> None:
         """A run was claimed and handed to a worker."""
@@ -139,8 +144,10 @@ class Supervisor:
         """Completed runs whose evaluations were started here; one that is still missing is not tried again."""
         self._listened = self.clock()
         self._looks = Pace(1.0, LOOK_AT_LATEST, self.clock)
-        self._expected: dict[str, float | None] | None = None
-        """Cell id → seconds of a whole run, None if unknown; read again once a run has ended."""
+        self._looks_while_busy = Pace(1.0, LOOK_WHEN_FULL, self.clock)
+        self._expected: dict[str, float | None] = {}
+        """Cell id → seconds of a whole run, None if unknown; read again once runs have ended."""
+        self._forecasts = Pace(0.0, FORECAST_AT_LATEST, self.clock)
         self.out_of_time = False
         """Whether the deadline was reached with work left."""
         self.nothing_fits = False
@@ -149,6 +156,12 @@ class Supervisor:
         """Run → how it failed, for runs that failed since one last came to its end."""
         self._plans: list[tuple[Plan, NeededSeeds]] = []
         """Each plan with the seeds that it needs, as of the last decision."""
+        self._left_to_start: ClaimOrder[tuple[Plan, Decision]] = ClaimOrder(())
+        """What the last look found to start, without what was started since."""
+        self._postponed: set[str] = set()
+        """Cells and searches with a run that failed since the last look; the next one decides on their other runs."""
+        self._ended_since_look = False
+        self._look_is_due = True
         self._idle_since: float | None = None
         """When it had nothing to do for the first time since it last had something."""
 
@@ -197,18 +210,14 @@ class Supervisor:
         self.host.signal(signal.SIGUSR1)
 
     def _advance(self) -> bool:
-        """Decide, start runs, and listen for a while; return whether there is more to do."""
-        plans = self.database.persist(self.plans)
+        """Start runs, after a look if one is due, and listen for a while; return whether there is more to do."""
         with self.database.connected():
-            with self._looks.keep():
-                decided = self._decide(plans)
-            decisions = tuple(decision for _, decision in decided)
-            if self._left() <= 0 and self._stopping is None:
-                self.out_of_time = True
-                self.stop(signal.SIGINT)
-            self._end_cancelled(decisions)
-            if self._stopping is None and self._trouble is None and not self.gave_up:
-                self._start(decided)
+            self._start()
+        if self._ended_since_look:
+            used_up = len(self._active) < self.workers and not self._left_to_start
+            self._look_is_due |= used_up or self._looks_while_busy.due
+        looks = not self._active or (self._look_is_due and self._stopping is None)
+        decisions = self._look() if looks else ()
         if not self._active:
             if self._trouble is not None:
                 raise self._trouble
@@ -229,21 +238,38 @@ class Supervisor:
         self._wait()
         return True
 
+    def _look(self) -> tuple[Decision, ...]:
+        """Decide on every run, end what was cancelled, and start runs; return the decisions."""
+        plans = self.database.persist(self.plans)
+        with self.database.connected():
+            with self._looks.keep(), self._looks_while_busy.keep():
+                decided = self._decide(plans)
+            decisions = tuple(decision for _, decision in decided)
+            self._look_is_due = self._ended_since_look = False
+            self._postponed.clear()
+            to_start = [each for each in decided if each[1].trains or each[1].action is Action.EVALUATE]
+            # A GPU would never become empty if others went before those that need it alone.
+            self._left_to_start = ClaimOrder(sorted(to_start, key=lambda each: not each[1].alone))
+            self._end_cancelled(decisions)
+            self._start()
+        return decisions
+
     def _wait(self) -> None:
-        """Listen until it is time to decide again: a run has ended, the sweep stops, or a look is due."""
+        """Listen until a run has ended, the sweep stops, or a look is due."""
         heard = False
         while not heard:
             seconds = LOOK_AGAIN if not self._active else 1.0
             heard = self._listen(min(seconds, self._left()) if self._stopping is None else seconds)
             self._end_hung()
             # Looks cost the database as much as all else that a supervisor does.
-            full = len(self._active) >= self.workers
-            due = self.clock() >= self._looks.next + (LOOK_WHEN_FULL if full else 0.0)
+            busy = len(self._active) >= self.workers or self._left_to_start
+            due = self.clock() >= self._looks.next + (LOOK_WHEN_FULL if busy else 0.0)
             renewed = self._leases.renew()
             claimed = sum(run.attempt is not None for run in self._active.values())
             # A lease is gone where its run was cancelled or has ended.
             lost = renewed is not None and renewed < claimed
-            heard |= due or lost or self._stopping is not None or self._left() <= 0
+            self._look_is_due |= due or lost
+            heard |= self._look_is_due or self._stopping is not None or self._left() <= 0
 
     @property
     def works(self) -> bool:
@@ -275,10 +301,10 @@ class Supervisor:
         """Return whether a run is expected to end before the deadline."""
         if self.deadline is None:
             return True
-        if self._expected is None:
-            self._expected = {}
-            for plan, _ in self._plans if self.shared is None else ():
-                self._expected |= self.database.persist(partial(expected_seconds, self.database, plan))
+        if self.shared is None and (not self._expected or (self._ended_since_look and self._forecasts.due)):
+            with self._forecasts.keep():
+                for plan, _ in self._plans:
+                    self._expected |= self.database.persist(partial(expected_seconds, self.database, plan))
         return fits(decision, self._expected, self._left())
 
     def _may_continue(self, decisions: tuple[Decision, ...]) -> bool:
@@ -321,28 +347,32 @@ class Supervisor:
         self.listener.decided(tuple(decisions.values()))
         return tuple((plans_of[run_id], decision) for run_id, decision in decisions.items())
 
-    def _start(self, decided: Sequence[tuple[Plan, Decision]]) -> None:
+    def _start(self) -> None:
         """Have the host start what may start now, up to the number of workers."""
+        if self._left() <= 0 and self._stopping is None:
+            self.out_of_time = True
+            self.stop(signal.SIGINT)
+        if self._stopping is not None or self._trouble is not None or self.gave_up:
+            return
         waiting: list[Placed] = []
-        # A GPU would never become empty if others went before those that need it alone.
-        order = ClaimOrder(sorted(decided, key=lambda each: not each[1].alone))
-        for plan, decision in order:
-            if len(self._active) >= self.workers:
-                return
+        without_gpu: list[tuple[Plan, Decision]] = []
+        while self._left_to_start and len(self._active) < self.workers:
+            plan, decision = next(self._left_to_start)
             run, record = decision.run, decision.record
             assert record is not None
             # A run is active still where its lease lapsed while this machine slept, and no other process claimed it.
-            if record.id in self._active or not self._may_start(decision):
+            if record.id in self._active or not self._may_start(decision) or _group(run) in self._postponed:
                 continue
             at_work = [running.placed for running in self._active.values() if running.placed]
             placed = self.gpus.place(at_work, waiting, alone=decision.alone)
             if placed is None and self.gpus.names:
+                without_gpu.append((plan, decision))
                 continue
             attempt = None
             if decision.action is Action.EVALUATE:
                 self._tried.add(record.id)
             elif (attempt := self._leases.claim(record)) is None:
-                order.too_late()
+                self._left_to_start.too_late()
                 continue
             running = self._active[record.id] = _Running(plan, run, attempt, placed, heard=self.clock())
             if attempt is None:
@@ -355,7 +385,8 @@ class Supervisor:
                 del self._active[record.id]
                 if attempt is not None:
                     self._abandon(record.id, running, "the sweep was stopped before it began", stalled=False)
-                return
+                break
+        self._left_to_start.put_back(without_gpu)
 
     def _may_start(self, decision: Decision) -> bool:
         """Return whether a run may be trained or evaluated here and now."""
@@ -428,19 +459,19 @@ class Supervisor:
             self.listener.stopping()
 
     def _ended(self, run_id: int, running: _Running, code: int) -> None:
-        self._expected = None
         hung = f"hung: no sign of life for {self.options.hang_after:.0f} s"
         reason = describe_exit(code) if running.hung_since is None else hung
         if running.attempt is None:
-            recorded = self.database.persist(lambda: evaluations.recorded(self.database, [running.run.cell.id]))
+            self._ended_since_look = True
+            made = self.database.persist(lambda: evaluations.of_runs(self.database, [run_id]))
             planned = {evaluation.id for evaluation in running.plan.evaluations_of(running.run.cell.id)}
-            missing = planned - recorded.get(run_id, {}).keys()
+            missing = planned - made.get(run_id, {}).keys()
             self.listener.evaluated(running.run, len(missing), reason if missing and code != STOPPED else None)
             self._hosts_lost = 0
             return
         # A worker that has done its work has recorded the end of its run. Another may have; then this changes nothing.
         if code == DONE:
-            record = self._report_end(running)
+            record = self._report_end(run_id, running)
         else:
             record = self._abandon(run_id, running, reason, stalled=code != STOPPED)
         if record.state in FINAL:
@@ -453,14 +484,19 @@ class Supervisor:
         """End the attempt of a run whose process has ended, and return the record of the run."""
         assert running.attempt is not None
         self._leases.abandon(run_id, running.attempt, reason, stalled=stalled)
-        return self._report_end(running)
+        return self._report_end(run_id, running)
 
-    def _report_end(self, running: _Running) -> RunRecord:
+    def _report_end(self, run_id: int, running: _Running) -> RunRecord:
         """Report how a worker has ended, and return the record of the run."""
-        run = running.run
-        records = self.database.persist(lambda: reading.recorded(self.database, [run.cell.id], [run.seed]))
-        self.listener.ended(run, records[run.key])
-        return records[run.key]
+        self._ended_since_look = True
+        record = self.database.persist(lambda: reading.load_run(self.database, run_id))
+        # The run, and others whose conditions this machine lacks as well, are decided on anew.
+        self._look_is_due |= record.state is RunState.INTERRUPTED
+        # Runs that fail alike pause the others.
+        if record.state is RunState.FAILED:
+            self._postponed.add(_group(running.run))
+        self.listener.ended(running.run, record)
+        return record
 
     def _end_cancelled(self, decisions: tuple[Decision, ...]) -> None:
         """End workers whose run somebody cancelled: they can record nothing more, but a long test notices that late."""
@@ -518,3 +554,8 @@ class Supervisor:
                 hint="where memory ran out (dmesg tells), take fewer --workers; kdx resume continues from checkpoints",
             )
         self.listener.host_lost(lost.problem)
+
+
+def _group(run: PlannedRun) -> str:
+    """Return the id of the search of a run, or else of its cell."""
+    return run.search_id or run.cell.id

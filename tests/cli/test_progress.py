@@ -113,7 +113,7 @@ def test_now_and_then_one_line_tells_of_the_whole_sweep(capsys, monkeypatch):
     assert lines == [
         "1 of 3 runs over, 2 running: aaaaaaaa [b]rbf · seed 0 at step 400 of 1,000, loss 1.250; "
         "aaaaaaaa [b]rbf · seed 1 at step 1,000 of 1,000, loss 2.500",
-        "1 of 3 runs over, 1 running; about 24 s left: aaaaaaaa [b]rbf · seed 0 at step 600 of 1,000, loss 1.000",
+        "2 of 3 runs over, 1 running; about 24 s left: aaaaaaaa [b]rbf · seed 0 at step 600 of 1,000, loss 1.000",
     ]
 
 
@@ -177,6 +177,7 @@ def test_the_display_shows_the_sweep_and_each_run_at_work():
 
     done = record(FIRST, RunState.COMPLETED)
     live.ended(FIRST, done)
+    assert whole.completed == 1, "before the next look"
     live.decided(decided(done))
     assert [task.description for task in live.bars.tasks] == [whole.description, second.description]
     assert whole.fields["status"] == "1 running, about 2 h left"
@@ -190,7 +191,6 @@ def test_a_second_ctrl_c_leaves_no_run_that_counts_as_running():
     live.console.file = io.StringIO()
     live.decided(decided())
     live.started(FIRST, 1)
-    live.decided(decided(record(FIRST, RunState.RUNNING)))
     live.stopping()
     live.killed()
     assert (live.counts, live.tasks) == ({"pending": 2, "interrupted": 1}, {})

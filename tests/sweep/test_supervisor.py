@@ -408,9 +408,11 @@ def test_a_sweep_that_is_done_when_it_is_stopped_is_done(database, fake):
 
 def test_a_sweep_that_is_stopped_twice_ends_its_workers_and_waits_for_nothing(database, fake):
     class StopsTwice(Heard):
-        def decided(self, decisions):
-            if self.started_runs:
-                local.stop(signal.SIGINT)
+        def ended(self, run, record):
+            local.stop(signal.SIGINT)
+
+        def stopping(self):
+            local.stop(signal.SIGINT)
 
     fake(lambda claimed: None if claimed.seed == 0 else complete(claimed))
     heard = StopsTwice()
@@ -766,6 +768,19 @@ def test_while_its_runs_go_on_a_sweep_looks_no_more_than_it_has_to(database, wor
     assert local.run() is None
     assert clock() == ended[0] + seconds, "an end is heard at once"
     assert heard.looks == 2, "before the run and after it"
+
+
+def test_the_end_of_a_run_starts_another_without_a_look_at_all_of_them(database, monkeypatch):
+    """However many runs a sweep has, a run costs as much."""
+    read = []
+    of_all, of_one = reading.recorded, reading.by_ids
+    monkeypatch.setattr(reading, "recorded", lambda *given: read.append(of_all(*given)) or read[-1])
+    monkeypatch.setattr(reading, "by_ids", lambda *given: read.append(of_one(*given)) or read[-1])
+    host, heard = PlayedHost(Clock(), complete), Heard()
+    assert sweep(database, TINY % {"steps": 10, "seeds": 40}, heard, workers=2, host=host).run() is None
+    assert len(heard.ended_runs) == 40
+    # The first look, one when nothing is left to start, and one when all has ended; beside these, each run at its end.
+    assert sorted(map(len, read)) == [1] * 40 + [40] * 3
 
 
 def test_a_heartbeat_that_finds_a_lease_gone_makes_a_full_sweep_look(database):
