@@ -83,10 +83,10 @@ class Sheet:
         """The places of a column of scores."""
         return [cell for row in self.rows if isinstance(cell := row[at], Score)]
 
-    def row_names(self, index: int) -> list[str]:
-        """The names of a row, blank where a table of scores repeats those of the row above."""
+    def row_names(self) -> list[list[str]]:
+        """The names of each row, blank where a table of scores repeats those of the row above."""
         names = [[str(cell) for cell in row[: self.names]] for row in self.rows]
-        return unless_repeated(names, index) if self.of_scores else names[index]
+        return [unless_repeated(names, index) for index in range(len(names))] if self.of_scores else names
 
 
 def listing(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from kdx.grid.plan import Shown, TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
@@ -48,7 +49,7 @@ class Layout:
         """Every cell, row by row."""
         return tuple(self.places.values())
 
-    @property
+    @cached_property
     def n(self) -> int | None:
         """The number of seeds behind every score, or None when it is not the same everywhere."""
         numbers = {cell.summary.n for cell in self.cells if cell.value is not None and cell.summary}

@@ -129,8 +129,7 @@ def _tabular(sheet: Sheet, piece: Piece) -> _Tabular:
             columns.append(_words(sheet, at, width))
     rows = []
     height = 0.0
-    for index, row in enumerate(sheet.rows):
-        row_names = sheet.row_names(index)
+    for index, (row, row_names) in enumerate(zip(sheet.rows, sheet.row_names(), strict=True)):
         if sheet.of_scores and index and names > 1 and row_names[0]:
             rows.append("\\addlinespace")
             height += 0.5

@@ -100,9 +100,8 @@ class TextSheet:
             row_header = [self.sheet.headers[at] if innermost else "" for at in range(names)]
             grid.add_row(*map(_text, row_header), *(Text(blank) + _text(header[level]) for header in shown))
         grid.add_section()
-        for index in range(len(self.sheet.rows)):
-            row_names = map(_text, self.sheet.row_names(index))
-            grid.add_row(*row_names, *(Text(blank) + column[index] for column in columns[names:]))
+        for index, row_names in enumerate(self.sheet.row_names()):
+            grid.add_row(*map(_text, row_names), *(Text(blank) + column[index] for column in columns[names:]))
         return grid
 
 

@@ -2,6 +2,7 @@
 
 import re
 from array import array
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf, nan
 from types import SimpleNamespace
@@ -10,8 +11,11 @@ from xml.etree import ElementTree
 
 from hypothesis import given
 from hypothesis import strategies as st
+from sweeps import cell, run, sweep
 
 from kdx.report.figures.plot import Plot, Point, Series
+from kdx.report.tables import tables
+from kdx.report.writers.html import figures
 from kdx.report.writers.html.charts import Mark, forest, plotted, scatter
 from kdx.report.writers.html.learning import _seeds_together
 from kdx.store.records import CurveRecord
@@ -50,6 +54,23 @@ def test_an_axis_over_three_decades_is_logarithmic() -> None:
 def test_every_point_is_a_link_within_the_page() -> None:
     assert sorted(links(scatter(marks(9), "x", "y"))) == sorted(f"#run-{i}" for i in range(9))
     assert links(forest(marks(9), "better by")) == [f"#run-{i}" for i in range(9)]
+
+
+def test_of_many_seeds_a_scatter_draws_some(monkeypatch) -> None:
+    monkeypatch.setattr(figures, "_MOST_POINTS", 4)
+    drawn: list[Sequence[Mark]] = []
+    monkeypatch.setattr(figures, "scatter", lambda marks, *titles: drawn.append(marks) or "")
+    cells = [cell(kernel, kernel=kernel) for kernel in ("exponential", "rbf")]
+    of_few, of_many = (
+        [run(each.id, seed, seed, seed, id=100 * of + seed) for of, each in enumerate(cells) for seed in range(n)]
+        for n in (2, 12)
+    )
+    captions = []
+    for runs in (of_few, of_many):
+        (table,) = tables(sweep(cells, runs))
+        captions += [figure["caption"] for figure in figures.figures(table) if "a point a seed" in figure["caption"]]
+    assert [(len(marks), sum(mark.filled for mark in marks)) for marks in drawn] == [(4, 2), (4 + 2, 2)]
+    assert ["some stand for all" in caption for caption in captions] == [False, True]
 
 
 def test_groups_differ_by_colour_and_by_shape_and_a_legend_names_them() -> None:

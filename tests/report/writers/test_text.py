@@ -4,6 +4,8 @@ import io
 import json
 import re
 import unicodedata
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from sweeps import cell, run, scored, seeded, sweep
 
+from kdx.report.selection.cells import Cell
 from kdx.report.sheet import Sheet
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.notes import caption
@@ -283,3 +286,29 @@ def test_scores_against_a_length_follow_the_table_and_no_other_format_has_them()
     assert drawn(table).index(title) > drawn(table).index("Per cell")
     others = (to_markdown(table), to_latex(table), to_csv([table]), json.dumps(to_json(table)))
     assert not any("against the length" in other or "●" in other for other in others)
+
+
+@pytest.mark.parametrize("written", [lambda table: drawn(table, 200), to_latex], ids=["text", "latex"])
+def test_each_name_of_a_row_and_each_cell_is_read_a_few_times_however_many_rows_there_are(monkeypatch, written):
+    """A table may have thousands of rows."""
+    read: Counter[str] = Counter()
+
+    class Word(str):
+        def __str__(self) -> str:
+            read["name"] += 1
+            return str.__str__(self)
+
+    value = Cell.value
+    monkeypatch.setattr(Cell, "value", property(lambda cell: read.update(["value"]) or value.__get__(cell)))
+    reads = []
+    for rows in (10, 40):
+        cells = [cell(f"{row}", labels={"variant": f"variant {row}"}) for row in range(rows)]
+        runs = [each for row in range(rows) for each in seeded(f"{row}", 20.0 + row, 21.0 + row)]
+        (table,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["variant"]}]))
+        layout = replace(table.layout, rows=tuple((Word(name),) for (name,) in table.layout.rows))
+        read.clear()
+        written(replace(table, layout=layout))
+        reads.append(dict(read))
+    few, many = reads
+    # Four times as many rows; a long table may be written in two pieces.
+    assert few["name"] and few["value"] and all(many[what] <= 8 * few[what] for what in few)

@@ -1,8 +1,8 @@
 """The figures beside a table: a scatter of validation and test scores, and the differences between cells."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import isfinite
+from math import ceil, isfinite
 from typing import Any
 
 from markupsafe import Markup
@@ -19,10 +19,13 @@ from kdx.report.writers.html.charts import CURVE, SCATTER, Mark, forest, plotted
 
 _MOST_GROUPS = 24
 """Largest number of groups that a scatter distinguishes by colour and shape."""
+_MOST_POINTS = 5_000
+"""Seeds of a scatter, and selected ones; more would cover each other, and take gigabytes to draw."""
 
 
 def figures(table: Table) -> Iterator[dict[str, Any]]:
     """The figures of a table as the template takes them: a caption, and charts."""
+    seeds = sum(len(cell.seeds) for cell in table.layout.cells)
     for caption, svgs, narrow in (
         (
             "The score against the length that was read; the band is from the lowest to the highest of all seeds.",
@@ -30,7 +33,8 @@ def figures(table: Table) -> Iterator[dict[str, Any]]:
             True,
         ),
         (
-            "The score on validation and on test, a point a seed; large and filled: the one selected in its cell.",
+            "The score on validation and on test, a point a seed; large and filled: the one selected in its cell."
+            + (f" Of {seeds:,} seeds, some stand for all." if seeds > _MOST_POINTS else ""),
             [*_scatters(table)],
             True,
         ),
@@ -73,7 +77,13 @@ def _scatters(table: Table) -> Iterator[str]:
         ]
         # A table of validation scores has no test scores to plot against them.
         if marks and test != validation:
-            yield scatter(marks, str(validation), str(replace(test, name=test.recorded)))
+            others, selected = ([mark for mark in marks if mark.filled is filled] for filled in (False, True))
+            yield scatter([*_some(others), *_some(selected)], str(validation), str(replace(test, name=test.recorded)))
+
+
+def _some(marks: Sequence[Mark]) -> Sequence[Mark]:
+    """Return up to `_MOST_POINTS` of these marks, at equal distances."""
+    return marks[:: max(1, ceil(len(marks) / _MOST_POINTS))]
 
 
 def _trials(table: Table) -> Iterator[str]:

@@ -145,8 +145,8 @@ def _sheet(sheet: Sheet) -> dict[str, Any]:
     headers = [sheet.levels(at) for at in range(names, count)]
     columns = [_places(sheet.scores(at)) if sheet.of_scores else sheet.texts(at) for at in range(names, count)]
     rows = []
-    for index, row in enumerate(sheet.rows):
-        again = [word == "" != str(name) for word, name in zip(sheet.row_names(index), row, strict=False)]
+    for index, (row, row_names) in enumerate(zip(sheet.rows, sheet.row_names(), strict=True)):
+        again = [word == "" != str(name) for word, name in zip(row_names, row, strict=False)]
         rows.append(
             {
                 "again": sheet.of_scores and again[0],
