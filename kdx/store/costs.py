@@ -7,7 +7,7 @@ from sqlalchemy import and_, func, or_, select
 
 from kdx.store.database import Database
 from kdx.store.records import RunState
-from kdx.store.schema import attempt, cell, metric, run, value_of
+from kdx.store.schema import among, attempt, cell, metric, run, value_of
 
 NEWEST = 2_000
 """Number of runs of other cells that are looked at, those that were planned last."""
@@ -32,7 +32,7 @@ class RunCost(NamedTuple):
 def costs(database: Database, cell_ids: Collection[str]) -> tuple[RunCost, ...]:
     """Every completed run of these cells, and the newest ones of others; those that ended first come first."""
     newest = select(run.c.id).where(run.c.state == RunState.COMPLETED).order_by(run.c.id.desc()).limit(NEWEST)
-    which = and_(run.c.state == RunState.COMPLETED, or_(run.c.cell_id.in_(list(cell_ids)), run.c.id.in_(newest)))
+    which = and_(run.c.state == RunState.COMPLETED, or_(among(run.c.cell_id, cell_ids), run.c.id.in_(newest)))
     rows = (
         select(
             run.c.id,
@@ -52,7 +52,7 @@ def costs(database: Database, cell_ids: Collection[str]) -> tuple[RunCost, ...]:
     with database.read() as connection:
         completed = connection.execute(rows).all()
         needed = {row.cell_id for row in completed}
-        specs = select(cell.c.id, cell.c.spec).where(cell.c.id.in_(list(needed)))
+        specs = select(cell.c.id, cell.c.spec).where(among(cell.c.id, needed))
         parameters = {row.run_id: int(value_of(row.bits)) for row in connection.execute(learned)}
         texts = {row.id: row.spec for row in connection.execute(specs)}
     return tuple(

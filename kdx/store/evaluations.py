@@ -12,6 +12,7 @@ from kdx.store.recording import keep_environment
 from kdx.store.records import CODE, DocumentRecord, EvaluationRecord, Provenance, RunState
 from kdx.store.schema import (
     LINE,
+    among,
     bits_of,
     environment,
     evaluation,
@@ -93,13 +94,13 @@ def _record(database: Database, run_id: int, made: Made, columns: Mapping[str, A
 def forget_failed(database: Database, run_ids: Iterable[int]) -> int:
     """Forget the evaluations of these runs that failed, so that they are made again; return their number."""
     with database.write() as connection:
-        failed = delete(evaluation).where(evaluation.c.run_id.in_(list(run_ids)), evaluation.c.error.is_not(None))
+        failed = delete(evaluation).where(among(evaluation.c.run_id, run_ids), evaluation.c.error.is_not(None))
         return connection.execute(failed).rowcount
 
 
 def recorded(database: Database, cell_ids: Iterable[str]) -> dict[int, dict[str, str | None]]:
     """Return run id → settings' id → why that evaluation failed or None, of the runs of these cells."""
-    of_cells = evaluation.c.run_id.in_(select(run.c.id).where(run.c.cell_id.in_(list(cell_ids))))
+    of_cells = evaluation.c.run_id.in_(select(run.c.id).where(among(run.c.cell_id, cell_ids)))
     errors: dict[int, dict[str, str | None]] = {}
     with database.read() as connection:
         columns = select(evaluation.c.run_id, evaluation.c.settings_id, evaluation.c.error)
@@ -111,7 +112,7 @@ def recorded(database: Database, cell_ids: Iterable[str]) -> dict[int, dict[str,
 def of_runs(database: Database, run_ids: Collection[int]) -> dict[int, dict[str, EvaluationRecord]]:
     """Return run id → settings' id → evaluation, for these runs."""
     with database.read() as connection:
-        return which(connection, evaluation.c.run_id.in_(list(run_ids)))
+        return which(connection, among(evaluation.c.run_id, run_ids))
 
 
 def which(connection: Connection, condition: ColumnElement[bool]) -> dict[int, dict[str, EvaluationRecord]]:

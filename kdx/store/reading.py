@@ -56,6 +56,7 @@ from kdx.store.records import (
 )
 from kdx.store.refusals import edited
 from kdx.store.schema import (
+    among,
     attempt,
     cell,
     environment,
@@ -124,7 +125,7 @@ def runs(database: Database, sweep_id: int, cell_ids: Collection[str] | None = N
     """
     which = _planned_in(sweep_id)
     if cell_ids is not None:
-        which &= run.c.cell_id.in_(list(cell_ids))
+        which &= among(run.c.cell_id, cell_ids)
     with database.read() as connection:
         return records(connection, which)
 
@@ -137,16 +138,16 @@ def recorded(
     Args:
         seeds: only runs with these; None: with whatever seeds.
     """
-    which: ColumnElement[bool] = run.c.cell_id.in_(list(cell_ids))
+    which: ColumnElement[bool] = among(run.c.cell_id, cell_ids)
     if seeds is not None:
-        which &= run.c.seed.in_(list(seeds))
+        which &= among(run.c.seed, seeds)
     with database.read() as connection:
         return {record.key: record for record in records(connection, which)}
 
 
 def runs_of_searches(connection: Connection, search_ids: Collection[str]) -> tuple[RunRecord, ...]:
     """Return the runs of the trials of these searches."""
-    return records(connection, run.c.search_id.in_(list(search_ids)))
+    return records(connection, among(run.c.search_id, search_ids))
 
 
 def searches_of_sweeps(
@@ -187,7 +188,7 @@ def searches_that_tried(database: Database, cell_id: str) -> tuple[SearchRecord,
 
 def trials(connection: Connection, search_ids: Collection[str]) -> dict[str, list[TrialRecord]]:
     """Return search → its trials with their runs, in the order of their numbers; searches without trials have none."""
-    rows = select(trial).where(trial.c.search_id.in_(list(search_ids))).order_by(trial.c.search_id, trial.c.number)
+    rows = select(trial).where(among(trial.c.search_id, search_ids)).order_by(trial.c.search_id, trial.c.number)
     runs: dict[tuple[str | None, str], list[RunRecord]] = defaultdict(list)
     for record in runs_of_searches(connection, search_ids):
         runs[record.search_id, record.cell_id].append(record)
@@ -218,7 +219,7 @@ def results(database: Database, plan: "Plan") -> SweepRecord:
 
     The plan need not be recorded, or be the newest of its name.
     """
-    which = run.c.cell_id.in_([planned.id for planned in plan.cells]) & run.c.seed.in_(plan.seeds)
+    which = among(run.c.cell_id, [planned.id for planned in plan.cells]) & among(run.c.seed, plan.seeds)
     which &= run.c.search_id.is_(None)
     with database.read() as connection:
         return _with_runs(connection, which, no_results(plan))
@@ -358,7 +359,7 @@ def load_run(database: Database, run_id: int) -> RunRecord:
 def by_ids(database: Database, run_ids: Collection[int]) -> tuple[RunRecord, ...]:
     """Those of these runs that there are, in whatever generation."""
     with database.read() as connection:
-        return records(connection, run.c.id.in_(list(run_ids)), every=True)
+        return records(connection, among(run.c.id, run_ids), every=True)
 
 
 def sweep_of(database: Database, run_id: int) -> str | None:
@@ -377,7 +378,7 @@ def planned_too(database: Database, run_ids: Iterable[int], sweep_name: str) -> 
         select(sweep.c.name, func.count().label("runs"))
         .join(sweep_run, sweep_run.c.sweep_id == sweep.c.id)
         .join(run, same_run(run))
-        .where(sweep_run.c.planned, run.c.id.in_(list(run_ids)), sweep.c.name != sweep_name)
+        .where(sweep_run.c.planned, among(run.c.id, run_ids), sweep.c.name != sweep_name)
         .group_by(sweep.c.name)
         .order_by(sweep.c.name)
     )
@@ -407,7 +408,7 @@ def inventory(database: Database) -> Inventory:
 def origins_of(database: Database, run_ids: Collection[int]) -> dict[int, Provenance]:
     """Run id → what it was computed from, and where."""
     with database.read() as connection:
-        return _provenance(connection, run.c.id.in_(list(run_ids)))
+        return _provenance(connection, among(run.c.id, run_ids))
 
 
 def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int, Provenance]:
@@ -484,12 +485,12 @@ def curves_of(
     Args:
         names: the metrics; None for all.
     """
-    return _curves(database, metric.c.run_id.in_(list(run_ids)), names)
+    return _curves(database, among(metric.c.run_id, run_ids), names)
 
 
 def metric_names(database: Database, run_ids: Collection[int]) -> tuple[str, ...]:
     """The names of all numbers that these runs recorded, in alphabetical order."""
-    rows = select(metric.c.name).where(metric.c.run_id.in_(list(run_ids))).distinct().order_by(metric.c.name)
+    rows = select(metric.c.name).where(among(metric.c.run_id, run_ids)).distinct().order_by(metric.c.name)
     with database.read() as connection:
         return tuple(connection.scalars(rows))
 
@@ -529,7 +530,7 @@ def _curves(
 def outputs_of(database: Database, run_ids: Iterable[int], name: str) -> dict[int, list[str]]:
     """Run id → the texts that it produced; runs without texts are left out."""
     with database.read() as connection:
-        rows = connection.execute(select(output).where(output.c.run_id.in_(list(run_ids)), output.c.name == name)).all()
+        rows = connection.execute(select(output).where(among(output.c.run_id, run_ids), output.c.name == name)).all()
         return {row.run_id: texts_of(row) for row in rows}
 
 
@@ -559,7 +560,7 @@ def attempts_of(database: Database, run_ids: Collection[int]) -> dict[int, tuple
     tries: dict[int, list[AttemptRecord]] = {run_id: [] for run_id in run_ids}
     with database.read() as connection:
         rows = connection.execute(
-            select(attempt).where(attempt.c.run_id.in_(list(run_ids))).order_by(attempt.c.number)
+            select(attempt).where(among(attempt.c.run_id, run_ids)).order_by(attempt.c.number)
         ).all()
     for row in rows:
         columns = dict(row._mapping)

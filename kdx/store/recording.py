@@ -27,6 +27,7 @@ from kdx.store.schema import (
     LINE,
     NEW_RUN,
     TEXT,
+    among,
     attempt,
     bits_of,
     cell,
@@ -128,7 +129,7 @@ def repeat(database: Database, run_ids: Iterable[int]) -> tuple[int, ...]:
     newer = run.alias()
     values = {"cell_id": run.c.cell_id, "seed": run.c.seed, **NEW_RUN, "generation": run.c.generation + 1}
     again = select(*(value if isinstance(value, ColumnElement) else literal(value) for value in values.values())).where(
-        run.c.id.in_(list(run_ids)),
+        among(run.c.id, run_ids),
         run.c.state.in_(FINAL),
         run.c.search_id.is_(None),
         ~select(newer.c.id)
@@ -145,7 +146,7 @@ def reset(database: Database, run_ids: Iterable[int], states: Collection[RunStat
     with database.write() as connection:
         reset = connection.execute(
             update(run)
-            .where(run.c.state.in_(states), run.c.id.in_(list(run_ids)))
+            .where(run.c.state.in_(states), among(run.c.id, run_ids))
             .values(state=RunState.PENDING, stalls=0, error=None)
         )
         return reset.rowcount

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, select
 from kdx.store.backend import insert_rows
 from kdx.store.database import Database
 from kdx.store.records import RemarkKind
-from kdx.store.schema import now, remark
+from kdx.store.schema import among, now, remark
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def invalidate(database: Database, run_ids: Iterable[int], why: str) -> None:
 
 def withdraw(database: Database, run_ids: Iterable[int]) -> int:
     """Put these runs back into tables; return the number of reasons that no longer hold."""
-    reasons = remark.c.run_id.in_(list(run_ids)) & invalidates()
+    reasons = among(remark.c.run_id, run_ids) & invalidates()
     with database.write() as connection:
         return connection.execute(delete(remark).where(reasons)).rowcount
 

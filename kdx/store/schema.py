@@ -13,6 +13,7 @@ state.
 A new database is made from these tables (`create`) and the views on them (`kdx.store.views`).
 """
 
+import json
 import secrets
 import struct
 from collections.abc import Iterable, Sequence
@@ -20,6 +21,7 @@ from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import (
+    ARRAY,
     REAL,
     BigInteger,
     Boolean,
@@ -38,6 +40,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    bindparam,
     insert,
 )
 from sqlalchemy.engine import Dialect
@@ -72,6 +75,30 @@ class is_object(ColumnElement[bool]):
 
     def __init__(self, column: str) -> None:
         self.column = column
+
+
+class _Listed(TypeDecorator[Any]):
+    """Values as one JSON array."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str:
+        return json.dumps(value)
+
+
+class among(FunctionElement[bool]):
+    """Whether a column holds one of these values.
+
+    They are one parameter, since databases limit the number of parameters: PostgreSQL to 65,535, SQLite to 32,766.
+    """
+
+    type = Boolean()
+    inherit_cache = True
+
+    def __init__(self, column: ColumnElement[Any], values: Iterable[Any]) -> None:
+        listed = _Listed().with_variant(ARRAY(column.type), "postgresql")
+        super().__init__(column, bindparam("values", list(values), unique=True, type_=listed))
 
 
 _BITS, _DOUBLE = struct.Struct("<q"), struct.Struct("<d")

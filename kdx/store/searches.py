@@ -13,7 +13,7 @@ from kdx.store.backend import insert_rows
 from kdx.store.components import keep
 from kdx.store.database import Database
 from kdx.store.records import RunState, TrialRecord, TrialState
-from kdx.store.schema import LINE, NEW_RUN, cell, now, run, search, sweep_search, trial
+from kdx.store.schema import LINE, NEW_RUN, among, cell, now, run, search, sweep_search, trial
 from kdx.vocabulary import Direction
 
 
@@ -78,6 +78,6 @@ def prune(database: Database, run_ids: Collection[int], reason: str) -> None:
     with database.write() as connection:
         connection.execute(
             update(run)
-            .where(run.c.id.in_(list(run_ids)), run.c.state == RunState.PENDING)
+            .where(among(run.c.id, run_ids), run.c.state == RunState.PENDING)
             .values(state=RunState.PRUNED, error=reason[:LINE])
         )

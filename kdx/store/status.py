@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, and_, func, select
 from kdx.store.database import Database
 from kdx.store.reading import is_newest, same_run
 from kdx.store.records import RunState
-from kdx.store.schema import attempt, environment, now, run, sweep_cell, sweep_run, sweep_search
+from kdx.store.schema import among, attempt, environment, now, run, sweep_cell, sweep_run, sweep_search
 
 UNFINISHED = (RunState.PENDING, RunState.INTERRUPTED, RunState.RUNNING)
 SAMPLED = 2_000
@@ -130,7 +130,7 @@ def times(database: Database, sweep_ids: Collection[int]) -> tuple[CellTime, ...
             if row.seconds is not None:
                 took[row.cell_id].append(row.seconds)
         planned = select(sweep_cell.c.sweep_id, sweep_cell.c.cell_id).where(
-            sweep_cell.c.sweep_id.in_(sweeps), sweep_cell.c.cell_id.in_(list(took)), sweep_cell.c.planned
+            sweep_cell.c.sweep_id.in_(sweeps), among(sweep_cell.c.cell_id, took), sweep_cell.c.planned
         )
         # Two choices of a sweep may come to one cell.
         cells = {(row.sweep_id, row.cell_id) for row in connection.execute(planned)}

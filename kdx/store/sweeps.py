@@ -10,6 +10,7 @@ from kdx.store.database import Database
 from kdx.store.reading import same_run
 from kdx.store.records import PlanRecord, RunState
 from kdx.store.schema import (
+    among,
     attempt,
     cell,
     metadata,
@@ -92,17 +93,17 @@ def remove(database: Database, shown: Removal, *, results: bool) -> None:
         searched = select(sweep_search.c.search_id).where(sweep_search.c.sweep_id == shown.sweep_id)
         searches = list(connection.scalars(searched)) if results else []
         remove_rows(connection, sweep, sweep.c.id == shown.sweep_id)
-        remove_rows(connection, run, run.c.id.in_(shown.run_ids))
-        remove_rows(connection, search, search.c.id.in_(searches) & ~_refers(sweep_search.c.search_id, search.c.id))
+        remove_rows(connection, run, among(run.c.id, shown.run_ids))
+        remove_rows(connection, search, among(search.c.id, searches) & ~_refers(sweep_search.c.search_id, search.c.id))
         held = (_refers(column, cell.c.id) for column in _references_to(cell))
-        remove_rows(connection, cell, and_(cell.c.id.in_(cells), *(~reference for reference in held)))
+        remove_rows(connection, cell, and_(among(cell.c.id, cells), *(~reference for reference in held)))
 
 
 def _removal(connection: Connection, sweep_id: int, results: bool) -> Removal:
     whole = [row for row in connection.execute(_runs_of(sweep_id)) if row.planned or row.search_id]
     gone = [row for row in whole if not row.shared and (results or not (row.attempt or row.search_id))]
     ids = [row.id for row in gone]
-    seconds = select(func.sum(attempt.c.ended - attempt.c.started)).where(attempt.c.run_id.in_(ids))
+    seconds = select(func.sum(attempt.c.ended - attempt.c.started)).where(among(attempt.c.run_id, ids))
     return Removal(
         sweep_id=sweep_id,
         name=connection.scalar(select(sweep.c.name).where(sweep.c.id == sweep_id)) or "",

@@ -9,7 +9,7 @@ from sqlalchemy import and_, or_, select
 from kdx.store.database import Database
 from kdx.store.reading import is_newest, records
 from kdx.store.records import RunRecord, RunState
-from kdx.store.schema import attempt, now, run, sweep_run
+from kdx.store.schema import among, attempt, now, run, sweep_run
 
 
 class Conditions(NamedTuple):
@@ -58,7 +58,7 @@ def halted(database: Database, sweep_ids: Collection[int]) -> dict[int, tuple[Ru
         halted_runs = records(connection, run.c.id.in_(ids))
         planned = select(sweep_run.c.sweep_id, sweep_run.c.cell_id, sweep_run.c.seed).where(
             sweep_run.c.sweep_id.in_(list(sweep_ids)),
-            sweep_run.c.cell_id.in_(list({record.cell_id for record in halted_runs})),
+            among(sweep_run.c.cell_id, {record.cell_id for record in halted_runs}),
             sweep_run.c.planned,
         )
         sweeps_of: dict[tuple[str, int], list[int]] = defaultdict(list)
@@ -86,7 +86,7 @@ def in_progress(database: Database, run_ids: Collection[int]) -> dict[int, InPro
             now().label("now"),
         )
         .join(run, run.c.id == attempt.c.run_id)
-        .where(attempt.c.run_id.in_(list(run_ids)), run.c.environment_id.is_not(None))
+        .where(among(attempt.c.run_id, run_ids), run.c.environment_id.is_not(None))
         .order_by(attempt.c.run_id, attempt.c.number)
     )
     runs: dict[int, InProgress] = {}
@@ -110,7 +110,7 @@ def failures(database: Database, run_ids: Collection[int]) -> tuple[FailureRecor
     rows = (
         select(run.c.id, run.c.cell_id, run.c.error, attempt.c.traceback, run.c.search_id)
         .join(attempt, last)
-        .where(run.c.state == RunState.FAILED, run.c.id.in_(list(run_ids)))
+        .where(run.c.state == RunState.FAILED, among(run.c.id, run_ids))
         .order_by(attempt.c.ended, run.c.id)
     )
     with database.read() as connection:

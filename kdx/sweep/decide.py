@@ -1,7 +1,7 @@
 """Decides what to do with each run of a plan, and why.
 
 `decide` is a pure function of the plan and the records; `decisions_in` reads from a database what it needs. It is
-called again after every event. `leave_to_others` then finds the runs that another worker can resume exactly.
+called again at each look. `leave_to_others` then finds the runs that another worker can resume exactly.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Runs plans: claims runs, has a host start them, listens, and decides again when nothing is left of the last decisions.
+"""Runs plans: claims runs, has a host start them, listens, and decides again once nothing else is left to start.
 
 A look, which reads all runs of the plans and decides on each, takes time in proportion to their number. So the end of a
 run starts another of the runs that the last look found, and a look follows once they are used up, or after a while.

@@ -60,6 +60,13 @@ def test_sweeps_are_named_the_last_planned_first_without_a_look_at_their_runs(da
     assert not [statement for statement in seen if "sweep_run" in statement]
 
 
+def test_runs_are_read_by_more_ids_than_a_statement_has_parameters(database: Database, sweep_id: int):
+    assert [each.id for each in reading.by_ids(database, range(65_536))] == [1, 2, 3, 4]
+    plan_cells = [record.cell_id for record in reading.runs(database, sweep_id)]
+    assert len(reading.recorded(database, plan_cells, range(65_536))) == 4
+    assert reading.recorded(database, []) == {}
+
+
 def test_runs_of_some_cells_are_those_of_the_sweep(database: Database, plan_of):
     other = plan_of().cells[1]
     sweep = recording.register(database, plan_of(seeds=2), {})

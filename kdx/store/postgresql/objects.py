@@ -7,7 +7,7 @@ import psycopg
 from sqlalchemy.ext.compiler import compiles
 
 from kdx.errors import DatabaseError
-from kdx.store.schema import is_object, metadata, now
+from kdx.store.schema import among, is_object, metadata, now
 from kdx.store.views import FINAL_STATE_TRIGGER, FINAL_STATES
 
 _OF_NO_EXTENSION = """
@@ -40,6 +40,12 @@ def _now(element: now, compiler: Any, **options: Any) -> str:
 @compiles(is_object, "postgresql")
 def _is_object(element: is_object, compiler: Any, **options: Any) -> str:
     return f"json_typeof({element.column}) = 'object'"
+
+
+@compiles(among, "postgresql")
+def _among(element: among, compiler: Any, **options: Any) -> str:
+    column, values = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"({column} = ANY ({values}))"
 
 
 class PostgresqlDialect:

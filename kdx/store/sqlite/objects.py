@@ -15,7 +15,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.pool import StaticPool
 
 from kdx.store.refusals import DamagedDatabaseError
-from kdx.store.schema import REVISION, VERSION_TABLE, create, is_object, now
+from kdx.store.schema import REVISION, VERSION_TABLE, among, create, is_object, now
 from kdx.store.sqlite.file import foreign
 from kdx.store.views import FINAL_STATE_TRIGGER, FINAL_STATES, VIEWS
 
@@ -31,6 +31,12 @@ def _now(element: now, compiler: Any, **options: Any) -> str:
 def _is_object(element: is_object, compiler: Any, **options: Any) -> str:
     column = element.column
     return f"CASE WHEN json_valid({column}) THEN json_type({column}) = 'object' ELSE {column} IS NULL END"
+
+
+@compiles(among, "sqlite")
+def _among(element: among, compiler: Any, **options: Any) -> str:
+    column, values = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"({column} IN (SELECT value FROM json_each({values})))"
 
 
 class SqliteDialect:
