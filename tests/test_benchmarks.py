@@ -9,9 +9,7 @@ import pytest
 from tests.benchmarks import (
     attention,
     decoding,
-    looking,
-    planning,
-    report,
+    growth,
     run_cost,
     scale,
     startup,
@@ -24,15 +22,9 @@ from tests.benchmarks.orchestration.__main__ import measure as compare
 
 pytestmark = pytest.mark.slow
 
-ONE_RUN_AN_APPROACH = (
-    report.GRID.replace("kernel: [linear, polynomial, exponential, rbf, cosine]", "kernel: [rbf]")
-    .replace("symmetry: [asymmetric, symmetric]", "symmetry: [symmetric]")
-    .replace("norm: [post, pre]", "norm: [post]")
-)
 # Part → its module, and what makes it small.
 SMALL: dict[str, tuple[ModuleType, dict[str, Any]]] = {
     "startup": (startup, {"ROUNDS": 1, "FIRST_STEPS": 1, "VERIFY": ["--version"]}),
-    "planning": (planning, {"ROUNDS": 1, "LIMIT": 100.0}),
     "run_cost": (run_cost, {"RUNS": 2}),
     "attention": (
         attention,
@@ -50,38 +42,7 @@ SMALL: dict[str, tuple[ModuleType, dict[str, Any]]] = {
     "throughput": (throughput, {"SCALES": {"mini": throughput.Turns(1, 1, 1)}, "PAIRS": 400, "STREAM": 10_000}),
     "text": (text, {"TOKENS": 500, "DISTINCT": 50, "HELD_OUT": {"valid": 100, "test": 100}, "BATCHED": (50,)}),
     "decoding": (decoding, {"BEAMS": (1, 2), "SENTENCES": 4, "ALONE": 2, "ROUNDS": 1}),
-    "report": (
-        report,
-        {
-            "GRID": ONE_RUN_AN_APPROACH,
-            "CELLS": 5,
-            "SEEDS": 2,
-            "ROWS": 20,
-            "ROUNDS": 1,
-            "MANY_SEEDS": 3,
-            "FEW_ROWS": 20,
-        },
-    ),
-    "looking": (
-        looking,
-        {
-            "STEPS": 1,
-            "WIDTHS": 1,
-            "SEEDS": 2,
-            "SWEEPS": 2,
-            "SEEDS_OF_OTHERS": 2,
-            "ROWS": 20,
-            "ROUNDS": 1,
-            "COMMANDS": {
-                "help": ["--help"],
-                "plan": ["plan", "large.yaml", "--set", "seeds=1"],
-                "status": ["status"],
-                "show": ["show", "5"],
-                "diff": ["diff", "1", "2"],
-            },
-            "COMPLETIONS": {"sweeps": ["status", ""]},
-        },
-    ),
+    "growth": (growth, {"SIZES": (10, 20, 30), "ROWS": 30, "SHAPES": {"cells": lambda runs: (runs, 1)}}),
     "scale": (
         scale,
         {
@@ -100,7 +61,7 @@ def test_every_part_has_a_small_size():
     assert SMALL.keys() == PARTS.keys()
 
 
-SLOW = ("run_cost", "scale")
+SLOW = ("run_cost", "growth", "scale")
 """Parts that start so many processes that even the small ones take long."""
 
 

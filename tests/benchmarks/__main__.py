@@ -10,9 +10,7 @@ import sys
 from tests.benchmarks import (
     attention,
     decoding,
-    looking,
-    planning,
-    report,
+    growth,
     run_cost,
     scale,
     startup,
@@ -22,14 +20,12 @@ from tests.benchmarks import (
 
 PARTS = {
     "startup": startup.measure,
-    "planning": planning.measure,
     "run_cost": run_cost.measure,
     "attention": attention.measure,
     "throughput": throughput.measure,
     "text": text.measure,
     "decoding": decoding.measure,
-    "report": report.measure,
-    "looking": looking.measure,
+    "growth": growth.measure,
     "scale": scale.measure,
 }
 

@@ -35,12 +35,12 @@ from sqlalchemy import bindparam, insert, update
 
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
-from kdx.store import claims, recording
+from kdx.store import claims, reading, recording
 from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
 from kdx.store.schema import attempt, now, run
-from kdx.sweep.decide import Action, decisions_in
+from kdx.sweep.decide import Action, Decision, decisions_in
 from kdx.sweep.lease_holder import LEASE, RENEW_EVERY, LeaseHolder
 from kdx.sweep.pace import Pace
 from kdx.sweep.placement import ClaimOrder
@@ -94,7 +94,7 @@ def measure() -> dict[str, Any]:
         result = {"sqlite": _measured(lambda: str(Path(tempfile.mkdtemp(dir=folder)) / "runs.db"), None)}
     if (there := programs()) is None:
         return result
-    with _server(there) as server:
+    with started_server(there) as server:
         result["postgresql"] = _measured(lambda: _database_of(server), server)
         if not has_pooler():
             return result
@@ -119,7 +119,7 @@ def _medians(rounds: Sequence[dict[str, dict[str, float]]]) -> dict[str, dict[st
 
 
 @contextmanager
-def _server(there: Path) -> Iterator[PostgresqlServer]:
+def started_server(there: Path) -> Iterator[PostgresqlServer]:
     home = Path(tempfile.mkdtemp(prefix="kdx-pg-"))  # another user has to reach it, and a socket's path is short
     home.chmod(0o755)
     try:
@@ -172,9 +172,9 @@ def simulate(address: str, workers: int, server: PostgresqlServer | None) -> dic
     load, began.value = os.getloadavg()[0], time.monotonic() + 0.5 + warm
     step.wait()
     time.sleep(began.value - time.monotonic())
-    of_server = _server_seconds(server)
+    of_server = server_seconds(server)
     time.sleep(seconds)
-    of_server = _server_seconds(server) - of_server
+    of_server = server_seconds(server) - of_server
     answers = [results.get() for _ in forked]
     if broken := [answer for answer in answers if isinstance(answer, str)]:
         raise RuntimeError(broken[0])
@@ -231,6 +231,7 @@ class Worker:
         self.files = self.database.location.with_suffix(".files")
         self.flushes, self.looks = Pace(*FLUSH, time.monotonic), Pace(1.0, LOOK_AT_LATEST, time.monotonic)
         self.run = RunWriter(self.database, self.number + 1, self.leases.name, 1)
+        self.order: ClaimOrder[Decision] = ClaimOrder(())
 
     def write(self) -> float:
         """Writes numbers, and returns when that is due again."""
@@ -248,24 +249,26 @@ class Worker:
     def look(self) -> float:
         """Looks for work, and returns when that is due again."""
         with self.database.connected(), self.looks.keep():
-            decisions_in(self.database, self.plan)
+            decisions = decisions_in(self.database, self.plan)
+            self.order = ClaimOrder(decision for decision in decisions if decision.action is Action.START)
         return self.looks.next + LOOK_WHEN_FULL
 
     def end(self) -> tuple[float, float]:
         """Ends its run and claims another one; when it began to claim that one, and when it had it."""
         with self.lock:
             self.run.complete(1.0, self.step, 1.0, {}, self.step)
+            reading.load_run(self.database, self.run.run_id)
+            if not self.order:
+                self.look()
             with self.database.connected():
-                order = ClaimOrder(decisions_in(self.database, self.plan))
                 began = time.monotonic()
-                for decision in order:
-                    if decision.action is not Action.START or decision.record is None:
-                        continue
+                for decision in self.order:
+                    assert decision.record is not None
                     number = self.leases.claim(decision.record)
                     if number is not None:
                         self.run = RunWriter(self.database, decision.record.id, self.leases.name, number)
                         return began, time.monotonic()
-                    order.too_late()
+                    self.order.too_late()
         raise AssertionError("nothing is left to claim")
 
 
@@ -336,7 +339,7 @@ def _latencies(transactions: Sequence[Done], seconds: float, until: float) -> di
     }
 
 
-def _server_seconds(server: PostgresqlServer | None) -> float:
+def server_seconds(server: PostgresqlServer | None) -> float:
     """Processor time of the server and of all its sessions, those that ended included."""
     if server is None:
         return 0.0
