@@ -211,12 +211,12 @@ class Supervisor:
 
     def _advance(self) -> bool:
         """Start runs, after a look if one is due, and listen for a while; return whether there is more to do."""
-        with self.database.connected():
-            self._start()
-        if self._ended_since_look:
-            used_up = len(self._active) < self.workers and not self._left_to_start
-            self._look_is_due |= used_up or self._looks_while_busy.due
-        looks = not self._active or (self._look_is_due and self._stopping is None)
+        self._look_is_due |= self._ended_since_look and self._looks_while_busy.due
+        if not self._look_is_due:
+            with self.database.connected():
+                self._start()
+        used_up = self._ended_since_look and len(self._active) < self.workers and not self._left_to_start
+        looks = not self._active or ((self._look_is_due or used_up) and self._stopping is None)
         decisions = self._look() if looks else ()
         if not self._active:
             if self._trouble is not None:
@@ -266,8 +266,8 @@ class Supervisor:
             due = self.clock() >= self._looks.next + (LOOK_WHEN_FULL if busy else 0.0)
             renewed = self._leases.renew()
             claimed = sum(run.attempt is not None for run in self._active.values())
-            # A lease is gone where its run was cancelled or has ended.
-            lost = renewed is not None and renewed < claimed
+            # A lease is gone where its run was cancelled, or has ended; messages of ends may still wait to be heard.
+            lost = not heard and renewed is not None and renewed < claimed
             self._look_is_due |= due or lost
             heard |= self._look_is_due or self._stopping is not None or self._left() <= 0
 
