@@ -64,7 +64,9 @@ def test_a_column_of_words_alone_is_told_from_one_of_numbers() -> None:
 
 @pytest.mark.parametrize("format", [format for format in Format if format is not Format.HTML])
 def test_a_format_writes_tables_and_claims(format: Format) -> None:
-    tables, claims = writer(format).write_tables([], MadeBy(("sweep",))), writer(format).write_claims([], "")
+    module = writer(format)
+    tables = module.write_tables([], MadeBy(("sweep",)))
+    claims = [] if format is Format.CSV else module.write_claims([], "")
     assert not any(map(bool, (*tables, *claims))) or format is Format.LATEX, "LaTeX names its packages"
 
 
