@@ -19,7 +19,7 @@ from sqlalchemy import ColumnElement, Connection, case, insert, or_, select, upd
 
 from kdx.store.database import Database
 from kdx.store.records import LONGEST_LEASE, LOST, RunState
-from kdx.store.schema import attempt, now, run
+from kdx.store.schema import among, attempt, now, run
 
 STALLS = 3
 """A run fails after so many attempts in a row that died without progress, since it would kill more workers.
@@ -151,7 +151,7 @@ def cancel(database: Database, run_ids: Iterable[int]) -> dict[int, bool]:
         Run id → whether a process worked at it, for each run that was cancelled.
     """
     open_states = (RunState.PENDING, RunState.INTERRUPTED, RunState.RUNNING)
-    which = run.c.id.in_(list(run_ids)) & run.c.state.in_(open_states)
+    which = among(run.c.id, run_ids) & run.c.state.in_(open_states)
     with database.write() as connection:
         running = which & (run.c.state == RunState.RUNNING)
         at_work = select(run.c.id, run.c.attempt, run.c.progress_step).where(running)
