@@ -20,7 +20,7 @@ from lightning_fabric.plugins import CheckpointIO
 
 from kdx.checkpoint_names import CheckpointKind, CheckpointName, set_aside_name
 from kdx.errors import StorageError
-from kdx.files import fsync_directory, is_unfinished, write_whole
+from kdx.files import NotAFileError, fsync_directory, is_unfinished, open_file, write_whole
 
 KEPT = 2  # resume checkpoints; if the newest turns out to be damaged, the one before it serves
 _DAMAGED = {errno.EIO, errno.EBADMSG, errno.EUCLEAN}  # errors of a disk that cannot return what was written to it
@@ -97,7 +97,10 @@ class CheckpointFiles(CheckpointIO):
     def _content(self, path: Path) -> bytes | None:
         """Return the content of a file; if it does not match the hash in its name, set it aside and return None."""
         try:
-            content = path.read_bytes()
+            with open_file(path) as file:
+                content = file.read()
+        except NotAFileError:
+            content = b""
         except OSError as error:
             if error.errno not in _DAMAGED:
                 raise

@@ -77,10 +77,10 @@ def test_weights_are_looked_for_in_the_folder_of_the_run_alone(files, tmp_path):
 def test_a_file_that_the_disk_does_not_give_back_is_set_aside(files, monkeypatch, code, figure):
     path = files.write("step", 7, STATE)
 
-    def fails(path):
+    def fails(path, mode):
         raise OSError(code, os.strerror(code), str(path))
 
-    monkeypatch.setattr(Path, "read_bytes", fails)
+    monkeypatch.setattr(Path, "open", fails)
     assert files.read(path) is None and path.with_suffix(".corrupt").exists()
     figure(f"{os.strerror(code)}: set aside")
 
@@ -89,10 +89,10 @@ def test_a_file_that_the_disk_does_not_give_back_is_set_aside(files, monkeypatch
 def test_a_file_that_this_process_may_not_open_now_is_left_where_it_is(files, monkeypatch, code):
     path = files.write("step", 7, STATE)
 
-    def fails(path):
+    def fails(path, mode):
         raise OSError(code, os.strerror(code), str(path))
 
-    monkeypatch.setattr(Path, "read_bytes", fails)
+    monkeypatch.setattr(Path, "open", fails)
     with pytest.raises(OSError, match=os.strerror(code)):
         files.read(path)
     assert path.exists()
@@ -207,3 +207,10 @@ def test_weights_that_a_finished_run_keeps_outlive_those_of_its_validation(files
     assert kept.name == path.name.replace("weights", "best") and torch.equal(
         files.load(kept)["weights"], STATE["weights"]
     )
+
+
+def test_a_pipe_in_the_place_of_a_file_is_set_aside_and_waits_for_no_writer(files):
+    path = files.write("weights", 5, STATE)
+    path.unlink()
+    os.mkfifo(path)
+    assert not files.is_whole(path.name) and path.with_suffix(".corrupt").exists()
