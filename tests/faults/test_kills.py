@@ -119,8 +119,8 @@ def test_a_run_asked_to_stop_at_each_point_of_the_protocol_ends_as_if_it_had_nev
     figure(f"{len(steps)} stops in the midst of a checkpoint, identical")
 
 
-# After the two folders above its own, the third checkpoint: the file, and then its folder.
-@pytest.mark.parametrize("nth", [7, 8], ids=["file", "folder"])
+# After the folder above its own, the third checkpoint: the file, and then its folder.
+@pytest.mark.parametrize("nth", [6, 7], ids=["file", "folder"])
 def test_a_checkpoint_that_cannot_be_forced_to_disk_is_not_counted_on(nth, unbroken, figure, tmp_path):
     whole, _ = unbroken("averaged")
     run = Run(tmp_path / "run", SPECS["averaged"])
