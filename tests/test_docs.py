@@ -25,8 +25,11 @@ def name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", WITH_BLOCKS, ids=name)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[] if page.parent == ROOT else pytest.mark.slow) for page in WITH_BLOCKS],
+    ids=name,
+)
 def test_a_document_shows_what_happens(page, tmp_path):
     """All of its blocks, in order, in one fresh folder."""
     if page.parent == ROOT:
