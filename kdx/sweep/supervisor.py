@@ -463,9 +463,9 @@ class Supervisor:
         reason = describe_exit(code) if running.hung_since is None else hung
         if running.attempt is None:
             self._ended_since_look = True
-            made = self.database.persist(lambda: evaluations.of_runs(self.database, [run_id]))
+            recorded = self.database.persist(lambda: evaluations.of_runs(self.database, [run_id]))
             planned = {evaluation.id for evaluation in running.plan.evaluations_of(running.run.cell.id)}
-            missing = planned - made.get(run_id, {}).keys()
+            missing = planned - recorded.get(run_id, {}).keys()
             self.listener.evaluated(running.run, len(missing), reason if missing and code != STOPPED else None)
             self._hosts_lost = 0
             return

@@ -34,7 +34,7 @@ class Scale(StrEnum):
     """What the number of a metric is."""
 
     PERCENT = "percent"
-    """From 0 to 100."""
+    """A score from 0 to 100."""
     NATS = "nats"
     """A mean of -ln p, from 0."""
     BITS = "bits"
@@ -42,7 +42,7 @@ class Scale(StrEnum):
     PERPLEXITY = "perplexity"
     """The exponential of nats, from 1. Scores compare by their ratio."""
     RATIO = "ratio"
-    """From 0."""
+    """A score from 0 on."""
     OTHER = "other"
     """Any number."""
 

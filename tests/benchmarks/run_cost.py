@@ -6,16 +6,10 @@ import tempfile
 import time
 from pathlib import Path
 
-RUNS = 40
-LIMIT = 0.3  # seconds
+from tests.benchmarks.orchestration import GRID
 
-GRID = """
-name: one-step
-task: prediction
-data: {corpus: synthetic-language, train_lines: 500}
-model: {width: 32, heads: 2, decoder_layers: 1, inner: 32}
-training: {steps: 1, batch_tokens: 512, length: 64, warmup: 0}
-"""
+RUNS = 40
+LIMIT = 0.07  # seconds
 
 
 def measure() -> dict[str, object]:

@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
+from tests.benchmarks.orchestration import GRID
+
 ROUNDS, FIRST_STEPS = 15, 5
 LIMITS = {"help": 1.2, "look": 2.0, "first_step": 0.8}
 VERIFY_LIMIT = 20.0  # seconds of processor time
@@ -66,14 +68,6 @@ batches = DataLoader(TensorDataset(torch.randint(100, (64, 64))), batch_size=8)
 lightning.Trainer(
     max_steps=1, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False
 ).fit(Model(), batches)
-"""
-
-GRID = """
-name: one-step
-task: prediction
-data: {corpus: synthetic-language, train_lines: 500}
-model: {width: 32, heads: 2, decoder_layers: 1, inner: 32}
-training: {steps: 1, batch_tokens: 512, length: 64, warmup: 0}
 """
 
 # Python imports this module at its start. It writes the time of the first optimiser step to a file.

@@ -21,7 +21,8 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.benchmarks.orchestration.one_run import GRID, one_run
+from tests.benchmarks.orchestration import GRID
+from tests.benchmarks.orchestration.one_run import one_run
 
 HERE = Path(__file__).parent
 ROOT = Path(__file__).parents[3]

@@ -20,14 +20,7 @@ from kdx.tasks import TASKS
 from kdx.training.determinism import fix_arithmetic, reseed
 from kdx.training.trainer import training_batches
 from kdx.vocabulary import Split
-
-GRID = """
-name: one-step
-task: prediction
-data: {corpus: synthetic-language, train_lines: 500}
-model: {width: 32, heads: 2, decoder_layers: 1, inner: 32}
-training: {steps: 1, batch_tokens: 512, length: 64, warmup: 0}
-"""
+from tests.benchmarks.orchestration import GRID
 
 
 @cache
