@@ -154,7 +154,8 @@ def _close(listener: Lines, sweep: str, context: Context, options: str) -> int:
         say(f"{summary}; {logs}try them again with: {retry(RunState.FAILED, sweep, options)}")
         return FAILED
     if evaluations.get("failed") or evaluations.get("to make"):
-        say(f"{summary}; try them again with: {kdx_command('evaluate', sweep, options=f' --failed{options}')}")
+        again = f"{' --failed' if evaluations.get('failed') else ''}{options}"
+        say(f"{summary}; try them again with: {kdx_command('evaluate', sweep, options=again)}")
         return FAILED
     if counts.get("cancelled"):
         say(f"{summary}; take up again with: {retry(RunState.CANCELLED, sweep, options)}")

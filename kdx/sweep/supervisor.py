@@ -8,6 +8,7 @@ import json
 import math
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,6 +20,7 @@ from kdx.grid.plan import Plan, PlannedRun
 from kdx.run_files.files import files_beside, folder_of
 from kdx.run_options import RunOptions
 from kdx.store import evaluations, reading
+from kdx.store.claims import STALLS
 from kdx.store.database import Database
 from kdx.store.records import FINAL, RunRecord, RunState
 from kdx.store.unfinished import in_progress
@@ -140,8 +142,8 @@ class Supervisor:
         """Losses of the host since a run last finished."""
         self._trouble: KdxError | None = None
         self._active: dict[int, _Running] = {}
-        self._tried: set[int] = set()
-        """Completed runs whose evaluations were started here; one that is still missing is not tried again."""
+        self._deaths: Counter[int] = Counter()
+        """Completed run → workers that died here at its evaluations; after `STALLS` it is not tried again."""
         self._listened = self.clock()
         self._looks = Pace(1.0, LOOK_AT_LATEST, self.clock)
         self._looks_while_busy = Pace(1.0, LOOK_WHEN_FULL, self.clock)
@@ -369,9 +371,7 @@ class Supervisor:
                 without_gpu.append((plan, decision))
                 continue
             attempt = None
-            if decision.action is Action.EVALUATE:
-                self._tried.add(record.id)
-            elif (attempt := self._leases.claim(record)) is None:
+            if decision.action is not Action.EVALUATE and (attempt := self._leases.claim(record)) is None:
                 self._left_to_start.too_late()
                 continue
             running = self._active[record.id] = _Running(plan, run, attempt, placed, heard=self.clock())
@@ -391,7 +391,7 @@ class Supervisor:
     def _may_start(self, decision: Decision) -> bool:
         """Return whether a run may be trained or evaluated here and now."""
         if decision.action is Action.EVALUATE:
-            return decision.record is not None and decision.record.id not in self._tried
+            return decision.record is not None and self._deaths[decision.record.id] < STALLS
         return self.trains and decision.trains and self._fits(decision)
 
     def _work(self, running: _Running, decision: Decision, record: RunRecord) -> Work:
@@ -466,7 +466,9 @@ class Supervisor:
             recorded = self.database.persist(lambda: evaluations.of_runs(self.database, [run_id]))
             planned = {evaluation.id for evaluation in running.plan.evaluations_of(running.run.cell.id)}
             missing = planned - recorded.get(run_id, {}).keys()
-            self.listener.evaluated(running.run, len(missing), reason if missing and code != STOPPED else None)
+            died = bool(missing) and (code != STOPPED or running.hung_since is not None)
+            self._deaths[run_id] += died
+            self.listener.evaluated(running.run, len(missing), reason if died else None)
             self._hosts_lost = 0
             return
         # A worker that has done its work has recorded the end of its run. Another may have; then this changes nothing.
@@ -538,11 +540,8 @@ class Supervisor:
         """Abandon the host's runs, which are started again unless that would not help."""
         for run_id, running in [*self._active.items()]:
             del self._active[run_id]
-            # No fault of theirs.
-            if running.attempt is None:
-                self._tried.discard(run_id)
-                continue
-            self._abandon(run_id, running, lost.problem, stalled=False)
+            if running.attempt is not None:
+                self._abandon(run_id, running, lost.problem, stalled=False)  # no fault of theirs
         if self._stopping is not None or self._trouble is not None:
             return
         if lost.final is not None:

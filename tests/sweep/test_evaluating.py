@@ -14,11 +14,13 @@ from heard import Heard
 from kdx.grid.load import load_grid
 from kdx.run_files.files import final_weights
 from kdx.store import evaluations, reading, recording
+from kdx.store.claims import STALLS
 from kdx.store.database import Database, open_database
 from kdx.store.records import EvaluationRecord, RunState
 from kdx.sweep import evaluating, worker
 from kdx.sweep.decide import Action, decisions_in
 from kdx.sweep.hosts.fork_server import ForkServer
+from kdx.sweep.messages import Work
 from kdx.sweep.supervisor import Supervisor
 from kdx.training.stopping import Stopped, StopRequest
 
@@ -114,7 +116,7 @@ def test_a_kill_between_a_run_and_its_evaluations_leaves_these_to_be_made(databa
             ForkServer, "start", lambda host, work, within: start(host, replace(work, evaluations=()), within)
         )
         local = supervisor(database, STREAMS + LONGER, Heard())
-        local._tried.add(1)
+        local._deaths[1] = STALLS
         assert local.run() is None
     assert made(database) == {} and reading.load_sweep(database).runs[0].state is RunState.COMPLETED
     assert [one.action for one in decisions_in(database, *local.plans())] == [Action.EVALUATE]
@@ -159,21 +161,37 @@ def test_another_text_under_the_same_name_is_not_read_with_the_old_weights(datab
     }
 
 
-@pytest.mark.slow
-def test_a_worker_that_dies_at_it_is_not_started_again_and_again(database, data_home, monkeypatch):
-    ran(database, STREAMS)
-    local = supervisor(database, STREAMS + LONGER, heard := Heard())
+def signalled(local: Supervisor, signums: list[signal.Signals]) -> None:
+    """Have each worker that the supervisor starts get the next signal, as long as there are any."""
     start = local.host.start
 
-    def killed(work, within):
+    def then_signalled(work: Work, within: float) -> bool:
         started = start(work, within)
-        local.host.signal(signal.SIGKILL)
+        if signums:
+            local.host.signal(signums.pop(0))
         return started
 
-    monkeypatch.setattr(local.host, "start", killed)
+    local.host.start = then_signalled  # type: ignore[method-assign]
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_at_it_is_started_again_but_not_for_ever(database, data_home):
+    ran(database, STREAMS)
+    local = supervisor(database, STREAMS + LONGER, heard := Heard())
+    signalled(local, [signal.SIGKILL] * 100)
     assert local.run() is None
-    assert heard.evaluated_runs == [(0, 4, "killed by SIGKILL")]
+    assert heard.evaluated_runs == [(0, 4, "killed by SIGKILL")] * STALLS
     assert [decision.action for decision in heard.decisions] == [Action.EVALUATE]
+
+
+@pytest.mark.slow
+def test_evaluations_whose_worker_somebody_stopped_or_killed_are_made_all_the_same(database, data_home):
+    ran(database, STREAMS)
+    local = supervisor(database, STREAMS + LONGER, heard := Heard())
+    signalled(local, [signal.SIGTERM] * (STALLS + 1) + [signal.SIGKILL] * (STALLS - 1))
+    assert local.run() is None
+    assert heard.evaluated_runs[-1] == (0, 0, None)
+    assert len(made(database)[1]) == 4
 
 
 @pytest.mark.slow
@@ -185,13 +203,11 @@ def test_a_worker_that_is_asked_to_stop_keeps_what_it_has_made(database, data_ho
     class Host:
         def start(self, work, within):
             kept.append(work)
+            local._stopping = signal.SIGTERM
             return False
 
         def close(self, *, at_once):
             pass
-
-        def listen(self, seconds):
-            local._stopping = signal.SIGTERM
 
     local.host = Host()
     local.run()
