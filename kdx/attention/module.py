@@ -31,8 +31,9 @@ from kdx.attention.linear_attention import linear_attention
 from kdx.attention.qk_norm import norms_of
 from kdx.vocabulary import Maps, OutputGate, QKNorm, Reach, Symmetry
 
-# Pairs (Tq × Tk) up to which a whole bias or mask is made; above, weights are computed block by block.
-LARGEST_WHOLE = 256 * 256
+# Pairs (Tq × Tk) up to which a whole mask is made, or a bias under a filter; above, weights are computed block by block,
+# without the pairs that the filter hides.
+LARGEST_MASK = 256 * 256
 # Tokens above which sums over the keys are faster than a kernel of each pair, forward and backward: a constant, and a
 # number for each feature of a kernel that has many more than a head, such as Taylor's.
 FEWEST_TOKENS = 128
@@ -44,8 +45,8 @@ CAUSAL = 1.75
 BLOCK = 2**22
 FILTERED = 0.25
 SMALLEST_BLOCK = 128  # queries
-# Pairs up to which blocks keep what they need for the gradient: at this size 4 MiB a head for each number of a pair.
-# Computing it again costs a fifth to a third more time.
+# Pairs up to which numbers of all pairs are kept, 4 MiB a head for each number at this size: what blocks need for the
+# gradient, where computing it again costs a fifth to a third more time, or a whole bias, where blocks cost as much.
 LARGEST_KEPT = 1024 * 1024
 
 
@@ -343,7 +344,8 @@ class KernelAttention(ContextMixer):
             return None
         if (kernel := self.kernel.dot_product(query, key)) is None:
             return None
-        large = query.size(2) * key.size(2) > LARGEST_WHOLE
+        limited = self.filter.limits or mask is not None
+        pairs, most = query.size(2) * key.size(2), LARGEST_MASK if limited else LARGEST_KEPT
         # No kernel on a CPU gives the gradient of a bias; torch's way without one takes more passes than a block.
         fixed = value.device.type != "cpu" or not torch.is_grad_enabled()
         dot_products, bias = [kernel], None
@@ -352,11 +354,11 @@ class KernelAttention(ContextMixer):
             if columns is not None:
                 dot_products.append(columns)
             elif scheme.weighs:
-                if large or not (fixed or next(scheme.parameters(), None) is None):
+                if pairs > most or not (fixed or next(scheme.parameters(), None) is None):
                     return None
                 bias = _sum(bias, scheme.log_weight(raw, at_query, at_key))
         causal = self._triangular(projected) and padding is None and mask is None and bias is None
-        if large and not causal and (self.filter.limits or mask is not None):
+        if limited and not causal and pairs > most:
             return None
         return smoother.fused(
             dot_products,

@@ -62,7 +62,7 @@ def test_every_kernel_with_positions_and_values_is_the_same_on_both_paths(
     kernel: str, value: str, blocks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if blocks:
-        for name, size in {"LARGEST_WHOLE": 0, "LARGEST_KEPT": 0, "BLOCK": 0, "SMALLEST_BLOCK": 2}.items():
+        for name, size in {"LARGEST_MASK": 0, "LARGEST_KEPT": 0, "BLOCK": 0, "SMALLEST_BLOCK": 2}.items():
             monkeypatch.setattr(module_file, name, size)
     x, gradients = by_hand.draw(2, 6, 16), []
     module = attention(kernel=kernel, value=value, positions=tuple(POSITIONS), filter="window", left=3, kv_heads=1)

@@ -205,7 +205,7 @@ def test_keys_of_a_block_are_those_that_its_queries_see(pattern, reach, queries,
 @pytest.mark.parametrize("blocks", [False, True])
 def test_window_is_the_definition_token_by_token(blocks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if blocks:
-        monkeypatch.setattr(module_file, "LARGEST_WHOLE", 0)
+        monkeypatch.setattr(module_file, "LARGEST_MASK", 0)
         monkeypatch.setattr(module_file, "BLOCK", 0)
         monkeypatch.setattr(module_file, "SMALLEST_BLOCK", 3)
     torch.manual_seed(0)

@@ -108,7 +108,7 @@ def paths_agree(module: KernelAttention, *inputs: Tensor, **where) -> None:
 
 def in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fused path as it is at great lengths."""
-    monkeypatch.setattr(module_file, "LARGEST_WHOLE", 0)
+    monkeypatch.setattr(module_file, "LARGEST_MASK", 0)
     monkeypatch.setattr(module_file, "LARGEST_KEPT", 0)
     monkeypatch.setattr(module_file, "BLOCK", 0)
     monkeypatch.setattr(module_file, "SMALLEST_BLOCK", 2)
