@@ -36,18 +36,22 @@ def evaluation_code_of(spec: CellSpec) -> Fingerprint:
 
 def _code_of(spec: CellSpec, root: str) -> Fingerprint:
     task = TASKS.definition(spec.task)
-    names: list[tuple[Family[Any, Any], str]] = [
-        (TASKS, spec.task),
+    names = chain([(TASKS, spec.task)], *(_words_of(layer, task) for layer in spec.parts))
+    modules = chain.from_iterable(family.modules(name) for family, name in names)
+    return fingerprint({root, _reader(task), *modules, *generator_of(spec.data.corpus)})
+
+
+def _words_of(spec: CellSpec, task: Task) -> list[tuple[Family[Any, Any], str]]:
+    """Return the names that a layer computes with."""
+    return [
         (KERNELS, spec.kernel),
         (NORMALISERS, spec.normaliser or KERNELS.definition(spec.kernel).normaliser),
         (MIXERS, spec.mixer),
         *((POSITIONS, scheme) for scheme in spec.position),
         *((VALUES, value_in(spec, attention)) for attention in task.attentions),
         *((FILTERS, filter_in(spec, attention)) for attention in task.attentions),
+        *([(ENCODINGS, spec.encoding)] if spec.encoding else []),
     ]
-    names += [(ENCODINGS, spec.encoding)] if spec.encoding else []
-    modules = chain.from_iterable(family.modules(name) for family, name in names)
-    return fingerprint({root, _reader(task), *modules, *generator_of(spec.data.corpus)})
 
 
 def read_code() -> None:

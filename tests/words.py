@@ -119,7 +119,7 @@ def factors_text() -> str:
         if isinstance(section, type) and issubclass(section, BaseModel):
             fields = section.model_fields.items()
             of_fields |= {f"{name}.{inner.alias or key}": of_field(inner) for key, inner in fields}
-        elif name not in ("select", "components"):
+        elif name not in ("select", "components", "layers"):
             of_fields[name] = of_field(info)
     of_options = {name: of_option(option) for name, option in known_options().items()}
     of_corpora = {f"data.{name}": of_option(*declared) for name, declared in options_of_corpora().items()}

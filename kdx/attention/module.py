@@ -31,8 +31,8 @@ from kdx.attention.linear_attention import linear_attention
 from kdx.attention.qk_norm import norms_of
 from kdx.vocabulary import Maps, OutputGate, QKNorm, Reach, Symmetry
 
-# Pairs (Tq × Tk) up to which a whole mask is made, or a bias under a filter; above, weights are computed block by block,
-# without the pairs that the filter hides.
+# Pairs (Tq × Tk) up to which a whole mask is made, or a bias under a filter; above, weights are computed block by
+# block, without the pairs that the filter hides.
 LARGEST_MASK = 256 * 256
 # Tokens above which sums over the keys are faster than a kernel of each pair, forward and backward: a constant, and a
 # number for each feature of a kernel that has many more than a head, such as Taylor's.

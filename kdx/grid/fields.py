@@ -3,6 +3,7 @@
 `kdx.grid.rules` settles what depends on another field; the definition of a word has its options.
 """
 
+import json
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, GetJsonSchemaHandler
@@ -14,7 +15,7 @@ from kdx.attention.mixers import MIXERS
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
-from kdx.grid.field_types import Count, Follows, Natural, OneOf, Schema, ToList, WithOptions
+from kdx.grid.field_types import Count, Follows, Later, Natural, OneOf, Schema, ToList, WithOptions
 from kdx.grid.sections import Data, Evaluation, Filter, Model, Select, Training
 from kdx.tasks import TASKS
 from kdx.vocabulary import Attention, Inject, Maps, Norm, OutputGate, QKNorm, Space, Symmetry
@@ -42,11 +43,11 @@ _Attentions = Annotated[tuple[Attention, ...], ONE_OR_MANY]
 _AS_IN_TRAINING = Evaluation.model_construct()
 
 
-class Hashes(dict[str, str]):
-    """Word → SHA-256, never changed, so that a cell can be looked up by all that it is."""
+class FrozenDict(dict[str, Any]):
+    """A mapping of plain values that is never changed, so that a cell can be looked up by all that it is."""
 
     def __hash__(self) -> int:  # type: ignore[override]
-        return hash(frozenset(self.items()))
+        return hash(json.dumps(self, sort_keys=True))
 
 
 class CellFields(WithOptions):
@@ -88,7 +89,12 @@ class CellFields(WithOptions):
     """What the heads' output is multiplied by before W_o."""
     memory: Annotated[Natural, Follows("position")] = 0
     """Tokens of the segment before that stay visible (Dai et al. 2019); prediction only."""
-    components: Annotated[dict[str, str], AfterValidator(Hashes)] = Field(default_factory=lambda: Hashes())
+    layers: Annotated[dict[str, dict[str, Any]], AfterValidator(FrozenDict), Later({})] = Field(
+        default_factory=lambda: FrozenDict(), examples=[{"odd": {"position": "none"}}]
+    )
+    """Choices of attention that stand over the others in some layers: first, last, odd, even, every 3, a number, or
+    one of these after `encoder` or `decoder`."""
+    components: Annotated[dict[str, str], AfterValidator(FrozenDict)] = Field(default_factory=lambda: FrozenDict())
     """Word → SHA-256 of its source, of every custom component; kdx itself fills it in."""
     data: Data
     """Which corpus, and how it becomes tokens."""

@@ -55,8 +55,8 @@ def grid_schema() -> Schema:
 
 
 def keys() -> tuple[str, ...]:
-    """Return the factors, and the keys of `select`, which no axis varies."""
-    return (*factors(), *(f"select.{name}" for name in Select.model_fields))
+    """Return the factors, and the keys that no axis varies."""
+    return (*factors(), "layers", *(f"select.{name}" for name in Select.model_fields))
 
 
 def schema_of(key: str) -> Schema:

@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Self, get_args
 
-from pydantic import BaseModel, model_validator
+from pydantic import BaseModel, ModelWrapValidatorHandler, model_validator
 
 from kdx.grid.field_types import Later
 from kdx.grid.fields import CellFields
+from kdx.grid.layers import LayerName, layers_of, resolve_layers
 from kdx.grid.rules import resolve
+from kdx.grid.words import overlaid
 from kdx.vocabulary import Direction
 
 
@@ -24,6 +26,28 @@ class CellSpec(CellFields):
     def _resolve(self) -> Self:
         resolve(self)
         return self
+
+    # Below `_resolve`, which it is laid around.
+    @model_validator(mode="wrap")
+    @classmethod
+    def _resolve_layers(cls, given: Any, make: ModelWrapValidatorHandler[Self]) -> Self:
+        cell = make(given)
+        if cell.layers and isinstance(given, Mapping):
+            resolve_layers(cell, given, cls.model_validate)
+        return cell
+
+    def of_layer(self, layer: LayerName) -> "CellSpec":
+        """Return the cell that a layer is built from."""
+        changes = self.layers.get(str(layer))
+        if changes is None:
+            return self
+        shared = self.model_dump(mode="json", by_alias=True, exclude={"layers"})
+        return CellSpec.model_validate(overlaid(shared, changes))
+
+    @property
+    def parts(self) -> tuple["CellSpec", ...]:
+        """The cell, and those that its layers are built from, each once."""
+        return tuple(dict.fromkeys((self, *(self.of_layer(layer) for layer in layers_of(self)))))
 
     @property
     def text(self) -> str:

@@ -1,6 +1,7 @@
 """The names that a cell can have, and the options that come with them."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from kdx.attention.encodings import ENCODINGS
@@ -26,7 +27,12 @@ def words_in(plain: Mapping[str, Any]) -> Iterator[tuple[Family[Any, Any], str]]
 
 
 def chosen_in(plain: Mapping[str, Any]) -> Iterator[tuple[Family[Any, Any], str]]:
-    """Return these names, and those that this kdx does not know."""
+    """Return these names, and those that this kdx does not know; a name again for each layer that differs."""
+    layers = plain.get("layers") or {}
+    return chain.from_iterable(_chosen_in(own) for own in (plain, *(overlaid(plain, own) for own in layers.values())))
+
+
+def _chosen_in(plain: Mapping[str, Any]) -> Iterator[tuple[Family[Any, Any], str]]:
     task = plain.get("task", "")
     has = TASKS.definition(task).attentions if task in TASKS else tuple(Attention)
     attends = plain.get("mixer", "attention") == "attention" or set(has) - set(SELF_ATTENTIONS)
@@ -46,6 +52,15 @@ def chosen_in(plain: Mapping[str, Any]) -> Iterator[tuple[Family[Any, Any], str]
         (TASKS, task),
     ]
     return ((family, word) for family, word in chosen if isinstance(word, str))
+
+
+def overlaid(plain: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return plain values with others laid over them: mappings merge key by key, anything else replaces."""
+    merged = dict(plain)
+    for key, value in over.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = overlaid(merged[key], value) if both else value
+    return merged
 
 
 def options_in(plain: Mapping[str, Any]) -> dict[str, Option]:

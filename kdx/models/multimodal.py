@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from kdx.attention.spaces.multimodal import Combine, CrossmodalAttention, MultimodalAttention
 from kdx.data.corpora.synthetic_streams import EVERY, EXAMPLES, FEATURES, LONGEST, WORDS
+from kdx.grid.layers import LayerName
 from kdx.grid.placement import positions_in
 from kdx.grid.spec import CellSpec
 from kdx.models import transformer
@@ -92,12 +93,16 @@ class CrossmodalStack(nn.Module):
 
     def __init__(self, spec: CellSpec, narrow: int) -> None:
         super().__init__()
-        own = spec.model_copy(update={"model": spec.model.model_copy(update={"width": narrow})})
-        self.layers = nn.ModuleList(_CrossmodalLayer(own) for _ in range(spec.model.encoder_layers))
+        own = {"model": spec.model.model_copy(update={"width": narrow})}
+        numbers = range(1, spec.model.encoder_layers + 1)
+        layers = [spec.of_layer(LayerName.of(Attention.ENCODER_SELF, number)) for number in numbers]
+        self.layers = nn.ModuleList(_CrossmodalLayer(layer.model_copy(update=own)) for layer in layers)
         share_parameters(self)
         number_layers(self.layers)
         pre = spec.norm is Norm.PRE
-        self.closing = nn.ModuleDict({name: normalisation_of(own.model) if pre else nn.Identity() for name in Modality})
+        self.closing = nn.ModuleDict(
+            {name: normalisation_of(own["model"]) if pre else nn.Identity() for name in Modality}
+        )
 
     def forward(self, streams: Streams, times: Streams) -> Tensor:
         """streams (B, T_m, M / 3), zero where padding, times (B, T_m) → mean over time (B, M)."""

@@ -19,6 +19,7 @@ from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
 from kdx.data.vocabulary import PADDING
+from kdx.grid.layers import LayerName
 from kdx.grid.max_positions import MAX_POSITIONS
 from kdx.grid.placement import filter_in, positions_in, value_in
 from kdx.grid.sections import Model
@@ -38,6 +39,7 @@ from kdx.vocabulary import (
     Reach,
 )
 from kdx.words.family import Definition
+from kdx.words.option import options_of
 
 EPSILON = 1e-5
 """The constant that normalisations add to the mean square; torch's default for RMSNorm depends on the number format."""
@@ -231,7 +233,10 @@ class Stack(nn.Module):
         attention: AttentionOf = attention_of,
     ) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(Layer(spec, self_attention, cross_attention, attention) for _ in range(depth))
+        self.layers = nn.ModuleList(
+            Layer(spec.of_layer(LayerName.of(self_attention, number)), self_attention, cross_attention, attention)
+            for number in range(1, depth + 1)
+        )
         share_parameters(self)
         number_layers(self.layers)
         self.closing = normalisation_of(spec.model) if spec.norm is Norm.PRE else nn.Identity()
@@ -264,11 +269,12 @@ class Stack(nn.Module):
 
 def share_parameters(stack: nn.Module) -> None:
     """Share parameters that a position scheme has once for all layers, such as Transformer-XL's u and v."""
-    first: dict[str, PositionScheme] = {}
-    for name, module in stack.named_modules():
+    first: dict[tuple[object, ...], PositionScheme] = {}
+    for module in stack.modules():
         if isinstance(module, PositionScheme):
-            scheme = name.rpartition(".")[2]
-            module.share(first.setdefault(scheme, module))
+            # Layers may have one scheme with different options.
+            options = (getattr(module, option) for option in options_of(type(module)))
+            module.share(first.setdefault((type(module), *options), module))
 
 
 def number_layers(layers: nn.ModuleList) -> None:

@@ -13,7 +13,7 @@ from kdx.attention.mixers import MIXERS
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.grid.field_types import refuse
-from kdx.grid.fields import CellFields, Hashes
+from kdx.grid.fields import CellFields, FrozenDict
 from kdx.grid.placement import attending, filter_in, positions_in
 from kdx.grid.sections import Filter
 from kdx.grid.words import SELF_ATTENTIONS, known_options, options_in, words_in
@@ -209,4 +209,4 @@ def resolve_components(cell: CellFields) -> None:
         if cell.components.get(word, component.sha256) != component.sha256:
             problem = f"the source of `{word}` at hand is not the one that the cell was made with"
             raise refuse("components", problem, hint="kdx export --components --to FOLDER writes that one out")
-    cell.settle(components=Hashes({word: component.sha256 for word, component in sorted(used.items())}))
+    cell.settle(components=FrozenDict({word: component.sha256 for word, component in sorted(used.items())}))

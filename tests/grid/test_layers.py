@@ -1,0 +1,171 @@
+"""`layers`: a choice of attention for some layers, which makes each of them a cell by itself."""
+
+from pathlib import Path
+
+import pytest
+from grids import written
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdx.cell_code import code_of
+from kdx.errors import Faults
+from kdx.grid.identity import cell_id
+from kdx.grid.layers import LayerName, layers_of
+from kdx.grid.load import load_grid
+from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.spec import CellSpec
+from kdx.grid.words import words_in
+
+DEPTH = 6
+
+
+def cell(layers: dict | None = None, **settings) -> CellSpec:
+    """A translation with six layers of the encoder and four of the decoder, unless it says otherwise."""
+    model = {"encoder_layers": DEPTH, "decoder_layers": 4}
+    given = {"task": "translation", "data": {"corpus": "text"}, "model": model, "position": "rotary", **settings}
+    return CellSpec.model_validate(given if layers is None else {**given, "layers": layers})
+
+
+def changed(layers: dict) -> list[str]:
+    return [*cell(layers).layers]
+
+
+@pytest.mark.parametrize(
+    ("name", "encoder", "decoder"),
+    [
+        ("first", [1], [1]),
+        ("last", [6], [4]),
+        ("odd", [1, 3, 5], [1, 3]),
+        ("even", [2, 4, 6], [2, 4]),
+        ("every 3", [3, 6], [3]),
+        ("every 1", [1, 2, 3, 4, 5, 6], [1, 2, 3, 4]),
+        ("5", [5], []),
+        ("encoder last", [6], []),
+        ("decoder every 2", [], [2, 4]),
+        ("decoder 4", [], [4]),
+    ],
+)
+def test_names_of_layers(name, encoder, decoder):
+    assert changed({name: {"kernel": "rbf"}}) == [
+        *(f"encoder {number}" for number in encoder),
+        *(f"decoder {number}" for number in decoder),
+    ]
+
+
+def test_a_layer_is_the_cell_with_its_choices_and_follows_the_rules_of_every_cell():
+    spec = cell({"odd": {"position": "none"}, "even": {"filter": {"decoder-self": "window"}, "left": 4}})
+    for layer in layers_of(spec):
+        own = {"position": "none"} if layer.number % 2 else {"filter": {"decoder-self": "window"}, "left": 4}
+        assert spec.of_layer(layer) == cell(**own)
+    assert spec.of_layer(LayerName("encoder", 1)).placement == ()  # settled, as position is none
+
+
+def test_a_layer_without_choices_is_the_cell():
+    spec = cell({"last": {"kernel": "rbf"}})
+    assert spec.of_layer(LayerName("encoder", 1)).kernel == spec.kernel == "exponential"
+    assert {part.kernel for part in spec.parts} == {"exponential", "rbf"}
+
+
+def test_two_ways_to_write_the_same_layers_are_one_cell():
+    assert cell_id(cell({"odd": {"kernel": "rbf"}, "even": {"kernel": "rbf", "value": "without-position"}})) == cell_id(
+        cell({"every 1": {"kernel": "rbf"}})
+    )
+    assert cell_id(cell({"odd": {"kernel": "rbf"}})) != cell_id(cell({"even": {"kernel": "rbf"}}))
+
+
+def test_layers_that_choose_what_the_cell_has_are_the_cell_without_layers():
+    assert cell_id(cell({"odd": {"kernel": "exponential", "position": "rotary"}})) == cell_id(cell())
+
+
+def test_a_cell_without_layers_is_hashed_as_if_there_were_none():
+    """Results that were recorded before layers existed are found."""
+    plain = cell().model_dump(mode="json", by_alias=True)
+    assert plain.pop("layers") == {}
+    assert cell_id(CellSpec.model_validate(plain)) == cell_id(cell())
+
+
+CHOICES = st.fixed_dictionaries(
+    {},
+    optional={
+        "kernel": st.sampled_from(["rbf", "linear", "cosine"]),
+        "position": st.sampled_from(["none", "product", "lookup", ["rotary", "lookup"]]),
+        "symmetry": st.sampled_from(["symmetric", "asymmetric"]),
+        "filter": st.sampled_from([{"decoder-self": "window"}, {"encoder-self": "causal"}]),
+        "kv_heads": st.sampled_from([2, None]),
+        "clip": st.integers(1, 9),
+        "rotary_share": st.sampled_from([0.5, 1.0]),
+    },
+).filter(lambda choices: choices and not (choices.get("symmetry") == "symmetric" and choices.get("kv_heads")))
+NAMES = st.sampled_from([("odd", "even"), ("first", "last"), ("encoder every 2", "decoder 1"), ("3", "every 4")])
+
+
+@given(NAMES, CHOICES, CHOICES)
+def test_a_recorded_cell_is_read_as_it_was(names, first, second):
+    spec = cell(dict(zip(names, (first, second), strict=True)))
+    again = CellSpec.model_validate(ResolvedSpec.read(spec.text).plain)
+    assert again == spec and cell_id(again) == cell_id(spec) and hash(again) == hash(spec)
+    assert [again.of_layer(layer) for layer in layers_of(spec)] == [spec.of_layer(layer) for layer in layers_of(spec)]
+
+
+def test_names_and_code_of_all_layers_are_the_cells():
+    spec = cell({"last": {"kernel": "rbf", "position": "lookup"}})
+    names = {word for _, word in words_in(spec.model_dump(mode="json", by_alias=True))}
+    assert {"rbf", "exponential", "lookup", "rotary"} <= names
+    code = dict(code_of(spec).modules)
+    assert {"kdx.attention.kernels.rbf", "kdx.attention.positions.lookup", "kdx.attention.positions.rotary"} <= {*code}
+
+
+def test_reports_name_the_layer_that_differs():
+    spec = ResolvedSpec.of(cell({"encoder 2": {"kernel": "rbf"}, "decoder 1": {"filter": {"decoder-self": "window"}}}))
+    assert spec.words["layers.encoder 2.kernel"] == "rbf"
+    assert spec.words["layers.decoder 1.filter.decoder-self"] == "window"
+
+
+GRID = """
+task: translation
+data: {corpus: synthetic-translation}
+model: {encoder_layers: 2, decoder_layers: 4}
+position: direct-sum
+"""
+
+
+@pytest.mark.parametrize(
+    ("layers", "column", "problem", "hint"),
+    [
+        ("{odd: {kernel: rbff}}", 24, "unknown layers.odd.kernel `rbff`", "did you mean `rbf`?"),
+        ("{9: {kernel: rbf}}", 13, "no layer is `9`: the encoder has 2 and the decoder has 4", None),
+        ("{encoder 3: {kernel: rbf}}", 21, "no layer is `encoder 3`: the encoder has 2", None),
+        ("{thrid: {kernel: rbf}}", 17, "`thrid` names no layers", None),
+        ("{every 0: {kernel: rbf}}", 19, "`every 0` names no layers", None),
+        (
+            "{odd: {kernel: rbf}, first: {kernel: linear}}",
+            46,
+            "`odd` and `first` both choose kernel, in layer 1 of the encoder",
+            "write it once for each layer",
+        ),
+        ("{odd: {norm: pre}}", 16, "unknown key `layers.odd.norm`", "did you mean `qk_norm`?"),
+        (
+            "{odd: {filter: {decoder-self: full}}}",
+            39,
+            "the decoder would see what it is to predict, in layer 1 of the encoder",
+            None,
+        ),
+        (
+            "{odd: {position: rotary}}",
+            26,
+            "direct-sum at the input reaches every layer, in layer 1 of the encoder",
+            "write inject: per-layer, for all layers or for those that have it",
+        ),
+        ("{odd: {left: -3}}", 22, "`-3` as layers.odd.left", None),
+        ("{odd: {}}", 15, "no choice for layer `odd`", None),
+        ("{odd: }", 10, "`layers.odd` has no value", "write one, or remove it"),
+        ("[1]", 9, "a list as layers", None),
+    ],
+)
+def test_wrong_layers_are_refused_where_they_stand(layers, column, problem, hint, tmp_path: Path):
+    with pytest.raises(Faults) as raised:
+        load_grid(written(tmp_path, f"{GRID}layers: {layers}\n"))
+    (fault,) = raised.value.faults
+    assert fault.problem == problem
+    assert str(fault.place).endswith(f":6:{column}")
+    assert hint is None or fault.hint == hint
