@@ -28,8 +28,6 @@ _MOVE = 2.0**-30
 def condition(compute: Callable[..., Tensor], module: nn.Module, *inputs: Tensor, draws: int = 8) -> Tensor:
     """Return how far each row of a result moves per relative move of the numbers that it is computed from.
 
-    The module computes with moved numbers, which are put back, since copying it takes longer than all computations.
-
     Args:
         compute: returns the result in float64, (…, T, D), for the module and the inputs.
         module: module whose parameters, buffers and angles of sinusoids are moved.
@@ -39,6 +37,13 @@ def condition(compute: Callable[..., Tensor], module: nn.Module, *inputs: Tensor
     Returns:
         (…, T, 1): the largest root mean square of a row's moves, plus its largest number, which every path rounds.
     """
+    return with_condition(compute, module, *inputs, draws=draws)[1]
+
+
+def with_condition(
+    compute: Callable[..., Tensor], module: nn.Module, *inputs: Tensor, draws: int
+) -> tuple[Tensor, Tensor]:
+    """Return a result and its condition; arguments as in `condition`."""
     exact = compute(module, *inputs).detach()
     generator = torch.Generator().manual_seed(0)
 
@@ -49,23 +54,31 @@ def condition(compute: Callable[..., Tensor], module: nn.Module, *inputs: Tensor
     def moved_angles(sinusoid: nn.Module, positions: tuple[Tensor]) -> tuple[Tensor]:
         return (moved(positions[0]),)
 
-    squares, numbers = torch.zeros_like(exact), [*module.parameters(), *module.buffers()]
-    before = [number.detach().clone() for number in numbers]
-
-    def set_numbers(values: Iterable[Tensor]) -> None:
-        with torch.no_grad():
-            for number, value in zip(numbers, values, strict=True):
-                number.copy_(value)
-
+    squares, before = torch.zeros_like(exact), numbers_of(module)
     sinusoids = [part for part in module.modules() if isinstance(part, Sinusoidal)]
     hooks = [sinusoid.register_forward_pre_hook(moved_angles) for sinusoid in sinusoids]
     for _ in range(draws):
-        set_numbers(map(moved, before))
+        set_numbers(module, map(moved, before))
         squares += ((compute(module, *map(moved, inputs)).detach() - exact) / _MOVE).square()
-    set_numbers(before)
+    set_numbers(module, before)
     for hook in hooks:
         hook.remove()
-    return (squares / draws).sqrt().amax(-1, keepdim=True) + exact.abs().amax(-1, keepdim=True)
+    return exact, (squares / draws).sqrt().amax(-1, keepdim=True) + exact.abs().amax(-1, keepdim=True)
+
+
+def numbers_of(module: nn.Module) -> list[Tensor]:
+    """Return the numbers of a module's parameters and buffers, without those of integers, for `set_numbers`."""
+    return [tensor.data for tensor in _tensors(module)]
+
+
+def set_numbers(module: nn.Module, numbers: Iterable[Tensor]) -> None:
+    """Put other numbers in the places of a module's; none is copied, which would take longer than all computations."""
+    for tensor, number in zip(_tensors(module), numbers, strict=True):
+        tensor.data = number
+
+
+def _tensors(module: nn.Module) -> list[Tensor]:
+    return [tensor for tensor in (*module.parameters(), *module.buffers()) if tensor.is_floating_point()]
 
 
 def roundings(computed: Tensor, expected: Tensor, condition: Tensor) -> float:
