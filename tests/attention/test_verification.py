@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from kdx.attention.families import FAMILIES
 from kdx.attention.filters import FILTERS
 from kdx.attention.interfaces import KernelFunction
 from kdx.attention.kernels import KERNELS
@@ -13,6 +14,7 @@ from kdx.attention.kernels.exponential import Exponential
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.positions.lookup import Lookup
+from kdx.attention.verification import cases
 from kdx.attention.verification.cases import AXES, build, checks, findings_of, held
 from kdx.attention.verification.properties import PROPERTIES, draw
 from kdx.components.find import find
@@ -49,6 +51,22 @@ def test_every_word_of_kdx_has_every_property():
     for name in ("qk_norm l2", "kv_heads 1", "maps differential", "output_gate sigmoid"):
         assert name in variants
     assert set(AXES) == {"kernel", "position", "value", "filter", "normaliser", "encoding"}
+
+
+def test_an_attention_of_several_components_is_checked_once_and_none_is_left_out(monkeypatch):
+    met = []
+
+    def meet(name, module, x, **_):
+        met.append((x.size(1), *((path, type(part)) for path, part in module.named_modules())))
+        return iter(())
+
+    for name, stub in (("held", meet), ("_train_twice", lambda *_: None), ("rehearse", lambda *_, **__: None)):
+        monkeypatch.setattr(cases, name, stub)
+    kinds = [family[word] for family in FAMILIES if family.axis in AXES for word in family]
+    assert [list(findings_of(kind, "cpu")) for kind in kinds] == [[]] * len(kinds)
+    of_each_alone, met = met, []
+    assert [list(check()) for name, check in checks("cpu").items() if name.split()[0] in AXES] == [[]] * len(kinds)
+    assert len(met) == len(set(met)) < len(of_each_alone) and set(met) == set(of_each_alone)
 
 
 def test_a_fast_path_that_is_off_is_found(monkeypatch):

@@ -4,7 +4,7 @@
 custom. The tokens are random with a fixed seed.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial
 from itertools import product
 from types import MappingProxyType
@@ -81,19 +81,23 @@ _TOLERANCES_ON_LONG_ROWS = {
 
 
 def checks(device: str) -> dict[str, Callable[[], Iterator[Finding]]]:
-    """Return the checks of every component of kdx, and of the choices that concern the whole attention, by name."""
+    """Return the checks of every component of kdx, and of the choices that concern the whole attention, by name.
+
+    An attention that several components have in common, such as all defaults, is checked with the first of them.
+    """
+    checked: set[Hashable] = set()
     known: dict[str, Callable[[], Iterator[Finding]]] = {}
     for family in FAMILIES:
         for word in family if family.axis in AXES else ():
-            known[f"{family.axis} {word}"] = partial(_findings_of_word, family[word], word, device)
+            known[f"{family.axis} {word}"] = partial(_findings_of_word, family[word], word, device, checked)
     for choices in _WHOLE:
         name = ", ".join(f"{name} {choice}" for name, choice in choices.items())
         known[name] = partial(_findings_of_whole, name, choices, device)
     return known
 
 
-def _findings_of_word(kind: type[Word], word: str, device: str) -> Iterator[Finding]:
-    for finding in findings_of(kind, device):
+def _findings_of_word(kind: type[Word], word: str, device: str, checked: set[Hashable]) -> Iterator[Finding]:
+    for finding in findings_of(kind, device, checked=checked):
         tolerance = _TOLERANCES_ON_LONG_ROWS.get(word, 0.0) if finding.check.endswith("long rows") else 0.0
         yield finding._replace(tolerance=max(finding.tolerance, tolerance))
 
@@ -103,7 +107,12 @@ def _findings_of_whole(name: str, choices: Mapping[str, Any], device: str) -> It
     yield from held(name, module, draw(device, 2, TOKENS, WIDTH), causal=True)
 
 
-def findings_of(kind: type[Word], device: str, options: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Finding]:
+def findings_of(
+    kind: type[Word],
+    device: str,
+    options: Mapping[str, Any] = MappingProxyType({}),
+    checked: set[Hashable] | None = None,
+) -> Iterator[Finding]:
     """Check every property of an attention that has the component, in several variants.
 
     What its class declares is checked first, and that it leaves torch's settings and random numbers alone.
@@ -111,6 +120,7 @@ def findings_of(kind: type[Word], device: str, options: Mapping[str, Any] = Mapp
     Args:
         kind: class of the component, see `AXES`.
         options: values of its options; the others have their defaults.
+        checked: attentions that need no check, each with its number of tokens; those checked here are added.
 
     Raises:
         ComponentError: it is not a component of its kind, or changes a setting of torch.
@@ -121,12 +131,17 @@ def findings_of(kind: type[Word], device: str, options: Mapping[str, Any] = Mapp
     module, x = build("cpu", choices), draw("cpu", 2, TOKENS, WIDTH)
     with torch_left_alone("when it computes"):
         rehearse(module, x, past=_is_causal(choices), classes=[kind])
-    x = x.to(device)
-    for name, choices in variants:
+    checked = set() if checked is None else checked
+    short, long = x.to(device), draw(device, LONG_BATCH, LONG, WIDTH)
+    for tokens, (name, choices) in [*((short, variant) for variant in variants), (long, variants[-1])]:
         module = build(device, choices)
-        _train_twice(module, x)
-        yield from held(name, module, x, causal=_is_causal(choices))
-    yield from held(name, build(device, choices), draw(device, LONG_BATCH, LONG, WIDTH), long=True)
+        attention = (tokens.size(1), *((path, type(part)) for path, part in module.named_modules()))
+        if attention in checked:
+            continue
+        checked.add(attention)
+        if tokens is short:
+            _train_twice(module, tokens)
+        yield from held(name, module, tokens, causal=_is_causal(choices), long=tokens is long)
 
 
 def held(
