@@ -15,6 +15,9 @@ from kdx.version import VERSION
 RUN, LOOK, KEEP, EXTEND = "Run", "Look", "Keep", "Extend"
 """Panels of the help, by what a user is doing."""
 
+TRAINS = "kdx.sweep.server_process:early"
+"""Around a command that trains: torch is imported in another process meanwhile."""
+
 
 class Kdx(LazyGroup):
     """The commands of kdx, in the order of the help."""
@@ -22,8 +25,8 @@ class Kdx(LazyGroup):
     verbs: ClassVar = {
         "init": Verb("kdx.cli.init:init", "Copy the shipped grids into a folder.", RUN),
         "plan": Verb("kdx.cli.plan:plan", "Show what a sweep would run, why, and at what cost.", RUN),
-        "sweep": Verb("kdx.cli.sweep:sweep", "Train the runs of a grid that the database lacks.", RUN),
-        "resume": Verb("kdx.cli.resume:resume", "Resume unfinished runs, each from its last checkpoint.", RUN),
+        "sweep": Verb("kdx.cli.sweep:sweep", "Train the runs of a grid that the database lacks.", RUN, TRAINS),
+        "resume": Verb("kdx.cli.resume:resume", "Resume unfinished runs, each from its last checkpoint.", RUN, TRAINS),
         "worker": Verb("kdx.cli.worker:worker", "Train pending runs of a database, beside other workers.", RUN),
         "evaluate": Verb(
             "kdx.cli.evaluate:evaluate", "Evaluate completed runs again, from the weights they kept.", RUN

@@ -6,6 +6,7 @@ import gc
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -98,7 +99,7 @@ def group_of(help: str, epilog: str, **commands: Callable[..., None]) -> typer.T
     return group
 
 
-def signature_of(module: str, name: str) -> Any:
+def signature_of(module: str, name: str, around: str | None = None) -> Any:
     """Return a command, or a group of them, with its options; calling it imports its module and runs it there.
 
     Only the statements that define the signature are executed. So help, completion and a wrong command line do not wait
@@ -107,6 +108,7 @@ def signature_of(module: str, name: str) -> Any:
     Args:
         module: module of the command; it defines the names in a signature at its top level.
         name: function, or `typer.Typer`, of the module.
+        around: as `Verb.around`.
     """
     loader: Any = find_spec(module).loader  # type: ignore[union-attr]
     tree = ast.parse(loader.get_source(module))
@@ -135,11 +137,12 @@ def signature_of(module: str, name: str) -> Any:
     tree.body = [statement for statement in tree.body if statement in needed]
 
     def call(function: str, arguments: dict[str, Any]) -> None:
-        run = getattr(import_module(module), function)
-        if not gc.isenabled():
-            gc.freeze()
-            gc.enable()
-        run(**arguments)
+        with _named(around)(**arguments) if around else nullcontext():
+            run = getattr(import_module(module), function)
+            if not gc.isenabled():
+                gc.freeze()
+                gc.enable()
+            run(**arguments)
 
     namespace: dict[str, Any] = {"__name__": module, "call": call}
     exec(compile(tree, module, "exec"), namespace)
@@ -155,6 +158,15 @@ class Verb:
     help: str
     """The first sentence of the command's own help, which a test compares."""
     panel: str
+    around: str | None = None
+    """`module:function` of a context manager that takes the command's arguments; it is entered before the command's
+    module is imported."""
+
+
+def _named(function: str) -> Any:
+    """Return what `module:name` stands for."""
+    module, _, name = function.partition(":")
+    return getattr(import_module(module), name)
 
 
 class LazyGroup(CommandGroup):
@@ -201,8 +213,9 @@ class LazyGroup(CommandGroup):
 
     def load(self, name: str) -> Any:
         """Return the command, with its arguments and options."""
-        module, _, attribute = self.verbs[name].function.partition(":")
-        function = signature_of(module, attribute)
+        verb = self.verbs[name]
+        module, _, attribute = verb.function.partition(":")
+        function = signature_of(module, attribute, verb.around)
         if isinstance(function, typer.Typer):
             group = get_command(function)
             group.name = name

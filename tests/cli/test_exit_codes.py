@@ -26,7 +26,7 @@ def typed(command: str):
 
 def changed(terminal: Terminal, change: str) -> int:
     """Return the exit code of `kdx sweep` after a change of kdx itself."""
-    program = f"import kdx.cli.app as app, kdx.sweep.hosts.fork_server as host; {change}; app.main()"
+    program = f"import kdx.cli.app as app, kdx.sweep.server_process as host; {change}; app.main()"
     return terminal.type(f'{sys.executable} -c "{program}" sweep quickstart').returncode
 
 

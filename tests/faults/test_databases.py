@@ -155,7 +155,7 @@ def workers(monkeypatch, data_home):
         recorder.begin({"torch": "x"}, "data", "code", 0, None, {})
         return RunOutcome(None, 20, 3.0, 20, 3.0, {})
 
-    monkeypatch.setattr("kdx.sweep.hosts.fork_server.subprocess.Popen", Workers())
+    monkeypatch.setattr("kdx.sweep.server_process.subprocess.Popen", Workers())
     monkeypatch.setattr(worker, "train", train)
     monkeypatch.setattr(worker, "_log_to", lambda path: None)
     # What types the commands has no descriptor for messages.

@@ -3,27 +3,22 @@
 import contextlib
 import os
 import select
-import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 from kdx.errors import ServerEndedError, ServerError
-from kdx.sweep import messages
+from kdx.sweep import messages, server_process
 from kdx.sweep.hosts import HostLost
 from kdx.sweep.messages import Work, describe_exit
 
 ENDS_WITHIN = 10.0  # seconds for the process to end, with its workers at their safe points
 ENDS_AT_ONCE_WITHIN = 1.0  # seconds, where the workers are killed
 
-# Signals that the process handles itself; they are blocked until it does.
-_HANDLED_BY_PROCESS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1}
-
 
 class ForkServer:
-    """A `Host` whose process is started with the first run, and again after it was lost."""
+    """A `Host` whose process is started with the first run if not before, and again after it was lost."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -33,7 +28,7 @@ class ForkServer:
     def start(self, work: Work, within: float) -> bool:
         try:
             if self._process is None:
-                self._start_process()
+                self._process, self._channel = server_process.take()
             # A stopped process reads nothing, and a socket holds only so much.
             woken, ready, _ = select.select([self._wake], [self._channel], [], within)
             if ready:
@@ -74,28 +69,6 @@ class ForkServer:
         wake_end, self._wake_end = self._wake_end, -1  # a signal may still come
         os.close(self._wake)
         os.close(wake_end)
-
-    def _start_process(self) -> None:
-        own_end, process_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with process_end:
-            environment = os.environ | {"TOKENIZERS_PARALLELISM": "false"}
-            if "CUDA_VISIBLE_DEVICES" not in environment:
-                # Then numbers of GPUs are those of nvidia-smi; CUDA's own start with the fastest.
-                environment.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED_BY_PROCESS)
-            try:
-                module = "kdx.sweep.hosts.fork_server_process"
-                self._process = subprocess.Popen(
-                    # -P: modules are not looked for in the user's folder, where another one may have the same name.
-                    [sys.executable, "-P", "-m", module, str(process_end.fileno())],
-                    pass_fds=[process_end.fileno()],
-                    start_new_session=True,
-                    stdin=subprocess.DEVNULL,
-                    env=environment,
-                )
-            finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        self._channel = own_end
 
     def _lost(self, error: OSError | None = None, *, at_once: bool = False) -> HostLost:
         """Return the error for a process that has ended, does not answer, or could not be started."""

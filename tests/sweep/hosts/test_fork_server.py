@@ -13,7 +13,8 @@ import pytest
 from waiting import GIVE_UP
 
 from kdx.errors import ServerEndedError, ServerError
-from kdx.sweep.hosts import HostLost, fork_server
+from kdx.sweep import server_process
+from kdx.sweep.hosts import HostLost
 from kdx.sweep.hosts.fork_server import ForkServer
 from kdx.sweep.messages import STOPPED, Work
 
@@ -85,7 +86,7 @@ def test_a_process_that_ends_is_told_and_started_again(host, claimed, tmp_path, 
     dies.write_text(f"#!/bin/sh\n{script}\n")
     dies.chmod(0o755)
     with monkeypatch.context() as patch:
-        patch.setattr(fork_server.sys, "executable", str(dies))
+        patch.setattr(server_process.sys, "executable", str(dies))
         with pytest.raises(HostLost) as lost:
             host.start(claimed, GIVE_UP)
             host.listen(GIVE_UP)
@@ -99,7 +100,7 @@ def test_a_process_that_cannot_be_started_is_told(host, claimed, monkeypatch):
     def refused(*_, **__):
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
-    monkeypatch.setattr(fork_server.subprocess, "Popen", refused)
+    monkeypatch.setattr(server_process.subprocess, "Popen", refused)
     with pytest.raises(HostLost, match="could not be started: Resource temporarily unavailable") as lost:
         host.start(claimed, GIVE_UP)
     assert isinstance(lost.value.final, ServerError)
@@ -110,7 +111,7 @@ def test_a_process_that_reads_nothing_is_given_up(host, claimed, tmp_path, monke
     deaf = tmp_path / "deaf"
     deaf.write_text("#!/bin/sh\nexec sleep 600\n")
     deaf.chmod(0o755)
-    monkeypatch.setattr(fork_server.sys, "executable", str(deaf))
+    monkeypatch.setattr(server_process.sys, "executable", str(deaf))
     assert host.start(claimed, GIVE_UP)
     process = host._process
     with contextlib.suppress(BlockingIOError):
