@@ -28,6 +28,10 @@ WHERE c.relnamespace = current_schema()::regnamespace AND r.rulename <> '_RETURN
 _CONSTRAINTS = """
 SELECT conname FROM pg_constraint WHERE convalidated AND connamespace = current_schema()::regnamespace
 """
+for _table in metadata.tables.values():
+    for _index in _table.indexes:
+        _index.dialect_options["postgresql"]["where"] = _index.dialect_options["sqlite"]["where"]
+
 _KINDS = {"r": "table", "p": "partitioned table", "v": "view", "m": "materialized view", "f": "foreign table"}
 
 
