@@ -370,6 +370,8 @@ def test_only_training_and_checking_attention_load_torch(tmp_path):
         ("status", "numpy yaml alembic kdx.grid.spec kdx.report.table kdx.sweep.decide"),
         ("status quickstart", "numpy yaml alembic kdx.grid.spec kdx.report.table kdx.sweep.decide"),
         ("show 1", "numpy alembic kdx.report.table kdx.sweep.decide kdx.tune"),
+        ("report", "kdx.sweep.decide kdx.tune kdx.data sqlalchemy.dialects.postgresql"),
+        ("plan quickstart", "kdx.cli.running kdx.sweep.supervisor rich.progress scipy sqlalchemy.dialects.postgresql"),
         ("explain rbf", "numpy sqlalchemy"),
         ("query VALUES(1)", "numpy yaml alembic kdx.grid.spec kdx.grid.load"),
     ],

@@ -18,7 +18,7 @@ from kdx.cli.options import (
 )
 from kdx.cli.plan_view import PlanView, impossible_evaluations
 from kdx.cli.planned import announce, change_of, removed_runs
-from kdx.cli.searching import search_lines
+from kdx.cli.search_forecast import search_lines
 from kdx.cli.wording import cell_name, count_of
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError

@@ -11,7 +11,7 @@ from kdx.grid.tuning import Pruner
 from kdx.store.records import TrialState
 from kdx.vocabulary import Direction
 
-_EXACT = ConfigDict(ser_json_inf_nan="constants")
+_EXACT = ConfigDict(ser_json_inf_nan="constants", defer_build=True)
 
 
 @dataclass(frozen=True, config=_EXACT)
