@@ -102,7 +102,10 @@ def test_what_a_task_says_is_of_its_kind_and_fits_together(fact, told):
 def test_an_option_takes_what_it_says_and_gives_it_as_a_cell_holds_it():
     number, count = Option(1.0, above=0, below=2, name="x"), Option(3, minimum=0, none=True, name="n")
     word, share = Option("a", words=("a", "b"), name="w"), Option(1.0, above=0, maximum=1, name="s")
-    assert share.value(1) == 1.0
+    even = Option(2, minimum=2, multiple_of=2, name="e")
+    assert share.value(1) == 1.0 and even.value(4) == 4
+    with pytest.raises(ValueError, match="e: 3; allowed: a whole number from 2 on, a multiple of 2"):
+        even.value(3)
     assert (number.value(1), type(number.value(1)), count.value(0), word.value("b")) == (1.0, float, 0, "b")
     assert count.value(None) == count.value("none") == "none"
     assert [option.allowed for option in (number, count, word, share)] == [

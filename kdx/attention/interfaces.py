@@ -24,6 +24,15 @@ def upcast(numbers: Tensor) -> Tensor:
     return numbers.to(torch.promote_types(numbers.dtype, torch.float32))
 
 
+def number_of_keys(weight: Tensor, visible: Tensor | None) -> Tensor:
+    """Return how many keys each query sees, at least 1: (…, Tq or 1, 1), for weights (B, H, Tq, Tk)."""
+    if visible is None:
+        return weight.new_full((1, 1), weight.size(-1))
+    # A mask may be one column for all keys.
+    seen = visible.expand(*visible.shape[:-1], weight.size(-1))
+    return seen.sum(-1, keepdim=True).clamp(min=1).to(weight.dtype)
+
+
 def index_select(rows: Tensor, part: Part) -> Tensor:
     """Return some of the tokens of (…, T, D)."""
     # Avoids a slice of all rows and an index of some: their gradients cost a tensor of zeros, or a slow addition.
@@ -350,6 +359,8 @@ class NormaliserFunction(Word):
     """Whether a factor of a whole row, and of its sink, cancels."""
     divides: ClassVar[bool] = True
     """Whether the kernel is divided by `total`; otherwise `weights` gives the result."""
+    past_only: ClassVar[bool] = False
+    """Whether it has a meaning only for keys that do not come after the query; it reads them in their order."""
 
     @property
     def is_row_sum(self) -> bool:

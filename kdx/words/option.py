@@ -22,6 +22,7 @@ class Option:
     maximum: float | None = None
     above: float | None = None
     below: float | None = None
+    multiple_of: int | None = None
     none: bool = False
     """Whether `none` is allowed as well."""
     follows: tuple[str, ...] = ()
@@ -49,7 +50,8 @@ class Option:
             return ", ".join(self.words)
         limits = in_words(ge=self.minimum, gt=self.above, le=self.maximum, lt=self.below)
         kind = "a whole number" if isinstance(self.default, int) else "a number"
-        return f"{kind} {limits}".rstrip() + (", or none" if self.none else "")
+        multiple = f", a multiple of {self.multiple_of}" if self.multiple_of else ""
+        return f"{kind} {limits}".rstrip() + multiple + (", or none" if self.none else "")
 
     @property
     def json_schemas(self) -> list[dict[str, Any]]:
@@ -61,6 +63,7 @@ class Option:
                 "maximum": self.maximum,
                 "exclusiveMinimum": self.above,
                 "exclusiveMaximum": _LARGEST if self.below is None else self.below,
+                "multipleOf": self.multiple_of,
             }
             kind = "integer" if isinstance(self.default, int) else "number"
             given = {limit: value for limit, value in limits.items() if value is not None}
@@ -86,6 +89,7 @@ class Option:
                 or (self.maximum is not None and given > self.maximum)
                 or (self.above is not None and given <= self.above)
                 or (self.below is not None and given >= self.below)
+                or (self.multiple_of is not None and given % self.multiple_of)
             )
             if not outside and abs(given) < _LARGEST:
                 return type(self.default)(given)
@@ -100,6 +104,7 @@ def option(
     maximum: float | None = None,
     above: float | None = None,
     below: float | None = None,
+    multiple_of: int | None = None,
     none: bool = False,
     follows: tuple[str, ...] = (),
 ) -> Any:
@@ -107,7 +112,7 @@ def option(
 
     All arguments are literals, see `Option`. In an instance the attribute is the value that the cell has.
     """
-    return Option(default, words, minimum, maximum, above, below, none, follows)
+    return Option(default, words, minimum, maximum, above, below, multiple_of, none, follows)
 
 
 def options_of(kind: type) -> dict[str, Option]:

@@ -24,6 +24,7 @@ from kdx.attention.kernels.taylor import Taylor
 from kdx.attention.spaces.image import ImageAttention
 from kdx.attention.spaces.multimodal import MultimodalAttention
 from kdx.attention.spaces.set import SetAttention
+from tests.attention import by_hand
 from tests.attention.by_hand import HEAD_WIDTH, HEADS, WIDTH, attention, check
 
 # several kernels
@@ -310,3 +311,17 @@ def test_the_logarithm_of_the_weight_is_divided_by_it(word: str) -> None:
 def test_what_is_no_temperature_is_refused(temperature: object) -> None:
     with pytest.raises(ValueError, match=r"temperature: .*; allowed: a number above 0"):
         KERNELS["rbf"](Settings(4, 1, 4), temperature=temperature)
+
+
+# polynomial
+
+
+@pytest.mark.parametrize("degree", [2, 4, 6])
+def test_polynomial_is_the_power_of_the_product_token_by_token(degree: int) -> None:
+    torch.manual_seed(0)
+    module = KernelAttention(8, 2, kernel="polynomial", degree=degree).double()
+    x = by_hand.draw(9, 8)
+    expected = by_hand.smoothed(
+        module, x, score=lambda q, k, *_: float(q @ k) ** degree, row=lambda powers, *_: powers / powers.sum()
+    )
+    by_hand.same(module, x, expected)

@@ -10,6 +10,7 @@ from torch import Tensor
 from kdx.attention import KernelAttention, smoother
 from kdx.attention.interfaces import Settings
 from kdx.attention.kernels import KERNELS
+from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.normalisers.entmax import Entmax
 from kdx.attention.normalisers.learned_sink import LearnedSink
 from kdx.attention.normalisers.length import Length
@@ -224,3 +225,91 @@ def test_it_has_no_meaning_for_weights_with_a_sign() -> None:
     with pytest.raises(ValueError, match=message):
         KernelAttention(8, 2, kernel="linear", normaliser="softmax-plus-one")
     assert KERNELS.definition("linear").gives == "signed weight"
+
+
+# softpick, scalable-softmax, stick-breaking
+
+
+def softpick(scores: np.ndarray, head: int, query: int) -> np.ndarray:
+    return np.maximum(np.exp(scores) - 1, 0) / np.abs(np.exp(scores) - 1).sum()
+
+
+def scalable_softmax(scores: np.ndarray, head: int, query: int) -> np.ndarray:
+    powers = float(len(scores)) ** (SCALES[head] * scores)
+    return powers / powers.sum()
+
+
+def stick_breaking(scores: np.ndarray, head: int, query: int) -> np.ndarray:
+    """From the latest key on, a share of what is left of the stick."""
+    weights, left = np.zeros_like(scores), 1.0
+    for key in range(len(scores) - 1, -1, -1):
+        share = 1 / (1 + np.exp(-scores[key]))
+        weights[key] = share * left
+        left -= weights[key]
+    return weights
+
+
+SCALES = [0.5, 1.75]
+ROWS = {"softpick": softpick, "scalable-softmax": scalable_softmax, "stick-breaking": stick_breaking}
+
+
+@pytest.mark.parametrize("normaliser", ROWS)
+@pytest.mark.parametrize("filter", ["full", "causal"])
+@pytest.mark.parametrize("tokens", [9, 300], ids=["one block", "several"])
+def test_weights_of_a_row_are_the_definition_token_by_token(normaliser: str, filter: str, tokens: int) -> None:
+    if (normaliser, filter) == ("stick-breaking", "full"):
+        return
+    torch.manual_seed(0)
+    module = KernelAttention(8, 2, normaliser=normaliser, filter=filter, positions=["alibi"]).double()
+    if normaliser == "scalable-softmax":
+        with torch.no_grad():
+            module.normaliser.scale.copy_(torch.tensor(SCALES)[:, None, None])
+    x, slopes = by_hand.draw(tokens, 8), [2**-4, 2**-8]
+    expected = by_hand.smoothed(
+        module,
+        x,
+        score=lambda q, k, i, j, head: by_hand.scaled(q, k, i, j, head) - slopes[head] * abs(i - j),
+        row=ROWS[normaliser],
+        sees=lambda i, j: filter == "full" or j <= i,
+    )
+    by_hand.same(module, x, expected)
+
+
+@pytest.mark.parametrize("normaliser", ROWS)
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e4])
+def test_scores_of_any_size_have_finite_weights_and_gradients(normaliser: str, size: float) -> None:
+    function = NORMALISERS[normaliser](SETTINGS)
+    scores = (size * by_hand.draw(1, 1, 5, 6)).requires_grad_()
+    visible = torch.ones(5, 6, dtype=torch.bool).tril(1)
+    visible[2] = False
+    result = function.weights(scores, None, visible)
+    result.square().sum().backward()
+    assert result.isfinite().all() and scores.grad is not None and scores.grad.isfinite().all()
+    assert (result >= 0).all() and (result.sum(-1) <= 1 + 1e-12).all()
+    assert not result[..., 2, :].any() and not result.masked_select(~visible).any()
+
+
+@pytest.mark.parametrize("normaliser", ROWS)
+def test_gradients_are_those_of_the_formula(normaliser: str) -> None:
+    function = NORMALISERS[normaliser](SETTINGS).double()
+    scores = by_hand.draw(1, 1, 4, 5).requires_grad_()
+    visible = torch.ones(4, 5, dtype=torch.bool).tril(1)
+    assert torch.autograd.gradcheck(lambda scores: function.weights(scores, None, visible), (scores,))
+
+
+def test_softpick_of_nothing_but_zeros_looks_at_nothing() -> None:
+    scores = torch.zeros(1, 1, 1, 3, requires_grad=True)
+    result = NORMALISERS["softpick"](SETTINGS).weights(scores, None, None)
+    result.sum().backward()
+    assert not result.any() and scores.grad is not None and scores.grad.isfinite().all()
+
+
+def test_a_longer_row_of_scalable_softmax_is_as_sharp() -> None:
+    """A softmax gives the largest of n keys less and less; this gives it at least what two keys leave it."""
+    shares = []
+    for keys in (10, 1000, 100_000):
+        scores = torch.zeros(1, 1, 1, keys, dtype=torch.float64)
+        scores[..., -1] = 5.0
+        function = NORMALISERS["scalable-softmax"](SETTINGS).double()
+        shares.append(float(function.weights(scores, None, None)[..., -1].detach()))
+    assert shares == sorted(shares) and shares[0] > 0.9

@@ -69,6 +69,9 @@ PARTS: dict[str, tuple[dict[str, Any], ...]] = {
         {"normaliser": "sigmoid", "sigmoid_bias": "none"},
         {"normaliser": "entmax"},
         {"normaliser": "entmax", "alpha": 2.0},
+        {"normaliser": "scalable-softmax"},
+        {"normaliser": "softpick"},
+        {"normaliser": "stick-breaking", "filter": "causal"},
     ),
     "encoding": (
         {"encoding": "sinusoidal", "positions": ["product"]},

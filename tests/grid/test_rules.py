@@ -108,6 +108,14 @@ def test_a_scheme_of_the_past_goes_where_no_later_key_is_seen(scheme):
     assert cell("translation", position=scheme, filter={"encoder-self": "causal"}).position == (scheme,)
 
 
+def test_a_normaliser_of_the_past_goes_where_no_later_key_is_seen():
+    assert cell("prediction", normaliser="stick-breaking").normaliser == "stick-breaking"
+    with pytest.raises(ValidationError, match="stick-breaking has no meaning for keys after the query"):
+        cell("classification", normaliser="stick-breaking")
+    with pytest.raises(ValidationError, match="which stand in two texts here"):
+        cell(normaliser="stick-breaking", filter={"encoder-self": "causal"})
+
+
 EXAMPLES = {
     "translation": None,
     "prediction": None,

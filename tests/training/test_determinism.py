@@ -206,7 +206,7 @@ def attentions() -> Iterator[dict[str, Any]]:
         )
         for normaliser in NORMALISERS.definitions():
             for kernel in KERNELS.definitions():
-                if kernel.gives in normaliser.kernels:
+                if kernel.gives in normaliser.kernels and (filter["filter"] == "causal" or not normaliser.past_only):
                     yield {"kernel": kernel.word, "normaliser": normaliser.word} | filter
     yield from ({"filter": word} for word in FILTERS)
     yield from ({"encoding": word, "positions": ("product", "direct-sum")} for word in ENCODINGS)

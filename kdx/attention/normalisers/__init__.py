@@ -16,6 +16,7 @@ class NormaliserDefinition(ComponentDefinition):
     kernels: tuple[str, ...]
     cancels: bool
     divides: bool
+    past_only: bool
 
 
 NORMALISERS: "Family[NormaliserFunction, NormaliserDefinition]" = Family(

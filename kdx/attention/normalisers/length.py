@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from kdx.attention.interfaces import NormaliserFunction
+from kdx.attention.interfaces import NormaliserFunction, number_of_keys
 
 
 class Length(NormaliserFunction):
@@ -14,8 +14,4 @@ class Length(NormaliserFunction):
     cancels = False
 
     def total(self, weight: Tensor, visible: Tensor | None) -> Tensor:
-        if visible is None:
-            return weight.new_full((1, 1), weight.size(-1))
-        # A mask may be one column for all keys.
-        seen = visible.expand(*visible.shape[:-1], weight.size(-1))
-        return seen.sum(-1, keepdim=True).clamp(min=1).to(weight.dtype)
+        return number_of_keys(weight, visible)

@@ -7,7 +7,7 @@ not depend on keys that it does not see.
 
 from torch import Tensor
 
-from kdx.attention.interfaces import NormaliserFunction, upcast
+from kdx.attention.interfaces import NormaliserFunction, number_of_keys, upcast
 from kdx.words import option
 
 
@@ -27,10 +27,6 @@ class Sigmoid(NormaliserFunction):
         assert log_weight is not None and weight is None
         log_weight = upcast(log_weight)
         if self.sigmoid_bias == "length":
-            keys = log_weight.new_full((), log_weight.size(-1))
-            if visible is not None:
-                seen = visible.expand(*visible.shape[:-1], log_weight.size(-1))
-                keys = seen.sum(-1, keepdim=True).clamp(min=1).to(log_weight.dtype)
-            log_weight = log_weight - keys.log()
+            log_weight = log_weight - number_of_keys(log_weight, visible).log()
         weights = log_weight.sigmoid()
         return weights if visible is None else weights.masked_fill(~visible, 0.0)

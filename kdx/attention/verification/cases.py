@@ -177,7 +177,7 @@ def build(device: str, choices: Mapping[str, Any]) -> KernelAttention:
 def _variants(kind: type[Word]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (name, choices) of each attention in which a component is checked."""
     axis = next(axis for axis, base in AXES.items() if issubclass(kind, base))
-    past_only = issubclass(kind, PositionScheme) and kind.past_only
+    past_only = issubclass(kind, PositionScheme | NormaliserFunction) and kind.past_only
     kernels: tuple[Any, ...] = ("exponential", "rbf")
     positions: tuple[Any, ...] = ((), ("lookup",), ("direct-sum",))
     filters: tuple[Any, ...] = ("causal",) if past_only else ("full", "causal")

@@ -167,22 +167,27 @@ def _refuse_share(cell: CellFields) -> None:
 
 
 def _refuse_later_keys(cell: CellFields) -> None:
-    """A scheme that has a meaning for the past alone acts only where no query sees a later key."""
-    for scheme in map(POSITIONS.definition, cell.position):
-        if not scheme.past_only:
-            continue
+    """What has a meaning for the past alone acts only where no query sees a later key."""
+    normaliser = cell.normaliser or KERNELS.definition(cell.kernel).normaliser
+    past_only = [known.word for known in map(POSITIONS.definition, cell.position) if known.past_only]
+    past_only += [normaliser] if NORMALISERS.definition(normaliser).past_only else []
+    for name in past_only:
+        placed = name in cell.position
         for attention in attending(cell):
             word = filter_in(cell, attention)
-            known = FILTERS.definition(word)
-            past = known.triangular or (attention is Attention.DECODER_SELF and not known.sees_later)
-            if scheme.word not in positions_in(cell, attention) or (past and attention in SELF_ATTENTIONS):
+            filter = FILTERS.definition(word)
+            past = filter.triangular or (attention is Attention.DECODER_SELF and not filter.sees_later)
+            acts = not placed or name in positions_in(cell, attention)
+            if not acts or (past and attention in SELF_ATTENTIONS):
                 continue
             if attention not in SELF_ATTENTIONS:
-                problem = f"{scheme.word} reads the tokens between query and key, which stand in two texts here"
-                raise refuse("placement", problem, allowed=", ".join(SELF_ATTENTIONS))
+                problem = f"{name} reads the tokens between query and key, which stand in two texts here"
+                allowed = ", ".join(SELF_ATTENTIONS) if placed else "where a task has self-attention alone"
+                raise refuse("placement" if placed else "normaliser", problem, allowed=allowed)
             allowed = ", ".join(known.word for known in FILTERS.definitions() if known.triangular)
-            hint = "or write placement: decoder-self" if Attention.DECODER_SELF in attending(cell) else None
-            problem = f"{scheme.word} has no meaning for keys after the query, which `{word}` shows"
+            only = placed and Attention.DECODER_SELF in attending(cell)
+            hint = "or write placement: decoder-self" if only else None
+            problem = f"{name} has no meaning for keys after the query, which `{word}` shows"
             raise refuse(f"filter.{attention}", problem, allowed=allowed, hint=hint)
 
 
