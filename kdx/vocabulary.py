@@ -71,6 +71,15 @@ class Maps(StrEnum):
     """The difference of two attention maps (Ye et al. 2024)."""
 
 
+class ValueProjection(StrEnum):
+    """The projection that makes the values."""
+
+    OWN = "own"
+    """One of their own, W_v."""
+    KEYS = "keys"
+    """That of the keys: W_v = W_k (Kayyam et al. 2026)."""
+
+
 class OutputGate(StrEnum):
     """The gate by which the heads' output is multiplied before W_o."""
 

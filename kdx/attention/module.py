@@ -29,7 +29,7 @@ from kdx.attention.interfaces import (
 from kdx.attention.kernels import KERNELS
 from kdx.attention.linear_attention import linear_attention
 from kdx.attention.qk_norm import norms_of
-from kdx.vocabulary import Maps, OutputGate, QKNorm, Reach, Symmetry
+from kdx.vocabulary import Maps, OutputGate, QKNorm, Reach, Symmetry, ValueProjection
 
 # Pairs (Tq × Tk) up to which a whole mask is made, or a bias under a filter; above, weights are computed block by
 # block, without the pairs that the filter hides.
@@ -113,6 +113,7 @@ class KernelAttention(ContextMixer):
         qk_norm: normalisation of projected queries and keys, before positions act on them.
         kv_heads: heads of keys and values, each shared by the same number of consecutive heads of queries (Shazeer
             2019; Ainslie et al. 2023); default: H. A cache keeps only these heads.
+        value_projection: whether values have a projection of their own, or that of the keys (of both, if symmetric).
         maps: whether a head has one attention map or the difference of two, see `kdx.attention.differential`.
         output_gate: whether the heads' output is multiplied by σ(x W_g) before W_o, x the query's token.
         bias: whether the projections have biases (those of positions never have).
@@ -157,6 +158,7 @@ class KernelAttention(ContextMixer):
         head_width: int | None = None,
         qk_norm: QKNorm = QKNorm.NONE,
         kv_heads: int | None = None,
+        value_projection: ValueProjection = ValueProjection.OWN,
         maps: Maps = Maps.SINGLE,
         output_gate: OutputGate = OutputGate.NONE,
         bias: bool = True,
@@ -173,6 +175,7 @@ class KernelAttention(ContextMixer):
             raise ValueError(f"path: {path!r}; allowed: fused, literal")
         symmetric = choice("symmetry", symmetry, Symmetry) is Symmetry.SYMMETRIC
         differential = choice("maps", maps, Maps) is Maps.DIFFERENTIAL
+        own_values = choice("value_projection", value_projection, ValueProjection) is ValueProjection.OWN
         gated = choice("output_gate", output_gate, OutputGate) is OutputGate.SIGMOID
         kv_heads, head_width = kv_heads or heads, head_width or width // heads
         if symmetric and kv_heads < heads:
@@ -216,7 +219,7 @@ class KernelAttention(ContextMixer):
         inner, shared = heads * head_width, kv_heads * head_width
         self.query = nn.Linear(width, inner, bias)
         self.key = None if symmetric else nn.Linear(width, shared, bias)
-        self.value = nn.Linear(width, shared, bias)
+        self.value = nn.Linear(width, shared, bias) if own_values else None
         self.output = nn.Linear(inner, width, bias)
         self.gate = nn.Linear(width, inner, bias) if gated else None
         self.differential = Differential(head_width) if differential else None
@@ -278,7 +281,7 @@ class KernelAttention(ContextMixer):
 
     def values_of(self, features: Tensor) -> Tensor:
         """Project tokens (B, T, M) as values: (B, `kv_heads`, T, D)."""
-        projected: Tensor = self.value(features)
+        projected: Tensor = (self.value or self.key or self.query)(features)
         return projected.view(*projected.shape[:-1], self.kv_heads, -1).transpose(1, 2)
 
     def for_all_heads(self, rows: Tensor) -> Tensor:

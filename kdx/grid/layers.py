@@ -32,6 +32,7 @@ CHOICES = (
     "normaliser",
     "qk_norm",
     "kv_heads",
+    "value_projection",
     "maps",
     "output_gate",
 )

@@ -54,6 +54,7 @@ def features_of(spec: CellSpec) -> dict[str, Any]:
         "normaliser": spec.normaliser,
         "qk_norm": spec.qk_norm,
         "kv_heads": spec.kv_heads,
+        "value_projection": spec.value_projection,
         "output_gate": spec.output_gate,
         # Attentions of spaces without differential attention do not take this argument.
         **({} if spec.maps is Maps.SINGLE else {"maps": spec.maps}),

@@ -77,7 +77,8 @@ def smoothed(
         sees: whether query i sees key j.
         normalise: what is made of queries and of keys, (H, T, D).
     """
-    linears = (module.query, module.key or module.query, module.value)
+    key_projection = module.key or module.query
+    linears = (module.query, key_projection, module.value or key_projection)
     query, key, value = (heads(linear, x, module.shape[1]) for linear in linears)
     query, key = normalise(query), normalise(key)
     group = len(query) // len(key)

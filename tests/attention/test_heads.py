@@ -94,9 +94,24 @@ def test_a_gate_reads_the_querys_token(shared: int) -> None:
     np.testing.assert_allclose(torch.cat(steps, 1)[0].detach().numpy(), expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize(
+    "choices", [{}, {"symmetry": "symmetric"}, {"kv_heads": 2, "qk_norm": "rms"}, {"positions": ["rotary"]}], ids=str
+)
+def test_values_may_be_projected_as_keys_are(choices: dict) -> None:
+    """Before keys are normalised or turned."""
+    module, x = attention(value_projection="keys", filter="causal", **choices), by_hand.draw(7, 16)
+    separate = attention(filter="causal", **choices)
+    keys = {name.replace("key", "value"): given for name, given in module.state_dict().items() if "key." in name}
+    queries = {name.replace("query", "value"): given for name, given in module.state_dict().items() if "query." in name}
+    separate.load_state_dict(queries | keys | module.state_dict())
+    assert module.value is None
+    for module.path in ("literal", "fused"):
+        torch.testing.assert_close(module(x[None]), separate(x[None]), rtol=0, atol=1e-10)
+
+
 def test_the_other_spaces_have_both() -> None:
     torch.manual_seed(0)
-    both = {"kv_heads": 1, "output_gate": "sigmoid", "qk_norm": "rms"}
+    both = {"kv_heads": 1, "output_gate": "sigmoid", "qk_norm": "rms", "value_projection": "keys"}
     graph, nodes = GraphAttention(16, 4, 3, **both).double(), by_hand.draw(2, 5, 16)
     labels = torch.randint(-1, 3, (2, 5, 5), generator=torch.Generator().manual_seed(0))
     outputs = []

@@ -81,6 +81,7 @@ PARTS: dict[str, tuple[dict[str, Any], ...]] = {
     ),
     "heads": (
         {"kv_heads": 1},
+        {"value_projection": "keys"},
         {"head_width": 6, "bias": False},
         {"qk_norm": "l2"},
         {"qk_norm": "rms"},

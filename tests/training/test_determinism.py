@@ -215,6 +215,7 @@ def attentions() -> Iterator[dict[str, Any]]:
     yield from ({"output_gate": word} for word in OutputGate)
     yield from ({"maps": word} for word in Maps)
     yield {"kv_heads": 1}
+    yield {"value_projection": "keys"}
 
 
 def named(choices: dict[str, Any]) -> str:

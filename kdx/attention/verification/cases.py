@@ -30,7 +30,7 @@ from kdx.attention.verification.properties import PROPERTIES, draw
 from kdx.attention.verification.rounding import ROUNDINGS
 from kdx.attention.verification.torch_state import torch_left_alone
 from kdx.errors import KdxError
-from kdx.vocabulary import Maps, OutputGate, QKNorm, Symmetry
+from kdx.vocabulary import Maps, OutputGate, QKNorm, Symmetry, ValueProjection
 
 AXES: Mapping[str, type[Word]] = {
     "kernel": KernelFunction,
@@ -68,6 +68,7 @@ _WHOLE: tuple[dict[str, Any], ...] = (
     {"qk_norm": QKNorm.L2},
     {"qk_norm": QKNorm.RMS},
     {"kv_heads": 1},
+    {"value_projection": ValueProjection.KEYS},
     {"maps": Maps.DIFFERENTIAL},
     {"output_gate": OutputGate.SIGMOID},
 )

@@ -19,7 +19,7 @@ from kdx.grid.sections import Filter
 from kdx.grid.words import SELF_ATTENTIONS, known_options, options_in, words_in
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import DIFFICULTIES
-from kdx.vocabulary import Attention, Maps, OutputGate, QKNorm, Space, Symmetry
+from kdx.vocabulary import Attention, Maps, OutputGate, QKNorm, Space, Symmetry, ValueProjection
 from kdx.words.component import Component
 from kdx.words.family import cached_over_words
 from kdx.words.option import Option
@@ -41,6 +41,7 @@ def resolve_options(cell: CellFields) -> None:
     else:
         cell.settle(kernel="exponential", normaliser=None, symmetry=Symmetry.ASYMMETRIC)
         cell.settle(qk_norm=QKNorm.NONE, kv_heads=None, maps=Maps.SINGLE, output_gate=OutputGate.NONE)
+        cell.settle(value_projection=ValueProjection.OWN)
     own = dict(_options_of(words_of(cell)))
     if "xl_bias" in own and cell.symmetry is Symmetry.SYMMETRIC:
         if cell.option("xl_bias") not in (None, "none"):
