@@ -301,10 +301,22 @@ class ValueFunction(Word):
     """Whether it needs t."""
     uses_weights: ClassVar[bool] = False
     """Whether it has a part that depends on the pair, `pair_values`."""
+    of_distance: ClassVar[bool] = False
+    """Whether values depend on the distance, and so act where schemes of distances act."""
+    even: ClassVar[str] = ""
+    """`head_width` if that must be even; empty otherwise."""
 
     def features(self, features: Tensor, place: TokenPositions) -> Tensor:
         """Return the features from which values are projected: (B, Tk, M) to (B, Tk, M)."""
         return features
+
+    def projected(self, value: Tensor, at_key: TokenPositions) -> Tensor:
+        """Return the vectors that are averaged, for projected values: (B, H, Tk, D) to (B, H, Tk, D)."""
+        return value
+
+    def smoothed(self, smoothed: Tensor, at_query: TokenPositions) -> Tensor:
+        """Return a head's output, for the average of values: (B, H, Tq, D) to (B, H, Tq, D)."""
+        return smoothed
 
     def pair_values(self, weights: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
         """Return the sum, by weights (B, H, Tq, Tk), of the part that depends on the pair: (B, H, Tq, D)."""

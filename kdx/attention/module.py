@@ -320,6 +320,9 @@ class KernelAttention(ContextMixer):
         return self.dropout if self.training else 0.0
 
     def _smoothed(self, projected: _Projected) -> Tensor:
+        return self.value_function.smoothed(self._averaged(projected), projected.at_query)
+
+    def _averaged(self, projected: _Projected) -> Tensor:
         if self.path == "literal":
             return self._smooth_literally(projected)
         for smooth in (self._smooth_in_one_call, self._smooth_by_linear_attention):
@@ -497,6 +500,7 @@ class KernelAttention(ContextMixer):
                 key = scheme.key(key, at_key)
             key = self.kernel.placed(key, at_key)
             value = self.values_of(self.value_function.features(source, at_key))
+            value = self.value_function.projected(value, at_key)
             read = {scheme.reads: scheme.of_tokens(features) for scheme in self._schemes if scheme.reads}
             known = cache.append(Keys(key, value, at_key.positions, key_padding, read))
         if known.positions is not at_key.positions:

@@ -50,6 +50,7 @@ PARTS: dict[str, tuple[dict[str, Any], ...]] = {
         {"value": "with-position"},
         {"value": "table"},
         {"value": "table", "clip": 2, "sharing": "shared"},
+        {"value": "rotary"},
     ),
     "filter": (
         {"filter": "full"},

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
 from kdx.grid.load import load_grid
+from kdx.grid.placement import value_in
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
 from kdx.vocabulary import Attention, Embeddings
@@ -106,6 +107,13 @@ def test_a_scheme_of_the_past_goes_where_no_later_key_is_seen(scheme):
     assert cell("prediction", position=scheme, filter={"decoder-self": "strided"}).position == (scheme,)
     assert cell("translation", position=scheme, placement="decoder-self").placement == (Attention.DECODER_SELF,)
     assert cell("translation", position=scheme, filter={"encoder-self": "causal"}).position == (scheme,)
+
+
+def test_rotary_values_act_where_there_are_distances():
+    spec = cell(value="rotary", position="rotary")
+    assert [value_in(spec, attention) for attention in Attention] == ["rotary", "without-position", "rotary"]
+    with pytest.raises(ValidationError, match="value rotary turns pairs of features, and a head's width is odd"):
+        cell(value="rotary", model={"width": 12, "heads": 4})
 
 
 def test_a_normaliser_of_the_past_goes_where_no_later_key_is_seen():

@@ -16,6 +16,8 @@ class ValueDefinition(ComponentDefinition):
     spaces: tuple[str, ...]
     uses_vector: bool
     uses_weights: bool
+    of_distance: bool
+    even: str
 
 
 VALUES: "Family[ValueFunction, ValueDefinition]" = Family(

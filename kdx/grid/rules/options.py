@@ -12,6 +12,7 @@ from kdx.attention.kernels import KERNELS
 from kdx.attention.mixers import MIXERS
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
+from kdx.attention.values import VALUES
 from kdx.grid.field_types import refuse
 from kdx.grid.fields import CellFields, FrozenDict
 from kdx.grid.placement import attending, filter_in, positions_in
@@ -112,6 +113,8 @@ def _refuse_uneven(cell: CellFields) -> None:
         if head_width % 2:
             raise refuse("model.heads", f"two maps share the features of a head, and a head has {head_width}")
         head_width, who = head_width // 2, "a map"
+    if cell.value and VALUES.definition(cell.value).even and cell.model.width // cell.model.heads % 2:
+        raise refuse("model.heads", f"value {cell.value} turns pairs of features, and a head's width is odd")
     for scheme in map(POSITIONS.definition, cell.position):
         if scheme.even == "head_width" and head_width % 2:
             raise refuse("model.heads", f"{scheme.word} turns pairs of features, and {who} has {head_width}")
