@@ -302,9 +302,9 @@ class ValueFunction(Word):
     uses_weights: ClassVar[bool] = False
     """Whether it has a part that depends on the pair, `pair_values`."""
     of_distance: ClassVar[bool] = False
-    """Whether values depend on the distance, and so act where schemes of distances act."""
-    even: ClassVar[str] = ""
-    """`head_width` if that must be even; empty otherwise."""
+    """Whether values depend on the distance, and so act where schemes of distances act, as those with weights do."""
+    turns_pairs: ClassVar[bool] = False
+    """Whether a head must have an even width."""
 
     def features(self, features: Tensor, place: TokenPositions) -> Tensor:
         """Return the features from which values are projected: (B, Tk, M) to (B, Tk, M)."""

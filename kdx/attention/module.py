@@ -31,8 +31,7 @@ from kdx.attention.linear_attention import linear_attention
 from kdx.attention.qk_norm import norms_of
 from kdx.vocabulary import Maps, OutputGate, QKNorm, Reach, Symmetry, ValueProjection
 
-# Pairs (Tq × Tk) up to which a whole mask is made, or a bias under a filter; above, weights are computed block by
-# block, without the pairs that the filter hides.
+# Pairs (Tq × Tk) up to which a whole mask or bias is made; above, weights are computed block by block.
 LARGEST_MASK = 256 * 256
 # Tokens above which sums over the keys are faster than a kernel of each pair, forward and backward: a constant, and a
 # number for each feature of a kernel that has many more than a head, such as Taylor's.
@@ -46,7 +45,8 @@ BLOCK = 2**22
 FILTERED = 0.25
 SMALLEST_BLOCK = 128  # queries
 # Pairs up to which numbers of all pairs are kept, 4 MiB a head for each number at this size: what blocks need for the
-# gradient, where computing it again costs a fifth to a third more time, or a whole bias, where blocks cost as much.
+# gradient, where computing it again costs a fifth to a third more time, or a bias that is the same for the whole batch,
+# where blocks cost as much.
 LARGEST_KEPT = 1024 * 1024
 
 
@@ -351,16 +351,19 @@ class KernelAttention(ContextMixer):
         if (kernel := self.kernel.dot_product(query, key)) is None:
             return None
         limited = self.filter.limits or mask is not None
-        pairs, most = query.size(2) * key.size(2), LARGEST_MASK if limited else LARGEST_KEPT
+        # A bias without parameters is the same for the whole batch; padding makes it one for each row.
+        fixed = all(next(scheme.parameters(), None) is None for scheme in self._schemes if scheme.weighs)
+        most = LARGEST_KEPT if fixed and not limited and padding is None else LARGEST_MASK
+        pairs = query.size(2) * key.size(2)
         # No kernel on a CPU gives the gradient of a bias; torch's way without one takes more passes than a block.
-        fixed = value.device.type != "cpu" or not torch.is_grad_enabled()
+        fixed |= value.device.type != "cpu" or not torch.is_grad_enabled()
         dot_products, bias = [kernel], None
         for scheme in self._schemes:
             columns = scheme.dot_product(raw, at_query, at_key, self.filter.triangular and own)
             if columns is not None:
                 dot_products.append(columns)
             elif scheme.weighs:
-                if pairs > most or not (fixed or next(scheme.parameters(), None) is None):
+                if pairs > most or not fixed:
                     return None
                 bias = _sum(bias, scheme.log_weight(raw, at_query, at_key))
         causal = self._triangular(projected) and padding is None and mask is None and bias is None

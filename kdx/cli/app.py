@@ -16,7 +16,7 @@ RUN, LOOK, KEEP, EXTEND = "Run", "Look", "Keep", "Extend"
 """Panels of the help, by what a user is doing."""
 
 TRAINS = "kdx.sweep.server_process:early"
-"""Around a command that trains: torch is imported in another process meanwhile."""
+"""Entered before a command that trains: starts the process that imports torch."""
 
 
 class Kdx(LazyGroup):

@@ -70,7 +70,7 @@ def leaves(cell: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 def word(factor: str, value: Any) -> str:
     """Return a value as a word: position schemes joined by `+`, other lists by `/`, an empty list is `none`."""
     if isinstance(value, list | tuple):
-        return ("+" if factor == "position" else "/").join(map(str, value)) or "none"
+        return ("+" if factor.rpartition(".")[2] == "position" else "/").join(map(str, value)) or "none"
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -31,11 +31,10 @@ def without_effect(cells: Sequence[PlannedCell], path: Path) -> Iterator[KdxErro
         unsettled = [setting for setting in last.values() if setting.identity not in used]
         resolved = dict(leaves(cell.spec.model_dump(mode="json", by_alias=True))) if unsettled else {}
         for setting in unsettled:
-            option = setting.key in options()
             # The trials of a search may use a setting that the template does not.
-            if cell.search or (setting.key in resolved if option else resolved.get(setting.key) == setting.value):
+            if cell.search or (_has(cell, setting) if setting.option else resolved.get(setting.key) == setting.value):
                 used.add(setting.identity)
-            elif (setting.place.file == str(path) or not setting.place.line) and not (option and in_preset):
+            elif (setting.place.file == str(path) or not setting.place.line) and not (setting.option and in_preset):
                 faults.setdefault(setting.identity, _fault(setting, resolved))
     yield from (fault for identity, fault in faults.items() if identity not in used)
 
@@ -49,9 +48,21 @@ class _Setting(NamedTuple):
     value: Any
 
     @property
+    def option(self) -> str:
+        """The option that it sets, with its section, for all layers or for some; empty if it sets none."""
+        option = self.key.rpartition(".")[2] if self.key.startswith("layers.") else self.key
+        return option if option in options() else ""
+
+    @property
     def identity(self) -> tuple[Place | None, str]:
         """An option is reported once, however many values it has on an axis."""
-        return None if self.key in options() else self.place, self.key
+        return None if self.option else self.place, self.key
+
+
+def _has(cell: PlannedCell, setting: _Setting) -> bool:
+    """Return whether a cell, or a layer of it, has an option."""
+    section, _, name = setting.option.rpartition(".")
+    return any(name in (part.data if section else part).options for part in cell.spec.parts)
 
 
 def short_of_peak(cells: Sequence[PlannedCell]) -> Iterator[str]:
@@ -72,14 +83,16 @@ def _settings_in(node: Node) -> Iterator[_Setting]:
     for key, value in leaves(node.plain()):
         # `shared` stands for `tied` where there are only two embeddings.
         in_section = "." in key and key in factors() and key != "model.embeddings"
-        if key in options() or (in_section and value is not None):
-            yield _Setting(key, node.key(tuple(key.split("."))), value)
+        setting = _Setting(key, node.key(tuple(key.split("."))), value)
+        if setting.option or (in_section and value is not None):
+            yield setting
 
 
 def _fault(setting: _Setting, resolved: Mapping[str, Any]) -> KdxError:
     key, value = setting.key, shortened(setting.value)
-    if key in options():
-        problem, allowed = f"`{key}` has no effect: no cell uses it", f"with {', '.join(owners(key))}"
+    if setting.option:
+        user = "layer" if setting.option != key else "cell"
+        problem, allowed = f"`{key}` has no effect: no {user} uses it", f"with {', '.join(owners(setting.option))}"
         return KdxError(problem, place=setting.place, allowed=allowed, hint="remove it")
     other = {"model.encoder_layers": "decoder_layers", "model.decoder_layers": "encoder_layers"}.get(key)
     hint = f"write {other}: {value}" if other and resolved[f"model.{other}"] else "remove it"

@@ -231,7 +231,7 @@ def _id_of(changes: Mapping[str, Any]) -> str:
 def _refuse_other_positions(spec: CellSpec, changed: CellSpec) -> None:
     """Refuse a memory longer than any of the cell: positions begin after the longest memory, and would move."""
     longest = max(spec.memory, spec.evaluation.memory or 0)
-    if spec.encoding and (changed.evaluation.memory or 0) > longest:
+    if any(part.encoding for part in spec.parts) and (changed.evaluation.memory or 0) > longest:
         raise KdxError(
             f"a memory of {changed.evaluation.memory}, but the cell counts its positions from a memory of {longest}",
             place="memory",

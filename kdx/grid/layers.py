@@ -7,15 +7,18 @@ write the same layers are one cell, and the names of layers follow from its dept
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from kdx.attention.families import options_of_words
+from kdx.attention.positions import POSITIONS
+from kdx.attention.values import VALUES
 from kdx.grid.field_types import refuse
 from kdx.grid.fields import CellFields, FrozenDict
+from kdx.grid.placement import positions_in, value_in
 from kdx.grid.words import overlaid
 from kdx.vocabulary import Attention, Inject
 
@@ -39,6 +42,13 @@ CHOICES = (
 """The fields that may differ by layer, beside the options of their words."""
 ALLOWED = "first, last, odd, even, every 3, a number; of one stack: encoder last"
 _NAME = re.compile(r"(?:(encoder|decoder) )?(?:(first|last|odd|even)|every ([1-9]\d{0,3})|([1-9]\d{0,3}))")
+
+
+_OWN = {
+    "encoder": (Attention.ENCODER_SELF,),
+    "decoder": (Attention.ENCODER_DECODER, Attention.DECODER_SELF),
+}
+"""Stack → the attentions that its layers may have."""
 
 
 class LayerName(NamedTuple):
@@ -83,18 +93,33 @@ def resolve_layers(cell: CellFields, given: Mapping[str, Any], make: Callable[[A
     for layer, choices in _chosen(cell).items():
         changes: dict[str, Any] = {}
         for path, (_, value) in choices.items():
-            changes = overlaid(changes, _nested(path, value))
-        if (key := json.dumps(changes, sort_keys=True)) not in made:
+            if path[0] != "filter" or path[-1] in _OWN[layer.stack]:
+                changes = overlaid(changes, _nested(path, value))
+        if (key := json.dumps([layer.stack, changes], sort_keys=True)) not in made:
             try:
-                made[key] = make(overlaid(shared, changes))
-                _refuse_input(cell, made[key])
+                made[key] = _made(cell, layer, overlaid(shared, changes), make)
             except (ValidationError, PydanticCustomError) as error:
                 raise _in_layer(error, layer, choices) from None
-        if differences := _differences(whole, made[key].model_dump(mode="json", by_alias=True)):
+        if differences := _differences(whole, made[key], layer):
             resolved[str(layer)] = differences
     components = [each.components for each in (cell, *made.values())]
     merged = {word: sha256 for own in components for word, sha256 in own.items()}
     cell.settle(layers=FrozenDict(resolved), components=FrozenDict(sorted(merged.items())))
+
+
+def _made(cell: CellFields, layer: LayerName, plain: dict[str, Any], make: Callable[[Any], CellFields]) -> CellFields:
+    """Return the cell that a layer is built from, whose positions are placed in its own attentions alone."""
+    made = make(plain)
+    if Inject.INPUT in (cell.inject, made.inject):
+        if cell.inject is not made.inject:
+            problem = "direct-sum at the input reaches every layer"
+            raise refuse("position", problem, hint="write inject: per-layer, for all layers or for those that have it")
+        return made
+    return make({**plain, "placement": _own_placement(made.placement, layer)})
+
+
+def _own_placement(placement: Iterable[str] | None, layer: LayerName) -> list[str]:
+    return [str(attention) for attention in placement or () if attention in _OWN[layer.stack]]
 
 
 def _chosen(cell: CellFields) -> dict[LayerName, dict[tuple[str, ...], tuple[str, Any]]]:
@@ -108,6 +133,9 @@ def _chosen(cell: CellFields) -> dict[LayerName, dict[tuple[str, ...], tuple[str
             if path[0] not in CHOICES and path[0] not in options_of_words():
                 context = {"key": path[0], "allowed": CHOICES}
                 raise _at(PydanticCustomError("unknown_key", "unknown key", context), ("layers", name), choices)
+            if path[0] == "filter" and not any(path[-1] in _OWN[layer.stack] for layer in meant):
+                allowed = ", ".join(_OWN[meant[0].stack])
+                raise refuse(f"layers.{name}.filter.{path[-1]}", f"no layer of `{name}` has it", allowed=allowed)
             for layer in meant:
                 before = chosen.setdefault(layer, {}).setdefault(path, (name, value))
                 if before[0] != name:
@@ -125,24 +153,23 @@ def _meant(name: str, layers: list[LayerName]) -> list[LayerName]:
     stack, word, every, number = match.groups()
     own = [layer for layer in layers if stack in (None, layer.stack)]
     depth = {layer.stack: layer.number for layer in own}
-    meant = [
-        layer
-        for layer in own
-        if layer.number == {"first": 1, "last": depth[layer.stack]}.get(word or "", int(number or 0))
-        or (word in ("odd", "even") and layer.number % 2 == (word == "odd"))
-        or (every and layer.number % int(every) == 0)
-    ]
+    meant = []
+    for layer in own:
+        match word:
+            case "first":
+                is_meant = layer.number == 1
+            case "last":
+                is_meant = layer.number == depth[layer.stack]
+            case "odd" | "even":
+                is_meant = (layer.number % 2 == 1) == (word == "odd")
+            case _:
+                is_meant = layer.number % int(every) == 0 if every else layer.number == int(number)
+        if is_meant:
+            meant.append(layer)
     if not meant:
         has = " and ".join(f"the {stack} has {count}" for stack, count in depth.items()) or f"there is no {stack}"
         raise refuse(f"layers.{name}", f"no layer is `{name}`: {has}", allowed=ALLOWED)
     return meant
-
-
-def _refuse_input(cell: CellFields, layer: CellFields) -> None:
-    """What is added at the input reaches every layer."""
-    if Inject.INPUT in (cell.inject, layer.inject) and cell.inject is not layer.inject:
-        problem = "direct-sum at the input reaches every layer"
-        raise refuse("position", problem, hint="write inject: per-layer, for all layers or for those that have it")
 
 
 def _in_layer(
@@ -168,16 +195,27 @@ def _at(error: PydanticCustomError, loc: tuple[str, ...], given: Any) -> Validat
     return ValidationError.from_exception_data("layers", [InitErrorDetails(type=error, loc=loc, input=given)])
 
 
-def _differences(whole: Mapping[str, Any], layer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the choices of a layer that are not the cell's."""
+def _differences(whole: Mapping[str, Any], made: CellFields, layer: LayerName) -> dict[str, Any]:
+    """Return the choices of a layer that are not the cell's, without those that it computes nothing with."""
+    plain = made.model_dump(mode="json", by_alias=True)
+    if plain["placement"] == _own_placement(whole["placement"], layer):
+        plain["placement"] = whole["placement"]
+    if not any(_uses_vector(made, attention) for attention in _OWN[layer.stack]):
+        plain["encoding"] = whole["encoding"]
     differences: dict[str, Any] = {}
-    for path, value in _leaves({key: layer[key] for key in layer if key in CHOICES or key in options_of_words()}):
+    for path, value in _leaves({key: plain[key] for key in plain if key in CHOICES or key in options_of_words()}):
         same: Any = whole
         for step in path:
             same = same.get(step, ...) if isinstance(same, Mapping) else ...
         if same != value:
             differences = overlaid(differences, _nested(path, value))
     return differences
+
+
+def _uses_vector(cell: CellFields, attention: Attention) -> bool:
+    """Return whether an attention reads the vectors of absolute positions."""
+    schemes = map(POSITIONS.definition, positions_in(cell, attention))
+    return VALUES.definition(value_in(cell, attention)).uses_vector or any(scheme.uses_vector for scheme in schemes)
 
 
 def _leaves(plain: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -196,6 +196,7 @@ def _as_axis(detail: ErrorDetails, model: type[BaseModel], name: str) -> str | N
     """Return a hint how to vary what a cell has one of: a whole field that got a list, and no section."""
     given, path = detail["input"], detail["loc"]
     is_field = model is CellSpec and detail["type"] != "model_type" and all(isinstance(step, str) for step in path)
+    is_field = is_field and path[:1] != ("layers",)
     if not isinstance(given, list) or not is_field:
         return None
     return f"for a cell with each of them: axes: {{{name}: {written(given)}}}"

@@ -36,7 +36,7 @@ def value_in(cell: CellFields, attention: Attention) -> str:
     """The value function inside `attention`: t enters only where it is placed, and not again if the input has it."""
     value = cell.value or "without-position"
     known = VALUES.definition(value)
-    if known.of_distance:
+    if known.uses_weights or known.of_distance:
         places = cell.placement if cell.placement and by_distance(cell.position) else SELF_ATTENTIONS
         return value if attention in places else "without-position"
     placed = not cell.placement or attention in cell.placement

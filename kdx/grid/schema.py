@@ -55,7 +55,7 @@ def grid_schema() -> Schema:
 
 
 def keys() -> tuple[str, ...]:
-    """Return the factors, and the keys that no axis varies."""
+    """Return the factors, and the keys that are no axis by themselves."""
     return (*factors(), "layers", *(f"select.{name}" for name in Select.model_fields))
 
 

@@ -273,9 +273,10 @@ def share_parameters(stack: nn.Module) -> None:
     first: dict[tuple[object, ...], PositionScheme] = {}
     for module in stack.modules():
         if isinstance(module, PositionScheme):
-            # Layers may have one scheme with different options.
-            options = (getattr(module, option) for option in options_of(type(module)))
-            module.share(first.setdefault((type(module), *options), module))
+            # Layers may have one scheme with different options, or with heads of another shape.
+            options = [getattr(module, option) for option in options_of(type(module))]
+            shapes = [parameter.shape for parameter in module.parameters()]
+            module.share(first.setdefault((type(module), *options, *shapes), module))
 
 
 def number_layers(layers: nn.ModuleList) -> None:

@@ -317,7 +317,8 @@ run = _table(
 
 def _run_index(name: str, columns: Sequence[Column[Any]], where: ColumnElement[bool], *, unique: bool) -> Index:
     """An index of some of the runs."""
-    # PostgreSQL's rooms repeat the condition: named here, it would import SQLAlchemy's PostgreSQL for each command.
+    # `kdx.store.postgresql.objects` sets the same condition: here it would import SQLAlchemy's PostgreSQL dialect for
+    # each command.
     return Index(name, *columns, unique=unique, sqlite_where=where)
 
 

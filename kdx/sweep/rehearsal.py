@@ -40,15 +40,15 @@ def rehearse(plan: Plan, within: int = WITHIN) -> None:
 
 
 def _cells(plan: Plan) -> Iterator[CellSpec]:
-    """Yield the cells of a plan, and those with another component that a search may choose."""
+    """Yield the cells of a plan and of its layers, and those with another component that a search may choose."""
     for cell in plan.cells:
-        yield cell.spec
+        yield from cell.spec.parts
         if (search := cell.search) is None:
             continue
         for name, values in search.space.items():
             for value in values.values if isinstance(values, Choice) else ():
                 with suppress(ValidationError):  # no cell with the template's other settings
-                    yield search.cell({name: value})
+                    yield from search.cell({name: value}).parts
 
 
 def _way(spec: CellSpec) -> tuple[object, ...]:

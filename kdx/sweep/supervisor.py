@@ -142,8 +142,8 @@ class Supervisor:
         """Losses of the host since a run last finished."""
         self._trouble: KdxError | None = None
         self._active: dict[int, _Running] = {}
-        self._deaths: Counter[int] = Counter()
-        """Completed run → workers that died here at its evaluations; after `STALLS` it is not tried again."""
+        self._failed_tries: Counter[int] = Counter()
+        """Completed run → workers that ended with evaluations still missing; after `STALLS` it is not tried again."""
         self._listened = self.clock()
         self._looks = Pace(1.0, LOOK_AT_LATEST, self.clock)
         self._looks_while_busy = Pace(1.0, LOOK_WHEN_FULL, self.clock)
@@ -391,7 +391,7 @@ class Supervisor:
     def _may_start(self, decision: Decision) -> bool:
         """Return whether a run may be trained or evaluated here and now."""
         if decision.action is Action.EVALUATE:
-            return decision.record is not None and self._deaths[decision.record.id] < STALLS
+            return decision.record is not None and self._failed_tries[decision.record.id] < STALLS
         return self.trains and decision.trains and self._fits(decision)
 
     def _work(self, running: _Running, decision: Decision, record: RunRecord) -> Work:
@@ -466,9 +466,9 @@ class Supervisor:
             recorded = self.database.persist(lambda: evaluations.of_runs(self.database, [run_id]))
             planned = {evaluation.id for evaluation in running.plan.evaluations_of(running.run.cell.id)}
             missing = planned - recorded.get(run_id, {}).keys()
-            died = bool(missing) and (code != STOPPED or running.hung_since is not None)
-            self._deaths[run_id] += died
-            self.listener.evaluated(running.run, len(missing), reason if died else None)
+            failed = bool(missing) and (code != STOPPED or running.hung_since is not None)
+            self._failed_tries[run_id] += failed
+            self.listener.evaluated(running.run, len(missing), reason if failed and code != DONE else None)
             self._hosts_lost = 0
             return
         # A worker that has done its work has recorded the end of its run. Another may have; then this changes nothing.

@@ -40,6 +40,8 @@ class Option:
             raise TypeError("the default is a number, or one of the words")
         if not all(type(limit) in (int, float) and abs(limit) <= _LARGEST for limit in limits):
             raise TypeError(f"minimum, maximum, above and below are numbers up to {_LARGEST}")
+        if self.multiple_of is not None and (type(self.multiple_of) is not int or self.multiple_of < 1):
+            raise TypeError("multiple_of is a whole number of 1 or more")
         if not isinstance(self.none, bool):
             raise TypeError("none is True or False")
 

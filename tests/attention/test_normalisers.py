@@ -16,6 +16,8 @@ from kdx.attention.normalisers.learned_sink import LearnedSink
 from kdx.attention.normalisers.length import Length
 from kdx.attention.normalisers.row_sum import RowSum
 from kdx.attention.normalisers.softmax_plus_one import SoftmaxPlusOne
+from kdx.models.transformer import initialise
+from kdx.vocabulary import Initialisation
 from tests.attention import by_hand
 
 # entmax
@@ -263,7 +265,7 @@ def test_weights_of_a_row_are_the_definition_token_by_token(normaliser: str, fil
     module = KernelAttention(8, 2, normaliser=normaliser, filter=filter, positions=["alibi"]).double()
     if normaliser == "scalable-softmax":
         with torch.no_grad():
-            module.normaliser.scale.copy_(torch.tensor(SCALES)[:, None, None])
+            module.normaliser.scale.copy_(torch.tensor(SCALES))
     x, slopes = by_hand.draw(tokens, 8), [2**-4, 2**-8]
     expected = by_hand.smoothed(
         module,
@@ -295,6 +297,12 @@ def test_gradients_are_those_of_the_formula(normaliser: str) -> None:
     scores = by_hand.draw(1, 1, 4, 5).requires_grad_()
     visible = torch.ones(4, 5, dtype=torch.bool).tril(1)
     assert torch.autograd.gradcheck(lambda scores: function.weights(scores, None, visible), (scores,))
+
+
+def test_the_scale_keeps_its_value_where_matrices_are_drawn_anew() -> None:
+    function = NORMALISERS["scalable-softmax"](SETTINGS)
+    initialise(function, Initialisation.NORMAL)
+    assert function.scale.tolist() == [pytest.approx(0.43)]
 
 
 def test_softpick_of_nothing_but_zeros_looks_at_nothing() -> None:

@@ -12,9 +12,11 @@ from kdx.errors import Faults
 from kdx.grid.identity import cell_id
 from kdx.grid.layers import LayerName, layers_of
 from kdx.grid.load import load_grid
+from kdx.grid.placement import filter_in, positions_in, value_in
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.spec import CellSpec
 from kdx.grid.words import words_in
+from kdx.vocabulary import Attention
 
 DEPTH = 6
 
@@ -54,9 +56,13 @@ def test_names_of_layers(name, encoder, decoder):
 
 def test_a_layer_is_the_cell_with_its_choices_and_follows_the_rules_of_every_cell():
     spec = cell({"odd": {"position": "none"}, "even": {"filter": {"decoder-self": "window"}, "left": 4}})
+    odd, even = cell(position="none"), cell(filter={"decoder-self": "window"}, left=4)
     for layer in layers_of(spec):
-        own = {"position": "none"} if layer.number % 2 else {"filter": {"decoder-self": "window"}, "left": 4}
-        assert spec.of_layer(layer) == cell(**own)
+        own, alike = spec.of_layer(layer), odd if layer.number % 2 else even
+        for attention in (Attention.ENCODER_SELF,) if layer.stack == "encoder" else (Attention.DECODER_SELF,):
+            for choice in (positions_in, value_in, filter_in):
+                assert choice(own, attention) == choice(alike, attention)
+        assert own.option("left") == (4 if layer in [("decoder", 2), ("decoder", 4)] else None)
     assert spec.of_layer(LayerName("encoder", 1)).placement == ()  # settled, as position is none
 
 
@@ -71,6 +77,12 @@ def test_two_ways_to_write_the_same_layers_are_one_cell():
         cell({"every 1": {"kernel": "rbf"}})
     )
     assert cell_id(cell({"odd": {"kernel": "rbf"}})) != cell_id(cell({"even": {"kernel": "rbf"}}))
+
+
+def test_a_layer_has_no_choices_of_attentions_that_it_lacks():
+    both = cell({"odd": {"filter": {"decoder-self": "window"}, "position": "product"}, "last": {"encoding": "learned"}})
+    one = cell({"decoder odd": {"filter": {"decoder-self": "window"}}, "odd": {"position": "product"}})
+    assert cell_id(both) == cell_id(one)
 
 
 def test_layers_that_choose_what_the_cell_has_are_the_cell_without_layers():
@@ -90,13 +102,13 @@ CHOICES = st.fixed_dictionaries(
         "kernel": st.sampled_from(["rbf", "linear", "cosine"]),
         "position": st.sampled_from(["none", "product", "lookup", ["rotary", "lookup"]]),
         "symmetry": st.sampled_from(["symmetric", "asymmetric"]),
-        "filter": st.sampled_from([{"decoder-self": "window"}, {"encoder-self": "causal"}]),
+        "filter": st.sampled_from([{"decoder-self": "window"}, {"decoder-self": "top-k"}]),
         "kv_heads": st.sampled_from([2, None]),
         "clip": st.integers(1, 9),
         "rotary_share": st.sampled_from([0.5, 1.0]),
     },
 ).filter(lambda choices: choices and not (choices.get("symmetry") == "symmetric" and choices.get("kv_heads")))
-NAMES = st.sampled_from([("odd", "even"), ("first", "last"), ("encoder every 2", "decoder 1"), ("3", "every 4")])
+NAMES = st.sampled_from([("odd", "even"), ("first", "last"), ("decoder every 2", "decoder 1"), ("3", "every 4")])
 
 
 @given(NAMES, CHOICES, CHOICES)
@@ -119,6 +131,12 @@ def test_reports_name_the_layer_that_differs():
     spec = ResolvedSpec.of(cell({"encoder 2": {"kernel": "rbf"}, "decoder 1": {"filter": {"decoder-self": "window"}}}))
     assert spec.words["layers.encoder 2.kernel"] == "rbf"
     assert spec.words["layers.decoder 1.filter.decoder-self"] == "window"
+
+
+def test_an_option_that_only_a_layer_uses_may_stand_above(tmp_path: Path):
+    layers = "layers: {decoder last: {filter: {decoder-self: window}}}\nleft: 8\n"
+    (planned,) = load_grid(written(tmp_path, GRID + layers)).cells
+    assert planned.spec.of_layer(LayerName("decoder", 4)).option("left") == 8
 
 
 GRID = """
@@ -147,7 +165,7 @@ position: direct-sum
         (
             "{odd: {filter: {decoder-self: full}}}",
             39,
-            "the decoder would see what it is to predict, in layer 1 of the encoder",
+            "the decoder would see what it is to predict, in layer 1 of the decoder",
             None,
         ),
         (
@@ -156,6 +174,13 @@ position: direct-sum
             "direct-sum at the input reaches every layer, in layer 1 of the encoder",
             "write inject: per-layer, for all layers or for those that have it",
         ),
+        (
+            "{encoder 1: {filter: {decoder-self: window}}}",
+            45,
+            "no layer of `encoder 1` has it",
+            None,
+        ),
+        ("{odd: {left: 8}}", 16, "`layers.odd.left` has no effect: no layer uses it", "remove it"),
         ("{odd: {left: -3}}", 22, "`-3` as layers.odd.left", None),
         ("{odd: {}}", 15, "no choice for layer `odd`", None),
         ("{odd: }", 10, "`layers.odd` has no value", "write one, or remove it"),

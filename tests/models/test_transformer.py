@@ -30,6 +30,14 @@ def normalised(x: torch.Tensor) -> torch.Tensor:
     return functional.layer_norm(x, (WIDTH,))
 
 
+def test_layers_share_u_and_v_where_their_shapes_agree():
+    layers = {"last": {"maps": "differential"}}
+    model = language(position="relative", xl_bias="shared", layers=layers, model={"decoder_layers": 3})
+    first, second, last = (layer.self_attention.positions["relative"].u for layer in model.decoder.layers)
+    assert first is second and last.shape != first.shape
+    assert torch.isfinite(model(tokens(2, 5))).all()
+
+
 def test_post_norm_normalises_the_sum_and_pre_norm_what_the_sublayer_reads():
     x, change = draw(2, 3, WIDTH), draw(2, 3, WIDTH, seed=1)
     post, pre = (Residual(cell("prediction", norm=norm)).double().eval() for norm in ("post", "pre"))

@@ -116,7 +116,7 @@ def test_a_kill_between_a_run_and_its_evaluations_leaves_these_to_be_made(databa
             ForkServer, "start", lambda host, work, within: start(host, replace(work, evaluations=()), within)
         )
         local = supervisor(database, STREAMS + LONGER, Heard())
-        local._deaths[1] = STALLS
+        local._failed_tries[1] = STALLS
         assert local.run() is None
     assert made(database) == {} and reading.load_sweep(database).runs[0].state is RunState.COMPLETED
     assert [one.action for one in decisions_in(database, *local.plans())] == [Action.EVALUATE]

@@ -23,12 +23,12 @@ class ScalableSoftmax(NormaliserFunction):
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(settings, **options)
-        self.scale = nn.Parameter(torch.full((settings.heads, 1, 1), 0.43))
+        self.scale = nn.Parameter(torch.full((settings.heads,), 0.43))
 
     def weights(self, log_weight: Tensor | None, weight: Tensor | None, visible: Tensor | None) -> Tensor:
         assert log_weight is not None and weight is None
         log_weight = upcast(log_weight)
-        log_weight = log_weight * (self.scale * number_of_keys(log_weight, visible).log())
+        log_weight = log_weight * (self.scale[:, None, None] * number_of_keys(log_weight, visible).log())
         if visible is None:
             return log_weight.softmax(-1)
         hidden = log_weight.masked_fill(~visible, torch.finfo(log_weight.dtype).min)

@@ -1,7 +1,7 @@
 """Softpick: a rectified numerator over a sum of absolute values, so that a row may sum to less than one.
 
-A key whose log-weight is negative has no weight, and counts in the divisor all the same; no key needs to be a sink.
-Zuhri et al. add 1e-8 to the divisor, which here is there only for a row of zeros: it has no weights.
+A key whose log-weight is negative has no weight, and counts in the divisor all the same; no key needs to be a sink. A
+row whose sum is 0 has no weights; Zuhri et al. add 1e-8 to every divisor instead.
 """
 
 import torch

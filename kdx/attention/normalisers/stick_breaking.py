@@ -1,8 +1,8 @@
 """Stick-breaking: from the latest key on, each takes a share of what the keys after it have left.
 
 Recent keys come first by construction, so no position scheme is needed. The keys of a query are those that the filter
-shows, its own among them; in Tan et al. the last is the one before it, unless their code is told `attend_current`. What
-the earliest key leaves is nobody's: a row sums to less than one.
+shows, its own among them; in Tan et al. the last is the one before it, unless `attend_current` is set in their code.
+What the earliest key leaves goes to no key: a row sums to less than one.
 """
 
 import torch.nn.functional as F

@@ -34,7 +34,8 @@ class MultimodalAttention(KernelAttention):
     """`KernelAttention` on the joint space: its kernel is the product of one kernel for each modality.
 
     Its `forward` is that of `KernelAttention`, with the features of all modalities side by side: M = Σ M_m. Queries and
-    keys of a modality are projected from its own features, values from all features. A head is n D wide.
+    keys of a modality are projected from its own features, values from all features unless keys and values share a
+    projection. A head is n D wide.
 
     Args:
         widths: M_m, number of features of each of the n modalities.

@@ -17,7 +17,7 @@ class ValueDefinition(ComponentDefinition):
     uses_vector: bool
     uses_weights: bool
     of_distance: bool
-    even: str
+    turns_pairs: bool
 
 
 VALUES: "Family[ValueFunction, ValueDefinition]" = Family(

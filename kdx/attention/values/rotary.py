@@ -16,11 +16,11 @@ class RotaryValue(ValueFunction):
     """Features, turned by the distance."""
 
     name = "rotary"
-    formula = "v(x_q, x_k) = R_(k-q) f_k W_v, R_n the rotation of rotary positions by n"
+    formula = "v(x_q, x_k) = R_(j-i) f_k W_v, R_n the rotation of rotary positions by n"
     source = "RoVE, arXiv 2606.11275, 2026"
     spaces = ("sequence",)
-    even = "head_width"
     of_distance = True
+    turns_pairs = True
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(settings, **options)

@@ -16,7 +16,6 @@ class WithTable(ByTable, ValueFunction):
     source = "Shaw et al. 2018"
     spaces = ("sequence", "multimodal", "crossmodal", "graph")
     uses_weights = True
-    of_distance = True
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(settings, **options)

@@ -211,7 +211,8 @@ def _on_long_rows(module: KernelAttention, x: Tensor) -> float:
 def _blind_to_order(module: KernelAttention) -> bool:
     """Return whether nothing but the filter depends on the positions of tokens."""
     value = module.value_function
-    return not (module.positions or module.kernel.sees_positions or value.uses_vector or value.uses_weights)
+    of_positions = value.uses_vector or value.uses_weights or value.of_distance or module.normaliser.past_only
+    return not (module.positions or module.kernel.sees_positions or of_positions)
 
 
 def _permuted(module: KernelAttention, x: Tensor) -> float | None:

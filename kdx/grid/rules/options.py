@@ -113,7 +113,7 @@ def _refuse_uneven(cell: CellFields) -> None:
         if head_width % 2:
             raise refuse("model.heads", f"two maps share the features of a head, and a head has {head_width}")
         head_width, who = head_width // 2, "a map"
-    if cell.value and VALUES.definition(cell.value).even and cell.model.width // cell.model.heads % 2:
+    if cell.value and VALUES.definition(cell.value).turns_pairs and cell.model.width // cell.model.heads % 2:
         raise refuse("model.heads", f"value {cell.value} turns pairs of features, and a head's width is odd")
     for scheme in map(POSITIONS.definition, cell.position):
         if scheme.even == "head_width" and head_width % 2:
@@ -177,7 +177,9 @@ def _refuse_later_keys(cell: CellFields) -> None:
     past_only += [normaliser] if NORMALISERS.definition(normaliser).past_only else []
     for name in past_only:
         placed = name in cell.position
-        for attention in attending(cell):
+        # A normaliser acts in all attentions, and no filter helps where keys are of another text.
+        attentions = attending(cell) if placed else sorted(attending(cell), key=SELF_ATTENTIONS.__contains__)
+        for attention in attentions:
             word = filter_in(cell, attention)
             filter = FILTERS.definition(word)
             past = filter.triangular or (attention is Attention.DECODER_SELF and not filter.sees_later)
@@ -186,8 +188,10 @@ def _refuse_later_keys(cell: CellFields) -> None:
                 continue
             if attention not in SELF_ATTENTIONS:
                 problem = f"{name} reads the tokens between query and key, which stand in two texts here"
-                allowed = ", ".join(SELF_ATTENTIONS) if placed else "where a task has self-attention alone"
-                raise refuse("placement" if placed else "normaliser", problem, allowed=allowed)
+                if placed:
+                    raise refuse("placement", problem, allowed=", ".join(SELF_ATTENTIONS))
+                others = ", ".join(known.word for known in NORMALISERS.definitions() if not known.past_only)
+                raise refuse("normaliser", problem, allowed=others, hint="or a task with self-attention alone")
             allowed = ", ".join(known.word for known in FILTERS.definitions() if known.triangular)
             only = placed and Attention.DECODER_SELF in attending(cell)
             hint = "or write placement: decoder-self" if only else None

@@ -28,11 +28,12 @@ WHERE c.relnamespace = current_schema()::regnamespace AND r.rulename <> '_RETURN
 _CONSTRAINTS = """
 SELECT conname FROM pg_constraint WHERE convalidated AND connamespace = current_schema()::regnamespace
 """
+_KINDS = {"r": "table", "p": "partitioned table", "v": "view", "m": "materialized view", "f": "foreign table"}
+
+# Indices of some of the rows have the condition that the schema gives them for SQLite.
 for _table in metadata.tables.values():
     for _index in _table.indexes:
         _index.dialect_options["postgresql"]["where"] = _index.dialect_options["sqlite"]["where"]
-
-_KINDS = {"r": "table", "p": "partitioned table", "v": "view", "m": "materialized view", "f": "foreign table"}
 
 
 @compiles(now, "postgresql")
