@@ -7,7 +7,7 @@ write the same layers are one cell, and the names of layers follow from its dept
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -66,6 +66,11 @@ class LayerName(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.stack} {self.number}"
+
+
+def is_choice(path: Sequence[str]) -> bool:
+    """Return whether a path such as `layers`, `last`, `kernel` may lead to a choice of some layers."""
+    return len(path) > 2 and path[0] == "layers" and (path[2] in CHOICES or path[2] in options_of_words())
 
 
 def layers_of(cell: CellFields) -> list[LayerName]:

@@ -12,11 +12,13 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, GetJsonSchemaHandler, Tag, WithJsonSchema, model_validator
+from pydantic_core import CoreSchema
 
 from kdx.grid.cell_selector import factors
-from kdx.grid.field_types import Bounded, Number, OneOf, Section, not_allowed, refuse
+from kdx.grid.field_types import Bounded, Number, OneOf, Schema, Section, not_allowed, refuse
 from kdx.grid.identity import by_content
+from kdx.grid.layers import is_choice
 from kdx.grid.seeds import NumberOrList
 from kdx.grid.spec import CellSpec
 
@@ -148,6 +150,17 @@ def _parameter(name: str) -> str:
     return name
 
 
+class _Tunable(OneOf):
+    """Annotates a factor, or a choice of some layers, such as `layers.last.kernel`."""
+
+    def _check(self, value: Any) -> str:
+        return value if isinstance(value, str) and is_choice(value.split(".")) else super()._check(value)
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
+        of_layers = {"pattern": r"^layers\.[^.]+\."}
+        return {"type": "string", "anyOf": [super().__get_pydantic_json_schema__(core, handler), of_layers]}
+
+
 def parameters() -> tuple[str, ...]:
     """Return the factors that may be tuned."""
     return tuple(name for name in factors() if name.partition(".")[0] not in UNTUNED)
@@ -159,7 +172,7 @@ def _kind(value: Any) -> str:
 
 Parameters = Annotated[
     dict[
-        Annotated[str, OneOf(parameters, key="parameter"), BeforeValidator(_parameter)],
+        Annotated[str, _Tunable(parameters, key="parameter"), BeforeValidator(_parameter)],
         Annotated[
             Annotated[DrawnRange, Tag("<DrawnRange>")]
             | Annotated[

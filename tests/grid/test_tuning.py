@@ -105,6 +105,18 @@ def test_a_parameter_is_tuned_in_the_cells_to_which_it_makes_a_difference(tmp_pa
         load(tmp_path, of(f"{RATE}, clip: [1, 2]"))
 
 
+def test_a_choice_of_some_layers_is_a_parameter(tmp_path):
+    parameters = "tune: {sampler: grid, trials: 2, parameters: {layers.decoder last.kernel: [rbf, cosine]}}\n"
+    path = tmp_path / "grid.yaml"
+    path.write_text(GRID + parameters)
+    exponential, _ = load_grid(path).cells
+    found = exponential.search.cell({"layers.decoder last.kernel": "rbf"})
+    assert found.layers["decoder 2"]["kernel"] == "rbf"
+    path.write_text(GRID + parameters.replace("decoder last", "decoder 9"))
+    with pytest.raises(KdxError, match="no layer is `decoder 9`: the decoder has 2"):
+        load_grid(path)
+
+
 def test_null_takes_a_parameter_out_of_a_grid_that_is_extended(tmp_path):
     load(tmp_path, of(f"{RATE}, model.dropout: [0.0, 0.1]"))
     (tmp_path / "other.yaml").write_text("extends: grid.yaml\ntune: {parameters: {model.dropout: null}}\n")
