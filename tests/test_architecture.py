@@ -368,7 +368,7 @@ def test_only_training_and_checking_attention_load_torch(tmp_path):
     ("command", "needless"),
     [
         ("status", "numpy yaml alembic kdx.grid.spec kdx.report.table kdx.sweep.decide"),
-        ("status quickstart", "numpy yaml alembic kdx.grid.spec kdx.report.table kdx.sweep.decide"),
+        ("status tsai2019/table1-mini", "numpy yaml alembic kdx.grid.spec kdx.report.table kdx.sweep.decide"),
         ("show 1", "numpy alembic kdx.report.table kdx.sweep.decide kdx.tune"),
         ("report", "kdx.sweep.decide kdx.tune kdx.data sqlalchemy.dialects.postgresql"),
         ("plan quickstart", "kdx.cli.running kdx.sweep.supervisor rich.progress scipy sqlalchemy.dialects.postgresql"),

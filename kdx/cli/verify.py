@@ -7,7 +7,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 
 from kdx.attention.verification import cases, properties
@@ -80,8 +79,6 @@ def verify(
 
 def _checked(device: Device) -> Iterator[Finding]:
     """Yield the findings of all checks, and write to stderr how far it is."""
-    # The attentions are so small that more threads would mostly wait for one another, at full processor time.
-    torch.set_num_threads(1)
     checks, terminal, written = cases.checks(device.value), sys.stderr.isatty(), time.monotonic()
     for number, (name, check) in enumerate(checks.items(), 1):
         if terminal:

@@ -86,6 +86,8 @@ def checks(device: str) -> dict[str, Callable[[], Iterator[Finding]]]:
 
     An attention that several components have in common, such as all defaults, is checked with the first of them.
     """
+    # The attentions are so small that more threads would mostly wait for one another, at full processor time.
+    torch.set_num_threads(1)
     checked: set[Hashable] = set()
     known: dict[str, Callable[[], Iterator[Finding]]] = {}
     for family in FAMILIES:
