@@ -84,7 +84,8 @@ _TOLERANCES_ON_LONG_ROWS = {
 def checks(device: str) -> dict[str, Callable[[], Iterator[Finding]]]:
     """Return the checks of every component of kdx, and of the choices that concern the whole attention, by name.
 
-    An attention that several components have in common, such as all defaults, is checked with the first of them.
+    An attention that several components have in common, such as all defaults, is checked with the first of them. Torch
+    computes with one thread from then on.
     """
     # The attentions are so small that more threads would mostly wait for one another, at full processor time.
     torch.set_num_threads(1)
