@@ -352,11 +352,11 @@ class KernelAttention(ContextMixer):
             return None
         limited = self.filter.limits or mask is not None
         # A bias without parameters is the same for the whole batch; padding makes it one for each row.
-        fixed = all(next(scheme.parameters(), None) is None for scheme in self._schemes if scheme.weighs)
-        most = LARGEST_KEPT if fixed and not limited and padding is None else LARGEST_MASK
+        without_parameters = all(next(scheme.parameters(), None) is None for scheme in self._schemes if scheme.weighs)
+        most = LARGEST_KEPT if without_parameters and not limited and padding is None else LARGEST_MASK
         pairs = query.size(2) * key.size(2)
         # No kernel on a CPU gives the gradient of a bias; torch's way without one takes more passes than a block.
-        fixed |= value.device.type != "cpu" or not torch.is_grad_enabled()
+        fixed = without_parameters or value.device.type != "cpu" or not torch.is_grad_enabled()
         dot_products, bias = [kernel], None
         for scheme in self._schemes:
             columns = scheme.dot_product(raw, at_query, at_key, self.filter.triangular and own)

@@ -81,8 +81,8 @@ def test_two_ways_to_write_the_same_layers_are_one_cell():
 
 def test_a_layer_has_no_choices_of_attentions_that_it_lacks():
     both = cell({"odd": {"filter": {"decoder-self": "window"}, "position": "product"}, "last": {"encoding": "learned"}})
-    one = cell({"decoder odd": {"filter": {"decoder-self": "window"}}, "odd": {"position": "product"}})
-    assert cell_id(both) == cell_id(one)
+    apart = cell({"decoder odd": {"filter": {"decoder-self": "window"}}, "odd": {"position": "product"}})
+    assert cell_id(both) == cell_id(apart)
 
 
 def test_layers_that_choose_what_the_cell_has_are_the_cell_without_layers():

@@ -110,8 +110,8 @@ def test_a_choice_of_some_layers_is_a_parameter(tmp_path):
     path = tmp_path / "grid.yaml"
     path.write_text(GRID + parameters)
     exponential, _ = load_grid(path).cells
-    found = exponential.search.cell({"layers.decoder last.kernel": "rbf"})
-    assert found.layers["decoder 2"]["kernel"] == "rbf"
+    tried = exponential.search.cell({"layers.decoder last.kernel": "rbf"})
+    assert tried.layers["decoder 2"]["kernel"] == "rbf"
     path.write_text(GRID + parameters.replace("decoder last", "decoder 9"))
     with pytest.raises(KdxError, match="no layer is `decoder 9`: the decoder has 2"):
         load_grid(path)

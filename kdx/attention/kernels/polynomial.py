@@ -14,13 +14,13 @@ class Polynomial(KernelFunction):
     """Power of the dot product."""
 
     name = "polynomial"
-    formula = "k(q, k) = ⟨q, k⟩^p, p = 2"
+    formula = "k(q, k) = ⟨q, k⟩^p"
     source = "Tsai et al. 2019, Table 2"
     gives = "weight"
     positive_semi_definite = True
     blind_to_query_norm = True
     degree: int = option(2, minimum=2, multiple_of=2)
-    """p, even."""
+    """p, even; 2 in the paper."""
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
         return upcast(query @ key.transpose(-2, -1)).pow(self.degree)
