@@ -80,6 +80,24 @@ class ValueProjection(StrEnum):
     """That of the keys: W_v = W_k (Kayyam et al. 2026)."""
 
 
+class Projection(StrEnum):
+    """The projections that make queries and keys."""
+
+    LINEAR = "linear"
+    """W_q and W_k."""
+    NONE = "none"
+    """None: each head compares its share of the tokens' own features (Kundu et al. 2026)."""
+
+
+class Smoother(StrEnum):
+    """The estimator that a kernel's weights give, of the values at a query."""
+
+    LOCAL_CONSTANT = "local-constant"
+    """The average of Eq. 2."""
+    LOCAL_LINEAR = "local-linear"
+    """A line that is fitted to the values near the query (Zuo et al. 2026)."""
+
+
 class OutputGate(StrEnum):
     """The gate by which the heads' output is multiplied before W_o."""
 

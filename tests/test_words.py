@@ -100,7 +100,7 @@ def test_what_a_task_says_is_of_its_kind_and_fits_together(fact, told):
 
 
 def test_an_option_takes_what_it_says_and_gives_it_as_a_cell_holds_it():
-    number, count = Option(1.0, above=0, below=2, name="x"), Option(3, minimum=0, none=True, name="n")
+    number, count = Option(1.0, above=0, below=2, name="x"), Option(3, minimum=0, also=("none",), name="n")
     word, share = Option("a", words=("a", "b"), name="w"), Option(1.0, above=0, maximum=1, name="s")
     even = Option(2, minimum=2, multiple_of=2, name="e")
     assert share.value(1) == 1.0 and even.value(4) == 4
@@ -183,7 +183,7 @@ def test_of_several_base_classes_the_one_counts_that_counts_in_python():
         ("class Mine(RBF):\n    x = option(1.0, of='a')\n", "option `x`: option() got an unexpected keyword", 4),
         ("class Mine(RBF):\n    x = option('a', words='ab')\n", "option `x`: words are a tuple of texts", 4),
         ("class Mine(RBF):\n    x = option(1, maximum='2')\n", "option `x`: minimum, maximum, above and below", 4),
-        ("class Mine(RBF):\n    x = option(1, none=2)\n", "option `x`: none is True or False", 4),
+        ("class Mine(RBF):\n    x = option(1, also='a')\n", "option `x`: also are a tuple of texts", 4),
         ("class Mine(RBF):\n    takes = 'norm'\n", "`takes` is something else than a tuple of texts", 4),
         ("class Mine(RBF):\n    formula = '\\x1b[2J'\n", "`formula` is something else than a text of one line", 4),
         ("class Mine(KernelFunction, RBF): pass\n", "class `Mine`: Cannot create a consistent method resolution", 3),

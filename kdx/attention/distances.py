@@ -58,7 +58,7 @@ def _pairs(by_distance: Tensor) -> Tensor:
 class ByTable:
     """The options of components that have a table of distances."""
 
-    clip: int | str = option(16, minimum=0, none=True)
+    clip: int | str = option(16, minimum=0, also=("none",))
     """The distance from which on all distances share a vector; none: each has its own."""
     sharing: str = option("per-head", words=("per-head", "shared"))
     """Whether each head has a table (Shaw et al. 2018, in print), or all share one (their code)."""

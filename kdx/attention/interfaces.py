@@ -69,6 +69,8 @@ class Settings(NamedTuple):
     """Number of positions of a learned encoding, and of distances of a table without clipping."""
     reach: Reach = Reach.PAST
     """The side of the query to which a filter that looks at distances reaches."""
+    widened: int = 1
+    """Number of features that the kernel compares for each one of a head, by `widens` of its parts."""
 
 
 class TokenFeatures(NamedTuple):
@@ -184,6 +186,8 @@ class KernelFunction(Word):
     """The form in which it is given: its `logarithm`; a `weight`, which is never negative; or a `signed weight`."""
     sees_positions: ClassVar[bool] = False
     """Whether it depends on positions, by `placed`; then it is for sequences only."""
+    widens: ClassVar[int] = 1
+    """The number of features that `placed` makes of each one."""
     positive_semi_definite: ClassVar[bool] = False
     """Whether its Gram matrix is positive semi-definite for every input when queries and keys share a projection."""
     blind_to_query_norm: ClassVar[bool] = False
@@ -241,6 +245,8 @@ class PositionScheme(Word):
     """Whether its source, and so a grid, has it only in self-attention, for keys that do not come after the query."""
     absolute: ClassVar[bool] = False
     """Whether the result changes when all positions move by the same number."""
+    widens: ClassVar[int] = 1
+    """The number of features that `compared` makes of each one."""
 
     def share(self, other: "PositionScheme") -> None:
         """Take over the parameters that all layers share from the same scheme in another layer; most have none."""
@@ -264,6 +270,10 @@ class PositionScheme(Word):
     def key(self, key: Tensor, place: TokenPositions) -> Tensor:
         """Return what the kernel compares, for keys after `projected`: (B, H, Tk, D) to (B, H, Tk, D)."""
         return key
+
+    def compared(self, features: Tensor, place: TokenPositions, side: Side) -> Tensor:
+        """Return what the kernel compares, after `query` or `key` of all schemes: (B, H, T, D) to (…, `widens` · D)."""
+        return features
 
     def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor | None:
         """Return the logarithm of the factor, which broadcasts to (B, H, Tq, Tk); None if there is no factor.

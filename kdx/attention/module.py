@@ -28,8 +28,9 @@ from kdx.attention.interfaces import (
 )
 from kdx.attention.kernels import KERNELS
 from kdx.attention.linear_attention import linear_attention
+from kdx.attention.local_linear import LocalLinear
 from kdx.attention.qk_norm import norms_of
-from kdx.vocabulary import Maps, OutputGate, QKNorm, Reach, Symmetry, ValueProjection
+from kdx.vocabulary import Maps, OutputGate, Projection, QKNorm, Reach, Smoother, Symmetry, ValueProjection
 
 # Pairs (Tq × Tk) up to which a whole mask or bias is made; above, weights are computed block by block.
 LARGEST_MASK = 256 * 256
@@ -113,7 +114,11 @@ class KernelAttention(ContextMixer):
         qk_norm: normalisation of projected queries and keys, before positions act on them.
         kv_heads: heads of keys and values, each shared by the same number of consecutive heads of queries (Shazeer
             2019; Ainslie et al. 2023); default: H. A cache keeps only these heads.
+        projection: whether queries and keys are projected. Without it, a head compares its share of the features, which
+            is the same for queries and keys.
         value_projection: whether values have a projection of their own, or that of the keys (of both, if symmetric).
+        smoother: whether a head averages values by their weights, or fits a line to them, see
+            `kdx.attention.local_linear`.
         maps: whether a head has one attention map or the difference of two, see `kdx.attention.differential`.
         output_gate: whether the heads' output is multiplied by σ(x W_g) before W_o, x the query's token.
         bias: whether the projections have biases (those of positions never have).
@@ -158,7 +163,9 @@ class KernelAttention(ContextMixer):
         head_width: int | None = None,
         qk_norm: QKNorm = QKNorm.NONE,
         kv_heads: int | None = None,
+        projection: Projection = Projection.LINEAR,
         value_projection: ValueProjection = ValueProjection.OWN,
+        smoother: Smoother = Smoother.LOCAL_CONSTANT,
         maps: Maps = Maps.SINGLE,
         output_gate: OutputGate = OutputGate.NONE,
         bias: bool = True,
@@ -173,13 +180,16 @@ class KernelAttention(ContextMixer):
         _check_sizes(width, heads, head_width, kv_heads, max_positions, memory_length, dropout)
         if path not in ("fused", "literal"):
             raise ValueError(f"path: {path!r}; allowed: fused, literal")
-        symmetric = choice("symmetry", symmetry, Symmetry) is Symmetry.SYMMETRIC
+        projected = choice("projection", projection, Projection) is Projection.LINEAR
+        symmetric = choice("symmetry", symmetry, Symmetry) is Symmetry.SYMMETRIC or not projected
         differential = choice("maps", maps, Maps) is Maps.DIFFERENTIAL
         own_values = choice("value_projection", value_projection, ValueProjection) is ValueProjection.OWN
         gated = choice("output_gate", output_gate, OutputGate) is OutputGate.SIGMOID
         kv_heads, head_width = kv_heads or heads, head_width or width // heads
         if symmetric and kv_heads < heads:
             raise ValueError(f"kv_heads: {kv_heads}, but queries and keys share one projection; allowed: {heads}")
+        if not projected and heads * head_width != width:
+            raise ValueError(f"head_width: {head_width}, but heads share {width} features; allowed: {width // heads}")
         if differential and head_width % MAPS:
             raise ValueError(f"head_width: two maps do not share {head_width} features; allowed: an even number")
         choices = choices_of(
@@ -202,8 +212,11 @@ class KernelAttention(ContextMixer):
         self.kv_heads = kv_heads
         # The shape that the kernel compares: heads (each map of a head counts) and their width.
         self.shape = (MAPS * heads, head_width // MAPS) if differential else (heads, head_width)
-        settings = Settings(width, *self.shape, max_positions, choice("reach", reach, Reach))
-        self.kernel = choices.make(choices.kernel, settings)
+        widened = math.prod(scheme.widens for scheme in choices.positions.values())
+        settings = Settings(
+            width, *self.shape, max_positions, choice("reach", reach, Reach), widened * choices.kernel.widens
+        )
+        self.kernel = choices.make(choices.kernel, settings._replace(head_width=widened * self.shape[1]))
         self.normaliser = choices.make(choices.normaliser, settings)
         self.positions = nn.ModuleDict(
             {name: choices.make(scheme, settings) for name, scheme in choices.positions.items()}
@@ -217,12 +230,19 @@ class KernelAttention(ContextMixer):
             self.encoding = choices.make(choices.encoding, width, max_positions)
 
         inner, shared = heads * head_width, kv_heads * head_width
-        self.query = nn.Linear(width, inner, bias)
+        self.query = nn.Linear(width, inner, bias) if projected else None
         self.key = None if symmetric else nn.Linear(width, shared, bias)
         self.value = nn.Linear(width, shared, bias) if own_values else None
         self.output = nn.Linear(inner, width, bias)
         self.gate = nn.Linear(width, inner, bias) if gated else None
         self.differential = Differential(head_width) if differential else None
+        fitted = choice("smoother", smoother, Smoother) is Smoother.LOCAL_LINEAR
+        if fitted and (self.kernel.gives == "signed weight" or not self.normaliser.is_row_sum):
+            raise ValueError(
+                "smoother: a line is fitted with weights that are positive and sum to 1; allowed: "
+                "local-constant, or a kernel without signs and the normaliser row-sum"
+            )
+        self.local_linear = LocalLinear(self.shape[0]) if fitted else None
         self.query_norm, self.key_norm = norms_of(choice("qk_norm", qk_norm, QKNorm), self.shape[1], symmetric)
         for linear in (self.query, self.key, self.value, self.output, self.gate):
             if linear is not None:
@@ -281,7 +301,8 @@ class KernelAttention(ContextMixer):
 
     def values_of(self, features: Tensor) -> Tensor:
         """Project tokens (B, T, M) as values: (B, `kv_heads`, T, D)."""
-        projected: Tensor = (self.value or self.key or self.query)(features)
+        projection = self.value or self.key or self.query
+        projected: Tensor = features if projection is None else projection(features)
         return projected.view(*projected.shape[:-1], self.kv_heads, -1).transpose(1, 2)
 
     def for_all_heads(self, rows: Tensor) -> Tensor:
@@ -306,6 +327,8 @@ class KernelAttention(ContextMixer):
         log_weight, weight = self._log_weight(projected), self.kernel.weight(projected.query, projected.key)
         visible = self._chosen(log_weight, weight, self._visible(*projected[4:]))
         weights = smoother.weights(log_weight, weight, self.normaliser, visible)
+        if self.local_linear is not None:
+            weights = self.local_linear.literal(weights, projected.query, projected.key)
         return weights if self.differential is None else self.differential.difference(weights)
 
     def extra_repr(self) -> str:
@@ -314,6 +337,11 @@ class KernelAttention(ContextMixer):
     @property
     def _schemes(self) -> Iterable[PositionScheme]:
         return cast(Iterable[PositionScheme], self.positions.values())
+
+    @property
+    def _needs_weights(self) -> bool:
+        """Whether the output depends on the weights otherwise than by the average of the values."""
+        return self.value_function.uses_weights or self.local_linear is not None
 
     @property
     def _dropout(self) -> float:
@@ -333,11 +361,13 @@ class KernelAttention(ContextMixer):
 
     def _smooth_literally(self, projected: _Projected) -> Tensor:
         log_weight, weight = self._log_weight(projected), self.kernel.weight(projected.query, projected.key)
+        fit, query, key = self.local_linear, projected.query, projected.key
         return smoother.literal(
             log_weight,
             weight,
             self.normaliser,
             projected.value,
+            fit=None if fit is None else lambda weights: fit.literal(weights, query, key),
             visible=self._chosen(log_weight, weight, self._visible(*projected[4:])),
             pair_values=self._pair_values(projected.at_query, projected.at_key),
             dropout=self._dropout,
@@ -346,10 +376,13 @@ class KernelAttention(ContextMixer):
     def _smooth_in_one_call(self, projected: _Projected) -> Tensor | None:
         """Smooth by scaled-dot-product attention; None if it cannot, or if a bias or mask would be too large."""
         raw, query, key, value, at_query, at_key, (own, padding, mask) = projected
-        if not self.normaliser.is_row_sum or self.filter.reads_content or self.value_function.uses_weights:
+        if not self.normaliser.is_row_sum or self.filter.reads_content or self._needs_weights:
             return None
         if (kernel := self.kernel.dot_product(query, key)) is None:
             return None
+        if query.size(-1) != self.shape[1]:
+            # Columns of schemes are over the root of a head's width, those of the kernel over that of what it compares.
+            kernel = kernel[0] * math.sqrt(self.shape[1] / query.size(-1)), kernel[1]
         limited = self.filter.limits or mask is not None
         # A bias without parameters is the same for the whole batch; padding makes it one for each row.
         without_parameters = all(next(scheme.parameters(), None) is None for scheme in self._schemes if scheme.weighs)
@@ -383,7 +416,7 @@ class KernelAttention(ContextMixer):
         """Smooth by sums over the keys; None if a weight is not a product of features, or if there are few pairs."""
         query, key, (_, padding, mask) = projected.query, projected.key, projected.masks
         causal = self._triangular(projected)
-        weighed = any(scheme.weighs for scheme in self._schemes) or self.value_function.uses_weights or self._dropout
+        weighed = any(scheme.weighs for scheme in self._schemes) or self._needs_weights or self._dropout
         if weighed or mask is not None or (self.filter.limits and not causal) or not self.normaliser.is_row_sum:
             return None
         pairs, more = query.size(2) * key.size(2), CAUSAL if causal else 1
@@ -408,7 +441,7 @@ class KernelAttention(ContextMixer):
         if size < queries:
             # Make each head's rows contiguous once; otherwise each product of each block would do it again.
             raw, query, key, value = (tokens.contiguous() for tokens in (raw, query, key, value))
-        dot_product, term = self.kernel.dot_product(query, key), None
+        dot_product, term, fit, compared = self.kernel.dot_product(query, key), None, self.local_linear, (query, key)
         if dot_product is not None:
             term = None if self.normaliser.is_row_sum else self.kernel.constant_term(query)
             query, key = dot_product[0] / math.sqrt(width), dot_product[1]
@@ -435,6 +468,7 @@ class KernelAttention(ContextMixer):
                 weight,
                 self.normaliser,
                 index_select(value, key_part),
+                fit=None if fit is None else lambda weights: fit.fused(weights, *map(index_select, compared, part)),
                 visible=self._chosen(log_weight, weight, visible),
                 pair_values=self._pair_values(at_query_part, at_key_part),
                 dropout=self._dropout,
@@ -487,6 +521,7 @@ class KernelAttention(ContextMixer):
         features = self._features(queries, at_query)
         raw = self.queries_of(features)
         query = self._compared(raw, at_query)
+        asking = None if keys is None else self._read(features)
 
         at_key = at_query if keys is None else self._place(keys, key_positions)
         if keys is not None and cache.keys is not None:
@@ -501,19 +536,18 @@ class KernelAttention(ContextMixer):
             key = query if alike else self._compared(self.keys_of(features), at_key)
             for scheme in self._schemes:
                 key = scheme.key(key, at_key)
-            key = self.kernel.placed(key, at_key)
+            key = self._placed(key, at_key, Side.KEY)
             value = self.values_of(self.value_function.features(source, at_key))
             value = self.value_function.projected(value, at_key)
-            read = {scheme.reads: scheme.of_tokens(features) for scheme in self._schemes if scheme.reads}
-            known = cache.append(Keys(key, value, at_key.positions, key_padding, read))
+            known = cache.append(Keys(key, value, at_key.positions, key_padding, self._read(features)))
         if known.positions is not at_key.positions:
             at_key = TokenPositions(known.positions, self.encoding)
         for scheme in self._schemes:
             query = scheme.query(query, at_query)
-        query = self.kernel.placed(query, at_query)
+        query = self._placed(query, at_query, Side.QUERY)
         if any(scheme.looks_at_tokens for scheme in self._schemes):
             shared = known._replace(key=self.for_all_heads(known.key))
-            at_query, at_key = _with_tokens(query, shared, at_query, at_key, own=keys is None)
+            at_query, at_key = _with_tokens(query, shared, at_query, at_key, asking)
         if mask is not None:
             mask = mask.unsqueeze(1) if mask.dim() == 3 else mask
             if mask.dim() == 4 and mask.size(1) > 1:
@@ -548,9 +582,17 @@ class KernelAttention(ContextMixer):
             features = scheme.features(features, place)
         return features
 
-    def _heads(self, projection: nn.Linear, features: Tensor) -> Tensor:
-        projected: Tensor = projection(features)
+    def _read(self, features: Tensor) -> dict[str, Tensor]:
+        return {scheme.reads: scheme.of_tokens(features) for scheme in self._schemes if scheme.reads}
+
+    def _heads(self, projection: nn.Linear | None, features: Tensor) -> Tensor:
+        projected: Tensor = features if projection is None else projection(features)
         return projected.view(*projected.shape[:-1], -1, self.shape[1]).transpose(1, 2)  # (B, H, T, D)
+
+    def _placed(self, features: Tensor, place: TokenPositions, side: Side) -> Tensor:
+        for scheme in self._schemes:
+            features = scheme.compared(features, place, side)
+        return self.kernel.placed(features, place)
 
     def _compared(self, projected: Tensor, place: TokenPositions) -> Tensor:
         for scheme in self._schemes:
@@ -593,19 +635,20 @@ class KernelAttention(ContextMixer):
 
 
 def _with_tokens(
-    query: Tensor, known: Keys, at_query: TokenPositions, at_key: TokenPositions, *, own: bool
+    query: Tensor, known: Keys, at_query: TokenPositions, at_key: TokenPositions, asking: dict[str, Tensor] | None
 ) -> tuple[TokenPositions, TokenPositions]:
+    """Return both positions with their tokens; `asking` is what is read off the queries, if they are no keys."""
     queries, keys = query.size(2), known.key.size(2)
     rank = torch.arange(1, keys + 1, device=query.device).unsqueeze(0)
     last = slice(keys - queries, keys)  # a query's own token is among the last keys
-    if own:
+    if asking is None:
         read = {name: index_select(features, last) for name, features in known.read.items()}
         padding = known.padding if known.padding is None else known.padding[:, last]
         of_query = TokenFeatures(query, read, rank[:, last], padding)
     else:
         places = at_key.positions.expand(query.size(0), -1).contiguous()
-        asking = at_query.positions.expand(query.size(0), -1).contiguous()
-        of_query = TokenFeatures(query, {}, torch.searchsorted(places, asking, right=True), None)
+        wanted = at_query.positions.expand(query.size(0), -1).contiguous()
+        of_query = TokenFeatures(query, asking, torch.searchsorted(places, wanted, right=True), None)
     return at_query.of(of_query), at_key.of(TokenFeatures(known.key, known.read, rank, known.padding))
 
 

@@ -48,6 +48,7 @@ def literal(
     normaliser: NormaliserFunction,
     value: Tensor,
     *,
+    fit: Callable[[Tensor], Tensor] | None = None,
     visible: Tensor | None = None,
     pair_values: Callable[[Tensor], Tensor] | None = None,
     dropout: float = 0.0,
@@ -57,13 +58,15 @@ def literal(
     Args:
         log_weight, weight, normaliser, visible: as in `weights`.
         value: (B, H, Tk, D)
+        fit: maps normalised weights (B, H, Tq, Tk) to those of another estimator, see `kdx.attention.local_linear`.
         pair_values: maps weights (B, H, Tq, Tk) to a weighted sum in addition to that of the values, (B, H, Tq, D).
         dropout: probability of dropping a weight.
 
     Returns:
         (B, H, Tq, D)
     """
-    kept = F.dropout(weights(log_weight, weight, normaliser, visible), dropout).to(value.dtype)
+    kept = weights(log_weight, weight, normaliser, visible)
+    kept = F.dropout(kept if fit is None else fit(kept), dropout).to(value.dtype)
     return kept @ value if pair_values is None else kept @ value + pair_values(kept)
 
 
@@ -73,6 +76,7 @@ def quick(
     normaliser: NormaliserFunction,
     value: Tensor,
     *,
+    fit: Callable[[Tensor], Tensor] | None = None,
     visible: Tensor | None = None,
     pair_values: Callable[[Tensor], Tensor] | None = None,
     dropout: float = 0.0,
@@ -94,8 +98,9 @@ def quick(
     else:
         kept, total = _raw(log_weight, weight, normaliser, visible)
         # Autocast would round the products below, so the weights are normalised before.
-        if kept.size(-1) <= value.size(-1) or torch.is_autocast_enabled(value.device.type):
+        if fit is not None or kept.size(-1) <= value.size(-1) or torch.is_autocast_enabled(value.device.type):
             kept, total = kept / total, None
+    kept = kept if fit is None else fit(kept)
     # The sum of many raw weights has no bound, so it keeps at least 32 bits until it is divided.
     kept = F.dropout(kept, dropout).to(value.dtype if total is None else kept.dtype)
     output = kept @ value.to(kept.dtype)

@@ -18,7 +18,19 @@ from kdx.attention.values import VALUES
 from kdx.grid.field_types import Count, Follows, Later, Natural, OneOf, Schema, ToList, WithOptions
 from kdx.grid.sections import Data, Evaluation, Filter, Model, Select, Training
 from kdx.tasks import TASKS
-from kdx.vocabulary import Attention, Inject, Maps, Norm, OutputGate, QKNorm, Space, Symmetry, ValueProjection
+from kdx.vocabulary import (
+    Attention,
+    Inject,
+    Maps,
+    Norm,
+    OutputGate,
+    Projection,
+    QKNorm,
+    Smoother,
+    Space,
+    Symmetry,
+    ValueProjection,
+)
 
 
 def one_or_many(value: Any) -> Any:
@@ -83,8 +95,12 @@ class CellFields(WithOptions):
     """How queries and keys are normalised before any kernel compares them."""
     kv_heads: Count | None = None
     """Heads of keys and values in every attention, a divisor of the model's; None: the number of the queries' heads."""
+    projection: Annotated[Projection, Later("linear")] = Projection.LINEAR
+    """What makes queries and keys."""
     value_projection: Annotated[ValueProjection, Later("own")] = ValueProjection.OWN
     """Which projection makes the values."""
+    smoother: Annotated[Smoother, Later("local-constant")] = Smoother.LOCAL_CONSTANT
+    """The estimator that the weights give of the values."""
     maps: Maps = Maps.SINGLE
     """What a head's values are weighted by."""
     output_gate: OutputGate = OutputGate.NONE

@@ -35,7 +35,9 @@ CHOICES = (
     "normaliser",
     "qk_norm",
     "kv_heads",
+    "projection",
     "value_projection",
+    "smoother",
     "maps",
     "output_gate",
 )

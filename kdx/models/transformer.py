@@ -33,7 +33,6 @@ from kdx.vocabulary import (
     FeedForwardKind,
     Initialisation,
     Inject,
-    Maps,
     Norm,
     Normalisation,
     Reach,
@@ -56,8 +55,9 @@ def features_of(spec: CellSpec) -> dict[str, Any]:
         "kv_heads": spec.kv_heads,
         "value_projection": spec.value_projection,
         "output_gate": spec.output_gate,
-        # Attentions of spaces without differential attention do not take this argument.
-        **({} if spec.maps is Maps.SINGLE else {"maps": spec.maps}),
+        "projection": spec.projection,
+        "smoother": spec.smoother,
+        "maps": spec.maps,
         "bias": spec.model.bias is Bias.LEARNED,
         **_options(spec, [KERNELS.definition(spec.kernel), NORMALISERS.definition(normaliser)]),
     }

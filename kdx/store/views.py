@@ -99,9 +99,9 @@ _FACTORS = (
     ),
     _Factor(
         "temperature",
-        "real",
+        "word",
         "temperature",
-        "what the logarithm of the weight is divided by; NULL: the kernel has no temperature",
+        "what the logarithm of the weight is divided by, or learned; NULL: the kernel has no temperature",
     ),
     _Factor("memory", "whole", "memory", "tokens of the segment before that stay visible in training"),
     _Factor("corpus", "word", "data.corpus", "such as synthetic-language"),

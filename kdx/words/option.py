@@ -23,8 +23,8 @@ class Option:
     above: float | None = None
     below: float | None = None
     multiple_of: int | None = None
-    none: bool = False
-    """Whether `none` is allowed as well."""
+    also: tuple[str, ...] = ()
+    """The names that are allowed beside a number."""
     follows: tuple[str, ...] = ()
     """Factors of a cell that limit the option; where cells differ in these, they may differ in the option too."""
     name: str = ""
@@ -33,7 +33,7 @@ class Option:
 
     def __post_init__(self) -> None:
         limits = [limit for limit in (self.minimum, self.maximum, self.above, self.below) if limit is not None]
-        for name in ("words", "follows"):
+        for name in ("words", "also", "follows"):
             if not isinstance(texts := getattr(self, name), tuple) or not all(map(is_line, texts)):
                 raise TypeError(f"{name} are a tuple of texts")
         if not self.words and type(self.default) not in (int, float):
@@ -42,8 +42,6 @@ class Option:
             raise TypeError(f"minimum, maximum, above and below are numbers up to {_LARGEST}")
         if self.multiple_of is not None and (type(self.multiple_of) is not int or self.multiple_of < 1):
             raise TypeError("multiple_of is a whole number of 1 or more")
-        if not isinstance(self.none, bool):
-            raise TypeError("none is True or False")
 
     @property
     def allowed(self) -> str:
@@ -53,7 +51,7 @@ class Option:
         limits = in_words(ge=self.minimum, gt=self.above, le=self.maximum, lt=self.below)
         kind = "a whole number" if isinstance(self.default, int) else "a number"
         multiple = f", a multiple of {self.multiple_of}" if self.multiple_of else ""
-        return f"{kind} {limits}".rstrip() + multiple + (", or none" if self.none else "")
+        return ", or ".join([f"{kind} {limits}".rstrip() + multiple, *self.also])
 
     @property
     def json_schemas(self) -> list[dict[str, Any]]:
@@ -69,10 +67,8 @@ class Option:
             }
             kind = "integer" if isinstance(self.default, int) else "number"
             given = {limit: value for limit, value in limits.items() if value is not None}
-            schemas.append({"title": self.allowed.removesuffix(", or none"), "type": kind, **given})
-        if self.none and "none" not in self.words:
-            schemas.append({"const": "none"})
-        return schemas
+            schemas.append({"title": replace(self, also=()).allowed, "type": kind, **given})
+        return [*schemas, *({"const": word} for word in self.also)]
 
     def value(self, given: Any) -> Any:
         """Return a given value as a cell holds it: 2 becomes 2.0 if the default is 1.0.
@@ -80,11 +76,12 @@ class Option:
         Raises:
             ValueError: the value is not allowed.
         """
-        if self.none and given in (None, "none"):
-            return "none"
-        if self.words:
-            if isinstance(given, str) and given in self.words:
-                return str(given)
+        word = "none" if given is None else given
+        if isinstance(word, str):
+            if word in (*self.words, *self.also):
+                return str(word)
+        elif self.words:
+            pass
         elif type(given) is int or (type(given) is float and type(self.default) is float and isfinite(given)):
             outside = (
                 (self.minimum is not None and given < self.minimum)
@@ -107,14 +104,14 @@ def option(
     above: float | None = None,
     below: float | None = None,
     multiple_of: int | None = None,
-    none: bool = False,
+    also: tuple[str, ...] = (),
     follows: tuple[str, ...] = (),
 ) -> Any:
     """Declare an option in the body of a class; the docstring below it is its title.
 
     All arguments are literals, see `Option`. In an instance the attribute is the value that the cell has.
     """
-    return Option(default, words, minimum, maximum, above, below, multiple_of, none, follows)
+    return Option(default, words, minimum, maximum, above, below, multiple_of, also, follows)
 
 
 def options_of(kind: type) -> dict[str, Option]:

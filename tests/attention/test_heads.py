@@ -66,6 +66,7 @@ def test_a_cache_keeps_no_more_heads_than_there_are() -> None:
             {"kv_heads": 2, "symmetry": "symmetric"},
             "kv_heads: 2, but queries and keys share one projection; allowed: 4",
         ),
+        ({"projection": "none", "head_width": 3}, "head_width: 3, but heads share 16 features; allowed: 4"),
         ({"output_gate": "tanh"}, "output_gate: 'tanh'; allowed: none, sigmoid"),
     ],
 )
@@ -107,6 +108,20 @@ def test_values_may_be_projected_as_keys_are(choices: dict) -> None:
     assert module.value is None
     for module.path in ("literal", "fused"):
         torch.testing.assert_close(module(x[None]), separate(x[None]), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("values", ["own", "keys"])
+def test_without_projections_each_head_compares_its_share_of_the_features(values: str) -> None:
+    """With an rbf kernel of learned temperature, it is Gaussian kernel attention (Kundu et al. 2026)."""
+    module = attention(projection="none", value_projection=values, kernel="rbf", temperature="learned")
+    projected = attention(symmetry="symmetric", value_projection=values, kernel="rbf", temperature="learned")
+    x = by_hand.draw(7, 16)
+    identity = {"query.weight": torch.eye(16), "query.bias": torch.zeros(16)}
+    projected.load_state_dict(identity | module.state_dict())
+    for module.path in ("literal", "fused"):
+        torch.testing.assert_close(module(x[None]), projected(x[None]), rtol=0, atol=1e-10)
+    left = {name.split(".")[0] for name, _ in module.named_parameters()}
+    assert left == {"kernel", "output"} | ({"value"} if values == "own" else set())
 
 
 def test_the_other_spaces_have_both() -> None:

@@ -207,8 +207,8 @@ def test_decoding_over_a_source_equals_teacher_forcing(variant: tuple) -> None:
 @pytest.mark.usefixtures("form")
 def test_a_row_of_padding_gives_zero_and_no_nan(variant: tuple) -> None:
     module = attention(variant)
-    x = draw(2, 3, WIDTH).requires_grad_()
-    padding = torch.tensor([[True] * 3, [False] * 3])
+    x = draw(2, 6, WIDTH).requires_grad_()
+    padding = torch.tensor([[True] * 6, [False] * 6])
     for module.path in ("fused", "literal"):
         smoothed = module.smooth(x, key_padding=padding)
         smoothed.square().sum().backward()

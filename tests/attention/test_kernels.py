@@ -307,6 +307,21 @@ def test_the_logarithm_of_the_weight_is_divided_by_it(word: str) -> None:
     torch.testing.assert_close(cool.log_weight(query, key), 2 * plain.log_weight(query, key))
 
 
+@pytest.mark.parametrize("word", TEMPERED)
+def test_a_learned_temperature_is_one_of_each_head(word: str) -> None:
+    module, x = by_hand.attention(kernel=word, temperature="learned")
+    temperature = module.kernel.log_temperature.detach().exp().flatten().tolist()
+    assert len(set(temperature)) == by_hand.HEADS
+    fixed = [KERNELS[word](Settings(8, 1, 4), temperature=given) for given in temperature]
+
+    def score(q: np.ndarray, k: np.ndarray, i: int, j: int, head: int) -> float:
+        pair = (torch.from_numpy(vector)[None, None, None] for vector in (q, k))
+        return float(fixed[head].log_weight(*pair))
+
+    by_hand.same(module, x[0], by_hand.smoothed(module, x[0], score=score, sees=lambda i, j: j <= i))
+    assert KERNELS[word](Settings(8, 2, 4), temperature="learned").log_temperature.tolist() == [[[0.0]], [[0.0]]]
+
+
 @pytest.mark.parametrize("temperature", [0, -1.0, float("inf"), "hot", True])
 def test_what_is_no_temperature_is_refused(temperature: object) -> None:
     with pytest.raises(ValueError, match=r"temperature: .*; allowed: a number above 0"):

@@ -13,17 +13,20 @@ from torch import Tensor
 from kdx.attention import Cache, KernelAttention
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.interfaces import Settings, TokenPositions
+from kdx.attention.positions import POSITIONS
 from kdx.attention.positions.alibi import ALiBi
 from kdx.attention.positions.blockwise import Blockwise
 from kdx.attention.positions.by_distance import ByDistance
 from kdx.attention.positions.fire import FIRE
 from kdx.attention.positions.forgetting import Forgetting
+from kdx.attention.positions.grape_additive import GrapeAdditive
 from kdx.attention.positions.kerple import KERPLELog, KERPLEPower
 from kdx.attention.positions.product import Product
 from kdx.attention.positions.relative import Relative
 from kdx.attention.positions.rotary import Rotary
 from kdx.attention.positions.t5 import T5
 from kdx.vocabulary import Symmetry
+from tests.attention import by_hand
 from tests.attention.by_hand import HEAD_WIDTH, HEADS, WIDTH, attention, check, exponential, heads
 from tests.attention.largest_tensor import LargestTensor
 
@@ -78,7 +81,16 @@ def test_a_long_row_makes_no_tensor_of_pairs(word: str) -> None:
         assert (largest.numbers < 600 * 600) == (module.path == "fused")
 
 
-@pytest.mark.parametrize("options", [{"positions": ["cope"], "counted": 4}, {"positions": ["forgetting"]}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"positions": ["cope"], "counted": 4},
+        {"positions": ["forgetting"]},
+        {"positions": ["grape-additive"]},
+        {"positions": ["path"]},
+    ],
+    ids=str,
+)
 def test_what_counts_tokens_passes_over_padding_between_them(options: dict) -> None:
     module, x = attention(tokens=5, **options)
     junk = 9 * torch.ones(2, 2, WIDTH, dtype=torch.float64)
@@ -467,3 +479,125 @@ def compared(features: np.ndarray, position: int, sign: int) -> np.ndarray:
 def test_every_path_of_xpos_gives_what_a_loop_over_pairs_gives() -> None:
     module, x = attention(positions=["xpos"], tokens=12)
     check(module, x, lambda q, k, i, j, head: math.exp(compared(q, i, 1) @ compared(k, j, -1) / math.sqrt(len(q))))
+
+
+# grape-additive
+
+
+def steps_of_grape(module: KernelAttention, x: np.ndarray) -> np.ndarray:
+    """m_h log σ(⟨p_i, R_l p̂_l⟩ / P) of each head, query i and token l: (H, T, T)."""
+    p = (x @ module.positions["grape-additive"].potential.weight.detach().numpy().T).reshape(len(x), HEADS, 8)
+    unit = p / np.sqrt((p**2).mean(-1, keepdims=True) + 1e-6)
+    steps = np.zeros((HEADS, len(x), len(x)))
+    for head, i, place in np.ndindex(*steps.shape):
+        c, s = math.cos(place), math.sin(place)
+        pairs = [
+            p[i, head, a] * (c * unit[place, head, a] - s * unit[place, head, a + 4])
+            + p[i, head, a + 4] * (s * unit[place, head, a] + c * unit[place, head, a + 4])
+            for a in range(4)
+        ]
+        steps[head, i, place] = -(2.0 ** (-8 * (head + 1) / HEADS)) * math.log1p(math.exp(-sum(pairs) / 8))
+    return steps
+
+
+def test_every_path_of_additive_grape_gives_what_a_loop_over_pairs_gives() -> None:
+    module, x = attention(positions=["grape-additive"])
+    for row in x.split(1):
+        steps = steps_of_grape(module, row[0].numpy())
+        check(
+            module,
+            row,
+            lambda q, k, i, j, head, s=steps: exponential(q, k) * math.exp(s[head, i, j + 1 : i + 1].sum()),
+        )
+
+
+def test_additive_grape_without_potentials_is_alibi_at_a_rate_of_log_2() -> None:
+    module, x = attention(positions=["grape-additive"])
+    torch.nn.init.zeros_(module.positions["grape-additive"].potential.weight)
+    check(
+        module,
+        x,
+        lambda q, k, i, j, head: exponential(q, k) * 2.0 ** -(2.0 ** (-8 * (head + 1) / HEADS) * (i - j)),
+    )
+
+
+def test_additive_grape_with_steps_that_are_the_same_for_every_query_is_forgetting(monkeypatch) -> None:
+    grape, x = attention(positions=["grape-additive"])
+    forgetting, _ = attention(positions=["forgetting"])
+    forgetting.load_state_dict(grape.state_dict(), strict=False)
+    gates = forgetting.positions["forgetting"].of_tokens(x)  # (B, H, T, 1)
+    monkeypatch.setattr(
+        GrapeAdditive, "steps", lambda self, of_query, *_: gates.transpose(-2, -1).expand(-1, -1, of_query.size(-2), -1)
+    )
+    torch.testing.assert_close(grape(x), forgetting(x))
+
+
+# grape-multiplicative
+
+
+def test_multiplicative_grape_starts_as_rotary_and_turns_by_the_angles_that_it_learns() -> None:
+    torch.manual_seed(0)
+    module = KernelAttention(WIDTH, HEADS, positions=["grape-multiplicative"], filter="causal").double()
+    scheme, row = module.positions["grape-multiplicative"], by_hand.draw(7, WIDTH)
+    rotary = KernelAttention(WIDTH, HEADS, positions=["rotary"], filter="causal").double()
+    rotary.load_state_dict(module.state_dict(), strict=False)
+    torch.testing.assert_close(module(row[None]), rotary(row[None]), rtol=0, atol=1e-6)
+    with torch.no_grad():
+        scheme.sinusoid.log_frequency.copy_(torch.tensor([0.3, -1.2]))
+    angles = np.exp(scheme.sinusoid.log_frequency.detach().numpy())
+
+    def turned(f: np.ndarray, n: int) -> np.ndarray:
+        generator = np.zeros((HEAD_WIDTH, HEAD_WIDTH))
+        for plane, angle in enumerate(angles):
+            generator[2 * plane + 1, 2 * plane], generator[2 * plane, 2 * plane + 1] = angle, -angle
+        return torch.linalg.matrix_exp(n * torch.from_numpy(generator)).numpy() @ f
+
+    check(module, row[None], lambda q, k, i, j, head: exponential(turned(q, i), turned(k, j)))
+
+
+# path
+
+
+def test_every_path_of_path_gives_what_a_product_of_matrices_gives() -> None:
+    module, x = attention(positions=["path"])
+    scheme = module.positions["path"]
+    weights = {name: parameter.detach().numpy() for name, parameter in scheme.named_parameters()}
+    for row in x.split(1):
+        tokens = row[0].numpy()
+        w = (tokens @ weights["narrow.weight"].T @ weights["direction.weight"].T).reshape(len(tokens), HEADS, -1)
+        w /= np.linalg.norm(w, axis=-1, keepdims=True)
+        beta = 2 / (1 + np.exp(-(tokens @ weights["strength.weight"].T + weights["strength.bias"])))
+
+        def weigh(q: np.ndarray, k: np.ndarray, i: int, j: int, head: int, w=w, beta=beta) -> float:
+            for token in range(j + 1, i + 1):
+                k = k - beta[token, head] * w[token, head] * (w[token, head] @ k)
+            return exponential(q, k)
+
+        check(module, row, weigh)
+
+
+# pope
+
+
+@pytest.mark.parametrize("filter", ["causal", "full"])
+def test_every_path_of_pope_gives_what_a_loop_over_pairs_gives(filter: str) -> None:
+    module, x = attention(positions=["pope"], filter=filter)
+    shift = module.positions["pope"].shift.detach().numpy()[:, 0]
+
+    def weigh(q: np.ndarray, k: np.ndarray, i: int, j: int, head: int) -> float:
+        lengths, angles = np.log1p(np.exp(q)) * np.log1p(np.exp(k)), 10000.0 ** -(np.arange(HEAD_WIDTH) / HEAD_WIDTH)
+        return math.exp((lengths * np.cos((j - i) * angles + shift[head])).sum() / math.sqrt(HEAD_WIDTH))
+
+    check(module, x, weigh, later=filter == "full")
+
+
+def test_every_other_scheme_acts_before_pope_widens_what_is_compared() -> None:
+    """Columns of a factor, such as alibi's, are over the root of a head's width."""
+    others = [word for word in POSITIONS if word != "pope"]
+    x = torch.randn(1, 300, WIDTH, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for word in others:
+        module, _ = attention(positions=[word, "pope"])
+        outputs = []
+        for module.path in ("fused", "literal"):
+            outputs.append(module(x))
+        torch.testing.assert_close(*outputs, rtol=1e-9, atol=1e-9, msg=word)

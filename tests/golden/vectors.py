@@ -27,6 +27,7 @@ KERNEL_OPTIONS: tuple[dict[str, Any], ...] = (
     {"kernel": "exponential", "temperature": 2.0},
     {"kernel": "exponential", "scale": "unscaled"},
     {"kernel": "rbf", "temperature": 2.0},
+    {"kernel": "rbf", "temperature": "learned"},
     {"kernel": "favor", "random_features": 8},
     {"kernel": "cosformer", "horizon": 12},
 )
@@ -82,7 +83,9 @@ PARTS: dict[str, tuple[dict[str, Any], ...]] = {
     ),
     "heads": (
         {"kv_heads": 1},
+        {"projection": "none"},
         {"value_projection": "keys"},
+        {"smoother": "local-linear"},
         {"head_width": 6, "bias": False},
         {"qk_norm": "l2"},
         {"qk_norm": "rms"},

@@ -311,9 +311,9 @@ OPTIONS = [
     Option(1.0, above=0, name="x"),
     Option(3, minimum=1, maximum=5, name="x"),
     Option(2, minimum=2, multiple_of=2, name="x"),
-    Option(0.5, minimum=0, below=1, none=True, name="x"),
+    Option(0.5, minimum=0, below=1, also=("none", "learned"), name="x"),
     Option("a", words=("a", "b"), name="x"),
-    Option("none", words=("none", "a"), none=True, name="x"),
+    Option("none", words=("none", "a"), name="x"),
 ]
 
 

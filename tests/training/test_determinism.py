@@ -215,7 +215,9 @@ def attentions() -> Iterator[dict[str, Any]]:
     yield from ({"output_gate": word} for word in OutputGate)
     yield from ({"maps": word} for word in Maps)
     yield {"kv_heads": 1}
-    yield {"value_projection": "keys"}
+    yield {"projection": "none", "value_projection": "keys"}
+    yield {"smoother": "local-linear"}
+    yield {"kernel": "rbf", "temperature": "learned"}
 
 
 def named(choices: dict[str, Any]) -> str:

@@ -24,6 +24,7 @@ class CosFormer(KernelFunction):
     source = "Qin et al. 2022, Eq. 10"
     gives = "weight"
     sees_positions = True
+    widens = 2
     positive_semi_definite = True
     blind_to_query_norm = True
     horizon: int = option(1024, minimum=1)

@@ -23,11 +23,11 @@ class Exponential(Tempered):
     """Whether the dot product is divided by √D, which keeps its variance at 1 (Vaswani et al. 2017, Sec. 3.2.1)."""
 
     def log_weight(self, query: Tensor, key: Tensor) -> Tensor:
-        return query @ key.transpose(-2, -1) / self._divisor(query.size(-1))
+        return self.tempered(query @ key.transpose(-2, -1) / self._divisor(query.size(-1)))
 
     def dot_product(self, query: Tensor, key: Tensor) -> DotProduct:
         factor = math.sqrt(query.size(-1)) / self._divisor(query.size(-1))
-        return query if factor == 1 else factor * query, key
+        return self.tempered(query if factor == 1 else factor * query), key
 
     def _divisor(self, width: int) -> float:
-        return self.temperature * (math.sqrt(width) if self.scale == "scaled" else 1.0)
+        return math.sqrt(width) if self.scale == "scaled" else 1.0

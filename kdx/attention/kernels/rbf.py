@@ -26,7 +26,7 @@ class RBF(Tempered):
     def log_weight(self, query: Tensor, key: Tensor) -> Tensor:
         # The differences themselves: expanding the square loses the digits of a small distance between long vectors.
         distance = torch.cdist(upcast(query), upcast(key), compute_mode="donot_use_mm_for_euclid_dist")
-        return -distance.square() / (self.temperature * math.sqrt(query.size(-1)))
+        return self.tempered(-distance.square() / math.sqrt(query.size(-1)))
 
     def dot_product(self, query: Tensor, key: Tensor) -> DotProduct:
         """Return columns for -|q - k|² = 2⟨q, k⟩ - |k|² - |q|²: one more than ⟨q, k⟩, as |q|² cancels in a row sum."""
@@ -36,8 +36,8 @@ class RBF(Tempered):
             # With 8 bits of |k|² only, the weight would be off by several per cent; the remainder brings it to 16 bits.
             columns.append((norm - columns[0]).to(key.dtype))
         query = F.pad(query, (0, len(columns)), value=-1.0)
-        return query if self.temperature == 1 else query / self.temperature, torch.cat([2 * key, *columns], -1)
+        return self.tempered(query), torch.cat([2 * key, *columns], -1)
 
     def constant_term(self, query: Tensor) -> Tensor:
         norm = upcast(query).square().sum(-1, keepdim=True)
-        return -norm / (self.temperature * math.sqrt(query.size(-1)))
+        return self.tempered(-norm / math.sqrt(query.size(-1)))

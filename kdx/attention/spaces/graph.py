@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from kdx.attention import smoother
 from kdx.attention.interfaces import extremes
 from kdx.attention.spaces.set import SetAttention
-from kdx.vocabulary import Maps
+from kdx.vocabulary import Maps, Smoother
 
 
 class Relation(StrEnum):
@@ -73,6 +73,8 @@ class GraphAttention(nn.Module):
         super().__init__()
         if parts.get("maps", Maps.SINGLE) != Maps.SINGLE:
             raise ValueError(f"maps: {parts['maps']}; allowed on graphs: {Maps.SINGLE}")
+        if parts.get("smoother", Smoother.LOCAL_CONSTANT) != Smoother.LOCAL_CONSTANT:
+            raise ValueError(f"smoother: {parts['smoother']}; allowed on graphs: {Smoother.LOCAL_CONSTANT}")
         if labels < 1:
             raise ValueError(f"labels: {labels}; allowed: 1 or more")
         for relation in relations:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from kdx.attention.interfaces import AbsoluteEncoding, DotProduct, KernelFunction, Settings
 from kdx.attention.module import KernelAttention
 from kdx.attention.qk_norm import norms_of
-from kdx.vocabulary import Maps, QKNorm
+from kdx.vocabulary import Maps, Projection, QKNorm
 
 
 class Combine(StrEnum):
@@ -58,6 +58,8 @@ class MultimodalAttention(KernelAttention):
     ) -> None:
         if parts.get("maps", Maps.SINGLE) != Maps.SINGLE:
             raise ValueError(f"maps: {parts['maps']}; allowed in a product of modalities: {Maps.SINGLE}")
+        if parts.get("projection", Projection.LINEAR) != Projection.LINEAR:
+            raise ValueError(f"projection: {parts['projection']}; allowed for modalities: {Projection.LINEAR}")
         if not widths or min(widths) < 1:
             raise ValueError(f"widths: {list(widths)}; allowed: one or more, each 1 or more")
         head_width, width, modalities = parts.pop("head_width", None), sum(widths), len(widths)

@@ -30,7 +30,7 @@ from kdx.attention.verification.properties import PROPERTIES, draw
 from kdx.attention.verification.rounding import ROUNDINGS
 from kdx.attention.verification.torch_state import torch_left_alone
 from kdx.errors import KdxError
-from kdx.vocabulary import Maps, OutputGate, QKNorm, Symmetry, ValueProjection
+from kdx.vocabulary import Maps, OutputGate, Projection, QKNorm, Smoother, Symmetry, ValueProjection
 
 AXES: Mapping[str, type[Word]] = {
     "kernel": KernelFunction,
@@ -68,7 +68,9 @@ _WHOLE: tuple[dict[str, Any], ...] = (
     {"qk_norm": QKNorm.L2},
     {"qk_norm": QKNorm.RMS},
     {"kv_heads": 1},
+    {"projection": Projection.NONE},
     {"value_projection": ValueProjection.KEYS},
+    {"smoother": Smoother.LOCAL_LINEAR},
     {"maps": Maps.DIFFERENTIAL},
     {"output_gate": OutputGate.SIGMOID},
 )

@@ -20,7 +20,7 @@ from kdx.grid.sections import Filter
 from kdx.grid.words import SELF_ATTENTIONS, known_options, options_in, words_in
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import DIFFICULTIES
-from kdx.vocabulary import Attention, Maps, OutputGate, QKNorm, Space, Symmetry, ValueProjection
+from kdx.vocabulary import Attention, Maps, OutputGate, Projection, QKNorm, Smoother, Space, Symmetry, ValueProjection
 from kdx.words.component import Component
 from kdx.words.family import cached_over_words
 from kdx.words.option import Option
@@ -38,11 +38,15 @@ def resolve_options(cell: CellFields) -> None:
     _refuse_later_keys(cell)
     if attending(cell):
         _refuse_normaliser(cell)
+        _refuse_choices(cell)
+        if cell.projection is Projection.NONE:
+            cell.settle(symmetry=Symmetry.SYMMETRIC)  # queries and keys are the same features
         _settle_kv_heads(cell)
     else:
         cell.settle(kernel="exponential", normaliser=None, symmetry=Symmetry.ASYMMETRIC)
         cell.settle(qk_norm=QKNorm.NONE, kv_heads=None, maps=Maps.SINGLE, output_gate=OutputGate.NONE)
-        cell.settle(value_projection=ValueProjection.OWN)
+        cell.settle(projection=Projection.LINEAR, value_projection=ValueProjection.OWN)
+        cell.settle(smoother=Smoother.LOCAL_CONSTANT)
     own = dict(_options_of(words_of(cell)))
     if "xl_bias" in own and cell.symmetry is Symmetry.SYMMETRIC:
         if cell.option("xl_bias") not in (None, "none"):
@@ -108,8 +112,6 @@ def _options_of(words: Words) -> Mapping[str, Option]:
 def _refuse_uneven(cell: CellFields) -> None:
     head_width, who = cell.model.width // cell.model.heads, "a head"
     if cell.maps is Maps.DIFFERENTIAL and attending(cell):
-        if cell.space in (Space.GRAPH, Space.MULTIMODAL):
-            raise refuse("maps", f"the space `{cell.space}` has no differential attention", allowed=Maps.SINGLE)
         if head_width % 2:
             raise refuse("model.heads", f"two maps share the features of a head, and a head has {head_width}")
         head_width, who = head_width // 2, "a map"
@@ -122,6 +124,28 @@ def _refuse_uneven(cell: CellFields) -> None:
             raise refuse("model.width", f"sinusoids need an even width, not {cell.model.width}")
     if cell.encoding and ENCODINGS.definition(cell.encoding).even == "width" and cell.model.width % 2:
         raise refuse("model.width", f"sinusoids need an even width, not {cell.model.width}")
+
+
+_ONLY_CHOICES = (
+    ("maps", Maps.SINGLE, (Space.GRAPH, Space.MULTIMODAL)),
+    ("projection", Projection.LINEAR, (Space.MULTIMODAL,)),
+    ("smoother", Smoother.LOCAL_CONSTANT, (Space.GRAPH,)),
+)
+"""A field, and its only value in attentions of some spaces."""
+
+
+def _refuse_choices(cell: CellFields) -> None:
+    for name, only, spaces in _ONLY_CHOICES:
+        value = getattr(cell, name)
+        if value is not only and cell.space in spaces:
+            raise refuse(name, f"the space `{cell.space}` has no {name}: {value}", allowed=only)
+    if cell.smoother is Smoother.LOCAL_LINEAR:
+        normaliser = cell.normaliser or KERNELS.definition(cell.kernel).normaliser
+        problem = "a line is fitted with weights that are positive and sum to 1, unlike those of"
+        if KERNELS.definition(cell.kernel).gives == "signed weight":
+            raise refuse("smoother", f"{problem} the {cell.kernel} kernel", allowed=Smoother.LOCAL_CONSTANT)
+        if normaliser != "row-sum":
+            raise refuse("smoother", f"{problem} {normaliser}", allowed=Smoother.LOCAL_CONSTANT, hint="or row-sum")
 
 
 _LACKS = {"weight": "which gives no logarithm of its weights", "signed weight": "whose weights have a sign"}
