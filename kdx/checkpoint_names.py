@@ -19,6 +19,8 @@ class CheckpointKind(StrEnum):
     """The weights of the best validation, which a finished run keeps."""
     AVERAGE = "average"
     """The mean of the weights at the last validations, which a finished run keeps."""
+    SHARED = "shared"
+    """Everything that a run of more steps needs to go on from this one's, see `Training.shared_steps`."""
 
 
 _KINDS = "|".join(CheckpointKind)

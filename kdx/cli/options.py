@@ -166,6 +166,10 @@ def at_a_time_options(
 
 
 def run_options(
+    keep_state: Annotated[
+        bool,
+        _hardware("--keep-state", help="Keep what the same runs with more steps can go on from."),
+    ] = RunOptions.keep_state,
     hang_after: Annotated[
         float,
         _hardware("--hang-after", metavar="SECONDS", min=1, help="Stop and retry a run without a sign of life."),
@@ -180,7 +184,7 @@ def run_options(
     ] = RunOptions.if_changed,
 ) -> RunOptions:
     """Return the options of all runs of a command."""
-    return RunOptions(hang_after=hang_after, if_changed=if_changed)
+    return RunOptions(hang_after=hang_after, if_changed=if_changed, keep_state=keep_state)
 
 
 def slurm_options(

@@ -21,12 +21,16 @@ from kdx.cli.options import (
 from kdx.cli.planned import announce, change_of, removed_runs
 from kdx.cli.searching import search_and_run
 from kdx.cli.submitting import submit_workers
+from kdx.cli.wording import cell_name
 from kdx.data.plan_corpora import prepare_data
 from kdx.errors import KdxError
 from kdx.grid import MOST_RUNS
 from kdx.grid.load import load_grid
+from kdx.grid.plan import Plan
 from kdx.shell import kdx_command
+from kdx.store.database import Database
 from kdx.store.recording import register
+from kdx.sweep.decide import Action, decisions_in
 from kdx.sweep.rehearsal import rehearse
 from kdx.tune.search import with_winners
 
@@ -43,12 +47,17 @@ def sweep(
     search_only: Annotated[
         bool, typer.Option("--search-only", help="Search what the grid tunes, and train no winner.")
     ] = False,
+    longer: Annotated[
+        bool, typer.Option("--longer", help="Refuse runs that cannot go on from one of the same cell with fewer steps.")
+    ] = False,
 ) -> None:
     """Train the runs of a grid that the database lacks.
 
     Ctrl-C once stops at the next safe point, twice at once; `kdx resume` continues.
 
     Example: kdx sweep quickstart --workers 2
+
+    Example: kdx sweep quickstart --set training.steps=600 --longer
 
     Example: kdx sweep quickstart --slurm --time 4:00:00 --gpus-per-node 1
     """
@@ -69,6 +78,8 @@ def sweep(
         change = change_of(database, with_winners(database, plan), grid, context)
         if message := removed_runs(change, plan, context):
             say(f"note: {message}")
+        if longer:
+            _refuse_anew(database, plan)
         if not plan.searched:
             register(database, plan, plan.grid)
         if slurm is not None:
@@ -83,3 +94,14 @@ def sweep(
         if search_only and not code:
             say(f"next: {whole}, or: {context.command('export', plan.name, options=' --tuned tuned.yaml')}")
         raise typer.Exit(code)
+
+
+def _refuse_anew(database: Database, plan: Plan) -> None:
+    for decision in decisions_in(database, plan):
+        if decision.action is Action.START and decision.shorter is None:
+            raise KdxError(
+                f"it would start at step 0: {decision.reason}",
+                place=f"{cell_name(decision.run.cell)}, seed {decision.run.seed}",
+                allowed="a completed run of the same cell with fewer steps, trained with --keep-state",
+                hint="without --longer it starts at step 0",
+            )

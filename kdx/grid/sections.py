@@ -207,6 +207,14 @@ class Training(Section):
     arithmetic: Arithmetic = Arithmetic.EXACT
     """Which algorithms torch may compute with; only exact ones repeat a run bit by bit."""
 
+    @property
+    def shared_steps(self) -> int:
+        """The steps that a run of more steps begins with, bit by bit; 0 if its rates depend on the last step.
+
+        The last of them is not counted, since a checkpoint is taken before a step and holds the rate of that step.
+        """
+        return 0 if self.schedule is Schedule.COSINE else self.steps - (self.decay or 0) - 1
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         stable = self.schedule is Schedule.WARMUP_STABLE_DECAY

@@ -21,7 +21,6 @@ from kdx.store.records import RunRecord, folder_name
 
 FOLDER = re.compile(r"[0-9a-f]{32}-\d+-\d+(-[0-9a-f]{32})?", re.ASCII)
 """The names of the folders of runs."""
-_FOR_RESUMING = frozenset({CheckpointKind.STEP, CheckpointKind.WEIGHTS})
 _LOG = "log.txt"
 _REMOVED = "weights-removed.txt"
 ELSEWHERE = "weights-elsewhere.txt"
@@ -35,6 +34,8 @@ class Kind(StrEnum):
     """The run can be resumed from it, or needs it for that."""
     WEIGHTS = "weights"
     """The tested weights, which a finished run keeps."""
+    STATE = "state"
+    """What a run of more steps goes on from, which a finished run keeps on request."""
     HALF_WRITTEN = "half-written"
     SET_ASIDE = "set aside"
     """The file did not match its checksum."""
@@ -43,6 +44,15 @@ class Kind(StrEnum):
     """It says why the weights are not here: they were removed on purpose, or lie beside another database."""
     OTHER = "other"
     """A file that is not of kdx."""
+
+
+_KINDS = {
+    CheckpointKind.STEP: Kind.CHECKPOINT,
+    CheckpointKind.WEIGHTS: Kind.CHECKPOINT,
+    CheckpointKind.BEST: Kind.WEIGHTS,
+    CheckpointKind.AVERAGE: Kind.WEIGHTS,
+    CheckpointKind.SHARED: Kind.STATE,
+}
 
 
 @dataclass(frozen=True, order=True)
@@ -72,10 +82,16 @@ class RunFile:
         return name.step if name and name.kind is CheckpointKind.STEP else None
 
     @property
+    def shared_step(self) -> int | None:
+        """The step from which a run of more steps can go on with this file; None if it cannot."""
+        name = self.checkpoint
+        return name.step if name and name.kind is CheckpointKind.SHARED else None
+
+    @property
     def kind(self) -> Kind:
         """The kind of the file, by its name."""
         if name := self.checkpoint:
-            return Kind.CHECKPOINT if name.kind in _FOR_RESUMING else Kind.WEIGHTS
+            return _KINDS[name.kind]
         if is_set_aside(self.name):
             return Kind.SET_ASIDE
         if is_unfinished(self.name):

@@ -75,7 +75,7 @@ def _rule(kind: Kind, run: RunRecord | None, planned: bool, selected: bool) -> R
             return RetentionRule.CHECKPOINTS
         case Kind.HALF_WRITTEN | Kind.SET_ASIDE:
             return RetentionRule.LEFTOVERS
-        case Kind.WEIGHTS:
+        case Kind.WEIGHTS | Kind.STATE:
             return RetentionRule.SELECTED if selected else RetentionRule.NOT_SELECTED
         case _:
             return None

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Table, case, insert, literal, select, update
+from sqlalchemy import ColumnElement, Connection, Table, case, delete, insert, literal, select, update
 
 from kdx.components.registry import components_of
 from kdx.grid.plan import Plan
@@ -264,6 +264,19 @@ class RunWriter:
             )
 
         self._write(write)
+
+    def take_over(self, run_id: int, step: int) -> None:
+        """Make the rows of another run up to a step those of this one, in place of any that it has."""
+        of_other = select(
+            literal(self.run_id), metric.c.name, metric.c.step, metric.c.value, metric.c.bits, literal(1), literal(0)
+        ).where(metric.c.run_id == run_id, metric.c.step <= step)
+        names = ["run_id", "name", "step", "value", "bits", "writes", "differs"]
+
+        def write(connection: Connection) -> None:
+            connection.execute(delete(metric).where(metric.c.run_id == self.run_id))
+            connection.execute(insert(metric).from_select(names, of_other))
+
+        self._write(write, progress_step=progress_of(step))
 
     def checkpoint(self, step: int) -> None:
         """Record that the run can be resumed from `step`, so that a lost checkpoint is noticed."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 
 from kdx.components.registry import meant_by
@@ -22,6 +23,7 @@ from kdx.store.unfinished import InProgress
 from kdx.sweep.blocked import Pause, on_other_host, paused_in, paused_searches
 from kdx.sweep.forecast import in_words
 from kdx.sweep.lease_holder import Liveness, liveness
+from kdx.sweep.longer import Shorter, shorter_runs
 from kdx.vocabulary import IfChanged
 
 
@@ -59,6 +61,8 @@ class Decision:
     """Whether it resumes only under the conditions that it had, since another worker may have them."""
     left: str | None = None
     """Why it is left to others, for a while or for good; None if it is not."""
+    shorter: RunRecord | None = None
+    """The run with fewer steps that it goes on from; None if it starts at step 0."""
     pause: Pause | None = None
     """Why it is not started although nobody computes it; None unless other runs of its cell failed alike."""
 
@@ -82,6 +86,7 @@ def decide(
     has_weights: Callable[[RunRecord], bool],
     needed: Mapping[str, Needed] = MappingProxyType({}),
     paused: Mapping[str, Pause] = MappingProxyType({}),
+    shorter: Mapping[RunKey, Shorter] = MappingProxyType({}),
 ) -> tuple[Decision, ...]:
     """Return the decision for every run of a plan, in the plan's order.
 
@@ -93,6 +98,7 @@ def decide(
         has_weights: returns whether a completed run still has the weights that it was tested with.
         needed: cell id → its seeds that are needed, if a rule of the plan decides that.
         paused: cell id, or id of a search → why its runs are not started, where they fail alike.
+        shorter: key → a completed run of the same cell with fewer steps.
     """
     decisions = []
     for run in plan.runs:
@@ -111,10 +117,15 @@ def decide(
         if record and valid and record.state is RunState.COMPLETED and (missing or failed):
             action, why = _evaluate(len(missing), failed, has_weights(record) if missing else True)
             reason = f"{reason}; {why}"
+        less = shorter.get(run.key) if action is Action.START else None
+        reason = f"{reason}; {less.reason}" if less else reason
         pause = paused.get(run.search_id or run.cell.id) if action is Action.START else None
         if pause:
             action, reason = Action.SKIP, f"paused: {pause}"
-        decisions.append(Decision(run, record, action, reason, missing, failed, evaluations=len(planned), pause=pause))
+        begun, count = less.record if less else None, len(planned)
+        decisions.append(
+            Decision(run, record, action, reason, missing, failed, evaluations=count, shorter=begun, pause=pause)
+        )
     return tuple(decisions)
 
 
@@ -199,17 +210,30 @@ def _again(
     return Action.CONTINUE, f"from its checkpoint at step {step}: {reached}"
 
 
-class NeededSeeds:
-    """Computes the needed seeds of each cell of a plan; the result is kept until another run ends, or is excluded from
-    reports."""
+class PlanLookups:
+    """Looks up what changes rarely for a plan, and keeps it."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._ended: frozenset[tuple[int, str, str | None]] | None = None
         self._needed: Mapping[str, Needed] = {}
+        self._shorter: Mapping[RunKey, Shorter] | None = None
 
-    def __call__(self, database: Database | None, records: Mapping[RunKey, RunRecord]) -> Mapping[str, Needed]:
-        """Return cell id → the seeds that the cell needs; empty if the plan has no rule.
+    def shorter(self, database: Database, files: Path, records: Mapping[RunKey, RunRecord]) -> Mapping[RunKey, Shorter]:
+        """Return key → a completed run with fewer steps, for runs that nothing is recorded of; looked up once.
+
+        Args:
+            files: folder of the files of runs.
+            records: key → the newest generation of that run.
+        """
+        if self._shorter is None:
+            new = [run for run in self._plan.runs if run.key not in records or not records[run.key].progress_step]
+            self._shorter = shorter_runs(database, files, new)
+        return self._shorter
+
+    def needed(self, database: Database | None, records: Mapping[RunKey, RunRecord]) -> Mapping[str, Needed]:
+        """Return cell id → the seeds that the cell needs, kept until another run ends, or is excluded from reports;
+        empty if the plan has no rule.
 
         Args:
             database: the database; None if there is none yet.
@@ -224,23 +248,23 @@ class NeededSeeds:
         return self._needed
 
 
-def decisions_in(database: Database | None, plan: Plan, needed: NeededSeeds | None = None) -> tuple[Decision, ...]:
+def decisions_in(database: Database | None, plan: Plan, lookups: PlanLookups | None = None) -> tuple[Decision, ...]:
     """Return the decision for every run of a plan, given what a database and the files beside it have.
 
     Args:
         database: None if there is none yet.
-        needed: finds the seeds that the rule of the plan needs, and keeps them from call to call.
+        lookups: keeps from call to call what changes rarely.
     """
-    needed = needed or NeededSeeds(plan)
+    lookups = lookups or PlanLookups(plan)
     if database is None:
-        return decide(plan, {}, liveness, lambda _: None, {}, lambda _: False, needed(None, {}))
+        return decide(plan, {}, liveness, lambda _: None, {}, lambda _: False, lookups.needed(None, {}))
     cells = {cell.id for cell in plan.cells}
     files = files_beside(database.location)
     with database.read():
         # By cell and seed, not by the sweep's name: under that, another kdx may have registered another plan.
         records = reading.recorded(database, cells, plan.seeds)
         evaluated = evaluations.recorded(database, cells) if plan.evaluations else {}
-        seeds = needed(database, records)
+        seeds = lookups.needed(database, records)
         planned = [records[run.key] for run in plan.runs if run.key in records]
         searches = {run.search_id for run in planned if run.search_id}
         paused = paused_in(database, [run for run in planned if run.search_id is None])
@@ -249,7 +273,8 @@ def decisions_in(database: Database | None, plan: Plan, needed: NeededSeeds | No
     def has_weights(run: RunRecord) -> bool:
         return final_weights(files, run) is not None
 
-    return decide(plan, records, liveness, partial(resume_step, files), evaluated, has_weights, seeds, paused)
+    shorter = lookups.shorter(database, files, records)
+    return decide(plan, records, liveness, partial(resume_step, files), evaluated, has_weights, seeds, paused, shorter)
 
 
 def lacks_evaluations(database: Database, plan: Plan) -> bool:

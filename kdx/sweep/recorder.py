@@ -62,6 +62,9 @@ class DatabaseRecorder(Recorder):
         given = environment, data_fingerprint, code_fingerprint, resumed_step, changes, data_facts
         self._writes.append(partial(self.writer.begin, *given))
 
+    def take_over(self, run_id: int, step: int) -> None:
+        self.writer.take_over(run_id, step)
+
     def note(self, text: str) -> None:
         self._signs.note(text)
 

@@ -26,7 +26,7 @@ from kdx.store.records import FINAL, RunRecord, RunState
 from kdx.store.unfinished import in_progress
 from kdx.sweep.blocked import IN_A_ROW
 from kdx.sweep.covered import fits
-from kdx.sweep.decide import Action, Decision, NeededSeeds, decisions_in, leave_to_others
+from kdx.sweep.decide import Action, Decision, PlanLookups, decisions_in, leave_to_others
 from kdx.sweep.hosts import Host, HostLost
 from kdx.sweep.lease_holder import LeaseHolder
 from kdx.sweep.messages import DONE, STOPPED, Work, describe_exit, error_of
@@ -156,7 +156,7 @@ class Supervisor:
         """Whether the sweep ended before its deadline because no run that is left would be done by then."""
         self.failed_in_a_row: dict[int, str] = {}
         """Run → how it failed, for runs that failed since one last came to its end."""
-        self._plans: list[tuple[Plan, NeededSeeds]] = []
+        self._plans: list[tuple[Plan, PlanLookups]] = []
         """Each plan with the seeds that it needs, as of the last decision."""
         self._left_to_start: ClaimOrder[tuple[Plan, Decision]] = ClaimOrder(())
         """What the last look found to start, without what was started since."""
@@ -318,12 +318,12 @@ class Supervisor:
 
     def _decide(self, plans: Sequence[Plan]) -> tuple[tuple[Plan, Decision], ...]:
         """Return each decision with its plan; of several on one run, the first that has something to do."""
-        seen = {id(plan): (plan, needed) for plan, needed in self._plans}
-        self._plans = [seen.get(id(plan)) or (plan, NeededSeeds(plan)) for plan in plans]
+        seen = {id(plan): (plan, lookups) for plan, lookups in self._plans}
+        self._plans = [seen.get(id(plan)) or (plan, PlanLookups(plan)) for plan in plans]
         plans_of: dict[int, Plan] = {}
         decisions: dict[int, Decision] = {}
-        for plan, needed in self._plans:
-            for decision in self.database.persist(partial(decisions_in, self.database, plan, needed)):
+        for plan, lookups in self._plans:
+            for decision in self.database.persist(partial(decisions_in, self.database, plan, lookups)):
                 if decision.record is None and self.shared is not None:
                     continue  # somebody removed the sweep, or its cell has another id; the plans will show it
                 if decision.record is None:
@@ -397,6 +397,7 @@ class Supervisor:
     def _work(self, running: _Running, decision: Decision, record: RunRecord) -> Work:
         """Return what a worker needs for a run."""
         run, cell, placed = running.run, running.run.cell, running.placed
+        files = files_beside(self.database.location)
         return Work(
             run_id=record.id,
             attempt=running.attempt,
@@ -404,12 +405,13 @@ class Supervisor:
             database=self.database.name,
             spec=cell.spec.text,
             seed=run.seed,
-            folder=str(files_beside(self.database.location) / folder_of(record)),
+            folder=str(files / folder_of(record)),
             options=replace(self.options, if_changed=IfChanged.REFUSE) if decision.exactly else self.options,
             gpu=placed.gpu if placed else None,
             beside=placed is not None and not placed.alone,
             evaluations=tuple(json.dumps(dict(evaluation.changes)) for evaluation in decision.missing),
             components=texts_of(cell.spec.components),
+            shorter=decision.shorter and (decision.shorter.id, str(files / folder_of(decision.shorter))),
             tests=run.search_id is None,
             rivals=run.rivals,
         )

@@ -35,6 +35,7 @@ from kdx.sweep.messages import (
 )
 from kdx.sweep.recorder import DatabaseRecorder, RunLog
 from kdx.training.environment import peak_memory, uses_gpu
+from kdx.training.longer import Shorter
 from kdx.training.resume import delete_resume_checkpoints
 from kdx.training.run import RunOutcome, train
 from kdx.training.stopping import Stopped, StopRequest
@@ -147,6 +148,7 @@ def _trained(
         recorded=come_to.rows,
         checkpointed=come_to.checkpoint,
         tests=claimed.tests,
+        shorter=claimed.shorter and Shorter(claimed.shorter[0], Path(claimed.shorter[1])),
     )
 
 

@@ -22,6 +22,8 @@ from kdx.checkpoint_names import CheckpointKind, CheckpointName, set_aside_name
 from kdx.errors import StorageError
 from kdx.files import NotAFileError, fsync_directory, is_unfinished, open_file, write_whole
 
+STATE_KEY = "kdx/1"
+"""The name of kdx's own state in a resume checkpoint, see `kdx.training.lifecycle.Lifecycle.state_dict`."""
 KEPT = 2  # resume checkpoints; if the newest turns out to be damaged, the one before it serves
 _DAMAGED = {errno.EIO, errno.EBADMSG, errno.EUCLEAN}  # errors of a disk that cannot return what was written to it
 

@@ -14,9 +14,10 @@ import pytorch_lightning as lightning
 from torch import Tensor
 
 from kdx.checkpoint_names import CheckpointKind
-from kdx.training.checkpoint import CheckpointFiles
+from kdx.training.checkpoint import STATE_KEY, CheckpointFiles
 from kdx.training.determinism import reseed
 from kdx.training.divergence import Diverged
+from kdx.training.longer import publish_shared
 from kdx.training.module import TaskModule
 from kdx.training.recorder import Recorder
 from kdx.training.schedule import rate_factor
@@ -27,7 +28,6 @@ CHECKPOINT_EVERY = 30.0  # seconds, at least
 CHECKPOINT_SHARE = 0.02  # of the training time, at most
 CHECKPOINT_WITHIN = 1800.0  # seconds, whatever the last one cost
 VALIDATION_GRACE = 30.0  # seconds that a validation has to come to its end once the run was asked to stop
-STATE_KEY = "kdx/1"
 
 
 class Best(NamedTuple):
@@ -72,10 +72,18 @@ class Lifecycle(DuringTest):
     """
 
     def __init__(
-        self, files: CheckpointFiles, recorder: Recorder, seed: int, stop: StopRequest, origin: Mapping[str, Any]
+        self,
+        files: CheckpointFiles,
+        recorder: Recorder,
+        seed: int,
+        stop: StopRequest,
+        origin: Mapping[str, Any],
+        shared_step: int = 0,
     ) -> None:
         super().__init__(seed, stop, recorder.alive)
         self.files = files
+        self.shared_step = shared_step
+        """The step at which to keep what a run of more steps needs; 0: nowhere."""
         self.origin = dict(origin)
         """The run and its conditions; saved in the checkpoints."""
         self.recorder = recorder
@@ -133,6 +141,9 @@ class Lifecycle(DuringTest):
         if batch_idx % module.spec.training.accumulate == 0:
             if trainer.global_step != self.saved_step and (self.stop.asked or self._due()):
                 self._save(trainer)
+            if trainer.global_step == self.shared_step > 0:
+                self._save(trainer)
+                publish_shared(self.files, self.files.newest_first(CheckpointKind.STEP)[0])
             if self.stop.asked:
                 self.recorder.flush(trainer.global_step)
                 raise Stopped

@@ -28,6 +28,9 @@ class Recorder:
             changes: what differs from the conditions of the attempt before; None: nothing.
         """
 
+    def take_over(self, run_id: int, step: int) -> None:
+        """The rows of another run up to a step become this one's, durable at once, in place of any that it has."""
+
     def note(self, text: str) -> None:
         """A remark on the attempt for the user, in one line without a subject: `resumes from step …`."""
 

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from kdx.checkpoint_names import CheckpointKind
 from kdx.errors import ChangedError
-from kdx.training.checkpoint import CheckpointFiles, name_of
-from kdx.training.lifecycle import STATE_KEY
+from kdx.training.checkpoint import STATE_KEY, CheckpointFiles, name_of
 from kdx.training.recorder import Recorder
 from kdx.vocabulary import IfChanged
 

@@ -22,6 +22,7 @@ from kdx.training.determinism import fix_arithmetic, reseed
 from kdx.training.divergence import Diverged, ended_worse
 from kdx.training.environment import environment
 from kdx.training.lifecycle import Lifecycle
+from kdx.training.longer import Shorter, take_over
 from kdx.training.module import TaskModule
 from kdx.training.recorder import Recorder
 from kdx.training.resume import conditions, resume
@@ -69,6 +70,7 @@ def train(
     recorded: int | None = None,
     checkpointed: int | None = None,
     tests: bool = True,
+    shorter: Shorter | None = None,
 ) -> RunOutcome:
     """Train, validate, and test once: with the best-validation weights, or with the mean over the last validations.
 
@@ -89,6 +91,7 @@ def train(
         checkpointed: the step of the newest checkpoint that is known to have been made; if it is gone, the recorder
             gets a note.
         tests: whether it ends with the test; else it ends after its last validation, and nothing scores the test split.
+        shorter: a run of this cell with fewer steps to go on from, if this one has no checkpoint yet.
 
     Raises:
         KdxError: the corpus does not fill one batch.
@@ -114,6 +117,8 @@ def train(
     resumed, changed = resume(
         files, own, now, recorder, if_changed=options.if_changed, recorded=recorded, checkpointed=checkpointed
     )
+    if resumed is None and shorter is not None and take_over(files, shorter, own, now, recorder):
+        resumed, _ = resume(files, own, now, recorder, if_changed=options.if_changed, recorded=None, checkpointed=None)
     step = resumed.step if resumed else 0
     recorder.begin(
         {**facts, "code": dict(code.modules)}, corpus.fingerprint, code.sha256, step, changed, data_facts(spec, corpus)
@@ -122,7 +127,8 @@ def train(
         recorder.metric(
             PARAMETERS, 0, float(sum(weight.numel() for weight in module.parameters() if weight.requires_grad))
         )
-    lifecycle = Lifecycle(files, recorder, seed, stop, {"run": own, "conditions": now})
+    shared_step = training.shared_steps if options.keep_state else 0
+    lifecycle = Lifecycle(files, recorder, seed, stop, {"run": own, "conditions": now}, shared_step)
     if resumed and resumed.pruned:
         lifecycle.load_state_dict(resumed.lifecycle)
         return _pruned(resumed.step, files, lifecycle, module)

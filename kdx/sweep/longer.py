@@ -1,0 +1,85 @@
+"""Finds the completed runs that planned runs of more steps can go on from, and says why others cannot."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import select
+
+from kdx.grid.plan import PlannedRun, RunKey
+from kdx.grid.sections import Training
+from kdx.grid.spec import CellSpec
+from kdx.run_files.files import files_of
+from kdx.store import reading
+from kdx.store.database import Database
+from kdx.store.records import RunRecord, RunState
+from kdx.store.schema import among, cell, run
+
+
+class Shorter(NamedTuple):
+    """What there is of a planned run with fewer steps."""
+
+    record: RunRecord | None
+    """The run that it can go on from; None if there is none."""
+    reason: str
+    """From where it goes on, or why it does not."""
+    steps: int
+    """The steps that are done."""
+
+
+def shorter_runs(database: Database, files: Path, wanted: Iterable[PlannedRun]) -> dict[RunKey, Shorter]:
+    """Return key → the completed run of the same cell with fewer steps that serves a planned run best.
+
+    Args:
+        files: folder of the files of runs.
+        wanted: runs without a result or a checkpoint; those of a search go on from none.
+    """
+    planned: dict[str, list[PlannedRun]] = {}
+    for each in wanted:
+        if each.search_id is None:
+            planned.setdefault(_apart_from_steps(json.loads(each.cell.spec.text)), []).append(each)
+    if not planned:
+        return {}
+    seeds = {each.seed for runs in planned.values() for each in runs}
+    completed = (run.c.state == RunState.COMPLETED) & run.c.search_id.is_(None) & among(run.c.seed, seeds)
+    with database.read() as connection:
+        specs = connection.execute(
+            select(cell.c.id, cell.c.spec).where(cell.c.id.in_(select(run.c.cell_id).where(completed)))
+        )
+        alike = {key: spec for key, text in specs if _apart_from_steps(spec := json.loads(text)) in planned}
+        records = reading.recorded(database, alike, seeds)
+    shorter: dict[RunKey, Shorter] = {}
+    for record in records.values():
+        spec = alike[record.cell_id]
+        for each in planned[_apart_from_steps(spec)]:
+            steps = each.cell.spec.training.steps
+            if each.seed != record.seed or record.invalidated or not spec["training"]["steps"] < steps:
+                continue
+            new = _judged(Training.model_validate(spec["training"]), each.cell.spec, record, files)
+            known = shorter.get(each.key)
+            if known is None or (known.record is not None, known.steps) < (new.record is not None, new.steps):
+                shorter[each.key] = new
+    return shorter
+
+
+def _judged(before: Training, spec: CellSpec, record: RunRecord, files: Path) -> Shorter:
+    there = f"run {record.id} of {before.steps:,} steps"
+    kept = max((file.shared_step or 0 for file in files_of(files, record)), default=0)
+    if not before.shared_steps:
+        return Shorter(
+            None, f"not from {there}: the rates of a {before.schedule} depend on the last step", before.steps
+        )
+    if not kept:
+        return Shorter(None, f"not from {there}: it kept no state, as --keep-state does", before.steps)
+    if kept > spec.training.shared_steps:
+        return Shorter(
+            None, f"not from {there}: its rates differ from step {spec.training.shared_steps:,} on", before.steps
+        )
+    return Shorter(record, f"goes on from step {kept:,} of {there}", kept)
+
+
+def _apart_from_steps(spec: Mapping[str, Any]) -> str:
+    """Return the fields of a cell but the number of its steps, as text that is the same for the same fields."""
+    training = {key: value for key, value in spec["training"].items() if key not in ("steps", "decay")}
+    return json.dumps({**spec, "training": training}, sort_keys=True)
