@@ -12,8 +12,10 @@ from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
 from kdx.data.corpus import generator_of
 from kdx.fingerprint import Fingerprint, fingerprint
+from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.placement import filter_in, value_in
 from kdx.grid.spec import CellSpec
+from kdx.metrics import METRICS
 from kdx.tasks import TASKS
 from kdx.tasks.definition import Task
 from kdx.words.family import Family
@@ -32,6 +34,13 @@ def code_of(spec: CellSpec) -> Fingerprint:
 def evaluation_code_of(spec: CellSpec) -> Fingerprint:
     """Return the code that decides the numbers of evaluations of this cell's runs."""
     return _code_of(spec, _EVALUATOR)
+
+
+def code_of_evaluation(evaluation: ResolvedEvaluation) -> Fingerprint:
+    """Return the code that decides the numbers of an evaluation."""
+    if evaluation.metric is None:
+        return evaluation_code_of(evaluation.spec)
+    return fingerprint(METRICS.modules(evaluation.metric))
 
 
 def _code_of(spec: CellSpec, root: str) -> Fingerprint:

@@ -17,10 +17,10 @@ class RunOptions:
 
     if_changed: IfChanged = IfChanged.REFUSE
     """What to do with a run that was started under other conditions."""
-    keep_state: bool = False
-    """Whether a finished run keeps what a run of more steps can go on from."""
     hang_after: float = 600.0
     """Seconds without a sign of life after which a run counts as hung; then it is ended and tried again."""
+    keep_state: bool = False
+    """Whether a finished run keeps what a run of more steps can go on from."""
 
     def __post_init__(self) -> None:
         if not self.hang_after > 0:

@@ -24,7 +24,7 @@ def test_a_name_says_what_it_was_made_of(name):
 def test_names_stay_as_files_of_runs_have_them():
     assert str(CheckpointName(CheckpointKind.STEP, 120, SHA)) == f"step-000000120.{SHA}.ckpt"
     assert set_aside_name(f"step-000000120.{SHA}.ckpt") == f"step-000000120.{SHA}.corrupt"
-    assert [*CheckpointKind] == ["step", "weights", "best", "average"]
+    assert [*CheckpointKind] == ["step", "weights", "best", "average", "shared"]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from kdx.attention.families import FAMILIES
 from kdx.grid.field_types import NO_COST, Follows, OneOf
 from kdx.grid.fields import CellFields
 from kdx.grid.words import known_options
+from kdx.metrics import METRICS
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import DIFFICULTIES, options_of_corpora
 from kdx.words.family import Definition
@@ -68,6 +69,17 @@ def text() -> str:
             f"{' and '.join(slicing.metrics)} by `{slicing.respect}`, {slicing.title}" for slicing in task.slicings
         )
         lines.append(f"| `{task.word}` | {task.title} | {task.data.word} | {metrics} | {sliced} | {', '.join(own)} |")
+    lines += [
+        "",
+        "## metric",
+        "",
+        "Metrics of kept translations, which an [evaluation](../do/evaluate-again.md#add-a-metric-later) computes.",
+        "",
+        "| metric | what it is | source | better |",
+        "|---|---|---|---|",
+    ]
+    for metric in METRICS.definitions():
+        lines.append(f"| `{metric.word}` | {metric.title} | {metric.source} | {metric.better} |")
     lines += [
         "",
         "## options",

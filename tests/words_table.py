@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kdx.attention.families import FAMILIES
+from kdx.metrics import METRICS
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import DIFFICULTIES
 from kdx.words.literals import NOT_LITERAL, ClassSource, Source, not_literal, read_source
@@ -16,13 +17,13 @@ from kdx.words.option import Option
 from kdx.words.table import FILE
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("attention", "data", "training")
+ROOMS = ("attention", "data", "metrics", "training")
 """Packages in which a class of a family may lie."""
 
 
 def text() -> str:
     """The table, from the sources of kdx. Names keep their order in it; a new one comes last."""
-    families = (*FAMILIES, DIFFICULTIES, TASKS)
+    families = (*FAMILIES, DIFFICULTIES, TASKS, METRICS)
     needed: set[str] = set()
     names: dict[str, dict[str, str]] = {}
     for family in families:

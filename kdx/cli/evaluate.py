@@ -70,8 +70,8 @@ def _report_stale(plan: Plan, sweep: SweepRecord) -> None:
     runs = [run for run in sweep.runs if run.cell_id in specs and run.invalidated is None]
     stale: Counter[tuple[str, ...]] = Counter()
     for run in runs:
-        planned = [each.id for each in plan.evaluations_of(run.cell_id)]
-        stale.update(changed_evaluations(specs[run.cell_id], planned, sweep.evaluations.get(run.id, {})).values())
+        planned = plan.evaluations_of(run.cell_id)
+        stale.update(changed_evaluations(planned, sweep.evaluations.get(run.id, {})).values())
     for modules, count in stale.items():
         changed = f"the code of {count_of(count, 'evaluation')} has changed since: {', '.join(modules)}"
         say(f"note: {changed}; kdx retry makes them anew with their runs")

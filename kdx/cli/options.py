@@ -99,7 +99,7 @@ Set = Annotated[
         "--set",
         autocompletion=completion.settings,
         metavar="KEY=VALUE",
-        help="Replace a value of the grid, such as seeds=5; repeatable.",
+        help="Replace a value, such as seeds=5; repeatable.",
     ),
 ]
 GridFile = Annotated[str, typer.Argument(autocompletion=completion.grids, help="A YAML file, or a shipped grid.")]
@@ -168,7 +168,7 @@ def at_a_time_options(
 def run_options(
     keep_state: Annotated[
         bool,
-        _hardware("--keep-state", help="Keep what the same runs with more steps can go on from."),
+        _hardware("--keep-state", help="Keep what runs of more steps can go on from."),
     ] = RunOptions.keep_state,
     hang_after: Annotated[
         float,

@@ -100,7 +100,7 @@ def _counts(plan: Plan, forecast: PlanForecast) -> str:
     text = f"{count_of(len(forecast.runs), 'run')} of {count_of(cells, 'cell')} × {seeds}: {', '.join(words)}"
     if searched:
         text += f"; {count_of(searched, 'more cell')} to search"
-    evaluations = sum(len(each.decision.missing) for each in forecast.runs if each.decision.action.value != "skip")
+    evaluations = sum(len(each.decision.to_make) for each in forecast.runs if each.decision.action.value != "skip")
     return f"{text}; {count_of(evaluations, 'evaluation')} to make" if evaluations else text
 
 

@@ -247,6 +247,8 @@ class Live(Lines):
         total = self.search.asked if self.search else runs
         self.whole = self.bars.add_task(sanitize_lines(name), total=total, status="")
         self.tasks: dict[RunKey, TaskID] = {}
+        self.about = ""
+        """The time left at the last look at all runs."""
 
     def decided(self, decisions: tuple[Decision, ...]) -> None:
         super().decided(decisions)
@@ -254,8 +256,9 @@ class Live(Lines):
         if self.search is not None:
             over, total = self.search.ended, self.search.asked
         left = self.left() if self.tasks else None
-        status = f"{len(self.tasks)} running" + (f", about {in_words(left)} left" if left is not None else "")
-        self.bars.update(self.whole, completed=over, total=total, status=status)
+        self.about = f", about {in_words(left)} left" if left is not None else ""
+        self.bars.update(self.whole, completed=over, total=total)
+        self._show_running()
 
     def started(self, run: PlannedRun, attempt: int) -> None:
         if attempt > 1:
@@ -295,10 +298,15 @@ class Live(Lines):
 
     def _add(self, run: PlannedRun, *, total: int | None, completed: int, status: str) -> None:
         self.tasks[run.key] = self.bars.add_task(run_name(run), total=total, completed=completed, status=status)
+        self._show_running()
+
+    def _show_running(self) -> None:
+        self.bars.update(self.whole, status=f"{len(self.tasks)} running{self.about}")
 
     def _remove(self, key: RunKey) -> None:
         if key in self.tasks:
             self.bars.remove_task(self.tasks.pop(key))
+            self._show_running()
 
     def note(self, text: str) -> None:
         self.console.print(sanitize_lines(text), markup=False, highlight=False, soft_wrap=True)
@@ -309,9 +317,9 @@ def evaluation_counts(decisions: tuple[Decision, ...]) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for decision in decisions:
         if decision.record and decision.record.state is RunState.COMPLETED:
-            missing = "to make" if decision.action is Action.EVALUATE else "without weights"
             counts["made"] += decision.evaluations - len(decision.missing) - decision.failed
-            counts[missing] += len(decision.missing)
+            counts["to make"] += len(decision.to_make)
+            counts["without weights"] += decision.lost
             counts["failed"] += decision.failed
     return {name: count for name, count in counts.items() if count}
 

@@ -47,19 +47,13 @@ def sweep(
     search_only: Annotated[
         bool, typer.Option("--search-only", help="Search what the grid tunes, and train no winner.")
     ] = False,
-    longer: Annotated[
-        bool, typer.Option("--longer", help="Refuse runs that cannot go on from one of the same cell with fewer steps.")
-    ] = False,
+    longer: Annotated[bool, typer.Option("--longer", help="Refuse runs that would start at step 0.")] = False,
 ) -> None:
     """Train the runs of a grid that the database lacks.
 
     Ctrl-C once stops at the next safe point, twice at once; `kdx resume` continues.
 
     Example: kdx sweep quickstart --workers 2
-
-    Example: kdx sweep quickstart --set training.steps=600 --longer
-
-    Example: kdx sweep quickstart --slurm --time 4:00:00 --gpus-per-node 1
     """
     refuse_budget(slurm, budget)
     if search_only and slurm is not None:

@@ -10,13 +10,14 @@ from contextlib import contextmanager, suppress
 
 from kdx.attention.families import FAMILIES
 from kdx.errors import KdxError
+from kdx.metrics import METRICS
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import DIFFICULTIES
 from kdx.words.component import Component
 from kdx.words.family import Family
 from kdx.words.option import Option
 
-FAMILY_OF: dict[str, Family] = {family.axis: family for family in (*FAMILIES, DIFFICULTIES, TASKS)}  # type: ignore[type-arg]
+FAMILY_OF: dict[str, Family] = {family.axis: family for family in (*FAMILIES, DIFFICULTIES, TASKS, METRICS)}  # type: ignore[type-arg]
 """Axis → its names."""
 _VERSIONS: dict[tuple[str, str, str], Component] = {}
 """(axis, name, hash of the source) → the component; one that may be run replaces a recorded one."""

@@ -8,7 +8,7 @@ joined.
 import re
 from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, WithJsonSchema
 
@@ -25,6 +25,7 @@ from kdx.words.family import cached_over_words
 from kdx.words.option import Option
 
 _WHOLE = re.compile(r"-?[0-9]+\.0")
+_OF_LAYER = re.compile(r"(?P<layer>layers\.(encoder|decoder) [1-9][0-9]*)\.(?P<factor>.+)", re.ASCII)
 _ORDER: dict[str, Collection[str]] = {"position": POSITIONS, "placement": tuple(Attention)}
 
 
@@ -39,6 +40,21 @@ def options() -> dict[str, Option]:
     """Return factor → option, for the factors that only a cell with certain names has."""
     of_corpora = {f"data.{name}": declared[0] for name, declared in options_of_corpora().items()}
     return known_options() | of_corpora
+
+
+class LayerFactor(NamedTuple):
+    """A choice of one layer, such as `layers.decoder 2.position`."""
+
+    layer: str
+    """`layers.decoder 2`."""
+    factor: str
+    """`position`."""
+
+
+def in_layer(factor: str) -> LayerFactor | None:
+    """Return the parts of the factor of a layer; None for any other factor."""
+    match = _OF_LAYER.fullmatch(factor)
+    return match and LayerFactor(match["layer"], match["factor"])
 
 
 def lacks(spec: CellSpec, factor: str) -> bool:
@@ -121,7 +137,9 @@ def unknown(
     """
     every = tuple(dict.fromkeys((*factors(), *recorded)))
     for factor, wanted in selector.items():
-        if factor not in every:
+        if of_layer := in_layer(factor):
+            yield from ((factor, fault) for _, fault in unknown({of_layer.factor: wanted}, recorded))
+        elif factor not in every:
             problem = f"unknown factor `{shortened(factor)}`"
             yield factor, KdxError(problem, allowed=every, hint=did_you_mean(factor, every))
         elif factor in table.factors() and wanted not in recorded.get(factor, ()):

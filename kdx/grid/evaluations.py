@@ -18,9 +18,11 @@ from pydantic.fields import FieldInfo
 
 from kdx.errors import KdxError, shortened
 from kdx.grid.field_types import Count, Natural, NotNegative, OneOf, Section, ToList
+from kdx.grid.identity import by_content
 from kdx.grid.reading import reading_of
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
+from kdx.metrics import METRICS
 from kdx.tasks import TASKS
 from kdx.vocabulary import LengthPenalty, Split
 
@@ -48,6 +50,8 @@ class EvaluationSettings(Section):
     """Another text, read with the vocabulary that the run was trained with."""
     split: Annotated[str, OneOf((Split.VALID, Split.TEST))] | None = None
     """The part of the corpus that is read."""
+    metric: str | None = Field(None, min_length=1, max_length=128)
+    """A metric of the translations that the run's own test kept, which needs no model."""
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -88,6 +92,12 @@ class AskedEvaluation:
     settings: EvaluationSettings
     node: Node | None = field(default=None, compare=False, repr=False)
     """The mapping in the file that asks for it; None if it does not come from a file."""
+
+    @property
+    def components(self) -> dict[str, str]:
+        """Word → hash of the source, of its metric if that is a custom one."""
+        word = self.settings.metric
+        return {word: METRICS.outside[word].sha256} if word in METRICS.outside else {}
 
     def __str__(self) -> str:
         """Its name and its settings: `longer` (length 128)."""
@@ -131,8 +141,13 @@ class ResolvedEvaluation:
 
     @cached_property
     def id(self) -> str:
-        """128 bits of the SHA-256 of the changes, as 32 hexadecimal digits."""
-        return _id_of(self.changes)
+        """128 bits of the SHA-256 of the changes, as 32 hexadecimal digits; a custom metric counts by its source."""
+        return _id_of(by_content(self.changes, self.asked.components))
+
+    @property
+    def metric(self) -> str | None:
+        """The metric of kept outputs that it is; None if the model reads a text once more."""
+        return self.changes.get("metric")
 
     @property
     def split(self) -> Split:
@@ -200,7 +215,7 @@ def resolve_evaluation(spec: CellSpec, asked: AskedEvaluation) -> ResolvedEvalua
     for key in wanted:
         if key not in known:
             raise KdxError(f"an evaluation of {spec.task} has no `{key}`", place=key, allowed=known)
-    section = {key: value for key, value in wanted.items() if key not in ("corpus", "split")}
+    section = {key: value for key, value in wanted.items() if key not in ("corpus", "split", "metric")}
     plain = spec.model_dump(mode="json", by_alias=True)
     try:
         changed = CellSpec.model_validate(plain | {"evaluation": plain["evaluation"] | section})
@@ -215,12 +230,24 @@ def resolve_evaluation(spec: CellSpec, asked: AskedEvaluation) -> ResolvedEvalua
             hint=context.get("hint"),
         ) from error
     _refuse_other_positions(spec, changed)
-    now = _settings_of(changed) | {key: wanted[key] for key in ("corpus", "split") if key in wanted}
+    now = _settings_of(changed) | {key: wanted[key] for key in ("corpus", "split", "metric") if key in wanted}
     changes = {key: now[key] for key, value in _settings_of(spec).items() if now[key] != value}
+    if "metric" in changes:
+        _refuse_metric(changes)
     # A setting that equals the test's own is dropped, so that writing it out changes nothing.
     read = {key: getattr(changed.evaluation, key) for key in section if key in changes}
     evaluation = spec.evaluation.model_copy(update=read)
     return ResolvedEvaluation(asked, spec.model_copy(update={"evaluation": evaluation}), now, changes)
+
+
+def _refuse_metric(changes: Mapping[str, Any]) -> None:
+    """Refuse an unknown metric, and other settings beside it: it scores what the run's own test has kept."""
+    if changes["metric"] not in METRICS:
+        allowed = (*METRICS, "FILE.py:Class")
+        raise KdxError(f"unknown metric `{shortened(changes['metric'])}`", place="metric", allowed=allowed)
+    if other := next((key for key in changes if key != "metric"), None):
+        problem = f"a metric scores the translations of the run's own test, which `{other}` would change"
+        raise KdxError(problem, place=other, hint="ask for two evaluations")
 
 
 def _id_of(changes: Mapping[str, Any]) -> str:
@@ -243,4 +270,5 @@ def _settings_of(spec: CellSpec) -> dict[str, Any]:
     """Return the settings of the cell's own test, for each setting that an evaluation of its task has."""
     read = reading_of(spec)._asdict() if TASKS.definition(spec.task).data.streams else {}
     section = spec.evaluation.model_dump(mode="json") | read | {"corpus": spec.data.corpus, "split": Split.TEST.value}
+    section["metric"] = spec.selection[0].removeprefix("valid/")
     return {key: section[key] for key in TASKS.definition(spec.task).evaluation_settings}

@@ -192,9 +192,10 @@ class Plan:
 
     @property
     def components(self) -> dict[str, str]:
-        """Word → hash of the source, of every custom component of its cells and searches."""
+        """Word → hash of the source, of every custom component of its cells, searches and evaluations."""
         searches = (cell.search for cell in self.cells if cell.search)
         hashes = {word: sha256 for search in searches for (_, word), sha256 in search.components.items()}
+        hashes |= {word: sha256 for asked in self.evaluations for word, sha256 in asked.components.items()}
         return hashes | {word: sha256 for cell in self.cells for word, sha256 in cell.spec.components.items()}
 
     @property
@@ -208,7 +209,11 @@ class Plan:
             "axes": list(self.axes),
             "seeds": list(self.seeds),
             "tables": [table.model_dump(mode="json") for table in self.tables],
-            "evaluations": [{"name": one.name, "settings": one.settings.asked} for one in self.evaluations],
+            "evaluations": [
+                {"name": asked.name, "settings": asked.settings.asked}
+                | ({"components": asked.components} if asked.components else {})
+                for asked in self.evaluations
+            ],
             **({"seed_rule": self.seed_rule.model_dump(mode="json")} if self.seed_rule else {}),
         }
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from kdx.components.registry import components_of, meant_by
-from kdx.grid.cell_selector import factors, leaves, same_word, word
+from kdx.grid.cell_selector import factors, in_layer, leaves, same_word, word
 from kdx.grid.spec import CellSpec, read_plain
 from kdx.grid.words import chosen_in, known_options
 from kdx.tasks import TASKS
@@ -99,8 +99,13 @@ class ResolvedSpec:
         return value
 
     def word(self, factor: str) -> str | None:
-        """Return the value of a factor as a word: `none` for an option that the cell lacks; None if it is no factor."""
+        """Return the value of a factor as a word: `none` for an option that the cell lacks; None if it is no factor.
+
+        A layer that has no choice of its own has that of the cell.
+        """
         value = self.value(factor)
+        if value is None and (of_layer := in_layer(factor)):
+            return self.word(of_layer.factor)
         if isinstance(value, dict) or (value is None and factor not in factors()):
             return None
         return word(factor, value)

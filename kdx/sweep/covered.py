@@ -59,7 +59,7 @@ def covered(decisions: Iterable[Decision], seconds: Mapping[str, float | None], 
 def evaluations_to_make(decisions: Iterable[Decision]) -> int:
     """Return the number of evaluations to make, of completed runs and of runs to train."""
     makes = [decision for decision in decisions if decision.trains or decision.action is Action.EVALUATE]
-    return sum(len(decision.missing) for decision in makes)
+    return sum(len(decision.to_make) for decision in makes)
 
 
 def remaining(decision: Decision, seconds: Mapping[str, float | None]) -> float | None:

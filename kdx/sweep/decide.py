@@ -51,6 +51,8 @@ class Decision:
     """Planned evaluations of this run that are not made yet, each once."""
     failed: int = 0
     """Number of evaluations that failed."""
+    lost: int = 0
+    """Number of those missing that cannot be made, since the weights are gone."""
     needed: bool = True
     """Whether the rule of the plan needs the seed, or may need it; a run that has ended counts as needed."""
     awaits_look: bool = False
@@ -65,6 +67,11 @@ class Decision:
     """The run with fewer steps that it goes on from; None if it starts at step 0."""
     pause: Pause | None = None
     """Why it is not started although nobody computes it; None unless other runs of its cell failed alike."""
+
+    @property
+    def to_make(self) -> tuple[ResolvedEvaluation, ...]:
+        """The missing evaluations that can be made."""
+        return tuple(evaluation for evaluation in self.missing if evaluation.metric or not self.lost)
 
     @property
     def trains(self) -> bool:
@@ -112,10 +119,14 @@ def decide(
             action = Action.WAIT if so_far.open else Action.SKIP
             decisions.append(Decision(run, record, action, so_far.why, needed=so_far.open, awaits_look=so_far.open))
             continue
+        lost = 0
         action, reason = _decide(record, run.cell.spec.training.steps, liveness, checkpoint)
         valid = record is not None and record.invalidated is None
         if record and valid and record.state is RunState.COMPLETED and (missing or failed):
-            action, why = _evaluate(len(missing), failed, has_weights(record) if missing else True)
+            # A metric of kept outputs needs no weights.
+            needs = sum(evaluation.metric is None for evaluation in missing)
+            lost = needs if needs and not has_weights(record) else 0
+            action, why = _evaluate(len(missing) - lost, lost, failed)
             reason = f"{reason}; {why}"
         less = shorter.get(run.key) if action is Action.START else None
         reason = f"{reason}; {less.reason}" if less else reason
@@ -124,19 +135,22 @@ def decide(
             action, reason = Action.SKIP, f"paused: {pause}"
         begun, count = less.record if less else None, len(planned)
         decisions.append(
-            Decision(run, record, action, reason, missing, failed, evaluations=count, shorter=begun, pause=pause)
+            Decision(run, record, action, reason, missing, failed, lost, evaluations=count, shorter=begun, pause=pause)
         )
     return tuple(decisions)
 
 
-def _evaluate(missing: int, failed: int, has_weights: bool) -> tuple[Action, str]:
-    """Return the action for a completed run that lacks evaluations, and the reason."""
-    reasons = []
-    if missing:
-        reasons.append(f"{_count(missing)} {'to make' if has_weights else 'not made: its weights are gone'}")
-    if failed:
-        reasons.append(f"{_count(failed)} failed")
-    return Action.EVALUATE if missing and has_weights else Action.SKIP, ", ".join(reasons)
+def _evaluate(able: int, lost: int, failed: int) -> tuple[Action, str]:
+    """Return the action for a completed run that lacks evaluations, and the reason.
+
+    Args:
+        able: number of those that can be made.
+        lost: number of those whose weights are gone.
+        failed: number of those that failed.
+    """
+    counts = {"to make": able, "not made: its weights are gone": lost, "failed": failed}
+    reasons = ", ".join(f"{_count(count)} {what}" for what, count in counts.items() if count)
+    return Action.EVALUATE if able else Action.SKIP, reasons
 
 
 def _count(evaluations: int) -> str:

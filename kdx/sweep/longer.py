@@ -48,7 +48,7 @@ def shorter_runs(database: Database, files: Path, wanted: Iterable[PlannedRun]) 
             select(cell.c.id, cell.c.spec).where(cell.c.id.in_(select(run.c.cell_id).where(completed)))
         )
         alike = {key: spec for key, text in specs if _apart_from_steps(spec := json.loads(text)) in planned}
-        records = reading.recorded(database, alike, seeds)
+        records = reading.recorded(database, alike, seeds) if alike else {}
     shorter: dict[RunKey, Shorter] = {}
     for record in records.values():
         spec = alike[record.cell_id]

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from kdx.cell_code import code_of, evaluation_code_of
+from kdx.cell_code import code_of, code_of_evaluation
+from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
 from kdx.store import evaluations, reading
@@ -144,9 +145,9 @@ def forecast_plan(database: Database | None, plan: Plan) -> PlanForecast:
         changed: tuple[str, ...] = ()
         stale: Mapping[str, tuple[str, ...]] = {}
         if record is not None and record.invalidated is None:
-            planned = [evaluation.id for evaluation in plan.evaluations_of(cell.id)]
+            planned = plan.evaluations_of(cell.id)
             changed = changed_modules(cell.spec, origins[record.id].modules if record.id in origins else None)
-            stale = changed_evaluations(cell.spec, planned, evaluated.get(record.id, {}))
+            stale = changed_evaluations(planned, evaluated.get(record.id, {}))
         runs.append(PlannedDecision(decision, _status(decision, changed), changed, stale))
     return PlanForecast(tuple(runs), _forecasts(forecaster, trained), forecaster.errors)
 
@@ -199,17 +200,20 @@ def changed_modules(spec: CellSpec, modules: Mapping[str, str] | None) -> tuple[
 
 
 def changed_evaluations(
-    spec: CellSpec, planned: Iterable[str], recorded: Mapping[str, EvaluationRecord]
+    planned: Iterable[ResolvedEvaluation], recorded: Mapping[str, EvaluationRecord]
 ) -> dict[str, tuple[str, ...]]:
     """Return id → the modules that changed since the evaluation was made, for evaluations with any.
 
     Args:
-        planned: ids of the evaluations that a plan has of a run of the cell.
+        planned: the evaluations that a plan has of a run.
         recorded: id → evaluation of the run.
     """
     before = {key: each.provenance.modules for key, each in recorded.items() if each.provenance}
-    now = evaluation_code_of(spec).modules if before else {}
-    changed = {key: _changed(now, modules) for key in planned if (modules := before.get(key)) is not None}
+    changed = {
+        each.id: _changed(code_of_evaluation(each).modules, modules)
+        for each in planned
+        if (modules := before.get(each.id)) is not None
+    }
     return {key: modules for key, modules in changed.items() if modules}
 
 

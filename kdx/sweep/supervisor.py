@@ -9,13 +9,14 @@ import math
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
 from kdx.components.registry import texts_of
 from kdx.errors import ChangedError, DatabaseError, KdxError, ServerError
+from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.run_files.files import files_beside, folder_of
 from kdx.run_options import RunOptions
@@ -376,7 +377,7 @@ class Supervisor:
                 continue
             running = self._active[record.id] = _Running(plan, run, attempt, placed, heard=self.clock())
             if attempt is None:
-                self.listener.evaluating(run, len(decision.missing))
+                self.listener.evaluating(run, len(decision.to_make))
             else:
                 self.listener.started(run, attempt)
             # The first time it takes seconds to start a process, in which no connection is held.
@@ -409,8 +410,8 @@ class Supervisor:
             options=replace(self.options, if_changed=IfChanged.REFUSE) if decision.exactly else self.options,
             gpu=placed.gpu if placed else None,
             beside=placed is not None and not placed.alone,
-            evaluations=tuple(json.dumps(dict(evaluation.changes)) for evaluation in decision.missing),
-            components=texts_of(cell.spec.components),
+            evaluations=tuple(json.dumps(dict(evaluation.changes)) for evaluation in decision.to_make),
+            components=texts_of(cell.spec.components | _components_of(decision.to_make)),
             shorter=decision.shorter and (decision.shorter.id, str(files / folder_of(decision.shorter))),
             tests=run.search_id is None,
             rivals=run.rivals,
@@ -560,3 +561,7 @@ class Supervisor:
 def _group(run: PlannedRun) -> str:
     """Return the id of the search of a run, or else of its cell."""
     return run.search_id or run.cell.id
+
+
+def _components_of(evaluations: Iterable[ResolvedEvaluation]) -> dict[str, str]:
+    return {word: sha256 for evaluation in evaluations for word, sha256 in evaluation.asked.components.items()}

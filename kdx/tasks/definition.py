@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from kdx.tasks.data_kinds import DATA_KINDS, DataKind
+from kdx.tasks.data_kinds import DATA_KINDS, PARALLEL_TEXT, DataKind
 from kdx.vocabulary import Attention, Direction, Embeddings, Space
 from kdx.words.family import Definition
 
@@ -142,4 +142,6 @@ class Task(Definition):
         section = "evaluation."
         # `valid_beam` is for validations during training.
         own = (key.removeprefix(section) for key in self.settings if key.startswith(section) and "valid" not in key)
-        return (*own, *(["corpus"] if self.data.other_reader else []), "split")
+        # Of parallel text a run keeps what it made of the sources.
+        kept = ["metric"] if self.data is PARALLEL_TEXT else []
+        return (*own, *(["corpus"] if self.data.other_reader else []), "split", *kept)

@@ -171,6 +171,7 @@ def test_the_display_shows_the_sweep_and_each_run_at_work():
     live.started(SECOND, 2)
     live.progressed(FIRST, 400, 1.25)
     whole, first, second = live.bars.tasks
+    assert whole.fields["status"] == "2 running", "before the next look"
     assert (whole.description, whole.total, whole.completed) == ("[red]demo\\x1b[2J", 3, 0)
     assert (first.completed, first.total, first.fields["status"]) == (400, SPEC.training.steps, "loss 1.250")
     assert (second.completed, second.fields["status"]) == (250, "starting"), "it resumes from its checkpoint"

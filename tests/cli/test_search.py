@@ -208,10 +208,10 @@ def test_a_search_whose_trials_fail_alike_is_paused_and_the_others_come_to_their
     done = typed(tmp_path, "sweep", "grid.yaml", "--workers", "1")
     why = "2 runs of its search failed alike: ValueError in weight (faulty.py)"
     assert done.returncode == 4, done.stderr
-    assert f"paused: {why}; try them again with: kdx resume paused --components .\n" in done.stderr
+    assert f"paused: {why}; try them again with: kdx resume paused\n" in done.stderr
     assert states() == {"failed": 2, "pending": 2, "completed": 5}, "four trials of the other, and its winner"
     shown = typed(tmp_path, "status", "paused").stdout
-    assert f"search of faulty.py:Faulty of paused is paused: {why}; kdx resume paused --components ." in shown
+    assert f"search of faulty.py:Faulty of paused is paused: {why}; kdx resume paused" in shown
     done = typed(tmp_path, "resume", "paused", "--components", ".", "--workers", "1")
     assert done.returncode == 4 and "started" in done.stderr and f"paused: {why}" in done.stderr
     assert states() == {"failed": 2, "pending": 2, "completed": 5}

@@ -56,7 +56,11 @@ def test_a_value_has_formula_source_and_options():
     assert (rbf.keys, rbf.description) == (("kernel",), "Radial basis function")
     assert (rbf.formula, rbf.source) == ("k(q, k) = exp(-|q - k|² / T√D)", "Tsai et al. 2019, Table 2")
     (temperature,) = rbf.options
-    assert (temperature.name, temperature.allowed, temperature.default) == ("temperature", "a number above 0, or learned", "1.0")
+    assert (temperature.name, temperature.allowed, temperature.default) == (
+        "temperature",
+        "a number above 0, or learned",
+        "1.0",
+    )
 
 
 def test_a_corpus_has_the_title_of_its_class_or_of_its_module():

@@ -5,6 +5,7 @@ from grids import TINY
 from sqlalchemy import update
 
 from kdx.cell_code import code_of, evaluation_code_of
+from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.run_files.files import files_beside, folder_of
@@ -176,15 +177,18 @@ def test_code_that_a_cell_does_not_use_makes_it_not_stale():
 
 def test_an_evaluation_is_stale_by_its_own_code_and_not_by_that_of_the_training():
     spec = load_grid("quickstart").cells[0].spec
+    same, other, missing = (
+        resolve_evaluation(spec, AskedEvaluation("", EvaluationSettings(beam=beam))) for beam in (2, 3, 4)
+    )
     now = dict(evaluation_code_of(spec).modules)
     evaluation = "kdx.training.evaluation"
     assert evaluation in now.keys() - code_of(spec).modules.keys()
-    modules = {"same": now, "other": now | {evaluation: "0" * 64}, "nobody asks": {}}
+    modules = {same.id: now, other.id: now | {evaluation: "0" * 64}, "nobody asks": {}}
     made = {
         key: EvaluationRecord(
             key, {}, 0.0, None, {}, None, {}, None, Provenance(None, None, {}, {}, modules=its_modules)
         )
         for key, its_modules in modules.items()
     }
-    assert changed_evaluations(spec, ["same", "other", "not made"], made) == {"other": (evaluation,)}
-    assert changed_evaluations(spec, ["same"], {}) == {}
+    assert changed_evaluations([same, other, missing], made) == {other.id: (evaluation,)}
+    assert changed_evaluations([same], {}) == {}

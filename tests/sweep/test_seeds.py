@@ -11,7 +11,7 @@ from kdx.report.tables import tables
 from kdx.store import claims, reading, recording
 from kdx.store.database import Database
 from kdx.store.records import RunState
-from kdx.sweep.decide import Action, Decision, NeededSeeds, decide, decisions_in
+from kdx.sweep.decide import Action, Decision, PlanLookups, decide, decisions_in
 
 GRID = """
 name: tiny
@@ -102,12 +102,12 @@ def test_the_tables_are_read_again_only_when_a_run_has_ended(tmp_path, database,
     reads = []
     whole = reading.results
     monkeypatch.setattr(reading, "results", lambda *given: reads.append(1) or whole(*given))
-    needed = NeededSeeds(plan)
+    lookups = PlanLookups(plan)
     for _ in range(3):
-        decisions = decisions_in(database, plan, needed=needed)
+        decisions = decisions_in(database, plan, lookups)
     assert len(reads) == 1
     ended(database, decisions[0])
-    decisions_in(database, plan, needed=needed)
+    decisions_in(database, plan, lookups)
     assert len(reads) == 2
 
 

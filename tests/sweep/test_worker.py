@@ -86,7 +86,7 @@ def does(monkeypatch, channels, database):
 
 
 def test_a_run_that_learned_is_completed_with_its_scores(does, claimed, database):
-    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests):
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests, shorter):
         assert spec.text == claimed.spec
         recorder.begin({"torch": "2"}, "data", "code", 0, None, {"vocabulary_size": 9})
         recorder.metric("train/learning_rate", 20, 1.5)
@@ -106,7 +106,7 @@ def test_a_short_run_is_recorded_in_one_transaction(does, claimed, database, tmp
     """So a kill leaves all of it or nothing, and the disk is waited for once."""
     written = set()
 
-    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests):
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests, shorter):
         recorder.begin({"torch": "2"}, "data", "code", 0, None, {})
         recorder.metric("valid/bleu", 20, 1.5)
         recorder.flush_if_due(20)
@@ -142,7 +142,7 @@ def test_what_a_run_goes_on_from_stays_until_its_outcome_is_recorded(
 ):
     names = [f"{kind}-000000020.{'ab' * 32}.ckpt" for kind in ("best", "step", "weights")]
 
-    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests):
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests, shorter):
         for name in names:
             (folder / name).touch()
         return RunOutcome(diverged, 20, 3.5, 20, 3.0, {})
@@ -174,7 +174,7 @@ def test_a_pruned_run_is_an_outcome_with_its_reason(does, claimed):
 
 
 def test_a_stopped_run_is_interrupted_where_it_was(does, claimed):
-    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests):
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests, shorter):
         recorder.flush(12)
         raise Stopped
 
@@ -191,7 +191,7 @@ def test_a_stopped_run_is_interrupted_where_it_was(does, claimed):
     ],
 )
 def test_a_crash_is_recorded_with_its_rows_its_cause_and_its_trace(does, claimed, database, capsys, error, expected):
-    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests):
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests, shorter):
         recorder.metric("train/loss", 1, 2.0)
         raise error
 
@@ -227,7 +227,7 @@ def test_a_run_that_is_refused_memory_fails_for_that_reason(does, claimed, figur
 def test_what_would_stop_any_run_interrupts_this_one_and_is_told(
     does, claimed, database, channels, capsys, error, expected
 ):
-    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests):
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests, shorter):
         recorder.flush(12)
         raise error
 
@@ -268,7 +268,7 @@ def test_a_folder_that_cannot_be_made_is_a_failure_with_its_cause(does, claimed,
 
 
 def test_a_run_that_was_taken_away_is_left_alone(does, claimed, database):
-    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests):
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests, shorter):
         claims.abandon(database, claimed.run_id, "me", claimed.attempt, "gone")
         assert claims.claim(database, claimed.run_id, "other", 60.0) == claimed.attempt + 1
         recorder.metric("train/loss", 1, 2.0)
@@ -287,7 +287,7 @@ def test_a_first_attempt_begins_from_nothing_and_a_second_goes_on(does, claimed,
     old.touch()
     found = []
 
-    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests):
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests, shorter):
         found.append(sorted(path.name for path in folder.glob("*.ckpt")))
         (folder / "step-000000005.ckpt").touch()
         raise Stopped
@@ -312,7 +312,7 @@ def test_an_order_that_comes_late_touches_no_file(does, claimed, database, tmp_p
 def test_training_is_told_how_far_the_rows_have_come(does, claimed, database, tmp_path):
     found = []
 
-    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests):
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests, shorter):
         found.append((recorded, checkpointed))
         recorder.flush(12)
         recorder.checkpointed(10)
@@ -354,7 +354,7 @@ def test_a_log_that_is_a_pipe_is_not_waited_for(claimed, database, channels, tmp
 
 
 def test_a_run_whose_rows_cannot_be_recorded_fails_for_that_reason(does, claimed):
-    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests):
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests, shorter):
         recorder.metric("train/loss", 1, "much")
         recorder.flush(1)
 
@@ -364,7 +364,7 @@ def test_a_run_whose_rows_cannot_be_recorded_fails_for_that_reason(does, claimed
 
 
 def test_a_stopped_run_that_was_taken_away_is_left_alone(does, claimed, database):
-    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests):
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, tests, shorter):
         claims.abandon(database, claimed.run_id, "me", claimed.attempt, "silent")
         raise Stopped
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from math import fsum, hypot
 from typing import NamedTuple
 
-from kdx.grid.cell_selector import factors
+from kdx.grid.cell_selector import factors, in_layer
 from kdx.grid.seeds import SeedRule, rule_of
 from kdx.grid.table_layout import is_of_evaluation
 from kdx.grid.words import known_options
@@ -223,9 +223,19 @@ class ContrastedCells:
 
 
 def following(named: Iterable[str]) -> frozenset[str]:
-    """Return the factors, except options of names, that these decide, or at least limit."""
+    """Return the factors, except options of names, that these decide, or at least limit; in a layer, those of it."""
     named = frozenset(named)
-    return frozenset(factor for factor, facts in table.factors().items() if not named.isdisjoint(facts.follows))
+    layers = [of_layer for factor in named if (of_layer := in_layer(factor))]
+    in_layers = {f"{layer}.{factor}" for layer, own in layers for factor in following([own])}
+    return frozenset(in_layers) | {
+        factor for factor, facts in table.factors().items() if not named.isdisjoint(facts.follows)
+    }
+
+
+def _own(factor: str) -> str:
+    """Return the factor of a layer without its layer."""
+    of_layer = in_layer(factor)
+    return of_layer.factor if of_layer else factor
 
 
 def contrasted_cells(
@@ -239,7 +249,8 @@ def contrasted_cells(
         recipe = {factor: word for factor, word in rest.items() if factor.startswith(_SETTING) and factor not in varied}
         # The selection rule is no factor, but the score depends on it.
         setting = json.dumps([recipe, candidate.record.spec.value("select")])
-        background = {factor: word for factor, word in rest.items() if factor not in {*recipe, *runs.options}}
+        left_out = {*recipe, *runs.options}
+        background = {factor: word for factor, word in rest.items() if not {factor, _own(factor)} & left_out}
         settings.setdefault(setting, {}).setdefault(json.dumps(background), []).append(candidate)
     contrasted = {}
     for setting, backgrounds in settings.items():

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from kdx.grid.plan import Shown
 from kdx.grid.seeds import SeedRule
+from kdx.metrics import METRICS
 from kdx.report.selection.best_seed import best_seed, standing_runs
 from kdx.report.selection.evaluated import EvaluatedCell
 from kdx.report.statistics.by_document import ByDocument, Documents, bleu_by_document, by_document
@@ -302,11 +303,14 @@ def cell_of(
             split.
         seed_rule: what decides how many seeds the cell has, if a rule does.
     """
+    scored_by = record.evaluation.metric if isinstance(record, EvaluatedCell) else None
     if isinstance(record, EvaluatedCell):
         runs, metrics, documents, record = record.scored(runs), record.metrics, record.documents, record.record
-    known = record.spec.test_metrics
+    known = dict(record.spec.test_metrics)
+    if scored_by:
+        known[scored_by] = METRICS.definition(scored_by).measure
     selected_by = Metric(record.spec.selection_metric, record.spec.selection_measure)
-    own = selected_by.name.removeprefix("valid/")
+    own = scored_by or selected_by.name.removeprefix("valid/")
     name = metric or own
     if name not in known and name not in (own, selected_by.name):
         return None

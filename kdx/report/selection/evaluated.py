@@ -38,7 +38,7 @@ class EvaluatedCell:
 
     def scored(self, runs: Iterable[RunRecord]) -> list[RunRecord]:
         """Return the runs of the cell with what this evaluation gave each in the place of its test score."""
-        metric = self.record.spec.selection_metric.removeprefix("valid/")
+        metric = self.evaluation.metric or self.record.spec.selection_metric.removeprefix("valid/")
         return [run._replace(test_score=self.metrics.get(run.id, {}).get(f"test/{metric}")) for run in runs]
 
 

@@ -134,7 +134,7 @@ def test_what_is_no_paper_is_refused(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("name", ["tsai", "no/such.yaml", "x" * 5000, "\0"])
 def test_an_unknown_paper_is_refused_with_those_there_are(name: str) -> None:
-    known = "arora2023, chi2022, li2024, press2022, shaw2018, tsai2019"
+    known = "arora2023, chi2022, kernel, layers, li2024, press2022, product, shaw2018, symmetry, tsai2019, value"
     with pytest.raises(Faults, match=f"a YAML file, or one of {known}"):
         load_paper(name)
 

@@ -35,6 +35,7 @@ GRIDS = [
     *((paper, f"{paper}/", scale) for paper in ("tsai2019", "shaw2018") for scale in SCALES),
     *(("tsai2019", "modern/tsai2019-", scale) for scale in ("paper", "mini")),
     ("arora2023", "recall/", "paper"),
+    *((study, f"studies/{study}", "paper") for study in ("symmetry", "product", "kernel", "value", "layers")),
 ]
 
 
