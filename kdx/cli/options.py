@@ -168,7 +168,7 @@ def at_a_time_options(
 def run_options(
     keep_state: Annotated[
         bool,
-        _hardware("--keep-state", help="Keep what runs of more steps can go on from."),
+        _hardware("--keep-state", help="Keep what runs of more steps continue from."),
     ] = RunOptions.keep_state,
     hang_after: Annotated[
         float,

@@ -35,7 +35,7 @@ class Kind(StrEnum):
     WEIGHTS = "weights"
     """The tested weights, which a finished run keeps."""
     STATE = "state"
-    """What a run of more steps goes on from, which a finished run keeps on request."""
+    """What a run of more steps continues from, which a finished run keeps on request."""
     HALF_WRITTEN = "half-written"
     SET_ASIDE = "set aside"
     """The file did not match its checksum."""

@@ -64,7 +64,7 @@ class Decision:
     left: str | None = None
     """Why it is left to others, for a while or for good; None if it is not."""
     shorter: RunRecord | None = None
-    """The run with fewer steps that it goes on from; None if it starts at step 0."""
+    """The run with fewer steps that it continues; None if it starts at step 0."""
     pause: Pause | None = None
     """Why it is not started although nobody computes it; None unless other runs of its cell failed alike."""
 

@@ -1,4 +1,4 @@
-"""Finds the completed runs that planned runs of more steps can go on from, and says why others cannot."""
+"""Finds the completed runs that planned runs of more steps can continue, and says why others start at step 0."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -21,9 +21,9 @@ class Shorter(NamedTuple):
     """What there is of a planned run with fewer steps."""
 
     record: RunRecord | None
-    """The run that it can go on from; None if there is none."""
+    """The run that it can continue; None if there is none."""
     reason: str
-    """From where it goes on, or why it does not."""
+    """From where it continues, or why it starts at step 0."""
     steps: int
     """The steps that are done."""
 
@@ -33,12 +33,14 @@ def shorter_runs(database: Database, files: Path, wanted: Iterable[PlannedRun]) 
 
     Args:
         files: folder of the files of runs.
-        wanted: runs without a result or a checkpoint; those of a search go on from none.
+        wanted: runs without a result or a checkpoint; those of a search continue none.
     """
+    wanted = [each for each in wanted if each.search_id is None]
+    cells = {each.cell.id: each.cell.spec for each in wanted}
+    apart = {key: _apart_from_steps(json.loads(spec.text)) for key, spec in cells.items()}
     planned: dict[str, list[PlannedRun]] = {}
     for each in wanted:
-        if each.search_id is None:
-            planned.setdefault(_apart_from_steps(json.loads(each.cell.spec.text)), []).append(each)
+        planned.setdefault(apart[each.cell.id], []).append(each)
     if not planned:
         return {}
     seeds = {each.seed for runs in planned.values() for each in runs}
@@ -76,7 +78,7 @@ def _judged(before: Training, spec: CellSpec, record: RunRecord, files: Path) ->
         return Shorter(
             None, f"not from {there}: its rates differ from step {spec.training.shared_steps:,} on", before.steps
         )
-    return Shorter(record, f"goes on from step {kept:,} of {there}", kept)
+    return Shorter(record, f"continues from step {kept:,} of {there}", kept)
 
 
 def _apart_from_steps(spec: Mapping[str, Any]) -> str:

@@ -66,7 +66,7 @@ class Work:
     components: tuple[str, ...] = ()
     """The custom components that the cell has, each as text, see `kdx.components.registry`."""
     shorter: tuple[int, str] | None = None
-    """Id and folder of a run of this cell with fewer steps, from which it goes on if it has no checkpoint yet."""
+    """Id and folder of a run of this cell with fewer steps, which it continues if it has no checkpoint yet."""
     tests: bool = True
     """Whether the run ends with its test; that of a trial does not."""
     rivals: str | None = None

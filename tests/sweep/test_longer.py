@@ -78,9 +78,9 @@ def test_a_longer_run_has_the_bits_of_one_that_was_trained_at_once(tmp_path, dat
         ran(database, grid(24, axes=SCHEDULES), keep_state=True)
         decisions = decisions_in(database, planned(database, grid(36, axes=SCHEDULES)))
         assert [decision.reason for decision in decisions] == [
-            "new; goes on from step 23 of run 1 of 24 steps",
-            "new; goes on from step 23 of run 2 of 24 steps",
-            "new; goes on from step 21 of run 3 of 24 steps",
+            "new; continues from step 23 of run 1 of 24 steps",
+            "new; continues from step 23 of run 2 of 24 steps",
+            "new; continues from step 21 of run 3 of 24 steps",
             "new; not from run 4 of 24 steps: the rates of a cosine depend on the last step",
         ]
         ran(database, grid(36, axes=SCHEDULES))
