@@ -6,6 +6,9 @@ from typing import Any
 
 from kdx.cli.named_runs import RunView
 from kdx.cli.wording import choices_of, notes_in_words, process_in_words, time_in_words
+from kdx.grid.cell_selector import default_word, in_layer, options
+from kdx.grid.layers import layers_of_model
+from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.report.figures.plot import Plot
 from kdx.report.writers.rows import to_text
 from kdx.report.writers.settings import as_yaml
@@ -86,6 +89,22 @@ def settings_lines(settings: Mapping[str, Any], varies: Sequence[str]) -> Iterat
     there = [field for field in varies if _has(settings, field)]
     yield f"settings, of which vary: {', '.join(there)}" if there else "settings"
     yield from (f"  {sanitize_lines(line)}" for line in as_yaml(_with_first(there, settings)).splitlines())
+
+
+def layer_lines(spec: ResolvedSpec) -> Iterator[str]:
+    """Write a row for each layer with the choices in which layers differ; nothing if all are alike."""
+    own = [of_layer for factor in spec.words if (of_layer := in_layer(factor))]
+    choices = dict.fromkeys(factor for _, factor in own if factor not in options())
+    if not own:
+        return
+    rows = []
+    for layer in layers_of_model(int(spec.value("model.encoder_layers")), int(spec.value("model.decoder_layers"))):
+        words = {factor: spec.word(f"layers.{layer}.{factor}") for name, factor in own if name == f"layers.{layer}"}
+        changed = [f"{name} {word}" for name, word in words.items() if name in options() and word != default_word(name)]
+        row = (spec.word(f"layers.{layer}.{factor}") for factor in choices)
+        rows.append((str(layer), *row, ", ".join(changed)))
+    yield ""
+    yield from table_lines(("layer", *choices, "options"), rows)
 
 
 def _has(settings: Any, field: str) -> bool:

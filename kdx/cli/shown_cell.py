@@ -9,6 +9,7 @@ from kdx.cli.shown import (
     cell_title,
     default_metrics,
     fact_lines,
+    layer_lines,
     planners,
     settings_lines,
     sweeps_in_words,
@@ -68,6 +69,7 @@ def shown_cell(database: Database, cell_id: str, conditions: Sequence[str]) -> S
         for each in searches:
             yield ""
             yield from trial_lines(each, details.id)
+        yield from layer_lines(spec)
         yield ""
         yield from settings_lines(spec.plain, details.varies)
 

@@ -12,6 +12,7 @@ from kdx.cli.shown import (
     default_metrics,
     fact_lines,
     first_step,
+    layer_lines,
     planners,
     settings_lines,
     sweeps_in_words,
@@ -130,6 +131,7 @@ def _lines(title: str, view: RunView, details: RunDetails, facts: Mapping[str, A
     if details.attempts:
         yield ""
         yield from table_lines(ATTEMPT, map(attempt_row, details.attempts))
+    yield from layer_lines(details.cell.spec)
     yield ""
     yield from settings_lines(facts["settings"], facts["varies"])
 

@@ -77,7 +77,12 @@ def is_choice(path: Sequence[str]) -> bool:
 
 def layers_of(cell: CellFields) -> list[LayerName]:
     """Return all layers of a cell's model, which rules have settled."""
-    depths = {"encoder": cell.model.encoder_layers, "decoder": cell.model.decoder_layers}
+    return layers_of_model(cell.model.encoder_layers, cell.model.decoder_layers)
+
+
+def layers_of_model(encoder_layers: int, decoder_layers: int) -> list[LayerName]:
+    """Return all layers of a model of this depth."""
+    depths = {"encoder": encoder_layers, "decoder": decoder_layers}
     return [LayerName(stack, number) for stack, depth in depths.items() for number in range(1, depth + 1)]
 
 

@@ -1,34 +1,32 @@
-"""What `kdx show` says in the same words of runs, cells and sweeps."""
+"""What `kdx show` shows of runs and cells alike."""
 
-from looked_after import DB, completed, planned, shown, typed
+from kdx.cli.shown import layer_lines
+from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.spec import CellSpec
 
-from kdx.store import recording
-from kdx.store.database import open_database
+
+def lines(layers: dict) -> list[str]:
+    cell = {
+        "task": "prediction",
+        "data": {"corpus": "synthetic-language"},
+        "position": "rotary",
+        "model": {"decoder_layers": 3},
+        "layers": layers,
+    }
+    shown = layer_lines(ResolvedSpec.of(CellSpec.model_validate(cell)))
+    return [line.rstrip() for line in shown]
 
 
-def test_what_people_said_of_a_run_is_shown_with_it_its_cell_and_its_sweep():
-    first, *_ = planned(2)
-    completed(first)
-    typed("invalidate", str(first.id), "--why", "the corpus was cut")
-    typed("note", str(first.id), "look again", "--tag", "odd")
-    typed("note", "tiny", "before the cut", "--tag", "baseline")
-    sweep = typed("show", "tiny").stdout
-    with open_database(DB, write=True) as database:
-        (again,) = recording.repeat(database, [first.id])
-    run, cell = (typed("show", word).stdout for word in (str(first.id), first.cell_id))
-    for text in (run, cell):
-        assert "the corpus was cut" in text and "odd" in text and "look again (" in text
-    assert f"run {again} is a newer generation" in run
-    assert "newer generation" not in typed("show", str(again)).stdout
-    assert f"run {first.id} (the corpus was cut)" in sweep
-    assert "baseline" in sweep and "before the cut (" in sweep
-    found = shown(str(first.id))
-    assert (found["invalidated"], found["tags"], found["newer"]) == ("the corpus was cut", ["odd"], again)
-    assert [note["text"] for note in found["notes"]] == ["look again"]
-    assert shown(str(again))["newer"] is None and shown(str(again))["invalidated"] is None
-    by_id = {run["run"]: run for run in shown(first.cell_id)["runs"]}
-    assert (by_id[first.id]["invalidated"], by_id[first.id]["tags"]) == ("the corpus was cut", ["odd"])
-    assert (shown("tiny")["tags"], [note["text"] for note in shown("tiny")["notes"]]) == (
-        ["baseline"],
-        ["before the cut"],
-    )
+def test_layers_that_differ_have_a_row_each_with_the_choices_in_which_they_differ():
+    window = {"filter": {"decoder-self": "window"}, "left": 8}
+    assert lines({"odd": window, "2": {"position": "none"}}) == [
+        "",
+        "  layer      filter.decoder-self  position  placement     options",
+        "  decoder 1  window               rotary    decoder-self  left 8",
+        "  decoder 2  causal               none      none",
+        "  decoder 3  window               rotary    decoder-self  left 8",
+    ]
+
+
+def test_layers_that_are_alike_have_none():
+    assert lines({}) == []
