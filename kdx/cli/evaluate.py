@@ -56,7 +56,7 @@ def evaluate(
         announce(plan)
         prepare_data(plan)
         if from_file is not None:
-            evaluations.ask_for(database, record.id, plan.grid["evaluations"])
+            evaluations.ask_for(database, record.id, plan)
         if failed:
             evaluations.forget_failed(database, [run.id for run in record.runs])
         raise typer.Exit(

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, RowMapping, select
 from kdx.components.registry import know
 from kdx.store.backend import insert_rows
 from kdx.store.database import Database
-from kdx.store.recorded_grid import whole_cell
-from kdx.store.schema import cell, component, now, search, sweep_cell, sweep_search
+from kdx.store.recorded_grid import metrics_of_evaluations, whole_cell
+from kdx.store.schema import cell, component, now, search, sweep, sweep_cell, sweep_search
 from kdx.words.component import Component
 
 _COLUMNS = ("axis", "word", "name", "path", "sources", "package")
@@ -70,7 +70,7 @@ def know_word(database: Database, word: str) -> bool:
 
 
 def hashes_of(database: Database, sweep_id: int) -> dict[str, str]:
-    """Return word → hash of the custom components that the planned cells of a sweep use, and its searches."""
+    """Return word → hash of the custom components of the planned cells, searches and evaluations of a sweep."""
     planned = sweep_cell.c.planned & (sweep_cell.c.sweep_id == sweep_id)
     custom = (
         select(cell.c.id, cell.c.spec).join(sweep_cell).where(planned, cell.c.spec.like('%"components":{"%')).distinct()
@@ -78,6 +78,8 @@ def hashes_of(database: Database, sweep_id: int) -> dict[str, str]:
     with_searches = select(search.c.search).join(sweep_search).where(sweep_search.c.sweep_id == sweep_id)
     hashes: dict[str, str] = {}
     with database.read() as connection:
+        grid = connection.scalar(select(sweep.c.grid).where(sweep.c.id == sweep_id))
+        hashes |= metrics_of_evaluations(grid or {})
         for row in connection.execute(custom):
             hashes |= whole_cell(row.id, row.spec).components
         for plain in connection.scalars(with_searches):

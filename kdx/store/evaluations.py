@@ -2,11 +2,13 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, delete, select, update
 
+from kdx.components.registry import components_of
 from kdx.store.backend import insert_rows
+from kdx.store.components import keep
 from kdx.store.database import Database
 from kdx.store.recording import keep_environment
 from kdx.store.records import CODE, DocumentRecord, EvaluationRecord, Provenance, RunState
@@ -23,6 +25,9 @@ from kdx.store.schema import (
     sweep,
     value_of,
 )
+
+if TYPE_CHECKING:
+    from kdx.grid.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -42,12 +47,13 @@ class Made:
     error: str | None = None
 
 
-def ask_for(database: Database, sweep_id: int, evaluations: list[dict[str, Any]]) -> None:
-    """Make a sweep ask for these evaluations, as `kdx.grid.plan.Plan.grid` has them, and for no others."""
+def ask_for(database: Database, sweep_id: int, plan: "Plan") -> None:
+    """Make a sweep ask for the evaluations of a plan, and for no others; their custom metrics are recorded."""
     with database.write() as connection:
         grid = connection.scalar(select(sweep.c.grid).where(sweep.c.id == sweep_id))
-        changed = {**(grid or {}), "evaluations": evaluations}
+        changed = {**(grid or {}), "evaluations": plan.grid["evaluations"]}
         connection.execute(update(sweep).where(sweep.c.id == sweep_id).values(grid=changed))
+        keep(connection, database, components_of(plan.components))
 
 
 def record(database: Database, run_id: int, made: Made) -> bool:

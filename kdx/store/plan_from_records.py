@@ -11,6 +11,7 @@ from kdx.grid.plan import Plan, PlannedCell, recorded_parts
 from kdx.grid.spec import CellSpec
 from kdx.grid.tuning import Search
 from kdx.metrics import METRICS
+from kdx.store.recorded_grid import metrics_of_evaluations
 from kdx.store.records import SearchRecord, SweepRecord
 
 
@@ -25,9 +26,9 @@ def plan_of(sweep: SweepRecord, components: Path | None = None) -> Plan:
             is not there, or has another source.
     """
     missing = {word: sha256 for cell in sweep.cells for word, sha256 in cell.spec.missing_components.items()}
-    for asked in sweep.grid.get("evaluations", ()):
-        of_metric = asked.get("components", {}).items()
-        missing |= {("metric", word): sha256 for word, sha256 in of_metric if METRICS.outside[word].recorded}
+    for word, sha256 in metrics_of_evaluations(sweep.grid).items():
+        if word not in METRICS.outside or METRICS.outside[word].recorded:
+            missing["metric", word] = sha256
     bring(missing, folders_of(sweep.grid.get("file", ""), components), f"sweep {sweep.name}")
     if unknown := list(dict.fromkeys(word for cell in sweep.cells for word in cell.spec.unknown)):
         raise _written_by_another(sweep, f"it has what this kdx does not know: {', '.join(unknown)}")

@@ -37,7 +37,7 @@ from kdx.errors import KdxError, did_you_mean
 from kdx.store import remarks
 from kdx.store.database import Database
 from kdx.store.json_object import JsonObject
-from kdx.store.recorded_grid import check_grid, whole_cell
+from kdx.store.recorded_grid import check_grid, metrics_of_evaluations, whole_cell
 from kdx.store.records import (
     CODE,
     FINAL,
@@ -252,11 +252,7 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
     searches_of_sweep = searches_of_sweeps(connection, [row.id]).get(row.id, ())
     hashes = {word: sha256 for record in searches_of_sweep for _, word, sha256 in record.search.get("components", ())}
     hashes |= {word: sha256 for record in cells for word, sha256 in record.spec.components.items()}
-    hashes |= {
-        word: sha256
-        for asked in row.grid.get("evaluations", ())
-        for word, sha256 in asked.get("components", {}).items()
-    }
+    hashes |= metrics_of_evaluations(row.grid)
     know_recorded(connection, hashes)
     which = _planned_in(row.id)
     planned = SweepRecord(row.id, row.name, row.created, row.grid, cells, (), searches=searches_of_sweep)

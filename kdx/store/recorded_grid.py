@@ -33,6 +33,17 @@ def check_grid(sweep_name: str, grid: Mapping[str, Any]) -> None:
         ) from error
 
 
+def metrics_of_evaluations(grid: Mapping[str, Any]) -> dict[str, str]:
+    """Return word → hash of the source, of the custom metrics of a sweep's evaluations.
+
+    It reads no models of the grid, and leaves out what is of another shape, as after an edit of the database.
+    """
+    asked = grid.get("evaluations")
+    entries = [each.get("components") for each in asked if isinstance(each, dict)] if isinstance(asked, list) else []
+    named = [item for entry in entries if isinstance(entry, dict) for item in entry.items()]
+    return {word: sha256 for word, sha256 in named if isinstance(sha256, str)}
+
+
 def whole_cell(cell_id: str, text: str) -> "ResolvedSpec":
     """Read a cell from its JSON; raise DatabaseError if the id is not its hash."""
     # late: the grid's models, as above

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings
+from kdx.grid.plan import Plan
 from kdx.store import evaluations, reading
 from kdx.store.check import check
 from kdx.store.claims import claim
@@ -92,6 +94,7 @@ def _record(address: str, run: int) -> bool:
 
 
 def test_what_a_sweep_asks_for_is_kept_with_its_grid(database, sweep_id):
-    evaluations.ask_for(database, sweep_id, [{"name": "longer", "settings": {"length": 128}}])
+    asked = AskedEvaluation("longer", EvaluationSettings(length=128))
+    evaluations.ask_for(database, sweep_id, Plan("a", (), (), evaluations=(asked,)))
     grid = reading.load_sweep(database).grid
     assert grid == {"tables": [], "evaluations": [{"name": "longer", "settings": {"length": 128}}]}
