@@ -100,11 +100,16 @@ def layer_lines(spec: ResolvedSpec) -> Iterator[str]:
     rows = []
     for layer in layers_of_model(int(spec.value("model.encoder_layers")), int(spec.value("model.decoder_layers"))):
         words = {factor: spec.word(f"layers.{layer}.{factor}") for name, factor in own if name == f"layers.{layer}"}
-        changed = [f"{name} {word}" for name, word in words.items() if name in options() and word != default_word(name)]
+        changed = [f"{name} {word}" for name, word in words.items() if name in options() and word != _usual(spec, name)]
         row = (spec.word(f"layers.{layer}.{factor}") for factor in choices)
         rows.append((str(layer), *row, ", ".join(changed)))
     yield ""
     yield from table_lines(("layer", *choices, "options"), rows)
+
+
+def _usual(spec: ResolvedSpec, option: str) -> str | None:
+    """Return the word of an option that is not worth a mention: the cell's own, or else its default."""
+    return spec.word(option) if option in spec.words else default_word(option)
 
 
 def _has(settings: Any, field: str) -> bool:

@@ -44,6 +44,7 @@ def submit_workers(
 
     def words(folder: Path) -> list[str]:
         words = ["worker", "--if-changed", options.if_changed.value, "--hang-after", f"{options.hang_after:g}"]
+        words += ["--keep-state"] if options.keep_state else []
         words += ["--workers", str(at_a_time.workers)] if at_a_time.workers else []
         words += ["--per-gpu", str(at_a_time.per_gpu)] if at_a_time.per_gpu else []
         words += ["--components", str(folder)] if components else []

@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from kdx.attention.positions import POSITIONS
 from kdx.errors import KdxError, shortened
+from kdx.grid.layers import is_choice
 from kdx.grid.sections import Data
 from kdx.grid.spec import CellSpec
 from kdx.grid.synonyms import did_you_mean
@@ -57,6 +58,11 @@ def in_layer(factor: str) -> LayerFactor | None:
     return match and LayerFactor(match["layer"], match["factor"])
 
 
+def _own(factor: str) -> str:
+    of_layer = in_layer(factor)
+    return of_layer.factor if of_layer else factor
+
+
 def lacks(spec: CellSpec, factor: str) -> bool:
     """Return whether the factor is an option that no name of the cell has."""
     section, _, name = factor.rpartition(".")
@@ -94,14 +100,15 @@ def as_word(factor: str, value: Any) -> str:
     """Return a value that a file has as the word of a resolved cell: `product+lookup` is `lookup+product`."""
     if isinstance(value, str):
         value = _names(factor, value)
-    if isinstance(value, list | tuple) and factor in _ORDER:
-        order = tuple(_ORDER[factor])
+    if isinstance(value, list | tuple) and _own(factor) in _ORDER:
+        order = tuple(_ORDER[_own(factor)])
         value = sorted(value, key=lambda name: order.index(name) if name in order else len(order))
     return word(factor, value)
 
 
 def _names(factor: str, word: str) -> list[str]:
     """Return the names that a word joins."""
+    factor = _own(factor)
     return re.split("[+/]" if factor == "placement" else "[+]", word) if factor in _ORDER else [word]
 
 
@@ -137,7 +144,7 @@ def unknown(
     """
     every = tuple(dict.fromkeys((*factors(), *recorded)))
     for factor, wanted in selector.items():
-        if of_layer := in_layer(factor):
+        if (of_layer := in_layer(factor)) and is_choice(("layers", of_layer.layer, *of_layer.factor.split("."))):
             yield from ((factor, fault) for _, fault in unknown({of_layer.factor: wanted}, recorded))
         elif factor not in every:
             problem = f"unknown factor `{shortened(factor)}`"

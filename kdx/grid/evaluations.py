@@ -92,11 +92,15 @@ class AskedEvaluation:
     settings: EvaluationSettings
     node: Node | None = field(default=None, compare=False, repr=False)
     """The mapping in the file that asks for it; None if it does not come from a file."""
+    recorded: Mapping[str, str] = field(default_factory=dict)
+    """Word → hash of the source that was recorded, of a custom metric; empty if it does not come from a database."""
 
     @property
     def components(self) -> dict[str, str]:
         """Word → hash of the source, of its metric if that is a custom one."""
         word = self.settings.metric
+        if self.recorded:
+            return dict(self.recorded)
         return {word: METRICS.outside[word].sha256} if word in METRICS.outside else {}
 
     def __str__(self) -> str:

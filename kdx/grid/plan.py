@@ -6,7 +6,7 @@ from enum import StrEnum
 from functools import cached_property, reduce
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, TypeAdapter, WithJsonSchema
 
 from kdx.errors import KdxError, Place
 from kdx.grid.cell_selector import ANY_WORDS, CellSelector
@@ -218,6 +218,9 @@ class Plan:
         }
 
 
+_HASHES = TypeAdapter(dict[str, str])
+
+
 class RecordedParts(NamedTuple):
     """The parts of a recorded grid beside its cells and seeds."""
 
@@ -235,7 +238,11 @@ def recorded_parts(grid: Mapping[str, Any]) -> RecordedParts:
     return RecordedParts(
         tuple(TableSpec.model_validate(table) for table in grid.get("tables", ())),
         tuple(
-            AskedEvaluation(each["name"], EvaluationSettings.model_validate(each["settings"]))
+            AskedEvaluation(
+                each["name"],
+                EvaluationSettings.model_validate(each["settings"]),
+                recorded=_HASHES.validate_python(each.get("components", {})),
+            )
             for each in grid.get("evaluations", ())
         ),
         rule_of(grid),

@@ -104,16 +104,20 @@ class ResolvedSpec:
         A layer that has no choice of its own has that of the cell.
         """
         value = self.value(factor)
-        if value is None and (of_layer := in_layer(factor)):
+        if value is None and (of_layer := in_layer(factor)) and factor not in self._fields:
             return self.word(of_layer.factor)
         if isinstance(value, dict) or (value is None and factor not in factors()):
             return None
         return word(factor, value)
 
     @cached_property
+    def _fields(self) -> Mapping[str, Any]:
+        return {field: value for field, value in leaves(self.plain) if not field.startswith(_NO_FACTORS)}
+
+    @cached_property
     def words(self) -> Mapping[str, str]:
         """Factor → its word, for every factor that the cell has: known ones in the order of `factors`, then others."""
-        fields = {field: value for field, value in leaves(self.plain) if not field.startswith(_NO_FACTORS)}
+        fields = self._fields
         ordered = (*(factor for factor in factors() if factor in fields), *fields)
         return {factor: word(factor, fields[factor]) for factor in ordered}
 

@@ -213,7 +213,7 @@ class Training(Section):
 
         The last of them is not counted, since a checkpoint is taken before a step and holds the rate of that step.
         """
-        return 0 if self.schedule is Schedule.COSINE else self.steps - (self.decay or 0) - 1
+        return 0 if self.schedule is Schedule.COSINE else max(self.steps - (self.decay or 0) - 1, 0)
 
     @model_validator(mode="after")
     def _check(self) -> Self:

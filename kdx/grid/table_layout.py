@@ -184,6 +184,8 @@ class LayoutBuilder:
         by_task = {(spec.task, spec.corpus): spec for spec in specs}
         known = list(dict.fromkeys(name for spec in by_task.values() for name in spec.test_metrics))
         known = list(dict.fromkeys([*known, *(spec.selection_metric for spec in specs)]))
+        of_evaluations = (self._cells[index][0].get(f"{EVALUATION}.metric") for index in chosen)
+        known = list(dict.fromkeys([*known, *filter(None, of_evaluations)]))
         for key, name in metrics.items():
             if name not in known:
                 what = "metric" if key == ("metric",) else "metric in margin"

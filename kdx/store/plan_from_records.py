@@ -1,6 +1,7 @@
 """Rebuilds the plan of a sweep from its records."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,10 +27,7 @@ def plan_of(sweep: SweepRecord, components: Path | None = None) -> Plan:
             is not there, or has another source.
     """
     missing = {word: sha256 for cell in sweep.cells for word, sha256 in cell.spec.missing_components.items()}
-    for word, sha256 in metrics_of_evaluations(sweep.grid).items():
-        if word not in METRICS.outside or METRICS.outside[word].recorded:
-            missing["metric", word] = sha256
-    bring(missing, folders_of(sweep.grid.get("file", ""), components), f"sweep {sweep.name}")
+    bring(missing | _missing_metrics(sweep), folders_of(sweep.grid.get("file", ""), components), f"sweep {sweep.name}")
     if unknown := list(dict.fromkeys(word for cell in sweep.cells for word in cell.spec.unknown)):
         raise _written_by_another(sweep, f"it has what this kdx does not know: {', '.join(unknown)}")
     return _planned(sweep, {cell.id: cell.spec.known for cell in sweep.cells})
@@ -43,6 +41,8 @@ def plan_at_hand(sweep: SweepRecord, components: Path | None = None) -> tuple[Pl
     """
     lacking: dict[str, KdxError] = {}
     folders = folders_of(sweep.grid.get("file", ""), components)
+    with suppress(KdxError):  # what lacks its metric is not evaluated here; its training needs none
+        bring(_missing_metrics(sweep), folders, f"sweep {sweep.name}")
     for cell in sweep.cells:
         try:
             bring(cell.spec.missing_components, folders, f"sweep {sweep.name}")
@@ -55,6 +55,16 @@ def plan_at_hand(sweep: SweepRecord, components: Path | None = None) -> tuple[Pl
             )
     known = {cell.id: None if cell.id in lacking else cell.spec.known for cell in sweep.cells}
     return _planned(sweep, known), lacking
+
+
+def _missing_metrics(sweep: SweepRecord) -> dict[tuple[str, str], str]:
+    """Return ("metric", name) → hash of the source, of custom metrics of evaluations that cannot be run here."""
+    metrics = metrics_of_evaluations(sweep.grid).items()
+    return {
+        ("metric", word): sha256
+        for word, sha256 in metrics
+        if word not in METRICS.outside or METRICS.outside[word].recorded
+    }
 
 
 def plan_to_decide_with(sweep: SweepRecord) -> Plan:

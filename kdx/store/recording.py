@@ -266,10 +266,10 @@ class RunWriter:
         self._write(write)
 
     def take_over(self, run_id: int, step: int) -> None:
-        """Make the rows of another run up to a step those of this one, in place of any that it has."""
+        """Make the rows of another run up to a step, without its test, those of this one, in place of its own."""
         of_other = select(
             literal(self.run_id), metric.c.name, metric.c.step, metric.c.value, metric.c.bits, literal(1), literal(0)
-        ).where(metric.c.run_id == run_id, metric.c.step <= step)
+        ).where(metric.c.run_id == run_id, metric.c.step <= step, ~metric.c.name.startswith("test/"))
         names = ["run_id", "name", "step", "value", "bits", "writes", "differs"]
 
         def write(connection: Connection) -> None:

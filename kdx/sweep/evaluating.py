@@ -138,7 +138,9 @@ def _scored(evaluation: ResolvedEvaluation, database: Database, run_id: int, dat
         raise KdxError("the run kept no translations")
     corpus = _own_corpus(evaluation.spec, data)
     metric = METRICS[evaluation.metric]()
-    score = metric.score(outputs, list(corpus.splits[Split.TEST].references))
+    score = float(metric.score(outputs, list(corpus.splits[Split.TEST].references)))
+    if not isinstance(definition := metric.definition(), str):
+        raise KdxError(f"definition() of {evaluation.metric} gives no text")
     code = code_of_evaluation(evaluation)
     return Made(
         settings_id=evaluation.id,
@@ -147,7 +149,7 @@ def _scored(evaluation: ResolvedEvaluation, database: Database, run_id: int, dat
         environment={**environment(evaluation.spec.training), "code": dict(code.modules)},
         code_fingerprint=code.sha256,
         data_fingerprint=corpus.fingerprint,
-        definitions={evaluation.metric: metric.definition()},
+        definitions={evaluation.metric: definition},
         metrics={evaluation.metric: score},
     )
 

@@ -1,20 +1,22 @@
 """Finds the completed runs that planned runs of more steps can continue, and says why others start at step 0."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sqlalchemy import select
 
+from kdx.cell_code import code_of
 from kdx.grid.plan import PlannedRun, RunKey
 from kdx.grid.sections import Training
 from kdx.grid.spec import CellSpec
 from kdx.run_files.files import files_of
 from kdx.store import reading
 from kdx.store.database import Database
-from kdx.store.records import RunRecord, RunState
+from kdx.store.records import Provenance, RunRecord, RunState
 from kdx.store.schema import among, cell, run
+from kdx.vocabulary import Schedule
 
 
 class Shorter(NamedTuple):
@@ -44,44 +46,54 @@ def shorter_runs(database: Database, files: Path, wanted: Iterable[PlannedRun]) 
     if not planned:
         return {}
     seeds = {each.seed for runs in planned.values() for each in runs}
-    completed = (run.c.state == RunState.COMPLETED) & run.c.search_id.is_(None) & among(run.c.seed, seeds)
+    over = (run.c.state == RunState.COMPLETED) & run.c.search_id.is_(None) & among(run.c.seed, seeds)
     with database.read() as connection:
         specs = connection.execute(
-            select(cell.c.id, cell.c.spec).where(cell.c.id.in_(select(run.c.cell_id).where(completed)))
+            select(cell.c.id, cell.c.spec).where(cell.c.id.in_(select(run.c.cell_id).where(over)))
         )
         alike = {key: spec for key, text in specs if _apart_from_steps(spec := json.loads(text)) in planned}
-        records = reading.recorded(database, alike, seeds) if alike else {}
+        records = reading.recorded(database, alike, seeds).values() if alike else ()
+        completed = [each for each in records if each.state is RunState.COMPLETED and each.search_id is None]
+        made = reading.origins_of(database, [record.id for record in completed])
     shorter: dict[RunKey, Shorter] = {}
-    for record in records.values():
+    for record in completed:
         spec = alike[record.cell_id]
         for each in planned[_apart_from_steps(spec)]:
             steps = each.cell.spec.training.steps
             if each.seed != record.seed or record.invalidated or not spec["training"]["steps"] < steps:
                 continue
-            new = _judged(Training.model_validate(spec["training"]), each.cell.spec, record, files)
+            new = _judged(Training.model_validate(spec["training"]), each.cell.spec, record, made[record.id], files)
             known = shorter.get(each.key)
             if known is None or (known.record is not None, known.steps) < (new.record is not None, new.steps):
                 shorter[each.key] = new
     return shorter
 
 
-def _judged(before: Training, spec: CellSpec, record: RunRecord, files: Path) -> Shorter:
+def _judged(before: Training, spec: CellSpec, record: RunRecord, made: Provenance, files: Path) -> Shorter:
     there = f"run {record.id} of {before.steps:,} steps"
     kept = max((file.shared_step or 0 for file in files_of(files, record)), default=0)
-    if not before.shared_steps:
-        return Shorter(
-            None, f"not from {there}: the rates of a {before.schedule} depend on the last step", before.steps
-        )
-    if not kept:
-        return Shorter(None, f"not from {there}: it kept no state, as --keep-state does", before.steps)
-    if kept > spec.training.shared_steps:
-        return Shorter(
-            None, f"not from {there}: its rates differ from step {spec.training.shared_steps:,} on", before.steps
-        )
-    return Shorter(record, f"continues from step {kept:,} of {there}", kept)
+    if before.schedule is Schedule.COSINE:
+        why = "the rates of a cosine depend on the last step"
+    elif not kept:
+        why = "it kept no state, as --keep-state does"
+    elif kept > spec.training.shared_steps:
+        why = f"its rates differ from step {spec.training.shared_steps:,} on"
+    elif made.changes:
+        why = f"it is not bit-exact: {made.changes}"
+    elif made.modules != code_of(spec).modules:
+        why = "the code of its training has changed since"
+    else:
+        return Shorter(record, f"continues from step {kept:,} of {there}", kept)
+    return Shorter(None, f"not from {there}: {why}", before.steps)
 
 
-def _apart_from_steps(spec: Mapping[str, Any]) -> str:
-    """Return the fields of a cell but the number of its steps, as text that is the same for the same fields."""
-    training = {key: value for key, value in spec["training"].items() if key not in ("steps", "decay")}
+def _apart_from_steps(spec: Any) -> str:
+    """Return the fields of a cell but the number of its steps, as text that is the same for the same fields.
+
+    What is no cell, as after an edit of the database, is like none.
+    """
+    training = spec.get("training") if isinstance(spec, dict) else None
+    if not isinstance(training, dict):
+        return ""
+    training = {key: value for key, value in training.items() if key not in ("steps", "decay")}
     return json.dumps({**spec, "training": training}, sort_keys=True)

@@ -25,7 +25,7 @@ name: streams
 task: prediction
 model: {width: 16, heads: 2, decoder_layers: 1, inner: 16}
 data: {corpus: synthetic-language, train_lines: 300}
-training: {batch_tokens: 256, length: 16, warmup: 3, validate_every: 9, average: 2, record_every: 1, accumulate: 2}
+training: {batch_tokens: 256, length: 16, warmup: 3, validate_every: 9, record_every: 1, accumulate: 2}
 """
 SCHEDULES = "axes: {training.schedule: [constant, inverse-sqrt, warmup-stable-decay, cosine]}\n"
 
@@ -53,7 +53,7 @@ def numbers(database: Database) -> dict[str, list[tuple]]:
     """Cell → every row, the scores, and the hash of its weights."""
     numbers = {}
     for run in reading.load_sweep(database).runs:
-        rows = select(metric.c.name, metric.c.step, metric.c.bits).where(metric.c.run_id == run.id)
+        rows = select(metric.c.name, metric.c.step, metric.c.bits, metric.c.writes).where(metric.c.run_id == run.id)
         with database.read() as connection:
             known = sorted(map(tuple, connection.execute(rows)))
         numbers[run.cell_id] = [*known, (run.valid_score, run.valid_step, run.test_score, run.weights_sha256)]
@@ -73,21 +73,22 @@ def opened(folder: Path):
     return open_database(folder / "runs.db", write=True, create=True)
 
 
-def test_a_longer_run_has_the_bits_of_one_that_was_trained_at_once(tmp_path, data_home):
+@pytest.mark.parametrize("change", ["average: 2", "learning_rate: 0.5"], ids=["mean of weights", "best is early"])
+def test_a_longer_run_has_the_bits_of_one_that_was_trained_at_once(tmp_path, data_home, change):
     with opened(tmp_path / "twice") as database:
-        ran(database, grid(24, axes=SCHEDULES), keep_state=True)
-        decisions = decisions_in(database, planned(database, grid(36, axes=SCHEDULES)))
+        ran(database, grid(24, change, axes=SCHEDULES), keep_state=True)
+        decisions = decisions_in(database, planned(database, grid(36, change, axes=SCHEDULES)))
         assert [decision.reason for decision in decisions] == [
             "new; continues from step 23 of run 1 of 24 steps",
             "new; continues from step 23 of run 2 of 24 steps",
             "new; continues from step 21 of run 3 of 24 steps",
             "new; not from run 4 of 24 steps: the rates of a cosine depend on the last step",
         ]
-        ran(database, grid(36, axes=SCHEDULES))
+        ran(database, grid(36, change, axes=SCHEDULES))
         assert sorted(resumed(database)) == [0, 21, 23, 23]
         twice = numbers(database)
     with opened(tmp_path / "once") as database:
-        ran(database, grid(36, axes=SCHEDULES))
+        ran(database, grid(36, change, axes=SCHEDULES))
         assert numbers(database) == twice
 
 

@@ -53,6 +53,13 @@ class Path(Blockwise):
     def blockwise(
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions
     ) -> Callable[[Tensor, slice, Part], Tensor]:
+        # Autocast would round the products, and a triangular system has no half precision.
+        with torch.autocast(query.device.type, enabled=False):
+            return self._exactly(query, at_query, at_key)
+
+    def _exactly(
+        self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions
+    ) -> Callable[[Tensor, slice, Part], Tensor]:
         queries, keys = at_query.tokens, at_key.tokens
         direction, strength = keys.read[self.reads][..., :-1], keys.read[self.reads][..., -1:]
         if keys.padding is not None:
@@ -64,9 +71,10 @@ class Path(Blockwise):
         index = torch.arange(key.size(-2), device=query.device)
 
         def log_weight(query: Tensor, query_part: slice, key_part: Part) -> Tensor:
-            products = index_select(compared, query_part) @ direction.transpose(-2, -1)
-            products = products.masked_fill(index >= queries.rank[:, None, query_part, None], 0.0)
-            of_keys = index_select(turned.transpose(-2, -1), key_part).transpose(-2, -1)
-            return -(products @ of_keys) / math.sqrt(compared.size(-1))
+            with torch.autocast(query.device.type, enabled=False):
+                products = index_select(compared, query_part) @ direction.transpose(-2, -1)
+                products = products.masked_fill(index >= queries.rank[:, None, query_part, None], 0.0)
+                of_keys = index_select(turned.transpose(-2, -1), key_part).transpose(-2, -1)
+                return -(products @ of_keys) / math.sqrt(compared.size(-1))
 
         return log_weight

@@ -24,6 +24,7 @@ class PoPE(PositionScheme):
     name = "pope"
     formula = "⟨q, k⟩ ← Σ_c softplus(q_c) softplus(k_c) cos((j - i) θ_c + δ_c), θ_c = 10000^(-c/D)"
     source = "Gopalakrishnan et al. 2025"
+    spaces = ("sequence", "crossmodal")
     weighs = False
     widens = 2
 

@@ -20,7 +20,18 @@ from kdx.grid.sections import Filter
 from kdx.grid.words import SELF_ATTENTIONS, known_options, options_in, words_in
 from kdx.tasks import TASKS
 from kdx.tasks.corpora import DIFFICULTIES
-from kdx.vocabulary import Attention, Maps, OutputGate, Projection, QKNorm, Smoother, Space, Symmetry, ValueProjection
+from kdx.vocabulary import (
+    Attention,
+    Maps,
+    OutputGate,
+    Precision,
+    Projection,
+    QKNorm,
+    Smoother,
+    Space,
+    Symmetry,
+    ValueProjection,
+)
 from kdx.words.component import Component
 from kdx.words.family import cached_over_words
 from kdx.words.option import Option
@@ -144,6 +155,9 @@ def _refuse_choices(cell: CellFields) -> None:
         problem = "a line is fitted with weights that are positive and sum to 1, unlike those of"
         if KERNELS.definition(cell.kernel).gives == "signed weight":
             raise refuse("smoother", f"{problem} the {cell.kernel} kernel", allowed=Smoother.LOCAL_CONSTANT)
+        if cell.training.precision is Precision.BF16:
+            problem = "a line is fitted by linear systems, which bf16 lacks the digits for"
+            raise refuse("training.precision", problem, allowed=Precision.FP32)
         if normaliser != "row-sum":
             raise refuse("smoother", f"{problem} {normaliser}", allowed=Smoother.LOCAL_CONSTANT, hint="or row-sum")
 

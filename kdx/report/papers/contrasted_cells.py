@@ -72,7 +72,8 @@ class RecordedRuns:
         self._cells: dict[tuple[str, str | None], Cell | None] = {}
         recorded = dict.fromkeys(factor for record in self._records.values() for factor in record.spec.words)
         others = tuple(factor for factor in recorded if factor not in factors())
-        self.options = frozenset((*known_options(), *others))
+        # A choice of one layer is an option only if it is one of its own words.
+        self.options = frozenset((*known_options(), *(each for each in others if _is_option(each))))
         """The options of words, which a cell without such a word lacks."""
         self.factors = (*factors(), *others)
 
@@ -232,10 +233,10 @@ def following(named: Iterable[str]) -> frozenset[str]:
     }
 
 
-def _own(factor: str) -> str:
-    """Return the factor of a layer without its layer."""
+def _is_option(factor: str) -> bool:
+    """Return whether a factor that kdx itself does not have is an option, of a custom word or of a layer's word."""
     of_layer = in_layer(factor)
-    return of_layer.factor if of_layer else factor
+    return of_layer is None or of_layer.factor in known_options()
 
 
 def contrasted_cells(
@@ -249,8 +250,7 @@ def contrasted_cells(
         recipe = {factor: word for factor, word in rest.items() if factor.startswith(_SETTING) and factor not in varied}
         # The selection rule is no factor, but the score depends on it.
         setting = json.dumps([recipe, candidate.record.spec.value("select")])
-        left_out = {*recipe, *runs.options}
-        background = {factor: word for factor, word in rest.items() if not {factor, _own(factor)} & left_out}
+        background = {factor: word for factor, word in rest.items() if factor not in {*recipe, *runs.options}}
         settings.setdefault(setting, {}).setdefault(json.dumps(background), []).append(candidate)
     contrasted = {}
     for setting, backgrounds in settings.items():

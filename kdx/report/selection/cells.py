@@ -306,9 +306,7 @@ def cell_of(
     scored_by = record.evaluation.metric if isinstance(record, EvaluatedCell) else None
     if isinstance(record, EvaluatedCell):
         runs, metrics, documents, record = record.scored(runs), record.metrics, record.documents, record.record
-    known = dict(record.spec.test_metrics)
-    if scored_by:
-        known[scored_by] = METRICS.definition(scored_by).measure
+    known = {scored_by: METRICS.definition(scored_by).measure} if scored_by else record.spec.test_metrics
     selected_by = Metric(record.spec.selection_metric, record.spec.selection_measure)
     own = scored_by or selected_by.name.removeprefix("valid/")
     name = metric or own

@@ -10,7 +10,8 @@ from functools import cached_property
 
 from kdx.components.registry import meant_by
 from kdx.errors import KdxError
-from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
+from kdx.grid.evaluations import AskedEvaluation, ResolvedEvaluation, resolve_evaluation
+from kdx.grid.plan import recorded_parts
 from kdx.grid.table_layout import SWEEP, evaluated
 from kdx.store.records import CellRecord, DocumentRecord, EvaluationRecord, RunRecord, SweepRecord
 
@@ -54,22 +55,16 @@ def evaluated_cells(sweep: SweepRecord) -> tuple[EvaluatedCell, ...]:
         spec = cell.spec.known if wanted else None
         if spec is None:
             continue
-        with meant_by(spec.components):
-            for request in wanted:
-                # A table of learned positions, say, ends before some lengths; kdx plan lists what a cell cannot have.
-                with suppress(KdxError):
-                    evaluation = resolve_evaluation(spec, request)
-                    labels, as_read = evaluated(cell.labels, cell.spec, evaluation)
-                    made = {
-                        run: known[evaluation.id] for run, known in sweep.evaluations.items() if evaluation.id in known
-                    }
-                    record = replace(cell, id=f"{cell.id}-{evaluation.id[:8]}", labels=labels, spec=as_read)
-                    evaluations.append(EvaluatedCell(record, cell.id, evaluation, made))
+        for request in wanted:
+            # A table of learned positions, say, ends before some lengths; kdx plan lists what a cell cannot have.
+            with meant_by({**spec.components, **request.recorded}), suppress(KdxError):
+                evaluation = resolve_evaluation(spec, request)
+                labels, as_read = evaluated(cell.labels, cell.spec, evaluation)
+                made = {run: known[evaluation.id] for run, known in sweep.evaluations.items() if evaluation.id in known}
+                record = replace(cell, id=f"{cell.id}-{evaluation.id[:8]}", labels=labels, spec=as_read)
+                evaluations.append(EvaluatedCell(record, cell.id, evaluation, made))
     return tuple(evaluations)
 
 
 def _requests(sweep: SweepRecord) -> list[AskedEvaluation]:
-    return [
-        AskedEvaluation(str(entry["name"]), EvaluationSettings.model_validate(entry["settings"]))
-        for entry in sweep.grid.get("evaluations", ())
-    ]
+    return list(recorded_parts(sweep.grid).evaluations)

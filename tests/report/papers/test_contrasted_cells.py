@@ -84,6 +84,23 @@ def test_sides_that_differ_in_what_is_not_named_are_not_compared() -> None:
     ]
 
 
+def test_a_cell_with_a_choice_for_some_layer_is_on_no_side_of_a_claim_about_cells_without() -> None:
+    cells, runs = kernels(RBF, EXP)
+    hybrid = cell("hybrid", kernel="exponential", layers={"decoder last": {"qk_norm": "l2"}})
+    (outcome,) = finding(claim(), [*cells, hybrid], [*runs, *seeded("hybrid", *RBF)]).outcomes
+    assert (ids(outcome.cells.a), ids(outcome.cells.b)) == (("rbf",), ("exponential",))
+
+
+def test_a_claim_may_be_about_one_layer() -> None:
+    layers = {"decoder last": {"kernel": "rbf", "temperature": 2.0}}
+    cells = [cell("plain", kernel="exponential"), cell("hybrid", kernel="exponential", layers=layers)]
+    (last,) = (name for name in cells[1].spec.words if name.startswith("layers.") and name.endswith(".kernel"))
+    sides = {"a": {last: "rbf"}, "b": {last: "exponential"}, "expect": "better"}
+    runs = [*seeded("hybrid", *RBF), *seeded("plain", *EXP)]
+    (outcome,) = finding(claim(Contrast.model_validate(sides)), cells, runs).outcomes
+    assert (ids(outcome.cells.a), ids(outcome.cells.b)) == (("hybrid",), ("plain",))
+
+
 def test_where_limits_both_sides() -> None:
     records = joined(kernels(RBF, EXP, norm="post"), kernels(EXP, RBF, norm="pre"))
     (outcome,) = finding(claim(contrast(where={"norm": "pre"})), *records).outcomes
