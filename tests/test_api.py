@@ -47,7 +47,7 @@ def test_what_a_sweep_would_do_is_reported_with_and_without_a_database(tmp_path)
 
 
 def test_sweeps_runs_and_curves_are_frozen_records():
-    (sweep,) = kdx.sweeps(EXAMPLE)
+    sweep, *_ = kdx.sweeps(EXAMPLE)
     runs = kdx.runs(SWEEP, EXAMPLE)
     assert sweep.name == SWEEP and sum(sweep.counts.values()) == len(runs)
     assert runs == kdx.runs(database=EXAMPLE)
@@ -90,14 +90,14 @@ def test_records_are_frames():
     curves = kdx.curves(database=EXAMPLE).to_pandas()
     assert list(curves.columns) == ["run", "task", "approach", "seed", "metric", "step", "value"]
     assert set(curves["metric"]) == {"train/loss", "valid/loss"}
-    assert kdx.sweeps(EXAMPLE).to_pandas()["sweep"].tolist() == [SWEEP]
+    assert kdx.sweeps(EXAMPLE).to_pandas()["sweep"].tolist()[0] == SWEEP
     table = kdx.table(database=EXAMPLE).to_pandas()
     assert isinstance(table, pandas.DataFrame) and {"approach", "metric", "n", "score", "mean", "sd"} <= set(table)
 
 
 def test_where_no_database_is_named_it_is_that_of_the_environment(monkeypatch):
     monkeypatch.setenv("KDX_DB", str(EXAMPLE))
-    assert [sweep.name for sweep in kdx.sweeps()] == [SWEEP]
+    assert [sweep.name for sweep in kdx.sweeps()] == [sweep.name for sweep in kdx.sweeps(EXAMPLE)]
     assert kdx.runs() == kdx.runs(database=str(EXAMPLE)) and not kdx.evaluations()
     assert {curve.metric for curve in kdx.curves()} == {"train/loss", "valid/loss"}
     assert kdx.table().text() == kdx.table(database=EXAMPLE).text()
