@@ -97,7 +97,7 @@ def _same(theirs: Any, biases: list[nn.Parameter], memory: int) -> KernelAttenti
     query, key, value = theirs.qkv_net.weight.detach().chunk(3)
     distances = theirs.r_net.weight.detach()
     interleaved = torch.stack(distances.chunk(2, dim=1), -1).flatten(1)
-    assert ours.key is not None and ours.value is not None
+    assert ours.query is not None and ours.key is not None and ours.value is not None
     relative: Any = ours.positions["relative"]
     with torch.no_grad():
         pairs = [
