@@ -73,7 +73,7 @@ def sweep(
         if message := removed_runs(change, plan, context):
             say(f"note: {message}")
         if longer:
-            _refuse_anew(database, plan)
+            refuse_anew(database, plan)
         if not plan.searched:
             register(database, plan, plan.grid)
         if slurm is not None:
@@ -90,7 +90,8 @@ def sweep(
         raise typer.Exit(code)
 
 
-def _refuse_anew(database: Database, plan: Plan) -> None:
+def refuse_anew(database: Database, plan: Plan) -> None:
+    """Raise KdxError for the first run of a plan that would start at step 0."""
     for decision in decisions_in(database, plan):
         if decision.action is Action.START and decision.shorter is None:
             raise KdxError(

@@ -142,6 +142,6 @@ class Task(Definition):
         section = "evaluation."
         # `valid_beam` is for validations during training.
         own = (key.removeprefix(section) for key in self.settings if key.startswith(section) and "valid" not in key)
-        # Of parallel text a run keeps what it made of the sources.
+        # A run on parallel text keeps its test translations.
         kept = ["metric"] if self.data is PARALLEL_TEXT else []
         return (*own, *(["corpus"] if self.data.other_reader else []), "split", *kept)

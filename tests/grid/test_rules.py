@@ -230,3 +230,20 @@ def test_an_option_of_another_corpus_is_judged_by_all_that_declare_it():
     assert cell("answer", data={**data, "depth": 3}) == plain
     with pytest.raises(ValidationError, match="`deep` as depth"):
         cell("answer", data={**data, "depth": "deep"})
+
+
+@pytest.mark.parametrize(
+    ("settings", "field", "problem"),
+    [
+        ({"kernel": "linear"}, "smoother", "unlike those of the linear kernel"),
+        ({"normaliser": "softpick"}, "smoother", "unlike those of softpick"),
+        ({"training": {"precision": "bf16"}}, "training.precision", "which bf16 lacks the digits for"),
+    ],
+)
+def test_a_line_is_fitted_where_weights_and_numbers_allow_it(settings, field, problem):
+    context = refusal(smoother="local-linear", **settings)["ctx"]
+    assert context["field"] == field and problem in context["problem"]
+
+
+def test_without_projections_queries_and_keys_are_the_same_features():
+    assert cell(projection="none") == cell(projection="none", symmetry="symmetric")

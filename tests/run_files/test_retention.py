@@ -99,3 +99,9 @@ def test_another_generation_has_files_of_its_own():
     first, second = run(1), run(2, RunState.INTERRUPTED, seed=1, generation=1)
     listed = [*files(first, (NAMES[0],)), *files(second, (NAMES[0],))]
     assert gone(EVERYTHING, inventory(first, second), set(), listed) == {listed[0]}
+
+
+def test_what_a_longer_run_continues_goes_with_the_weights_and_not_before():
+    state = (f"shared-000000119.{SHA}.ckpt",)
+    kept = removable(inventory(run(1, RunState.COMPLETED)), {1}, files(run(1, RunState.COMPLETED), state))
+    assert [rule for rule, going in kept.items() if going] == [RetentionRule.SELECTED]

@@ -7,6 +7,8 @@ from heard import Heard
 from sqlalchemy import select
 
 from kdx.checkpoint_names import CheckpointKind
+from kdx.cli.sweep import refuse_anew
+from kdx.errors import KdxError
 from kdx.grid.load import load_grid
 from kdx.grid.sections import Training
 from kdx.run_options import RunOptions
@@ -136,3 +138,15 @@ def test_shared_steps_have_the_same_rates_whatever_the_number_of_steps():
         steps = range(short.shared_steps + 1)
         assert [rate_factor(short, step) for step in steps] == [rate_factor(long, step) for step in steps]
         assert len(steps) == {"cosine": 1, "warmup-stable-decay": 90}.get(schedule, 100)
+
+
+def test_longer_refuses_what_would_start_at_step_0_before_anything_is_recorded(tmp_path, data_home):
+    with opened(tmp_path) as database:
+        ran(database, grid(12))
+        plan = planned(database, grid(18))
+        with pytest.raises(KdxError) as refusal:
+            refuse_anew(database, plan)
+        assert "it kept no state" in refusal.value.problem and refusal.value.place.endswith("seed 0")
+        ran(database, grid(14, "learning_rate: 1e-2"), keep_state=True)
+        refuse_anew(database, planned(database, grid(18, "learning_rate: 1e-2")))
+        assert len(reading.load_sweep(database).runs) == 1

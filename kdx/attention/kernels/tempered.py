@@ -13,7 +13,8 @@ class Tempered(KernelFunction):
     """A kernel with a temperature."""
 
     temperature: float | str = option(1.0, above=0, also=("learned",))
-    """T; the logarithm of the weight is divided by T√D. learned: one for each head, from 1 on (Kundu et al. 2026)."""
+    """T; the logarithm of the weight is divided by T√D. learned: one for each head, starting at 1 (Kundu et al.
+    2026)."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(settings, **options)
