@@ -139,10 +139,13 @@ class ChangedError(KdxError):
 TRY_AGAIN = "then try again; what was recorded stands, and kdx resume continues a sweep"
 """The end of a hint about a failure that no command caused."""
 
+FREE_SPACE = f"free some space (df and df -i show what there is), {TRY_AGAIN}"
+"""The hint about a full disk, whoever meets it first: SQLite, or the file of a checkpoint."""
 
-_FULL = StorageError, "the disk is full", "free some space (df and df -i show what there is)"
-_FAILED = StorageError, "the disk failed", "look after the disk"
-_FORBIDDEN = AccessError, "no permission", "look at its owner and mode and those of its folder"
+
+_FULL = StorageError, "the disk is full", FREE_SPACE
+_FAILED = StorageError, "the disk failed", f"look after the disk, {TRY_AGAIN}"
+_FORBIDDEN = AccessError, "no permission", f"look at its owner and mode and those of its folder, {TRY_AGAIN}"
 _OF_THE_MACHINE: dict[int | None, tuple[type[KdxError], str, str]] = {
     errno.ENOSPC: _FULL,
     errno.EDQUOT: _FULL,
@@ -164,7 +167,7 @@ def of_the_machine(error: OSError, place: str | None = None) -> KdxError | None:
         return None
     kind, problem, remedy = _OF_THE_MACHINE[error.errno]
     place = place if error.filename is None else str(error.filename)
-    return kind(f"{problem}: {error.strerror}", place=place, hint=f"{remedy}, {TRY_AGAIN}")
+    return kind(f"{problem}: {error.strerror}", place=place, hint=remedy)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:

@@ -12,7 +12,7 @@ from grids import LONG
 from terminal import Terminal
 from waiting import wait_until
 
-from kdx.errors import TRY_AGAIN
+from kdx.errors import FREE_SPACE
 from kdx.store.database import BUSY_SECONDS
 from kdx.store.records import RunState
 
@@ -67,7 +67,7 @@ def test_on_a_full_disk_a_sweep_stops_and_goes_on_when_there_is_room(terminal, u
         terminal.write("long.yaml", STOPPABLE)
         stopped = terminal.type("kdx sweep long.yaml -w 2 --db disk/runs.db")
         assert stopped.returncode == 74, stopped.stderr
-        assert stopped.stderr.endswith(f"hint: free some space, {TRY_AGAIN}\n")
+        assert stopped.stderr.endswith(f"hint: {FREE_SPACE}\n")
         wait_until(lambda: not terminal.workers())
         before = rows(disk / "runs.db")
         assert before, "the disk was too small to begin"

@@ -4,7 +4,7 @@ import os
 import sqlite3
 from pathlib import Path
 
-from kdx.errors import TRY_AGAIN, DatabaseError, KdxError, StorageError
+from kdx.errors import FREE_SPACE, TRY_AGAIN, DatabaseError, KdxError, StorageError
 from kdx.store.refusals import absent, contradicting, gone, locked
 from kdx.store.sqlite.file import PUT_BACK, damaged, no_database, not_writable
 
@@ -33,7 +33,7 @@ def translate(error: sqlite3.Error, path: Path, real: Path, patience: float, *, 
     place = str(path)
     match code and code & 0xFF:  # the low byte is the kind, the rest its detail
         case sqlite3.SQLITE_FULL:
-            return StorageError("the disk is full", place=place, hint=f"free some space, {TRY_AGAIN}")
+            return StorageError("the disk is full", place=place, hint=FREE_SPACE)
         case sqlite3.SQLITE_IOERR:
             return StorageError(
                 f"the disk failed ({getattr(error, 'sqlite_errorname', error)})",

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import event
 from stored import add_cell, cells
 
-from kdx.errors import TRY_AGAIN, DatabaseError, StorageError
+from kdx.errors import FREE_SPACE, TRY_AGAIN, DatabaseError, StorageError
 from kdx.store.database import Database, open_database
 
 
@@ -44,7 +44,7 @@ def test_a_full_disk_is_reported_and_what_was_recorded_stands(database: Database
     with pytest.raises(StorageError) as caught:
         add_cell(database, "a" * 32, 100_000)
     assert caught.value.exit_code == 74
-    assert str(caught.value) == (f"{path}: the disk is full\n  hint: free some space, {TRY_AGAIN}")
+    assert str(caught.value) == (f"{path}: the disk is full\n  hint: {FREE_SPACE}")
     with open_database(path, write=True) as again:
         assert cells(again) == ["b" * 32]
         add_cell(again, "d" * 32, 100_000)
