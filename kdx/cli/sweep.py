@@ -93,7 +93,7 @@ def sweep(
 def refuse_anew(database: Database, plan: Plan) -> None:
     """Raise KdxError for the first run of a plan that would start at step 0."""
     for decision in decisions_in(database, plan):
-        if decision.action is Action.START and decision.shorter is None:
+        if decision.action is Action.START and not decision.first_step:
             raise KdxError(
                 f"it would start at step 0: {decision.reason}",
                 place=f"{cell_name(decision.run.cell)}, seed {decision.run.seed}",

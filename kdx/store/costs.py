@@ -20,7 +20,7 @@ class RunCost(NamedTuple):
     cell: str
     """The resolved cell, JSON."""
     steps: int
-    """Optimiser steps done."""
+    """Optimiser steps that its attempts did, without those of a shorter run that it continued."""
     seconds: float
     """Wall time of its attempts."""
     peak_memory: int | None
@@ -37,7 +37,7 @@ def costs(database: Database, cell_ids: Collection[str]) -> tuple[RunCost, ...]:
         select(
             run.c.id,
             run.c.cell_id,
-            run.c.progress_step,
+            (run.c.progress_step - func.coalesce(func.min(attempt.c.resumed_step), 0)).label("steps"),
             func.sum(attempt.c.ended - attempt.c.started).label("seconds"),
             func.max(attempt.c.peak_memory).label("peak_memory"),
         )
@@ -59,12 +59,12 @@ def costs(database: Database, cell_ids: Collection[str]) -> tuple[RunCost, ...]:
         RunCost(
             row.cell_id,
             texts[row.cell_id],
-            row.progress_step,
+            row.steps,
             row.seconds,
             row.peak_memory,
             parameters.get(row.id),
         )
         for row in completed
         # A clock that was set back gives no time.
-        if row.seconds and row.seconds > 0 and row.progress_step
+        if row.seconds and row.seconds > 0 and row.steps
     )

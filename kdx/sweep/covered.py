@@ -65,14 +65,12 @@ def evaluations_to_make(decisions: Iterable[Decision]) -> int:
 def remaining(decision: Decision, seconds: Mapping[str, float | None]) -> float | None:
     """Return the seconds that a run still takes; None if unknown.
 
-    A run that resumes from a checkpoint takes time in proportion to its remaining steps.
+    A run that continues from a checkpoint, or from a shorter run, takes time in proportion to its remaining steps.
     """
     whole = seconds.get(decision.run.cell.id)
     if whole is None:
         return None
-    if decision.action is not Action.CONTINUE or decision.record is None:
-        return whole
-    done = (decision.record.checkpoint_step or 0) / decision.run.cell.spec.training.steps
+    done = decision.first_step / decision.run.cell.spec.training.steps
     return whole * (1.0 - min(done, 1.0))
 
 

@@ -64,7 +64,9 @@ class Decision:
     left: str | None = None
     """Why it is left to others, for a while or for good; None if it is not."""
     shorter: RunRecord | None = None
-    """The run with fewer steps that it continues; None if it starts at step 0."""
+    """The run with fewer steps that it continues; None if it continues none."""
+    first_step: int = 0
+    """The step from which it is trained: that of its checkpoint, or of the state of the shorter run; 0: anew."""
     pause: Pause | None = None
     """Why it is not started although nobody computes it; None unless other runs of its cell failed alike."""
 
@@ -133,9 +135,24 @@ def decide(
         pause = paused.get(run.search_id or run.cell.id) if action is Action.START else None
         if pause:
             action, reason = Action.SKIP, f"paused: {pause}"
-        begun, count = less.record if less else None, len(planned)
+        begun = less.record if less else None
+        first = less.first_step if less else 0
+        if record and action is Action.CONTINUE:
+            first = record.checkpoint_step or 0
         decisions.append(
-            Decision(run, record, action, reason, missing, failed, lost, evaluations=count, shorter=begun, pause=pause)
+            Decision(
+                run,
+                record,
+                action,
+                reason,
+                missing,
+                failed,
+                lost,
+                evaluations=len(planned),
+                shorter=begun,
+                first_step=first,
+                pause=pause,
+            )
         )
     return tuple(decisions)
 

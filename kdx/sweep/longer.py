@@ -26,8 +26,8 @@ class Shorter(NamedTuple):
     """The run that it can continue; None if there is none."""
     reason: str
     """From where it continues, or why it starts at step 0."""
-    steps: int
-    """The steps that are done."""
+    first_step: int
+    """The step of the state that it continues from; 0 if there is none."""
 
 
 def shorter_runs(database: Database, files: Path, wanted: Iterable[PlannedRun]) -> dict[RunKey, Shorter]:
@@ -56,15 +56,15 @@ def shorter_runs(database: Database, files: Path, wanted: Iterable[PlannedRun]) 
         completed = [each for each in records if each.state is RunState.COMPLETED and each.search_id is None]
         made = reading.origins_of(database, [record.id for record in completed])
     shorter: dict[RunKey, Shorter] = {}
-    for record in completed:
+    for record in sorted(completed, key=lambda record: int(alike[record.cell_id]["training"]["steps"])):
         spec = alike[record.cell_id]
         for each in planned[_apart_from_steps(spec)]:
             steps = each.cell.spec.training.steps
             if each.seed != record.seed or record.invalidated or not spec["training"]["steps"] < steps:
                 continue
             new = _judged(Training.model_validate(spec["training"]), each.cell.spec, record, made[record.id], files)
-            known = shorter.get(each.key)
-            if known is None or (known.record is not None, known.steps) < (new.record is not None, new.steps):
+            # Of several that do not serve, the longest has its reason said.
+            if each.key not in shorter or shorter[each.key].first_step <= new.first_step:
                 shorter[each.key] = new
     return shorter
 
@@ -84,7 +84,7 @@ def _judged(before: Training, spec: CellSpec, record: RunRecord, made: Provenanc
         why = "the code of its training has changed since"
     else:
         return Shorter(record, f"continues from step {kept:,} of {there}", kept)
-    return Shorter(None, f"not from {there}: {why}", before.steps)
+    return Shorter(None, f"not from {there}: {why}", 0)
 
 
 def _apart_from_steps(spec: Any) -> str:

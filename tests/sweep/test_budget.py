@@ -97,9 +97,9 @@ def test_without_a_prediction_nobody_knows(seconds):
 
 def test_a_run_that_goes_on_takes_the_rest_of_its_steps():
     (run,) = plan(1, 1).runs
-    for checkpoint, left in ((25, 75.0), (None, 100.0), (100, 0.0), (400, 0.0)):
-        decision = Decision(run, record(RunState.INTERRUPTED, checkpoint_step=checkpoint), Action.CONTINUE, "")
-        assert remaining(decision, {"c0": 100.0}) == left
+    for step, left in ((25, 75.0), (0, 100.0), (100, 0.0), (400, 0.0)):
+        for action in (Action.CONTINUE, Action.START):  # from a checkpoint, or from a shorter run
+            assert remaining(Decision(run, None, action, "", first_step=step), {"c0": 100.0}) == left
     begins = Decision(run, record(RunState.INTERRUPTED, checkpoint_step=25), Action.START, "no checkpoint is left")
     assert remaining(begins, {"c0": 100.0}) == 100.0
     assert remaining(begins, {"c0": None}) is None

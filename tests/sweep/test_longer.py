@@ -13,10 +13,12 @@ from kdx.grid.load import load_grid
 from kdx.grid.sections import Training
 from kdx.run_options import RunOptions
 from kdx.store import reading, recording
+from kdx.store.costs import costs
 from kdx.store.database import Database, open_database
 from kdx.store.schema import attempt, metric
 from kdx.sweep.decide import Action, decisions_in
 from kdx.sweep.hosts.fork_server import ForkServer
+from kdx.sweep.plan_forecast import forecast_plan
 from kdx.sweep.supervisor import Supervisor
 from kdx.training.checkpoint import STATE_KEY, CheckpointFiles
 from kdx.training.schedule import rate_factor
@@ -92,6 +94,17 @@ def test_a_longer_run_has_the_bits_of_one_that_was_trained_at_once(tmp_path, dat
     with opened(tmp_path / "once") as database:
         ran(database, grid(36, change, axes=SCHEDULES))
         assert numbers(database) == twice
+
+
+def test_what_a_longer_run_costs_is_the_time_of_its_own_steps(tmp_path, data_home):
+    with opened(tmp_path) as database:
+        ran(database, grid(24), keep_state=True)
+        (record,) = costs(database, ())
+        longer = planned(database, grid(48))
+        (forecast,) = forecast_plan(database, longer).seconds()
+        assert (record.steps, forecast) == (24, pytest.approx(record.seconds * 25 / 24))
+        ran(database, grid(48))
+        assert sorted(each.steps for each in costs(database, ())) == [24, 25]
 
 
 def test_the_plan_says_why_a_run_starts_anew(tmp_path, data_home):
