@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 __all__ = ["__version__", "curves", "evaluations", "load_grid", "load_run", "plan", "runs", "sweeps", "table"]
 
 
+def __dir__() -> list[str]:
+    return [*__all__, *globals()]
+
+
 def __getattr__(name: str) -> Any:
     # `kdx --help` imports this package and should import little else.
     if name in __all__:

@@ -8,24 +8,28 @@
     best = [run for run in kdx.runs("quickstart") if run.selected]
     frame = kdx.curves("quickstart", ["valid/loss"]).to_pandas()
     print(kdx.table("quickstart").text())
-    model = kdx.load_run("runs.db", best[0].id)
+    model = kdx.load_run(best[0].id)
 
-A database is a path or an address; the default is KDX_DB, or else `runs.db` in the current folder, as in every command.
-No function writes to a database, and only `load_run` imports torch. Every function raises the error that the command of
-its name reports: a `kdx.errors.KdxError`, such as `DatabaseError`, with place, problem, allowed values and a hint.
+What is asked for comes first, `database=` last: a path or an address; the default is KDX_DB, or else `runs.db` in the
+current folder, as in every command. No function writes to a database, and only `load_run` imports torch. Every function
+raises the error that the command of its name reports: a `kdx.errors.KdxError`, such as `DatabaseError`, with place,
+problem, allowed values and a hint.
+
+Results show themselves in a notebook, and are frames: `.to_pandas()`, and whatever reads Arrow, such as
+`polars.DataFrame(kdx.runs())`.
 """
 
 import operator
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
 from rich.console import Console
 
-from kdx.errors import KdxError, did_you_mean, shortened
+from kdx.errors import KdxError, did_you_mean, packages_named, shortened
 from kdx.grid import load
 from kdx.grid.plan import Plan
 from kdx.grid.resolved_spec import ResolvedSpec
@@ -33,6 +37,7 @@ from kdx.report.made_by import MadeBy
 from kdx.report.selection.best_seed import by_cell, selected_runs, standing_runs
 from kdx.report.selection.evaluated import evaluated_cells
 from kdx.report.selection.joined import joined, names
+from kdx.report.sheet import listing
 from kdx.report.table.table import Table
 from kdx.report.table.tables_file import with_tables_of
 from kdx.report.tables import tables as tables_of
@@ -68,12 +73,17 @@ __all__ = [
 ]
 
 USUAL_CURVES = ("train/loss", "valid/loss")
+MOST_SHOWN = 50
+"""The most rows of records that a notebook shows."""
 T = TypeVar("T", bound="_Record")
 
 
 @dataclass(frozen=True)
 class _Record:
     """A record, one of `Records`."""
+
+    def _repr_html_(self) -> str:
+        return _html_of(type(self).__name__, [{"field": name, "value": value} for name, value in self.row().items()])
 
     columns: ClassVar[Mapping[str, str | None]] = {}
     """Field → its column in a data frame, if the name differs; None if it has no column."""
@@ -85,26 +95,72 @@ class _Record:
     def row(self) -> dict[str, Any]:
         """Return column → value, with a column for each field, and for each key of a mapping."""
         row: dict[str, Any] = {}
-        for field in fields(self):
-            value, column = getattr(self, field.name), self.columns.get(field.name, field.name)
+        for each in fields(self):
+            value, column = getattr(self, each.name), self.columns.get(each.name, each.name)
             if column is not None:
                 row |= value if isinstance(value, Mapping) else {column: value}
         return row
 
 
-class Records(tuple[T, ...]):
-    """Frozen records, in order."""
+class _Frame:
+    """What can be laid out in rows, and read by libraries of data frames."""
+
+    def _rows(self) -> list[dict[str, Any]]:
+        raise NotImplementedError
 
     def to_pandas(self) -> "DataFrame":
-        """Return the records as a data frame, one column per field.
+        """Return a data frame.
 
         Raises:
-            ImportError: pandas, which is optional, is not installed.
+            KdxError: pandas, which is optional, is not installed.
         """
-        # late: pandas is optional
-        from pandas import DataFrame
+        with packages_named():
+            from pandas import DataFrame  # late: it is optional
+        return DataFrame(self._rows())
 
-        return DataFrame([row for record in self for row in record.rows()])
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Return the rows as a stream of Arrow's C interface, which polars, duckdb, pyarrow and others read."""
+        from kdx.report.writers.arrow import stream  # late: few ask for it
+
+        return stream(self._rows()).__arrow_c_stream__(requested_schema)
+
+
+@dataclass(frozen=True, repr=False)
+class Records(_Frame, Generic[T]):
+    """Frozen records, in order.
+
+    They are no `Sequence` by type, for polars would read a sequence by itself and not by Arrow.
+    """
+
+    _records: tuple[T, ...]
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @overload
+    def __getitem__(self, at: int) -> T: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> "Records[T]": ...
+
+    def __getitem__(self, at: int | slice) -> "T | Records[T]":
+        return Records(self._records[at]) if isinstance(at, slice) else self._records[at]
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [row for record in self for row in record.rows()]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} × {type(self[0]).__name__}>" if self else "<no records>"
+
+    def _repr_html_(self) -> str:
+        # A metric of a part of the text, such as `test/bleu/source-words=5-8`, is for frames.
+        rows = [record.row() for record in self[:MOST_SHOWN]]
+        shown = [{name: value for name, value in row.items() if "=" not in name} for row in rows]
+        more = f"{len(self) - MOST_SHOWN} more are not shown" if len(self) > MOST_SHOWN else ""
+        return _html_of(repr(self)[1:-1], shown, more)
 
 
 @dataclass(frozen=True)
@@ -132,7 +188,7 @@ class Run(_Record):
     """Id of its cell, 32 hexadecimal digits."""
     labels: Mapping[str, str]
     """Axis → the cell's choice, as in the grid."""
-    spec: ResolvedSpec
+    spec: ResolvedSpec = field(repr=False)
     """Every field of the cell, as plain values."""
     seed: int
     state: str
@@ -145,7 +201,7 @@ class Run(_Record):
     """Best value of the metric."""
     test_score: float | None
     """The same metric on the test split, with the weights of the best value."""
-    metrics: Mapping[str, float]
+    metrics: Mapping[str, float] = field(repr=False)
     """Every metric of the test, such as `test/bleu`, and `model/parameters`."""
     selected: bool
     """Whether it has the best validation score of its cell's seeds; tables show this run."""
@@ -169,9 +225,9 @@ class Curve(_Record):
     seed: int
     metric: str
     """Name of the metric, such as `valid/loss`."""
-    steps: Sequence[int]
+    steps: Sequence[int] = field(repr=False)
     """Optimiser steps, ascending."""
-    values: Sequence[float]
+    values: Sequence[float] = field(repr=False)
     """The number at each step, bit for bit as it was recorded."""
 
     def rows(self) -> Iterable[dict[str, Any]]:
@@ -201,8 +257,8 @@ class RunEvaluation(_Record):
     """Why it failed, in one line."""
 
 
-@dataclass(frozen=True)
-class TableView:
+@dataclass(frozen=True, repr=False)
+class TableView(_Frame):
     """A table of a sweep, in any of its forms."""
 
     table: Table
@@ -225,26 +281,42 @@ class TableView:
         """Return the table as `kdx report --format latex` writes it, after the comment for the preamble."""
         return PREAMBLE + to_latex(self.table, made_by=str(self.made_by))
 
-    def to_pandas(self) -> "DataFrame":
-        """Return a row for each cell in the table: its factors, `n`, `score` as shown, `mean` and `sd` over seeds.
+    def __repr__(self) -> str:
+        return f"<table {self.table.layout.name} of {len(self.table.layout.places)} cells>"
 
-        Raises:
-            ImportError: pandas is not installed.
-        """
-        from pandas import DataFrame
+    def _repr_html_(self) -> str:
+        from kdx.report.sheets.scores import scores
+        from kdx.report.writers.html.page import fragment  # late: only notebooks need it
 
-        layout = self.table.layout
-        return DataFrame(
+        return fragment(scores(self.table))
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """A row for each cell in the table: its factors, `n`, `score` as shown, `mean` and `sd` over seeds."""
+        return [
             {
-                **layout.header(at),
+                **self.table.layout.header(at),
                 "metric": cell.metric.recorded,
                 "n": len(cell.scores),
                 "score": cell.value,
                 "mean": cell.summary and cell.summary.mean,
                 "sd": cell.summary and cell.summary.sd,
             }
-            for at, cell in layout.places.items()
-        )
+            for at, cell in self.table.layout.places.items()
+        ]
+
+
+def _html_of(title: str, rows: Sequence[Mapping[str, Any]], note: str = "") -> str:
+    from kdx.report.writers.html.page import fragment  # late: only notebooks need it
+
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    texts = [(name, [_text(row.get(name)) for row in rows]) for name in columns]
+    return fragment(listing(title, (), texts[:1] or [("", [])], texts[1:], [note] if note else []))
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.5g}" if isinstance(value, float) else shortened(value)
 
 
 def _place(database: str | Path | None) -> str | Path:
@@ -291,14 +363,16 @@ def sweeps(database: str | Path | None = None) -> Records[Sweep]:
     """
     with open_database(_place(database), write=False) as opened:
         return Records(
-            Sweep(
-                sweep.id,
-                sweep.name,
-                sweep.created,
-                sweep.updated,
-                {state.value: n for state, n in sweep.counts.items()},
+            tuple(
+                Sweep(
+                    sweep.id,
+                    sweep.name,
+                    sweep.created,
+                    sweep.updated,
+                    {state.value: n for state, n in sweep.counts.items()},
+                )
+                for sweep in reading.sweeps(opened)
             )
-            for sweep in reading.sweeps(opened)
         )
 
 
@@ -317,25 +391,27 @@ def runs(sweep: str | None = None, database: str | Path | None = None) -> Record
     best = {run.id for run in selected_runs(record).values()}
     of_cells = by_cell(record.runs)
     return Records(
-        Run(
-            id=run.id,
-            cell=cell.id,
-            labels=cell.labels,
-            spec=cell.spec,
-            seed=run.seed,
-            state=run.state.value,
-            step=run.progress_step,
-            metric=cell.spec.selection_metric,
-            valid_score=run.valid_score,
-            test_score=run.test_score,
-            metrics=record.metrics.get(run.id, {}),
-            selected=run.id in best,
-            seconds=run.seconds,
-            error=run.error,
-            invalidated=run.invalidated,
+        tuple(
+            Run(
+                id=run.id,
+                cell=cell.id,
+                labels=cell.labels,
+                spec=cell.spec,
+                seed=run.seed,
+                state=run.state.value,
+                step=run.progress_step,
+                metric=cell.spec.selection_metric,
+                valid_score=run.valid_score,
+                test_score=run.test_score,
+                metrics=record.metrics.get(run.id, {}),
+                selected=run.id in best,
+                seconds=run.seconds,
+                error=run.error,
+                invalidated=run.invalidated,
+            )
+            for cell in _cells(record).values()
+            for run in standing_runs(of_cells.get(cell.id, ()))
         )
-        for cell in _cells(record).values()
-        for run in standing_runs(of_cells.get(cell.id, ()))
     )
 
 
@@ -354,18 +430,20 @@ def evaluations(sweep: str | None = None, database: str | Path | None = None) ->
     cells = _cells(record)
     names = {(cell.cell_id, cell.evaluation.id): cell.evaluation.asked.name for cell in evaluated_cells(record)}
     return Records(
-        RunEvaluation(
-            run.id,
-            cells[run.cell_id].labels,
-            run.seed,
-            names.get((run.cell_id, evaluation.settings_id)),
-            evaluation.settings,
-            evaluation.metrics,
-            evaluation.longest_context,
-            evaluation.error,
+        tuple(
+            RunEvaluation(
+                run.id,
+                cells[run.cell_id].labels,
+                run.seed,
+                names.get((run.cell_id, evaluation.settings_id)),
+                evaluation.settings,
+                evaluation.metrics,
+                evaluation.longest_context,
+                evaluation.error,
+            )
+            for run in record.runs
+            for evaluation in record.evaluations.get(run.id, {}).values()
         )
-        for run in record.runs
-        for evaluation in record.evaluations.get(run.id, {}).values()
     )
 
 
@@ -402,9 +480,11 @@ def curves(
         curves_by_run = reading.curves_of(opened, runs_by_id, names)
     cells = _cells(record)
     return Records(
-        Curve(run.id, cells[run.cell_id].labels, run.seed, name, curve.steps, curve.values)
-        for run in record.runs
-        for name, curve in curves_by_run.get(run.id, {}).items()
+        tuple(
+            Curve(run.id, cells[run.cell_id].labels, run.seed, name, curve.steps, curve.values)
+            for run in record.runs
+            for name, curve in curves_by_run.get(run.id, {}).items()
+        )
     )
 
 
@@ -437,8 +517,8 @@ def table(
 
 
 def load_run(
-    database: str | Path | None,
-    run: int,
+    run: int | str,
+    database: str | Path | None = None,
     *,
     home: str | Path | None = None,
     components: str | Path | None = None,
@@ -447,7 +527,6 @@ def load_run(
     `perplexity` of text and show `attention`, see `kdx.training.trained.Trained`.
 
     Args:
-        database: default: KDX_DB, or else `runs.db`.
         run: its id, as in `runs` and `kdx trace`.
         home: folder of prepared corpora; default: the user's.
         components: folder with the files of the cell's custom components, whose code is run; default: the current one.
@@ -459,11 +538,10 @@ def load_run(
         StorageError: the weights cannot be read or are damaged.
     """
     try:
-        number = operator.index(run)  # ids in a data frame are numpy numbers
-    except TypeError:
-        problem, hint = f"`{shortened(run)}` is no id of a run", "the database comes first: load_run('runs.db', 5)"
-        raise KdxError(problem, hint=hint) from None
-    # Imported here, since it imports torch, which no other function needs.
-    from kdx.run_files import load_run as loading
-
+        number = int(run) if isinstance(run, str) else operator.index(run)  # ids in a data frame are numpy numbers
+    except (TypeError, ValueError):
+        hint = "kdx.runs() has the ids, and the database comes last: load_run(5, 'runs.db')"
+        raise KdxError(f"`{shortened(run)}` is no id of a run", hint=hint) from None
+    with packages_named():
+        from kdx.run_files import load_run as loading  # late: it imports torch, which no other function needs
     return loading.load_run(_place(database), number, home=home, components=components)

@@ -4,7 +4,8 @@ Any other exception is a bug of kdx and keeps its traceback. Nothing below `kdx.
 """
 
 import errno
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -168,6 +169,32 @@ def of_the_machine(error: OSError, place: str | None = None) -> KdxError | None:
     kind, problem, remedy = _OF_THE_MACHINE[error.errno]
     place = place if error.filename is None else str(error.filename)
     return kind(f"{problem}: {error.strerror}", place=place, hint=remedy)
+
+
+_EXTRAS = {"pandas": "pandas", "psycopg": "postgres"}
+"""Package that kdx imports → the extra of kdx that has it."""
+_TRAINS = ("torch", "pytorch_lightning", "tokenizers", "sacrebleu", "sacremoses", "lion_pytorch")
+"""Packages without which kdx still reads, plans, reports and checks."""
+
+
+def of_a_package(error: ImportError) -> KdxError | None:
+    """Return the error for a package that is not installed, with the line that installs it; None for anything else."""
+    package = (error.name or "").partition(".")[0]
+    if package in _TRAINS:
+        problem = f"{package} is not installed: this kdx can read, plan, report and check, but not train"
+        return KdxError(problem, hint="pip install kdx  (it adds what is missing)")
+    if package in _EXTRAS:
+        return KdxError(f"{package} is not installed", hint=f"pip install 'kdx[{_EXTRAS[package]}]'")
+    return None
+
+
+@contextmanager
+def packages_named() -> Iterator[None]:
+    """Raise KdxError for a package that is not installed, see `of_a_package`."""
+    try:
+        yield
+    except ImportError as error:
+        raise of_a_package(error) or error from error
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:

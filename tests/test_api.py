@@ -4,19 +4,24 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from grids import written
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import insert
 
 import kdx
 from kdx.errors import DatabaseError, Faults, KdxError
+from kdx.report.writers.arrow import stream
 from kdx.store.database import open_database
 from kdx.store.schema import bits_of, evaluation, evaluation_metric
 
 EXAMPLE = Path(__file__).parents[1] / "runs.db.example"
 SWEEP = "tsai2019/table1-mini"
+CELLS = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | st.text(max_size=3)
 PLANNED = """
 task: answer
 data: {corpus: copy}
@@ -93,6 +98,75 @@ def test_records_are_frames():
     assert kdx.sweeps(EXAMPLE).to_pandas()["sweep"].tolist()[0] == SWEEP
     table = kdx.table(database=EXAMPLE).to_pandas()
     assert isinstance(table, pandas.DataFrame) and {"approach", "metric", "n", "score", "mean", "sd"} <= set(table)
+
+
+@pytest.mark.parametrize("wanted", [kdx.runs, kdx.curves, kdx.table, kdx.sweeps])
+def test_polars_and_duckdb_read_by_arrow_what_pandas_gets(wanted):
+    import duckdb
+    import polars
+
+    records = wanted(database=EXAMPLE)
+    rows = records.to_pandas().convert_dtypes().to_dict("records")
+    frame = polars.DataFrame(records)
+    known = [{name: None if pandas_null(value) else value for name, value in row.items()} for row in rows]
+    assert frame.to_dicts() == known and frame.height > 0
+    assert duckdb.sql("SELECT count(*) FROM records").fetchall() == [(frame.height,)]
+
+
+def pandas_null(value: object) -> bool:
+    import pandas
+
+    return bool(pandas.isna(value))
+
+
+@given(rows=st.lists(st.fixed_dictionaries({}, optional=dict.fromkeys("ab", CELLS)), max_size=5))
+def test_any_rows_are_a_stream(rows):
+    import polars
+
+    frame = polars.DataFrame(Streamed(rows))
+    assert frame.height == len(rows)
+    for name in frame.columns:
+        for row, value in zip(rows, frame[name].to_list(), strict=True):
+            expected = row.get(name)
+            assert value == expected or value == str(expected) or value == float(expected)
+
+
+class Streamed:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return stream(self.rows).__arrow_c_stream__(requested_schema)
+
+
+def test_what_is_read_shows_itself_in_a_notebook_and_in_a_line():
+    runs, table = kdx.runs(database=EXAMPLE), kdx.table(database=EXAMPLE)
+    assert (repr(runs), repr(table)) == (f"<{len(runs)} × Run>", f"<table {table.table.layout.name} of 8 cells>")
+    assert len(repr(runs[0])) < 500 and len(repr(kdx.curves(database=EXAMPLE)[0])) < 300
+    for shown in (runs, runs[0], table, kdx.evaluations(database=EXAMPLE)):
+        page = shown._repr_html_()
+        assert page.startswith("<div><style>@scope {") and page.endswith("</div>") and "<script" not in page
+    assert table.table.layout.name in table._repr_html_() and runs[0].cell in runs[0]._repr_html_()
+    hostile = replace(runs[0], labels={"<b>": "<script>alert(1)</script>"})
+    assert "<script" not in hostile._repr_html_()
+
+
+def test_the_names_of_the_interface_are_found_by_completion():
+    assert set(kdx.__all__) <= set(dir(kdx)) and kdx.__all__ == sorted(kdx.__all__)
+
+
+def test_a_model_is_asked_for_by_its_id_and_the_database_comes_last():
+    for run in ("seven", "", 1.5, EXAMPLE):
+        with pytest.raises(KdxError, match=r"is no id of a run\n  hint: .*load_run\(5, 'runs.db'\)"):
+            kdx.load_run(run, EXAMPLE)
+    with pytest.raises(KdxError, match="run 1, which is completed, has no weights"):
+        kdx.load_run("1", str(EXAMPLE))
+
+
+def test_without_pandas_the_line_that_installs_it_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(KdxError, match=r"^pandas is not installed\n  hint: pip install 'kdx\[pandas\]'$"):
+        kdx.runs(database=EXAMPLE).to_pandas()
 
 
 def test_where_no_database_is_named_it_is_that_of_the_environment(monkeypatch):

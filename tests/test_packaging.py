@@ -1,6 +1,8 @@
 """What `pip install` gives works without the checkout."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -74,6 +76,72 @@ def test_the_constraints_pin_everything_that_is_needed_and_torch_for_a_cpu():
     names = {line.split(">")[0].split("=")[0].lower() for line in needed if line and not line.startswith("#")}
     assert "torch==2.13.0" in constraints()
     assert names <= pinned, names - pinned
+
+
+def reading_lines() -> list[list[str]]:
+    """The two lines of the documentation that install kdx without torch."""
+    page = (ROOT / "docs/do/read-results-without-torch.md").read_text()
+    return [line.split() for line in page.splitlines() if line.startswith("pip install --no-compile")]
+
+
+def test_the_lines_without_torch_name_what_kdx_needs_but_for_training():
+    first, second = reading_lines()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = {re.split(r"[<>=]", line)[0] for line in project["dependencies"]}
+    training = {"torch", "pytorch-lightning", "lion-pytorch", "cmaes", "tokenizers", "sacrebleu", "sacremoses"}
+    assert first[3:] == ["--no-deps", "kdx"] and set(second[3:]) == needed - training
+
+
+READS = [
+    ["report"],
+    ["report", "--format", "html"],
+    ["report", "--format", "latex", "--statistics"],
+    ["claims", "tsai2019"],
+    ["status"],
+    ["plan", "quickstart"],
+    ["show", "1"],
+    ["show", "1", "--curves", "valid/loss"],
+    ["diff", "1", "2"],
+    ["query", "SELECT count(*) FROM run"],
+    ["export", "--to", "exported"],
+    ["explain", "rbf"],
+    ["db", "check"],
+    ["doctor"],
+]
+"""Commands for an environment without torch, on the example."""
+
+
+@pytest.mark.slow
+def test_an_environment_without_torch_reads_and_says_what_training_lacks(tmp_path, figure):
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
+    for words in reading_lines():
+        words = [str(wheel) if word == "kdx" else word for word in words[1:]]
+        command = [tmp_path / "venv/bin/pip", *words, "--quiet", "-c", str(ROOT / "constraints.txt")]
+        subprocess.run(command, check=True, capture_output=True)
+    shutil.copy(ROOT / "runs.db.example", tmp_path / "runs.db")
+
+    def kdx_there(*words: str) -> subprocess.CompletedProcess[str]:
+        environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "COLUMNS": "100"}
+        command = [tmp_path / "venv/bin/kdx", *words]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    for words in READS:
+        done = kdx_there(*words)
+        assert done.returncode == 0, (words, done.stderr)
+    for words in (["sweep", "quickstart"], ["verify"], ["plan", "quickstart", "--probe", "--db", "new.db"]):
+        done = kdx_there(*words)
+        assert "pip install kdx" in done.stderr and "Traceback" not in done.stderr, (words, done.stderr)
+        assert done.returncode == 2
+    assert not (tmp_path / "runs.db.example").exists()
+    site = next((tmp_path / "venv").glob("lib/python*/site-packages"))
+    skipped = {"pip", "setuptools", "pkg_resources", "_distutils_hack"}
+    files = (file for file in site.rglob("*") if file.is_file() and file.relative_to(site).parts[0] not in skipped)
+    size = sum(file.stat().st_size for file in files) / 1e6
+    assert size < 400
+    figure(f"{size:.0f} MB after {len(READS)} commands")
 
 
 def constraints() -> list[str]:

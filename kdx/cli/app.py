@@ -9,7 +9,7 @@ import typer
 
 from kdx.cli.console import error, prepare_streams
 from kdx.cli.group import LazyGroup, Verb
-from kdx.errors import KdxError, of_the_machine
+from kdx.errors import KdxError, of_the_machine, packages_named
 from kdx.version import VERSION
 
 RUN, LOOK, KEEP, EXTEND = "Run", "Look", "Keep", "Extend"
@@ -93,7 +93,8 @@ def main() -> NoReturn:
             # A shell asks, while the user is in the middle of a line.
             with suppress(KdxError):
                 app()
-        sys.exit(app())
+        with packages_named():
+            sys.exit(app())
     except KdxError as fault:
         problem: KdxError | None = fault
     except OSError as fault:

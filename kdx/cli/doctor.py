@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -154,11 +154,18 @@ def _free(files: Path) -> tuple[int, str | None]:
     return shutil.disk_usage(folder).free, filesystem(folder)
 
 
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:  # as where results are only read
+        return "not installed"
+
+
 def _facts(db: str, checked: Checked, runs: Inventory, files: Path, listed: Sequence[RunFile]) -> dict[str, Any]:
     free, kind = _free(files)
     known = {folder_of(run) for run in runs.runs}
     software, software_version = database_at(db).software()
-    libraries = {name: version(name) for name in LIBRARIES}
+    libraries = {name: _version(name) for name in LIBRARIES}
     return {
         "versions": {"kdx": VERSION, "python": platform.python_version(), software: software_version, **libraries},
         "database": {

@@ -30,6 +30,7 @@ from kdx.sweep.gpus import memory, visible_gpus
 from kdx.sweep.plan_forecast import PlanForecast, RunStatus, forecast_plan
 from kdx.sweep.probe import probe as measure
 from kdx.sweep.rehearsal import rehearse
+from kdx.sweep.server_process import require_torch
 from kdx.tune.search import with_winners
 
 
@@ -109,6 +110,7 @@ def _probed(plan: Plan, forecast: PlanForecast, notes: list[str]) -> PlanForecas
     cells = forecast.unknown
     if not cells:
         return forecast
+    require_torch()
     announce(plan)
     rehearse(plan)
     measured = {}

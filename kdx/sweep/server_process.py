@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 # Signals that the process handles itself; they are blocked until it does.
@@ -35,6 +36,9 @@ def early(slurm: Any = None, **others: Any) -> Iterator[None]:
     Args:
         slurm: options of jobs, to which the command leaves all runs; None if it trains here.
         others: the other arguments of the command.
+
+    Raises:
+        ModuleNotFoundError: torch is not installed.
     """
     if slurm is None:
         with suppress(OSError):  # `take` tries again, and its caller reports why it failed
@@ -54,11 +58,19 @@ def take() -> ServerProcess:
 
     Raises:
         OSError: the system gives no process.
+        ModuleNotFoundError: torch is not installed.
     """
     return _early.pop() if _early else _started()
 
 
+def require_torch() -> None:
+    """Raise ModuleNotFoundError if torch is not installed, where else a process that imports it would end."""
+    if find_spec("torch") is None:
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+
 def _started() -> ServerProcess:
+    require_torch()
     own_end, process_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with process_end:
         environment = os.environ | {"TOKENIZERS_PARALLELISM": "false"}

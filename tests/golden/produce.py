@@ -270,7 +270,7 @@ def weights(database: Path, run: int) -> dict[str, Any]:
 
     The names and the order of the tensors do not matter.
     """
-    model = kdx.load_run(database, run, home=database.parent / "data").model
+    model = kdx.load_run(run, database, home=database.parent / "data").model
     tensors = [tensor.detach().cpu() for tensor in model.state_dict().values()]
     hashes = sorted(hashlib.sha256(tensor.contiguous().numpy().tobytes()).hexdigest() for tensor in tensors)
     flat = [tensor.flatten().to(torch.float64).numpy() for tensor in tensors]

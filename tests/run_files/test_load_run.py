@@ -222,7 +222,7 @@ def test_a_run_with_a_word_of_another_kdx_is_refused(database, tmp_path, reword)
 def test_it_is_at_hand_as_kdx_load_run_and_importing_kdx_loads_nothing(database, home, monkeypatch):
     monkeypatch.setenv("KDX_DATA", str(home))
     monkeypatch.setenv("KDX_DB", str(database))
-    run = kdx.load_run(None, numpy.int64(ids(database)["set"]), home=str(home))
+    run = kdx.load_run(numpy.int64(ids(database)["set"]), home=str(home))
     assert run.record.seed == 0 and repr(run).endswith(f"parameters, run {run.record.id}, seed 0>")
     code = "import sys, kdx; print([m for m in ('torch', 'sqlalchemy', 'pydantic', 'numpy') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment
+from jinja2 import Environment, FunctionLoader
 from markupsafe import Markup, escape
 
 from kdx.report.papers.paper_file import Paper
@@ -97,23 +97,42 @@ def _claim(answer: Answer) -> Iterator[dict[str, Any]]:
         }
 
 
-def _rendered(**shown: Any) -> str:
-    folder = files(__package__)
-    style, script = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    environment = Environment(
+def fragment(sheet: Sheet) -> str:
+    """Return one table with its style, to stand on somebody else's page, such as a notebook."""
+    # Nothing outside of the element that holds the style is styled by it.
+    style = Markup(_text("page.css").replace(":root", ":scope"))
+    macros: Any = _templates().get_template("sheet.html").module
+    title = escape(f"{sheet.title}: {sheet.caption}" if sheet.caption else sheet.title)
+    return f"<div><style>@scope {{ {style} }}</style><p>{title}</p>{macros.sheet(_sheet(sheet))}</div>"
+
+
+def _text(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _templates() -> Environment:
+    return Environment(
+        loader=FunctionLoader(_text),
         autoescape=True,
         keep_trailing_newline=True,
         trim_blocks=True,
         finalize=lambda value: value if isinstance(value, Markup) else sanitize(str(value)),
     )
-    template = environment.from_string(folder.joinpath("page.html").read_text(encoding="utf-8"))
-    return template.render(
-        **shown,
-        version=version("kdx"),
-        style=Markup(style),
-        style_hash=_hash(style),
-        script=Markup(script),
-        script_hash=_hash(script),
+
+
+def _rendered(**shown: Any) -> str:
+    style, script = _text("page.css"), _text("page.js")
+    return (
+        _templates()
+        .get_template("page.html")
+        .render(
+            **shown,
+            version=version("kdx"),
+            style=Markup(style),
+            style_hash=_hash(style),
+            script=Markup(script),
+            script_hash=_hash(script),
+        )
     )
 
 
