@@ -171,7 +171,7 @@ def of_the_machine(error: OSError, place: str | None = None) -> KdxError | None:
     return kind(f"{problem}: {error.strerror}", place=place, hint=remedy)
 
 
-_EXTRAS = {"pandas": "pandas", "psycopg": "postgres"}
+_EXTRAS = {"pandas": "pandas", "psycopg": "postgres", "pyarrow": "parquet"}
 """Package that kdx imports → the extra of kdx that has it."""
 _TRAINS = ("torch", "pytorch_lightning", "tokenizers", "sacrebleu", "sacremoses", "lion_pytorch")
 """Packages without which kdx still reads, plans, reports and checks."""

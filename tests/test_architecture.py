@@ -50,6 +50,7 @@ ALLOWED: dict[str, set[str]] = {
         "run_options",
         "checkpoint_names",
     },
+    "mirrors": {"store", "run_files"},
     "run_files": {"components", "training", "data", "store", "grid", "checkpoint_names"},
     "sweep": {
         "components",
@@ -69,6 +70,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": {
         "tune",
         "slurm",
+        "mirrors",
         "components",
         "sweep",
         "run_files",

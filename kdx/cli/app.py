@@ -15,8 +15,11 @@ from kdx.version import VERSION
 RUN, LOOK, KEEP, EXTEND = "Run", "Look", "Keep", "Extend"
 """Panels of the help, by what a user is doing."""
 
-TRAINS = "kdx.sweep.server_process:early"
-"""Entered before a command that trains: starts the process that imports torch."""
+TRAINS = "kdx.cli.beside:training"
+"""Entered before a command that trains: starts the process that imports torch, and what the user wants beside it."""
+
+WORKS = "kdx.cli.beside:working"
+"""The same for a command that trains only what it finds."""
 
 
 class Kdx(LazyGroup):
@@ -27,7 +30,7 @@ class Kdx(LazyGroup):
         "plan": Verb("kdx.cli.plan:plan", "Show what a sweep would run, why, and at what cost.", RUN),
         "sweep": Verb("kdx.cli.sweep:sweep", "Train the runs of a grid that the database lacks.", RUN, TRAINS),
         "resume": Verb("kdx.cli.resume:resume", "Resume unfinished runs, each from its last checkpoint.", RUN, TRAINS),
-        "worker": Verb("kdx.cli.worker:worker", "Train pending runs of a database, beside other workers.", RUN),
+        "worker": Verb("kdx.cli.worker:worker", "Train pending runs of a database, beside other workers.", RUN, WORKS),
         "evaluate": Verb(
             "kdx.cli.evaluate:evaluate", "Evaluate completed runs again, from the weights they kept.", RUN
         ),

@@ -1,6 +1,9 @@
 """`kdx export`: writes a sweep's numbers, weights and translations to files."""
 
+import sys
 from collections.abc import Iterable
+from contextlib import closing, redirect_stdout
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -16,8 +19,11 @@ from kdx.cli.wording import count_of
 from kdx.components.find import laid_out
 from kdx.errors import KdxError
 from kdx.grid.tuned_grid import tuned_grid
+from kdx.mirrors.choice import MirrorName, open_mirror
+from kdx.mirrors.follow import Follower
 from kdx.report.folder import encoded, refuse_existing, write_folder, write_new_file
 from kdx.report.selection.best_seed import selected_runs
+from kdx.report.writers.arrow import to_parquet
 from kdx.report.writers.rows import to_csv
 from kdx.run_files.files import content, files_beside, final_weights
 from kdx.run_files.folder_ownership import refuse_stranger
@@ -34,10 +40,24 @@ _Files = list[tuple[str, Iterable[bytes]]]
 """Path in the folder, and contents in parts."""
 
 
+class ExportFormat(StrEnum):
+    """What `kdx export` writes."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+    TENSORBOARD = "tensorboard"
+    MLFLOW = "mlflow"
+    TRACKIO = "trackio"
+    WANDB = "wandb"
+
+
 def export(
     context: Answering,
     sweep: Sweep = None,
-    to: Annotated[Path | None, typer.Option("--to", metavar="FOLDER", help="The new folder; required.")] = None,
+    to: Annotated[Path | None, typer.Option("--to", metavar="FOLDER", help="The new folder.")] = None,
+    form: Annotated[
+        ExportFormat, typer.Option("--format", help="Tables in --to FOLDER, or the runs in another program.")
+    ] = ExportFormat.CSV,
     weights: Annotated[bool, typer.Option("--weights", help="The selected runs' weights, too.")] = False,
     outputs: Annotated[bool, typer.Option("--outputs", help="The selected runs' test translations, too.")] = False,
     components: Annotated[
@@ -54,14 +74,22 @@ def export(
 ) -> None:
     """Export the cells, runs and curves of a sweep to a folder.
 
-    Tables are CSV, with the columns of kdx query --schema. Weights and translations are those of the run with the best
+    Tables have the columns of kdx query --schema. Weights and translations are those of the run with the best
     validation score in each cell; files have the id of the run: weights/run-7.ckpt, outputs/run-7.txt. Read the sources
     of custom components before kdx resume --components runs them.
 
     Example: kdx export quickstart --to quickstart-results --weights
 
+    Example: kdx export quickstart --format mlflow
+
     Example: kdx export rates --tuned tuned.yaml
     """
+    program = _program(form)
+    if program is not None:
+        if to is not None or weights or outputs or components or tuned is not None:
+            raise KdxError(f"--format {form} sends runs to {form} and writes no folder", hint="leave the others out")
+        _send(context, sweep, program)
+        return
     if tuned is not None:
         if to is not None or components:
             raise KdxError("--tuned writes one file and nothing else", hint="leave --to and --components out")
@@ -79,7 +107,7 @@ def export(
             files = _sources(database, record, context)
         else:
             tables = _tables(database, record.name)
-            files = [(f"{name}.csv", encoded(to_csv(rows.columns, rows))) for name, rows in tables.items()]
+            files = [(f"{name}.{form}", _table(rows, form)) for name, rows in tables.items()]
             files += _weights(database, selected, context) if weights else []
             files += _outputs(database, record.name, selected, context) if outputs else []
     paths = [str(path) for path in write_folder(to, files)]
@@ -90,6 +118,40 @@ def export(
     else:
         counts = f"{count_of(tables['cells'].count, 'cell')} and {count_of(tables['runs'].count, 'run')}"
         say(f"exported {counts} of {record.name}, {len(selected)} of them selected")
+
+
+def _program(form: ExportFormat) -> MirrorName | None:
+    return None if form in (ExportFormat.CSV, ExportFormat.PARQUET) else MirrorName(form)
+
+
+def _table(rows: Rows, form: ExportFormat) -> Iterable[bytes]:
+    if form == ExportFormat.CSV:
+        return encoded(to_csv(rows.columns, rows))
+    return [to_parquet([dict(zip(rows.columns, row, strict=True)) for row in rows])]
+
+
+def _send(context: Context, sweep: str | None, program: MirrorName) -> None:
+    """Bring another program up to date with the runs of a sweep; what it has stays."""
+    # late: of all formats only these need it
+    from rich.console import Console
+    from rich.progress import track
+
+    with context.read() as database:
+        record = load_named(database, sweep, context)
+        follower = Follower(database, open_mirror(program, files_beside(database.location).with_suffix("")))
+        try:
+            # Other programs greet and take leave on standard output.
+            with redirect_stdout(sys.stderr), closing(follower):
+                for run in track(record.runs, f"to {program}", console=Console(stderr=True)):
+                    follower.send([run.id])
+        except KdxError:
+            raise
+        except Exception as fault:
+            again = context.command("export", record.name, options=f" --format {program}")
+            problem = f"{type(fault).__name__}: {fault}".splitlines()[0]
+            raise KdxError(problem, place=program, hint=f"then again, for the rest: {again}") from fault
+    context.answer({"sweep": record.name, "program": program, "runs": len(record.runs)}, list)
+    say(f"exported {count_of(len(record.runs), 'run')} of {record.name} to {program}")
 
 
 def _sources(database: Database, sweep: SweepRecord, context: Context) -> _Files:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from kdx.cli import completion
+from kdx.cli.beside import BesideRuns
 from kdx.cli.budget import refuse_budget
 from kdx.cli.console import say
 from kdx.cli.context import InDatabase
@@ -34,6 +35,7 @@ def resume(
     budget: Limit,
     options: Running,
     slurm: Slurm,
+    beside: BesideRuns,
     sweep: Annotated[
         str | None,
         typer.Argument(

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from kdx.cli.beside import BesideRuns
 from kdx.cli.budget import refuse_budget
 from kdx.cli.console import say
 from kdx.cli.context import InDatabase
@@ -42,6 +43,7 @@ def sweep(
     budget: Limit,
     options: Running,
     slurm: Slurm,
+    beside: BesideRuns,
     set_: Set = None,
     max_runs: MaxRuns = MOST_RUNS,
     search_only: Annotated[

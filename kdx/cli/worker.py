@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from kdx.cli import completion
+from kdx.cli.beside import BesideRuns
 from kdx.cli.console import never_wait_for_readers, say
 from kdx.cli.context import InDatabase
 from kdx.cli.named_runs import known_sweep
@@ -40,6 +41,7 @@ def worker(
     context: InDatabase,
     at_a_time: Hardware,
     options: Running,
+    beside: BesideRuns,
     sweeps: Annotated[
         list[str] | None,
         typer.Argument(

@@ -40,9 +40,14 @@ _UNREAD = "-"
 
 def lease_holder() -> str:
     """Return a name of this process in claims: machine/boot/namespace/pid/start/random."""
+    return process_name() + uuid.uuid4().hex[:8]
+
+
+def process_name() -> str:
+    """Return how each name of this process in claims begins."""
     pid = os.getpid()
     _, start = _look(pid)
-    return "/".join((machine(), _boot(), _namespace(), str(pid), start, uuid.uuid4().hex[:8]))
+    return "/".join((machine(), _boot(), _namespace(), str(pid), start, ""))
 
 
 def machine_of(name: str) -> str:

@@ -30,12 +30,11 @@ _early: list[ServerProcess] = []
 
 
 @contextmanager
-def early(slurm: Any = None, **others: Any) -> Iterator[None]:
+def early(slurm: Any) -> Iterator[None]:
     """Start the process, and kill it at the end unless it was taken by then.
 
     Args:
         slurm: options of jobs, to which the command leaves all runs; None if it trains here.
-        others: the other arguments of the command.
 
     Raises:
         ModuleNotFoundError: torch is not installed.

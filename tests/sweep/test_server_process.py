@@ -25,7 +25,7 @@ def started(monkeypatch):
 
 
 def test_a_process_that_nobody_took_is_killed_at_the_end(started):
-    with pytest.raises(ZeroDivisionError), server_process.early():
+    with pytest.raises(ZeroDivisionError), server_process.early(None):
         assert started[0].process.poll() is None
         1 / 0  # noqa: B018
     assert started[0].process.poll() == -signal.SIGKILL
@@ -33,7 +33,7 @@ def test_a_process_that_nobody_took_is_killed_at_the_end(started):
 
 @pytest.mark.slow
 def test_a_host_takes_the_process_that_is_there(started, tmp_path):
-    with server_process.early():
+    with server_process.early(None):
         host = ForkServer()
         assert host.start(Work(7, 1, "me", str(tmp_path / "absent.db"), "{}", 0, str(tmp_path / "files")), GIVE_UP)
     assert host.listen(GIVE_UP)["event"] == "trouble", "it serves on after the command has let go of it"
@@ -42,7 +42,7 @@ def test_a_host_takes_the_process_that_is_there(started, tmp_path):
 
 
 def test_jobs_of_slurm_need_no_process_here(started):
-    with server_process.early(slurm=object(), budget=None):
+    with server_process.early(object()):
         assert started == []
 
 
@@ -51,5 +51,5 @@ def test_a_system_without_a_process_to_give_is_asked_again(monkeypatch):
         raise BlockingIOError
 
     monkeypatch.setattr(server_process.subprocess, "Popen", refused)
-    with server_process.early(), pytest.raises(BlockingIOError):
+    with server_process.early(None), pytest.raises(BlockingIOError):
         server_process.take()

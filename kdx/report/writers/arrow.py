@@ -1,9 +1,12 @@
-"""Rows as a stream of Arrow's C interface, by nanoarrow."""
+"""Rows as a stream of Arrow's C interface, by nanoarrow, and as a Parquet file, by pyarrow."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from io import BytesIO
 from typing import Any
 
 import nanoarrow
+
+from kdx.errors import packages_named
 
 
 def stream(rows: Sequence[Mapping[str, Any]]) -> Any:
@@ -16,6 +19,19 @@ def stream(rows: Sequence[Mapping[str, Any]]) -> Any:
     schema = nanoarrow.struct({name: column.schema for name, column in columns.items()})
     batch = nanoarrow.c_array_from_buffers(schema, len(rows), [None], children=list(columns.values()))
     return nanoarrow.c_array_stream(batch)
+
+
+def to_parquet(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return rows as a Parquet file.
+
+    Raises:
+        KdxError: pyarrow, which is optional, is not installed.
+    """
+    with packages_named():
+        from pyarrow import RecordBatchReader, parquet  # late: it is optional
+    written = BytesIO()
+    parquet.write_table(RecordBatchReader.from_stream(stream(rows)).read_all(), written)
+    return written.getvalue()
 
 
 def _column(values: Sequence[Any]) -> Any:

@@ -1,0 +1,140 @@
+"""What stands beside a command that trains: a mirror of its runs, and the user's command at its end."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from threading import Thread
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kdx.cli.console import say
+from kdx.cli.group import Flags
+from kdx.errors import KdxError
+from kdx.mirrors.choice import MirrorName, require
+
+if TYPE_CHECKING:
+    from kdx.cli.context import Context
+
+PATIENCE = 60.0
+"""Seconds that a command waits at its end until its mirror has everything."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The mirror and the last command of a command that trains."""
+
+    mirror: MirrorName | None = None
+    on_end: str | None = None
+
+
+def _beside(
+    mirror: Annotated[
+        MirrorName | None,
+        typer.Option(
+            "--mirror",
+            envvar="KDX_MIRROR",
+            metavar="PROGRAM",
+            help=f"Mirror runs to {', '.join(MirrorName)}.",
+        ),
+    ] = None,
+    on_end: Annotated[
+        str | None, typer.Option("--on-end", metavar="COMMAND", help="Run this at the end, with KDX_OUTCOME set.")
+    ] = None,
+) -> Beside:
+    return Beside(mirror, on_end)
+
+
+BesideRuns = Annotated[Beside, Flags(_beside)]
+
+
+@contextmanager
+def working(context: "Context", beside: Beside, **others: Any) -> Iterator[None]:
+    """Entered before a command that may train.
+
+    Raises:
+        KdxError: the mirror's program is not installed.
+    """
+    with ExitStack() as stack:
+        if beside.on_end is not None:
+            stack.enter_context(_told_at_end(beside.on_end, context))
+        if beside.mirror is not None:
+            require(beside.mirror)
+            stack.enter_context(_mirrored(beside.mirror, context))
+        yield
+
+
+@contextmanager
+def training(context: "Context", beside: Beside, slurm: Any = None, **others: Any) -> Iterator[None]:
+    """Entered before a command that trains: as `working`, and the process that imports torch starts.
+
+    Args:
+        slurm: options of jobs, to which the command leaves all runs; None if it trains here.
+    """
+    from kdx.sweep.server_process import early  # late: help does without
+
+    if slurm is not None:
+        if beside.on_end is not None:
+            hint = "--sbatch=--mail-type=END tells the end of a job"
+            raise KdxError("--on-end and --slurm exclude each other", hint=hint)
+        beside = Beside()  # the jobs' workers have the variable
+    with early(slurm), working(context, beside):
+        yield
+
+
+OUTCOMES = {0: "done", 4: "failed"}
+"""Exit code → KDX_OUTCOME; a signal's code is `stopped`, and any other is `error`."""
+
+
+@contextmanager
+def _told_at_end(command: str, context: "Context") -> Iterator[None]:
+    code = 1
+    try:
+        yield
+        code = 0
+    except typer.Exit as ended:
+        code = ended.exit_code
+        raise
+    except KdxError as error:
+        code = error.exit_code
+        raise
+    except KeyboardInterrupt:
+        code = 130
+        raise
+    finally:
+        outcome = OUTCOMES.get(code, "stopped" if code > 128 else "error")
+        given = {"KDX_OUTCOME": outcome, "KDX_EXIT_CODE": str(code), "KDX_DB": context.db}
+        # What it prints is no data of this command.
+        done = subprocess.run(command, shell=True, env=os.environ | given, stdin=subprocess.DEVNULL, stdout=sys.stderr)
+        if done.returncode:
+            say(f"note: the command of --on-end ended with exit code {done.returncode}")
+
+
+@contextmanager
+def _mirrored(name: MirrorName, context: "Context") -> Iterator[None]:
+    """Start the process that mirrors what this one trains, and wait at the end until it has everything."""
+    from kdx.sweep.lease_holder import process_name  # late: it imports SQLAlchemy
+
+    command = [sys.executable, "-P", "-m", "kdx.mirrors.process", name, context.db, process_name()]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, text=True, start_new_session=True, **pipes)  # type: ignore[call-overload]
+
+    def listen() -> None:
+        for line in process.stdout:
+            say(f"note: the mirror to {name} ended: {line.rstrip()}")
+
+    listener = Thread(target=listen, daemon=True)
+    listener.start()
+    try:
+        yield
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            say(f"note: {name} did not take all within {PATIENCE:.0f} s; kdx export --format {name} sends the rest")
+        listener.join(1.0)

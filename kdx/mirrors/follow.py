@@ -1,0 +1,77 @@
+"""Brings a mirror up to date with runs of the database."""
+
+from collections.abc import Collection
+
+from sqlalchemy import select
+
+from kdx.mirrors.interfaces import Known, Mirror, MirroredRun, Point
+from kdx.store.database import Database
+from kdx.store.details import cell_details
+from kdx.store.reading import records
+from kdx.store.records import OVER, RunRecord, RunState
+from kdx.store.schema import metric, run, value_of
+
+
+class Follower:
+    """Sends to a mirror what is new of some runs, each number once."""
+
+    def __init__(self, database: Database, mirror: Mirror) -> None:
+        self._database = database
+        self._mirror = mirror
+        self._begun: dict[int, tuple[MirroredRun, Known, dict[str, int]]] = {}
+        self._ended: set[int] = set()
+
+    def send(self, run_ids: Collection[int]) -> None:
+        """Send what is new of these runs; those that have ended are closed."""
+        wanted = [run_id for run_id in run_ids if run_id not in self._ended]
+        if not wanted:
+            return
+        with self._database.read() as connection:
+            known = records(connection, run.c.id.in_(wanted), every=True)
+        for record in known:
+            self._send(record)
+            if record.state in OVER:
+                self._mirror.end(self._begun.pop(record.id)[0], record.state)
+                self._ended.add(record.id)
+
+    def close(self) -> None:
+        """Close the runs that have not ended, which were interrupted."""
+        for mirrored, *_ in self._begun.values():
+            self._mirror.end(mirrored, RunState.INTERRUPTED)
+        self._begun.clear()
+
+    def _send(self, record: RunRecord) -> None:
+        if record.id not in self._begun:
+            mirrored = self._described(record)
+            self._begun[record.id] = mirrored, self._mirror.begin(mirrored), {}
+        mirrored, known, sent = self._begun[record.id]
+        rows = select(metric.c.name, metric.c.step, metric.c.bits).where(metric.c.run_id == record.id)
+        if record.state not in OVER:
+            # What comes later has a later step; a test alone is of an earlier one, and is there when the run has ended.
+            rows = rows.where(metric.c.step >= max(sent.values(), default=0))
+        with self._database.read() as connection:
+            points = [Point(name, step, value_of(bits)) for name, step, bits in connection.execute(rows)]
+        new = [point for point in points if point.step > sent.get(point.name, known(point.name))]
+        if new:
+            self._mirror.write(mirrored, sorted(new, key=lambda point: (point.step, point.name)))
+        for point in new:
+            sent[point.name] = max(point.step, sent.get(point.name, -1))
+
+    def _described(self, record: RunRecord) -> MirroredRun:
+        cell = cell_details(self._database, record.cell_id)
+        sweep = next(iter(cell.planners), "searches")
+        again = f" · generation {record.generation}" if record.generation else ""
+        name = " · ".join([*map(str, cell.labels.values()), f"seed {record.seed}"]) + again
+        settings = {**cell.labels, "seed": record.seed, "kdx run": record.id, **_dotted(cell.spec.plain)}
+        assert self._database.id is not None, "not opened"
+        return MirroredRun(record.id, f"{self._database.id[:8]}-{record.id}", sweep, name, settings)
+
+
+def _dotted(values: object, before: str = "") -> dict[str, object]:
+    """Return dotted key → value of a nested mapping."""
+    if not isinstance(values, dict):
+        return {before: values}
+    dotted: dict[str, object] = {}
+    for key, value in values.items():
+        dotted |= _dotted(value, f"{before}.{key}" if before else str(key))
+    return dotted

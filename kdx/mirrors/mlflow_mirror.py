@@ -1,0 +1,66 @@
+"""MLflow: an experiment for each sweep, on the server or in the store that MLFLOW_TRACKING_URI names."""
+
+import re
+import time
+from collections.abc import Collection
+from pathlib import Path
+
+from mlflow import MlflowClient
+from mlflow.entities import Metric, Param, RunTag
+
+from kdx.mirrors.interfaces import Known, Mirror, MirroredRun, Point
+from kdx.store.records import RunState
+
+_MOST_METRICS, _MOST_PARAMS, _LONGEST = 1000, 100, 6000
+"""What MLflow takes in one batch, and of one value."""
+
+
+class MLflow(Mirror):
+    """Writes through MLflow's client; `mlflow ui` shows it."""
+
+    def __init__(self) -> None:
+        self._client = MlflowClient()
+        self._ids: dict[int, str] = {}
+
+    def begin(self, run: MirroredRun) -> Known:
+        experiment = self._experiment(run.sweep)
+        there = self._client.search_runs([experiment], f"tags.`kdx.key` = '{run.key}'", max_results=1)
+        if there:
+            info = there[0].info
+            self._client.update_run(info.run_id, status="RUNNING")
+            known = {name: self._client.get_metric_history(info.run_id, name) for name in there[0].data.metrics}
+        else:
+            info = self._client.create_run(experiment, run_name=run.name, tags={"kdx.key": run.key}).info
+            params = [Param(name, str(value)[:_LONGEST]) for name, value in run.settings.items()]
+            for at in range(0, len(params), _MOST_PARAMS):
+                self._client.log_batch(info.run_id, params=params[at : at + _MOST_PARAMS])
+            known = {}
+        self._ids[run.id] = info.run_id
+        steps = {name: max(metric.step for metric in history) for name, history in known.items() if history}
+        return lambda name: steps.get(_allowed(name), -1)
+
+    def write(self, run: MirroredRun, points: Collection[Point]) -> None:
+        now = int(time.time() * 1000)
+        metrics = [Metric(_allowed(point.name), point.value, now, point.step) for point in points]
+        for at in range(0, len(metrics), _MOST_METRICS):
+            self._client.log_batch(self._ids[run.id], metrics=metrics[at : at + _MOST_METRICS])
+
+    def end(self, run: MirroredRun, state: RunState) -> None:
+        status = {RunState.COMPLETED: "FINISHED", RunState.PRUNED: "FINISHED", RunState.CANCELLED: "KILLED"}
+        known = self._ids.pop(run.id)
+        self._client.log_batch(known, tags=[RunTag("kdx.state", state.value)])
+        self._client.set_terminated(known, status.get(state, "FAILED"))
+
+    def _experiment(self, name: str) -> str:
+        there = self._client.get_experiment_by_name(name)
+        return there.experiment_id if there else self._client.create_experiment(name)
+
+
+def _allowed(name: str) -> str:
+    """A metric's name as MLflow takes it, which knows no `=`: `test/bleu/source-words:5-8`."""
+    return re.sub(r"[^\w\-. :/]", ":", name)
+
+
+def open_mirror(beside: Path) -> Mirror:
+    """Return the mirror; MLflow's own settings say where it is."""
+    return MLflow()

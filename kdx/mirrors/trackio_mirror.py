@@ -1,0 +1,50 @@
+"""trackio: a project for each sweep, in TRACKIO_DIR or on the server or Space that trackio's variables name."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+import trackio
+from trackio import context_vars
+from trackio.run import Run
+from trackio.sqlite_storage import SQLiteStorage
+
+from kdx.mirrors.interfaces import Known, Mirror, MirroredRun, Point, by_step, plain
+from kdx.store.records import RunState
+
+
+class Trackio(Mirror):
+    """Writes through trackio's client; `trackio show` shows it."""
+
+    def __init__(self) -> None:
+        self._runs: dict[int, Run] = {}
+
+    def begin(self, run: MirroredRun) -> Known:
+        project, name = plain(run.sweep), f"{run.name} {run.key}"
+        known: dict[str, int] = {}
+        # What a server has of it is not asked: there a run that is continued has the same numbers twice.
+        for row in SQLiteStorage.get_logs(project, name):
+            known |= dict.fromkeys(row, row["step"])
+        self._runs[run.id] = trackio.init(
+            project,
+            name,
+            config=dict(run.settings),
+            resume="allow",
+            embed=False,
+            auto_log_gpu=False,
+            auto_log_cpu=False,
+        )
+        # trackio closes its current run once more when the process ends, and says so on standard output.
+        context_vars.current_run.set(None)
+        return lambda name: known.get(name, -1)
+
+    def write(self, run: MirroredRun, points: Collection[Point]) -> None:
+        for step, metrics in by_step(points).items():
+            self._runs[run.id].log(metrics, step)
+
+    def end(self, run: MirroredRun, state: RunState) -> None:
+        self._runs.pop(run.id).finish()  # type: ignore[no-untyped-call]
+
+
+def open_mirror(beside: Path) -> Mirror:
+    """Return the mirror; trackio's own settings say where it is."""
+    return Trackio()
