@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kdx.version import VERSION
 
@@ -92,6 +93,17 @@ def test_the_lines_without_torch_name_what_kdx_needs_but_for_training():
     assert first[3:] == ["--no-deps", "kdx"] and set(second[3:]) == needed - training
 
 
+def test_the_action_installs_what_the_documentation_says_and_checks():
+    action = yaml.safe_load((ROOT / ".github/actions/check/action.yml").read_text())
+    _, install, check = action["runs"]["steps"]
+    first, second = (line.split() for line in install["run"].splitlines()[1:])
+    said = reading_lines()
+    assert first[:-1] == said[0][:-1] and second[:3] + second[5:] == said[1]
+    assert check["run"] == 'kdx check $FILES --db "$DB"' and set(check["env"]) == {"FILES", "DB"}
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    assert hook["entry"] == "kdx check" and re.search(hook["files"], "sections/results.tex")
+
+
 READS = [
     ["report"],
     ["report", "--format", "html"],
@@ -131,6 +143,16 @@ def test_an_environment_without_torch_reads_and_says_what_training_lacks(tmp_pat
     for words in READS:
         done = kdx_there(*words)
         assert done.returncode == 0, (words, done.stderr)
+    (tmp_path / "paper.md").write_text(kdx_there("report", "--format", "markdown").stdout)
+    action = {
+        "cwd": tmp_path,
+        "env": {"PATH": f"{tmp_path / 'venv/bin'}:{os.environ['PATH']}", "FILES": "paper.md", "DB": "runs.db"},
+    }
+    check = yaml.safe_load((ROOT / ".github/actions/check/action.yml").read_text())["runs"]["steps"][-1]["run"]
+    assert subprocess.run(check, shell=True, **action).returncode == 0
+    page = (tmp_path / "paper.md").read_text()
+    (tmp_path / "paper.md").write_text(re.sub(r"\d\d\.\d\d", "12.34", page, count=1))
+    assert subprocess.run(check, shell=True, **action).returncode == 5
     for words in (["sweep", "quickstart"], ["verify"], ["plan", "quickstart", "--probe", "--db", "new.db"]):
         done = kdx_there(*words)
         assert "pip install kdx" in done.stderr and "Traceback" not in done.stderr, (words, done.stderr)

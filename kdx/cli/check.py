@@ -1,4 +1,4 @@
-"""`kdx check`: compares the numbers in a file with the database."""
+"""`kdx check`: compares the numbers in files with the database."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,9 +14,9 @@ from kdx.cli.loaded_report import LoadedReport, table_names
 from kdx.cli.options import OnlyTable
 from kdx.cli.wording import count_of
 from kdx.errors import KdxError
-from kdx.report.check import Comparison, FoundTable, compare, documents, find_tables
+from kdx.report.check import FORMS, Comparison, FoundTable, compare, documents, find_tables, not_of_kdx, unread
 from kdx.report.made_by import MadeBy
-from kdx.report.selection.joined import names
+from kdx.report.selection.joined import names as names_of
 from kdx.report.table.table import Table
 from kdx.report.writers.json import to_json
 from kdx.report.writers.latex import to_latex
@@ -26,16 +26,15 @@ from kdx.store.reading import grids
 
 
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .json, .md or .tex with tables of kdx report.")],
-    context: Answering,
-    sweeps: Annotated[
-        list[str] | None,
+    names: Annotated[
+        list[str],
         typer.Argument(
-            metavar="[SWEEP|GRID.yaml]…",
+            metavar="FILE… [SWEEP|GRID.yaml]…",
             autocompletion=completion.names,
-            help="Sweeps, or their grid files; default: those that the tables of the file name.",
+            help="Files .json, .md or .tex with tables of kdx report; and sweeps, if not those that the tables name.",
         ),
-    ] = None,
+    ],
+    context: Answering,
     table: OnlyTable = None,
 ) -> None:
     """Check the numbers of a paper against the database.
@@ -47,16 +46,33 @@ def check(
 
     Example: kdx check paper.tex
 
+    Example: kdx check README.md docs/*.md
+
     Example: kdx check paper.tex quickstart
     """
-    files = documents(file)
+    paths = [name for name in names if Path(name).suffix.lower() in FORMS]
+    sweeps = [name for name in names if name not in paths]
+    if not paths:
+        raise KdxError(
+            "there is no file to check",
+            place=names[0],
+            allowed="FILE.json of kdx report --json, or FILE.md or FILE.tex with tables of kdx report --format",
+        )
+    files = [document for path in paths for document in documents(Path(path))]
+    file = ", ".join(paths)
     with context.read() as database:
         known = table_names(grids(database))
         titles = [name for of_sweep in known.values() for name in of_sweep] + ([table] if table else [])
         in_file = find_tables(files, titles)
+        for note in (*unread(files), *not_of_kdx(files, [*titles, *(each.name for each in in_file)])):
+            say(f"note: {note}")
+        if not in_file:
+            what = "this file" if len(paths) == 1 else "these files"
+            hint = "kdx report --format latex, markdown or --json writes one"
+            raise KdxError(f"there is no table of kdx in {what}", place=file, hint=hint)
         if table is not None and table not in (there := [each.name for each in in_file]):
-            raise KdxError(f"there is no table `{table}`", place=str(file), allowed=list(dict.fromkeys(there)))
-        tables = [(each, _made_by(each, sweeps or (), known)) for each in in_file if table in (None, each.name)]
+            raise KdxError(f"there is no table `{table}`", place=file, allowed=list(dict.fromkeys(there)))
+        tables = [(each, _made_by(each, sweeps, known)) for each in in_file if table in (None, each.name)]
         reports = {_report_of(how): LoadedReport(database, _report_of(how), context) for _, how in tables}
     now = {made_by: {each.layout.name: each for each in report.tables()} for made_by, report in reports.items()}
     compared = [
@@ -69,9 +85,9 @@ def check(
     changes = [change for _, result in compared for change in result.changes]
     left_out = missing + [part for _, result in compared for part in result.left_out]
     own = [part for _, result in compared for part in result.own]
-    of_sweeps = list(dict.fromkeys(name for report in reports.values() for name in names(report.record)))
+    of_sweeps = list(dict.fromkeys(name for report in reports.values() for name in names_of(report.record)))
     record = {
-        "file": str(file),
+        "files": paths,
         "sweep": ", ".join(of_sweeps),
         "tables": list(dict.fromkeys(each.name for each in done)),
         "numbers": sum(result.numbers for _, result in compared),

@@ -9,7 +9,7 @@ any text around: a caption or a note of which no more than half of the words are
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
@@ -35,6 +35,8 @@ _MOST = 3_000_000
 """Pairs of equal tokens above which a stretch of a file counts as rewritten, so that no comparison takes minutes."""
 _INPUT = re.compile(r"(?<!\\)%.*|\\(?:input|include)\{([^{}\n]+)\}")
 """A comment, or a command with the file that it inputs."""
+_LABEL = re.compile(r"(?<!\\)%.*|\\label\{(tab:[^{}\n]+)\}")
+"""A comment, or the label of a table."""
 _BEGIN = re.compile(r"\\begin\{(?:table\*?|longtable|landscape)\}|\\begingroup")
 _COLUMNS = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 
@@ -109,7 +111,7 @@ _JSON = _Form(
     kind=lambda line, in_rows: Kind.ROWS,
     heads=lambda name: re.compile(r"(?!)()"),
 )
-_FORMS = {".json": _JSON, ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".tex": _LATEX}
+FORMS = {".json": _JSON, ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".tex": _LATEX}
 
 
 class Document(NamedTuple):
@@ -120,7 +122,7 @@ class Document(NamedTuple):
 
     @property
     def form(self) -> _Form:
-        return _FORMS[self.path.suffix.lower()]
+        return FORMS[self.path.suffix.lower()]
 
     def place(self, at: int) -> tuple[int, int]:
         """Line and column, from 1."""
@@ -173,14 +175,8 @@ def documents(path: Path) -> tuple[Document, ...]:
     """A file; and of a paper in LaTeX each file that it inputs from its folder, or from below.
 
     Raises:
-        KdxError: the file cannot be read, or is of no format that can be compared.
+        KdxError: the file cannot be read.
     """
-    if path.suffix.lower() not in _FORMS:
-        raise KdxError(
-            f"kdx cannot compare a file named `{path.name}`",
-            place=str(path),
-            allowed="FILE.json of kdx report --json, or FILE.md or FILE.tex with tables of kdx report --format",
-        )
     documents: dict[Path, Document] = {}
     waiting, folder = [path], path.parent.resolve()
     while waiting:
@@ -204,29 +200,46 @@ def _read(path: Path) -> str:
         raise KdxError("this file is not UTF-8", place=str(path)) from error
 
 
-def _inputs(document: Document) -> list[str]:
-    """The files that a paper in LaTeX inputs."""
+def _inputs(document: Document) -> dict[str, int]:
+    """The files that a paper in LaTeX inputs → the place of the command."""
     commands = _INPUT.finditer(document.text) if document.form is _LATEX else ()
-    return [command[1] for command in commands if command[1]]
+    return {command[1]: command.start() for command in commands if command[1]}
+
+
+def unread(files: Sequence[Document]) -> list[str]:
+    """What a paper inputs that is not in its folder, each with its place."""
+    read = {document.path.stem for document in files}
+    return [
+        f"{document.path}:{document.place(at)[0]}: {name} is not in the folder of the paper, and not checked"
+        for document in files
+        for name, at in _inputs(document).items()
+        if Path(name).stem not in read
+    ]
+
+
+def not_of_kdx(files: Sequence[Document], names: Collection[str]) -> list[str]:
+    """The labels of tables in LaTeX that no sweep has, each with its place.
+
+    Args:
+        names: every table that is known, or was found.
+    """
+    known = re.compile("|".join(_LATEX.heads(name).pattern for name in names)) if names else None
+    return [
+        f"{document.path}:{document.place(found.start())[0]}: no sweep has a table {found[1]}, so it is not checked"
+        for document in files
+        if document.form is _LATEX
+        for found in _LABEL.finditer(document.text)
+        if found[1] and not (known and known.fullmatch(found[0]))
+    ]
 
 
 def find_tables(files: Sequence[Document], names: Sequence[str]) -> list[FoundTable]:
-    """The tables of kdx in a file, in its order.
+    """The tables of kdx in some files, in their order.
 
     Args:
         names: names of tables that are looked for without a comment too.
-
-    Raises:
-        KdxError: there are none.
     """
-    tables = [table for document in files for table in _tables_in(document, names)]
-    if not tables:
-        read = {document.path.stem for document in files}
-        missing = [name for name in _inputs(files[0]) if Path(name).stem not in read]
-        hint = "kdx report --format latex, markdown or --json writes one"
-        hint = f"it inputs {', '.join(missing)}, not found in its folder; check those" if missing else hint
-        raise KdxError("there is no table of kdx in this file", place=str(files[0].path), hint=hint)
-    return tables
+    return [table for document in files for table in _tables_in(document, names)]
 
 
 def _tables_in(document: Document, names: Sequence[str]) -> Iterator[FoundTable]:

@@ -33,7 +33,7 @@ def test_numbers_that_match_are_exit_code_0_and_others_5(file, folder):
     assert changed[0].startswith(f"{file}:") and ": tiny: " in changed[0]
     assert done.stderr.endswith(" differ; as they are now: kdx report tiny\n")
     shown = json.loads(typed("check", file, "--json").stdout)
-    assert (shown["file"], shown["tables"]) == (file, ["tiny"])
+    assert (shown["files"], shown["tables"]) == ([file], ["tiny"])
     assert len(shown["differences"]) == len(done.stdout.splitlines())
 
 
@@ -73,9 +73,30 @@ def test_a_paper_is_read_with_what_it_inputs_from_its_folder(folder):
     paper.write_text("Hello 5\\% \\input{parts/none}\\input{parts/table}\n% \\input{old}\n")
     assert typed("check", "paper.tex").stderr.endswith(" numbers of tiny match sweep tiny\n")
     paper.write_text("Hello \\input{../table}\n")
-    fault = refused("check", "paper.tex")
-    assert fault.problem == "there is no table of kdx in this file"
-    assert fault.hint == "it inputs ../table, not found in its folder; check those"
+    assert refused("check", "paper.tex").problem == "there is no table of kdx in this file"
+
+
+def test_what_of_a_paper_is_not_checked_is_said(folder):
+    (folder / "table.tex").write_text(typed("report", "--format", "latex").stdout)
+    lines = ["\\input{table}", "\\input{gone}% \\label{tab:old}", "\\label{fig:x}\\label{tab:others}", "\\input{../up}"]
+    (folder / "paper.tex").write_text("\n".join(lines))
+    done = typed("check", "paper.tex")
+    assert done.exit_code == 0 and done.stderr.splitlines()[:-1] == [
+        "note: paper.tex:2: gone is not in the folder of the paper, and not checked",
+        "note: paper.tex:4: ../up is not in the folder of the paper, and not checked",
+        "note: paper.tex:3: no sweep has a table tab:others, so it is not checked",
+    ]
+
+
+def test_several_files_are_checked_at_once(folder):
+    planned(1, name="newer")
+    Path("newer.md").write_text(typed("report", "newer", "--format", "markdown").stdout)
+    Path("none.md").write_text("no table here")
+    done = typed("check", "then.md", "none.md", "newer.md", "then.json")
+    assert done.exit_code == 0 and done.stderr.endswith(" match sweep tiny, newer\n")
+    assert json.loads(typed("check", "then.md", "newer.md", "--json").stdout)["files"] == ["then.md", "newer.md"]
+    assert refused("check", "none.md", "none.md").problem == "there is no table of kdx in these files"
+    assert refused("check", "tiny").problem == "there is no file to check"
 
 
 @pytest.mark.parametrize("written", [["then.json", "--json"], ["then.md", "--format", "markdown"]])
