@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from kdx.store.records import FINAL, RemarkKind, RunState
+from kdx.store.records import FINAL, OVER, RemarkKind, RunState
 
 FINAL_STATE_TRIGGER = "run_final_state"
 """Name of the trigger that keeps runs in their final state."""
@@ -246,6 +246,23 @@ FROM marked
 """
 
 
+def _sweeps(dialect: Dialect) -> str:
+    unfinished = ", ".join(repr(state.value) for state in RunState if state not in OVER)
+    return f"""
+SELECT
+    sweep.name AS sweep,
+    sweep.created,
+    sweep.updated AS planned,
+    count(DISTINCT planned_run.cell_id) AS cells,
+    count(planned_run.cell_id) AS runs,
+    coalesce(sum(CASE WHEN state = 'completed' THEN 1 ELSE 0 END), 0) AS completed,
+    coalesce(sum(CASE WHEN state IN ({unfinished}) THEN 1 ELSE 0 END), 0) AS unfinished
+FROM sweep
+LEFT JOIN (SELECT sweep, cell_id, state FROM runs) AS planned_run ON planned_run.sweep = sweep.name
+GROUP BY sweep.id, sweep.name, sweep.created, sweep.updated
+"""
+
+
 def _curves(dialect: Dialect) -> str:
     return "SELECT run_id, name, step, nullif(value, 'NaN') AS value FROM metric"
 
@@ -318,6 +335,20 @@ VIEWS = (
         "else the newest, as in a report",
         {"sweep": "name of the sweep; a run belongs to every sweep that plans it", **_RUNS},
         partial(_runs, planned="planned"),
+    ),
+    View(
+        "sweeps",
+        "one row a sweep",
+        {
+            "sweep": "its name",
+            "created": "when it was first planned, seconds since 1970",
+            "planned": "when it was last planned, seconds since 1970",
+            "cells": "cells of its plan",
+            "runs": "planned runs, each seed once",
+            "completed": "those of them that are completed",
+            "unfinished": "those that are pending, running or interrupted; what is left has ended otherwise",
+        },
+        _sweeps,
     ),
     View(
         "curves",

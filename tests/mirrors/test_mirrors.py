@@ -38,7 +38,7 @@ def typed(tmp_path, data_home, monkeypatch):
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
-    (tmp_path / "grid.yaml").write_text(GRID.replace("STEPS", "600"))
+    (tmp_path / "grid.yaml").write_text(GRID.replace("STEPS", "900"))
 
     def start(*words: str, **environment: str) -> "subprocess.Popen[str]":
         command = [sys.executable, "-m", "kdx", *words]
@@ -134,7 +134,7 @@ def assert_same(there: Curves, here: Curves) -> None:
 @pytest.mark.parametrize("program", READERS)
 def test_a_sweep_that_is_stopped_and_resumed_has_its_curves_there_once(typed, tmp_path, program, figure):
     sweep = typed("sweep", "grid.yaml", "--mirror", program, "--workers", "2")
-    wait_until(lambda: is_beyond(210, tmp_path / "runs.db"))
+    wait_until(lambda: is_beyond(5, tmp_path / "runs.db"))
     sweep.send_signal(signal.SIGINT)
     code, _, err = ended(sweep)
     assert code == 130 and "mirror" not in err, err

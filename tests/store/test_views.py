@@ -9,7 +9,7 @@ import pytest
 from each import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import delete, insert
+from sqlalchemy import delete, insert, update
 
 from kdx.grid.identity import cell_id
 from kdx.grid.load import load_grid
@@ -41,6 +41,18 @@ def test_an_example_of_a_field_is_of_a_column_of_its_view():
 
 def test_views_take_no_name_of_a_table():
     assert not {view.name for view in VIEWS} & (metadata.tables.keys() | {"trials", "studies"})
+
+
+def test_the_view_of_sweeps_counts_the_runs_that_its_plan_has(database: Database):
+    for name, seeds in (("small", "seeds=1"), ("large", "seeds=3")):
+        plan = replace(load_grid("quickstart", given=[seeds]), name=name)
+        register(database, plan, plan.grid)
+    with database.write() as connection:
+        connection.execute(update(run).where(run.c.id <= 5).values(state=RunState.COMPLETED))
+        connection.execute(update(run).where(run.c.id == 6).values(state=RunState.FAILED))
+    counts = of_view(database, "SELECT sweep, cells, runs, completed, unfinished FROM sweeps ORDER BY runs")
+    # The runs of the first seed are of both.
+    assert counts == [("small", 12, 12, 5, 6), ("large", 12, 36, 5, 30)]
 
 
 def of_view(database: Database, statement: str) -> list[tuple]:
