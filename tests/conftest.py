@@ -25,6 +25,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Makes the small grids importable; last, so that it hides nothing.
 sys.path.append(str(Path(__file__).parent))
 
+from browser import Browser, chromium
 from postgresql_server import PostgresqlServer, start_server
 
 # A busy machine is no fault.
@@ -59,6 +60,14 @@ def data_home(tmp_path_factory, monkeypatch) -> Path:
     home = tmp_path_factory.getbasetemp() / "data-home"
     monkeypatch.setenv("KDX_DATA", str(home))
     return home
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A headless Chromium; without one the test is skipped, and fails in CI."""
+    program = chromium()
+    with Browser(program, tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

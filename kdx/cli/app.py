@@ -44,6 +44,7 @@ class Kdx(LazyGroup):
         "claims": Verb("kdx.cli.claims:claims", "Test a paper's claims against the recorded runs.", LOOK),
         "check": Verb("kdx.cli.check:check", "Check the numbers of a paper against the database.", LOOK),
         "trace": Verb("kdx.cli.trace:trace", "Trace a number of a table to its runs, data and code.", LOOK),
+        "serve": Verb("kdx.cli.serve:serve", "Show sweeps in a browser while they train.", LOOK),
         "query": Verb("kdx.cli.query:query", "Query the results database in SQL, read-only.", LOOK),
         "export": Verb("kdx.cli.export:export", "Export the cells, runs and curves of a sweep to a folder.", LOOK),
         "note": Verb("kdx.cli.note:note", "Add a note or tags to a sweep or a run.", KEEP),

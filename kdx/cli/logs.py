@@ -97,6 +97,27 @@ def _text(path: Path, missing: KdxError, is_over: Callable[[], bool]) -> Iterato
         raise missing
 
 
+def log_end(database: Database, run_id: int, most: int) -> str:
+    """Return the end of a run's log without control characters, or why there is none.
+
+    Args:
+        most: bytes that are read.
+    """
+    run = the_run(database, str(run_id))
+    path = log_of(files_beside(database.location), run)
+    try:
+        refuse_stranger(database)
+        with open_file(path, follow=False) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - most))
+            return spelled_out(file.read(most).decode(errors="backslashreplace"), keep="\n\t")
+    except FileNotFoundError:
+        return str(_no_log(run, path))
+    except OSError as error:
+        return f"this log cannot be read: {error.strerror}"
+    except KdxError as fault:
+        return str(fault)
+
+
 def _is_replaced(path: Path, file: BufferedReader) -> bool:
     """Whether the path leads to another file now, or the file was cut."""
     try:

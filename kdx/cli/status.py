@@ -64,11 +64,11 @@ def status(
         if sweep is not None:
             show_runs(database, known_sweep(database, sweep, context).name, conditions or [], context)
             return
-        statuses = _statuses(database)
+        known = statuses(database)
         if context.json:
-            out_json([status.plain for status in statuses])
-        elif statuses:
-            out_lines(_lines(statuses, database, context))
+            out_json([status.plain for status in known])
+        elif known:
+            out_lines(_lines(known, database, context))
         else:
             say("no sweep is recorded here yet; kdx sweep GRID records one")
 
@@ -117,7 +117,8 @@ class SweepStatus:
         }
 
 
-def _statuses(database: Database) -> list[SweepStatus]:
+def statuses(database: Database) -> list[SweepStatus]:
+    """Return the progress of every sweep, the most recent first."""
     summaries = sweeps(database)
     not_needed = not_needed_in(database, [each.name for each in summaries if set(each.counts) - OVER])
     summaries = tuple(not_needed[each.name].without(each) if each.name in not_needed else each for each in summaries)
@@ -136,13 +137,13 @@ def _statuses(database: Database) -> list[SweepStatus]:
     blocked = blocked_in(database, [each.id for each in summaries if each.id in searching or set(each.counts) - FINAL])
     jobs = submitted(database)
     written = remarks(database)
-    statuses = []
+    progress = []
     for each in summaries:
         alive = [worker.work for worker in working[each.id] if worker.alive]
         left = seconds_left(cells[each.id], alive) if each.id in unfinished else 0.0
         if each.id in searching:
             left = _seconds_of_trials(searches[each.id], len(alive))
-        statuses.append(
+        progress.append(
             SweepStatus(
                 summary=each,
                 has_rule=each.name in not_needed,
@@ -155,7 +156,7 @@ def _statuses(database: Database) -> list[SweepStatus]:
                 blocked=blocked.get(each.id, Blocked({}, {})),
             )
         )
-    return statuses
+    return progress
 
 
 def _seconds_of_trials(searches: Sequence[SearchRecord], workers: int) -> float | None:
@@ -174,8 +175,8 @@ def _lines(statuses: Sequence[SweepStatus], database: Database, context: Context
         (
             status.summary.name,
             f"{status.done:,} of {sum(status.summary.counts.values()):,}",
-            _states(status),
-            _time_left(status),
+            states(status),
+            time_left(status),
             " ".join(status.tags),
         )
         for status in statuses
@@ -197,15 +198,17 @@ def _lines(statuses: Sequence[SweepStatus], database: Database, context: Context
     yield from note_lines([(status.summary.name, status.notes) for status in statuses])
 
 
-def _states(status: SweepStatus) -> str:
+def states(status: SweepStatus) -> str:
+    """Return how many runs are in each state, in words."""
     counts = {state.value: count for state, count in status.summary.counts.items()}
-    states = states_in_words(counts, has_rule=status.has_rule)
+    words = states_in_words(counts, has_rule=status.has_rule)
     if status.searching:
-        return f"search: {trials_in_words(status.searches)}; then {states if counts else 'the winners'}"
-    return states
+        return f"search: {trials_in_words(status.searches)}; then {words if counts else 'the winners'}"
+    return words
 
 
-def _time_left(status: SweepStatus) -> str:
+def time_left(status: SweepStatus) -> str:
+    """Return how long a sweep will take, in words; empty for one that is over."""
     if status.seconds_left is None:
         return "unknown: none is completed"
     if not status.searching and not set(status.summary.counts) - OVER:

@@ -1,17 +1,20 @@
 "use strict";
 
 // Sorting: a button in each header that has numbers or names under it; a third press restores the order.
-for (const table of document.querySelectorAll("table.sortable")) {
-  const body = table.tBodies[0];
-  const original = [...body.rows];
-  for (const header of table.querySelectorAll("th[data-column]")) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.append(...header.childNodes);
-    header.append(button);
-    button.addEventListener("click", () => sort(table, body, original, header));
+function prepare(part) {
+  for (const table of part.querySelectorAll("table.sortable")) {
+    const body = table.tBodies[0];
+    const original = [...body.rows];
+    for (const header of table.querySelectorAll("th[data-column]")) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...header.childNodes);
+      header.append(button);
+      button.addEventListener("click", () => sort(table, body, original, header));
+    }
   }
 }
+prepare(document);
 
 function sort(table, body, original, header) {
   const next = { none: "ascending", ascending: "descending", descending: "none" };

@@ -3,15 +3,16 @@
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, FunctionLoader
 from markupsafe import Markup, escape
 
+from kdx.report.figures.plot import Plot
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer, Verdict
 from kdx.report.selection.cells import Cell, Seed
@@ -22,10 +23,11 @@ from kdx.report.sheets.scores import cell_anchor, run_anchor, score_or_dash, sco
 from kdx.report.table.layout import Layout
 from kdx.report.table.table import Table
 from kdx.report.wording import place
+from kdx.report.writers.html.charts import plotted
 from kdx.report.writers.html.figures import figures
 from kdx.report.writers.html.learning import Curves, figures_of_curves
 from kdx.report.writers.settings import as_yaml
-from kdx.sanitize import sanitize, sanitize_lines
+from kdx.sanitize import sanitize, sanitize_lines, spelled_out
 from kdx.store.records import Provenance, RunRecord, SweepRecord
 
 _DIGIT = "\u2007"  # a blank as wide as a digit
@@ -37,6 +39,60 @@ def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> str:
     Args:
         curves: of `curves_wanted`.
     """
+    return _rendered(title=sweep.name, **_report(tables, sweep, curves))
+
+
+def report_part(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> Markup:
+    """Return what `to_html` shows, to stand on a page of `live_page`."""
+    return Markup(_templates().get_template("main.html").render(**_report(tables, sweep, curves)))
+
+
+def claims_part(answers: Sequence[tuple[Paper, Sequence[Answer]]]) -> Markup:
+    """Return what `claims_to_html` shows, to stand on a page of `live_page`."""
+    return Markup(_templates().get_template("main.html").render(claims=_claims(answers)))
+
+
+def curves_part(plots: Iterable[Plot]) -> Markup:
+    """Return plots of curves, to stand on a page of `live_page`."""
+    drawn = Markup("").join(Markup(plotted(spanned)) for plot in plots if (spanned := plot.spanned()) is not None)
+    return Markup('<h2>Curves</h2><div class="figures">{}</div>').format(drawn) if drawn else drawn
+
+
+class Linked(NamedTuple):
+    """A text in a list of a live page, and where it leads to."""
+
+    text: str
+    href: str = ""
+
+
+@dataclass(frozen=True)
+class LivePage:
+    """What a page of `kdx serve` shows."""
+
+    title: str
+    links: Sequence[tuple[str, str]]
+    """Address and text of other pages."""
+    lead: str = ""
+    done: int = 0
+    total: int = 0
+    """Runs that are over, and all of them."""
+    lists: Sequence[Mapping[str, Any]] = ()
+    """Each with `title`, `headers` and `rows` of `Linked`."""
+    texts: Sequence[tuple[str, str]] = ()
+    """Title and lines."""
+    report: Markup = field(default_factory=Markup)
+    made: str = ""
+    """Changes when the report does."""
+
+
+def live_page(page: LivePage) -> str:
+    """Return a page that asks for itself anew while somebody looks at it."""
+    shown = {each.name: getattr(page, each.name) for each in fields(page)}
+    shown["texts"] = [{"title": title, "lines": escape(spelled_out(lines, keep="\n\t"))} for title, lines in page.texts]
+    return _rendered("live.html", "page.js", "live.js", **shown)
+
+
+def _report(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> dict[str, Any]:
     cells: dict[str, tuple[Cell, str]] = {}
     layouts: dict[str, Layout] = {}
     for table in tables:
@@ -57,21 +113,25 @@ def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> str:
     sections = [{"id": table["id"], "title": table["scores"]["title"]} for table in shown]
     sections += [{"id": "curves", "title": "Learning curves"}] if groups else []
     sections += [{"id": "runs", "title": "Runs"}] if cells else []
-    return _rendered(
-        title=sweep.name,
-        lead=_lead([cell for cell, _ in cells.values()]),
-        sections=sections,
-        tables=shown,
-        curves=groups,
-        curves_note="Line: the selected seed; dot: the step whose weights were tested. Band: from the lowest to the "
+    origins = sweep.provenance
+    return {
+        "lead": _lead([cell for cell, _ in cells.values()]),
+        "sections": sections,
+        "tables": shown,
+        "curves": groups,
+        "curves_note": "Line: the selected seed; dot: the step whose weights were tested. Band: from the lowest to the "
         "highest value of all seeds. Axes are the same for all cells of a metric, and logarithmic over three decades.",
-        cells=[_runs_of_cell(layouts[cell.id], cell, title, runs, sweep.provenance) for cell, title in cells.values()],
-    )
+        "cells": [_runs_of_cell(layouts[cell.id], cell, title, runs, origins) for cell, title in cells.values()],
+    }
 
 
 def claims_to_html(answers: Sequence[tuple[Paper, Sequence[Answer]]], lead: str) -> str:
     """Return one page with every claim, its verdict and the comparisons behind it."""
     title = " · ".join(paper.title or paper.name for paper, _ in answers)
+    return _rendered(title=title, lead=lead, claims=_claims(answers))
+
+
+def _claims(answers: Sequence[tuple[Paper, Sequence[Answer]]]) -> list[dict[str, Any]]:
     sections = [section for _, of_paper in answers for answer in of_paper for section in _claim(answer)]
     for _, of_paper in answers:
         for sheet in not_tested(of_paper):
@@ -80,7 +140,7 @@ def claims_to_html(answers: Sequence[tuple[Paper, Sequence[Answer]]], lead: str)
             sheet = replace(sheet, headers=("verdict", *sheet.headers), rows=rows, names=sheet.names + 1)
             shown = {"title": sheet.title, "sheet": _sheet(sheet)}
             sections.append({"verdict": verdict, "verdict_text": verdict, **shown})
-    return _rendered(title=title, lead=lead, claims=sections)
+    return sections
 
 
 def _claim(answer: Answer) -> Iterator[dict[str, Any]]:
@@ -120,11 +180,11 @@ def _templates() -> Environment:
     )
 
 
-def _rendered(**shown: Any) -> str:
-    style, script = _text("page.css"), _text("page.js")
+def _rendered(template: str = "page.html", *scripts: str, **shown: Any) -> str:
+    style, script = _text("page.css"), "".join(map(_text, scripts or ("page.js",)))
     return (
         _templates()
-        .get_template("page.html")
+        .get_template(template)
         .render(
             **shown,
             version=version("kdx"),

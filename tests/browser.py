@@ -61,10 +61,11 @@ class Browser:
         os.close(self._out)
         os.close(self._in)
 
-    def open(self, path: Path, fragment: str = "") -> None:
-        """Loads the page from the disk."""
+    def open(self, page: Path | str, fragment: str = "") -> None:
+        """Loads a page from the disk, or from an address."""
+        whole = (page if isinstance(page, str) else page.as_uri()) + fragment
         # Another fragment of the same page would not load it again.
-        for address in ("about:blank", path.as_uri() + fragment):
+        for address in ("about:blank", whole):
             self.events.clear()
             self.ask("Page.navigate", url=address)
             while self.value("[location.href, document.readyState].join(' ')") != f"{address} complete":

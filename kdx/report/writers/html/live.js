@@ -1,0 +1,45 @@
+
+// Asks for what is new while somebody looks: the progress each time, the report only when it was made anew.
+const EVERY = 3000;
+
+async function part(address) {
+  const answer = await fetch(address, { cache: "no-store" });
+  return new DOMParser().parseFromString(await answer.text(), "text/html");
+}
+
+function replace(id, page) {
+  const old = document.getElementById(id), fresh = page.getElementById(id);
+  if (!old || !fresh) return;
+  const active = old.contains(document.activeElement) ? document.activeElement : null;
+  const focused = active && (active.id ? `#${CSS.escape(active.id)}` : active.href ? `a[href="${CSS.escape(active.getAttribute("href"))}"]` : null);
+  const open = new Set([...old.querySelectorAll("details[open]")].map(nameOf));
+  for (const details of fresh.querySelectorAll("details")) details.open = open.has(nameOf(details));
+  const sorted = [...old.querySelectorAll("th[aria-sort]")].map((header) => [placeOf(header, old), header.getAttribute("aria-sort")]);
+  old.replaceWith(fresh);
+  prepare(fresh);
+  for (const [[table, column], order] of sorted) {
+    const button = fresh.querySelectorAll("table")[table]?.querySelector(`th[data-column="${column}"] button`);
+    for (let press = 0; button && press < (order === "ascending" ? 1 : 2); press++) button.click();
+  }
+  if (focused) fresh.querySelector(focused)?.focus({ preventScroll: true });
+}
+
+const nameOf = (details) => details.id || details.querySelector("summary").textContent;
+const placeOf = (header, root) => [[...root.querySelectorAll("table")].indexOf(header.closest("table")), header.dataset.column];
+
+async function refresh() {
+  // What is selected, to be copied, stays.
+  if (document.hidden || !getSelection().isCollapsed) return;
+  const silent = document.getElementById("silent");
+  try {
+    const fresh = await part(`${location.pathname}?progress`);
+    replace("progress", fresh);
+    const made = fresh.getElementById("report")?.dataset.made;
+    if (made !== document.getElementById("report").dataset.made) replace("report", await part(location.pathname));
+    silent.textContent = "";
+  } catch {
+    silent.textContent = "kdx serve does not answer";
+  }
+}
+setInterval(refresh, EVERY);
+addEventListener("visibilitychange", refresh);
