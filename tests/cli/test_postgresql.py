@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from grids import TINY
 from postgresql_server import PostgresqlServer, pooler
+from served import Served
 from waiting import wait_until
 
 from kdx.cli.context import Context
@@ -44,7 +45,7 @@ def test_a_sweep_is_killed_and_resumed_and_its_password_is_nowhere(
     terminal, address: str, postgresql_server: PostgresqlServer
 ):
     terminal.write("tiny.yaml", TINY % {"steps": 300, "seeds": 2})
-    sweep = terminal.start("sweep", "tiny.yaml", "--workers", "1")
+    sweep = terminal.start("sweep", "tiny.yaml", "--workers", "1", "--mirror", "tensorboard")
     running = "SELECT count(*) FROM run WHERE state = 'running'"
     # The first look comes before the tables.
     wait_until(
@@ -53,7 +54,9 @@ def test_a_sweep_is_killed_and_resumed_and_its_password_is_nowhere(
             and rows(postgresql_server, running) != [(0,)]
         )
     )
-    lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in (sweep.pid, *terminal.workers())]
+    mirror = [int(pid) for pid in Path(f"/proc/{sweep.pid}/task/{sweep.pid}/children").read_text().split()]
+    lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in (sweep.pid, *mirror, *terminal.workers())]
+    assert any(b"kdx.mirrors.process" in line for line in lines)
     assert len(lines) > 1 and not any(SECRET.encode() in line for line in lines)
     sweep.kill()
     sweep.wait()
@@ -62,11 +65,16 @@ def test_a_sweep_is_killed_and_resumed_and_its_password_is_nowhere(
     assert sweep.stdout is not None
     sweep.stdout.close()
 
-    said: list[subprocess.CompletedProcess[str]] = [terminal.type("kdx resume tiny --workers 1")]
+    said: list[subprocess.CompletedProcess[str]] = [terminal.type("kdx resume tiny --workers 1 --mirror tensorboard")]
     assert said[0].returncode == 0, said[0].stderr
     assert said[0].stderr.endswith("2 runs: 2 completed; next: kdx report tiny\n")
     assert rows(postgresql_server, "SELECT DISTINCT state FROM run") == [("completed",)]
     assert rows(postgresql_server, "SELECT count(*) FROM run WHERE attempt > 1")[0][0] >= 1
+    assert len([*terminal.folder.rglob("*.tensorboard/tiny/*")]) == 2
+    served = Served(terminal)
+    pages = [served.ask(path) for path in ("/", "/sweep/tiny", "/run/1", "/claims/tiny")]
+    assert [status for status, _ in pages] == [200] * 4 and "<svg" in pages[1][1]
+    assert not any(SECRET in page for _, page in pages) and served.close() == 130
     for command, code in {
         "kdx report tiny": 0,
         "kdx report tiny --format html": 0,

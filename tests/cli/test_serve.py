@@ -1,15 +1,13 @@
 """`kdx serve` in a real browser, with a sweep at work; and what it refuses."""
 
-import http.client
 import re
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from browser import Browser
-from terminal import KDX, Terminal
+from served import Served
 from waiting import wait_until
 
 from kdx.cli.context import Context
@@ -27,32 +25,6 @@ axes: {kernel: [exponential, rbf]}
 tables:
 - {name: "kernels <b>", rows: kernel}
 """
-
-
-class Served:
-    """A server that was started, and questions to it."""
-
-    def __init__(self, terminal: Terminal, *options: str) -> None:
-        command = [KDX, "serve", "--port", "0", *options]
-        self.process = subprocess.Popen(
-            command, cwd=terminal.folder, env=terminal.environment, stderr=subprocess.PIPE, text=True
-        )
-        line = self.process.stderr.readline()
-        address = re.search(r"at (http://\S+:(\d+));", line)
-        assert address, line
-        self.address, self.port = address[1], int(address[2])
-
-    def ask(self, path: str, method: str = "GET", **headers: str) -> tuple[int, str]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        connection.request(method, path, headers=headers)
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode()
-
-    def close(self) -> int:
-        self.process.send_signal(signal.SIGINT)
-        code = self.process.wait(30)
-        self.process.stderr.close()
-        return code
 
 
 @pytest.fixture
