@@ -179,7 +179,7 @@ _TRAINS = ("torch", "pytorch_lightning", "tokenizers", "sacrebleu", "sacremoses"
 
 def of_a_package(error: ImportError) -> KdxError | None:
     """Return the error for a package that is not installed, with the line that installs it; None for anything else."""
-    package = (error.name or "").partition(".")[0]
+    package = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
     if package in _TRAINS:
         problem = f"{package} is not installed: this kdx can read, plan, report and check, but not train"
         return KdxError(problem, hint="pip install kdx  (it adds what is missing)")
@@ -194,7 +194,10 @@ def packages_named() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise of_a_package(error) or error from error
+        named = of_a_package(error)
+        if named is None:
+            raise
+        raise named from error
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:

@@ -13,7 +13,7 @@ import typer
 
 from kdx.cli.console import say
 from kdx.cli.group import Flags
-from kdx.errors import KdxError
+from kdx.errors import KdxError, of_a_package, of_the_machine
 from kdx.mirrors.choice import MirrorName, require
 
 if TYPE_CHECKING:
@@ -80,7 +80,10 @@ def training(context: "Context", beside: Beside, slurm: Any = None, **others: An
         if beside.on_end is not None:
             hint = "--sbatch=--mail-type=END tells the end of a job"
             raise KdxError("--on-end and --slurm exclude each other", hint=hint)
-        beside = Beside()  # the jobs' workers have the variable
+        if beside.mirror is not None:
+            require(beside.mirror)
+            os.environ["KDX_MIRROR"] = beside.mirror  # for the workers of the jobs
+        beside = Beside()
     with early(slurm), working(context, beside):
         yield
 
@@ -95,14 +98,8 @@ def _told_at_end(command: str, context: "Context") -> Iterator[None]:
     try:
         yield
         code = 0
-    except typer.Exit as ended:
-        code = ended.exit_code
-        raise
-    except KdxError as error:
-        code = error.exit_code
-        raise
-    except KeyboardInterrupt:
-        code = 130
+    except BaseException as ended:
+        code = _code_of(ended)
         raise
     finally:
         outcome = OUTCOMES.get(code, "stopped" if code > 128 else "error")
@@ -113,18 +110,32 @@ def _told_at_end(command: str, context: "Context") -> Iterator[None]:
             say(f"note: the command of --on-end ended with exit code {done.returncode}")
 
 
+def _code_of(ended: BaseException) -> int:
+    """Return the exit code of a command that ends with this exception."""
+    error = of_the_machine(ended) if isinstance(ended, OSError) else ended
+    error = of_a_package(ended) if isinstance(ended, ImportError) else error
+    if isinstance(error, KdxError | typer.Exit):
+        return error.exit_code
+    return ended.code if isinstance(ended, SystemExit) and isinstance(ended.code, int) else 1
+
+
 @contextmanager
 def _mirrored(name: MirrorName, context: "Context") -> Iterator[None]:
     """Start the process that mirrors what this one trains, and wait at the end until it has everything."""
     from kdx.sweep.lease_holder import process_name  # late: it imports SQLAlchemy
+    from kdx.sweep.messages import describe_exit
 
     command = [sys.executable, "-P", "-m", "kdx.mirrors.process", name, context.db, process_name()]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen(command, text=True, start_new_session=True, **pipes)  # type: ignore[call-overload]
 
+    rest = f"kdx export --format {name} sends the rest"
+    said = []
+
     def listen() -> None:
         for line in process.stdout:
-            say(f"note: the mirror to {name} ended: {line.rstrip()}")
+            said.append(line)
+            say(f"note: the mirror to {name} ended: {line.rstrip()}; {rest}")
 
     listener = Thread(target=listen, daemon=True)
     listener.start()
@@ -136,5 +147,9 @@ def _mirrored(name: MirrorName, context: "Context") -> Iterator[None]:
             process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             process.kill()
-            say(f"note: {name} did not take all within {PATIENCE:.0f} s; kdx export --format {name} sends the rest")
+            process.wait()
+            said.append(f"{name} did not take all within {PATIENCE:.0f} s")
+            say(f"note: {said[-1]}; {rest}")
         listener.join(1.0)
+        if process.returncode and not said:
+            say(f"note: the mirror to {name} ended: {describe_exit(process.returncode)}; {rest}")

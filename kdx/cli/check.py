@@ -16,6 +16,7 @@ from kdx.cli.wording import count_of
 from kdx.errors import KdxError
 from kdx.report.check import FORMS, Comparison, FoundTable, compare, documents, find_tables, not_of_kdx, unread
 from kdx.report.made_by import MadeBy
+from kdx.report.quoted import Quoted, differences, find_quoted
 from kdx.report.selection.joined import names as names_of
 from kdx.report.table.table import Table
 from kdx.report.writers.json import to_json
@@ -41,7 +42,8 @@ def check(
 
     Each table is made again as the comment before it says (in JSON, its key made_by), and compared number by number,
     captions and notes as well; without a comment, as its label (tab:NAME) or title (**NAME**) says. A paper in LaTeX
-    is read with what it inputs from its folder. Exit code 5 if a number differs from the database, or was not
+    is read with what it inputs from its folder. A number in prose is compared where a comment with its kdx trace
+    command stands behind it. Exit code 5 if a number differs from the database, or was not
     compared.
 
     Example: kdx check paper.tex
@@ -58,7 +60,8 @@ def check(
             place=names[0],
             allowed="FILE.json of kdx report --json, or FILE.md or FILE.tex with tables of kdx report --format",
         )
-    files = [document for path in paths for document in documents(Path(path))]
+    read = [document for path in paths for document in documents(Path(path))]
+    files = [*{document.path.resolve(): document for document in read}.values()]  # what a paper inputs may be named too
     file = ", ".join(paths)
     with context.read() as database:
         known = table_names(grids(database))
@@ -66,14 +69,17 @@ def check(
         in_file = find_tables(files, titles)
         for note in (*unread(files), *not_of_kdx(files, [*titles, *(each.name for each in in_file)])):
             say(f"note: {note}")
-        if not in_file:
+        quoted, unreadable = find_quoted(files)
+        if not (in_file or quoted or unreadable):
             what = "this file" if len(paths) == 1 else "these files"
             hint = "kdx report --format latex, markdown or --json writes one"
-            raise KdxError(f"there is no table of kdx in {what}", place=file, hint=hint)
+            raise KdxError(f"there is no number of kdx in {what}", place=file, hint=hint)
         if table is not None and table not in (there := [each.name for each in in_file]):
             raise KdxError(f"there is no table `{table}`", place=file, allowed=list(dict.fromkeys(there)))
         tables = [(each, _made_by(each, sweeps, known)) for each in in_file if table in (None, each.name)]
-        reports = {_report_of(how): LoadedReport(database, _report_of(how), context) for _, how in tables}
+        quotes = [(each, _of_place(each, sweeps, known)) for each in quoted if table in (None, each.table)]
+        made = [*(how for _, how in tables), *(how for _, how in quotes)]
+        reports = {_report_of(how): LoadedReport(database, _report_of(how), context) for how in made}
     now = {made_by: {each.layout.name: each for each in report.tables()} for made_by, report in reports.items()}
     compared = [
         (each, _compared(each, now[_report_of(how)][each.name], how))
@@ -83,14 +89,19 @@ def check(
     done = [each for each, _ in compared]
     missing = [each.name for each, _ in tables if each not in done]
     changes = [change for _, result in compared for change in result.changes]
-    left_out = missing + [part for _, result in compared for part in result.left_out]
+    left_out = missing + [part for _, result in compared for part in result.left_out] + unreadable
+    for each, how in quotes:
+        try:
+            changes += differences(each, _table(now[_report_of(how)], each.table).layout)
+        except KdxError as fault:
+            left_out.append(f"{each.place}: {fault.problem}")
     own = [part for _, result in compared for part in result.own]
     of_sweeps = list(dict.fromkeys(name for report in reports.values() for name in names_of(report.record)))
     record = {
         "files": paths,
         "sweep": ", ".join(of_sweeps),
         "tables": list(dict.fromkeys(each.name for each in done)),
-        "numbers": sum(result.numbers for _, result in compared),
+        "numbers": sum(result.numbers for _, result in compared) + len(quotes),
         "differences": changes,
         "own": own,
         "not_compared": left_out,
@@ -105,7 +116,8 @@ def check(
 
     context.answer(record, lines)
     also = f"; {count_of(len(own), 'caption or note')} of the author's own" if own else ""
-    values = f"{file}: {record['numbers']} numbers of {', '.join(each.name for each in done)}"
+    of_tables = dict.fromkeys([*(each.name for each in done), *(each.table for each, _ in quotes)])
+    values = f"{file}: {record['numbers']} numbers of {', '.join(of_tables)}"
     if not changes and not left_out:
         say(f"{values} match sweep {', '.join(of_sweeps)}{also}")
         return
@@ -123,6 +135,18 @@ def _made_by(in_file: FoundTable, sweeps: Sequence[str], known: Mapping[str, Seq
     made_by = in_file.made_by or MadeBy(of_name, in_file.name, statistics=True)
     recorded = made_by.sweeps if set(made_by.sweeps) <= known.keys() else of_name or made_by.sweeps
     return replace(made_by, sweeps=tuple(sweeps) or recorded)
+
+
+def _of_place(quoted: Quoted, sweeps: Sequence[str], known: Mapping[str, Sequence[str]]) -> MadeBy:
+    """Return how the table of a number in prose is made."""
+    of_name = tuple(name for name, titles in known.items() if quoted.table in titles)[:1]
+    return MadeBy(tuple(sweeps) or quoted.sweeps or of_name, quoted.table)
+
+
+def _table(tables: Mapping[str, Table], name: str) -> Table:
+    if name not in tables:
+        raise KdxError(f"there is no table `{name}`")
+    return tables[name]
 
 
 def _report_of(made_by: MadeBy) -> MadeBy:

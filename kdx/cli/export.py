@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable
-from contextlib import closing, redirect_stdout
+from contextlib import redirect_stdout
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -30,10 +30,10 @@ from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.sanitize import spelled_out
 from kdx.store.backend import Rows
 from kdx.store.components import hashes_of, load_components
-from kdx.store.database import Database
+from kdx.store.database import Database, open_database
 from kdx.store.plan_from_records import plan_of, with_searches
 from kdx.store.reading import outputs_of
-from kdx.store.records import RunRecord, SweepRecord
+from kdx.store.records import RunRecord, RunState, SweepRecord
 from kdx.tune.search import with_winners
 
 _Files = list[tuple[str, Iterable[bytes]]]
@@ -90,6 +90,8 @@ def export(
             raise KdxError(f"--format {form} sends runs to {form} and writes no folder", hint="leave the others out")
         _send(context, sweep, program)
         return
+    if form != ExportFormat.CSV and (tuned is not None or components):
+        raise KdxError(f"--tuned and --components write no {form}", hint="leave --format out")
     if tuned is not None:
         if to is not None or components:
             raise KdxError("--tuned writes one file and nothing else", hint="leave --to and --components out")
@@ -136,22 +138,26 @@ def _send(context: Context, sweep: str | None, program: MirrorName) -> None:
     from rich.console import Console
     from rich.progress import track
 
-    with context.read() as database:
+    # Not one transaction: a program that is slow to take the numbers would keep sweeps from recording theirs.
+    with open_database(context.db, write=False) as database:
         record = load_named(database, sweep, context)
+        # A run that trains may have a mirror that follows it.
+        over = [run.id for run in record.runs if run.attempt and run.state is not RunState.RUNNING]
         follower = Follower(database, open_mirror(program, files_beside(database.location).with_suffix("")))
         try:
             # Other programs greet and take leave on standard output.
-            with redirect_stdout(sys.stderr), closing(follower):
-                for run in track(record.runs, f"to {program}", console=Console(stderr=True)):
-                    follower.send([run.id])
+            with redirect_stdout(sys.stderr):
+                for run_id in track(over, f"to {program}", console=Console(stderr=True)):
+                    follower.send([run_id])
+                follower.close()
         except KdxError:
             raise
         except Exception as fault:
             again = context.command("export", record.name, options=f" --format {program}")
             problem = f"{type(fault).__name__}: {fault}".splitlines()[0]
             raise KdxError(problem, place=program, hint=f"then again, for the rest: {again}") from fault
-    context.answer({"sweep": record.name, "program": program, "runs": len(record.runs)}, list)
-    say(f"exported {count_of(len(record.runs), 'run')} of {record.name} to {program}")
+    context.answer({"sweep": record.name, "program": program, "runs": len(over)}, list)
+    say(f"exported {count_of(len(over), 'run')} of {record.name} to {program}")
 
 
 def _sources(database: Database, sweep: SweepRecord, context: Context) -> _Files:

@@ -44,6 +44,7 @@ def search_and_run(
     search.look()
     # Winners of a search that is done stay planned; the others have no cell yet.
     register(database, search.with_winners(), plan.grid)
+    code = 0
     if not search.done:
         code = run_plan(
             search.advance(),
@@ -57,9 +58,10 @@ def search_and_run(
             components=components,
         )
         search.look()
-        copy_to_dashboard(search, plan, database)
-        if code not in (0, FAILED):
-            return code
+    # Of a search that is done too: the command that ended it may have been killed before this.
+    copy_to_dashboard(search, plan, database)
+    if code not in (0, FAILED):
+        return code
     # What is paused of a search has no winner; those of the others are there.
     with_winners = search.with_winners()
     register(database, with_winners, plan.grid)

@@ -5,8 +5,10 @@ which take longest, are kept until its runs have come further, and are not made 
 """
 
 import hashlib
+import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import AF_INET6
@@ -68,14 +70,15 @@ class Pages:
         """
         kind, _, name = path.strip("/").partition("/")
         name = unquote(name)
-        with self._context.read() as database:
+        # One report is made at a time. Who waits for it holds no lock on the database, which would stop a sweep.
+        with self._lock if whole else nullcontext(), self._context.read() as database:
             if not kind:
                 return live_page(self._sweeps(database))
             if kind == "sweep" and name:
                 return live_page(self._sweep(database, name, whole=whole))
             if kind == "claims" and name:
                 return live_page(self._claims(database, name, whole=whole))
-            if kind == "run" and name.isdecimal():
+            if kind == "run" and name.isdecimal() and len(name) < 19:
                 return live_page(self._run(database, int(name), whole=whole))
         return None
 
@@ -162,17 +165,16 @@ class Pages:
         recorded = runs(database, sweep_named(database, name))
         now = [(run.id, run.state, run.progress_step, run.invalidated) for run in recorded]
         made = hashlib.sha256(repr(now).encode()).hexdigest()[:16]
-        with self._lock:  # so that two who look do not both make it
-            kept = self._kept.get(key)
-            if kept and (kept.made == made or self._clock() < kept.until):
-                return (kept.part if whole else Markup()), kept.made
-            if not whole:
-                return Markup(), made
-            began = self._clock()
-            part = make(database, name)
-            took = self._clock() - began
-            self._kept[key] = _Kept(part, made, self._clock() + max(LEAST_AGE, 10 * took))
-            return part, made
+        kept = self._kept.get(key)
+        if kept and (kept.made == made or self._clock() < kept.until):
+            return (kept.part if whole else Markup()), kept.made
+        if not whole:
+            return Markup(), made
+        began = self._clock()
+        part = make(database, name)
+        took = self._clock() - began
+        self._kept[key] = _Kept(part, made, self._clock() + max(LEAST_AGE, 10 * took))
+        return part, made
 
     def _report(self, database: Database, name: str) -> Markup:
         loaded = LoadedReport(database, MadeBy((name,), None), self._context)
@@ -228,6 +230,11 @@ def server(pages: Pages, host: str, port: int) -> ThreadingHTTPServer:
         address_family = AF_INET6 if ":" in host else ThreadingHTTPServer.address_family
         daemon_threads = True
 
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            # A tab that is closed before it was answered is no fault.
+            if not isinstance(sys.exception(), ConnectionError):
+                super().handle_error(request, client_address)
+
     try:
         return Server((host, port), Handler)
     except OSError as error:
@@ -243,8 +250,16 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "kdx"
     sys_version = ""
+    timeout = 60
+    """Seconds after which a connection without questions is closed."""
 
     def do_GET(self) -> None:
+        try:
+            self._answer_question()
+        except ValueError as error:  # of an address that is none
+            self._answer(HTTPStatus.BAD_REQUEST, f"{error}\n")
+
+    def _answer_question(self) -> None:
         if not self._is_asked_by_its_name():
             # Else a page of anybody, whose name leads to this machine, could read the answers.
             problem = f"this is not {self.headers.get('Host')}; --host says by which address kdx serve is asked\n"

@@ -4,9 +4,12 @@ from enum import StrEnum
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kdx.errors import KdxError
-from kdx.mirrors.interfaces import Mirror
+
+if TYPE_CHECKING:
+    from kdx.mirrors.interfaces import Mirror
 
 
 class MirrorName(StrEnum):
@@ -24,7 +27,7 @@ def require(name: MirrorName) -> None:
         raise KdxError(f"{name} is not installed", hint=f"pip install 'kdx[{name}]'")
 
 
-def open_mirror(name: MirrorName, beside: Path) -> Mirror:
+def open_mirror(name: MirrorName, beside: Path) -> "Mirror":
     """Return the mirror of this name.
 
     Args:

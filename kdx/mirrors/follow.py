@@ -9,7 +9,7 @@ from kdx.store.database import Database
 from kdx.store.details import cell_details
 from kdx.store.reading import records
 from kdx.store.records import OVER, RunRecord, RunState
-from kdx.store.schema import metric, run, value_of
+from kdx.store.schema import among, metric, run, value_of
 
 
 class Follower:
@@ -19,20 +19,20 @@ class Follower:
         self._database = database
         self._mirror = mirror
         self._begun: dict[int, tuple[MirroredRun, Known, dict[str, int]]] = {}
-        self._ended: set[int] = set()
+        self._ended: dict[int, int] = {}
+        """Run id → the attempt with which it ended; somebody may have it tried again."""
 
     def send(self, run_ids: Collection[int]) -> None:
         """Send what is new of these runs; those that have ended are closed."""
-        wanted = [run_id for run_id in run_ids if run_id not in self._ended]
-        if not wanted:
-            return
         with self._database.read() as connection:
-            known = records(connection, run.c.id.in_(wanted), every=True)
+            known = records(connection, among(run.c.id, run_ids), every=True) if run_ids else ()
         for record in known:
+            if self._ended.get(record.id) == record.attempt:
+                continue
             self._send(record)
             if record.state in OVER:
                 self._mirror.end(self._begun.pop(record.id)[0], record.state)
-                self._ended.add(record.id)
+                self._ended[record.id] = record.attempt
 
     def close(self) -> None:
         """Close the runs that have not ended, which were interrupted."""

@@ -52,9 +52,14 @@ class Mirror(ABC):
         """Close a run that has ended, or that is followed no more."""
 
 
-def plain(name: str) -> str:
-    """Return a name without the signs that folders and projects do not take, such as the / of a shipped grid."""
-    return re.sub(r"[^\w.,+=() -]+", "-", name).strip(" .-")[:100] or "-"
+def plain(name: str, most: int = 100) -> str:
+    """Return a name without the signs that folders and projects do not take, such as the / of a shipped grid.
+
+    Args:
+        most: bytes that it may have.
+    """
+    known = re.sub(r"[^\w.,+=() -]+", "-", name).encode()[:most].decode(errors="ignore")
+    return known.strip(" .-") or "-"
 
 
 def by_step(points: Collection[Point]) -> dict[int, dict[str, float]]:

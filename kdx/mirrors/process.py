@@ -38,6 +38,7 @@ def follow(name: MirrorName, address: str, owner: str) -> None:
             follower.send(_claimed(database, owner))
             at_end = _ended_within(EVERY)
         follower.send(_claimed(database, owner))
+        # After a failure the other program shows them as still running, since it could not be asked for more.
         follower.close()
 
 

@@ -22,7 +22,7 @@ class TensorBoard(Mirror):
         self._writers: dict[int, EventFileWriter] = {}
 
     def begin(self, run: MirroredRun) -> Known:
-        folder = self._folder / plain(run.sweep) / plain(f"{run.name} {run.key}")
+        folder = self._folder / plain(run.sweep) / f"{plain(run.name)} {run.key}"
         known: dict[str, int] = {}
         for event in _events(folder):
             for value in event.summary.value:

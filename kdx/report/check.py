@@ -208,12 +208,13 @@ def _inputs(document: Document) -> dict[str, int]:
 
 def unread(files: Sequence[Document]) -> list[str]:
     """What a paper inputs that is not in its folder, each with its place."""
-    read = {document.path.stem for document in files}
+    read = {document.path.resolve().with_suffix("") for document in files}
+    folders = {document.path.parent.resolve() for document in files}
     return [
         f"{document.path}:{document.place(at)[0]}: {name} is not in the folder of the paper, and not checked"
         for document in files
         for name, at in _inputs(document).items()
-        if Path(name).stem not in read
+        if not any((folder / name).resolve().with_suffix("") in read for folder in folders)
     ]
 
 

@@ -1,14 +1,18 @@
 """What stands beside a command that trains: the user's command at its end, and the refusal of a mirror."""
 
+import errno
 import shutil
 import signal
 from pathlib import Path
 
 import pytest
+import typer
 from looked_after import refused
 from waiting import wait_until
 
 import kdx
+from kdx.cli.beside import _code_of
+from kdx.errors import KdxError
 
 EXAMPLE = Path(__file__).parents[2] / "runs.db.example"
 GRID = """
@@ -62,3 +66,19 @@ def test_a_mirror_without_its_program_is_refused_before_anything_starts(tmp_path
     problem = refused(*words)
     assert (problem.problem, problem.hint) == ("trackio is not installed", "pip install 'kdx[trackio]'")
     assert [sweep.name for sweep in kdx.sweeps()] == [sweep.name for sweep in kdx.sweeps(EXAMPLE)]
+
+
+@pytest.mark.parametrize(
+    ("ended", "code"),
+    [
+        (typer.Exit(4), 4),
+        (SystemExit(130), 130),
+        (KdxError("no"), 2),
+        (OSError(errno.ENOSPC, "No space left"), 74),
+        (ModuleNotFoundError("no", name="torch"), 2),
+        (ZeroDivisionError(), 1),
+    ],
+    ids=repr,
+)
+def test_the_code_that_the_last_command_sees_is_that_of_kdx(ended, code):
+    assert _code_of(ended) == code

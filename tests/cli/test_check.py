@@ -51,7 +51,7 @@ def test_a_table_without_its_comment_is_found_by_its_title():
     Path("then.md").write_text(text.partition("\n")[2])
     assert typed("check", "then.md").stderr.endswith(" numbers of tiny match sweep tiny\n")
     Path("then.md").write_text(text.partition("\n")[2].replace("**tiny**", "Table 1"))
-    assert refused("check", "then.md").problem == "there is no table of kdx in this file"
+    assert refused("check", "then.md").problem == "there is no number of kdx in this file"
 
 
 def test_each_table_of_a_text_is_compared_with_the_sweep_that_has_it():
@@ -73,7 +73,7 @@ def test_a_paper_is_read_with_what_it_inputs_from_its_folder(folder):
     paper.write_text("Hello 5\\% \\input{parts/none}\\input{parts/table}\n% \\input{old}\n")
     assert typed("check", "paper.tex").stderr.endswith(" numbers of tiny match sweep tiny\n")
     paper.write_text("Hello \\input{../table}\n")
-    assert refused("check", "paper.tex").problem == "there is no table of kdx in this file"
+    assert refused("check", "paper.tex").problem == "there is no number of kdx in this file"
 
 
 def test_what_of_a_paper_is_not_checked_is_said(folder):
@@ -88,6 +88,40 @@ def test_what_of_a_paper_is_not_checked_is_said(folder):
     ]
 
 
+def test_a_number_in_prose_is_compared_where_it_says_its_place(folder):
+    score = json.loads(typed("report", "--json").stdout)["tables"][0]["cells"][0]
+    row = " / ".join(score["row"].values())
+    command = f"kdx trace tiny '{row}'"
+    page = (
+        f"It is {score['value']:.2f} <!-- {command} --> or **{score['mean']:.1f}** <!-- {command} # mean -->"
+        f" of {score['n']} <!-- {command} # n --> seeds, not 7."
+    )
+    Path("page.md").write_text(page)
+    done = typed("check", "page.md")
+    assert (done.stdout, done.exit_code, done.stderr) == ("", 0, "page.md: 3 numbers of tiny match sweep tiny\n")
+    Path("page.tex").write_text(f"It is {score['value']:.2f}% {command}\nor \\textbf{{9.9}}% {command} # mean\n")
+    wrong = typed("check", "page.tex")
+    assert wrong.exit_code == 5
+    assert wrong.stdout == f"page.tex:2:12: tiny: mean was 9.9, is {score['mean']:.1f}\n"
+
+
+@pytest.mark.parametrize(
+    ("comment", "why"),
+    [
+        ("kdx trace tiny nothing perplexity", "table `tiny`: there is no row `nothing`"),
+        ("kdx trace none exponential perplexity", "there is no table `none`"),
+        ("kdx trace tiny", "`kdx trace tiny` names no place of a table"),
+        ("kdx trace tiny exponential perplexity # median", "names no place of a table"),
+        ('kdx trace tiny "exponential', "names no place of a table"),
+        ("kdx trace a b c d", "names no place of a table"),
+    ],
+)
+def test_a_number_whose_place_is_not_there_is_not_compared(comment, why):
+    Path("page.md").write_text(f"2.5 <!-- {comment} -->")
+    done = typed("check", "page.md")
+    assert done.exit_code == 5 and done.stdout.startswith("not compared: page.md:1:1: ") and why in done.stdout
+
+
 def test_several_files_are_checked_at_once(folder):
     planned(1, name="newer")
     Path("newer.md").write_text(typed("report", "newer", "--format", "markdown").stdout)
@@ -95,7 +129,7 @@ def test_several_files_are_checked_at_once(folder):
     done = typed("check", "then.md", "none.md", "newer.md", "then.json")
     assert done.exit_code == 0 and done.stderr.endswith(" match sweep tiny, newer\n")
     assert json.loads(typed("check", "then.md", "newer.md", "--json").stdout)["files"] == ["then.md", "newer.md"]
-    assert refused("check", "none.md", "none.md").problem == "there is no table of kdx in these files"
+    assert refused("check", "none.md", "none.md").problem == "there is no number of kdx in these files"
     assert refused("check", "tiny").problem == "there is no file to check"
 
 

@@ -1,5 +1,6 @@
 """A search alone (`kdx sweep --search-only`), killed at any moment, and its winners as a grid (`export --tuned`)."""
 
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -70,6 +71,23 @@ def unbroken(tmp_path_factory) -> Path:
     assert done.returncode == 0, done.stderr
     assert done.stderr.endswith("next: kdx sweep grid.yaml, or: kdx export tuned --tuned tuned.yaml\n")
     return folder
+
+
+@pytest.mark.slow
+def test_a_search_that_was_killed_before_its_copy_for_the_dashboard_is_copied_by_the_next_command(unbroken, tmp_path):
+    folder = tmp_path / "killed"
+    shutil.copytree(unbroken, folder)
+    with closing(sqlite3.connect(folder / "runs.db")) as connection, connection:
+        connection.execute("PRAGMA foreign_keys = off")
+        optunas = "name LIKE 'trial_%' OR name LIKE 'stud%' OR name IN ('version_info', 'alembic_version')"
+        made = connection.execute(f"SELECT name FROM sqlite_master WHERE type = 'table' AND ({optunas})").fetchall()
+        for (name,) in made:
+            connection.execute(f"DROP TABLE {name}")
+    assert typed(folder, *SEARCH).returncode == 0
+    with closing(sqlite3.connect(folder / "runs.db")) as connection:
+        copied = connection.execute("SELECT count(*) FROM trials").fetchone()[0]
+        ended = connection.execute("SELECT count(*) FROM trial").fetchone()[0]
+    assert 0 < copied <= ended
 
 
 @pytest.mark.slow

@@ -62,8 +62,8 @@ def test_a_sweep_at_work_is_seen_to_grow_in_a_browser(terminal, browser: Browser
         wait_until(lambda: "interrupted" in browser.value("document.querySelector('.lead').textContent"))
         run = browser.value("document.querySelector('#progress td a').getAttribute('href')")
         browser.open(served.address + run)
-        assert "attempt" in browser.value("document.querySelector('pre').textContent")
-        assert "step" in browser.value("document.querySelectorAll('pre')[1].textContent")
+        assert "step 100" in browser.value("document.querySelector('pre').textContent")
+        assert "attempt" in browser.value("document.querySelectorAll('pre')[1].textContent")
     finally:
         assert served.close() == 130
     wait_until(lambda: browser.value("document.getElementById('silent').textContent") == "kdx serve does not answer")
@@ -111,6 +111,7 @@ def test_a_page_of_somebody_else_reads_nothing_and_nothing_can_be_changed(served
     assert served.ask("/", Host=f"localhost:{served.port}")[0] == 200
     assert served.ask("/", method="POST")[0] == served.ask("/", method="DELETE")[0] == 501
     assert served.ask("/", method="HEAD") == (200, "")
+    assert served.ask("/", Host="[")[0] == 400 and served.ask(f"/run/{'9' * 5000}")[0] == 404
 
 
 def test_a_port_in_use_and_a_missing_database_are_one_message(terminal, served):

@@ -15,8 +15,10 @@ from waiting import wait_until
 import kdx
 from kdx.errors import KdxError
 from kdx.mirrors.follow import Follower
-from kdx.mirrors.interfaces import Mirror, Point, plain
+from kdx.mirrors.interfaces import Mirror, MirroredRun, Point, plain
+from kdx.mirrors.tensorboard_mirror import TensorBoard
 from kdx.store.database import open_database
+from kdx.store.records import RunState
 
 EXAMPLE = Path(__file__).parents[2] / "runs.db.example"
 GRID = """
@@ -223,6 +225,26 @@ def test_what_a_mirror_has_is_not_sent_again_and_the_rest_in_order():
     sent = [(point.name, point.step) for point in noted.points[1]]
     assert [step for _, step in sent] == sorted(step for _, step in sent)
     assert set(sent) == {(name, step) for name, step in rows if name != "train/loss" or step > 100}
+
+
+def test_seeds_of_a_long_name_have_folders_of_their_own(tmp_path):
+    mirror = TensorBoard(tmp_path)
+    for seed in (0, 1):
+        name = f"{'long choice of an axis · ' * 9}seed {seed}"
+        run = MirroredRun(seed, f"abc-{seed}", "sweep", name, {})
+        assert mirror.begin(run)("train/loss") == -1
+        mirror.write(run, [Point("train/loss", 5, 1.0)])
+        mirror.end(run, RunState.COMPLETED)
+    assert len([*tmp_path.glob("sweep/*")]) == 2 and mirror.begin(run)("train/loss") == 5
+    assert len(plain("漢" * 100).encode()) <= 100
+
+
+@pytest.mark.slow
+def test_runs_that_have_not_started_are_not_exported(typed, tmp_path):
+    assert ended(typed("sweep", "grid.yaml", "--set", "training.steps=20", "--budget", "1s"))[0] in (0, 130)
+    before = [run.state for run in kdx.runs(database=tmp_path / "runs.db")]
+    code, out, err = ended(typed("export", "--format", "tensorboard", "--json"))
+    assert code == 0 and json.loads(out)["runs"] == sum(state != "pending" for state in before), err
 
 
 def test_names_stay_inside_a_folder():

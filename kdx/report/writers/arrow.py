@@ -38,9 +38,9 @@ def _column(values: Sequence[Any]) -> Any:
     given = [value for value in values if value is not None]
     if given and _are(given, bool):
         return nanoarrow.c_array(values, nanoarrow.bool_())
-    if given and _are(given, int):
+    if given and _are(given, int) and all(-(2**63) <= value < 2**63 for value in given):
         return nanoarrow.c_array(values, nanoarrow.int64())
-    if given and _are(given, (int, float)):
+    if given and _are(given, (int, float)) and not _are(given, int):
         return nanoarrow.c_array(values, nanoarrow.float64())
     return nanoarrow.c_array([None if value is None else str(value) for value in values], nanoarrow.string())
 

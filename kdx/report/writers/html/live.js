@@ -4,6 +4,7 @@ const EVERY = 3000;
 
 async function part(address) {
   const answer = await fetch(address, { cache: "no-store" });
+  if (!answer.ok) throw new Error((await answer.text()).split("\n")[0]);
   return new DOMParser().parseFromString(await answer.text(), "text/html");
 }
 
@@ -24,12 +25,15 @@ function replace(id, page) {
   if (focused) fresh.querySelector(focused)?.focus({ preventScroll: true });
 }
 
-const nameOf = (details) => details.id || details.querySelector("summary").textContent;
+const nameOf = (details) => [details.closest("[id]").id, details.querySelector("summary").textContent].join(" ");
 const placeOf = (header, root) => [[...root.querySelectorAll("table")].indexOf(header.closest("table")), header.dataset.column];
+
+let asking = false;
 
 async function refresh() {
   // What is selected, to be copied, stays.
-  if (document.hidden || !getSelection().isCollapsed) return;
+  if (asking || document.hidden || !getSelection().isCollapsed) return;
+  asking = true;
   const silent = document.getElementById("silent");
   try {
     const fresh = await part(`${location.pathname}?progress`);
@@ -37,9 +41,10 @@ async function refresh() {
     const made = fresh.getElementById("report")?.dataset.made;
     if (made !== document.getElementById("report").dataset.made) replace("report", await part(location.pathname));
     silent.textContent = "";
-  } catch {
-    silent.textContent = "kdx serve does not answer";
+  } catch (error) {
+    silent.textContent = error instanceof TypeError ? "kdx serve does not answer" : error.message;
   }
+  asking = false;
 }
 setInterval(refresh, EVERY);
 addEventListener("visibilitychange", refresh);
