@@ -1,8 +1,11 @@
 """The documents: their blocks run, their links lead somewhere, and the tests that they name exist."""
 
 import ast
+import json
 import re
 import shutil
+import subprocess
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, get_args
@@ -32,9 +35,16 @@ def name(page: Path) -> str:
 )
 def test_a_document_shows_what_happens(page, tmp_path):
     """All of its blocks, in order, in one fresh folder."""
-    if page.parent == ROOT:
-        shutil.copy(ROOT / "runs.db.example", tmp_path)
+    shutil.copy(ROOT / "runs.db.example", tmp_path)
     document_blocks.run(page, tmp_path)
+
+
+def test_every_number_that_names_its_runs_is_that_of_the_example():
+    """Tables with their command, and numbers in prose with the command that traces them."""
+    command = [sys.executable, "-m", "kdx", "check", *map(str, PAGES), "--db", str(ROOT / "runs.db.example"), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)["numbers"] > 150
 
 
 def test_blocks_are_found():
