@@ -105,6 +105,7 @@ ROOMS: dict[str, set[str]] = {
     "writers": {"made_by", "figures", "sheets", "sheet", "wording", "table", "papers", "selection", "statistics"},
     "made_by": set(),
     "check": {"writers", "made_by"},
+    "quoted": {"check", "trace", "table", "selection"},
     "trace": {"writers", "sheets", "wording", "table", "selection"},
     "diff": set(),
     "folder": set(),

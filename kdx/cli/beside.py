@@ -60,7 +60,7 @@ def working(context: "Context", beside: Beside, **others: Any) -> Iterator[None]
     """
     with ExitStack() as stack:
         if beside.on_end is not None:
-            stack.enter_context(_told_at_end(beside.on_end, context))
+            stack.enter_context(_command_at_end(beside.on_end, context))
         if beside.mirror is not None:
             require(beside.mirror)
             stack.enter_context(_mirrored(beside.mirror, context))
@@ -93,8 +93,8 @@ OUTCOMES = {0: "done", 4: "failed"}
 
 
 @contextmanager
-def _told_at_end(command: str, context: "Context") -> Iterator[None]:
-    code = 1
+def _command_at_end(command: str, context: "Context") -> Iterator[None]:
+    """Run the user's command once, however this one ends, with the outcome in its environment."""
     try:
         yield
         code = 0

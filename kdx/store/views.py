@@ -247,6 +247,7 @@ FROM marked
 
 
 def _sweeps(dialect: Dialect) -> str:
+    # The statement of the view `runs`, not the view: one that another needs could not be made anew by itself.
     unfinished = ", ".join(repr(state.value) for state in RunState if state not in OVER)
     return f"""
 SELECT
@@ -258,7 +259,7 @@ SELECT
     coalesce(sum(CASE WHEN state = 'completed' THEN 1 ELSE 0 END), 0) AS completed,
     coalesce(sum(CASE WHEN state IN ({unfinished}) THEN 1 ELSE 0 END), 0) AS unfinished
 FROM sweep
-LEFT JOIN (SELECT sweep, cell_id, state FROM runs) AS planned_run ON planned_run.sweep = sweep.name
+LEFT JOIN ({_runs(dialect, planned="planned").strip()}) AS planned_run ON planned_run.sweep = sweep.name
 GROUP BY sweep.id, sweep.name, sweep.created, sweep.updated
 """
 
@@ -337,20 +338,6 @@ VIEWS = (
         partial(_runs, planned="planned"),
     ),
     View(
-        "sweeps",
-        "one row a sweep",
-        {
-            "sweep": "its name",
-            "created": "when it was first planned, seconds since 1970",
-            "planned": "when it was last planned, seconds since 1970",
-            "cells": "cells of its plan",
-            "runs": "planned runs, each seed once",
-            "completed": "those of them that are completed",
-            "unfinished": "those that are pending, running or interrupted; what is left has ended otherwise",
-        },
-        _sweeps,
-    ),
-    View(
         "curves",
         "every number that a run recorded",
         {
@@ -391,5 +378,19 @@ VIEWS = (
             "selected": "1 where it has the best valid_score of its cell's completed runs that are left out, else 0",
         },
         partial(_runs, planned="NOT planned"),
+    ),
+    View(
+        "sweeps",
+        "one row a sweep",
+        {
+            "sweep": "its name",
+            "created": "when it was first planned, seconds since 1970",
+            "planned": "when it was last planned, seconds since 1970",
+            "cells": "cells of its plan",
+            "runs": "planned runs, each seed once",
+            "completed": "those of them that are completed",
+            "unfinished": "those that are pending, running or interrupted; what is left has ended otherwise",
+        },
+        _sweeps,
     ),
 )

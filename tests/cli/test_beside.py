@@ -21,7 +21,7 @@ model: {width: 16, heads: 2, decoder_layers: 1, inner: 16}
 data: {corpus: synthetic-language, train_lines: 300}
 training: {steps: STEPS, batch_tokens: 256, length: 16, warmup: 3, record_every: 5}
 """
-LAST = """--on-end 'echo "$KDX_OUTCOME $KDX_EXIT_CODE $KDX_DB" >> told; echo to stdout; exit 7'"""
+LAST = """--on-end 'echo "$KDX_OUTCOME $KDX_EXIT_CODE $KDX_DB" >> written; echo to stdout; exit 7'"""
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_the_last_command_runs_once_with_the_outcome(terminal, command, outcome,
     terminal.write("grid.yaml", GRID.replace("STEPS", "20"))
     done = terminal.type(f"{command} {LAST}")
     database = "none.db" if "none" in command else "runs.db"
-    assert (terminal.folder / "told").read_text() == f"{outcome} {code} {database}\n"
+    assert (terminal.folder / "written").read_text() == f"{outcome} {code} {database}\n"
     assert done.returncode == code and done.stdout == "", done.stderr
     assert done.stderr.count("note: the command of --on-end ended with exit code 7") == 1
 
@@ -45,14 +45,14 @@ def test_the_last_command_runs_once_with_the_outcome(terminal, command, outcome,
 @pytest.mark.slow
 def test_a_stopped_sweep_says_that_it_was_stopped(terminal):
     terminal.write("grid.yaml", GRID.replace("STEPS", "4000"))
-    sweep = terminal.start("sweep", "grid.yaml", "--on-end", "echo $KDX_OUTCOME $KDX_EXIT_CODE > told")
+    sweep = terminal.start("sweep", "grid.yaml", "--on-end", "echo $KDX_OUTCOME $KDX_EXIT_CODE > written")
     wait_until(lambda: terminal.is_at_work(since=20))
     sweep.send_signal(signal.SIGTERM)
     assert sweep.wait(60) == 143
-    assert (terminal.folder / "told").read_text() == "stopped 143\n"
+    assert (terminal.folder / "written").read_text() == "stopped 143\n"
 
 
-def test_the_end_of_jobs_is_told_by_slurm(terminal):
+def test_slurm_says_the_end_of_its_jobs_itself(terminal):
     terminal.write("grid.yaml", GRID.replace("STEPS", "20"))
     done = terminal.type("kdx sweep grid.yaml --slurm --on-end true")
     assert done.returncode == 2 and "--on-end and --slurm exclude each other" in done.stderr
