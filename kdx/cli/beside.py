@@ -83,8 +83,9 @@ def training(context: "Context", beside: Beside, slurm: Any = None, **others: An
         if beside.mirror is not None:
             require(beside.mirror)
             os.environ["KDX_MIRROR"] = beside.mirror  # for the workers of the jobs
-        beside = Beside()
-    with early(slurm), working(context, beside):
+        yield
+        return
+    with early(), working(context, beside):
         yield
 
 

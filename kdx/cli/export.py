@@ -84,11 +84,10 @@ def export(
 
     Example: kdx export rates --tuned tuned.yaml
     """
-    program = _program(form)
-    if program is not None:
+    if form not in (ExportFormat.CSV, ExportFormat.PARQUET):
         if to is not None or weights or outputs or components or tuned is not None:
             raise KdxError(f"--format {form} sends runs to {form} and writes no folder", hint="leave the others out")
-        _send(context, sweep, program)
+        _send(context, sweep, MirrorName(form))
         return
     if form != ExportFormat.CSV and (tuned is not None or components):
         raise KdxError(f"--tuned and --components write no {form}", hint="leave --format out")
@@ -120,10 +119,6 @@ def export(
     else:
         counts = f"{count_of(tables['cells'].count, 'cell')} and {count_of(tables['runs'].count, 'run')}"
         say(f"exported {counts} of {record.name}, {len(selected)} of them selected")
-
-
-def _program(form: ExportFormat) -> MirrorName | None:
-    return None if form in (ExportFormat.CSV, ExportFormat.PARQUET) else MirrorName(form)
 
 
 def _table(rows: Rows, form: ExportFormat) -> Iterable[bytes]:

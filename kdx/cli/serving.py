@@ -46,7 +46,7 @@ class _Kept(NamedTuple):
 
     part: Markup
     made: str
-    """Of what it was made: the runs, and how far they were."""
+    """A hash of the runs that it was made of, and of how far they were."""
     until: float
 
 
@@ -186,7 +186,9 @@ class Pages:
         decided = []
         for paper in (load_paper(each, [sweep]) for each in shipped()):
             of_paper = answers(paper.claims, [sweep])
-            tested = [each for each in of_paper if any(one.verdict is not Verdict.NOT_TESTED for one in each.settings)]
+            tested = [
+                each for each in of_paper if any(setting.verdict is not Verdict.NOT_TESTED for setting in each.settings)
+            ]
             if tested:
                 decided.append((paper, tested))
         return claims_part(decided)

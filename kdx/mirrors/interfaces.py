@@ -12,7 +12,7 @@ class MirroredRun(NamedTuple):
     """A run as other programs know it."""
 
     id: int
-    """In the database."""
+    """Number of the run in the database."""
     key: str
     """The same for the same run of the same database, so that a mirror finds what it has of it."""
     sweep: str

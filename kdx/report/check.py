@@ -222,15 +222,15 @@ def not_of_kdx(files: Sequence[Document], names: Collection[str]) -> list[str]:
     """The labels of tables in LaTeX that no sweep has, each with its place.
 
     Args:
-        names: every table that is known, or was found.
+        names: every table that is known, or is in a file.
     """
     known = re.compile("|".join(_LATEX.heads(name).pattern for name in names)) if names else None
     return [
-        f"{document.path}:{document.place(found.start())[0]}: no sweep has a table {found[1]}, so it is not checked"
+        f"{document.path}:{document.place(match.start())[0]}: no sweep has a table {match[1]}, so it is not checked"
         for document in files
         if document.form is _LATEX
-        for found in _LABEL.finditer(document.text)
-        if found[1] and not (known and known.fullmatch(found[0]))
+        for match in _LABEL.finditer(document.text)
+        if match[1] and not (known and known.fullmatch(match[0]))
     ]
 
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 # Signals that the process handles itself; they are blocked until it does.
 _HANDLED_BY_PROCESS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1}
@@ -30,18 +30,14 @@ _early: list[ServerProcess] = []
 
 
 @contextmanager
-def early(slurm: Any) -> Iterator[None]:
+def early() -> Iterator[None]:
     """Start the process, and kill it at the end unless it was taken by then.
-
-    Args:
-        slurm: options of jobs, to which the command leaves all runs; None if it trains here.
 
     Raises:
         ModuleNotFoundError: torch is not installed.
     """
-    if slurm is None:
-        with suppress(OSError):  # `take` tries again, and its caller reports why it failed
-            _early.append(_started())
+    with suppress(OSError):  # `take` tries again, and its caller reports why it failed
+        _early.append(_started())
     try:
         yield
     finally:

@@ -114,6 +114,11 @@ def test_a_page_of_somebody_else_reads_nothing_and_nothing_can_be_changed(served
     assert served.ask("/", Host="[")[0] == 400 and served.ask(f"/run/{'9' * 5000}")[0] == 404
 
 
+def test_where_other_machines_may_ask_any_name_leads_there(terminal):
+    served = Served(terminal, "--db", str(EXAMPLE), "--host", "0.0.0.0")
+    assert served.ask("/", Host="cluster.example")[0] == 200 and served.close() == 130
+
+
 def test_a_port_in_use_and_a_missing_database_are_one_message(terminal, served):
     taken = terminal.type(f"kdx serve --db {EXAMPLE} --port {served.port}")
     assert taken.returncode == 2 and f"port {served.port}: Address already in use" in taken.stderr

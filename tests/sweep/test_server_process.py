@@ -1,10 +1,14 @@
 """The process that workers are forked from is there before it is needed, and never longer than its command."""
 
+import os
 import signal
 
 import pytest
 from waiting import GIVE_UP
 
+from kdx.cli.beside import Beside, training
+from kdx.cli.context import Context
+from kdx.mirrors.choice import MirrorName
 from kdx.sweep import server_process
 from kdx.sweep.hosts.fork_server import ForkServer
 from kdx.sweep.messages import Work
@@ -25,7 +29,7 @@ def started(monkeypatch):
 
 
 def test_a_process_that_nobody_took_is_killed_at_the_end(started):
-    with pytest.raises(ZeroDivisionError), server_process.early(None):
+    with pytest.raises(ZeroDivisionError), server_process.early():
         assert started[0].process.poll() is None
         1 / 0  # noqa: B018
     assert started[0].process.poll() == -signal.SIGKILL
@@ -33,7 +37,7 @@ def test_a_process_that_nobody_took_is_killed_at_the_end(started):
 
 @pytest.mark.slow
 def test_a_host_takes_the_process_that_is_there(started, tmp_path):
-    with server_process.early(None):
+    with server_process.early():
         host = ForkServer()
         assert host.start(Work(7, 1, "me", str(tmp_path / "absent.db"), "{}", 0, str(tmp_path / "files")), GIVE_UP)
     assert host.listen(GIVE_UP)["event"] == "trouble", "it serves on after the command has let go of it"
@@ -41,9 +45,10 @@ def test_a_host_takes_the_process_that_is_there(started, tmp_path):
     assert len(started) == 1
 
 
-def test_jobs_of_slurm_need_no_process_here(started):
-    with server_process.early(object()):
-        assert started == []
+def test_jobs_of_slurm_need_no_process_here_and_have_their_own_mirrors(started, monkeypatch):
+    monkeypatch.setenv("KDX_MIRROR", "")
+    with training(Context("runs.db"), Beside(MirrorName.TENSORBOARD), slurm=object()):
+        assert started == [] and os.environ["KDX_MIRROR"] == "tensorboard"
 
 
 def test_a_system_without_a_process_to_give_is_asked_again(monkeypatch):
@@ -51,5 +56,5 @@ def test_a_system_without_a_process_to_give_is_asked_again(monkeypatch):
         raise BlockingIOError
 
     monkeypatch.setattr(server_process.subprocess, "Popen", refused)
-    with server_process.early(None), pytest.raises(BlockingIOError):
+    with server_process.early(), pytest.raises(BlockingIOError):
         server_process.take()
