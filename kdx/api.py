@@ -37,7 +37,8 @@ from kdx.report.made_by import MadeBy
 from kdx.report.selection.best_seed import by_cell, selected_runs, standing_runs
 from kdx.report.selection.evaluated import evaluated_cells
 from kdx.report.selection.joined import joined, names
-from kdx.report.sheet import listing
+from kdx.report.sheet import Sheet, listing
+from kdx.report.sheets.scores import scores
 from kdx.report.table.table import Table
 from kdx.report.table.tables_file import with_tables_of
 from kdx.report.tables import tables as tables_of
@@ -285,10 +286,7 @@ class TableView(_Frame):
         return f"<table {self.table.layout.name} of {len(self.table.layout.places)} cells>"
 
     def _repr_html_(self) -> str:
-        from kdx.report.sheets.scores import scores
-        from kdx.report.writers.html.page import fragment  # late: only notebooks need it
-
-        return fragment(scores(self.table))
+        return _fragment(scores(self.table))
 
     def _rows(self) -> list[dict[str, Any]]:
         """A row for each cell in the table: its factors, `n`, `score` as shown, `mean` and `sd` over seeds."""
@@ -306,11 +304,15 @@ class TableView(_Frame):
 
 
 def _html_of(title: str, rows: Sequence[Mapping[str, Any]], note: str = "") -> str:
-    from kdx.report.writers.html.page import fragment  # late: only notebooks need it
-
     columns = list(dict.fromkeys(name for row in rows for name in row))
     texts = [(name, [_text(row.get(name)) for row in rows]) for name in columns]
-    return fragment(listing(title, (), texts[:1] or [("", [])], texts[1:], [note] if note else []))
+    return _fragment(listing(title, (), texts[:1] or [("", [])], texts[1:], [note] if note else []))
+
+
+def _fragment(sheet: Sheet) -> str:
+    from kdx.report.writers.html.page import fragment  # late: only notebooks need it
+
+    return fragment(sheet)
 
 
 def _text(value: Any) -> str:

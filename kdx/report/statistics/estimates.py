@@ -4,7 +4,7 @@ A comparison uses only the spread of the cells that it compares (Welch 1947): a 
 wrong once one of them is noisier than the others, which three seeds cannot rule out. Seeds count as independent of each
 other, which is too cautious if the same seed moves all cells alike.
 
-SciPy's special functions are imported when first needed; `scipy.stats`, which takes a second to import, is used only
+`scipy.stats`, which takes a second to import, is used only
 for rank agreement. Levels are two-sided unless stated otherwise.
 """
 
@@ -17,6 +17,7 @@ from statistics import mean, stdev
 
 import numpy as np
 
+from kdx.report.statistics import special
 from kdx.report.statistics.by_document import ByDocument, Documents, document_error
 from kdx.report.statistics.looks import Look
 
@@ -240,21 +241,18 @@ def minimum_detectable_difference(n: int, comparisons: int = 1, *, sides: int = 
         comparisons: number of comparisons that share the level (Bonferroni).
         sides: 2, or 1 if only a difference in one direction counts.
     """
-    # late: scipy takes 0.1 to 0.5 s to import, and few tables need it
-    from scipy.special import betaincinv, chdtr, nctdtr, stdtrit
-
     # The noisier cell's share of the variance is independent of the variance itself, so each share has its own degrees
     # of freedom for the critical value, and a noncentral t gives the probability of passing it.
     d = n - 1
     quantiles = (np.arange(_SHARES) + 0.5) / _SHARES
-    share = 1 - betaincinv(d / 2, d / 2, quantiles / 2)
-    critical = -stdtrit(d / share, (1 - LEVEL) / (sides * comparisons))
+    share = 1 - special.betaincinv(d / 2, d / 2, quantiles / 2)
+    critical = -special.stdtrit(d / share, (1 - LEVEL) / (sides * comparisons))
 
     def missing(noncentrality: float) -> float:
         if noncentrality < _FAR:
-            return float((1 - nctdtr(2 * d, noncentrality, critical)).mean()) - POWER
+            return float((1 - special.nctdtr(2 * d, noncentrality, critical)).mean()) - POWER
         # SciPy's noncentral t is slow here and fails at 1e5, but the noise of the difference no longer matters.
-        return float(chdtr(2 * d, 2 * d * (noncentrality / critical) ** 2).mean()) - POWER
+        return float(special.chdtr(2 * d, 2 * d * (noncentrality / critical) ** 2).mean()) - POWER
 
     lower, upper = 0.0, 4.0
     while missing(upper) < 0:
@@ -269,22 +267,15 @@ def minimum_detectable_difference(n: int, comparisons: int = 1, *, sides: int = 
 @cache
 def detectable_errors(comparisons: int = 1, *, sides: int = 2) -> float:
     """The same in standard errors of the difference, where these are known; arguments as above."""
-    from scipy.special import ndtri
-
-    return float(ndtri(POWER) - ndtri((1 - LEVEL) / (sides * comparisons)))
+    return float(special.ndtri(POWER) - special.ndtri((1 - LEVEL) / (sides * comparisons)))
 
 
 def _quantile(df: float, p: float) -> float:
-    # late: scipy takes 0.1 to 0.5 s to import, and few tables need it
-    from scipy.special import stdtrit
-
-    return float(stdtrit(df, p))
+    return float(special.stdtrit(df, p))
 
 
 def _tail(value: float, error: float, df: float) -> float:
     """P(T ≥ value / error)."""
     if not error:
         return 0.5 if not value else 0.0 if value > 0 else 1.0
-    from scipy.special import stdtr
-
-    return float(stdtr(df, -value / error))
+    return float(special.stdtr(df, -value / error))

@@ -26,6 +26,8 @@ from typing import Any
 
 import numpy as np
 
+from kdx.report.statistics import special
+
 _EXPONENT = 3
 _LEVELS = 61
 _BINS, _FURTHEST, _DENSITY = 400, 12.0, 4.0
@@ -85,13 +87,10 @@ def _any_look(first: int, last: int, level: float, sides: int) -> float:
     Args:
         level: of the last look.
     """
-    # late: scipy takes 0.1 to 0.5 s to import, and few tables need it
-    from scipy.special import stdtrit
-
     crossed, within = 0.0, np.empty(0)
     for n in range(first, last + 1):
         own = min(1.0, level * (n / last) ** _EXPONENT)
-        t = -float(stdtrit(n - 1, own / sides)) if own > 0 else float("inf")
+        t = -float(special.stdtrit(n - 1, own / sides)) if own > 0 else float("inf")
         bound = t / sqrt(n - 1 + t * t) if t < 1e150 else 1.0
         if bound <= 0:
             return 1.0
@@ -112,10 +111,8 @@ def _edges() -> Any:
 @cache
 def _first(n: int) -> Any:
     """The probability of each bin after n scores."""
-    from scipy.special import stdtr
-
     t = np.sinh(_edges()) * sqrt(n - 1)  # r / √(1 − r²) = sinh(artanh r)
-    below = stdtr(n - 1, t)
+    below = special.stdtr(n - 1, t)
     below[0], below[-1] = 0.0, 1.0
     return np.diff(below)
 
@@ -146,10 +143,8 @@ def _above(n: int, bound: float) -> Any:
 
 def _angle_below(n: int, angle: Any) -> Any:
     """The distribution function of φ."""
-    from scipy.special import betainc
-
     within = np.clip(angle, -np.pi / 2, np.pi / 2)
-    half = betainc(0.5, (n - 1) / 2, np.sin(within) ** 2) / 2
+    half = special.betainc(0.5, (n - 1) / 2, np.sin(within) ** 2) / 2
     return 0.5 + np.sign(within) * half
 
 
