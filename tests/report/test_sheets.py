@@ -1,5 +1,6 @@
 """What goes below a table, word by word; its numbers against scipy."""
 
+import re
 from dataclasses import replace
 from math import exp, sqrt
 from typing import Any
@@ -15,9 +16,9 @@ from sweeps import cell, run, seeded, sweep
 from kdx.grid.tuning import Sampler
 from kdx.report.papers.paper_file import Claim, Contrast, Paper, PublishedCell, PublishedTable, Rule
 from kdx.report.papers.published_comparison import compare_with_published
-from kdx.report.papers.verdicts import answers
+from kdx.report.papers.verdicts import Answer, answers
 from kdx.report.sheet import Sheet
-from kdx.report.sheets.claims import claim, not_tested
+from kdx.report.sheets.claims import claim, not_tested, summary
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.searches import tuned_settings
 from kdx.report.table.bleu_randomisation import Randomisation
@@ -287,23 +288,17 @@ def contrast(expect: str = "better", **rest: Any) -> Contrast:
     return Contrast.model_validate({**sides, "expect": expect, **rest})
 
 
-def all_answered(
+def answer(
     *parts: Contrast, runs: list[RunRecord] | None = None, cells: list[CellRecord] | None = None, any: bool = False
-) -> list[Sheet]:
+) -> Answer:
     cells = cells or [cell(kernel, kernel=kernel) for kernel in KERNELS[:2]]
     runs = [*seeded("rbf", *RBF), *seeded("exponential", *EXP)] if runs is None else runs
-    return list(
-        claim(
-            answers(
-                [
-                    Claim(
-                        id="A1", statement="It works.", source="Sec. 1", holds=Rule(**{"any" if any else "all": parts})
-                    )
-                ],
-                [sweep(cells, runs)],
-            )[0]
-        )
-    )
+    rule = Rule(**{"any" if any else "all": parts})
+    return answers([Claim(id="A1", statement="It works.", source="Sec. 1", holds=rule)], [sweep(cells, runs)])[0]
+
+
+def all_answered(*parts: Contrast, **records: Any) -> list[Sheet]:
+    return list(claim(answer(*parts, **records)))
 
 
 def answered(*parts: Contrast, **records: Any) -> Sheet:
@@ -329,12 +324,34 @@ def test_a_claim_is_told_with_its_verdict_its_setting_and_what_it_rests_on() -> 
     assert sheet.names == 2
     assert sheet.notes == (
         "Source: Sec. 1.",
-        "Differences of means, t from the spread of these cells alone, with cautious degrees of freedom, over seeds "
-        "alone. Each interval is the one used for the verdict (one-sided where the claim is); the contrasts of a claim "
-        "share its 5%.",
-        "more seeds: for a decision with probability 0.8 if the difference stays. Seeds added after a look are not "
-        "allowed for; seeds: {min: …, max: …, until: decided} in the grid allows for every look.",
+        "Intervals: over seeds alone.",
     )
+
+
+def test_the_summary_has_a_verdict_for_each_claim_and_setting_by_as_few_words_as_tell_settings_apart() -> None:
+    cells = [cell(f"{task}{kernel}", task, kernel=kernel) for task in TASKS for kernel in KERNELS[:2]]
+    runs = [
+        *seeded("translationrbf", 30.0, 31.0, 32.0),
+        *seeded("translationexponential", 10.0, 11.0, 12.0),
+        *seeded("predictionrbf", 30.0, 31.0, 32.0),
+        *seeded("predictionexponential", 10.0, 11.0, 12.0),
+    ]
+    (sheet,) = summary([answer(contrast(), cells=cells, runs=runs)])
+    assert sheet.headers == ("claim", "translation", "prediction")
+    assert sheet.rows == (("A1", "holds", "does not hold"),)
+    assert len(sheet.notes) == 1 and "share its 5%" in sheet.notes[0]
+
+
+def test_the_summary_marks_what_is_confounded_and_explains_more_seeds() -> None:
+    cells = [cell(position, position=[position]) for position in ("product", "lookup")]
+    by_position = contrast(a={"position": "product"}, b={"position": "lookup"})
+    runs = [*seeded("product", *RBF), *seeded("lookup", *POLY)]
+    (sheet,) = summary([answer(by_position, cells=cells, runs=runs)])
+    assert sheet.rows == (("A1", "holds, confounded"),) and sheet.notes[0].startswith("confounded: ")
+    (undecided,) = summary([answer(contrast())])
+    assert re.fullmatch(r"cannot tell \([\d,]+ more seeds\)", str(undecided.rows[0][1]))
+    assert undecided.notes[-1].startswith("more seeds: ")
+    assert list(summary([answer(contrast(), runs=[], cells=[cell("a", kernel="elu")])])) == []
 
 
 def test_each_setting_has_a_listing_of_its_own_and_the_source_stands_once() -> None:
@@ -363,7 +380,8 @@ def test_a_claim_about_perplexities_is_told_in_nats() -> None:
     cells = [cell(kernel, "prediction", kernel=kernel) for kernel in KERNELS[:2]]
     sheet = answered(contrast(), cells=cells)
     assert sheet.rows[0][2] == f"{np.mean(np.log(EXP)) - np.mean(np.log(RBF)):+.3f}".replace("-", "−")
-    assert sheet.notes[1].startswith("Differences of means, of perplexities in nats, t from")
+    (verdicts,) = summary([answer(contrast(), cells=cells)])
+    assert verdicts.notes[0].startswith("a better by: difference of the means, of perplexities in nats; t from")
 
 
 @pytest.mark.parametrize(
@@ -381,7 +399,7 @@ def test_what_is_expected_in_words(expectation: Contrast, expected: str) -> None
 
 
 def test_what_is_told_has_no_more_seeds_and_what_no_seeds_tell_says_so() -> None:
-    assert column(answered(contrast("equivalent", margin=5)), "more seeds") == [""]
+    assert "more seeds" not in answered(contrast("equivalent", margin=5)).headers
     even = [*seeded("rbf", 1.0, 3.0, 2.0), *seeded("exponential", 2.0, 2.0, 2.0)]
     assert column(answered(contrast(), runs=even), "more seeds") == ["none in sight"]
 
@@ -402,7 +420,7 @@ def test_the_interval_is_the_one_that_decides() -> None:
 def test_divergence_is_told_as_rates() -> None:
     runs = [*seeded("rbf", 1.0, 2.0, 3.0), *(run("exponential", s, state=RunState.DIVERGED, id=s) for s in range(3))]
     sheet = answered(contrast(), runs=runs)
-    assert sheet.rows[0][2:] == ("–", "–", "0", "holds", "")
+    assert sheet.rows[0][2:] == ("–", "–", "0", "holds")
     assert sheet.notes[1:] == (
         "rbf over exponential: 0/3 against 3/3 runs diverged; difference of the rates 21% to 100%.",
     )
@@ -511,5 +529,5 @@ def test_json_has_every_trial_and_the_page_draws_them():
     assert (plain["winner"], plain["settings"]) == (1, {trials.RATE: 9.5e-3, trials.DROPOUT: 0.0})
     assert [trial["value"] for trial in plain["trials"]] == [10.0, 20.0, 15.0] and plain["trials"][0]["steps"] == 40
     assert plain["at_edge"][trials.RATE]["try"] == 0.1 and len(plain["expected_best"]) == 3
-    against, expected = list(figures(searched))[-2:]
+    against, expected = list(figures(searched, sweep([], [])))[-2:]
     assert len(against["svgs"]) == 2 and "training.learning_rate" in against["svgs"][0] and len(expected["svgs"]) == 1

@@ -85,7 +85,17 @@ def chart(
         return sanitize(plot.ticks[int(at)]) if plot.ticks else at
 
     rows = [
-        {"x": across(point.x), "y": point.y, "low": point.low, "high": point.high, "name": sanitize(series.name)}
+        {
+            "x": across(point.x),
+            "y": point.y,
+            "low": point.low,
+            "high": point.high,
+            "name": sanitize(series.name),
+            "label": sanitize(
+                f"{series.name}, {plot.x} {plot.ticks[int(point.x)] if plot.ticks else f'{point.x:,.10g}'}"
+                f": {point.low if point.y is None else point.y:.4g}"
+            ),
+        }
         for series in plot.series
         for point in series.points
     ]
@@ -99,11 +109,11 @@ def chart(
         band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}
         layers.append({"mark": {"type": "area", "opacity": 0.15, "aria": False}, "encoding": band})
     if plot.joined:
-        few = max((len(series.points) for series in plot.series), default=0) <= _MOST_DOTS
-        mark = {"type": "line", "strokeWidth": 1.5, "point": {"size": 14} if few else False}
-        layers.append({"mark": mark, "encoding": {**encoding, "strokeDash": dashes}})
-    else:
-        layers.append({"mark": {"type": "point", "size": 45, "opacity": 1}, "encoding": encoding})
+        layers.append({"mark": {"type": "line", "strokeWidth": 1.5}, "encoding": {**encoding, "strokeDash": dashes}})
+    few = max((len(series.points) for series in plot.series), default=0) <= _MOST_DOTS
+    if few or not plot.joined:
+        mark = {"type": "point", "size": 18 if plot.joined else 45, "filled": plot.joined, "opacity": 1}
+        layers.append({"mark": mark, "encoding": {**encoding, "description": {"field": "label"}}})
     if plot.dots:
         marked = [{"x": across(at), "y": value} for at, value in plot.dots]
         mark = {"type": "point", "filled": True, "opacity": 1, "size": 45, "color": dot, "aria": False}

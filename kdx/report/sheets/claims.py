@@ -6,10 +6,13 @@ from kdx.grid.words import owners
 from kdx.report.papers.contrasted_cells import following
 from kdx.report.papers.paper_file import Claim, Contrast, Expect, Paper
 from kdx.report.papers.verdicts import NO_CELLS, Answer, ContrastOutcome, SettingVerdict, Verdict
-from kdx.report.sheet import Sheet
+from kdx.report.sheet import Sheet, listing
 from kdx.report.table.notes import CONDITIONAL
 from kdx.report.wording import difference, interval, over, setting, word_of
 from kdx.shell import kdx_command
+
+CONFOUNDED = f"{Verdict.HOLDS}, confounded"
+"""The verdict of a summary on a claim that holds where the sides differ in more than it names."""
 
 
 def claim(answer: Answer) -> Iterator[Sheet]:
@@ -29,7 +32,57 @@ def of_papers(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str = "
     """
     for paper, answers in papers:
         listings = [listing for answer in answers for listing in claim(answer)]
-        yield f"{paper.title or paper.name}. {paper.source}".rstrip(), [*listings, *not_tested(answers, options)]
+        listings = [*summary(answers), *listings, *not_tested(answers, options)]
+        yield f"{paper.title or paper.name}. {paper.source}".rstrip(), listings
+
+
+def summary(answers: Sequence[Answer]) -> Iterator[Sheet]:
+    """One listing of the verdict on each claim in each setting, and how verdicts come about; none without a verdict."""
+    tested = [answer for answer in answers if answer.tested]
+    if not tested:
+        return
+    settings = list(dict.fromkeys(setting(verdict.setting) for answer in tested for verdict in answer.tested))
+    words = {setting(verdict.setting): [*verdict.setting.values()] for answer in tested for verdict in answer.tested}
+    verdicts = [{setting(each.setting): each for each in answer.tested} for answer in tested]
+    columns = [
+        (name, [_short(of_claim[key]) if key in of_claim else "–" for of_claim in verdicts])
+        for key, name in zip(settings, _distinguished([words[key] for key in settings]), strict=True)
+    ]
+    outcomes = [outcome for answer in tested for verdict in answer.tested for outcome in verdict.outcomes]
+    estimates = [outcome for outcome in outcomes if outcome.estimate]
+    notes = []
+    if any(verdict.verdict is Verdict.HOLDS and verdict.confounders for answer in tested for verdict in answer.tested):
+        notes.append("confounded: the sides of a contrast that holds differ in more than what it names.")
+    if estimates:
+        nats = ", of perplexities in nats" if any(each.metric and each.metric.in_nats for each in estimates) else ""
+        notes.append(
+            f"a better by: difference of the means{nats}; t from the spread of the cells of both sides alone, with "
+            "cautious degrees of freedom. Each interval is the one used for the verdict (one-sided where the claim "
+            "is); the contrasts of a claim share its 5%."
+        )
+    if any(outcome.more for outcome in estimates):
+        notes.append(
+            "more seeds: for a decision with probability 0.8 if the difference stays. Seeds added after a look are "
+            "not allowed for; seeds: {min: …, max: …, until: decided} in the grid allows for every look."
+        )
+    yield listing("Verdicts", ("verdicts",), [("claim", [answer.claim.id for answer in tested])], columns, notes)
+
+
+def _short(verdict: SettingVerdict) -> str:
+    """A verdict in a few words; what it is confounded by stands at the claim."""
+    if verdict.verdict is Verdict.HOLDS and verdict.confounders:
+        return CONFOUNDED
+    more = f" ({verdict.more:,} more seeds)" if verdict.verdict is Verdict.CANNOT_TELL and verdict.more else ""
+    return f"{verdict.verdict}{more}"
+
+
+def _distinguished(settings: Sequence[Sequence[str]]) -> list[str]:
+    """The first words of each setting, as many as distinguish all of them."""
+    for count in range(1, max(map(len, settings)) + 1):
+        names = [", ".join(words[:count]) for words in settings]
+        if len(set(names)) == len(names):
+            return names
+    return [", ".join(words) for words in settings]
 
 
 def not_tested(answers: Sequence[Answer], options: str = "") -> Iterator[Sheet]:
@@ -66,16 +119,12 @@ def _claim(claim: Claim, verdict: SettingVerdict, *, first: bool) -> Sheet:
     levels = {outcome.level for outcome in with_cells}
     same = len(levels) == 1
     at_level = f"{100 * levels.pop():.4g}% interval" if same else "interval"
-    # Words that all contrasts share are left out.
-    selectors = [_selector(outcome, verdict.setting) for outcome in with_cells]
-    varying = [factor for where in selectors for factor in where if len({other.get(factor) for other in selectors}) > 1]
-    rows = []
-    for outcome, where in zip(with_cells, selectors, strict=True):
+    rows: list[tuple[str, ...]] = []
+    for outcome, name in zip(with_cells, contrast_names(with_cells, verdict.setting), strict=True):
         assert outcome.cells
-        words = setting({factor: word for factor, word in where.items() if factor in varying})
         rows.append(
             (
-                _contrast(outcome.contrast) + (f" ({words})" if words else ""),
+                name,
                 _expected(outcome.contrast),
                 difference(outcome.estimate.value, outcome.cells.metric) if outcome.estimate else "–",
                 _interval(outcome, named=not same),
@@ -86,14 +135,28 @@ def _claim(claim: Claim, verdict: SettingVerdict, *, first: bool) -> Sheet:
         )
     at = f" ({setting(verdict.setting)})" if verdict.setting else ""
     notes = [f"Source: {claim.source}."] if claim.source and first else []
+    headers: tuple[str, ...] = ("a over b", "expected", "a better by", at_level, "n", "verdict", "more seeds")
+    if not any(row[-1] for row in rows):
+        headers, rows = headers[:-1], [row[:-1] for row in rows]
     return Sheet(
         title=f"{claim.id}: {verdict}{at}: {claim.statement}",
         key=(claim.id, *verdict.setting.values()),
-        headers=("a over b", "expected", "a better by", at_level, "n", "verdict", "more seeds"),
+        headers=headers,
         names=2,
         rows=tuple(rows),
         notes=(*notes, *dict.fromkeys(_remarks(verdict, paired=claim.pairs is not None))),
     )
+
+
+def contrast_names(outcomes: Sequence[ContrastOutcome], setting_words: Mapping[str, str]) -> list[str]:
+    """The name of each contrast in a setting: its two sides, and in which cells where the contrasts differ in that."""
+    selectors = [_selector(outcome, setting_words) for outcome in outcomes]
+    varying = [factor for where in selectors for factor in where if len({other.get(factor) for other in selectors}) > 1]
+    words = [setting({factor: word for factor, word in where.items() if factor in varying}) for where in selectors]
+    return [
+        _contrast(outcome.contrast) + (f" ({where})" if where else "")
+        for outcome, where in zip(outcomes, words, strict=True)
+    ]
 
 
 def _contrast(contrast: Contrast) -> str:
@@ -145,22 +208,8 @@ def _remarks(verdict: SettingVerdict, *, paired: bool) -> Iterator[str]:
     tested = [outcome for outcome in outcomes if outcome.estimate]
     if tested:
         errors = dict.fromkeys(over(outcome.estimate.documents) for outcome in tested if outcome.estimate)
-        nats = any(outcome.metric and outcome.metric.in_nats for outcome in tested)
-        spread = (
-            "of the differences at each seed, as the claim declares"
-            if paired
-            else "from the spread of these cells alone, with cautious degrees of freedom"
-        )
-        yield (
-            f"Differences of means{', of perplexities in nats' if nats else ''}, t {spread}, "
-            f"over {' or '.join(errors)}. Each interval is the one used for the verdict (one-sided where the claim "
-            "is); the contrasts of a claim share its 5%."
-        )
-        if any(outcome.more for outcome in tested):
-            yield (
-                "more seeds: for a decision with probability 0.8 if the difference stays. Seeds added after a look are "
-                "not allowed for; seeds: {min: …, max: …, until: decided} in the grid allows for every look."
-            )
+        spread = "t of the differences at each seed, as the claim declares, " if paired else ""
+        yield f"Intervals: {spread}over {' or '.join(errors)}."
     if any(outcome.cells and outcome.cells.searched for outcome in tested):
         yield f"A search found settings of these cells: {CONDITIONAL}."
     looked = [outcome for outcome in tested if outcome.estimate and outcome.estimate.look]

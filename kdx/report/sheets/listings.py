@@ -17,12 +17,13 @@ from kdx.report.table.table import Table
 from kdx.report.wording import LEVELS, correction, difference, equals, interval, probability, rounded, signed, word_of
 
 
-def listings(table: Table, *, statistics: bool) -> Iterator[Sheet]:
+def listings(table: Table, *, statistics: bool, full: bool = False) -> Iterator[Sheet]:
     """The listings of a table: differences where it declares a baseline, and published values and settings that
     searches found where it has them.
 
     Args:
         statistics: adds each cell's statistics, and differences from the best where no baseline is declared.
+        full: adds in what compared cells differ beside the factors of the table.
     """
     if statistics and table.layout.cells:
         yield _cells(table)
@@ -32,6 +33,21 @@ def listings(table: Table, *, statistics: bool) -> Iterator[Sheet]:
         yield _published(table.layout, table.published)
     if table.searches:
         yield tuned_settings(table)
+    if full and any(fact.only_listed for fact in table.audit):
+        yield _unequal(table)
+
+
+def _unequal(table: Table) -> Sheet:
+    """The compared cells by the facts in which they differ beside the factors of their table."""
+    facts = [fact for fact in table.audit if fact.only_listed]
+    words = {(fact.topic, at): word for fact in facts for word, places in fact.values.items() for at in places}
+    topics = list(dict.fromkeys(fact.topic for fact in facts))
+    places = [at for at in table.layout.places if any((topic, at) in words for topic in topics)]
+    columns = [(topic, [words.get((topic, at), "–") for at in places]) for topic in topics]
+    alike = any("–" in column for _, column in columns)
+    notes = ["–: no difference between this cell and those that it is compared with."] if alike else []
+    name = table.layout.name
+    return listing(f"{name}: how cells differ", (name, "unequal"), name_columns(table.layout, places), columns, notes)
 
 
 def _cells(table: Table) -> Sheet:

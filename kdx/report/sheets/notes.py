@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from kdx.report.sheet import sign
 from kdx.report.statistics.metric import Metric, ratio
-from kdx.report.table.audit import ALWAYS, FAST, OUT, TUNED, UNKNOWN, UnequalFact
+from kdx.report.table.audit import FAST, OUT, TUNED, UNKNOWN, UnequalFact
 from kdx.report.table.comparisons import Group
 from kdx.report.table.table import Table
 from kdx.report.wording import difference, over, place, rounded, setting
 
 _MOST_NAMED = 4
 """A note names up to so many cells; where there are more, it gives their number."""
-_MOST_VALUES, _LONGEST_WORD = 3, 48
-"""A short note names so many values of a factor, each cut to so many letters."""
+_MOST_VALUES = 3
+"""A note gives the smallest differences of up to so many groups of cells."""
 
 
 def caption(table: Table, *, best: str, full: bool = False) -> list[str]:
@@ -21,21 +21,24 @@ def caption(table: Table, *, best: str, full: bool = False) -> list[str]:
 
     Args:
         best: how the format marks the best cell, such as `* and bold`.
-        full: adds how the metrics were computed, how cells spread, and every fact in which cells differ.
+        full: adds those of `further`.
     """
     marks = [f"{sign(mark) or best}: {meaning}" for mark, meaning in table.legend.items()]
     numbers = " ".join((*table.notes, *([f"{'; '.join(marks)}."] if marks else _without_marks(table))))
     paragraphs = [
         numbers,
-        *([" ".join(table.definitions)] if full else []),
-        " ".join(filter(None, (_resolution(table), _errors(table)))),
+        _resolution(table),
+        *(_unequal(table, fact) for fact in table.audit if not fact.only_listed),
+        _differ_also(table),
+        *(further(table) if full else []),
     ]
-    paragraphs += [_spread(table, group) for group in table.groups] if full else []
-    plain = [fact for fact in table.audit if not fact.compared or fact.topic in ALWAYS]
-    paragraphs += [_unequal(table, fact) for fact in (table.audit if full else plain)]
-    if not full:
-        paragraphs.append(_differ_also(table, [fact for fact in table.audit if fact not in plain]))
     return [*filter(None, paragraphs)]
+
+
+def further(table: Table) -> list[str]:
+    """The paragraphs on how metrics and intervals were computed, and how cells spread over seeds."""
+    spreads = (_spread(table, group) for group in table.groups)
+    return [*filter(None, (" ".join(table.definitions), _errors(table), *spreads))]
 
 
 def _without_marks(table: Table) -> list[str]:
@@ -64,7 +67,8 @@ def _resolution(table: Table) -> str:
     for group in able:
         if (smallest := group.corrected_minimum_detectable_difference) is not None:
             among = "" if len(able) == 1 else f" ({_name(table, group)})"
-            shown.append(f"{_size(smallest, group.metric)}{among}, n = {group.seeds}")
+            n = f", n = {group.seeds}" if table.layout.n is None else ""
+            shown.append(f"{_size(smallest, group.metric)}{among}{n}")
     if not shown:
         return ""
     corrected = max(group.comparisons for group in able)
@@ -115,21 +119,17 @@ def _spread(table: Table, group: Group) -> str:
     return f"{line}."
 
 
-def _differ_also(table: Table, facts: Sequence[UnequalFact]) -> str:
+def _differ_also(table: Table) -> str:
     """The sentence on the facts in which compared cells differ beside the factors of their table."""
-    topics: dict[str, dict[str, None]] = {}
-    for fact in facts:
-        topics.setdefault(fact.topic, {}).update(dict.fromkeys(fact.values))
+    topics = list(dict.fromkeys(fact.topic for fact in table.audit if fact.only_listed))
     if not topics:
         return ""
-    parts = []
-    for topic, values in topics.items():
-        words = [f"{word[:_LONGEST_WORD]}…" if len(word) > _LONGEST_WORD else word for word in values]
-        more = ["…"] if len(words) > _MOST_VALUES else []
-        # A value may have commas of its own, as the seeds 0 and 2 of one cell have.
-        parts.append(f"{topic} ({' against '.join([*words[:_MOST_VALUES], *more])})")
-    factors = " and ".join(filter(None, (", ".join(table.layout.row_factors), ", ".join(table.layout.column_factors))))
-    return f"Compared cells also differ, beside {factors}, in {'; '.join(parts)}."
+    factors = _and([*table.layout.row_factors, *table.layout.column_factors])
+    return f"Compared cells also differ, beside {factors}, in {_and(topics)}."
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _unequal(table: Table, fact: UnequalFact) -> str:

@@ -64,6 +64,11 @@ class UnequalFact:
     instead: str = ""
     """A metric by which the cells could be compared; empty if none was recorded, or if they are compared."""
 
+    @property
+    def only_listed(self) -> bool:
+        """Whether notes give its topic alone, and a listing which cell has which value."""
+        return self.compared and self.topic not in ALWAYS
+
 
 def audit(
     layout: Layout,

@@ -45,7 +45,7 @@ def to_latex(table: Table, *, statistics: bool = False, full: bool = False, made
         full: see `kdx.report.sheets.notes.caption`.
         made_by: the command that makes it (`kdx.report.made_by`), for a comment before it; empty for none.
     """
-    sheets = (scores(table, full=full), *listings(table, statistics=statistics))
+    sheets = (scores(table, full=full), *listings(table, statistics=statistics, full=full))
     comment = f"% {sanitize(made_by)}\n" if made_by else ""
     return comment + "\n".join(map(sheet_to_latex, sheets))
 

@@ -27,7 +27,7 @@ def to_markdown(table: Table, *, statistics: bool = False, full: bool = False, m
         full: see `kdx.report.sheets.notes.caption`.
         made_by: the command that makes it (`kdx.report.made_by`), for a comment before it; empty for none.
     """
-    sheets = (scores(table, full=full), *listings(table, statistics=statistics))
+    sheets = (scores(table, full=full), *listings(table, statistics=statistics, full=full))
     comment = f"<!-- {sanitize(made_by)} -->\n" if made_by and "-->" not in made_by else ""
     return comment + "\n".join(map(sheet_to_markdown, sheets))
 

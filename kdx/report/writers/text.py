@@ -49,7 +49,7 @@ class TextTable:
     def __init__(self, table: Table, *, statistics: bool = False, full: bool = False) -> None:
         self.table = table
         self.scores = scores(table, full=full, best="* and bold")
-        self.listings = listings(table, statistics=statistics)
+        self.listings = listings(table, statistics=statistics, full=full)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield TextSheet(self.scores)

@@ -16,7 +16,7 @@ from sweeps import cell, run, sweep
 from kdx.report.figures.plot import Plot, Point, Series
 from kdx.report.tables import tables
 from kdx.report.writers.html import figures
-from kdx.report.writers.html.charts import Mark, forest, plotted, scatter
+from kdx.report.writers.html.charts import Mark, dots, forest, plotted, scatter
 from kdx.report.writers.html.learning import _seeds_together
 from kdx.store.records import CurveRecord
 
@@ -27,7 +27,10 @@ CURVE = Plot("valid/loss ↓", "step", "", (BAND,), dots=((100.0, 0.3),))
 
 
 def marks(number: int, label: str = "cell") -> list[Mark]:
-    return [Mark(f"{label} {i}", f"#run-{i}", i % 4 == 0, i, i + 1.0, i - 0.5, i + 0.5) for i in range(number)]
+    return [
+        Mark(f"{label} {i}: +{i}", f"#run-{i}", i % 4 == 0, i, i + 1.0, i - 0.5, i + 0.5, f"{label} {i}")
+        for i in range(number)
+    ]
 
 
 def links(svg: str) -> list[str]:
@@ -54,6 +57,10 @@ def test_an_axis_over_three_decades_is_logarithmic() -> None:
 def test_every_point_is_a_link_within_the_page() -> None:
     assert sorted(links(scatter(marks(9), "x", "y"))) == sorted(f"#run-{i}" for i in range(9))
     assert links(forest(marks(9), "better by")) == [f"#run-{i}" for i in range(9)]
+    cells, runs = marks(9), [mark for mark in marks(9) if mark.filled]
+    assert sorted(links(dots(cells, runs, "bleu"))) == sorted(
+        [f"#run-{i}" for i in range(9)] + ["#run-0", "#run-4", "#run-8"]
+    )
 
 
 def test_of_many_seeds_a_scatter_draws_some(monkeypatch) -> None:
@@ -68,7 +75,11 @@ def test_of_many_seeds_a_scatter_draws_some(monkeypatch) -> None:
     captions = []
     for runs in (of_few, of_many):
         (table,) = tables(sweep(cells, runs))
-        captions += [figure["caption"] for figure in figures.figures(table) if "a point a seed" in figure["caption"]]
+        captions += [
+            figure["caption"]
+            for figure in figures.figures(table, sweep(cells, runs))
+            if "a point a seed" in figure["caption"]
+        ]
     assert [(len(marks), sum(mark.filled for mark in marks)) for marks in drawn] == [(4, 2), (4 + 2, 2)]
     assert ["some stand for all" in caption for caption in captions] == [False, True]
 
@@ -84,18 +95,54 @@ def test_groups_differ_by_colour_and_by_shape_and_a_legend_names_them() -> None:
     # The filled ones are larger, so only their own shapes compare.
     looks = {(int(run) % 9, shape, colour) for run, shape, colour in drawn if int(run) % 4}
     assert len(looks) == 9 == len({look[1:] for look in looks})
-    assert not re.findall(r">approach \d<", scatter(marks(9), "x", "y")), "one group needs no legend"
+    alike = [replace(mark, group="") for mark in marks(9)]
+    assert not re.findall(r">approach \d<", scatter(alike, "x", "y")), "one group needs no legend"
 
 
 def test_rows_of_the_forest_keep_their_order_and_are_filled_where_told_apart() -> None:
     svg = forest(marks(3), "better by (bleu)")
     assert re.findall(r">(cell \d)<", svg) == ["cell 0", "cell 1", "cell 2"]
     assert svg.count('fill="var(--accent)"') == 1 and svg.count('fill="var(--paper)"') == 2
+    assert 'aria-label="cell 2: +2"' in svg, "what the page shows of a point under the pointer"
+
+
+def test_a_forest_has_a_bar_at_each_margin() -> None:
+    plain, equivalent = (forest([replace(mark, at=at) for mark in marks(3)], "a") for at in ((), (-9.0, 9.0)))
+    assert equivalent.count("mark-rect") - plain.count("mark-rect") == 1
+    assert "−5" in equivalent and "−5" not in plain, "the axis reaches as far as the margins"
+
+
+def test_a_table_as_a_picture_has_every_seed_and_fills_the_best_mean() -> None:
+    cells = [cell(kernel, kernel=kernel) for kernel in ("exponential", "rbf")]
+    runs = [
+        run(each.id, seed, seed, 10.0 * of + seed, id=10 * of + seed)
+        for of, each in enumerate(cells)
+        for seed in range(3)
+    ]
+    (table,) = tables(record := sweep(cells, runs))
+    first = next(figures.figures(table, record))
+    (svg,) = first["svgs"]
+    assert [f"exponential, seed {seed}: {seed}.00" in svg for seed in range(3)] == [True] * 3
+    assert svg.count('fill="var(--accent)"') == 1 and "exponential: mean 1.00, 95% interval " in svg
+
+
+def test_of_a_large_table_the_picture_has_the_best_cells(monkeypatch) -> None:
+    monkeypatch.setattr(figures, "_MOST_ROWS", 2)
+    cells = [cell(kernel, kernel=kernel) for kernel in ("exponential", "rbf", "linear")]
+    runs = [
+        run(each.id, seed, seed, 10.0 * of + seed, id=10 * of + seed)
+        for of, each in enumerate(cells)
+        for seed in (0, 1)
+    ]
+    (table,) = tables(record := sweep(cells, runs))
+    first = next(figures.figures(table, record))
+    assert "Of 3 cells, the 2 best." in first["caption"]
+    assert ">rbf<" in first["svgs"][0] and ">linear<" in first["svgs"][0] and ">exponential<" not in first["svgs"][0]
 
 
 def test_ratios_run_to_the_left_with_ticks_that_leave_room_for_their_labels() -> None:
-    ratios = [Mark(f"cell {i}", "#x", False, 1.0 + i / 20, low=0.98, high=1.18) for i in range(3)]
-    svg = forest(ratios, "perplexity, times that of the other cell", ratios=True)
+    ratios = [Mark("", "#x", False, 1.0 + i / 20, low=0.98, high=1.18, group=f"cell {i}") for i in range(3)]
+    svg = forest(ratios, "perplexity, times that of the other cell", zero=1.0)
     ticks = re.findall(r'<text [^>]*transform="translate\(([\d.]+),[^>]*>([01]\.?\d*)</text>', svg)
     at = {float(tick): float(x) for x, tick in ticks}
     assert 1.0 in at and 3 <= len(at) <= 6

@@ -16,10 +16,10 @@ _COLOURS, _SHAPES = (
     ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"],
 )
 """Colours and shapes of the groups of a scatter, in turn; their numbers share no divisor, so pairs repeat late."""
-_LONGEST, _WIDEST = 420, 6.2
-"""Greatest width of a forest's labels, and the average width of one of their letters; in pixels."""
-_ROW = 20
-"""Height of a row of the forest, in pixels."""
+_LONGEST, _WIDEST = 66, 6.2
+"""Most letters of the name of a row, and the average width of one in pixels."""
+_ROW = 22
+"""Height of a row of intervals, in pixels."""
 _CONFIG: dict[str, Any] = {
     "background": None,
     "font": "sans-serif",
@@ -45,21 +45,24 @@ _LINK = {"href": {"field": "href"}, "description": {"field": "label"}}
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A run with its two scores, or a cell with its difference from another."""
+    """A run or a cell with two numbers, or with one and its interval."""
 
     label: str
     """What the mark stands for, in words."""
     href: str
     """The link to the details on the page, such as `#run-12`."""
     filled: bool
-    """Whether the run is the selected one, or the difference is significant."""
+    """Whether the run is the selected one, the cell the best, or the difference significant."""
     x: float
     y: float = 0.0
     low: float = 0.0
     """Lower bound of the interval around x; `high` is the upper bound."""
     high: float = 0.0
     group: str = ""
-    """The group that a scatter shows by colour and shape."""
+    """The group that a scatter shows by colour and shape, or the name of the row."""
+    colour: str = "var(--accent)"
+    at: tuple[float, ...] = ()
+    """Where else a bar stands in its row, such as at a margin."""
 
 
 def plotted(plot: Plot, size: tuple[int, int] = CURVE) -> str:
@@ -77,6 +80,7 @@ def scatter(marks: Sequence[Mark], x: str, y: str) -> str:
         span = scale([getattr(mark, field) for mark in marks]) or (0.0, 1.0)
         axis = {**scaled(span), "round": True}
         encoding[field] = {"field": field, "type": "quantitative", "title": sanitize(title), "scale": axis}
+        encoding[field]["axis"] = {"tickCount": 5}
     names = list(dict.fromkeys(sanitize(mark.group) for mark in marks))
     encoding |= {**grouped(names, "group", color=_COLOURS, shape=_SHAPES), **_LINK}
     layers = [
@@ -91,42 +95,87 @@ def scatter(marks: Sequence[Mark], x: str, y: str) -> str:
     return to_svg({"width": width, "height": height, "layer": layers}, _CONFIG)
 
 
-def forest(marks: Sequence[Mark], title: str, *, ratios: bool = False) -> str:
-    """Draw differences with their intervals, one a row, in the given order; significant ones are filled.
+def forest(marks: Sequence[Mark], title: str, *, zero: float = 0.0) -> str:
+    """Draw differences with their intervals, one a row, in the given order.
 
     Args:
-        ratios: whether they are ratios, of which less is better: the axis then runs to the left.
+        zero: no difference; 1 for ratios, of which less is better, so that their axis runs to the left.
     """
-    rows = [{**_linked(mark), "low": mark.low, "high": mark.high, "filled": mark.filled} for mark in marks]
+    span = scale([zero, *(bound for mark in marks for bound in (mark.low, mark.high, *mark.at))])
+    reverse = {**scaled(span), "reverse": True} if zero and span else {}
+    bars = [{"group": _name(mark), "at": at} for mark in marks for at in mark.at]
+    y, layers = _intervals(marks, title, reverse)
+    tick = {"type": "tick", "color": "var(--ink)", "thickness": 1.5, "size": 12, "aria": False}
+    at = {"field": "at", "type": "quantitative"}
+    rule = {"type": "rule", "color": "var(--muted)", "aria": False}
+    below = [{"data": {"values": [{}]}, "mark": rule, "encoding": {"x": {"datum": zero}}}]
+    below += [{"data": {"values": bars}, "mark": tick, "encoding": {"x": at, "y": y}}] if bars else []
+    return to_svg({"width": 380, "height": {"step": _ROW}, "layer": [*below, *layers]}, _CONFIG)
+
+
+def dots(cells: Sequence[Mark], runs: Sequence[Mark], title: str) -> str:
+    """Draw the score of each run, and the mean of each cell with its interval; a row for each group of the cells.
+
+    Args:
+        cells: a mean each; the best is filled.
+        runs: selected ones are filled.
+    """
+    values = [mark.x for mark in runs]
+    span = scale([*values, *(bound for mark in cells for bound in (mark.low, mark.high))]) or (0.0, 1.0)
+    y, layers = _intervals(cells, title, scaled(span), shape="diamond")
+    points = [
+        {
+            "data": {"values": [_row(mark) for mark in runs if mark.filled is filled]},
+            "mark": {"type": "point", "filled": filled, "size": 50, "opacity": 0.8, "color": colour},
+            "encoding": {"y": y, "x": {"field": "x", "type": "quantitative"}, **_LINK},
+        }
+        for filled, colour in ((False, "var(--point)"), (True, "var(--ink)"))
+    ]
+    return to_svg({"width": 250, "height": {"step": _ROW}, "layer": [layers[0], *points, layers[1]]}, _CONFIG)
+
+
+def _intervals(
+    marks: Sequence[Mark], title: str, across: Mapping[str, Any], shape: str = "circle"
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The vertical axis with the groups, and the layers of the intervals and of the values within them."""
+    values = [{**_row(mark), "low": mark.low, "high": mark.high, "filled": mark.filled} for mark in marks]
     # The reader's font may be wider than the one that the labels are measured with here.
-    room = min(_LONGEST, _WIDEST * max(len(row["label"]) for row in rows))
-    axis = {"labelLimit": _LONGEST, "minExtent": room, "labelColor": "var(--ink)", "ticks": False, "domain": False}
-    y = {"field": "label", "type": "nominal", "sort": None, "title": None, "axis": {**axis, "labelPadding": 8}}
+    room = _WIDEST * max(len(value["group"]) for value in values)
+    axis = {"labelLimit": 0, "minExtent": room, "labelColor": "var(--ink)", "ticks": False, "domain": False}
+    names = list(dict.fromkeys(value["group"] for value in values))
+    y: dict[str, Any] = {"field": "group", "type": "nominal", "sort": None, "title": None}
+    y |= {"scale": {"domain": names}, "axis": {**axis, "labelPadding": 8}}
     # More ticks have labels that run into each other where the reader's font is wider.
-    ticks = {"tickCount": 5, "format": ".3~g"}
-    span = scale([1.0, *(bound for mark in marks for bound in (mark.low, mark.high))]) if ratios else None
-    reversed_scale = {**scaled(span), "reverse": True} if span else {}
-    x = {"field": "x", "type": "quantitative", "title": sanitize(title), "axis": ticks, "scale": reversed_scale}
-    fill = {"condition": {"test": "datum.filled", "value": "var(--accent)"}, "value": "var(--paper)"}
-    layers = [
+    ticks = {"tickCount": 5, "format": ".4~g"}
+    x = {"field": "x", "type": "quantitative", "title": sanitize(title), "axis": ticks, "scale": across}
+    colour = {"field": "colour", "type": "nominal", "scale": None}
+    fill = {"condition": {"test": "datum.filled", **colour}, "value": "var(--paper)"}
+    ends = {"x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}}
+    point = {"type": "point", "shape": shape, "strokeWidth": 1.5, "size": 45, "opacity": 1}
+    return y, [
         {
-            "data": {"values": [{}]},
-            "mark": {"type": "rule", "color": "var(--muted)"},
-            "encoding": {"x": {"datum": int(ratios)}},
+            "data": {"values": values},
+            "mark": {"type": "rule", "strokeWidth": 1.5, "aria": False},
+            "encoding": {"y": y, **ends, "color": colour},
         },
         {
-            "mark": {"type": "rule", "color": "var(--accent)", "strokeWidth": 1.5, "aria": False},
-            "encoding": {"y": y, "x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}},
-        },
-        {
-            "mark": {"type": "point", "stroke": "var(--accent)", "strokeWidth": 1.5, "size": 45, "opacity": 1},
-            "encoding": {"y": y, "x": x, "fill": fill, **_LINK},
+            "data": {"values": values},
+            "mark": point,
+            "encoding": {"y": y, "x": x, "stroke": colour, "fill": fill, **_LINK},
         },
     ]
-    chart = {"data": {"values": rows}, "width": 380, "height": {"step": _ROW}, "layer": layers}
-    return to_svg(chart, _CONFIG)
 
 
-def _linked(mark: Mark) -> Mapping[str, Any]:
-    label, group = sanitize(mark.label), sanitize(mark.group)
-    return {"x": mark.x, "y": mark.y, "label": label, "href": mark.href, "group": group}
+def _row(mark: Mark) -> dict[str, Any]:
+    return {**_linked(mark), "group": _name(mark)}
+
+
+def _name(mark: Mark) -> str:
+    """The name of a row, shortened here: Vega cuts a letter outside the basic plane in two, and cannot draw that."""
+    name = sanitize(mark.group)
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST // 2]}…{name[-_LONGEST // 2 + 1 :]}"
+
+
+def _linked(mark: Mark) -> dict[str, Any]:
+    texts = {name: sanitize(getattr(mark, name)) for name in ("label", "group", "href", "colour")}
+    return {"x": mark.x, "y": mark.y, **texts}

@@ -1,4 +1,4 @@
-"""The figures beside a table: a scatter of validation and test scores, and the differences between cells."""
+"""The figures of a table: its cells as a picture, their differences, and what they cost."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -13,23 +13,40 @@ from kdx.report.figures.series import over_length, over_parameters
 from kdx.report.selection.cells import Seed
 from kdx.report.sheets.scores import cell_anchor, run_anchor
 from kdx.report.statistics.metric import Metric, ratio
+from kdx.report.table.audit import PARAMETERS
 from kdx.report.table.table import Table
-from kdx.report.wording import LEVELS, place, rounded, setting, word_of
-from kdx.report.writers.html.charts import CURVE, SCATTER, Mark, forest, plotted, scatter
+from kdx.report.wording import LEVELS, difference, interval, place, rounded, setting, word_of
+from kdx.report.writers.html.charts import CURVE, SCATTER, Mark, dots, forest, plotted, scatter
+from kdx.store.records import SweepRecord
 
 _MOST_GROUPS = 24
 """Largest number of groups that a scatter distinguishes by colour and shape."""
+_MOST_ROWS = 100
+"""Cells of a table as a picture."""
 _MOST_POINTS = 5_000
 """Seeds of a scatter, and selected ones; more would cover each other, and take gigabytes to draw."""
 
 
-def figures(table: Table) -> Iterator[dict[str, Any]]:
-    """The figures of a table as the template takes them: a caption, and charts."""
+def figures(table: Table, sweep: SweepRecord) -> Iterator[dict[str, Any]]:
+    """The figures of a table as the template takes them: a caption, and charts; the first is the table as a picture."""
     seeds = sum(len(cell.seeds) for cell in table.layout.cells)
     for caption, svgs, narrow in (
         (
+            "The score of each seed (dark: the selected one), the mean (filled: the best) and its 95% interval."
+            + (f" Of {len(table.layout.cells):,} cells, the {_MOST_ROWS} best." if _too_many(table) else ""),
+            [*_dots(table)],
+            False,
+        ),
+        (
             "The score against the length that was read; the band is from the lowest to the highest of all seeds.",
             [plotted(plot, SCATTER) for plot in over_length(table)],
+            True,
+        ),
+        (_about_differences(table), [*_forests(table)], False),
+        (
+            "The mean score against the number of parameters, and against the time of training, a point a cell; runs "
+            "that shared a machine with others took longer.",
+            [*_costs(table, sweep)],
             True,
         ),
         (
@@ -38,7 +55,6 @@ def figures(table: Table) -> Iterator[dict[str, Any]]:
             [*_scatters(table)],
             True,
         ),
-        (_about_differences(table), [*_forests(table)], False),
         (
             "The score of each trial against each parameter, over its range; filled: the best, whose settings the cell "
             "has. Axes of scores are the same for all cells of a metric.",
@@ -54,6 +70,72 @@ def figures(table: Table) -> Iterator[dict[str, Any]]:
     ):
         if svgs:
             yield {"caption": caption, "svgs": [*map(Markup, svgs)], "narrow": narrow}
+
+
+def _by_panel(table: Table) -> list[tuple[str, Metric, list[Address]]]:
+    """The places with a mean, by task and metric; where there are many, the best of them."""
+    panels: dict[tuple[str, Metric], list[Address]] = {}
+    for at, cell in table.layout.places.items():
+        if cell.summary and isfinite(cell.summary.mean):
+            task = table.layout.records[cell.id].spec.task
+            panels.setdefault((task, cell.metric), []).append(at)
+    ordered = []
+    for (task, metric), places in panels.items():
+        ranked = sorted(places, key=lambda at: -metric.gain(_mean(table, at)))[:_MOST_ROWS]
+        kept = set(ranked)
+        ordered.append((task, metric, [at for at in places if at in kept]))
+    return ordered
+
+
+def _too_many(table: Table) -> bool:
+    return len(table.layout.cells) > _MOST_ROWS
+
+
+def _mean(table: Table, at: Address) -> float:
+    summary = table.layout.places[at].summary
+    assert summary
+    return summary.mean
+
+
+def _dots(table: Table) -> Iterator[str]:
+    """Each cell's seeds, mean and interval, a panel for each task and metric."""
+    panels = _by_panel(table)
+    for task, metric, places in panels:
+        names = _varying(table, places)
+        best = max((_mean(table, at) for at in places), key=metric.gain)
+        cells, runs = [], []
+        for at, name in zip(places, names, strict=True):
+            cell, mean = table.layout.places[at], _mean(table, at)
+            low, high = cell.interval or (mean, mean)
+            about = f", 95% interval {interval((low, high), metric.name)}" if cell.interval else ""
+            label = f"{name}: mean {rounded(mean, metric.name)}{about}"
+            cells.append(Mark(label, f"#{cell_anchor(cell)}", mean == best, mean, low=low, high=high, group=name))
+            for seed in cell.seeds:
+                if seed.score is not None and isfinite(seed.score):
+                    label = f"{name}, seed {seed.seed}: {rounded(seed.score, metric.name)}"
+                    href = f"#{run_anchor(table.layout, cell, seed.run_id)}"
+                    runs.append(Mark(label, href, seed.run_id == cell.run_id, seed.score, group=name))
+        several = len({other for _, other, _ in panels}) < len(panels)
+        yield dots(cells, runs, f"{task}, {metric}" if several else str(metric))
+
+
+def _costs(table: Table, sweep: SweepRecord) -> Iterator[str]:
+    """The mean score of each cell against its parameters and its time of training, where cells differ in them."""
+    seconds = {run.id: run.seconds for run in sweep.runs if run.seconds is not None}
+    parameters = {run: metrics[PARAMETERS] for run, metrics in sweep.metrics.items() if PARAMETERS in metrics}
+    groups = _groups(table)
+    for _, metric, places in _by_panel(table):
+        for title, known in (("parameters", parameters), ("seconds of a run", seconds)):
+            marks = []
+            for at in places:
+                cell = table.layout.places[at]
+                costs = [known[seed.run_id] for seed in cell.seeds if seed.score is not None and seed.run_id in known]
+                if costs:
+                    cost, mean = sum(costs) / len(costs), _mean(table, at)
+                    label = f"{place(table.layout, at)}: {rounded(mean, metric.name)} with {cost:,.0f} {title}"
+                    marks.append(Mark(label, f"#{cell_anchor(cell)}", True, cost, mean, group=groups[at[0]]))
+            if len({mark.x for mark in marks}) > 1:
+                yield scatter(marks, title, str(metric))
 
 
 def _scatters(table: Table) -> Iterator[str]:
@@ -139,27 +221,27 @@ def _groups(table: Table) -> list[str]:
     return [""] * len(table.layout.rows)
 
 
+def _varying(table: Table, places: Sequence[Address]) -> list[str]:
+    """The name of each place, without the words that all of them share."""
+    headers = [table.layout.header(at) for at in places]
+    varying = [factor for factor in headers[0] if len({header[factor] for header in headers}) > 1] if headers else []
+    return [LEVELS.join(word_of(factor, header[factor]) for factor in varying or header) for header in headers]
+
+
 def _forests(table: Table) -> Iterator[str]:
-    for metric in dict.fromkeys(difference.metric for difference in table.differences):
-        differences = [
-            difference for difference in table.differences if difference.metric == metric and difference.estimate
-        ]
-        headers = [table.layout.header(difference.at) for difference in differences]
-        # Words that all rows share are left out.
-        varying = (
-            [factor for factor in headers[0] if len({header[factor] for header in headers}) > 1] if headers else []
-        )
+    for metric in dict.fromkeys(each.metric for each in table.differences):
+        compared = [each for each in table.differences if each.metric == metric and each.estimate]
         marks = []
-        for difference, header in zip(differences, headers, strict=True):
-            if difference.estimate and isfinite(difference.estimate.value):
-                bounds = difference.estimate.value, *difference.estimate.interval()
+        for each, name in zip(compared, _varying(table, [each.at for each in compared]), strict=True):
+            if each.estimate and isfinite(each.estimate.value):
+                bounds = each.estimate.value, *each.estimate.interval()
                 x, low, high = map(ratio, bounds) if metric.in_nats else bounds
-                label = LEVELS.join(word_of(factor, header[factor]) for factor in varying or header)
-                href = f"#{cell_anchor(table.layout.places[difference.at])}"
-                marks.append(Mark(label, href, difference.significant, x, low=low, high=high))
+                label = f"{name}: {f'{x:.3f} times' if metric.in_nats else difference(x, metric)}"
+                href = f"#{cell_anchor(table.layout.places[each.at])}"
+                marks.append(Mark(label, href, each.significant, x, low=low, high=high, group=name))
         if marks:
             title = f"{metric.unit}, times that of the other cell" if metric.in_nats else f"better by ({metric.unit})"
-            yield forest(marks, title, ratios=metric.in_nats)
+            yield forest(marks, title, zero=float(metric.in_nats))
 
 
 def _about_differences(table: Table) -> str:

@@ -1,6 +1,7 @@
 "use strict";
 
-// Sorting: a button in each header that has numbers or names under it; a third press restores the order.
+// Sorting: a button in each header that has numbers or names under it; the first press puts the best first where the
+// metric has a good end, and a third restores the order.
 function prepare(part) {
   for (const table of part.querySelectorAll("table.sortable")) {
     const body = table.tBodies[0];
@@ -17,8 +18,9 @@ function prepare(part) {
 prepare(document);
 
 function sort(table, body, original, header) {
-  const next = { none: "ascending", ascending: "descending", descending: "none" };
-  const order = next[header.getAttribute("aria-sort") || "none"];
+  const orders = ["none", "ascending", "descending"];
+  if (header.textContent.includes("↑")) orders.push(orders.splice(1, 1)[0]);
+  const order = orders[(orders.indexOf(header.getAttribute("aria-sort") || "none") + 1) % 3];
   for (const other of table.querySelectorAll("th[aria-sort]")) other.removeAttribute("aria-sort");
   if (order !== "none") header.setAttribute("aria-sort", order);
   table.classList.toggle("sorted", order !== "none");
@@ -68,7 +70,7 @@ reveal();
 
 // A point of a plot tells what it is: the label that a screen reader reads, for the mouse.
 addEventListener("mouseover", (event) => {
-  const mark = event.target.closest("svg a path[aria-label]");
+  const mark = event.target.closest("svg path[aria-label]");
   if (mark && !mark.firstChild) {
     const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
     title.textContent = mark.getAttribute("aria-label");

@@ -3,8 +3,8 @@
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -14,16 +14,17 @@ from markupsafe import Markup, escape
 
 from kdx.report.figures.plot import Plot
 from kdx.report.papers.paper_file import Paper
-from kdx.report.papers.verdicts import Answer, Verdict
+from kdx.report.papers.verdicts import Answer
 from kdx.report.selection.cells import Cell, Seed
 from kdx.report.sheet import Score, Sheet, beside_scores, means, spans
-from kdx.report.sheets.claims import claim, not_tested
 from kdx.report.sheets.listings import listings
+from kdx.report.sheets.notes import further
 from kdx.report.sheets.scores import cell_anchor, run_anchor, score_or_dash, scores
 from kdx.report.table.layout import Layout
 from kdx.report.table.table import Table
 from kdx.report.wording import place
 from kdx.report.writers.html.charts import plotted
+from kdx.report.writers.html.claims import badge_of, sections
 from kdx.report.writers.html.figures import figures
 from kdx.report.writers.html.learning import Curves, figures_of_curves
 from kdx.report.writers.settings import as_yaml
@@ -100,7 +101,7 @@ def _report(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> dict
             cells.setdefault(cell.id, (cell, place(table.layout, at)))
             layouts.setdefault(cell.id, table.layout)
     runs = {run.id: run for run in sweep.runs}
-    shown = [_table(table, f"table-{index}") for index, table in enumerate(tables, 1)]
+    shown = [_table(table, sweep, f"table-{index}") for index, table in enumerate(tables, 1)]
     # An evaluation has no curves of its own.
     trained = {key: cell for key, cell in cells.items() if key not in layouts[key].evaluations}
     baselines = {
@@ -132,29 +133,7 @@ def claims_to_html(answers: Sequence[tuple[Paper, Sequence[Answer]]], lead: str)
 
 
 def _claims(answers: Sequence[tuple[Paper, Sequence[Answer]]]) -> list[dict[str, Any]]:
-    sections = [section for _, of_paper in answers for answer in of_paper for section in _claim(answer)]
-    for _, of_paper in answers:
-        for sheet in not_tested(of_paper):
-            verdict = Verdict.NOT_TESTED.value
-            rows = tuple((verdict, *row) for row in sheet.rows)
-            sheet = replace(sheet, headers=("verdict", *sheet.headers), rows=rows, names=sheet.names + 1)
-            shown = {"title": sheet.title, "sheet": _sheet(sheet)}
-            sections.append({"verdict": verdict, "verdict_text": verdict, **shown})
-    return sections
-
-
-def _claim(answer: Answer) -> Iterator[dict[str, Any]]:
-    """The sections of a claim, one for each setting, with the verdict of each comparison in the first column."""
-    for verdict, sheet in zip(answer.tested, claim(answer), strict=True):
-        at = sheet.headers.index("verdict")
-        headers = (sheet.headers[at], *sheet.headers[:at], *sheet.headers[at + 1 :])
-        rows = tuple((row[at], *row[:at], *row[at + 1 :]) for row in sheet.rows)
-        yield {
-            "verdict": str(verdict.verdict),
-            "verdict_text": str(verdict),
-            "title": sheet.title.replace(f": {verdict}", "", 1),
-            "sheet": _sheet(replace(sheet, headers=headers, rows=rows, names=sheet.names + 1)),
-        }
+    return [{**section, "sheet": _sheet(section["sheet"])} for _, of_paper in answers for section in sections(of_paper)]
 
 
 def fragment(sheet: Sheet) -> str:
@@ -171,13 +150,15 @@ def _text(name: str) -> str:
 
 
 def _templates() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=FunctionLoader(_text),
         autoescape=True,
         keep_trailing_newline=True,
         trim_blocks=True,
         finalize=lambda value: value if isinstance(value, Markup) else sanitize(str(value)),
     )
+    environment.filters["badge"] = badge_of
+    return environment
 
 
 def _rendered(template: str = "page.html", *scripts: str, **shown: Any) -> str:
@@ -209,12 +190,13 @@ def _lead(cells: Sequence[Cell]) -> str:
     )
 
 
-def _table(table: Table, id: str) -> dict[str, Any]:
+def _table(table: Table, sweep: SweepRecord, id: str) -> dict[str, Any]:
     return {
         "id": id,
-        "scores": _sheet(scores(table, full=True)),
-        "figures": [*figures(table)],
-        "listings": [_sheet(listing) for listing in listings(table, statistics=True)],
+        "scores": _sheet(scores(table)),
+        "figures": [*figures(table, sweep)],
+        "listings": [_sheet(listing) for listing in listings(table, statistics=True, full=True)],
+        "further": further(table),
     }
 
 

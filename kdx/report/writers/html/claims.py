@@ -1,0 +1,77 @@
+"""The claims on a page: each verdict with the intervals behind it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import isfinite
+from typing import Any
+
+from markupsafe import Markup
+
+from kdx.report.papers.paper_file import Expect
+from kdx.report.papers.verdicts import Answer, ContrastOutcome, SettingVerdict, Verdict
+from kdx.report.sheet import Sheet
+from kdx.report.sheets.claims import CONFOUNDED, claim, contrast_names, not_tested, summary
+from kdx.report.wording import difference, interval
+from kdx.report.writers.html.charts import Mark, forest
+
+_COLOURS = {Verdict.HOLDS: "var(--good)", Verdict.DOES_NOT_HOLD: "var(--bad)"}
+_BADGES = {CONFOUNDED: "confounded", **{str(verdict): verdict.replace(" ", "-") for verdict in Verdict}}
+
+
+def badge_of(text: str) -> str:
+    """The class of the badge of a text that begins with a verdict; empty where it does not."""
+    return next((name for verdict, name in _BADGES.items() if text.startswith(verdict)), "")
+
+
+def sections(answers: Sequence[Answer]) -> Iterator[dict[str, Any]]:
+    """The parts of the claims of a paper as the template takes them: all verdicts, then each claim in each setting."""
+    for sheet in summary(answers):
+        yield {"badge": "", "title": sheet.title, "sheet": sheet, "figures": ()}
+    for answer in answers:
+        for verdict, sheet in zip(answer.tested, claim(answer), strict=True):
+            title = sheet.title.replace(f": {verdict}", "", 1)
+            figures = [*_forest(verdict)]
+            yield {"badge": str(verdict), "title": title, "sheet": _verdict_first(sheet), "figures": figures}
+    for sheet in not_tested(answers):
+        yield {"badge": str(Verdict.NOT_TESTED), "title": sheet.title, "sheet": sheet, "figures": ()}
+
+
+def _verdict_first(sheet: Sheet) -> Sheet:
+    at = sheet.headers.index("verdict")
+    headers = (sheet.headers[at], *sheet.headers[:at], *sheet.headers[at + 1 :])
+    rows = tuple((row[at], *row[:at], *row[at + 1 :]) for row in sheet.rows)
+    return replace(sheet, headers=headers, rows=rows, names=sheet.names + 1)
+
+
+def _forest(verdict: SettingVerdict) -> Iterator[Markup]:
+    """The interval of each contrast, with a bar at its margin; nothing where no contrast has one."""
+    tested = [outcome for outcome in verdict.outcomes if outcome.cells]
+    marks = [
+        mark
+        for outcome, name in zip(tested, contrast_names(tested, verdict.setting), strict=True)
+        for mark in _mark(outcome, name)
+    ]
+    metrics = list(dict.fromkeys(outcome.metric.scale for outcome in tested if outcome.metric))
+    if marks:
+        yield Markup(forest(marks, f"a better by ({', '.join(metrics)})"))
+
+
+def _mark(outcome: ContrastOutcome, name: str) -> Iterator[Mark]:
+    bounds, metric = outcome.interval, outcome.metric
+    if outcome.estimate is None or bounds is None or metric is None or not all(map(isfinite, bounds)):
+        return
+    margin = (outcome.cells.margin if outcome.cells else None) or 0.0
+    at = {Expect.BETTER: (margin,), Expect.NO_WORSE: (-margin,), Expect.EQUIVALENT: (-margin, margin)}
+    value, (low, high) = outcome.estimate.value, bounds
+    label = f"{name}: {difference(value, metric)}, {100 * outcome.level:.4g}% interval {interval(bounds, metric)}"
+    yield Mark(
+        f"{label}, {outcome.verdict}",
+        "",
+        outcome.verdict in _COLOURS,
+        value,
+        low=low,
+        high=high,
+        group=name,
+        colour=_COLOURS.get(outcome.verdict, "var(--muted)"),
+        at=at[outcome.contrast.expect],
+    )
