@@ -129,10 +129,6 @@ def _table(rows: Rows, form: ExportFormat) -> Iterable[bytes]:
 
 def _send(context: Context, sweep: str | None, program: MirrorName) -> None:
     """Bring another program up to date with the runs of a sweep; what it has stays."""
-    # late: of all formats only these need it
-    from rich.console import Console
-    from rich.progress import track
-
     # Not one transaction: a program that is slow to take the numbers would keep sweeps from recording theirs.
     with open_database(context.db, write=False) as database:
         record = load_named(database, sweep, context)
@@ -141,8 +137,8 @@ def _send(context: Context, sweep: str | None, program: MirrorName) -> None:
         follower = Follower(database, open_mirror(program, files_beside(database.location).with_suffix("")))
         try:
             # Other programs greet and take leave on standard output.
-            with redirect_stdout(sys.stderr):
-                for run_id in track(over, f"to {program}", console=Console(stderr=True)):
+            with redirect_stdout(sys.stderr), typer.progressbar(over, label=f"to {program}", file=sys.stderr) as runs:
+                for run_id in runs:
                     follower.send([run_id])
                 follower.close()
         except KdxError:

@@ -1,7 +1,7 @@
 """`kdx report`: prints the tables of sweeps."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -11,11 +11,13 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
-from kdx.cli.context import Answering
+from kdx.cli.context import Answering, Context
 from kdx.cli.loaded_report import LoadedReport
 from kdx.cli.options import Against, OnlyTable, PairedAr, TableFormat, Tables
 from kdx.cli.suggest import computing_options, resume, retry
-from kdx.cli.wording import count_of
+from kdx.cli.wording import choices_of, count_of
+from kdx.errors import KdxError, shortened
+from kdx.report.figures.attention_map import AttentionMap
 from kdx.report.made_by import MadeBy
 from kdx.report.selection.cells import State
 from kdx.report.selection.joined import names
@@ -51,6 +53,10 @@ def report(
     statistics: Annotated[bool, typer.Option("--statistics", help="Add all statistics and differences.")] = False,
     paired_ar: PairedAr = False,
     notes: Annotated[Notes, typer.Option("--notes", help="The notes below a table.")] = Notes.SHORT,
+    attention: Annotated[
+        list[str] | None,
+        typer.Option("--attention", metavar="RUN:LINE", help="Draw a run's attention on the page, as it reads a line."),
+    ] = None,
 ) -> None:
     """Print the tables of sweeps, as text, LaTeX and more.
 
@@ -59,10 +65,14 @@ def report(
     Example: kdx report quickstart --format latex > table.tex
 
     Example: kdx report --tables both.yaml monday tuesday
+
+    Example: kdx report --format html --attention "7: ein mann schläft ." > page.html
     """
+    if attention and (format is not Format.HTML or context.json):
+        raise KdxError("--attention is drawn on a page", hint="add --format html")
     file = str(tables) if tables else None
     made_by = MadeBy(tuple(sweeps or ()), None, file, against, statistics, paired_ar, notes.value)
-    write_html: Callable[[Sequence[Table]], str] | None = None
+    write_html: Callable[..., str] | None = None
     # Everything is read from one state of the database.
     with context.read() as database:
         loaded = LoadedReport(database, made_by, context)
@@ -83,10 +93,32 @@ def report(
         written = [to_json(each, made_by.command(each.layout.name)) for each in shown]
         out_json({"sweep": record.name, "sweeps": names(record), "tables": written})
     elif write_html is not None:
-        out(write_html(shown))
+        out(write_html(shown, maps=[*_maps(context, record, attention or ())]))
     else:
         _write(shown, format, made_by)
     say(_closing(record, shown, options))
+
+
+def _maps(context: Context, record: SweepRecord, asked: Sequence[str]) -> Iterator[tuple[str, list[AttentionMap]]]:
+    """Yield what each run of `RUN:LINE` reads, with its attention."""
+    for each in asked:
+        number, _, line = each.partition(":")
+        run = int(number) if number.strip().isdecimal() else None
+        if run not in {known.id for known in record.runs} or not line.strip():
+            hint = f'a run of {record.name} and what it shall read, such as --attention "7: ein mann schläft ."'
+            raise KdxError(f"--attention {shortened(each)}: no such run, or no line", hint=hint)
+        # late: it imports torch, without which results are read
+        from kdx.run_files.load_run import load_run
+
+        loaded = load_run(context.db, run)
+        labels = next(cell.labels for cell in record.cells if cell.id == loaded.record.cell_id)
+        yield (
+            f"{choices_of(labels)}, run {run}: {line.strip()}",
+            [
+                AttentionMap(name, queries, keys, weights.tolist())
+                for name, queries, keys, weights in loaded.attention_maps(line.strip())
+            ],
+        )
 
 
 def _write(tables: Sequence[Table], format: Format, made_by: MadeBy) -> None:

@@ -1,10 +1,13 @@
 """Loads a run of the database as a model in Python."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kdx.components.find import bring, folders_of
 from kdx.data.corpus import Corpus, load_corpus
+from kdx.data.vocabulary import BEGIN, END, Vocabulary
 from kdx.errors import KdxError
 from kdx.grid.spec import CellSpec
 from kdx.run_files.files import content, files_beside, final_weights
@@ -13,6 +16,9 @@ from kdx.store.database import open_database
 from kdx.store.details import run_details
 from kdx.store.records import RunRecord
 from kdx.training.trained import Trained, model_of
+
+MOST_TOKENS = 48
+"""Most tokens of a line whose attention is drawn."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,6 +29,34 @@ class LoadedRun(Trained):
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, run {self.record.id}, seed {self.record.seed}>"
+
+    def attention_maps(self, line: str) -> Iterator[tuple[str, list[str], list[str], Any]]:
+        """The weights of every attention while the model reads a line, or translates it.
+
+        Yields:
+            Name, such as `decoder.layers.0.cross_attention`; the tokens that attend; those that they attend to; and
+            the weights (H, Tq, Tk).
+
+        Raises:
+            KdxError: as `translate`; or the line has more than `MOST_TOKENS`.
+        """
+        task = self._module
+        if not task.texts:
+            raise KdxError(f"task {self.spec.task} reads no text", hint="maps are of runs that read a line")
+        lines = (line, *(self.translate(line) if len(task.texts) > 1 else ()))
+        inputs = (ids[0].tolist() for name, ids in task.inputs(*lines).items() if not name.endswith("padding"))
+        read = zip(map(task.vocabulary, task.texts), inputs, strict=True)
+        texts = [[_piece(vocabulary, id) for id in ids] for vocabulary, ids in read]
+        if (longest := max(map(len, texts))) > MOST_TOKENS:
+            raise KdxError(f"the line has {longest} tokens", hint=f"a map has up to {MOST_TOKENS}; take a shorter line")
+        for name, weights in self.attention(*lines).items():
+            encodes, crosses = name.startswith("encoder."), name.endswith(".cross_attention")
+            queries, keys = texts[0 if encodes else -1], texts[0 if encodes or crosses else -1]
+            yield name, queries, keys, weights[0]
+
+
+def _piece(vocabulary: Vocabulary | None, id: int) -> str:
+    return {BEGIN: "(begin)", END: "(end)"}.get(id) or (vocabulary.decode([id]) if vocabulary else str(id))
 
 
 def load_run(

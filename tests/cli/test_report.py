@@ -74,6 +74,25 @@ def test_tables_go_to_stdout_and_the_closing_line_to_stderr() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--attention", "1: the cat"), "--attention is drawn on a page"),
+        (("--format", "html", "--attention", "99: the cat"), "--attention 99: the cat: no such run, or no line"),
+        (("--format", "html", "--attention", "rbf"), "--attention rbf: no such run, or no line"),
+        (("--format", "html", "--attention", "1:"), "--attention 1:: no such run, or no line"),
+        (("--format", "html", "--attention", "1: the cat"), "has no weights that were tested"),
+    ],
+)
+def test_attention_is_of_a_run_with_weights_and_of_a_line_and_drawn_on_a_page(
+    arguments: tuple[str, ...], message: str
+) -> None:
+    result = CliRunner().invoke(app, ["report", *arguments])
+    assert isinstance(result.exception, KdxError) and message in str(result.exception)
+    assert result.stdout == ""
+
+
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("form", ["text", "markdown", "latex"])
 def test_full_notes_say_how_metrics_were_made_and_where_cells_differ(form: str) -> None:
     def report(*options: str) -> str:

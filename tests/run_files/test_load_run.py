@@ -129,6 +129,32 @@ def test_attention_is_there_for_every_layer_and_its_rows_sum_to_one(database, ho
         assert torch.allclose(weights.sum(-1), torch.ones(()), atol=1e-5), name
 
 
+def test_maps_of_attention_name_their_rows_and_columns(database, home):
+    run = load_run(database, ids(database)["translation"], home=home)
+    line = run.corpus.source_vocabulary.decode([4, 5, 4])
+    maps = {name: (queries, keys, weights) for name, queries, keys, weights in run.attention_maps(line)}
+    source = [*line.split(), "(end)"]
+    target = ["(begin)", *run.translate(line)[0].split()]
+    sides = {name: (queries, keys) for name, (queries, keys, _) in maps.items()}
+    assert sides == {
+        "encoder.layers.0.self_attention": (source, source),
+        "decoder.layers.0.self_attention": (target, target),
+        "decoder.layers.0.cross_attention": (target, source),
+    }
+    for queries, keys, weights in maps.values():
+        assert weights.shape == (2, len(queries), len(keys))
+        assert torch.allclose(weights.sum(-1), torch.ones(()), atol=1e-5)
+    ((_, queries, keys, _),) = load_run(database, ids(database)["prediction"], home=home).attention_maps("the cat")
+    assert queries == keys and len(keys) == 3
+
+
+def test_maps_of_attention_are_of_short_lines_and_of_tasks_that_read_text(database, home):
+    with pytest.raises(KdxError, match="the line has 50 tokens"):
+        list(load_run(database, ids(database)["prediction"], home=home).attention_maps("the " * 49))
+    with pytest.raises(KdxError, match="task set reads no text"):
+        list(load_run(database, ids(database)["set"], home=home).attention_maps("the"))
+
+
 def test_without_its_text_a_model_comes_back_alone(database, home, tmp_path, monkeypatch):
     def gone(*_):
         raise KdxError("the text is not here")

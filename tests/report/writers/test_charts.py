@@ -1,5 +1,6 @@
 """Charts as text: what is drawn, what it links to, and that nothing leads out of the page."""
 
+import html
 import re
 from array import array
 from collections.abc import Sequence
@@ -13,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweeps import cell, run, sweep
 
+from kdx.report.figures.attention_map import AttentionMap
 from kdx.report.figures.plot import Plot, Point, Series
 from kdx.report.tables import tables
 from kdx.report.writers.html import figures
-from kdx.report.writers.html.charts import Mark, dots, forest, plotted, scatter
+from kdx.report.writers.html.charts import Mark, dots, forest, mapped, plotted, scatter
 from kdx.report.writers.html.learning import _seeds_together
 from kdx.store.records import CurveRecord
 
@@ -149,6 +151,17 @@ def test_ratios_run_to_the_left_with_ticks_that_leave_room_for_their_labels() ->
     assert sorted(at, reverse=True) == sorted(at, key=lambda tick: at[tick])
     differences = forest([replace(mark, x=mark.x - 1, low=-0.19, high=0.02) for mark in ratios], "better by (bleu)")
     assert 3 <= len(re.findall(r">−?0(?:\.\d+)?</text>", differences)) <= 8
+
+
+def test_a_map_has_a_square_for_each_pair_and_the_words_of_both_sides() -> None:
+    words = ("the", HOSTILE, "the", '\\"]')
+    drawn = AttentionMap("encoder", words, words, [[[0.25] * 4] * 4] * 2)
+    svg = mapped(drawn)
+    links(svg)
+    assert svg.count('opacity="0.25"') == 2 * 4 * 4
+    assert svg.count(">the<") == 2 + 2 * 2, "rows of the first head, columns of both"
+    assert "<b>" not in svg and "\u202e" not in svg and "\x1b" not in svg
+    assert '>\\"]<' in html.unescape(svg) or ">\\&quot;]<" in svg
 
 
 def test_hostile_names_stay_text() -> None:

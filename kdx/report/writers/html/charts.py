@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kdx.report.figures import vega
+from kdx.report.figures import attention_map, vega
+from kdx.report.figures.attention_map import AttentionMap
 from kdx.report.figures.plot import Plot, scale
 from kdx.report.figures.vega import grouped, scaled, to_svg
 from kdx.sanitize import sanitize
@@ -70,6 +71,11 @@ def plotted(plot: Plot, size: tuple[int, int] = CURVE) -> str:
     names = list(dict.fromkeys(sanitize(series.name) for series in plot.series))
     colours = _COLOURS if len(names) > 1 else ["var(--accent)"]
     return to_svg(vega.chart(plot, size, names, colours, "var(--accent)"), _CONFIG)
+
+
+def mapped(drawn: AttentionMap) -> str:
+    """Draw a map of attention."""
+    return to_svg(attention_map.chart(drawn, "var(--accent)"), _CONFIG)
 
 
 def scatter(marks: Sequence[Mark], x: str, y: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FunctionLoader
 from markupsafe import Markup, escape
 
+from kdx.report.figures.attention_map import AttentionMap
 from kdx.report.figures.plot import Plot
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
@@ -23,7 +24,7 @@ from kdx.report.sheets.scores import cell_anchor, run_anchor, score_or_dash, sco
 from kdx.report.table.layout import Layout
 from kdx.report.table.table import Table
 from kdx.report.wording import place
-from kdx.report.writers.html.charts import plotted
+from kdx.report.writers.html.charts import mapped, plotted
 from kdx.report.writers.html.claims import badge_of, sections
 from kdx.report.writers.html.figures import figures
 from kdx.report.writers.html.learning import Curves, figures_of_curves
@@ -34,13 +35,25 @@ from kdx.store.records import Provenance, RunRecord, SweepRecord
 _DIGIT = "\u2007"  # a blank as wide as a digit
 
 
-def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> str:
+def to_html(
+    tables: Sequence[Table],
+    sweep: SweepRecord,
+    curves: Curves,
+    maps: Sequence[tuple[str, Sequence[AttentionMap]]] = (),
+) -> str:
     """Return one page: every table with its figures, the learning curves of each cell, and every run.
 
     Args:
         curves: of `curves_wanted`.
+        maps: what a run read, with its maps.
     """
-    return _rendered(title=sweep.name, **_report(tables, sweep, curves))
+    report = _report(tables, sweep, curves)
+    if maps:
+        report["sections"].insert(-1, {"id": "attention", "title": "Attention"})
+        report["maps"] = [
+            {"title": title, "svgs": [(each.name, Markup(mapped(each))) for each in of_run]} for title, of_run in maps
+        ]
+    return _rendered(title=sweep.name, **report)
 
 
 def report_part(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> Markup:
