@@ -6,6 +6,8 @@ import select
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -84,6 +86,13 @@ class Browser:
         self.ask("Input.dispatchKeyEvent", type="keyDown", text=text, **about)
         self.ask("Input.dispatchKeyEvent", type="keyUp", **about)
         self.value("new Promise((done) => setTimeout(done))")
+
+    @contextmanager
+    def screen(self, width: int) -> Iterator[None]:
+        """A window of that many pixels."""
+        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        yield
+        self.ask("Emulation.clearDeviceMetricsOverride")
 
     def complaints(self) -> list[dict[str, Any]]:
         """Errors, warnings and whatever else was written to the console."""

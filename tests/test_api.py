@@ -145,7 +145,8 @@ def test_what_is_read_shows_itself_in_a_notebook_and_in_a_line():
     assert len(repr(runs[0])) < 500 and len(repr(kdx.curves(database=EXAMPLE)[0])) < 300
     for shown in (runs, runs[0], table, kdx.evaluations(database=EXAMPLE)):
         page = shown._repr_html_()
-        assert page.startswith("<div><style>@scope {") and page.endswith("</div>") and "<script" not in page
+        assert page.startswith('<div style="background: var(--paper); color: var(--ink); ')
+        assert page.endswith("</div>") and "<script" not in page
     assert table.table.layout.name in table._repr_html_() and runs[0].cell in runs[0]._repr_html_()
     hostile = replace(runs[0], labels={"<b>": "<script>alert(1)</script>"})
     assert "<script" not in hostile._repr_html_()

@@ -147,7 +147,7 @@ class Pages:
         return LivePage(
             shown.title,
             links,
-            texts=[("Log", log), ("Record", "\n".join(shown.lines()))],
+            texts=[("Record", "\n".join(shown.lines())), ("Log", log)],
             report=curves_part(plots) if whole else Markup(),
             made=f"{shown.record['step']} {shown.record['state']}",
         )

@@ -210,7 +210,7 @@ def states(status: SweepStatus) -> str:
 def time_left(status: SweepStatus) -> str:
     """Return how long a sweep will take, in words; empty for one that is over."""
     if status.seconds_left is None:
-        return "unknown: none is completed"
+        return "time left unknown: no run is completed"
     if not status.searching and not set(status.summary.counts) - OVER:
         return ""
     of_search = " for the search" if status.searching else ""

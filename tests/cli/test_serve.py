@@ -55,6 +55,7 @@ def test_a_sweep_at_work_is_seen_to_grow_in_a_browser(terminal, browser: Browser
         wait_until(lambda: min(browser.value(steps), default=0) > max(before))
         wait_until(lambda: browser.value("document.getElementById('report').dataset.made") != made)
         assert browser.value("document.querySelector('#report details').open") is True
+        wait_until(lambda: browser.value("document.querySelectorAll('#report .curves .mark-line path[d]').length") >= 4)
         asked = [address for address in browser.requests() if address.startswith("http")]
         assert all(address.startswith(served.address) for address in asked) and browser.complaints() == []
         sweep.send_signal(signal.SIGINT)
@@ -62,8 +63,8 @@ def test_a_sweep_at_work_is_seen_to_grow_in_a_browser(terminal, browser: Browser
         wait_until(lambda: "interrupted" in browser.value("document.querySelector('.lead').textContent"))
         run = browser.value("document.querySelector('#progress td a').getAttribute('href')")
         browser.open(served.address + run)
-        assert "step 100" in browser.value("document.querySelector('pre').textContent")
-        assert "attempt" in browser.value("document.querySelectorAll('pre')[1].textContent")
+        assert "attempt" in browser.value("document.querySelector('pre').textContent")
+        assert "step 100" in browser.value("document.querySelectorAll('pre')[1].textContent")
     finally:
         assert served.close() == 130
     wait_until(lambda: browser.value("document.getElementById('silent').textContent") == "kdx serve does not answer")
@@ -83,6 +84,22 @@ def test_every_page_of_the_example_is_given_and_leads_to_the_others(served):
     assert "A2-kernel" in seen["/claims/tsai2019/table2-mini"] and "<svg" in seen["/sweep/tsai2019/table1-mini"]
     part = served.ask("/sweep/tsai2019/table1-mini?progress")[1]
     assert "<svg" not in part and len(part) < len(seen["/sweep/tsai2019/table1-mini"]) / 4
+
+
+def test_each_run_of_a_served_table_leads_to_its_page(served):
+    page = served.ask("/sweep/tsai2019/table1-mini")[1]
+    runs = set(re.findall(r'<td><a href="(/run/\d+)">', page))
+    assert len(runs) == 24 and served.ask(runs.pop())[0] == 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [320, 400, 768, 1000, 1600])
+def test_a_served_page_is_never_scrolled_sideways(served, browser: Browser, width: int):
+    with browser.screen(width):
+        for path in ("/", "/sweep/tsai2019/table1-mini", "/claims/tsai2019/table2-mini", "/run/1"):
+            browser.open(served.address + path)
+            assert browser.value("document.documentElement.scrollWidth <= innerWidth"), path
+        assert browser.complaints() == []
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ FORMATS = (".svg", ".png", ".pdf")
 
 _SIZE = (460, 240)
 """Width and height of a plot in a file, in pixels."""
+_TICK = 75
+"""Width of a number of four digits with the room around it, in pixels."""
 _SHARPNESS = 2.0
 """Pixels of a PNG to one of the figure."""
 # Colours that people with any colour vision tell apart [Okabe & Ito 2008]; the dashes differ too, for print in black.
@@ -76,7 +78,9 @@ def chart(
         x["scale"] = {"domain": list(spanned.x_span), "nice": False}
         x["scale"] |= {"type": "log"} if plot.logarithmic else {"zero": False}
     places = sorted({point.x for series in plot.series for point in series.points})
-    x["axis"] |= {"values": places} if plot.logarithmic and len(places) <= 8 else {"tickCount": 5}
+    x["axis"] |= (
+        {"values": places} if plot.logarithmic and len(places) <= 8 else {"tickCount": min(5, size[0] // _TICK)}
+    )
     if plot.ticks:
         words = [sanitize(word) for word in plot.ticks]
         x |= {"type": "nominal", "sort": words, "scale": {"domain": words}, "axis": {"labelAngle": 0, "labelLimit": 80}}

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kdx.grid.words import owners
 from kdx.report.papers.contrasted_cells import following
-from kdx.report.papers.paper_file import Claim, Contrast, Expect, Paper
+from kdx.report.papers.paper_file import Claim, Contrast, Expect, Paper, Rule
 from kdx.report.papers.verdicts import NO_CELLS, Answer, ContrastOutcome, SettingVerdict, Verdict
 from kdx.report.sheet import Sheet, listing
 from kdx.report.table.notes import CONDITIONAL
@@ -119,8 +119,9 @@ def _claim(claim: Claim, verdict: SettingVerdict, *, first: bool) -> Sheet:
     levels = {outcome.level for outcome in with_cells}
     same = len(levels) == 1
     at_level = f"{100 * levels.pop():.4g}% interval" if same else "interval"
+    names = contrast_names(with_cells, verdict.setting)
     rows: list[tuple[str, ...]] = []
-    for outcome, name in zip(with_cells, contrast_names(with_cells, verdict.setting), strict=True):
+    for outcome, name in zip(with_cells, names, strict=True):
         assert outcome.cells
         rows.append(
             (
@@ -135,6 +136,9 @@ def _claim(claim: Claim, verdict: SettingVerdict, *, first: bool) -> Sheet:
         )
     at = f" ({setting(verdict.setting)})" if verdict.setting else ""
     notes = [f"Source: {claim.source}."] if claim.source and first else []
+    rule = _rule(claim.holds, {id(outcome.contrast): name for outcome, name in zip(with_cells, names, strict=True)})
+    # Of most claims all contrasts have to hold.
+    notes += [f"It takes {rule}."] if " or " in rule else []
     headers: tuple[str, ...] = ("a over b", "expected", "a better by", at_level, "n", "verdict", "more seeds")
     if not any(row[-1] for row in rows):
         headers, rows = headers[:-1], [row[:-1] for row in rows]
@@ -146,6 +150,18 @@ def _claim(claim: Claim, verdict: SettingVerdict, *, first: bool) -> Sheet:
         rows=tuple(rows),
         notes=(*notes, *dict.fromkeys(_remarks(verdict, paired=claim.pairs is not None))),
     )
+
+
+def _rule(rule: Rule, names: Mapping[int, str]) -> str:
+    """What has to hold, in words; empty without a contrast that has a name.
+
+    Args:
+        names: contrast, by its `id` → its name.
+    """
+    parts = [_rule(part, names) if isinstance(part, Rule) else names.get(id(part), "") for part in rule.parts]
+    known = [part for part in parts if part]
+    text = (" and " if rule.all else " or ").join(known)
+    return f"({text})" if len(known) > 1 else text
 
 
 def contrast_names(outcomes: Sequence[ContrastOutcome], setting_words: Mapping[str, str]) -> list[str]:

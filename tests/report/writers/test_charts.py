@@ -187,7 +187,7 @@ def curve(*points: tuple[int, float]) -> CurveRecord:
 def test_the_range_of_seeds_is_around_the_selected_one() -> None:
     first, two = curve((1, 5.0), (10, 3.0), (20, 4.0)), curve((1, 6.0), (10, 2.0), (11, nan), (12, inf))
     assert together([first, two], 9) == (Point(1, 5.0, 5.0, 6.0), Point(10, 3.0, 2.0, 3.0), Point(20, 4.0, 4.0, 4.0))
-    assert [point.y for point in together([first, two], 9, None)] == [None] * 3
+    assert [point.y for point in together([first, two], 9, None)] == [5.0, 3.0, 4.0], "the first while none is selected"
     assert together([curve((1, nan))], 9) == () == together([], 9)
 
 

@@ -5,7 +5,6 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,14 +80,6 @@ def quiet(browser: Browser) -> Iterator[Browser]:
 
 SEEN = "((one) => ((box) => box.left >= 0 && box.right <= innerWidth)(one.getBoundingClientRect()))"
 """Whether an element lies between the left and the right of the window."""
-
-
-@contextmanager
-def screen(browser: Browser, width: int) -> Iterator[None]:
-    """A window of that many pixels."""
-    browser.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
-    yield
-    browser.ask("Emulation.clearDeviceMetricsOverride")
 
 
 def column_of(browser: Browser, column: int) -> list[str]:
@@ -238,7 +229,7 @@ def test_it_prints_on_white_with_its_numbers_open(quiet: Browser, page: Path) ->
     quiet.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}], media="print")
     quiet.open(page)
     assert quiet.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    with screen(quiet, 700):  # pixels of a sheet of A4 between its margins
+    with quiet.screen(700):  # pixels of a sheet of A4 between its margins
         quiet.value("document.querySelectorAll('details.numbers').forEach((one) => one.open = true)")
         shown = "[...document.querySelectorAll('.numbers table')]"
         assert quiet.value(f"{shown}.every((one) => one.getBoundingClientRect().right <= innerWidth)"), "nothing is cut"
@@ -328,7 +319,7 @@ def test_claims_are_a_page_of_their_own(quiet: Browser, claims: Path) -> None:
 
 @pytest.mark.parametrize("width", [1400, 800, 400])
 def test_a_verdict_comes_first_and_is_never_off_the_screen(quiet: Browser, claims: Path, width: int) -> None:
-    with screen(quiet, width):
+    with quiet.screen(width):
         quiet.open(claims)
         rows = "[...document.querySelectorAll('section:has(h2 .badge:not(.not-tested)) tbody tr')]"
         assert quiet.value(f"{rows}.length > 0 && {rows}.every((row) => row.cells[0].querySelector('.badge'))")
@@ -357,7 +348,7 @@ def long_names() -> SweepRecord:
 def test_scores_are_on_the_screen_and_nothing_widens_it(quiet: Browser, tmp_path: Path, page: Path, width: int) -> None:
     path = tmp_path / "long.html"
     path.write_text(page_of(long_names()))
-    with screen(quiet, width):
+    with quiet.screen(width):
         for each in (path, page):
             quiet.open(each)
             quiet.value("document.querySelectorAll('details').forEach((one) => one.open = true)")
@@ -369,7 +360,7 @@ def test_scores_are_on_the_screen_and_nothing_widens_it(quiet: Browser, tmp_path
 def test_the_table_as_a_picture_comes_first_and_the_table_is_on_the_same_screen(quiet: Browser, page: Path) -> None:
     tops = "['figure svg', 'table'].map((one) => document.querySelector(one).getBoundingClientRect().top)"
     for width in (1400, 700, 320):
-        with screen(quiet, width):
+        with quiet.screen(width):
             quiet.open(page)
             picture, table = quiet.value(tops)
             assert 0 < picture < table < 700

@@ -96,7 +96,8 @@ def _together(cells: Sequence[Cell], baselines: Collection[str]) -> list[str]:
 
 
 def _seeds_together(cell: Cell, name: str, curves: Curves, most: int) -> tuple[Point, ...]:
-    """One metric of a cell over training: the selected seed's values, in the range of all seeds.
+    """One metric of a cell over training: the values of the selected seed, or of the first while none is selected, in
+    the range of all seeds.
 
     Steps are grouped into up to `most` intervals of equal length; the range keeps the lowest and the highest value of
     each. Values that are not finite are left out.
@@ -104,7 +105,7 @@ def _seeds_together(cell: Cell, name: str, curves: Curves, most: int) -> tuple[P
     of_seeds = [curves.get(seed.run_id, {}).get(name) for seed in cell.seeds if seed.invalidated is None]
     shown = [curve for curve in of_seeds if curve]
     finite = [point for curve in shown for point in zip(curve.steps, curve.values, strict=True) if isfinite(point[1])]
-    selected = curves.get(cell.run_id, {}).get(name) if cell.run_id is not None else None
+    selected = curves.get(cell.run_id, {}).get(name) if cell.run_id is not None else next(iter(shown), None)
     line = dict(zip(selected.steps, selected.values, strict=True)) if selected else {}
     first = min((step for step, _ in finite), default=0)
     width = max((max((step for step, _ in finite), default=0) - first + 1) / most, 1.0)

@@ -19,8 +19,10 @@ function replace(id, page) {
   old.replaceWith(fresh);
   prepare(fresh);
   for (const [[table, column], order] of sorted) {
-    const button = fresh.querySelectorAll("table")[table]?.querySelector(`th[data-column="${column}"] button`);
-    for (let press = 0; button && press < (order === "ascending" ? 1 : 2); press++) button.click();
+    const header = fresh.querySelectorAll("table")[table]?.querySelector(`th[data-column="${column}"]`);
+    for (let press = 0; header && press < 2 && header.getAttribute("aria-sort") !== order; press++) {
+      header.querySelector("button")?.click();
+    }
   }
   if (focused) fresh.querySelector(focused)?.focus({ preventScroll: true });
 }
@@ -38,6 +40,7 @@ async function refresh() {
   try {
     const fresh = await part(`${location.pathname}?progress`);
     replace("progress", fresh);
+    replace("texts", fresh);
     const made = fresh.getElementById("report")?.dataset.made;
     if (made !== document.getElementById("report").dataset.made) replace("report", await part(location.pathname));
     silent.textContent = "";

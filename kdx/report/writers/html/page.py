@@ -58,7 +58,7 @@ def to_html(
 
 def report_part(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> Markup:
     """Return what `to_html` shows, to stand on a page of `live_page`."""
-    return Markup(_templates().get_template("main.html").render(**_report(tables, sweep, curves)))
+    return Markup(_templates().get_template("main.html").render(live=True, **_report(tables, sweep, curves)))
 
 
 def claims_part(answers: Sequence[tuple[Paper, Sequence[Answer]]]) -> Markup:
@@ -133,8 +133,9 @@ def _report(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> dict
         "sections": sections,
         "tables": shown,
         "curves": groups,
-        "curves_note": "Line: the selected seed; dot: the step whose weights were tested. Band: from the lowest to the "
-        "highest value of all seeds. Axes are the same for all cells of a metric, and logarithmic over three decades.",
+        "curves_note": "Line: the selected seed, or the first while none is; dot: the step whose weights were tested. "
+        "Band: from the lowest to the highest value of all seeds. Axes are the same for all cells of a metric, and "
+        "logarithmic over three decades.",
         "cells": [_runs_of_cell(layouts[cell.id], cell, title, runs, origins) for cell, title in cells.values()],
     }
 
@@ -155,7 +156,8 @@ def fragment(sheet: Sheet) -> str:
     style = Markup(_text("page.css").replace(":root", ":scope"))
     macros: Any = _templates().get_template("sheet.html").module
     title = escape(f"{sheet.title}: {sheet.caption}" if sheet.caption else sheet.title)
-    return f"<div><style>@scope {{ {style} }}</style><p>{title}</p>{macros.sheet(_sheet(sheet))}</div>"
+    page = "background: var(--paper); color: var(--ink); padding: .5rem"
+    return f'<div style="{page}"><style>@scope {{ {style} }}</style><p>{title}</p>{macros.sheet(_sheet(sheet))}</div>'
 
 
 def _text(name: str) -> str:
