@@ -62,7 +62,7 @@ evidence: .venv/installed  ## train what runs.db.example holds, in three hours o
 	for table in 4 3 2 1; do $(BIN)/kdx sweep tsai2019/table$$table-mini --db build/evidence/runs.db; done
 	cp build/evidence/runs.db runs.db.example
 
-picture: .venv/installed-dev  ## draw the picture of the README from its grid and table
+picture: .venv/installed-dev  ## draw the pictures of the README and of the findings
 	$(BIN)/python -m tests.picture
 
 words: .venv/installed-dev  ## write kdx/words/table.json and docs/reference/words.md from the classes

@@ -1,10 +1,13 @@
-"""Draws the picture of the README from the README: its grid beside its table. `python -m tests.picture` writes it.
+"""Draws the pictures of the documentation. `python -m tests.picture` writes them.
 
-Rich's own export, without the web font that it names: each reader's own monospaced font is drawn at the same width.
+That of the README has its grid beside its table, by rich's own export, without the web font that it names: each
+reader's own monospaced font is drawn at the same width. Those of the findings are the tables of the example as the
+page of `kdx report --format html` draws them.
 """
 
 import io
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
@@ -12,6 +15,11 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME, MONOKAI
 from rich.text import Text
+
+from kdx.report.tables import tables
+from kdx.report.writers.html.figures import figures
+from kdx.store.database import open_database
+from kdx.store.reading import load_sweep
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -50,7 +58,26 @@ def file(theme: str) -> Path:
     return FOLDER / f"grid-to-table-{theme}.svg"
 
 
+def findings() -> Iterator[tuple[Path, str]]:
+    """The file and SVG of each panel of the tables of the example, with the colours of the page, light and dark."""
+    style = (ROOT / "kdx" / "report" / "writers" / "html" / "page.css").read_text(encoding="utf-8")
+    colours = "".join(
+        re.findall(r"^:root \{.*?^\}\n@media \(prefers-color-scheme.*?^\}\n", style, re.DOTALL | re.MULTILINE)
+    )
+    background = "svg { background: var(--paper); font-family: sans-serif; }"
+    with open_database(ROOT / "runs.db.example", write=False) as database:
+        sweeps = [load_sweep(database, f"tsai2019/table{number}-mini") for number in (1, 2, 3, 4)]
+    for sweep in sweeps:
+        for table in tables(sweep):
+            for number, svg in enumerate(next(figures(table, sweep))["svgs"], 1):
+                linkless = re.sub(r"</?a\b[^>]*>", "", svg)
+                drawn = re.sub(r"(<svg[^>]*>)", rf"\1<style>{colours}{background}</style>", linkless, count=1)
+                yield FOLDER / f"{sweep.name.replace('/', '-')}-{table.layout.name}-{number}.svg", drawn
+
+
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for name in THEMES:
         file(name).write_text(picture(name), encoding="utf-8")
+    for path, drawn in findings():
+        path.write_text(drawn, encoding="utf-8")

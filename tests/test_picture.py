@@ -1,4 +1,4 @@
-"""The picture of the README shows the README's own grid and table."""
+"""The pictures of the documentation show what stands beside them."""
 
 import pytest
 
@@ -8,6 +8,11 @@ from tests import picture
 @pytest.mark.parametrize("theme", picture.THEMES)
 def test_the_picture_is_of_the_grid_and_table_below_it(theme):
     assert picture.file(theme).read_text(encoding="utf-8") == picture.picture(theme), "make picture"
+
+
+def test_pictures_of_findings_are_of_the_example():
+    for path, drawn in picture.findings():
+        assert path.read_text(encoding="utf-8") == drawn, "make picture"
 
 
 def test_the_picture_loads_nothing_from_elsewhere():
