@@ -19,7 +19,7 @@ from tests import document_blocks, words, words_table
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "AGENTS.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 WITH_BLOCKS = [page for page in PAGES if document_blocks.blocks(page)]
 
 

@@ -5,9 +5,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
+from importlib.metadata import PathDistribution
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -17,16 +20,33 @@ from kdx.version import VERSION
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory) -> Path:
-    """The wheel, unpacked as an installer would."""
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+def build(folder: Path, source: Path, *options: str) -> None:
+    command = [sys.executable, "-m", "build", *options, "--no-isolation", "--outdir", str(folder), str(source)]
     subprocess.run(command, check=True, capture_output=True)
-    (wheel,) = folder.glob("*.whl")
+
+
+def files_of(wheel_folder: Path) -> set[str]:
+    """What the wheel in a folder holds."""
+    (wheel,) = wheel_folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder / "site")
-    return folder / "site"
+        return set(archive.namelist())
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Path:
+    """A folder with the sdist, and the wheel that is built from it."""
+    folder = tmp_path_factory.mktemp("dist")
+    build(folder, ROOT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def installed(built) -> Path:
+    """The wheel, unpacked as an installer would."""
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(built / "site")
+    return built / "site"
 
 
 def kdx(installed: Path, cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -49,9 +69,47 @@ def test_grids_are_found_by_name_and_copied_out(installed, tmp_path):
     assert (tmp_path / "mine" / "quickstart.yaml").read_bytes() == (ROOT / "experiments/quickstart.yaml").read_bytes()
 
 
-def test_the_version_and_the_types_are_those_of_the_package(installed):
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["version"] == VERSION and (installed / "kdx" / "py.typed").exists()
+def test_the_wheel_holds_the_package_alone_and_its_types(built):
+    files = files_of(built)
+    assert {file.partition("/")[0] for file in files} == {"kdx", f"kdx-{VERSION}.dist-info"}
+    assert "kdx/py.typed" in files
+
+
+def test_the_sdist_is_the_repository(built):
+    """So its tests and documents work from it, too."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a clone")
+    listed = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"]
+    repository = subprocess.run(listed, check=True, capture_output=True, text=True).stdout.splitlines()
+    with tarfile.open(built / f"kdx-{VERSION}.tar.gz") as archive:
+        held = {name.partition("/")[2] for name in archive.getnames()}
+    assert held == {*repository, "PKG-INFO"}
+
+
+def test_an_image_is_built_from_what_the_wheel_needs(built, tmp_path):
+    for name in re.findall(r"^!(.+)$", (ROOT / ".dockerignore").read_text(), re.MULTILINE):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, tmp_path / name)
+    build(tmp_path / "dist", tmp_path, "--wheel")
+    assert files_of(tmp_path / "dist") == files_of(built)
+
+
+def citation() -> dict[str, Any]:
+    return yaml.safe_load((ROOT / "CITATION.cff").read_text())
+
+
+def test_all_name_one_version_and_its_date(installed):
+    version, date = re.findall(r"^## \[(.+)\] - (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[0]
+    assert (citation()["version"], citation()["date-released"]) == (version, date)
+    assert PathDistribution(installed / f"kdx-{VERSION}.dist-info").version == VERSION == version
+    assert set(re.findall(r"\bv(\d+\.\d+\.\d+)", (ROOT / "docs/do/trace-a-number.md").read_text())) == {VERSION}
+
+
+def test_an_index_shows_what_the_readme_and_the_citation_say(installed):
+    about = PathDistribution(installed / f"kdx-{VERSION}.dist-info").metadata
+    assert about["Summary"] == (ROOT / "README.md").read_text().splitlines()[2]
+    papers = {url.partition(", ")[2] for url in about.get_all("Project-URL")}
+    assert papers == {f"https://doi.org/{reference['doi']}" for reference in citation()["references"]}
 
 
 @pytest.mark.slow
@@ -125,8 +183,7 @@ READS = [
 
 @pytest.mark.slow
 def test_an_environment_without_torch_reads_and_says_what_training_lacks(tmp_path, figure):
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
-    subprocess.run(build, check=True, capture_output=True)
+    build(tmp_path, ROOT, "--wheel")
     (wheel,) = tmp_path.glob("*.whl")
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
     for words in reading_lines():
