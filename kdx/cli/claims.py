@@ -22,7 +22,7 @@ def claims(
     context: Answering,
     paper: Annotated[
         str | None,
-        typer.Argument(metavar="[PAPER|FILE]", help="A paper, such as tsai2019, or a file; default: all of kdx."),
+        typer.Argument(metavar="PAPER|FILE", help="A paper, such as tsai2019, or a file; default: all of kdx."),
     ] = None,
     sweep: OfSweeps = None,
     format: TableFormat = Format.TEXT,

@@ -66,7 +66,7 @@ def backup(
 
 def import_(
     sources: Annotated[
-        list[str], typer.Argument(metavar="SRC…", help="Databases, files or addresses; they stay as they are.")
+        list[str], typer.Argument(metavar="SRC", help="Databases, files or addresses; they stay as they are.")
     ],
     context: Answering,
     with_files: Annotated[

@@ -24,7 +24,7 @@ def explain(
         str | None,
         typer.Argument(
             autocompletion=completion.keys_and_values,
-            metavar="[KEY|VALUE]",
+            metavar="KEY|VALUE",
             help="Such as training.steps, rbf, or FILE.py:Class; default: list the keys.",
         ),
     ] = None,

@@ -17,7 +17,7 @@ from kdx.store.schema import LINE
 
 def invalidate(
     runs: Annotated[
-        list[int], typer.Argument(autocompletion=completion.runs, metavar="RUN…", help="Numbers of finished runs.")
+        list[int], typer.Argument(autocompletion=completion.runs, metavar="RUN", help="Numbers of finished runs.")
     ],
     context: InDatabase,
     why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, in one line; required.")] = "",

@@ -20,7 +20,7 @@ def schema(
         list[str] | None,
         typer.Argument(
             autocompletion=completion.grids,
-            metavar="[GRID]...",
+            metavar="GRID",
             help="Grids whose custom components are words as well.",
         ),
     ] = None,

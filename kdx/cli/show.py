@@ -31,7 +31,7 @@ def show(
         str | None,
         typer.Argument(
             autocompletion=completion.names_and_cells,
-            metavar="[RUN|CELL|SWEEP]",
+            metavar="RUN|CELL|SWEEP",
             help="A run's number, at least four digits of a cell's id, a sweep, or its grid file; default: the most"
             " recent sweep.",
         ),
@@ -40,7 +40,7 @@ def show(
         list[str] | None,
         typer.Argument(
             autocompletion=completion.choices,
-            metavar="[KEY=VALUE|METRIC]…",
+            metavar="KEY=VALUE|METRIC",
             help="Only runs with this, as for kdx status; and metrics to draw, such as valid/loss.",
         ),
     ] = None,

@@ -41,7 +41,7 @@ def status(
         str | None,
         typer.Argument(
             autocompletion=completion.names,
-            metavar="[SWEEP|GRID.yaml]",
+            metavar="SWEEP|GRID.yaml",
             help="A sweep, or its grid file, to show run by run; default: all sweeps.",
         ),
     ] = None,
@@ -49,7 +49,7 @@ def status(
         list[str] | None,
         typer.Argument(
             autocompletion=completion.choices,
-            metavar="[KEY=VALUE]…",
+            metavar="KEY=VALUE",
             help="Only runs with this, such as state=failed, kernel=rbf, seed=0 or tag=odd.",
         ),
     ] = None,

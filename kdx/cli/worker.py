@@ -46,7 +46,7 @@ def worker(
         list[str] | None,
         typer.Argument(
             autocompletion=completion.names,
-            metavar="[SWEEP|GRID.yaml]…",
+            metavar="SWEEP|GRID.yaml",
             help="Sweeps, or their grid files; default: every unfinished one.",
         ),
     ] = None,
