@@ -69,6 +69,9 @@ words: .venv/installed-dev  ## write kdx/words/table.json and docs/reference/wor
 	$(BIN)/python -m tests.words_table
 	$(BIN)/python -m tests.words
 
+reference: words  ## write the other generated parts of docs/reference: commands, keys, Python, variables, database
+	$(BIN)/python -m tests.reference
+
 golden: .venv/installed-dev  ## write the golden set and the messages of wrong grids anew; SET=standing without training
 	$(BIN)/python -m tests.golden $(SET)
 	PYTHONPATH=tests $(BIN)/python tests/grid/test_messages.py
@@ -77,4 +80,4 @@ clean:  ## remove the environment and what was built
 	rm -rf .venv .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
 
-.PHONY: help demo test test-all lint faults endurance bench bench-peers calibration evidence picture words golden clean
+.PHONY: help demo test test-all lint faults endurance bench bench-peers calibration evidence picture words reference golden clean

@@ -15,7 +15,7 @@ import pytest
 from kdx.grid.field_types import OneOf
 from kdx.grid.sections import Data, Evaluation, Model, Select, Training
 from kdx.grid.spec import CellSpec
-from tests import document_blocks, words, words_table
+from tests import document_blocks, reference, words, words_table
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -150,10 +150,18 @@ def test_every_key_and_value_of_a_cell_is_on_the_page_of_keys_or_values():
         *fields,
         *(word for field in fields.values() for part in (field.annotation, *field.metadata) for word in words_of(part)),
     }
-    assert wanted - set(re.findall(r"`([^`]+)`", page)) == set()
+    named = {part for name in re.findall(r"`([^`]+)`", page) for part in (name, *name.split("."))}
+    assert wanted - named == set()
 
 
 def test_the_table_and_the_page_of_words_are_what_their_classes_say():
     written = {words_table.FILE: words_table.text(), words.FILE: words.text(), words.FACTORS: words.factors_text()}
     for file, text in written.items():
         assert file.read_text(encoding="utf-8") == text, f"{file.name} is not what the classes say: make words"
+
+
+def test_the_reference_is_what_the_code_says():
+    pages = {page.name: page.read_text(encoding="utf-8") for page in reference.PAGES.glob("*.md")}
+    assert [name for name, page in pages.items() if reference.filled(page) != page] == [], "make reference"
+    parts = [part for page in pages.values() for _, part, _ in reference.PART.findall(page)]
+    assert sorted(parts) == sorted(reference.PARTS)

@@ -127,7 +127,8 @@ class Model(Section):
     output_dropout: Annotated[Fraction, NO_COST] = 0.0
     """On what the last layer gives to the softmax (prediction only)."""
     embeddings: Embeddings = Embeddings.SHARED
-    """Which embedding matrices are one."""
+    """Which embedding matrices are one. Only translation has three: shared becomes tied for prediction, separate
+    elsewhere."""
     cutoffs: tuple[Count, ...] = ()
     """Ranks at which clusters of rarer tokens of an adaptive softmax begin (Grave et al. 2017; prediction only); none:
     a full softmax."""

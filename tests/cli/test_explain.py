@@ -35,7 +35,8 @@ def test_a_value():
 def test_a_key():
     assert explain("model.embeddings") == (
         "model.embeddings (key)\n"
-        "  Which embedding matrices are one.\n"
+        "  Which embedding matrices are one. Only translation has three: shared becomes\n"
+        "  tied for prediction, separate elsewhere.\n"
         "  allowed: one of these values\n"
         "  default: shared\n"
         "    shared    All three matrices are one\n"

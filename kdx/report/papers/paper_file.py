@@ -84,23 +84,27 @@ TaskName = Annotated[str, AfterValidator(_task)]
 
 
 class PublishedCell(Section):
-    """One published number."""
+    """A number: one that the paper printed."""
 
     where: CellSelector = Field(default_factory=dict)
+    """Words of its cell, by factor; with those of its table they should name one cell."""
     metric: MetricName
     """A metric of the test split, such as `bleu`, or of the validation split, such as `valid/bleu`."""
     value: Literal["not converge"] | float
+    """The number, or `not converge`."""
     note: str = ""
     """A remark on the value, such as that it is unverified."""
 
 
 class PublishedTable(Section):
-    """The cells of one table."""
+    """A table: numbers that stand together."""
 
     table: str = Field(min_length=1)
+    """Its name in the paper."""
     where: CellSelector = Field(default_factory=dict)
     """Words that all of its cells have."""
     cells: tuple[PublishedCell, ...] = ()
+    """Its numbers."""
 
 
 class Expect(StrEnum):
@@ -108,19 +112,21 @@ class Expect(StrEnum):
 
     BETTER = "better"
     NO_WORSE = "no-worse"
-    """Worse by less than the margin, if at all."""
     EQUIVALENT = "equivalent"
-    """Within the margin either way."""
 
 
 class Contrast(Section):
-    """One comparison that a claim rests on."""
+    """A contrast: one comparison that a claim rests on."""
 
     where: CellSelector = Field(default_factory=dict)
     """Words that the cells of both sides have."""
     a: CellSelector = Field(min_length=1)
+    """Words that the cells of one side have, such as `kernel: rbf` or `evaluation.length: 256`."""
     b: CellSelector = Field(min_length=1)
+    """Those of the other side; no cell may be on both."""
     expect: Expect
+    """What a is beside b: better; no-worse: worse by less than the margin, if at all; equivalent: within the margin
+    either way."""
     metric: MetricName | None = None
     """None for the metric that the cells were selected by."""
     margin: Margin | None = None
@@ -158,10 +164,12 @@ Part = Annotated["Annotated[Rule, Tag('<Rule>')] | Annotated[Contrast, Tag('<Con
 
 
 class Rule(Section):
-    """When a claim holds: if all of its parts hold, or if any does."""
+    """A rule: when a claim holds; it has one of these keys."""
 
     all: tuple[Part, ...] = ()
+    """Contrasts and further rules, each of which has to hold."""
     any: tuple[Part, ...] = ()
+    """Contrasts and further rules, one of which has to hold."""
 
     @property
     def parts(self) -> tuple["Rule | Contrast", ...]:
@@ -188,12 +196,16 @@ class Rule(Section):
 
 
 class Claim(Section):
-    """A statement, and the comparisons that decide it."""
+    """A claim: a statement, and the comparisons that decide it."""
 
     id: str = Field(min_length=1, max_length=64)
+    """Its name in a report; every claim of a file has another."""
     statement: str = Field(min_length=1)
+    """What is claimed, in one sentence."""
     source: str = ""
+    """Where the paper says it."""
     holds: Rule
+    """The rule that decides it."""
     pairs: Literal["seed"] | None = None
     """`seed`: errors are those of the differences at each seed that all cells have. This is exact whatever the spreads,
     more powerful where a seed moves all cells alike, and less where it does not. None: each cell has its own spread."""
@@ -201,19 +213,26 @@ class Claim(Section):
     """The grids inside kdx that would test it."""
 
 
-class _PaperFile(Section):
+class PaperFile(Section):
+    """The file: what one paper published and claims."""
+
     title: str = ""
+    """The title of the paper."""
     source: str = ""
+    """Where it was published."""
     protocol: str = ""
+    """How its numbers were made, in words."""
     scale: dict[TaskName, str] = Field(default_factory=dict)
     """Task → corpus, size and training, in words."""
     corpora: dict[TaskName, str] = Field(default_factory=dict)
     """Task → the corpus of its numbers, as grids name it; cells of another corpus are compared by their order only."""
     tables: tuple[PublishedTable, ...] = ()
+    """Published numbers, which `kdx report --against` shows."""
     claims: tuple[Claim, ...] = ()
+    """What `kdx claims` tests."""
 
 
-class Paper(_PaperFile):
+class Paper(PaperFile):
     """The content of one file."""
 
     name: str
@@ -247,7 +266,7 @@ def load_paper(paper: str, sweeps: Iterable[SweepRecord] = ()) -> Paper:
 
 def _read(path: Path, recorded: _Recorded) -> Paper:
     faults: list[KdxError] = []
-    file, root = checked(_PaperFile, read(path, faults, what="paper"), faults, context=recorded)
+    file, root = checked(PaperFile, read(path, faults, what="paper"), faults, context=recorded)
 
     def check(selector: Mapping[str, str], *keys: str | int) -> None:
         for factor, fault in unknown(selector, recorded.words):
