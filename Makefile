@@ -72,12 +72,19 @@ words: .venv/installed-dev  ## write kdx/words/table.json and docs/reference/wor
 reference: words  ## write the other generated parts of docs/reference: commands, keys, Python, variables, database
 	$(BIN)/python -m tests.reference
 
+docs: .venv/installed-dev  ## build the documentation site in build/site
+	# A copy, since in the checkout Zensical walks through all of .venv and runs.files, too.
+	rm -rf build/pages && mkdir -p build/pages
+	cp -r README.md AGENTS.md CHANGELOG.md CITATION.cff LICENSE docs build/pages
+	find tests -name '*.py' -exec cp --parents -t build/pages {} +
+	$(BIN)/zensical build --clean --strict
+
 golden: .venv/installed-dev  ## write the golden set and the messages of wrong grids anew; SET=standing without training
 	$(BIN)/python -m tests.golden $(SET)
 	PYTHONPATH=tests $(BIN)/python tests/grid/test_messages.py
 
 clean:  ## remove the environment and what was built
-	rm -rf .venv .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers build dist .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
 
-.PHONY: help demo test test-all lint faults endurance bench bench-peers calibration evidence picture words reference golden clean
+.PHONY: help demo test test-all lint faults endurance bench bench-peers calibration evidence picture words reference docs golden clean
