@@ -75,7 +75,7 @@ reference: words  ## write the other generated parts of docs/reference: commands
 docs: .venv/installed-dev  ## build the documentation site in build/site
 	# A copy, since in the checkout Zensical walks through all of .venv and runs.files, too.
 	rm -rf build/pages && mkdir -p build/pages
-	cp -r README.md AGENTS.md CHANGELOG.md CITATION.cff LICENSE docs build/pages
+	cp -r *.md CITATION.cff LICENSE docs build/pages
 	find tests -name '*.py' -exec cp --parents -t build/pages {} +
 	$(BIN)/zensical build --clean --strict
 
