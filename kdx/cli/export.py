@@ -19,7 +19,7 @@ from kdx.cli.wording import count_of
 from kdx.components.find import laid_out
 from kdx.errors import KdxError
 from kdx.grid.tuned_grid import tuned_grid
-from kdx.mirrors.choice import MirrorName, open_mirror
+from kdx.mirrors.choice import MirrorName, opened_mirror
 from kdx.mirrors.follow import Follower
 from kdx.report.folder import encoded, refuse_existing, write_folder, write_new_file
 from kdx.report.selection.best_seed import selected_runs
@@ -84,18 +84,18 @@ def export(
 
     Example: kdx export rates --tuned tuned.yaml
     """
+    options = {"--format": form != ExportFormat.CSV, "--to": to, "--weights": weights, "--outputs": outputs}
+    given = {name for name, value in {**options, "--components": components, "--tuned": tuned}.items() if value}
     if form not in (ExportFormat.CSV, ExportFormat.PARQUET):
-        if to is not None or weights or outputs or components or tuned is not None:
-            raise KdxError(f"--format {form} sends runs to {form} and writes no folder", hint="leave the others out")
+        _refuse(given - {"--format"}, f"--format {form} sends runs to {form} and writes no files")
         _send(context, sweep, MirrorName(form))
         return
-    if form != ExportFormat.CSV and (tuned is not None or components):
-        raise KdxError(f"--tuned and --components write no {form}", hint="leave --format out")
     if tuned is not None:
-        if to is not None or components:
-            raise KdxError("--tuned writes one file and nothing else", hint="leave --to and --components out")
+        _refuse(given - {"--tuned"}, "--tuned writes one file and nothing else")
         _write_tuned(context, sweep, tuned.expanduser())
         return
+    if components:
+        _refuse(given - {"--components", "--to"}, "--components writes sources and nothing else")
     if to is None:
         raise KdxError("there is no folder to write to", hint="name one: --to FOLDER")
     to = to.expanduser()
@@ -121,6 +121,11 @@ def export(
         say(f"exported {counts} of {record.name}, {len(selected)} of them selected")
 
 
+def _refuse(others: set[str], problem: str) -> None:
+    if others:
+        raise KdxError(problem, hint=f"leave {' and '.join(sorted(others))} out")
+
+
 def _table(rows: Rows, form: ExportFormat) -> Iterable[bytes]:
     if form == ExportFormat.CSV:
         return encoded(to_csv(rows.columns, rows))
@@ -134,21 +139,22 @@ def _send(context: Context, sweep: str | None, program: MirrorName) -> None:
         record = load_named(database, sweep, context)
         # A run that trains may have a mirror that follows it.
         over = [run.id for run in record.runs if run.attempt and run.state is not RunState.RUNNING]
-        follower = Follower(database, open_mirror(program, files_beside(database.location).with_suffix("")))
-        try:
-            # Other programs greet and take leave on standard output.
-            with redirect_stdout(sys.stderr), typer.progressbar(over, label=f"to {program}", file=sys.stderr) as runs:
+        beside = files_beside(database.location).with_suffix("")
+        again = context.command("export", record.name, options=f" --format {program}")
+        # Other programs greet and take leave on standard output.
+        with (
+            redirect_stdout(sys.stderr),
+            opened_mirror(program, beside, hint=f"mend this, then {again} sends the rest") as mirror,
+        ):
+            follower = Follower(database, mirror)
+            with typer.progressbar(over, label=f"to {program}", file=sys.stderr) as runs:
                 for run_id in runs:
                     follower.send([run_id])
-                follower.close()
-        except KdxError:
-            raise
-        except Exception as fault:
-            again = context.command("export", record.name, options=f" --format {program}")
-            problem = f"{type(fault).__name__}: {fault}".splitlines()[0]
-            raise KdxError(problem, place=program, hint=f"then again, for the rest: {again}") from fault
-    context.answer({"sweep": record.name, "program": program, "runs": len(over)}, list)
-    say(f"exported {count_of(len(over), 'run')} of {record.name} to {program}")
+            follower.close()
+    new, where = len(follower.new), f": {mirror.place}" if mirror.place else ""
+    counts = {"runs": len(over), "new": new}
+    context.answer({"sweep": record.name, "program": program, **counts, "place": mirror.place}, list)
+    say(f"exported {count_of(len(over), 'run')} of {record.name} to {program}, {new} with new numbers{where}")
 
 
 def _sources(database: Database, sweep: SweepRecord, context: Context) -> _Files:

@@ -1,5 +1,7 @@
 """The mirrors that a user may choose."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from importlib import import_module
 from importlib.util import find_spec
@@ -7,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kdx.errors import KdxError
+from kdx.store.refusals import without_password
 
 if TYPE_CHECKING:
     from kdx.mirrors.interfaces import Mirror
@@ -27,16 +30,23 @@ def require(name: MirrorName) -> None:
         raise KdxError(f"{name} is not installed", hint=f"pip install 'kdx[{name}]'")
 
 
-def open_mirror(name: MirrorName, beside: Path) -> "Mirror":
-    """Return the mirror of this name.
+@contextmanager
+def opened_mirror(name: MirrorName, beside: Path, *, hint: str | None = None) -> Iterator["Mirror"]:
+    """Open the mirror of this name.
 
     Args:
         beside: where a mirror without settings of its own writes: a path that `.tensorboard` can be added to.
+        hint: what to do after a failure of the program.
 
     Raises:
-        KdxError: its program is not installed.
+        KdxError: its program is not installed, or fails, now or later.
     """
     require(name)
-    module = import_module(f"kdx.mirrors.{name}_mirror")
-    mirror: Mirror = module.open_mirror(beside)
-    return mirror
+    try:
+        with import_module(f"kdx.mirrors.{name}_mirror").open_mirror(beside) as mirror:
+            yield mirror
+    except KdxError:
+        raise
+    except Exception as fault:
+        problem = without_password(f"{type(fault).__name__}: {fault}".splitlines()[0])
+        raise KdxError(problem, place=name, hint=hint) from fault

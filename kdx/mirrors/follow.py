@@ -21,6 +21,8 @@ class Follower:
         self._begun: dict[int, tuple[MirroredRun, Known, dict[str, int]]] = {}
         self._ended: dict[int, int] = {}
         """Run id → the attempt with which it ended; somebody may have it tried again."""
+        self.new: set[int] = set()
+        """Runs of which something was sent."""
 
     def send(self, run_ids: Collection[int]) -> None:
         """Send what is new of these runs; those that have ended are closed."""
@@ -54,6 +56,7 @@ class Follower:
         new = [point for point in points if point.step > sent.get(point.name, known(point.name))]
         if new:
             self._mirror.write(mirrored, sorted(new, key=lambda point: (point.step, point.name)))
+            self.new.add(record.id)
         for point in new:
             sent[point.name] = max(point.step, sent.get(point.name, -1))
 

@@ -3,6 +3,7 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from kdx.store.records import RunState
@@ -36,8 +37,14 @@ Known = Callable[[str], int]
 """Returns the highest step of a metric that the other program has; -1: none."""
 
 
-class Mirror(ABC):
-    """Writes runs to another program, several side by side."""
+class Mirror(AbstractContextManager["Mirror"], ABC):
+    """Writes runs to another program, several side by side; each method raises what goes wrong there."""
+
+    place: str | None = None
+    """The folder or address where the runs are; not every mirror knows it before the first run has begun."""
+
+    def __exit__(self, *ended: object) -> None:
+        """Release what belongs to no run."""
 
     @abstractmethod
     def begin(self, run: MirroredRun) -> Known:

@@ -1,15 +1,20 @@
 """MLflow: an experiment for each sweep, on the server or in the store that MLFLOW_TRACKING_URI names."""
 
+import logging
+import os
 import re
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from mlflow import MlflowClient
+from mlflow import MlflowClient, get_tracking_uri
 from mlflow.entities import Metric, Param, RunTag
+from mlflow.store.db import utils as database_store
 
 from kdx.mirrors.interfaces import Known, Mirror, MirroredRun, Point
 from kdx.store.records import RunState
+from kdx.store.refusals import without_password
 
 _MOST_METRICS, _MOST_PARAMS, _LONGEST = 1000, 100, 6000
 """What MLflow takes in one batch, and of one value."""
@@ -19,7 +24,10 @@ class MLflow(Mirror):
     """Writes through MLflow's client; `mlflow ui` shows it."""
 
     def __init__(self) -> None:
-        self._client = MlflowClient()
+        self.place = without_password(get_tracking_uri())
+        with _impatient():
+            self._client = MlflowClient()
+            self._client.search_experiments(max_results=1)
         self._ids: dict[int, str] = {}
 
     def begin(self, run: MirroredRun) -> Known:
@@ -54,6 +62,24 @@ class MLflow(Mirror):
     def _experiment(self, name: str) -> str:
         there = self._client.get_experiment_by_name(name)
         return there.experiment_id if there else self._client.create_experiment(name)
+
+
+@contextmanager
+def _impatient() -> Iterator[None]:
+    """Keep MLflow from trying for minutes to reach a server or a file that is not there.
+
+    Later requests have MLflow's usual patience, since servers limit the rate of requests.
+    """
+    logging.getLogger(database_store.__name__).setLevel(logging.ERROR)  # each retry is a warning of four lines
+    database_store.MAX_RETRY_COUNT = 2
+    settings = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
+    unset = settings.keys() - os.environ.keys()
+    os.environ.update({name: settings[name] for name in unset})
+    try:
+        yield
+    finally:
+        for name in unset:
+            del os.environ[name]
 
 
 def _allowed(name: str) -> str:

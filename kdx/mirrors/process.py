@@ -11,7 +11,7 @@ import sys
 from sqlalchemy import select as rows
 
 from kdx.errors import KdxError
-from kdx.mirrors.choice import MirrorName, open_mirror
+from kdx.mirrors.choice import MirrorName, opened_mirror
 from kdx.mirrors.follow import Follower
 from kdx.run_files.files import files_beside
 from kdx.store.database import Database, open_database
@@ -27,13 +27,13 @@ def follow(name: MirrorName, address: str, owner: str) -> None:
         owner: the beginning of its name in claims, see `kdx.sweep.lease_holder`.
 
     Raises:
-        KdxError: the database cannot be read, or the mirror's program is not installed.
+        KdxError: the database cannot be read, or the mirror's program is not installed or fails.
     """
     at_end = False
     while (opened := _opened(address, say_why=at_end)) is None:
         at_end = _ended_within(EVERY)
-    with opened as database:
-        follower = Follower(database, open_mirror(name, files_beside(database.location).with_suffix("")))
+    with opened as database, opened_mirror(name, files_beside(database.location).with_suffix("")) as mirror:
+        follower = Follower(database, mirror)
         while not at_end:
             follower.send(_claimed(database, owner))
             at_end = _ended_within(EVERY)
@@ -76,9 +76,7 @@ def main() -> None:
     try:
         follow(MirrorName(name), address, owner)
     except KdxError as error:
-        print(error.problem, file=notes, flush=True)
-    except Exception as error:
-        print(f"{type(error).__name__}: {error}".splitlines()[0][:300], file=notes, flush=True)
+        print(error.problem[:600], file=notes, flush=True)
 
 
 if __name__ == "__main__":

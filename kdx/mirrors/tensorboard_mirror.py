@@ -19,6 +19,7 @@ class TensorBoard(Mirror):
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.place = str(folder)
         self._writers: dict[int, EventFileWriter] = {}
 
     def begin(self, run: MirroredRun) -> Known:

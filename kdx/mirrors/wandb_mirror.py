@@ -26,6 +26,7 @@ class WandB(Mirror):
             settings=wandb.Settings(silent=True, console="off"),
         )
         self._runs[run.id] = there
+        self.place = str(Path(there.sync_dir).parent) if there.offline else str(there.project_url)
         first = there.step
         # A test is of an earlier step than others that are there, and may be set again.
         return lambda name: -1 if name.startswith("test/") else first - 1

@@ -117,6 +117,20 @@ def test_what_is_not_there_is_refused_and_nothing_is_written(runs, folder):
     assert sorted(folder.rglob("*")) == before
 
 
+@pytest.mark.parametrize(
+    ("words", "out"),
+    [
+        ("--format wandb --to x --weights", "--to and --weights"),
+        ("--format mlflow --tuned x", "--tuned"),
+        ("--tuned x --format parquet --outputs", "--format and --outputs"),
+        ("--components --to x --weights", "--weights"),
+    ],
+)
+def test_options_that_do_not_go_together_are_named(runs, folder, words, out):
+    assert refused("export", *words.split()).hint == f"leave {out} out"
+    assert not (folder / "x").exists()
+
+
 def test_weights_that_are_gone_or_damaged_are_told_and_nothing_is_written(runs, folder):
     (weights,) = checkpoints(runs[1]).newest_first("best")
     weights.write_bytes(b"\x00" + weights.read_bytes()[1:])

@@ -14,6 +14,7 @@ from waiting import wait_until
 
 import kdx
 from kdx.errors import KdxError
+from kdx.mirrors.choice import MirrorName, opened_mirror
 from kdx.mirrors.follow import Follower
 from kdx.mirrors.interfaces import Mirror, MirroredRun, Point, plain
 from kdx.mirrors.tensorboard_mirror import TensorBoard
@@ -151,9 +152,15 @@ def test_a_sweep_that_is_stopped_and_resumed_has_its_curves_there_once(typed, tm
 @pytest.mark.parametrize("program", READERS)
 def test_what_is_recorded_is_exported_once_and_then_again_for_the_rest(typed, tmp_path, program):
     assert ended(typed("sweep", "grid.yaml", "--set", "training.steps=20"))[0] == 0
-    for _ in range(2):
+    place = {"tensorboard": "runs.tensorboard", "trackio": str(tmp_path / "trackio")}.get(
+        program, f"sqlite:///{tmp_path / 'mlflow.db'}"
+    )
+    for new in (2, 0):
         code, out, err = ended(typed("export", "--format", program, "--json"))
-        assert code == 0 and json.loads(out) == {"sweep": "tasks/streams", "program": program, "runs": 2}, err
+        counts = {"sweep": "tasks/streams", "program": program, "runs": 2, "new": new, "place": place}
+        assert code == 0 and json.loads(out) == counts, err
+        said = f"exported 2 runs of tasks/streams to {program}, {new} with new numbers: {place}"
+        assert err.splitlines()[-1] == said
     assert_same(READERS[program](tmp_path), recorded(tmp_path))
 
 
@@ -164,15 +171,32 @@ def test_wandb_keeps_a_run_of_each_without_a_network(typed, tmp_path):
     assert len([*tmp_path.glob("wandb/offline-run-*/run-*.wandb")]) == 2
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
+OUT_OF_REACH = pytest.mark.parametrize(
     ("program", "environment", "why"),
     [
-        ("mlflow", {"MLFLOW_TRACKING_URI": "http://127.0.0.1:9", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}, "MlflowExc"),
+        ("mlflow", {"MLFLOW_TRACKING_URI": "http://me:secret@127.0.0.1:9"}, "http://me:***@127.0.0.1:9/"),
         ("mlflow", {"MLFLOW_TRACKING_URI": "nowhere://at/all"}, "Unsupported"),
+        ("mlflow", {"MLFLOW_TRACKING_URI": "file:./mlruns"}, "set `MLFLOW_ALLOW_FILE_STORE=true`"),
+        ("mlflow", {"MLFLOW_TRACKING_URI": "sqlite:////proc/mlflow.db"}, "unable to open database file"),
+        ("trackio", {"TRACKIO_DIR": "/proc/trackio"}, "No such file or directory: '/proc/trackio'"),
     ],
-    ids=["no network", "no such store"],
+    ids=["no network", "no such store", "no more supported", "no file may be there", "no folder may be there"],
 )
+
+
+@pytest.mark.slow
+@OUT_OF_REACH
+def test_an_export_that_its_program_does_not_take_is_one_error(typed, program, environment, why):
+    code, out, err = ended(typed("export", "--db", str(EXAMPLE), "--format", program, **environment))
+    error, hint = err.splitlines()[-2:]
+    assert code == 2 and out == "" and error.startswith(f"error: {program}: ") and why in error, err
+    again = f"kdx export tsai2019/table1-mini --format {program} --db {EXAMPLE}"
+    assert hint == f"  hint: mend this, then {again} sends the rest"
+    assert "Traceback" not in err and "secret" not in err and "retried" not in err
+
+
+@pytest.mark.slow
+@OUT_OF_REACH
 def test_a_mirror_that_fails_is_one_note_and_the_sweep_is_unharmed(typed, tmp_path, program, environment, why):
     code, _, err = ended(typed("sweep", "grid.yaml", "--set", "training.steps=20", "--mirror", program, **environment))
     notes = [line for line in err.splitlines() if "mirror" in line]
@@ -245,6 +269,23 @@ def test_runs_that_have_not_started_are_not_exported(typed, tmp_path):
     before = [run.state for run in kdx.runs(database=tmp_path / "runs.db")]
     code, out, err = ended(typed("export", "--format", "tensorboard", "--json"))
     assert code == 0 and json.loads(out)["runs"] == sum(state != "pending" for state in before), err
+
+
+@pytest.mark.parametrize("fails", ["begin", "write", "end", "open"])
+def test_whatever_fails_in_a_program_is_an_error_with_its_name(tmp_path, monkeypatch, fails):
+    def fail(*_: object) -> None:
+        raise ConnectionError("no https://me:secret@example.org\nfor a reason")
+
+    monkeypatch.setattr("kdx.mirrors.tensorboard_mirror.open_mirror", fail if fails == "open" else lambda _: Noted())
+    monkeypatch.setattr(Noted, fails, fail, raising=False)
+    with (
+        pytest.raises(KdxError) as caught,
+        open_database(EXAMPLE, write=False) as database,
+        opened_mirror(MirrorName.TENSORBOARD, tmp_path, hint="again") as mirror,
+    ):
+        Follower(database, mirror).send([1])
+    problem = "ConnectionError: no https://me:***@example.org"
+    assert (caught.value.place, caught.value.problem, caught.value.hint) == ("tensorboard", problem, "again")
 
 
 def test_names_stay_inside_a_folder():
