@@ -16,16 +16,17 @@ raises the error that the command of its name reports: a `kdx.errors.KdxError`, 
 problem, allowed values and a hint.
 
 Results show themselves in a notebook, and are frames: `.to_pandas()`, and whatever reads Arrow, such as
-`polars.DataFrame(kdx.runs())`.
+`polars.DataFrame(kdx.runs())`. Columns have the types of the fields, whatever is recorded.
 """
 
 import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from rich.console import Console
 
@@ -84,14 +85,36 @@ class _Record:
     """A record, one of `Records`."""
 
     def _repr_html_(self) -> str:
-        return _html_of(type(self).__name__, [{"field": name, "value": value} for name, value in self.row().items()])
+        return _html_of(type(self).__name__, [{"field": name, "value": value} for name, value in self.shown().items()])
 
     columns: ClassVar[Mapping[str, str | None]] = {}
     """Field → its column in a data frame, if the name differs; None if it has no column."""
 
+    @classmethod
+    def types(cls, records: "Iterable[_Record]") -> dict[str, Any]:
+        """Return column of a data frame → type, as `kdx.report.writers.arrow.stream` takes it.
+
+        Args:
+            records: their mappings have a column for each key.
+        """
+        types: dict[str, Any] = {}
+        hints = get_type_hints(cls)
+        for each in fields(cls):
+            hint, column = hints[each.name], cls.columns.get(each.name, each.name)
+            if get_origin(hint) is Mapping:
+                keys = (key for record in records for key in getattr(record, each.name))
+                types |= dict.fromkeys(keys, get_args(hint)[1] | None)
+            elif column is not None:
+                types[column] = hint
+        return types
+
     def rows(self) -> Iterable[dict[str, Any]]:
         """Return the rows of the record in a data frame."""
         yield self.row()
+
+    def shown(self) -> dict[str, Any]:
+        """Return what a notebook shows of it."""
+        return self.row()
 
     def row(self) -> dict[str, Any]:
         """Return column → value, with a column for each field, and for each key of a mapping."""
@@ -103,10 +126,17 @@ class _Record:
         return row
 
 
+_PANDAS: dict[Any, str] = {bool: "bool", int: "int64", int | None: "Int64", float: "float64", float | None: "float64"}
+
+
 class _Frame:
     """What can be laid out in rows, and read by libraries of data frames."""
 
     def _rows(self) -> list[dict[str, Any]]:
+        raise NotImplementedError
+
+    def _types(self) -> dict[str, Any]:
+        """Return column → type, see `_Record.types`."""
         raise NotImplementedError
 
     def to_pandas(self) -> "DataFrame":
@@ -116,14 +146,26 @@ class _Frame:
             KdxError: pandas, which is optional, is not installed.
         """
         with packages_named():
-            from pandas import DataFrame  # late: it is optional
-        return DataFrame(self._rows())
+            from pandas import DataFrame, Series  # late: it is optional
+        text = Series([""]).dtype  # of pandas 2 and of 3 it is not the same
+        known: dict[Any, Any] = {**_PANDAS, str: text, str | None: text}
+        types = self._types()
+        frame = DataFrame(self._rows(), columns=list(types))
+        return frame.astype({name: known[kind] for name, kind in types.items() if kind in known})
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Return the rows as a stream of Arrow's C interface, which polars, duckdb, pyarrow and others read."""
         from kdx.report.writers.arrow import stream  # late: few ask for it
 
-        return stream(self._rows()).__arrow_c_stream__(requested_schema)
+        return stream(self._rows(), self._types()).__arrow_c_stream__(requested_schema)
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        """Refuse to be read by what knows no Arrow, for it would make columns of the fields, or of nothing.
+
+        Raises:
+            KdxError: always.
+        """
+        raise KdxError("pandas.DataFrame(…) and numpy cannot read this", hint=".to_pandas() returns the data frame")
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,6 +175,7 @@ class Records(_Frame, Generic[T]):
     They are no `Sequence` by type, for polars would read a sequence by itself and not by Arrow.
     """
 
+    _kind: type[T]
     _records: tuple[T, ...]
 
     def __iter__(self) -> Iterator[T]:
@@ -148,17 +191,20 @@ class Records(_Frame, Generic[T]):
     def __getitem__(self, at: slice) -> "Records[T]": ...
 
     def __getitem__(self, at: int | slice) -> "T | Records[T]":
-        return Records(self._records[at]) if isinstance(at, slice) else self._records[at]
+        return Records(self._kind, self._records[at]) if isinstance(at, slice) else self._records[at]
 
     def _rows(self) -> list[dict[str, Any]]:
         return [row for record in self for row in record.rows()]
 
+    def _types(self) -> dict[str, Any]:
+        return self._kind.types(self)
+
     def __repr__(self) -> str:
-        return f"<{len(self)} × {type(self[0]).__name__}>" if self else "<no records>"
+        return f"<{len(self)} × {self._kind.__name__}>"
 
     def _repr_html_(self) -> str:
         # A metric of a part of the text, such as `test/bleu/source-words=5-8`, is for frames.
-        rows = [record.row() for record in self[:MOST_SHOWN]]
+        rows = [record.shown() for record in self[:MOST_SHOWN]]
         shown = [{name: value for name, value in row.items() if "=" not in name} for row in rows]
         more = f"{len(self) - MOST_SHOWN} more are not shown" if len(self) > MOST_SHOWN else ""
         return _html_of(repr(self)[1:-1], shown, more)
@@ -177,6 +223,9 @@ class Sweep(_Record):
     """When it was last planned, in seconds since 1970."""
     counts: Mapping[str, int]
     """State → number of planned runs in it."""
+
+    def shown(self) -> dict[str, Any]:
+        return {**self.row(), "created": _date(self.created), "updated": _date(self.updated)}
 
 
 @dataclass(frozen=True)
@@ -231,6 +280,15 @@ class Curve(_Record):
     values: Sequence[float] = field(repr=False)
     """The number at each step, bit for bit as it was recorded."""
 
+    @classmethod
+    def types(cls, records: Iterable[_Record]) -> dict[str, Any]:
+        return {**super().types(records), "step": int, "value": float}
+
+    def shown(self) -> dict[str, Any]:
+        first = {"first step": self.steps[0], "first value": self.values[0]}
+        last = {"last step": self.steps[-1], "last value": self.values[-1]}
+        return {**self.row(), "points": len(self.steps), **first, **last}
+
     def rows(self) -> Iterable[dict[str, Any]]:
         for step, value in zip(self.steps, self.values, strict=True):
             yield {**self.row(), "step": step, "value": value}
@@ -282,6 +340,12 @@ class TableView(_Frame):
         """Return the table as `kdx report --format latex` writes it, after the comment for the preamble."""
         return PREAMBLE + to_latex(self.table, made_by=str(self.made_by))
 
+    def __str__(self) -> str:
+        return self.text()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self._rows())
+
     def __repr__(self) -> str:
         return f"<table {self.table.layout.name} of {len(self.table.layout.places)} cells>"
 
@@ -302,6 +366,11 @@ class TableView(_Frame):
             for at, cell in self.table.layout.places.items()
         ]
 
+    def _types(self) -> dict[str, Any]:
+        layout, number = self.table.layout, float | None
+        scores = {"metric": str, "n": int, "score": number, "mean": number, "sd": number}
+        return {**dict.fromkeys((*layout.row_factors, *layout.column_factors), str), **scores}
+
 
 def _html_of(title: str, rows: Sequence[Mapping[str, Any]], note: str = "") -> str:
     columns = list(dict.fromkeys(name for row in rows for name in row))
@@ -315,6 +384,10 @@ def _fragment(sheet: Sheet) -> str:
     return fragment(sheet)
 
 
+def _date(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def _text(value: Any) -> str:
     if value is None:
         return "–"
@@ -323,6 +396,14 @@ def _text(value: Any) -> str:
 
 def _place(database: str | Path | None) -> str | Path:
     return database or os.environ.get("KDX_DB") or "runs.db"
+
+
+def _name(sweep: "str | Sweep | None") -> str | None:
+    """Return the name of a sweep, which may be given by its record."""
+    name = sweep.name if isinstance(sweep, Sweep) else sweep
+    if name is None or isinstance(name, str):
+        return name
+    raise KdxError(f"`{shortened(name)}` is no name of a sweep", hint="kdx.sweeps() has them")
 
 
 def load_grid(grid: str | Path, *, given: Sequence[str] = ()) -> Plan:
@@ -335,6 +416,9 @@ def load_grid(grid: str | Path, *, given: Sequence[str] = ()) -> Plan:
     Raises:
         Faults: everything that is wrong with the grid, each with its place.
     """
+    if not isinstance(grid, str | Path):
+        hint = "name a YAML file or a shipped grid, such as load_grid('quickstart'); yaml.safe_dump writes a mapping"
+        raise KdxError(f"`{shortened(grid)}` is no grid", hint=hint)
     return load.load_grid(grid, given=given)
 
 
@@ -349,7 +433,7 @@ def plan(grid: str | Path | Plan, database: str | Path | None = None) -> tuple[D
         Faults: see `load_grid`.
         DatabaseError: the database is not one of kdx, or cannot be read.
     """
-    wanted = load_grid(grid) if isinstance(grid, str | Path) else grid
+    wanted = grid if isinstance(grid, Plan) else load_grid(grid)
     database = _place(database)
     if not database_at(database).exists():
         return decisions_in(None, wanted)
@@ -365,6 +449,7 @@ def sweeps(database: str | Path | None = None) -> Records[Sweep]:
     """
     with open_database(_place(database), write=False) as opened:
         return Records(
+            Sweep,
             tuple(
                 Sweep(
                     sweep.id,
@@ -374,11 +459,11 @@ def sweeps(database: str | Path | None = None) -> Records[Sweep]:
                     {state.value: n for state, n in sweep.counts.items()},
                 )
                 for sweep in reading.sweeps(opened)
-            )
+            ),
         )
 
 
-def runs(sweep: str | None = None, database: str | Path | None = None) -> Records[Run]:
+def runs(sweep: str | Sweep | None = None, database: str | Path | None = None) -> Records[Run]:
     """Return every run of a sweep, cell by cell in the order of the plan.
 
     Args:
@@ -389,10 +474,11 @@ def runs(sweep: str | None = None, database: str | Path | None = None) -> Record
         DatabaseError: see `sweeps`.
     """
     with open_database(_place(database), write=False) as opened:
-        record = load_sweep(opened, sweep)
+        record = load_sweep(opened, _name(sweep))
     best = {run.id for run in selected_runs(record).values()}
     of_cells = by_cell(record.runs)
     return Records(
+        Run,
         tuple(
             Run(
                 id=run.id,
@@ -413,11 +499,11 @@ def runs(sweep: str | None = None, database: str | Path | None = None) -> Record
             )
             for cell in _cells(record).values()
             for run in standing_runs(of_cells.get(cell.id, ()))
-        )
+        ),
     )
 
 
-def evaluations(sweep: str | None = None, database: str | Path | None = None) -> Records[RunEvaluation]:
+def evaluations(sweep: str | Sweep | None = None, database: str | Path | None = None) -> Records[RunEvaluation]:
     """Return every evaluation of the runs of a sweep, from any grid.
 
     Args:
@@ -428,10 +514,11 @@ def evaluations(sweep: str | None = None, database: str | Path | None = None) ->
         DatabaseError: see `sweeps`.
     """
     with open_database(_place(database), write=False) as opened:
-        record = load_sweep(opened, sweep)
+        record = load_sweep(opened, _name(sweep))
     cells = _cells(record)
     names = {(cell.cell_id, cell.evaluation.id): cell.evaluation.asked.name for cell in evaluated_cells(record)}
     return Records(
+        RunEvaluation,
         tuple(
             RunEvaluation(
                 run.id,
@@ -445,7 +532,7 @@ def evaluations(sweep: str | None = None, database: str | Path | None = None) ->
             )
             for run in record.runs
             for evaluation in record.evaluations.get(run.id, {}).values()
-        )
+        ),
     )
 
 
@@ -458,7 +545,7 @@ def _cells(record: SweepRecord) -> dict[str, CellRecord]:
 
 
 def curves(
-    sweep: str | None = None, metrics: str | Iterable[str] = USUAL_CURVES, database: str | Path | None = None
+    sweep: str | Sweep | None = None, metrics: str | Iterable[str] = USUAL_CURVES, database: str | Path | None = None
 ) -> Records[Curve]:
     """Return metrics of every run of a sweep, over its training.
 
@@ -472,7 +559,7 @@ def curves(
     """
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     with open_database(_place(database), write=False) as opened, opened.read():
-        record = load_sweep(opened, sweep)
+        record = load_sweep(opened, _name(sweep))
         runs_by_id = {run.id: run for run in record.runs}
         known = reading.metric_names(opened, runs_by_id)
         for name in names:
@@ -482,16 +569,17 @@ def curves(
         curves_by_run = reading.curves_of(opened, runs_by_id, names)
     cells = _cells(record)
     return Records(
+        Curve,
         tuple(
             Curve(run.id, cells[run.cell_id].labels, run.seed, name, curve.steps, curve.values)
             for run in record.runs
             for name, curve in curves_by_run.get(run.id, {}).items()
-        )
+        ),
     )
 
 
 def table(
-    sweep: str | Sequence[str] | None = None,
+    sweep: str | Sweep | Iterable[str | Sweep] | None = None,
     name: str | None = None,
     database: str | Path | None = None,
     *,
@@ -509,7 +597,8 @@ def table(
         Faults: `tables` cannot be read, or its tables do not fit the cells.
         DatabaseError: see `sweeps`.
     """
-    sweep_names = [sweep] if sweep is None or isinstance(sweep, str) else list(dict.fromkeys(sweep))
+    wanted = sweep if isinstance(sweep, Iterable) and not isinstance(sweep, str) else [sweep]
+    sweep_names = list(dict.fromkeys(map(_name, wanted)))
     with open_database(_place(database), write=False) as opened, opened.read():
         records = [load_sweep(opened, sweep_name) for sweep_name in sweep_names]
     record = joined(records) if len(records) > 1 or tables is not None else records[0]
@@ -519,7 +608,7 @@ def table(
 
 
 def load_run(
-    run: int | str,
+    run: int | str | Run,
     database: str | Path | None = None,
     *,
     home: str | Path | None = None,
@@ -529,7 +618,7 @@ def load_run(
     `perplexity` of text and show `attention`, see `kdx.training.trained.Trained`.
 
     Args:
-        run: its id, as in `runs` and `kdx trace`.
+        run: its id, as in `runs` and `kdx trace`, or its record.
         home: folder of prepared corpora; default: the user's.
         components: folder with the files of the cell's custom components, whose code is run; default: the current one.
 
@@ -539,6 +628,7 @@ def load_run(
         DatabaseError: see `sweeps`; or the files next to it belong to another database.
         StorageError: the weights cannot be read or are damaged.
     """
+    run = run.id if isinstance(run, Run) else run
     try:
         number = int(run) if isinstance(run, str) else operator.index(run)  # ids in a data frame are numpy numbers
     except (TypeError, ValueError):

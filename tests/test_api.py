@@ -5,7 +5,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from grids import written
@@ -16,6 +18,7 @@ from sqlalchemy import insert
 import kdx
 from kdx.errors import DatabaseError, Faults, KdxError
 from kdx.report.writers.arrow import stream
+from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
 from kdx.store.schema import bits_of, evaluation, evaluation_metric
 
@@ -119,11 +122,24 @@ def pandas_null(value: object) -> bool:
     return bool(pandas.isna(value))
 
 
+def polars_type(kind: object) -> object:
+    import polars
+
+    return {
+        bool: polars.Boolean,
+        int: polars.Int64,
+        float: polars.Float64,
+        float | None: polars.Float64,
+        str: polars.String,
+        str | None: polars.String,
+    }[kind]
+
+
 @given(rows=st.lists(st.fixed_dictionaries({}, optional=dict.fromkeys("ab", CELLS)), max_size=5))
 def test_any_rows_are_a_stream(rows):
     import polars
 
-    frame = polars.DataFrame(Streamed(rows))
+    frame = polars.DataFrame(Streamed(rows, dict.fromkeys("ab", Any)))
     assert frame.height == len(rows)
     for name in frame.columns:
         for row, value in zip(rows, frame[name].to_list(), strict=True):
@@ -131,16 +147,94 @@ def test_any_rows_are_a_stream(rows):
             assert value == expected or value == str(expected) or value == float(expected)
 
 
+@given(data=st.data())
+def test_a_column_has_its_declared_type_whatever_its_rows_have(data):
+    import polars
+
+    values = {
+        bool: st.booleans() | st.integers(0, 1),  # SQLite has no truth values
+        int: st.integers(-(2**63), 2**63 - 1),
+        float: st.floats(allow_nan=False),
+        float | None: st.floats(allow_nan=False) | st.integers(-(2**53), 2**53) | st.none(),
+        str: st.text(max_size=3),
+        str | None: st.text(max_size=3) | st.none(),
+    }
+    types = data.draw(st.dictionaries(st.sampled_from("abc"), st.sampled_from([*values])))
+    some = st.fixed_dictionaries({}, optional={name: values[kind] for name, kind in types.items()})
+    rows = data.draw(st.lists(some, max_size=3))
+    frame = polars.DataFrame(Streamed(rows, types))
+    assert dict(frame.schema) == {name: polars_type(kind) for name, kind in types.items()}
+    assert frame.to_dicts() == [dict.fromkeys(types) | row for row in rows]
+
+
+def test_what_a_column_cannot_hold_makes_it_text():
+    import polars
+
+    rows = [{"whole": 2.5, "number": "none"}, {"whole": 1, "number": 1.5}]
+    frame = polars.DataFrame(Streamed(rows, {"whole": int, "number": float}))
+    assert frame.to_dicts() == [{"whole": 2.5, "number": "none"}, {"whole": 1.0, "number": "1.5"}]
+
+
 class Streamed:
-    def __init__(self, rows):
-        self.rows = rows
+    def __init__(self, rows, types):
+        self.rows, self.types = rows, types
 
     def __arrow_c_stream__(self, requested_schema=None):
-        return stream(self.rows).__arrow_c_stream__(requested_schema)
+        return stream(self.rows, self.types).__arrow_c_stream__(requested_schema)
+
+
+@pytest.fixture
+def states(tmp_path) -> dict[str, Path]:
+    """Databases of one sweep: planned alone, with a run that has ended, and with all of them."""
+    plan = kdx.load_grid(written(tmp_path, PLANNED))
+    made = {}
+    for ended, name in enumerate(("planned", "some", "all")):
+        made[name] = tmp_path / f"{name}.db"
+        with open_database(made[name], write=True, create=True) as database:
+            for run in reading.runs(database, recording.register(database, plan, plan.grid))[:ended]:
+                assert claims.claim(database, run.id, "me", 60)
+                writer = recording.RunWriter(database, run.id, "me", 1)
+                writer.record([("train/loss", 2, 1.5)], 2)
+                writer.complete(2.0, 2, 2.5, {}, 2)
+    return made
+
+
+@pytest.mark.parametrize("wanted", [kdx.runs, kdx.curves, kdx.evaluations, kdx.table])
+def test_columns_have_the_same_types_before_and_after_there_are_scores(states, wanted):
+    import polars
+
+    results = [wanted(database=database) for database in states.values()]
+    fixed = {run: kind for result in results for run, kind in polars.DataFrame(result).schema.items()}
+    dtypes = [dict(result.to_pandas().dtypes) for result in results]
+    for result, dtype in zip(results, dtypes, strict=True):
+        schema = dict(polars.DataFrame(result).schema)
+        assert schema and schema == {name: fixed[name] for name in schema}
+        assert dtype == {name: dtypes[-1].get(name, dtype[name]) for name in schema}
+    numbers = {"valid_score", "test_score", "seconds", "score", "mean", "sd", "value"} & fixed.keys()
+    assert all(fixed[name] == polars.Float64 and dtypes[0][name] == "float64" for name in numbers)
+
+
+def test_a_filter_by_a_score_works_before_there_is_one(states):
+    import polars
+
+    frame = polars.DataFrame(kdx.runs(database=states["planned"]))
+    assert frame.filter(polars.col("test_score") > 5).is_empty() and frame.height == 2
+    assert {"run", "evaluation", "error"} <= set(polars.DataFrame(kdx.evaluations(database=states["all"])).columns)
+
+
+@pytest.mark.parametrize("wanted", [kdx.runs, kdx.curves, kdx.table, kdx.evaluations])
+def test_what_reads_no_arrow_is_sent_to_the_method_instead_of_reading_something_else(wanted):
+    import numpy
+    import pandas
+
+    for read in (pandas.DataFrame, numpy.asarray):
+        with pytest.raises(KdxError, match=r"hint: \.to_pandas\(\) returns the data frame"):
+            read(wanted(database=EXAMPLE))
 
 
 def test_what_is_read_shows_itself_in_a_notebook_and_in_a_line():
     runs, table = kdx.runs(database=EXAMPLE), kdx.table(database=EXAMPLE)
+    assert repr(kdx.evaluations(database=EXAMPLE)) == "<0 × RunEvaluation>"
     assert (repr(runs), repr(table)) == (f"<{len(runs)} × Run>", f"<table {table.table.layout.name} of 8 cells>")
     assert len(repr(runs[0])) < 500 and len(repr(kdx.curves(database=EXAMPLE)[0])) < 300
     for shown in (runs, runs[0], table, kdx.evaluations(database=EXAMPLE)):
@@ -148,12 +242,50 @@ def test_what_is_read_shows_itself_in_a_notebook_and_in_a_line():
         assert page.startswith('<div style="background: var(--paper); color: var(--ink); ')
         assert page.endswith("</div>") and "<script" not in page
     assert table.table.layout.name in table._repr_html_() and runs[0].cell in runs[0]._repr_html_()
+    assert str(table) == table.text() and "\n" in str(table)
+    (first, *_), sweeps = kdx.curves(database=EXAMPLE), kdx.sweeps(EXAMPLE)
+    ends = (first.steps[-1], len(first.steps), f"{first.values[0]:.5g}")
+    assert all(f">{end}<" in first._repr_html_() for end in ends) and "first step" in first._repr_html_()
+    planned = f"{datetime.fromtimestamp(sweeps[0].created, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    assert planned in sweeps._repr_html_() and planned in sweeps[0]._repr_html_()
     hostile = replace(runs[0], labels={"<b>": "<script>alert(1)</script>"})
     assert "<script" not in hostile._repr_html_()
 
 
+def test_a_plan_is_a_line_and_each_of_its_decisions_another():
+    plan = kdx.load_grid("quickstart")
+    assert repr(plan) == "<plan quickstart: 36 runs of 12 cells>"
+    decision = kdx.plan(plan, "absent.db")[0]
+    cell = f"<cell {plan.cells[0].id[:8]}: translation, No position, exponential>"
+    assert repr(decision) == f"<start seed 0 of {cell}: {decision.reason}>"
+
+
 def test_the_names_of_the_interface_are_found_by_completion():
-    assert set(kdx.__all__) <= set(dir(kdx)) and kdx.__all__ == sorted(kdx.__all__)
+    assert dir(kdx) == kdx.__all__ == sorted(kdx.__all__)
+    alone = "import kdx; assert 'kdx.api' not in __import__('sys').modules; print(kdx.errors.KdxError.__name__)"
+    done = subprocess.run([sys.executable, "-c", alone], capture_output=True, text=True)
+    assert done.stdout == "KdxError\n", done.stderr
+
+
+def test_what_is_no_grid_and_no_sweep_is_said():
+    for wrong in ({"task": "answer"}, 3, None):
+        with pytest.raises(KdxError, match=r"is no grid\n  hint: .*load_grid\('quickstart'\)"):
+            kdx.load_grid(wrong)
+        with pytest.raises(KdxError, match="is no grid"):
+            kdx.plan(wrong)
+    for wanted in (kdx.runs, kdx.curves, kdx.evaluations, kdx.table):
+        with pytest.raises(KdxError, match=r"`3` is no name of a sweep\n  hint: kdx.sweeps\(\)"):
+            wanted(3, database=EXAMPLE)
+
+
+def test_a_record_stands_for_its_name_or_its_id():
+    sweeps = kdx.sweeps(EXAMPLE)
+    assert kdx.runs(sweeps[1], EXAMPLE) == kdx.runs(sweeps[1].name, EXAMPLE)
+    assert kdx.table(sweeps[1], database=EXAMPLE).text() == kdx.table(sweeps[1].name, database=EXAMPLE).text()
+    several = kdx.table(sweeps[:2], database=EXAMPLE)
+    assert several.text() == kdx.table([sweep.name for sweep in sweeps[:2]], database=EXAMPLE).text()
+    with pytest.raises(KdxError, match="run 1, which is completed, has no weights"):
+        kdx.load_run(next(run for run in kdx.runs(SWEEP, EXAMPLE) if run.id == 1), EXAMPLE)
 
 
 def test_a_model_is_asked_for_by_its_id_and_the_database_comes_last():

@@ -34,6 +34,7 @@ from kdx.store.database import Database, open_database
 from kdx.store.plan_from_records import plan_of, with_searches
 from kdx.store.reading import outputs_of
 from kdx.store.records import RunRecord, RunState, SweepRecord
+from kdx.store.views import TYPES
 from kdx.tune.search import with_winners
 
 _Files = list[tuple[str, Iterable[bytes]]]
@@ -129,7 +130,8 @@ def _refuse(others: set[str], problem: str) -> None:
 def _table(rows: Rows, form: ExportFormat) -> Iterable[bytes]:
     if form == ExportFormat.CSV:
         return encoded(to_csv(rows.columns, rows))
-    return [to_parquet([dict(zip(rows.columns, row, strict=True)) for row in rows])]
+    types = {column: TYPES.get(column, str) for column in rows.columns}
+    return [to_parquet([dict(zip(rows.columns, row, strict=True)) for row in rows], types)]
 
 
 def _send(context: Context, sweep: str | None, program: MirrorName) -> None:

@@ -87,6 +87,9 @@ class PlannedCell:
     won: bool = False
     """Whether it is the one that its search found; until then it is a template, and is not trained."""
 
+    def __repr__(self) -> str:
+        return f"<cell {self.id[:8]}: {', '.join(self.labels.values())}>"
+
     def place(self, key: str) -> Place | None:
         """Return the place of the value of a dotted key, such as `data.corpus`, or of the nearest value around it."""
         return reduce(Node.overlaid, self.settings).at(tuple(key.split("."))) if self.settings else None
@@ -144,6 +147,9 @@ class Plan:
     """Lines on the grid that its author should know, such as a key that has another name now."""
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """File, relative to the folder of the grid → the text of the grid and of each that it extends, the grid first."""
+
+    def __repr__(self) -> str:
+        return f"<plan {self.name}: {len(self.runs)} runs of {len(self.cells)} cells>"
 
     @property
     def trained(self) -> tuple[PlannedCell, ...]:

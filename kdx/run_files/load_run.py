@@ -15,7 +15,7 @@ from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.store.database import open_database
 from kdx.store.details import run_details
 from kdx.store.records import RunRecord
-from kdx.training.trained import Trained, model_of
+from kdx.training.trained import Lines, Trained, model_of
 
 MOST_TOKENS = 48
 """Most tokens of a line whose attention is drawn."""
@@ -29,6 +29,17 @@ class LoadedRun(Trained):
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, run {self.record.id}, seed {self.record.seed}>"
+
+    def perplexity(self, *texts: Lines) -> float:
+        """Return what `Trained.perplexity` does.
+
+        Raises:
+            KdxError: also if a text has no line.
+        """
+        read = [text if isinstance(text, str) else list(text) for text in texts]
+        if [] in read:
+            raise KdxError("a text without a line has no perplexity", hint="give one line, or a list of lines")
+        return super().perplexity(*read)
 
     def attention_maps(self, line: str) -> Iterator[tuple[str, list[str], list[str], Any]]:
         """The weights of every attention while the model reads a line, or translates it.

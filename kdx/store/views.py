@@ -129,6 +129,19 @@ _FACTORS = (
 _FACTOR_NAMES = ", ".join(factor.name for factor in _FACTORS)
 _FACTOR_COMMENTS = {factor.name: factor.comment for factor in _FACTORS}
 
+_WHOLE = (
+    "ordinal run_id seed generation valid_step step parameters vocabulary_size longest_context streams beam cells runs "
+    "completed unfinished"
+)
+_REAL = "valid_score test_score seconds unknown_rate value created planned made"
+TYPES: Mapping[str, type] = {
+    **{factor.name: {"word": str, "whole": int, "real": float}[factor.kind] for factor in _FACTORS},
+    **dict.fromkeys(_WHOLE.split(), int),
+    **dict.fromkeys(_REAL.split(), float),
+    "selected": bool,
+}
+"""Column of the views → its type, the same in all of them; one that is not here is text."""
+
 
 def _factors(dialect: Dialect) -> str:
     # Materialised: JSON is read once a cell, not once a run, since that takes most of the time.

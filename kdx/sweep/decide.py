@@ -70,6 +70,9 @@ class Decision:
     pause: Pause | None = None
     """Why it is not started although nobody computes it; None unless other runs of its cell failed alike."""
 
+    def __repr__(self) -> str:
+        return f"<{self.action} seed {self.run.seed} of {self.run.cell}: {self.reason}>"
+
     @property
     def to_make(self) -> tuple[ResolvedEvaluation, ...]:
         """The missing evaluations that can be made."""

@@ -148,6 +148,13 @@ def test_maps_of_attention_name_their_rows_and_columns(database, home):
     assert queries == keys and len(keys) == 3
 
 
+def test_no_text_has_no_perplexity(database, home):
+    run = load_run(database, ids(database)["prediction"], home=home)
+    with pytest.raises(KdxError, match="a text without a line has no perplexity"):
+        run.perplexity([])
+    assert run.perplexity("the cat") == run.perplexity(["the cat"]) == run.perplexity(("the cat",)) > 1
+
+
 def test_maps_of_attention_are_of_short_lines_and_of_tasks_that_read_text(database, home):
     with pytest.raises(KdxError, match="the line has 50 tokens"):
         list(load_run(database, ids(database)["prediction"], home=home).attention_maps("the " * 49))

@@ -4,6 +4,7 @@ import json
 import math
 from collections import defaultdict
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from each import each
@@ -24,7 +25,9 @@ from kdx.store.reading import load_sweep
 from kdx.store.recording import RunWriter, register
 from kdx.store.records import RunState
 from kdx.store.schema import bits_of, metadata, remark, run
-from kdx.store.views import VIEWS
+from kdx.store.views import TYPES, VIEWS
+
+EXAMPLE = Path(__file__).parents[2] / "runs.db.example"
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
@@ -33,6 +36,17 @@ def test_views_have_the_columns_that_are_documented(database: Database, view):
         made = connection.exec_driver_sql(f"SELECT * FROM {view.name}").keys()
     assert list(made) == list(view.columns)
     assert view.comment and all(view.columns.values())
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+def test_columns_have_the_declared_types(view):
+    with open_database(EXAMPLE, write=False) as database:
+        rows = database.rows(f"SELECT * FROM {view.name}", {})
+    for column, values in zip(rows.columns, zip(*rows, strict=True), strict=False):
+        held = {"bool": int, "float": (int, float)}.get(TYPES.get(column, str).__name__, TYPES.get(column, str))
+        words = ("clip", "temperature")  # a number or a word
+        known = [value for value in values if value is not None and column not in words]
+        assert all(isinstance(value, held) for value in known), column
 
 
 def test_an_example_of_a_field_is_of_a_column_of_its_view():

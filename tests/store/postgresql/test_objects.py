@@ -11,6 +11,7 @@ from kdx.store.check import check
 from kdx.store.database import Database, database_at, open_database
 from kdx.store.recording import register
 from kdx.store.schema import bits_of, cell, metric
+from kdx.store.views import TYPES, VIEWS
 
 HINT = "  hint: do not use it; if it is yours, drop what is not of kdx, or take the database back from a copy"
 
@@ -53,6 +54,17 @@ def test_what_would_act_or_answer_in_place_of_kdx_is_refused(address: str, conne
         said = refusal(address, write=write)
         assert said.startswith(f"{address}: this database was not made by kdx alone: {problem}")
         assert said.endswith(HINT)
+
+
+def test_the_columns_of_views_have_the_declared_types(connected):
+    known = {"bigint": int, "integer": int, "double precision": float, "boolean": bool}
+    with connected() as connection:
+        for view in VIEWS:
+            asked = f"SELECT column_name, data_type FROM information_schema.columns WHERE table_name = '{view.name}'"
+            columns = connection.execute(asked).fetchall()
+            assert {name: known.get(kind, str) for name, kind in columns} == {
+                name: TYPES.get(name, str) for name in view.columns
+            }
 
 
 def test_views_and_tables_of_a_user_are_welcome(address: str, connected):
