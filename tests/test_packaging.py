@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -11,10 +12,12 @@ import zipfile
 from importlib.metadata import PathDistribution
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 import yaml
 
+from kdx.api import runs
 from kdx.version import VERSION
 
 ROOT = Path(__file__).parents[1]
@@ -148,15 +151,17 @@ def test_the_lines_without_torch_name_what_kdx_needs_but_for_training():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = {re.split(r"[<>=]", line)[0] for line in project["dependencies"]}
     training = {"torch", "pytorch-lightning", "lion-pytorch", "cmaes", "tokenizers", "sacrebleu", "sacremoses"}
-    assert first[3:] == ["--no-deps", "kdx"] and set(second[3:]) == needed - training
+    assert first[3:] == ["--no-deps", "."] and second[3:5] == ["-c", "constraints.txt"]
+    assert set(second[5:]) == needed - training
 
 
 def test_the_action_installs_what_the_documentation_says_and_checks():
     action = yaml.safe_load((ROOT / ".github/actions/check/action.yml").read_text())
     _, install, check = action["runs"]["steps"]
-    first, second = (line.split() for line in install["run"].splitlines()[1:])
-    said = reading_lines()
-    assert first[:-1] == said[0][:-1] and second[:3] + second[5:] == said[1]
+    clone, *lines = install["run"].splitlines()
+    assert clone == 'kdx="$GITHUB_ACTION_PATH/../../.."'
+    in_clone = [line.replace('"$kdx/constraints.txt"', "constraints.txt").replace('"$kdx"', ".") for line in lines]
+    assert [line.split() for line in in_clone] == reading_lines()
     assert check["run"] == 'kdx check $FILES --db "$DB"' and set(check["env"]) == {"FILES", "DB"}
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     assert hook["entry"] == "kdx check" and re.search(hook["files"], "sections/results.tex")
@@ -177,6 +182,7 @@ READS = [
     ["explain", "rbf"],
     ["db", "check"],
     ["doctor"],
+    ["trace", "table1", "Vaswani et al. (2017), Eq. 4", "translation"],
 ]
 """Commands for an environment without torch, on the example."""
 
@@ -187,9 +193,8 @@ def test_an_environment_without_torch_reads_and_says_what_training_lacks(tmp_pat
     (wheel,) = tmp_path.glob("*.whl")
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
     for words in reading_lines():
-        words = [str(wheel) if word == "kdx" else word for word in words[1:]]
-        command = [tmp_path / "venv/bin/pip", *words, "--quiet", "-c", str(ROOT / "constraints.txt")]
-        subprocess.run(command, check=True, capture_output=True)
+        words = [str(wheel) if word == "." else word for word in words[1:]]
+        subprocess.run([tmp_path / "venv/bin/pip", *words, "--quiet"], cwd=ROOT, check=True, capture_output=True)
     shutil.copy(ROOT / "runs.db.example", tmp_path / "runs.db")
 
     def kdx_there(*words: str) -> subprocess.CompletedProcess[str]:
@@ -200,6 +205,10 @@ def test_an_environment_without_torch_reads_and_says_what_training_lacks(tmp_pat
     for words in READS:
         done = kdx_there(*words)
         assert done.returncode == 0, (words, done.stderr)
+    log = tmp_path / "runs.files" / f"{runs(database=ROOT / 'runs.db.example')[0].cell}-0-0" / "log.txt"
+    log.parent.mkdir(parents=True)
+    log.write_text("step 1\n")
+    assert kdx_there("logs", "1").stdout == "step 1\n"
     (tmp_path / "paper.md").write_text(kdx_there("report", "--format", "markdown").stdout)
     action = {
         "cwd": tmp_path,
@@ -214,6 +223,14 @@ def test_an_environment_without_torch_reads_and_says_what_training_lacks(tmp_pat
         done = kdx_there(*words)
         assert "pip install kdx" in done.stderr and "Traceback" not in done.stderr, (words, done.stderr)
         assert done.returncode == 2
+    served = subprocess.Popen(
+        [tmp_path / "venv/bin/kdx", "serve", "--port", "0"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    address = re.search(r"http://\S+:\d+", served.stderr.readline())[0]
+    with urlopen(f"{address}/") as page:
+        assert b"tsai2019/table1-mini" in page.read()
+    served.send_signal(signal.SIGINT)
+    served.communicate(timeout=30)
     assert not (tmp_path / "runs.db.example").exists()
     site = next((tmp_path / "venv").glob("lib/python*/site-packages"))
     skipped = {"pip", "setuptools", "pkg_resources", "_distutils_hack"}
