@@ -63,6 +63,12 @@ class KdxError(Exception):
         return "\n".join([f"{place}: {problem}" if place else problem, *remedies])
 
 
+def in_a_line(error: KdxError) -> str:
+    """Return a problem with what is allowed and what to do, for a list of what was left out."""
+    parts = (error.problem, error.allowed and f"allowed: {error.allowed}", error.hint)
+    return "; ".join(_cut(part) for part in parts if part)
+
+
 class Faults(KdxError):
     """Every fault of one input, in the order of their places; the first `MOST_SHOWN` are shown."""
 

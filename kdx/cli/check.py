@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -11,12 +12,24 @@ from kdx.cli import completion
 from kdx.cli.console import FOUND, as_json, say
 from kdx.cli.context import Answering
 from kdx.cli.loaded_report import LoadedReport, table_names
+from kdx.cli.named_runs import is_grid_file
 from kdx.cli.options import OnlyTable
 from kdx.cli.wording import count_of
-from kdx.errors import KdxError
-from kdx.report.check import FORMS, Comparison, FoundTable, compare, documents, find_tables, not_of_kdx, unread
+from kdx.errors import KdxError, did_you_mean, in_a_line
+from kdx.report.check import (
+    FORMS,
+    Change,
+    Comparison,
+    FoundTable,
+    Kind,
+    compare,
+    documents,
+    find_tables,
+    not_of_kdx,
+    unread,
+)
 from kdx.report.made_by import MadeBy
-from kdx.report.quoted import Quoted, differences, find_quoted
+from kdx.report.quoted import Quoted, compare_quoted, find_quoted
 from kdx.report.selection.joined import names as names_of
 from kdx.report.table.table import Table
 from kdx.report.writers.json import to_json
@@ -24,6 +37,7 @@ from kdx.report.writers.latex import to_latex
 from kdx.report.writers.markdown import to_markdown
 from kdx.sanitize import sanitize_lines
 from kdx.store.reading import grids
+from kdx.store.sqlite.file import is_database_file
 
 
 def check(
@@ -54,98 +68,127 @@ def check(
     """
     paths = [name for name in names if Path(name).suffix.lower() in FORMS]
     sweeps = [name for name in names if name not in paths]
+    for name in sweeps:
+        if Path(name).is_file() and not (is_grid_file(name) or is_database_file(Path(name))):
+            raise KdxError("kdx check does not read this kind of file", place=name, allowed=[*FORMS])
     if not paths:
         raise KdxError(
             "there is no file to check",
             place=names[0],
             allowed="FILE.json of kdx report --json, or FILE.md or FILE.tex with tables of kdx report --format",
         )
-    read = [document for path in paths for document in documents(Path(path))]
-    files = [*{document.path.resolve(): document for document in read}.values()]  # what a paper inputs may be named too
+    read = {path: documents(Path(path)) for path in paths}
+    # What a paper inputs may be named too.
+    files = [*{document.path.resolve(): document for each in read.values() for document in each}.values()]
     file = ", ".join(paths)
     with context.read() as database:
         known = table_names(grids(database))
         titles = [name for of_sweep in known.values() for name in of_sweep] + ([table] if table else [])
         in_file = find_tables(files, titles)
-        for note in (*unread(files), *not_of_kdx(files, [*titles, *(each.name for each in in_file)])):
-            say(f"note: {note}")
         quoted, unreadable = find_quoted(files)
-        if not (in_file or quoted or unreadable):
+        elsewhere, absent = unread(files)
+        left_out = absent + [what for _, what in unreadable]
+        parts: list[FoundTable | Quoted] = [*in_file, *quoted]
+        with_comments = [*(part.document for part in parts), *(document for document, _ in unreadable)]
+        known_files = {document.path.resolve() for document in with_comments}
+        without = [path for path, each in read.items() if known_files.isdisjoint(part.path.resolve() for part in each)]
+        if len(without) == len(read) and not left_out:
             what = "this file" if len(paths) == 1 else "these files"
             hint = "kdx report --format latex, markdown or --json writes one"
             raise KdxError(f"there is no number of kdx in {what}", place=file, hint=hint)
+        of_others = not_of_kdx(files, [*titles, *(each.name for each in in_file)])
+        nothing = [f"there is no number of kdx in {', '.join(without)}"] if without and len(without) < len(read) else []
+        for note in (*elsewhere, *of_others, *nothing):
+            say(f"note: {note}")
         if table is not None and table not in (there := [each.name for each in in_file]):
             raise KdxError(f"there is no table `{table}`", place=file, allowed=list(dict.fromkeys(there)))
-        tables = [(each, _made_by(each, sweeps, known)) for each in in_file if table in (None, each.name)]
-        quotes = [(each, _of_place(each, sweeps, known)) for each in quoted if table in (None, each.table)]
-        made = [*(how for _, how in tables), *(how for _, how in quotes)]
-        reports = {_report_of(how): LoadedReport(database, _report_of(how), context) for how in made}
-    now = {made_by: {each.layout.name: each for each in report.tables()} for made_by, report in reports.items()}
-    compared = [
-        (each, _compared(each, now[_report_of(how)][each.name], how))
-        for each, how in tables
-        if each.name in now[_report_of(how)]
-    ]
-    done = [each for each, _ in compared]
-    missing = [each.name for each, _ in tables if each not in done]
-    changes = [change for _, result in compared for change in result.changes]
-    left_out = missing + [part for _, result in compared for part in result.left_out] + unreadable
-    for each, how in quotes:
+        reports: dict[MadeBy, LoadedReport] = {}
+        made: list[tuple[FoundTable | Quoted, MadeBy]] = []
+        for each in parts:
+            if table not in (None, each.name):
+                continue
+            try:
+                made_by = _made_by(each, sweeps, known)
+                shared = _report_of(made_by)
+                reports[shared] = reports.get(shared) or LoadedReport(database, shared, context)
+                made.append((each, made_by))
+            except KdxError as fault:
+                if sweeps or fault.exit_code != KdxError.exit_code:
+                    raise
+                left_out.append(f"{each.place}: {in_a_line(fault)}")
+
+    @cache
+    def now(shared: MadeBy) -> dict[str, Table]:
+        return {each.layout.name: each for each in reports[shared].tables()}
+
+    compared: list[tuple[FoundTable | Quoted, MadeBy, Comparison]] = []
+    for each, made_by in made:
+        shared = _report_of(made_by)
         try:
-            changes += differences(each, _table(now[_report_of(how)], each.table).layout)
+            current = _table(now(shared), each.name, names_of(reports[shared].record))
+            compared.append((each, shared, _compared(each, current, made_by)))
         except KdxError as fault:
-            left_out.append(f"{each.place}: {fault.problem}")
-    own = [part for _, result in compared for part in result.own]
+            left_out.append(f"{each.place}: {in_a_line(fault)}")
+    changes = [change for *_, result in compared for change in result.changes]
+    left_out += [f"{each.place}: {part}" for each, _, result in compared for part in result.left_out]
+    own = [part for *_, result in compared for part in result.own]
     of_sweeps = list(dict.fromkeys(name for report in reports.values() for name in names_of(report.record)))
+    of_tables = list(dict.fromkeys(each.name for each, *_ in compared))
+    numbers = sum(result.numbers for *_, result in compared)
     record = {
         "files": paths,
         "sweep": ", ".join(of_sweeps),
-        "tables": list(dict.fromkeys(each.name for each in done)),
-        "numbers": sum(result.numbers for _, result in compared) + len(quotes),
+        "tables": of_tables,
+        "numbers": numbers,
         "differences": changes,
         "own": own,
         "not_compared": left_out,
     }
-
-    def lines() -> Iterator[str]:
-        for change in changes:
-            what = change.key if change.key else "" if change.kind == "rows" else change.kind
-            place = f"{change.path}:{change.line}:{change.column}: {change.table}"
-            yield sanitize_lines(f"{place}: {f'{what} ' if what else ''}was {change.was}, is {change.now}")
-        yield from (sanitize_lines(f"not compared: {part}") for part in left_out)
-
-    context.answer(record, lines)
-    also = f"; {count_of(len(own), 'caption or note')} of the author's own" if own else ""
-    of_tables = dict.fromkeys([*(each.name for each in done), *(each.table for each, _ in quotes)])
-    values = f"{file}: {record['numbers']} numbers of {', '.join(of_tables)}"
+    context.answer(record, lambda: _lines(changes, left_out))
+    values = f"{file}: {count_of(numbers, 'number')} of {', '.join(of_tables)}"
+    also = f"; captions and notes of the author's own: {len(own)}" if own else ""
     if not changes and not left_out:
-        say(f"{values} match sweep {', '.join(of_sweeps)}{also}")
+        say(f"{values} match{'es' * (numbers == 1)} sweep {', '.join(of_sweeps)}{also}")
         return
-    again = " && ".join(f"{replace(made_by, statistics=False)}{context.options}" for made_by in reports)
-    differ = f"{len(changes)} differ{'s' * (len(changes) == 1)}" if changes else "they match"
-    if left_out:
-        differ += f", {count_of(len(left_out), 'part')} could not be compared"
-    say(f"{values} compared, {differ}{also}; as they are now: {again}")
+    results = [f"{values} compared" if numbers else f"{file}: no number was compared"]
+    results += [f"{len(changes)} differ{'s' * (len(changes) == 1)}"] if changes else ["none differs"] if numbers else []
+    results += [f"{count_of(len(left_out), 'part')} could not be compared"] if left_out else []
+    outdated = dict.fromkeys(shared for _, shared, result in compared if result.changes)
+    again = " && ".join(f"{made_by}{context.options}" for made_by in outdated)
+    say(f"{', '.join(results)}{also}{f'; as they are now: {again}' if again else ''}")
     raise typer.Exit(FOUND)
 
 
-def _made_by(in_file: FoundTable, sweeps: Sequence[str], known: Mapping[str, Sequence[str]]) -> MadeBy:
-    """Return how a table of a file is made again: as its comment says, of the sweeps that the command names."""
-    of_name = tuple(name for name, titles in known.items() if in_file.name in titles)[:1]
-    made_by = in_file.made_by or MadeBy(of_name, in_file.name, statistics=True)
-    recorded = made_by.sweeps if set(made_by.sweeps) <= known.keys() else of_name or made_by.sweeps
-    return replace(made_by, sweeps=tuple(sweeps) or recorded)
+def _lines(changes: Sequence[Change], left_out: Sequence[str]) -> Iterator[str]:
+    for change in changes:
+        what = change.key or ("" if change.kind is Kind.ROWS else change.kind)
+        about = ": ".join(filter(None, (change.table, change.place, what)))
+        yield sanitize_lines(f"{change.path}:{change.line}:{change.column}: {about}: was {change.was}, is {change.now}")
+    yield from (sanitize_lines(f"not compared: {part}") for part in left_out)
 
 
-def _of_place(quoted: Quoted, sweeps: Sequence[str], known: Mapping[str, Sequence[str]]) -> MadeBy:
-    """Return how the table of a number in prose is made."""
-    of_name = tuple(name for name, titles in known.items() if quoted.table in titles)[:1]
-    return MadeBy(tuple(sweeps) or quoted.sweeps or of_name, quoted.table)
+def _made_by(part: FoundTable | Quoted, sweeps: Sequence[str], known: Mapping[str, Sequence[str]]) -> MadeBy:
+    """Return how a table is made again: as the file says, of the sweeps that the command names.
+
+    Raises:
+        KdxError: neither says of which sweeps it is, and several have such a table.
+    """
+    made_by = part.made_by or MadeBy((), part.name, statistics=True)
+    if sweeps:
+        return replace(made_by, sweeps=tuple(sweeps))
+    if made_by.sweeps:
+        return made_by
+    having = [name for name, titles in known.items() if part.name in titles]
+    if len(having) > 1:
+        hint = "add --sweep SWEEP to its comment" if isinstance(part, Quoted) else "say which: kdx check FILE SWEEP"
+        raise KdxError(f"several sweeps have a table `{part.name}`: {', '.join(having)}", hint=hint)
+    return replace(made_by, sweeps=tuple(having))
 
 
-def _table(tables: Mapping[str, Table], name: str) -> Table:
+def _table(tables: Mapping[str, Table], name: str, sweeps: Sequence[str]) -> Table:
     if name not in tables:
-        raise KdxError(f"there is no table `{name}`")
+        hint = did_you_mean(name, tables)
+        raise KdxError(f"there is no table `{name}` in {', '.join(sweeps)}", allowed=[*tables], hint=hint)
     return tables[name]
 
 
@@ -154,12 +197,13 @@ def _report_of(made_by: MadeBy) -> MadeBy:
     return replace(made_by, table=None, statistics=False, notes="short")
 
 
-def _compared(in_file: FoundTable, now: Table, made_by: MadeBy) -> Comparison:
+def _compared(part: FoundTable | Quoted, now: Table, made_by: MadeBy) -> Comparison:
     """Return the comparison with what the table is now; without a comment, with the notes that fit better."""
-    suffix = in_file.document.path.suffix.lower()
-    if suffix == ".json":
-        return compare(in_file, as_json(to_json(now)))
-    write = to_latex if suffix == ".tex" else to_markdown
-    full = [made_by.notes == "full"] if in_file.made_by else [False, True]
+    if isinstance(part, Quoted):
+        return compare_quoted(part, now.layout)
+    if part.document.suffix == ".json":
+        return compare(part, as_json(to_json(now)), now.layout)
+    write = to_latex if part.document.suffix == ".tex" else to_markdown
+    full = [made_by.notes == "full"] if part.made_by else [False, True]
     texts = [write(now, statistics=made_by.statistics, full=is_full) for is_full in full]
-    return min((compare(in_file, text) for text in texts), key=lambda comparison: len(comparison.changes))
+    return min((compare(part, text, now.layout) for text in texts), key=lambda comparison: len(comparison.changes))

@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 from kdx.errors import KdxError
 from kdx.files import read_file
 from kdx.report.made_by import MadeBy
+from kdx.report.places import places_in_json, places_in_text
+from kdx.report.table.layout import Layout
 from kdx.report.writers.latex import label
 from kdx.report.writers.markdown import plain
 
@@ -33,8 +35,13 @@ _LONGEST = 90
 """Number of letters of a text that are shown."""
 _MOST = 3_000_000
 """Pairs of equal tokens above which a stretch of a file counts as rewritten, so that no comparison takes minutes."""
-_INPUT = re.compile(r"(?<!\\)%.*|\\(?:input|include)\{([^{}\n]+)\}")
+_INPUT = re.compile(
+    r"(?<!\\)%.*|\\(?:input|include|subfile|subfileinclude)\s*\{(?P<file>[^{}\n]+)\}"
+    r"|\\input\s+(?P<bare>[^\s{}\\%]+)|\\(?:sub)?(?:import|includefrom|inputfrom)\*?\{(?P<folder>[^{}\n]*)\}\{(?P<of>[^{}\n]+)\}"
+)
 """A comment, or a command with the file that it inputs."""
+_OF_TEX = {"glyphtounicode"}
+"""What papers input that comes with TeX."""
 _LABEL = re.compile(r"(?<!\\)%.*|\\label\{(tab:[^{}\n]+)\}")
 """A comment, or the label of a table."""
 _BEGIN = re.compile(r"\\begin\{(?:table\*?|longtable|landscape)\}|\\begingroup")
@@ -119,14 +126,36 @@ class Document(NamedTuple):
 
     path: Path
     text: str
+    folder: Path = Path()
+    """The folder of the paper that reads it."""
+
+    @property
+    def suffix(self) -> str:
+        """The suffix of its format; what a paper inputs is LaTeX, whatever its name."""
+        suffix = self.path.suffix.lower()
+        return suffix if suffix in FORMS else ".tex"
 
     @property
     def form(self) -> _Form:
-        return FORMS[self.path.suffix.lower()]
+        return FORMS[self.suffix]
+
+    @property
+    def inputs(self) -> Iterator[tuple[int, str, Path | None]]:
+        """What it inputs: the place of the command, the name, and the file if there is one."""
+        for command in _INPUT.finditer(self.text) if self.form is _LATEX else ():
+            if name := (command["file"] or command["bare"] or command["of"] or "").strip(' "'):
+                name = str(Path(command["folder"] or "", name))
+                folders = dict.fromkeys((self.folder, self.path.parent))
+                files = (folder / f"{name}{suffix}" for folder in folders for suffix in (".tex", ""))
+                yield command.start(), name, next((file for file in files if file.is_file()), None)
 
     def place(self, at: int) -> tuple[int, int]:
         """Line and column, from 1."""
         return self.text.count("\n", 0, at) + 1, at - self.text.rfind("\n", 0, at)
+
+    def shown(self, at: int) -> str:
+        """A place as messages show it."""
+        return "{}:{}:{}".format(self.path, *self.place(at))
 
 
 class FoundTable(NamedTuple):
@@ -140,6 +169,10 @@ class FoundTable(NamedTuple):
     end: int
     """The place where the next table begins, or the file ends."""
 
+    @property
+    def place(self) -> str:
+        return self.document.shown(self.start)
+
 
 @dataclass(frozen=True)
 class Change:
@@ -149,6 +182,8 @@ class Change:
     path: str
     line: int
     column: int
+    place: str
+    """Row and column of the table, such as `rbf, perplexity ↓`; empty where it is no place of the table."""
     kind: Kind
     key: str
     """The key in JSON, such as `mean`; else empty."""
@@ -178,16 +213,20 @@ def documents(path: Path) -> tuple[Document, ...]:
         KdxError: the file cannot be read.
     """
     documents: dict[Path, Document] = {}
-    waiting, folder = [path], path.parent.resolve()
+    waiting = [path]
     while waiting:
-        document = Document(waiting[0], _read(waiting.pop(0)))
+        document = Document(waiting[0], _read(waiting.pop(0)), path.parent)
         documents[document.path.resolve()] = document
-        for name in _inputs(document):
-            file = (folder / name).resolve()
-            file = file if file.suffix == ".tex" else file.with_name(f"{file.name}.tex")
-            if file not in documents and file not in waiting and file.is_relative_to(folder) and file.is_file():
-                waiting.append(file)
+        waiting += [
+            file
+            for _, _, file in document.inputs
+            if file and _is_below(file, path.parent) and file.resolve() not in {*documents, *map(Path.resolve, waiting)}
+        ]
     return tuple(documents.values())
+
+
+def _is_below(file: Path, folder: Path) -> bool:
+    return file.resolve().is_relative_to(folder.resolve())
 
 
 def _read(path: Path) -> str:
@@ -200,22 +239,19 @@ def _read(path: Path) -> str:
         raise KdxError("this file is not UTF-8", place=str(path)) from error
 
 
-def _inputs(document: Document) -> dict[str, int]:
-    """The files that a paper in LaTeX inputs → the place of the command."""
-    commands = _INPUT.finditer(document.text) if document.form is _LATEX else ()
-    return {command[1]: command.start() for command in commands if command[1]}
-
-
-def unread(files: Sequence[Document]) -> list[str]:
-    """What a paper inputs that is not in its folder, each with its place."""
-    read = {document.path.resolve().with_suffix("") for document in files}
-    folders = {document.path.parent.resolve() for document in files}
-    return [
-        f"{document.path}:{document.place(at)[0]}: {name} is not in the folder of the paper, and not checked"
-        for document in files
-        for name, at in _inputs(document).items()
-        if not any((folder / name).resolve().with_suffix("") in read for folder in folders)
-    ]
+def unread(files: Sequence[Document]) -> tuple[list[str], list[str]]:
+    """What a paper inputs and kdx does not read, each with its place: what is elsewhere; and what does not exist."""
+    elsewhere, absent = [], []
+    for document in files:
+        for at, name, file in document.inputs:
+            place = document.shown(at)
+            if set("\\#") & set(name):
+                elsewhere.append(f"{place}: {name} is named by a macro, and not checked")
+            elif file and not _is_below(file, document.folder):
+                elsewhere.append(f"{place}: {name} is not in the folder of the paper, and not checked")
+            elif file is None and name not in _OF_TEX:
+                absent.append(f"{place}: {name} does not exist")
+    return elsewhere, absent
 
 
 def not_of_kdx(files: Sequence[Document], names: Collection[str]) -> list[str]:
@@ -226,7 +262,7 @@ def not_of_kdx(files: Sequence[Document], names: Collection[str]) -> list[str]:
     """
     known = re.compile("|".join(_LATEX.heads(name).pattern for name in names)) if names else None
     return [
-        f"{document.path}:{document.place(match.start())[0]}: no sweep has a table {match[1]}, so it is not checked"
+        f"{document.shown(match.start())}: no sweep has a table {match[1]}, so it is not checked"
         for document in files
         if document.form is _LATEX
         for match in _LABEL.finditer(document.text)
@@ -245,6 +281,8 @@ def find_tables(files: Sequence[Document], names: Sequence[str]) -> list[FoundTa
 
 def _tables_in(document: Document, names: Sequence[str]) -> Iterator[FoundTable]:
     form, text = document.form, document.text
+    if form is _JSON:
+        _decoded(document, json.loads)
     starts: dict[int, tuple[MadeBy | None, str]] = {}
     headed = {name: form.headed(text, name) for name in names}
     for comment in form.comment.finditer(text):
@@ -267,13 +305,17 @@ def _tables_in(document: Document, names: Sequence[str]) -> Iterator[FoundTable]
 def _object_around(document: Document, at: int) -> tuple[int, int]:
     """The start and the end of the JSON object whose first key stands here."""
     start = document.text.rindex("{", 0, at)
+    return start, _decoded(document, lambda text: json.JSONDecoder().raw_decode(text, start))[1]
+
+
+def _decoded(document: Document, decode: Callable[[str], Any]) -> Any:
     try:
-        return start, json.JSONDecoder().raw_decode(document.text, start)[1]
+        return decode(document.text)
     except (ValueError, RecursionError) as error:
-        line, column = document.place(at)
+        why, at = (error.msg, error.pos) if isinstance(error, json.JSONDecodeError) else (str(error), 0)
         raise KdxError(
-            "this is no report of kdx in JSON",
-            place=f"{document.path}:{line}:{column}",
+            f"this is no JSON: {why}",
+            place=document.shown(at),
             hint="kdx report --json > FILE.json writes one",
         ) from error
 
@@ -309,9 +351,10 @@ class _Unit:
         return (4 if self.kind is Kind.ROWS else 2) * self.kept <= self.words
 
 
-def compare(table: FoundTable, now: str) -> Comparison:
+def compare(table: FoundTable, now: str, layout: Layout) -> Comparison:
     """Compare a table in a file with the text that kdx writes of it now, with all that belongs to it."""
     document, form = table.document, table.document.form
+    places = [*(places_in_json(now) if form is _JSON else places_in_text(now, layout))]
     units, expected = _expected(now, form)
     tokens = _tokens(document.text, form, table.start, table.end)
     hunks = [*_hunks(expected, tokens)]
@@ -328,7 +371,10 @@ def compare(table: FoundTable, now: str) -> Comparison:
             if not unit.is_own and unit.kind is not Kind.LAYOUT:
                 key = _key(expected, first) if form is _JSON else ""
                 texts = (_shortened(text) or _NOT_THERE for text in (was, _text(now, changed)))
-                changes.append(Change(table.name, str(document.path), *document.place(at), unit.kind, key, *texts))
+                place = next((name for start, end, name in places if changed and start <= changed[0].at < end), "")
+                changes.append(
+                    Change(table.name, str(document.path), *document.place(at), place, unit.kind, key, *texts)
+                )
                 was = ""
     # Units beside which, or in whose place, the file has something else.
     replaced = {
@@ -338,10 +384,10 @@ def compare(table: FoundTable, now: str) -> Comparison:
         for token in expected[max(first - 1, 0) : last + 1]
     }
     rows = [unit for unit in units if unit.kind is Kind.ROWS and unit.words]
-    left_out = [table.name] if not rows or rows[0].is_own else []
+    left_out = [f"{table.name}: most of its rows are others now"] if not rows or rows[0].is_own else []
     known = form.listings(now, table.name, 0, len(now))
     in_file = form.listings(document.text, table.name, table.start, table.end)
-    left_out += [head for head in in_file if head not in known]
+    left_out += [f"{head}: there is no such listing now" for head in in_file if head not in known]
     return Comparison(
         numbers=sum(not units[token.unit].is_own and token.text[-1:].isdecimal() for token in expected),
         changes=tuple(sorted(changes, key=lambda change: (change.line, change.column))),

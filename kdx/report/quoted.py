@@ -6,21 +6,24 @@ traces it. Behind a # stands which figure of the cell it is; without one it is t
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from kdx.report.check import Change, Document, Kind
+from kdx.errors import KdxError, in_a_line
+from kdx.report.check import Change, Comparison, Document, Kind
+from kdx.report.made_by import MadeBy
 from kdx.report.selection.cells import Cell
 from kdx.report.table.layout import Layout
-from kdx.report.trace import find
+from kdx.report.trace import columns, find, rows
 
-_NUMBER = r"(?P<number>[-+−]?\d(?:[\d,]*\d)?(?:\.\d+)?)"
-_COMMENTS = {
-    ".tex": re.compile(rf"{_NUMBER}[^\w\n%]*%[ \t]*(?P<command>kdx trace .*)"),
-    ".md": re.compile(rf"{_NUMBER}[^\w\n<]*<!--\s*(?P<command>kdx trace .*?)\s*-->"),
+_COMMENT = {
+    ".tex": re.compile(r"(?<!\\)%[ \t]*(kdx[ \t]+trace\b.*)"),
+    ".md": re.compile(r"<!--\s*(kdx\s+trace\b.*?)\s*-->", re.DOTALL),
 }
-"""A number, nothing but signs behind it, and the comment. What is written apart belongs to no number."""
+_COMMENT[".markdown"] = _COMMENT[".md"]
+_NUMBER = re.compile(r"([-+−]?\d(?:[\d,]*\d)?(?:\.\d+)?)[^\w\n]*$")
+"""A number, and nothing but signs up to the comment. What is written apart belongs to no number."""
 
 
 class Figure(StrEnum):
@@ -38,62 +41,75 @@ class Quoted(NamedTuple):
     document: Document
     at: int
     number: str
-    sweeps: tuple[str, ...]
-    table: str
+    made_by: MadeBy
+    name: str
+    """The name of the table."""
     row: str
     column: str | None
     figure: Figure
 
     @property
     def place(self) -> str:
-        line, column = self.document.place(self.at)
-        return f"{self.document.path}:{line}:{column}"
+        return self.document.shown(self.at)
 
 
-def find_quoted(files: Sequence[Document]) -> tuple[list[Quoted], list[str]]:
-    """The numbers of some files that say where they come from; and the places of comments that cannot be read."""
-    quoted, unread = [], []
+def find_quoted(files: Sequence[Document]) -> tuple[list[Quoted], list[tuple[Document, str]]]:
+    """The numbers of some files that say where they come from; and the comments that say it of nothing, with why."""
+    quoted: list[Quoted] = []
+    unread: list[tuple[Document, str]] = []
     for document in files:
-        comments = _COMMENTS.get(document.path.suffix.lower())
+        comments = _COMMENT.get(document.suffix)
+        last = 0
         for comment in comments.finditer(document.text) if comments else ():
-            read = _read(document, comment)
-            if read:
-                quoted.append(read)
-            else:
-                line, column = document.place(comment.start())
-                unread.append(f"{document.path}:{line}:{column}: `{comment['command']}` names no place of a table")
+            line = document.text.rfind("\n", 0, comment.start()) + 1
+            number = _NUMBER.search(document.text[max(line, last) : comment.start()])
+            at = max(line, last) + number.start() if number else comment.start()
+            last = comment.end()
+            try:
+                quoted.append(_read(document, at, number and number[1], " ".join(comment[1].split())))
+            except KdxError as fault:
+                unread.append((document, f"{document.shown(at)}: {in_a_line(fault)}"))
     return quoted, unread
 
 
-def _read(document: Document, comment: re.Match[str]) -> Quoted | None:
-    command, _, figure = comment["command"].partition(" # ")
+def _read(document: Document, at: int, number: str | None, command: str) -> Quoted:
+    """Raises KdxError unless the comment says which place of a table the number is of."""
+    if number is None:
+        raise KdxError(f"`{command}` has no number directly before it", hint="put it directly behind its number")
+    place, _, figure = command.partition(" # ")
     sweeps: list[str] = []
     names: list[str] = []
     try:
-        words = iter(shlex.split(command)[2:])
+        words = iter(shlex.split(place)[2:])
         for word in words:
             (sweeps if word == "--sweep" else names).append(next(words, "") if word == "--sweep" else word)
         table, row = names[:2]
         (column,) = names[2:] or (None,)
-        which = Figure(figure.strip() or Figure.SCORE)
-    except ValueError:
-        return None
-    return Quoted(document, comment.start(), comment["number"], tuple(sweeps), table, row, column, which)
+    except ValueError as error:
+        allowed = "kdx trace TABLE ROW [COLUMN] [--sweep SWEEP] [# FIGURE]"
+        raise KdxError(f"`{command}` names no place of a table", allowed=allowed) from error
+    which = figure.strip() or Figure.SCORE
+    if which not in [*Figure]:
+        raise KdxError(f"`{command}`: there is no figure `{which}`", allowed=[*Figure])
+    return Quoted(document, at, number, MadeBy(tuple(sweeps)), table, row, column, Figure(which))
 
 
-def differences(quoted: Quoted, layout: Layout) -> Iterator[Change]:
-    """Yield the difference between a number and the table, if there is one.
+def compare_quoted(quoted: Quoted, layout: Layout) -> Comparison:
+    """Compare a number with the table.
 
     Raises:
         KdxError: the table has no such row or column.
     """
-    now = _now(layout.places[find(layout, quoted.row, quoted.column)], quoted.figure)
+    at = find(layout, quoted.row, quoted.column)
+    now = _now(layout.places[at], quoted.figure)
     decimals = len(quoted.number.partition(".")[2])
     shown = "–" if now is None else f"{now:.{decimals}f}"
-    if shown != quoted.number.replace(",", "").replace("−", "-").lstrip("+"):
-        line, column = quoted.document.place(quoted.at)
-        path = str(quoted.document.path)
-        yield Change(quoted.table, path, line, column, Kind.ROWS, quoted.figure.value, quoted.number, shown)
+    if shown == quoted.number.replace(",", "").replace("−", "-").lstrip("+"):
+        return Comparison(1)
+    path, place = str(quoted.document.path), quoted.document.place(quoted.at)
+    header = f"{rows(layout)[at[0]]}, {columns(layout)[at[1]]}"
+    change = Change(quoted.name, path, *place, header, Kind.ROWS, quoted.figure.value, quoted.number, shown)
+    return Comparison(1, (change,))
 
 
 def _now(cell: Cell, figure: Figure) -> float | None:

@@ -37,9 +37,9 @@ def refused(*words: str) -> KdxError:
     raise AssertionError("it was not refused")
 
 
-def planned(seeds: int = 3, name: str = "tiny") -> tuple[RunRecord, ...]:
-    """A sweep of one cell that waits to be run."""
-    Path("grid.yaml").write_text((TINY % {"steps": 10, "seeds": seeds}).replace("name: tiny", f"name: {name}"))
+def planned(seeds: int = 3, name: str = "tiny", more: str = "") -> tuple[RunRecord, ...]:
+    """A sweep of one cell that waits to be run; `more` is the rest of its grid."""
+    Path("grid.yaml").write_text((TINY % {"steps": 10, "seeds": seeds}).replace("name: tiny", f"name: {name}") + more)
     plan = load_grid("grid.yaml")
     with open_database(DB, write=True, create=True) as database:
         sweep_id = recording.register(database, plan, plan.grid)

@@ -43,7 +43,11 @@ def test_a_table_is_compared_with_the_sweep_that_made_it(file):
     assert typed("check", file).stderr.endswith(" numbers of tiny match sweep tiny\n")
     assert typed("check", file, "tiny").exit_code == 0
     done = typed("check", file, "newer")
-    assert (done.exit_code, done.stdout) == (5, "not compared: tiny\n")
+    assert (
+        done.exit_code == 5
+        and done.stdout.startswith(f"not compared: {file}:")
+        and "there is no table `tiny` in newer; allowed: newer" in done.stdout
+    )
 
 
 def test_a_table_without_its_comment_is_found_by_its_title():
@@ -62,30 +66,81 @@ def test_each_table_of_a_text_is_compared_with_the_sweep_that_has_it():
     Path("both.md").write_text(then + newer)
     assert typed("check", "both.md").stderr.endswith(" numbers of tiny, newer match sweep tiny, newer\n")
     done = typed("check", "both.md", "tiny")
-    assert (done.exit_code, done.stdout) == (5, "not compared: newer\n")
+    assert done.exit_code == 5 and done.stdout.endswith(": there is no table `newer` in tiny; allowed: tiny\n")
     assert typed("check", "both.md", "--table", "tiny").exit_code == 0
 
 
-def test_a_paper_is_read_with_what_it_inputs_from_its_folder(folder):
+INPUTS = (
+    "\\input{parts/table}",
+    "\\input parts/table",
+    "\\include{parts/table.tex}",
+    "\\subfile{parts/table}",
+    "\\import{parts/}{table}",
+    "\\input{parts/section}",
+)
+
+
+@pytest.mark.parametrize("command", INPUTS)
+def test_a_paper_is_read_with_what_it_inputs_from_its_folder(folder, command):
     (folder / "parts").mkdir()
-    (folder / "parts" / "table.tex").write_text(typed("report", "--format", "latex").stdout)
-    paper = folder / "paper.tex"
-    paper.write_text("Hello 5\\% \\input{parts/none}\\input{parts/table}\n% \\input{old}\n")
-    assert typed("check", "paper.tex").stderr.endswith(" numbers of tiny match sweep tiny\n")
-    paper.write_text("Hello \\input{../table}\n")
-    assert refused("check", "paper.tex").problem == "there is no number of kdx in this file"
+    (folder / "parts" / "table.tex").write_text(typed("report", "--format", "latex").stdout.replace("2.500", "2.600"))
+    (folder / "parts" / "section.tex").write_text("\\subimport{}{table}")
+    (folder / "paper.tex").write_text(f"Hello 5\\% {command}\n% \\input{{old}}\n\\input{{glyphtounicode}}")
+    done = typed("check", "paper.tex")
+    assert done.stdout.startswith("parts/table.tex:") and "was 2.600, is 2.500" in done.stdout
+    assert done.stderr.startswith("paper.tex: ")
+
+
+def test_what_is_outside_the_folder_of_a_paper_is_not_read(folder):
+    (folder / "paper").mkdir()
+    (folder / "table.tex").write_text(typed("report", "--format", "latex").stdout)
+    (folder / "paper" / "paper.tex").write_text("Hello \\input{../table}\n")
+    assert refused("check", "paper/paper.tex").problem == "there is no number of kdx in this file"
 
 
 def test_what_of_a_paper_is_not_checked_is_said(folder):
-    (folder / "table.tex").write_text(typed("report", "--format", "latex").stdout)
-    lines = ["\\input{table}", "\\input{gone}% \\label{tab:old}", "\\label{fig:x}\\label{tab:others}", "\\input{../up}"]
-    (folder / "paper.tex").write_text("\n".join(lines))
-    done = typed("check", "paper.tex")
-    assert done.exit_code == 0 and done.stderr.splitlines()[:-1] == [
-        "note: paper.tex:2: gone is not in the folder of the paper, and not checked",
-        "note: paper.tex:4: ../up is not in the folder of the paper, and not checked",
-        "note: paper.tex:3: no sweep has a table tab:others, so it is not checked",
+    paper = folder / "paper"
+    paper.mkdir()
+    for place in (folder / "up.tex", paper / "table.tex"):
+        place.write_text(typed("report", "--format", "latex").stdout)
+    lines = ["\\input{table}", "\\label{fig:x}\\label{tab:others}", "\\input{../up}", "\\input{\\dir/x}\\input{#1}"]
+    (paper / "paper.tex").write_text("\n".join(lines))
+    done = typed("check", "paper/paper.tex")
+    notes = [
+        "note: paper/paper.tex:3:1: ../up is not in the folder of the paper, and not checked",
+        "note: paper/paper.tex:4:1: \\dir/x is named by a macro, and not checked",
+        "note: paper/paper.tex:4:15: #1 is named by a macro, and not checked",
+        "note: paper/paper.tex:2:14: no sweep has a table tab:others, so it is not checked",
     ]
+    assert (done.exit_code, done.stderr.splitlines()[:-1]) == (0, notes)
+    (paper / "paper.tex").write_text("\n".join([*lines, "\\input{gone}% \\label{tab:old}"]))
+    done = typed("check", "paper/paper.tex")
+    assert (done.exit_code, done.stdout) == (5, "not compared: paper/paper.tex:5:1: gone does not exist\n")
+    assert done.stderr.endswith(" compared, none differs, 1 part could not be compared\n")
+
+
+def test_a_table_of_a_sweep_that_is_not_there_is_not_compared_with_another(folder):
+    text = Path("then.md").read_text().replace("kdx report tiny", "kdx report tyni")
+    Path("then.md").write_text(text)
+    done = typed("check", "then.md")
+    why = "then.md:1:1: there is no sweep `tyni`; allowed: tiny"
+    assert (done.exit_code, done.stdout) == (5, f"not compared: {why}\n")
+    assert done.stderr == "then.md: no number was compared, 1 part could not be compared\n"
+    assert typed("check", "then.md", "tiny").exit_code == 0
+
+
+def test_a_table_that_several_sweeps_have_is_compared_with_the_one_that_is_named(folder):
+    for name in ("first", "second"):
+        planned(1, name=name, more="\ntables: [{name: main, rows: task}]\n")
+    text = typed("report", "first", "--format", "markdown").stdout.partition("\n")[2]
+    Path("main.md").write_text(f"{text}\n\nIt is 5 <!-- kdx trace main translation -->")
+    several = "several sweeps have a table `main`: second, first"
+    done = typed("check", "main.md")
+    assert done.exit_code == 5 and done.stdout.splitlines() == [
+        f"not compared: main.md:1:1: {several}; say which: kdx check FILE SWEEP",
+        f"not compared: main.md:10:7: {several}; add --sweep SWEEP to its comment",
+    ]
+    assert "several" not in typed("check", "main.md", "first").stdout
 
 
 def test_a_number_in_prose_is_compared_where_it_says_its_place(folder):
@@ -102,16 +157,17 @@ def test_a_number_in_prose_is_compared_where_it_says_its_place(folder):
     Path("page.tex").write_text(f"It is {score['value']:.2f}% {command}\nor \\textbf{{9.9}}% {command} # mean\n")
     wrong = typed("check", "page.tex")
     assert wrong.exit_code == 5
-    assert wrong.stdout == f"page.tex:2:12: tiny: mean was 9.9, is {score['mean']:.1f}\n"
+    assert wrong.stdout == f"page.tex:2:12: tiny: {row}, loss ↓: mean: was 9.9, is {score['mean']:.1f}\n"
 
 
 @pytest.mark.parametrize(
     ("comment", "why"),
     [
         ("kdx trace tiny nothing perplexity", "table `tiny`: there is no row `nothing`"),
-        ("kdx trace none exponential perplexity", "there is no table `none`"),
+        ("kdx trace none exponential perplexity", "there is no table `none` in tiny; allowed: tiny"),
+        ("kdx trace tiny exponential --sweep tyni", "there is no sweep `tyni`"),
         ("kdx trace tiny", "`kdx trace tiny` names no place of a table"),
-        ("kdx trace tiny exponential perplexity # median", "names no place of a table"),
+        ("kdx trace tiny exponential perplexity # median", "no figure `median`; allowed: score, mean, sd, n"),
         ('kdx trace tiny "exponential', "names no place of a table"),
         ("kdx trace a b c d", "names no place of a table"),
     ],
@@ -120,6 +176,47 @@ def test_a_number_whose_place_is_not_there_is_not_compared(comment, why):
     Path("page.md").write_text(f"2.5 <!-- {comment} -->")
     done = typed("check", "page.md")
     assert done.exit_code == 5 and done.stdout.startswith("not compared: page.md:1:1: ") and why in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "place"),
+    [
+        ("page.md", "It is 2.5 (PPL) {}", "1:17"),
+        ("page.markdown", "2.5 {0} and two {0}", "1:{1}"),
+        ("page.md", "It is 2.5\n{}", "2:1"),
+        ("page.md", "2.5 {0} {0}", "1:{1}"),
+        ("page.tex", "It is 2.5 perplexity{}", "1:21"),
+        ("page.tex", "It is 2.5\n{}", "2:1"),
+        ("page.tex", "2.5\\%{0}\nor two {0}", "2:8"),
+    ],
+)
+def test_a_comment_without_a_number_directly_before_it_is_not_passed_over(file, text, place):
+    command = "kdx trace tiny translation"
+    comment = f"% {command}" if file.endswith(".tex") else f"<!-- {command} -->"
+    text = text.format(comment)
+    Path(file).write_text(text)
+    place = place.format("", text.rindex(comment) + 1)
+    done = typed("check", file)
+    why = f"`{command}` has no number directly before it; put it directly behind its number"
+    assert (done.exit_code, done.stdout) == (5, f"not compared: {file}:{place}: {why}\n")
+
+
+def test_only_what_differs_is_said_to_be_made_again(folder):
+    planned(1, name="newer")
+    newer = typed("report", "newer", "--format", "markdown").stdout
+    Path("both.md").write_text(Path("then.md").read_text().replace("2.500", "2.600") + newer)
+    done = typed("check", "both.md")
+    assert done.stdout == "both.md:6:17: tiny: translation, loss ↓: was 2.600, is 2.500\n"
+    assert done.stderr.endswith(" compared, 1 differs; as they are now: kdx report tiny\n")
+
+
+def test_a_file_without_a_number_is_said_and_another_kind_of_file_refused(folder):
+    Path("none.md").write_text("no table here")
+    done = typed("check", "then.md", "none.md")
+    assert done.exit_code == 0 and "note: there is no number of kdx in none.md\n" in done.stderr
+    Path("table.latex").write_text("")
+    fault = refused("check", "then.md", "table.latex")
+    assert (fault.place, fault.allowed) == ("table.latex", ".json, .md, .markdown, .tex")
 
 
 def test_several_files_are_checked_at_once(folder):

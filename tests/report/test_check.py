@@ -54,7 +54,11 @@ def file(shown, suffix, comment=True):
 def results(text, shown, suffix):
     now = {table.layout.name: table for table in shown}
     in_file = find_tables([Document(Path(f"file{suffix}"), text)], list(now))
-    return [compare(table, written(now[table.name], suffix)) for table in in_file if table.name in now]
+    return [
+        compare(table, written(now[table.name], suffix), now[table.name].layout)
+        for table in in_file
+        if table.name in now
+    ]
 
 
 def changes(text, shown, suffix):
@@ -105,6 +109,8 @@ def test_a_score_that_changed_is_shown_with_both_values(suffix):
     if suffix == ".json":
         keys = {change.key for change in changes(file(both_tables(), suffix), after, suffix)}
         assert {"value", "mean", "better_by", "p", "usual_sd"} <= keys
+    places = {change.place for change in changes(file(both_tables(), suffix), after, suffix) if change.was[:3] == "40."}
+    assert places == {"rbf" if suffix == ".json" else "rbf, bleu ↑"}
 
 
 @FORMATS
@@ -112,7 +118,7 @@ def test_rows_that_came_and_went_are_changes(suffix):
     few, both = both_tables(BEFORE[:2], [RBF]), both_tables()
     for then, now in ((few, both), (both, few)):
         (result, _) = results(file(then, suffix), now, suffix)
-        assert result.left_out == ("main",) or any("linear" in change.was + change.now for change in result.changes)
+        assert result.left_out or any("linear" in change.was + change.now for change in result.changes)
 
 
 @TEXTS
@@ -173,9 +179,10 @@ def test_a_table_that_continues_below_is_compared_whole(kernels, norms):
     shown = both_tables(runs, cells, [{"name": "two", "rows": ["family"], "columns": ["x"]}])
     text = file(shown, ".tex")
     assert [(result.changes, result.own, result.left_out) for result in results(text, shown, ".tex")] == [((), (), ())]
-    for at in (text.index("21.00"), text.partition("\\label{tab:two:")[0].rindex("21.00")):
+    first, last = text.index("21.00"), text.partition("\\label{tab:two:")[0].rindex("21.00")
+    for at, k, n in ((first, 0, 0), (last, kernels - 1, norms - 1)):
         (change,) = changes(f"{text[:at]}71.00{text[at + 5 :]}", shown, ".tex")
-        assert (change.was, change.now) == ("71.00", "21.00")
+        assert (change.was, change.now, change.place) == ("71.00", "21.00", f"family {k} of many, norm {n}")
 
 
 def test_the_last_bits_of_a_sum_do_not_matter_and_other_digits_do():
@@ -201,7 +208,7 @@ def test_a_table_that_was_rewritten_is_not_compared(suffix):
         return
     pattern = r"(?s)\\begin\{tabular\}.*?\\end\{tabular\}\n" if suffix == ".tex" else r"(?m)(^\|.*\n)+"
     (main, _) = results(re.sub(pattern, lambda _: other, text, count=1), both_tables(), suffix)
-    assert main.left_out == ("main",)
+    assert main.left_out == ("main: most of its rows are others now",)
 
 
 @FORMATS
@@ -251,6 +258,7 @@ def test_a_file_that_is_none_of_kdx_is_refused(tmp_path):
         (tmp_path / "file.md").write_text(text)
         assert find_tables(documents(tmp_path / "file.md"), ["main"]) == []
     broken = file(both_tables(), ".json")[:-9].encode()
-    assert "this is no report of kdx in JSON\n  hint: kdx report --json" in refusal("file.json", broken)
+    assert ": this is no JSON: Unterminated string" in refusal("file.json", broken)
+    assert refusal("file.json", b'{\n"a": 1,\n}').startswith("FILE:3:1: this is no JSON: ")
     assert refusal("file.tex", b"\xff") == "FILE: this file is not UTF-8"
     assert refusal("absent.md") == "FILE: cannot read this file: No such file or directory"
