@@ -153,12 +153,17 @@ FREE_SPACE = f"free some space (df and df -i show what there is), {TRY_AGAIN}"
 _FULL = StorageError, "the disk is full", FREE_SPACE
 _FAILED = StorageError, "the disk failed", f"look after the disk, {TRY_AGAIN}"
 _FORBIDDEN = AccessError, "no permission", f"look at its owner and mode and those of its folder, {TRY_AGAIN}"
+_READ_ONLY = (
+    AccessError,
+    "no permission",
+    f"name a folder on another disk, or look after this one: a disk that failed is often mounted so; {TRY_AGAIN}",
+)
 _OF_THE_MACHINE: dict[int | None, tuple[type[KdxError], str, str]] = {
     errno.ENOSPC: _FULL,
     errno.EDQUOT: _FULL,
     errno.EFBIG: _FULL,
     errno.EIO: _FAILED,
-    errno.EROFS: _FAILED,  # a disk that failed is often mounted read-only afterwards
+    errno.EROFS: _READ_ONLY,
     errno.EACCES: _FORBIDDEN,
     errno.EPERM: _FORBIDDEN,
 }
@@ -175,6 +180,11 @@ def of_the_machine(error: OSError, place: str | None = None) -> KdxError | None:
     kind, problem, remedy = _OF_THE_MACHINE[error.errno]
     place = place if error.filename is None else str(error.filename)
     return kind(f"{problem}: {error.strerror}", place=place, hint=remedy)
+
+
+def kind_of(error: OSError) -> type[KdxError]:
+    """Return the kind of error for something that cannot be written: the disk failed it, or it cannot be reached."""
+    return _OF_THE_MACHINE.get(error.errno, _FORBIDDEN)[0]
 
 
 _EXTRAS = {"pandas": "pandas", "psycopg": "postgres", "pyarrow": "parquet"}

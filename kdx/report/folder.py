@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kdx.errors import KdxError, StorageError, of_the_machine
+from kdx.errors import AccessError, KdxError, of_the_machine
 from kdx.files import filling, give_name
 
 Parts = Iterable[bytes]
@@ -45,7 +45,7 @@ def write_new_file(path: Path, content: bytes) -> None:
 def refuse_existing(path: Path) -> None:
     """Raise KdxError if the name is taken."""
     if os.path.lexists(path):
-        raise KdxError("there is something of this name", place=str(path), hint="name another; nothing is overwritten")
+        raise KdxError("this already exists", place=str(path), hint="name another; nothing is overwritten")
 
 
 def encoded(lines: Iterable[str]) -> Iterator[bytes]:
@@ -66,7 +66,7 @@ def _new(path: Path, *, folder: bool = False) -> Iterator[Path]:
         raise
     except OSError as error:
         kind = "folder" if folder else "file"
-        other = StorageError(f"this {kind} cannot be written: {error.strerror}", place=str(path))
+        other = AccessError(f"this {kind} cannot be written: {error.strerror}", place=str(path), hint="name another")
         raise of_the_machine(error, str(path)) or other from error
 
 

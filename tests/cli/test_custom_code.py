@@ -90,7 +90,7 @@ def test_the_source_is_written_out_and_not_run(elsewhere, trained):
     for name in ("my_kernels.py", "helpers.py"):
         assert (elsewhere / "sources" / name).read_text() == (trained / name).read_text()
     _, said = kdx("export", "--components", "--to", "sources", folder=elsewhere, code=2)
-    assert "there is something of this name" in said
+    assert "this already exists" in said
 
 
 @pytest.mark.slow

@@ -59,7 +59,7 @@ def test_a_copy_has_the_results_and_is_made_once(folder):
     assert done.stderr.endswith("; read it with: kdx report --db 'copies of mine.db'\n")
     assert refused("db", "backup", "copies of mine.db").exit_code == 2
     assert refused("db", "backup", "runs.db").exit_code == 2
-    assert refused("db", "backup", "absent/copy.db").exit_code == 74
+    assert refused("db", "backup", "absent/copy.db").exit_code == 3
     Path("copies of mine.db").replace(DB)
     assert states() == ["completed"]
 

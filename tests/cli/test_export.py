@@ -109,11 +109,11 @@ def test_the_selected_runs_weights_and_translations(translated):
 def test_what_is_not_there_is_refused_and_nothing_is_written(runs, folder):
     before = sorted(folder.rglob("*"))
     assert refused("export").problem == "there is no folder to write to"
-    assert refused("export", "--to", "runs.files").problem == "there is something of this name"
+    assert refused("export", "--to", "runs.files").problem == "this already exists"
     assert refused("export", "--to", "x", "--outputs").problem == "no selected run of `tiny` has test/translations"
     assert refused("export", "nonesuch", "--to", "x").problem == "there is no sweep `nonesuch`"
     assert refused("export", "--to", "x", "--db", "absent.db").exit_code == 3
-    assert refused("export", "--to", "absent/x").exit_code == 74
+    assert refused("export", "--to", "absent/x").exit_code == 3
     assert sorted(folder.rglob("*")) == before
 
 

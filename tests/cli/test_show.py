@@ -53,7 +53,7 @@ def test_the_same_figure_goes_into_a_file(suffix):
     assert said.stdout == f"figure.{suffix}\n" and said.stderr == "drew 2 curves of valid/loss, train/loss\n"
     assert Path(f"figure.{suffix}").stat().st_size > 1000
     again = refused("show", str(first.id), "--to", f"figure.{suffix}")
-    assert again.problem == "there is something of this name"
+    assert again.problem == "this already exists"
 
 
 def test_bad_input_has_one_message_with_what_was_meant():

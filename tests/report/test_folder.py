@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdx.errors import KdxError, StorageError
+from kdx.errors import AccessError, KdxError, StorageError
 from kdx.report.folder import encoded, write_folder
 
 
@@ -20,7 +20,7 @@ def test_nothing_is_overwritten(tmp_path, make):
     {"folder": there.mkdir, "file": there.touch, "link": lambda: there.symlink_to("nowhere")}[make]()
     with pytest.raises(KdxError) as caught:
         write_folder(there, [("a", [b""])])
-    assert caught.value.problem == "there is something of this name"
+    assert caught.value.problem == "this already exists"
     assert list(tmp_path.iterdir()) == [there]
 
 
@@ -47,7 +47,7 @@ def test_what_fails_on_the_way_leaves_nothing(tmp_path, fault):
 
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path):
-    with pytest.raises(StorageError, match="this folder cannot be written: No such file or directory"):
+    with pytest.raises(AccessError, match="this folder cannot be written: No such file or directory"):
         write_folder(tmp_path / "absent" / "results", [])
 
 

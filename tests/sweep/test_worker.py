@@ -217,7 +217,7 @@ def test_a_run_that_is_refused_memory_fails_for_that_reason(does, claimed, figur
         (OSError(errno.ENOSPC, "No space left", "/runs/x.ckpt"), "/runs/x.ckpt: the disk is full: No space left\n"),
         (OSError(errno.EDQUOT, "Quota exceeded"), "{folder}: the disk is full: Quota exceeded\n"),
         (OSError(errno.EIO, "Input/output error"), "{folder}: the disk failed: Input/output error\n"),
-        (OSError(errno.EROFS, "Read-only file system", "x"), "x: the disk failed: Read-only file system\n"),
+        (OSError(errno.EROFS, "Read-only file system", "x"), "x: no permission: Read-only file system\n"),
         (OSError(errno.EACCES, "Permission denied", "x"), "x: no permission: Permission denied\n"),
         (StorageError("the disk is full", place="runs.db"), "runs.db: the disk is full"),
         (ChangedError("it changed", place="files", changes="torch 2.12 → 2.13"), "files: it changed"),

@@ -15,7 +15,7 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
-from kdx.errors import KdxError, StorageError, did_you_mean
+from kdx.errors import KdxError, StorageError, did_you_mean, kind_of
 from kdx.files import filling, fsync_directory, give_name
 from kdx.store.backend import Database, Mode, Rows, driver_of, fetched
 from kdx.store.refusals import gone, not_one_select, not_only_reading, not_understood
@@ -250,9 +250,9 @@ def _copy(source: sqlite3.Connection, target: Path) -> None:
         os.fsync(written.fileno())
 
 
-def _not_written(target: Path, error: Exception) -> StorageError:
-    reason = error.strerror if isinstance(error, OSError) else error
-    return StorageError(
+def _not_written(target: Path, error: Exception) -> KdxError:
+    reason, kind = (error.strerror, kind_of(error)) if isinstance(error, OSError) else (error, StorageError)
+    return kind(
         f"no copy of the database can be written: {reason}",
         place=str(target),
         hint="the database was not changed; free some space, or copy it to another disk with kdx db backup",
