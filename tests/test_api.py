@@ -292,7 +292,9 @@ def test_a_model_is_asked_for_by_its_id_and_the_database_comes_last():
     for run in ("seven", "", 1.5, EXAMPLE):
         with pytest.raises(KdxError, match=r"is no id of a run\n  hint: .*load_run\(5, 'runs.db'\)"):
             kdx.load_run(run, EXAMPLE)
-    with pytest.raises(KdxError, match="run 1, which is completed, has no weights"):
+    with pytest.raises(
+        KdxError, match=r"files: the folder with the files of its runs is missing\n  hint: .* --files or KDX_FILES"
+    ):
         kdx.load_run("1", str(EXAMPLE))
 
 

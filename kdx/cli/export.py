@@ -25,7 +25,7 @@ from kdx.report.folder import encoded, refuse_existing, write_folder, write_new_
 from kdx.report.selection.best_seed import selected_runs
 from kdx.report.writers.arrow import to_parquet
 from kdx.report.writers.rows import to_csv
-from kdx.run_files.files import content, files_beside, final_weights
+from kdx.run_files.files import content, files_beside, final_weights, refuse_absent
 from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.sanitize import spelled_out
 from kdx.store.backend import Rows
@@ -205,6 +205,7 @@ def _weights(database: Database, runs: list[RunRecord], context: Context) -> _Fi
     files = files_beside(database.location)
     weights = {run.id: final_weights(files, run) for run in runs}
     if missing := [run for run, file in weights.items() if file is None]:
+        refuse_absent(files)
         problem = f"runs without weights: {', '.join(map(str, missing))}"
         hint = f"{retry_runs(context, database, missing)} makes them anew; or leave --weights out"
         raise KdxError(problem, place=str(files), hint=hint)

@@ -136,6 +136,16 @@ def final_weights(files: Path, run: RunRecord) -> RunFile | None:
     return next((file for file in files_of(files, run) if is_of(file, run)), None)
 
 
+def refuse_absent(files: Path) -> None:
+    """Raise KdxError if the folder of files does not exist, as where only the database was copied."""
+    if not files.is_dir():
+        raise KdxError(
+            "the folder with the files of its runs is missing",
+            place=str(files),
+            hint="keep it beside the database, or name the folder that has it with --files or KDX_FILES",
+        )
+
+
 def is_of(file: RunFile, run: RunRecord) -> bool:
     """Return whether a file holds the tested weights of this run, as far as the record shows."""
     return file.kind is Kind.WEIGHTS and run.weights_sha256 in (None, file.sha256)

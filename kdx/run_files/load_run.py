@@ -10,11 +10,11 @@ from kdx.data.corpus import Corpus, load_corpus
 from kdx.data.vocabulary import BEGIN, END, Vocabulary
 from kdx.errors import KdxError
 from kdx.grid.spec import CellSpec
-from kdx.run_files.files import content, files_beside, final_weights
+from kdx.run_files.files import content, files_beside, final_weights, refuse_absent
 from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.store.database import open_database
 from kdx.store.details import run_details
-from kdx.store.records import RunRecord
+from kdx.store.records import RunRecord, RunState
 from kdx.training.trained import Lines, Trained, model_of
 
 MOST_TOKENS = 48
@@ -93,6 +93,8 @@ def load_run(
     record, files = details.record, files_beside(opened.location)
     weights = final_weights(files, record)
     if weights is None:
+        if record.state is RunState.COMPLETED:
+            refuse_absent(files)
         raise KdxError(
             f"run {run}, which is {record.state}, has no weights that were tested",
             place=str(files),

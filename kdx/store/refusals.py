@@ -16,7 +16,9 @@ machines share."""
 ADDRESSES = f"a file, sqlite:///FILE, {POSTGRESQL}"
 """The addresses that `kdx.store.database.database_at` understands, in words."""
 
-OTHER_DATABASE = "nothing was changed; name the results database with --db or KDX_DB"
+BY = "--db, KDX_DB, or database= in Python"
+"""How a database is named."""
+OTHER_DATABASE = f"nothing was changed; name the results database with {BY}"
 
 
 class DamagedDatabaseError(DatabaseError):
@@ -54,7 +56,7 @@ def another_application(name: str) -> DatabaseError:
 
 def absent(place: str) -> DatabaseError:
     """The error for an address at which there is nothing."""
-    hint = "kdx sweep makes one; name another with --db or KDX_DB"
+    hint = f"kdx sweep makes one; name another with {BY}"
     return DatabaseError("there is no results database here", place=place, hint=hint)
 
 

@@ -139,4 +139,7 @@ def test_weights_that_are_gone_or_damaged_are_told_and_nothing_is_written(runs, 
     assert weights.exists(), "and nothing is set aside"
     CheckpointFiles(weights.parent).keep("best")
     assert refused("export", "--to", "x", "--weights").problem == "runs without weights: 2"
+    Path("runs.files").rename("away")
+    fault = refused("export", "--to", "x", "--weights")
+    assert fault.problem == "the folder with the files of its runs is missing" and "--files" in fault.hint
     assert not [path for path in folder.iterdir() if path.name.endswith("x")]

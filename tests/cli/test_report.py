@@ -81,7 +81,7 @@ def test_tables_go_to_stdout_and_the_closing_line_to_stderr() -> None:
         (("--format", "html", "--attention", "99: the cat"), "--attention 99: the cat: no such run, or no line"),
         (("--format", "html", "--attention", "rbf"), "--attention rbf: no such run, or no line"),
         (("--format", "html", "--attention", "1:"), "--attention 1:: no such run, or no line"),
-        (("--format", "html", "--attention", "1: the cat"), "has no weights that were tested"),
+        (("--format", "html", "--attention", "1: the cat"), "the folder with the files of its runs is missing"),
     ],
 )
 def test_attention_is_of_a_run_with_weights_and_of_a_line_and_drawn_on_a_page(

@@ -13,7 +13,7 @@ from kdx.errors import DatabaseError
 from kdx.run_files.files import files_beside
 from kdx.store import database as module
 from kdx.store.database import Database, database_at, open_database
-from kdx.store.refusals import FILES
+from kdx.store.refusals import BY, FILES
 from kdx.store.schema import cell
 
 # Transactions
@@ -70,7 +70,7 @@ def test_questions_inside_a_transaction_are_asked_of_its_state(database: Databas
 @pytest.mark.parametrize("write", [False, True])
 def test_an_absent_database_is_not_made_unasked(backend, nowhere: str, write: bool):
     assert refusal(nowhere, write=write) == (
-        f"{nowhere}: there is no results database here\n  hint: kdx sweep makes one; name another with --db or KDX_DB"
+        f"{nowhere}: there is no results database here\n  hint: kdx sweep makes one; name another with {BY}"
     )
     assert not database_at(nowhere, write=True).exists()
     assert backend.content(nowhere) is None

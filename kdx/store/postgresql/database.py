@@ -23,7 +23,7 @@ from kdx.store.backend import Database, Mode, Rows, driver_of, fetched
 from kdx.store.postgresql.address import address_of
 from kdx.store.postgresql.errors import NoDatabaseError, refused, translate
 from kdx.store.postgresql.objects import TRIGGER, PostgresqlDialect, missing, objects, refuse_foreign_objects
-from kdx.store.refusals import absent, gone, not_one_select, not_only_reading, not_understood
+from kdx.store.refusals import BY, absent, gone, not_one_select, not_only_reading, not_understood
 from kdx.store.schema import metadata
 
 LOCK = 0x6B647831
@@ -203,7 +203,7 @@ class Postgresql(Database):
         except psycopg.errors.UndefinedTable:
             there = False
         if not there:
-            raise gone(self.name, "name the results database with --db or KDX_DB")
+            raise gone(self.name, f"name the results database with {BY}")
 
     def _translate(self, error: BaseException) -> KdxError | None:
         return translate(error, self.address, self.patience) if isinstance(error, psycopg.Error) else None
@@ -265,7 +265,7 @@ class Postgresql(Database):
             raise DatabaseError(
                 "the server is a standby, which only reads",
                 place=self.name,
-                hint="name its primary server with --db or KDX_DB",
+                hint=f"name its primary server with {BY}",
             )
         if objects(connection):
             return

@@ -4,7 +4,7 @@ import psycopg
 
 from kdx.errors import TRY_AGAIN, DatabaseError, KdxError, StorageError
 from kdx.store.postgresql.address import ServerAddress
-from kdx.store.refusals import OTHER_DATABASE, DamagedDatabaseError, TransactionLostError, contradicting, locked
+from kdx.store.refusals import BY, OTHER_DATABASE, DamagedDatabaseError, TransactionLostError, contradicting, locked
 
 _RAISED_BY_TRIGGER = "23000"
 _DEADLOCK = frozenset({"40001", "40P01"})
@@ -40,7 +40,7 @@ def translate(error: psycopg.Error, address: ServerAddress, patience: float) -> 
             return DatabaseError(
                 "the server only reads: it is a standby, or was set to read only",
                 place=place,
-                hint="name its primary server with --db or KDX_DB",
+                hint=f"name its primary server with {BY}",
             )
         case _, "42501":
             return DatabaseError(

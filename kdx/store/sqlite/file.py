@@ -11,6 +11,7 @@ from kdx.errors import DatabaseError, StorageError
 from kdx.files import not_a_file, open_file
 from kdx.store.refusals import (
     ADDRESSES,
+    BY,
     OTHER_DATABASE,
     DamagedDatabaseError,
     absent,
@@ -133,13 +134,13 @@ def prepare(path: Path, *, write: bool, create: bool) -> None:
         raise DatabaseError(
             "no permission to write its folder, where SQLite keeps a journal while it writes",
             place=str(path),
-            hint="copy the database to a folder of yours, or name another with --db or KDX_DB",
+            hint=f"copy the database to a folder of yours, or name another with {BY}",
         )
     if write and (kind := filesystem(path)) in NETWORK and not os.environ.get(ALLOW_NETWORK):
         raise DatabaseError(
             f"it lies on a network file system ({kind}), whose locks cannot be trusted with a database",
             place=str(path),
-            hint=f"name a file on a local disk with --db or KDX_DB, and copy it here with kdx db backup; "
+            hint=f"name a file on a local disk with {BY}, and copy it here with kdx db backup; "
             f"{ALLOW_NETWORK}=1 if you know that the locks hold",
         )
     if not exists:
@@ -216,7 +217,7 @@ def not_writable(path: Path) -> DatabaseError:
     return DatabaseError(
         "no permission to write this file",
         place=str(path),
-        hint="copy it to a file of yours, or name another with --db or KDX_DB",
+        hint=f"copy it to a file of yours, or name another with {BY}",
     )
 
 

@@ -11,10 +11,11 @@ from stored import CELL, add_cell, cells, digest, refusal
 
 from kdx.errors import DatabaseError, StorageError
 from kdx.store.database import Database, open_database
+from kdx.store.refusals import BY
 from kdx.store.sqlite import file as module
 from kdx.store.sqlite.file import APPLICATION_ID, NETWORK, application_of, filesystem
 
-NAME_ANOTHER = "  hint: nothing was changed; name the results database with --db or KDX_DB"
+NAME_ANOTHER = f"  hint: nothing was changed; name the results database with {BY}"
 
 
 def test_a_relative_path_survives_a_change_of_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -105,14 +106,14 @@ def test_a_database_of_another_application_is_refused_untouched(
             0o444,
             0o777,
             True,
-            "no permission to write this file\n  hint: copy it to a file of yours, or name another with --db or KDX_DB",
+            f"no permission to write this file\n  hint: copy it to a file of yours, or name another with {BY}",
         ),
         (
             0o666,
             0o555,
             True,
             "no permission to write its folder, where SQLite keeps a journal while it writes\n"
-            "  hint: copy the database to a folder of yours, or name another with --db or KDX_DB",
+            f"  hint: copy the database to a folder of yours, or name another with {BY}",
         ),
     ],
 )
@@ -134,7 +135,7 @@ def test_a_network_file_system_is_refused_for_writing_alone(
     before = digest(path)
     message = (
         "it lies on a network file system (nfs4), whose locks cannot be trusted with a database\n"
-        "  hint: name a file on a local disk with --db or KDX_DB, and copy it here with kdx db backup; "
+        f"  hint: name a file on a local disk with {BY}, and copy it here with kdx db backup; "
         "KDX_ALLOW_NETWORK=1 if you know that the locks hold"
     )
     assert refusal(path, write=True) == f"{path}: {message}"
