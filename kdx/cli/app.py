@@ -58,6 +58,16 @@ class Kdx(LazyGroup):
         "schema": Verb("kdx.cli.schema:schema", "Print the JSON Schema of grids, for editors.", EXTEND),
         "data": Verb("kdx.cli.data:app", "Prepare real text, and list or show corpora.", EXTEND),
     }
+    elsewhere: ClassVar = {
+        "sweep": "fit launch run train",
+        "worker": "agent",
+        "resume": "continue",
+        "cancel": "kill stop",
+        "status": "list ls ps",
+        "diff": "compare",
+        "serve": "dashboard ui",
+        "rm": "delete remove",
+    }
 
 
 app = typer.Typer(

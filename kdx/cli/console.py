@@ -84,7 +84,8 @@ def say(text: str) -> None:
 
 def error(fault: KdxError) -> None:
     """Write one problem, or all of a grid, each after its place in the form that editors understand."""
-    say(str(fault) if isinstance(fault, Faults) else f"error: {fault}")
+    in_places = isinstance(fault, Faults) and any(each.place for each in fault.faults)
+    say(str(fault) if in_places else f"error: {fault}")
 
 
 def _drawn(data: Any) -> str:

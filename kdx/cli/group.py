@@ -4,8 +4,9 @@ import ast
 import functools
 import gc
 import inspect
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import import_module
@@ -20,6 +21,7 @@ from kdx.errors import KdxError, did_you_mean
 
 UsageError: Any = typer.BadParameter.__mro__[1]
 """The class of all errors in a command line, which Typer does not name."""
+_EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)")
 
 
 @dataclass(frozen=True)
@@ -83,10 +85,15 @@ class CommandGroup(_QuickHelp, TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, args or ["--help"])
 
+    elsewhere: ClassVar[Mapping[str, str]] = {}
+    """Command → the names that other programs have for it."""
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         known = self.list_commands(ctx)
         if args[0] not in known and not ctx.resilient_parsing:
-            hint = did_you_mean(args[0], known) or f"{ctx.command_path} --help explains each"
+            meant = [name for name, names in self.elsewhere.items() if args[0] in names.split()]
+            hint = f"did you mean `{meant[0]}`?" if meant else did_you_mean(args[0], known)
+            hint = hint or f"{ctx.command_path} --help explains each"
             raise KdxError(f"there is no command `{args[0]}`", place=ctx.command_path, allowed=known, hint=hint)
         return super().resolve_command(ctx, args)
 
@@ -229,19 +236,35 @@ def usage_error(error: Any) -> KdxError:
     """Return what is wrong with a command line in the form of all messages."""
     place = error.ctx.command_path if error.ctx else "kdx"
     message, hint = error.message.rstrip("."), f"{place} --help"
-    if near := getattr(error, "possibilities", None):
-        hint = f"did you mean `{near[0]}`?"
+    options = [name for each in error.ctx.command.params for name in each.opts] if error.ctx else []
     if (parameter := getattr(error, "param", None)) is None:
-        option = getattr(error, "option_name", None)
-        missing = option and message.startswith("No such option")
-        problem = f"there is no option `{option}`" if missing else message[:1].lower() + message[1:]
+        problem = message[:1].lower() + message[1:]
+        if (option := getattr(error, "option_name", None)) and message.startswith("No such option"):
+            problem, hint = f"there is no option `{option}`", _instead(option, options) or hint
+        elif extra := _EXTRA.fullmatch(message):
+            problem = f"unexpected argument `{extra[1]}`"
+            if "--db" in options and extra[1].endswith((".db", ".sqlite")):
+                hint = f"name a database with --db {extra[1]}"
         return KdxError(problem, place=place, hint=hint)
     name = parameter.opts[0] if parameter.opts[0].startswith("-") else parameter.metavar or parameter.name.upper()
+    source = error.ctx and error.ctx.get_parameter_source(parameter.name)
+    if source and source.name == "ENVIRONMENT":
+        name, hint = parameter.envvar, f"unset {parameter.envvar}, or see {hint}"
     if not message or message.startswith("Missing"):
         return KdxError(f"{name} is missing", place=place, hint=hint)
     # pydantic converts the value, and knows it.
     causes: list[Any] = getattr(error.__cause__, "errors", list)()
     value = str(causes[0]["input"]) if causes else ""
     allowed = message.rpartition(" is not one of ")[2].replace("'", "").removeprefix("Input should be ")
+    allowed = allowed.partition(", unable to parse")[0].replace("a valid integer", "a whole number")
     hint = did_you_mean(value, allowed.split(", ")) or hint
     return KdxError(f"{name} `{value}`" if causes else name, place=place, allowed=allowed, hint=hint)
+
+
+def _instead(option: str, known: Sequence[str]) -> str | None:
+    """Return a hint at what stands for an option that a command lacks."""
+    names = {name.lstrip("-"): name for name in known if name.startswith("--")}
+    if option in ("-o", "--out", "--output") and {"to", "json"} & names.keys():
+        return "did you mean `--to`?" if "to" in names else "it prints its result; add > FILE"
+    near = did_you_mean(option.lstrip("-"), names)
+    return near and near.replace("`", "`--", 1)

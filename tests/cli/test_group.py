@@ -59,12 +59,35 @@ def test_the_help_of_every_command_has_an_example_and_its_common_options_in_a_pa
             ["claims", "--format", "markdwn"],
             f"kdx claims: --format `markdwn`\n  allowed: {', '.join(Format)}",
         ),
-        (["gc", "x"], "kdx gc: got unexpected extra argument"),
+        (["gc", "x"], "kdx gc: unexpected argument `x`\n  hint: kdx gc --help"),
+        (["serve", "a.db"], "kdx serve: unexpected argument `a.db`\n  hint: name a database with --db a.db"),
+        (["train", "x"], "kdx: there is no command `train`\n  hint: did you mean `sweep`?"),
+        (["dashboard"], "kdx: there is no command `dashboard`\n  hint: did you mean `serve`?"),
+        (["report", "-o", "x"], "kdx report: there is no option `-o`\n  hint: it prints its result; add > FILE"),
+        (["show", "--out", "x"], "kdx show: there is no option `--out`\n  hint: did you mean `--to`?"),
+        (["sweep", "-o", "x"], "kdx sweep: there is no option `-o`\n  hint: kdx sweep --help"),
+        (["sweep", "--json"], "kdx sweep: there is no option `--json`\n  hint: kdx sweep --help"),
+        (["retry", "--on-end", "x"], "kdx retry: there is no option `--on-end`\n  hint: kdx retry --help"),
+        (["check", "--fix"], "kdx check: there is no option `--fix`\n  hint: kdx check --help"),
+        (["sweep", "x", "-w", "two"], "kdx sweep: --workers `two`\n  allowed: a whole number\n"),
     ],
 )
 def test_a_wrong_command_line_has_one_message_with_place_value_allowed_and_hint(arguments, message):
     fault = refused(*arguments)
     assert str(fault).startswith(message) and fault.exit_code == 2
+
+
+@pytest.mark.parametrize(("variable", "value"), [("KDX_MIRROR", "comet"), ("KDX_WORKERS", "two")])
+def test_a_wrong_value_of_a_variable_names_the_variable(monkeypatch, variable, value):
+    monkeypatch.setenv(variable, value)
+    fault = refused("sweep", "quickstart")
+    assert fault.problem == f"{variable} `{value}`" and fault.hint.startswith(f"unset {variable}, or ")
+
+
+def test_every_name_that_other_programs_have_for_a_command_leads_to_one():
+    meant = [name for names in Kdx.elsewhere.values() for name in names.split()]
+    assert len(set(meant)) == len(meant) and not Kdx.verbs.keys() & {*meant}
+    assert Kdx.elsewhere.keys() <= Kdx.verbs.keys()
 
 
 @pytest.mark.parametrize(
