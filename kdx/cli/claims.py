@@ -20,12 +20,12 @@ from kdx.store.reading import load_sweeps
 
 def claims(
     context: Answering,
+    format: TableFormat,
     paper: Annotated[
         str | None,
         typer.Argument(metavar="PAPER|FILE", help="A paper, such as tsai2019, or a file; default: all of kdx."),
     ] = None,
     sweep: OfSweeps = None,
-    format: TableFormat = Format.TEXT,
 ) -> None:
     """Test a paper's claims against the recorded runs.
 

@@ -63,7 +63,22 @@ Files = Annotated[
     ),
 ]
 Json = Annotated[bool, _common("--json", help="Write JSON to stdout, for programs.")]
-TableFormat = Annotated[Format, typer.Option("--format", envvar="KDX_FORMAT", help="Format of the tables.")]
+
+
+def _table_format(
+    ctx: typer.Context,
+    format: Annotated[
+        Format, typer.Option("--format", envvar="KDX_FORMAT", help="Format of the tables.")
+    ] = Format.TEXT,
+) -> Format:
+    """Return the format of tables; one that an environment variable names gives way to --json."""
+    source = ctx.get_parameter_source("format")
+    if ctx.params.get("json") and source and source.name == "COMMANDLINE":
+        raise KdxError("--json and --format exclude each other")
+    return format
+
+
+TableFormat = Annotated[Format, Flags(_table_format)]
 OnlyTable = Annotated[
     str | None,
     typer.Option("--table", autocompletion=completion.tables, help="Only the table of this name."),

@@ -37,6 +37,7 @@ class Notes(StrEnum):
 
 def report(
     context: Answering,
+    format: TableFormat,
     sweeps: Annotated[
         list[str] | None,
         typer.Argument(
@@ -46,7 +47,6 @@ def report(
             " all, and `sweep` is a factor.",
         ),
     ] = None,
-    format: TableFormat = Format.TEXT,
     table: OnlyTable = None,
     tables: Tables = None,
     against: Against = None,

@@ -89,6 +89,11 @@ def not_one_select() -> KdxError:
     return KdxError("this is no statement that gives rows", allowed="one SELECT")
 
 
+def more_than_one() -> KdxError:
+    """The error for several statements in one query."""
+    return KdxError("these are several statements", allowed="one SELECT", hint="give each to a kdx query of its own")
+
+
 def not_only_reading() -> KdxError:
     """The error for a query that would write."""
     problem = "kdx query only reads, and this would do something else; nothing was changed"

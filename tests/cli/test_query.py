@@ -61,10 +61,13 @@ def test_a_reader_that_has_enough_ends_it(terminal):
 
 
 def test_what_is_no_question_is_refused_in_one_message():
-    assert str(refused("query", "DELETE FROM run")) == (
-        "kdx query only reads, and this would do something else; nothing was changed\n"
-        "  allowed: one SELECT, WITH … SELECT, VALUES or EXPLAIN"
-    )
+    for of_table_or_view in ("DELETE FROM run", "DELETE FROM runs", "UPDATE curves SET value = 1"):
+        assert str(refused("query", of_table_or_view)) == (
+            "kdx query only reads, and this would do something else; nothing was changed\n"
+            "  allowed: one SELECT, WITH … SELECT, VALUES or EXPLAIN"
+        )
+    several = refused("query", "SELECT 1; SELECT 2")
+    assert (several.problem, several.allowed) == ("these are several statements", "one SELECT")
     assert refused("query").problem == "no statement is given"
     assert refused("query", "SELECT 1", "--csv", "--json").problem == "--json and --csv exclude each other"
     assert refused("query", "SELECT 1", "--db", "absent.db").exit_code == 3

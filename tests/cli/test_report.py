@@ -266,3 +266,12 @@ def test_sweeps_are_read_from_one_state_of_the_database(monkeypatch: pytest.Monk
     plain = len(transactions)
     ran("nightly", "tuesday", *options)
     assert len(transactions) == 2 * plain
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("command", ["report", "claims"])
+def test_json_and_a_format_exclude_each_other_and_a_variable_gives_way(command, monkeypatch):
+    refusal = CliRunner().invoke(app, [command, "--json", "--format", "latex"]).exception
+    assert str(refusal) == "--json and --format exclude each other"
+    monkeypatch.setenv("KDX_FORMAT", "latex")
+    assert CliRunner().invoke(app, [command, "--json"]).stdout.startswith("{")

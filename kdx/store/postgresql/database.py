@@ -23,7 +23,7 @@ from kdx.store.backend import Database, Mode, Rows, driver_of, fetched
 from kdx.store.postgresql.address import address_of
 from kdx.store.postgresql.errors import NoDatabaseError, refused, translate
 from kdx.store.postgresql.objects import TRIGGER, PostgresqlDialect, missing, objects, refuse_foreign_objects
-from kdx.store.refusals import BY, absent, gone, not_one_select, not_only_reading, not_understood
+from kdx.store.refusals import BY, absent, gone, more_than_one, not_one_select, not_only_reading, not_understood
 from kdx.store.schema import metadata
 
 LOCK = 0x6B647831
@@ -234,6 +234,8 @@ class Postgresql(Database):
         if state[:2] not in _NOT_UNDERSTOOD:
             raise error
         message = (error.diag.message_primary or str(error)).partition("\n")[0]
+        if "multiple commands" in message:
+            raise more_than_one() from error
         hint = None
         if unknown := re.fullmatch(r'relation "(.*)" does not exist', message):
             with closing(self._connect()) as connection:

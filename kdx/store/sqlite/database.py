@@ -18,7 +18,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 from kdx.errors import KdxError, StorageError, did_you_mean, kind_of
 from kdx.files import filling, fsync_directory, give_name
 from kdx.store.backend import Database, Mode, Rows, driver_of, fetched
-from kdx.store.refusals import gone, not_one_select, not_only_reading, not_understood
+from kdx.store.refusals import gone, more_than_one, not_one_select, not_only_reading, not_understood
 from kdx.store.sqlite import file
 from kdx.store.sqlite.errors import OF_STATEMENT, translate
 from kdx.store.sqlite.objects import TRIGGER, SqliteDialect, refuse_foreign_objects
@@ -263,8 +263,10 @@ def _raise_for_user(error: Exception, driver: sqlite3.Connection) -> NoReturn:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code == sqlite3.SQLITE_INTERRUPT:
         raise KeyboardInterrupt from error
-    # A forbidden function has the code of any error.
-    if code == sqlite3.SQLITE_AUTH or str(error).startswith("not authorized"):
+    if "one statement at a time" in str(error):
+        raise more_than_one() from error
+    # A forbidden function, and a view that would be written, have the code of any error.
+    if code == sqlite3.SQLITE_AUTH or str(error).startswith(("not authorized", "cannot modify")):
         raise not_only_reading() from error
     if code not in OF_STATEMENT:
         raise error
