@@ -10,16 +10,23 @@ import os
 import select
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from kdx.errors import Faults, KdxError, StorageError
+from kdx.report.writers.rows import to_text
+from kdx.report.writers.styles import SHOWN, styled
+from kdx.report.writers.widths import folded
 from kdx.sanitize import spelled_out
 
 FOUND = 5
 """Exit code of a command that found something wrong."""
+_ESCAPE = "\x1b"
+"""Starts a colour. Names have none; the lines that have one were fitted before."""
 _NO_BREAKS = str.maketrans(dict.fromkeys("\t\x85\u2028\u2029", " "))
+_NARROWEST, _USUAL, _WIDEST = 20, 80, 160
+"""Columns of the narrowest terminal, of one that does not say, and of what is drawn where there is none."""
 READS_WITHIN = 1.0  # seconds that a message waits for a reader that is slow, before it is dropped
 
 
@@ -31,8 +38,9 @@ def out(data: Any) -> None:
 
 
 def out_lines(lines: Iterable[str]) -> None:
-    """Write a result line by line; the iteration ends once nobody reads."""
-    out_parts(f"{line}\n" for line in lines)
+    """Write a result for people line by line, folded on a terminal; the iteration ends once nobody reads."""
+    columns = width()
+    out_parts(f"{part}\n" for line in lines for part in _fitted(line, sys.stdout, columns))
 
 
 def out_parts(parts: Iterable[str], *, at_once: bool = False) -> None:
@@ -48,9 +56,56 @@ def out_parts(parts: Iterable[str], *, at_once: bool = False) -> None:
                 sys.stdout.flush()
 
 
+def out_text(parts: Iterable[str], *, at_once: bool = False) -> None:
+    """Write a text as `out_parts` does; on a terminal each line is folded once it is whole."""
+    out_parts(_folded_parts(parts) if is_terminal() else parts, at_once=at_once)
+
+
+def _folded_parts(parts: Iterable[str]) -> Iterator[str]:
+    columns, rest = width(), ""
+    for part in parts:
+        *lines, rest = (rest + part).split("\n")
+        yield "".join(f"{shown}\n" for line in lines for shown in folded(line, columns))
+    yield "\n".join(folded(rest, columns))
+
+
 def is_terminal() -> bool:
     """Whether stdout is a terminal."""
     return sys.stdout.isatty()
+
+
+def width(stream: TextIO | None = None) -> int | None:
+    """Return the columns of a stream, stdout by default; None where it is no terminal, as for programs that read lines."""
+    stream = stream or sys.stdout
+    if not stream.isatty():
+        return None
+    given = os.environ.get("COLUMNS", "")
+    columns = int(given) if given.isdecimal() else os.get_terminal_size(stream.fileno()).columns
+    return max(columns or _USUAL, _NARROWEST)
+
+
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, indent: int = 0, spare: Sequence[str] = ()
+) -> Iterator[str]:
+    """Return the lines of a table on stdout, see `kdx.report.writers.rows.to_text`; states are in colour."""
+    whole = width()
+    room = None if whole is None else whole - indent
+    for line in to_text(columns, rows, room, spare=spare, paint=painted):
+        yield f"{'':{indent}}{line}".rstrip()
+
+
+def painted(text: str, stream: TextIO | None = None) -> str:
+    """Return a text for a stream, stdout by default, with its states and verdicts in colour if the stream has any."""
+    stream = stream or sys.stdout
+    if not stream.isatty() or not SHOWN.search(text):
+        return text
+    # Help and pipes do without rich.
+    from rich.console import Console
+
+    console = Console(file=stream)
+    with console.capture() as capture:
+        console.print(styled(text), soft_wrap=True, end="")
+    return capture.get()
 
 
 def out_json(data: Any) -> None:
@@ -66,6 +121,14 @@ def as_json(data: Any) -> str:
     return orjson.dumps(data, _plain, orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
 
 
+def _fitted(text: str, stream: TextIO, columns: int | None) -> Iterator[str]:
+    """Yield the lines of a text as they are shown, unless a colour says that they were fitted before."""
+    if _ESCAPE in text:
+        yield text
+    else:
+        yield from (painted(line, stream) for line in folded(text, columns))
+
+
 def _plain(value: Any) -> Any:
     """Return a mapping, a named tuple or a set as JSON has it."""
     if isinstance(value, Mapping):
@@ -79,7 +142,8 @@ def _plain(value: Any) -> Any:
 
 def say(text: str) -> None:
     """Write a message, without the control characters that a name may contain. Blanks stay, as commands need them."""
-    print(spelled_out(text.translate(_NO_BREAKS), keep="\n"), file=sys.stderr, flush=True)
+    lines = _fitted(spelled_out(text.translate(_NO_BREAKS), keep="\n"), sys.stderr, width(sys.stderr))
+    print("\n".join(lines), file=sys.stderr, flush=True)
 
 
 def error(fault: KdxError) -> None:
@@ -92,7 +156,7 @@ def _drawn(data: Any) -> str:
     # Few commands draw tables, and help and completion are quick without.
     from rich.console import Console
 
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160, soft_wrap=False)
+    console = Console(file=sys.stdout, width=width() or _WIDEST, soft_wrap=False)
     with console.capture() as capture:
         console.print(data)
     return capture.get()

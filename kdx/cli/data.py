@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from kdx.cli import completion
-from kdx.cli.console import out, out_json, out_lines, say
+from kdx.cli.console import out, out_json, out_lines, say, table
 from kdx.cli.group import group_of
 from kdx.cli.options import Json
 from kdx.data import prepare as preparing
@@ -19,7 +19,6 @@ from kdx.data.examples import GeneratedExamples
 from kdx.data.prepared import corpus_folder, how_to_prepare, prepared_corpora
 from kdx.data.text import GeneratedText, KnownText, Progress, no_progress
 from kdx.errors import KdxError, did_you_mean, shortened
-from kdx.report.writers.rows import to_text
 from kdx.sanitize import sanitize_lines
 from kdx.tasks.corpora import BUILT_IN
 from kdx.tasks.data_kinds import text_kind
@@ -116,7 +115,9 @@ def list_(json: Json = False) -> None:
         (each.name, each.state, each.direction, f"{each.train_lines:,}", each.licence or "not known", each.where)
         for each in corpora.values()
     ]
-    out_lines(to_text(("corpus", "state", "text", "training lines", "licence", "where"), rows))
+    out_lines(
+        table(("corpus", "state", "text", "training lines", "licence", "where"), rows, spare=("where", "licence"))
+    )
     if missing := [each.name for each in corpora.values() if each.state == "not prepared"]:
         say(f"next: {how_to_prepare(missing[0])}")
 
@@ -154,7 +155,7 @@ def info(
             words = f"{known['words']:,}" if known.get("words") else ""
             lines = f"{'about ' if known.get('about') else ''}{known['lines']:,}"
             rows.append((file, lines, words, known.get("sha256")))
-        out_lines(to_text(("file", "lines", "words", "checksum"), rows))
+        out_lines(table(("file", "lines", "words", "checksum"), rows))
     out_lines(sanitize_lines(f"note: {note}") for note in corpus.notes)
     if corpus.state == "not prepared":
         say(f"next: {how_to_prepare(name)}")

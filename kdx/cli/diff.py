@@ -1,14 +1,16 @@
 """`kdx diff`: how two runs or two cells differ."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
 from kdx.cli import completion
+from kdx.cli.console import width
 from kdx.cli.context import Answering
 from kdx.cli.shown import table_lines, test_metric
+from kdx.cli.status_words import without_blanks
 from kdx.cli.wording import shown_score
 from kdx.errors import KdxError
 from kdx.grid.cell_selector import word
@@ -22,14 +24,15 @@ from kdx.report.diff import (
     setting_changes,
 )
 from kdx.report.selection.best_seed import standing_runs
+from kdx.report.writers.widths import GAP
 from kdx.sanitize import sanitize
 from kdx.store.database import Database
 from kdx.store.details import cell_details, run_details
 from kdx.store.find import CellFound, Found, RunFound, find
 from kdx.store.reading import curves_of, origins_of
 
-_LONGEST = 40
-"""Letters of a value that are shown."""
+_LONGEST, _SHORTEST = 40, 8
+"""Letters of a value that are shown, as the width allows."""
 _MOST_CODE = 6
 """Modules of kdx that are listed where they differ."""
 
@@ -140,36 +143,38 @@ def _curve_lines(title: str, curves: Sequence[CurveDifference], heads: tuple[str
         yield f"{title}: the same bits in all {len(curves)} metrics ({sum(each.shared for each in curves):,} numbers)"
     else:
         yield title
-        only = (f"only in {head}" for head in heads)
+        only = [f"only in {head}" for head in heads]
         head = ("metric", "steps in both", "first that differs", "largest difference", "at step", *only)
-        yield from table_lines(
-            head,
-            [
-                (
-                    each.name,
-                    each.shared,
-                    each.first,
-                    # It may be of the last bits, which the decimals of the metric do not show.
-                    None if each.largest is None else float(f"{each.largest:.4g}"),
-                    each.at,
-                    each.only_before,
-                    each.only_after,
-                )
-                for each in curves
-            ],
-        )
+        rows = [
+            (
+                each.name,
+                each.shared,
+                each.first,
+                # It may be of the last bits, which the decimals of the metric do not show.
+                None if each.largest is None else float(f"{each.largest:.4g}"),
+                each.at,
+                each.only_before or None,
+                each.only_after or None,
+            )
+            for each in curves
+        ]
+        yield from table_lines(*without_blanks(head, rows, *only))
 
 
-def _section(name: str, changes: Iterable[Change], heads: tuple[str, str]) -> Iterator[str]:
-    rows = [(change.name, _word(change.before), _word(change.after)) for change in changes]
+def _section(name: str, changes: Sequence[Change], heads: tuple[str, str]) -> Iterator[str]:
+    longest = _LONGEST
+    if whole := width():
+        room = whole - 2 - max((len(change.name) for change in changes), default=0) - 2 * GAP
+        longest = max(min(_LONGEST, room // 2), _SHORTEST)
+    rows = [(change.name, _word(change.before, longest), _word(change.after, longest)) for change in changes]
     yield name if rows else f"{name}: the same"
     if rows:
         yield from table_lines(("", *heads), rows)
 
 
-def _word(value: Any) -> str:
+def _word(value: Any, longest: int) -> str:
     text = "–" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else word("", value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def _score_row(pair: ScorePair, before: str, after: str) -> tuple[Any, ...]:

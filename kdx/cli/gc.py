@@ -5,12 +5,11 @@ from typing import Annotated
 
 import typer
 
-from kdx.cli.console import say
+from kdx.cli.console import say, table
 from kdx.cli.context import Answering, Context
 from kdx.cli.slurm_jobs import submitted
 from kdx.cli.wording import count_of, size
 from kdx.report.selection.best_seed import selected_runs
-from kdx.report.writers.rows import to_text
 from kdx.run_files.files import RunFile, files_beside, listing, remove
 from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.run_files.retention import Retention, RetentionRule, removable, rules_of
@@ -121,4 +120,4 @@ def _lines(
         command = context.command("gc", options=f"{_OPTION.get(rule, '')} --apply")
         how = "removed" if rule in removed else command if files else ""
         rows.append((len(files), size(sum(file.size for file in files)), str(rule), how))
-    yield from to_text(("files", "size", "what", "removed by"), rows)
+    yield from table(("files", "size", "what", "removed by"), rows)

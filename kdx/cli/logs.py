@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from kdx.cli import completion
-from kdx.cli.console import out_parts, say
+from kdx.cli.console import out_text, say
 from kdx.cli.context import InDatabase
 from kdx.cli.slurm_jobs import log_of_job
 from kdx.errors import KdxError, StorageError
@@ -52,17 +52,17 @@ def logs(
         if "_" in name:
             path = log_of_job(database, name)
             missing = KdxError(f"job {name} has no log yet, or never started", hint="kdx status SWEEP shows its state")
-            out_parts(_text(path, missing, lambda: True))
+            out_text(_text(path, missing, lambda: True))
             return
         refuse_stranger(database)
         run = the_run(database, name)
         path = log_of(files_beside(database.location), run)
         if not follow:
-            out_parts(_text(path, _no_log(run, path), lambda: True))
+            out_text(_text(path, _no_log(run, path), lambda: True))
             return
         is_over = _watch(database, run, context.command("resume"))
         try:
-            out_parts(_text(path, _no_log(run, path), is_over), at_once=True)
+            out_text(_text(path, _no_log(run, path), is_over), at_once=True)
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
 

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kdx.cli.console import table, width
 from kdx.cli.named_runs import RunView
 from kdx.cli.wording import choices_of, notes_in_words, process_in_words, time_in_words
 from kdx.grid.cell_selector import default_word, in_layer, options
 from kdx.grid.layers import layers_of_model
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.report.figures.plot import Plot
-from kdx.report.writers.rows import to_text
 from kdx.report.writers.settings import as_yaml
 from kdx.sanitize import sanitize, sanitize_lines
 from kdx.store.details import CellDetails
@@ -88,7 +88,12 @@ def settings_lines(settings: Mapping[str, Any], varies: Sequence[str]) -> Iterat
     """Write the settings of a cell as YAML; what varies in its sweep comes first."""
     there = [field for field in varies if _has(settings, field)]
     yield f"settings, of which vary: {', '.join(there)}" if there else "settings"
-    yield from (f"  {sanitize_lines(line)}" for line in as_yaml(_with_first(there, settings)).splitlines())
+    yield from yaml_lines(_with_first(there, settings))
+
+
+def yaml_lines(settings: Mapping[str, Any]) -> Iterator[str]:
+    """Write settings as YAML, indented."""
+    yield from (f"  {sanitize_lines(line)}" for line in as_yaml(settings, width()).splitlines())
 
 
 def layer_lines(spec: ResolvedSpec) -> Iterator[str]:
@@ -134,8 +139,9 @@ def fact_lines(facts: Mapping[str, str]) -> Iterator[str]:
     yield from (f"  {name:{width}}  {text}" for name, text in there.items())
 
 
-def table_lines(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-    yield from (f"  {line}" for line in to_text(head, list(rows)))
+def table_lines(head: Sequence[str], rows: Iterable[Sequence[Any]], spare: Sequence[str] = ()) -> Iterator[str]:
+    """Write an indented table; `spare` is as in `kdx.report.writers.rows.to_text`."""
+    yield from table(head, list(rows), indent=2, spare=spare)
 
 
 def default_metrics(specs: Iterable[Mapping[str, Any]]) -> list[str]:

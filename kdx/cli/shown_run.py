@@ -1,5 +1,6 @@
 """A run: its scores, settings, attempts, files, and where it ran."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -20,7 +21,8 @@ from kdx.cli.shown import (
     test_metric,
     written_facts,
 )
-from kdx.cli.wording import process_in_words, process_of, size
+from kdx.cli.status_words import without_blanks
+from kdx.cli.wording import process_in_words, process_of, shown_score, size
 from kdx.report.wording import rounded
 from kdx.run_files.files import Kind, files_beside, files_of, folder_of, log_of
 from kdx.run_files.folder_ownership import is_strange
@@ -30,6 +32,8 @@ from kdx.store.details import RunDetails, run_details
 from kdx.store.records import AttemptRecord, EvaluationRecord
 from kdx.store.remarks import remarks
 from kdx.sweep.forecast import in_words
+
+_HASH = re.compile(r"\b[0-9a-f]{64}\b")
 
 
 def shown_run(database: Database, run_id: int) -> Shown:
@@ -117,23 +121,34 @@ def _lines(title: str, view: RunView, details: RunDetails, facts: Mapping[str, A
             "took": f"{in_words(run.seconds)} in ended attempts" if run.seconds is not None else "",
             "ran on": ", ".join(f"{name} {value}" for name, value in environment if value is not None),
             "changed": facts["changes"] or "",
-            "files": ", ".join(f"{file['name']} ({size(file['bytes'])})" for file in facts["files"]),
+            "files": ", ".join(f"{_file(file['name'])} ({size(file['bytes'])})" for file in facts["files"]),
             "folder": facts["folder"] or "",
             "log": facts["log"] or "",
         }
     )
     if details.metrics:
         yield ""
-        yield from table_lines(("metric", "value"), details.metrics.items())
+        yield from table_lines(("metric", "value"), _metrics(details))
     if details.evaluations:
         yield ""
         yield from table_lines(("evaluation", "scores"), map(_evaluation, details.evaluations))
     if details.attempts:
         yield ""
-        yield from table_lines(ATTEMPT, map(attempt_row, details.attempts))
+        attempts = [attempt_row(attempt) for attempt in details.attempts]
+        yield from table_lines(*without_blanks(ATTEMPT, attempts, "changed"), spare=("took",))
     yield from layer_lines(details.cell.spec)
     yield ""
     yield from settings_lines(facts["settings"], facts["varies"])
+
+
+def _file(name: str) -> str:
+    """Return the name of a file with no more of a hash than tells it apart."""
+    return _HASH.sub(lambda sha256: f"{sha256[0][:8]}…", name)
+
+
+def _metrics(details: RunDetails) -> Iterator[tuple[str, Any]]:
+    for name, value in details.metrics.items():
+        yield name, shown_score(value, name)
 
 
 def _evaluation(evaluation: EvaluationRecord) -> tuple[str, str]:

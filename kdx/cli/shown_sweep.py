@@ -7,7 +7,7 @@ from typing import Any
 
 from kdx.cli.context import Context
 from kdx.cli.named_runs import RunView, chosen, run_view
-from kdx.cli.shown import Shown, default_metrics, fact_lines, table_lines
+from kdx.cli.shown import Shown, default_metrics, fact_lines, table_lines, yaml_lines
 from kdx.cli.wording import (
     choices_of,
     count_of,
@@ -19,8 +19,7 @@ from kdx.cli.wording import (
 )
 from kdx.grid.cell_selector import word
 from kdx.report.selection.best_seed import best_seed
-from kdx.report.writers.settings import as_yaml
-from kdx.sanitize import sanitize, sanitize_lines, spelled_out
+from kdx.sanitize import sanitize, spelled_out
 from kdx.store import sweeps
 from kdx.store.database import Database
 from kdx.store.details import PlannedCellDetails, sweep_details
@@ -100,8 +99,8 @@ def shown_sweep(database: Database, sweep_id: int, conditions: Sequence[str], co
         yield from fact_lines(_facts(record, cells))
         yield ""
         axes = list(dict.fromkeys(axis for view in cells for axis in view.cell.labels))
-        head = ("cell", *axes, "completed", "run", "seed", "valid", "test")
-        yield from table_lines(head, (_row(view, axes) for view in cells[:MOST_CELLS]))
+        head = ("cell", *axes, "done", "run", "seed", "valid", "test")
+        yield from table_lines(head, (_row(view, axes) for view in cells[:MOST_CELLS]), spare=("cell", "seed"))
         if len(cells) > MOST_CELLS:
             more = context.command("status", details.name)
             yield f"  … and {len(cells) - MOST_CELLS:,} more cells; {more} lists all runs"
@@ -112,7 +111,7 @@ def shown_sweep(database: Database, sweep_id: int, conditions: Sequence[str], co
         if same:
             yield ""
             yield "the same in all cells"
-            yield from (f"  {sanitize_lines(line)}" for line in as_yaml(same).splitlines())
+            yield from yaml_lines(same)
 
     return Shown(title, record, lines, drawn, metrics)
 

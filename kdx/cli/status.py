@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from kdx.cli import completion
-from kdx.cli.console import out_json, out_lines, say
+from kdx.cli.console import out_json, out_lines, say, table
 from kdx.cli.context import Answering, Context
 from kdx.cli.named_runs import known_sweep
 from kdx.cli.slurm_jobs import Submitted, submitted, summary_lines
@@ -25,7 +25,6 @@ from kdx.cli.status_words import (
     worker_of,
 )
 from kdx.cli.suggest import computing_options
-from kdx.report.writers.rows import to_text
 from kdx.store.database import Database
 from kdx.store.reading import searches_of_sweeps, sweeps
 from kdx.store.records import FINAL, OVER, RunState, SearchRecord, SweepSummary
@@ -181,11 +180,11 @@ def _lines(statuses: Sequence[SweepStatus], database: Database, context: Context
         )
         for status in statuses
     ]
-    yield from to_text(*without_blanks(("sweep", "done", "states", "time left", "tags"), rows, "tags"))
+    yield from table(*without_blanks(("sweep", "done", "states", "time left", "tags"), rows, "tags"))
     claims = [(status.summary.name, *worker.row) for status in statuses for worker in status.working]
     if claims:
         yield ""
-        yield from to_text(("sweep", "run", "step", "for", "worker"), claims)
+        yield from table(("sweep", "run", "step", "for", "worker"), claims)
     paused = [status for status in statuses if status.blocked.paused or status.blocked.searches]
     if paused:
         yield ""
@@ -194,7 +193,7 @@ def _lines(statuses: Sequence[SweepStatus], database: Database, context: Context
         yield from status.blocked.lines(name, computing_options(context, database, name))
     if jobs := [row for status in statuses for row in summary_lines(status.summary.name, status.slurm)]:
         yield ""
-        yield from to_text(("sweep", "job array", "jobs", "in Slurm"), jobs)
+        yield from table(("sweep", "job array", "jobs", "in Slurm"), jobs)
     yield from note_lines([(status.summary.name, status.notes) for status in statuses])
 
 

@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
-from kdx.cli.console import say
+from kdx.cli.console import say, table
 from kdx.cli.context import Context
 from kdx.cli.named_runs import RunView, chosen, run_view
 from kdx.cli.slurm_jobs import Submitted, job_lines, submitted
@@ -20,9 +21,7 @@ from kdx.cli.status_words import (
     worker_of,
 )
 from kdx.cli.suggest import computing_options, resume, retry
-from kdx.cli.wording import NOT_NEEDED, PAUSED, count_of
-from kdx.report.wording import rounded
-from kdx.report.writers.rows import to_text
+from kdx.cli.wording import NOT_NEEDED, PAUSED, count_of, shown_score
 from kdx.sanitize import sanitize
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
@@ -45,8 +44,14 @@ class RunStatus:
     waits_for: str | None
 
     @property
+    def score(self) -> Decimal | float | None:
+        """Its score on the test split, unless something keeps it out of tables."""
+        run = self.view.record
+        return None if run.invalidated else shown_score(run.test_score, self.metric)
+
+    @property
     def detail(self) -> str:
-        """Who works at the run, or why it ended, or its score."""
+        """Who works at the run, what it waits for, or why it ended."""
         run = self.view.record
         if self.worker is not None:
             return f"{self.worker.place}, for {in_words(self.worker.work.running)}"
@@ -54,8 +59,7 @@ class RunStatus:
             return "; ".join(filter(None, (f"excluded from reports: {run.invalidated}", run.error)))
         if self.view.not_needed:
             return f"{NOT_NEEDED}: {self.view.not_needed}"
-        score = "" if run.test_score is None else f"score {rounded(run.test_score, self.metric)}"
-        return self.waits_for or run.error or score
+        return self.waits_for or run.error or ""
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -139,8 +143,12 @@ def _run_lines(statuses: Sequence[RunStatus]) -> Iterator[str]:
         took = "" if run.seconds is None else in_words(run.seconds)
         choices = (status.view.choices.get(axis, "–") for axis in axes)
         tags = " ".join(status.view.tags)
-        rows.append((run.id, *choices, run.seed, run.state, run.progress_step or None, took, tags, status.detail))
-    yield from to_text(*without_blanks(("run", *axes, "seed", "state", "step", "took", "tags", ""), rows, "tags"))
+        step = run.progress_step or None
+        rows.append((run.id, *choices, run.seed, run.state, step, took, status.score, tags, status.detail))
+    metrics = {status.metric.partition("/")[2] for status in statuses}
+    score = metrics.pop() if len(metrics) == 1 else "score"
+    head = ("run", *axes, "seed", "state", "step", "took", score, "tags", "")
+    yield from table(*without_blanks(head, rows, score, "tags", ""), spare=("took", "step"))
 
 
 def _search_lines(searches: Sequence[SearchRecord], trials: Sequence[Worker]) -> Iterator[str]:
@@ -153,17 +161,17 @@ def _search_lines(searches: Sequence[SearchRecord], trials: Sequence[Worker]) ->
         states = states_in_words(ended, has_rule=False) if ended else ""
         choices = (search.labels.get(axis, "–") for axis in axes)
         rows.append((*choices, f"{search.wanted - search.left:,} of {search.wanted:,}", states))
-    yield from to_text((*axes, "trials", "ended"), rows)
+    yield from table((*axes, "trials", "ended"), rows)
     if trials:
         yield ""
-        yield from to_text(("run of a trial", "step", "for", "worker"), [worker.row for worker in trials])
+        yield from table(("run of a trial", "step", "for", "worker"), [worker.row for worker in trials])
     yield ""
 
 
 def _job_table(jobs: Sequence[Submitted]) -> Iterator[str]:
     if queued := list(job_lines(jobs)):
         yield ""
-        yield from to_text(("job", "in Slurm", "node", "why"), queued)
+        yield from table(("job", "in Slurm", "node", "why"), queued)
 
 
 def _counts(views: Sequence[RunView], blocked: Blocked) -> Counter[str]:

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kdx.cli.console import table
 from kdx.cli.wording import process_in_words, process_of, time_in_words
-from kdx.report.writers.rows import to_text
 from kdx.store.database import Database
 from kdx.store.reading import grids, load_sweep
 from kdx.store.records import RunState, SearchRecord, SweepSummary
@@ -88,17 +88,19 @@ def note_lines(notes: Sequence[tuple[str, Sequence[NoteRecord]]]) -> Iterator[st
     rows = [(what, time_in_words(note.made)[:-3], " ".join(note.text.split())) for what, each in notes for note in each]
     if rows:
         yield ""
-        yield from to_text(("on", "written (UTC)", "note"), rows)
+        yield from table(("on", "written (UTC)", "note"), rows)
 
 
 def without_blanks(
-    columns: Sequence[str], lines: list[tuple[Any, ...]], column: str
-) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return header and lines, less this column where it is blank in all of them."""
-    at = columns.index(column)
-    if any(line[at] for line in lines):
-        return tuple(columns), lines
-    return (*columns[:at], *columns[at + 1 :]), [(*line[:at], *line[at + 1 :]) for line in lines]
+    columns: Sequence[str], lines: Sequence[Sequence[Any]], *optional: str
+) -> tuple[list[str], list[list[Any]]]:
+    """Return header and lines, less those of the optional columns that are blank in all lines."""
+    kept = [
+        at
+        for at, column in enumerate(columns)
+        if column not in optional or any(line[at] not in (None, "") for line in lines)
+    ]
+    return [columns[at] for at in kept], [[line[at] for at in kept] for line in lines]
 
 
 @dataclass(frozen=True)

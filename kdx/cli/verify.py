@@ -11,13 +11,12 @@ import typer
 
 from kdx.attention.verification import cases, properties
 from kdx.attention.verification.cases import Finding
-from kdx.cli.console import FOUND, out, out_json, say
+from kdx.cli.console import FOUND, out_json, out_lines, say, table
 from kdx.cli.options import Json
 from kdx.components.apart import ask_apart
 from kdx.components.find import find_any
 from kdx.components.registry import add
 from kdx.errors import KdxError
-from kdx.report.writers.rows import to_text
 from kdx.words.component import Component
 
 EVERY = 10.0
@@ -65,7 +64,7 @@ def verify(
     if json:
         out_json([{**finding._asdict(), "holds": finding.holds} for finding in checked])
     else:
-        out("\n".join(_by_check(checked)))
+        out_lines(_by_check(checked))
     counts = f"{len(checked)} checks of properties"
     say(f"{counts}: {len(missed)} missed" if missed else f"{counts}: all hold")
     if custom is not None:
@@ -110,7 +109,7 @@ def _by_check(checked: list[Finding]) -> Iterator[str]:
     for check, members in groups.items():
         rows.append((check, len(members), f"{max(members, key=_error).error:.2g}"))
         rows += [(f"  MISSED by {each.variant}", None, f"{each.error:.2g}") for each in members if not each.holds]
-    yield from to_text(("property", "variants", "largest error in roundings"), rows)
+    yield from table(("property", "variants", "largest error in roundings"), rows)
 
 
 def _error(finding: Finding) -> float:

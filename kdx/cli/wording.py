@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -43,9 +44,9 @@ def size(count: int) -> str:
     return f"{number:.0f} {units[0]}" if units[0] == "bytes" else f"{number:.1f} {units[0]}"
 
 
-def shown_score(value: float | None, metric: str) -> float | None:
+def shown_score(value: float | None, metric: str) -> Decimal | float | None:
     """Return a score with the decimals that tables give its metric, as a number, which a column aligns to the right."""
-    return value if value is None or not isfinite(value) else float(rounded(value, metric))
+    return value if value is None or not isfinite(value) else Decimal(rounded(value, metric))
 
 
 def time_in_words(seconds: float) -> str:

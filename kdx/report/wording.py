@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from math import isfinite, isnan
 from typing import TYPE_CHECKING
 
+from kdx.metrics.decimals import rounded as rounded
 from kdx.report.statistics.metric import Metric
 
 if TYPE_CHECKING:  # progress lines need the decimals of a metric alone, without what computes a table
@@ -14,18 +15,8 @@ if TYPE_CHECKING:  # progress lines need the decimals of a metric alone, without
 
 LEVELS = " / "
 """Between the words of a nested header."""
-_DECIMALS = {"loss": 3, "bits_per_dimension": 3, "length_ratio": 3}
-_LONGEST = 1e6
-"""Numbers from here on are written with an exponent, since a perplexity can be astronomical."""
 _NATS = 3
 """Decimals of a difference in nats."""
-
-
-def rounded(value: float, metric: str) -> str:
-    """`value` with 3 decimals for a loss and for metrics of about that size, else with 2."""
-    if not isfinite(value):
-        return "nan" if isnan(value) else "∞" if value > 0 else "-∞"
-    return f"{value:.2e}" if abs(value) >= _LONGEST else f"{value:z.{_DECIMALS.get(metric.rpartition('/')[2], 2)}f}"
 
 
 def signed(value: float, metric: str) -> str:

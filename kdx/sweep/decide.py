@@ -14,6 +14,7 @@ from types import MappingProxyType
 from kdx.components.registry import meant_by
 from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.plan import Plan, PlannedRun, RunKey
+from kdx.metrics.decimals import rounded
 from kdx.report.seeds_until import Needed, needed_seeds
 from kdx.run_files.files import files_beside, final_weights, resume_step
 from kdx.store import evaluations, reading
@@ -125,7 +126,8 @@ def decide(
             decisions.append(Decision(run, record, action, so_far.why, needed=so_far.open, awaits_look=so_far.open))
             continue
         lost = 0
-        action, reason = _decide(record, run.cell.spec.training.steps, liveness, checkpoint)
+        spec = run.cell.spec
+        action, reason = _decide(record, spec.training.steps, spec.selection[0], liveness, checkpoint)
         valid = record is not None and record.invalidated is None
         if record and valid and record.state is RunState.COMPLETED and (missing or failed):
             # A metric of kept outputs needs no weights.
@@ -191,6 +193,7 @@ def why_lost(run: RunRecord, liveness: Callable[[str], Liveness]) -> str | None:
 def _decide(
     record: RunRecord | None,
     steps: int,
+    metric: str,
     liveness: Callable[[str], Liveness],
     checkpoint: Callable[[RunRecord], int | None],
 ) -> tuple[Action, str]:
@@ -198,6 +201,7 @@ def _decide(
 
     Args:
         steps: number of steps that the run trains.
+        metric: the metric of its validation score.
     """
     if record is None:
         return Action.START, "new"
@@ -222,8 +226,9 @@ def _decide(
         case RunState.CANCELLED:
             return Action.SKIP, "cancelled; only kdx retry takes it up again"
         case RunState.COMPLETED:
-            score = "without a score" if record.valid_score is None else f"validation score {record.valid_score:.4g}"
-            return Action.SKIP, f"completed, {score}"
+            if record.valid_score is None:
+                return Action.SKIP, "completed, without a score"
+            return Action.SKIP, f"completed, validation score {rounded(record.valid_score, metric)}"
         case RunState.DIVERGED:
             return Action.SKIP, f"diverged: {record.error}"
         case RunState.PRUNED:

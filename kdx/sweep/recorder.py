@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
+from kdx.metrics.decimals import rounded
 from kdx.store.recording import RunWriter
 from kdx.sweep.forecast import in_words
 from kdx.sweep.messages import SignsOfLife
@@ -162,7 +163,7 @@ class RunLog:
     def recorded(self, step: int) -> None:
         """Write a line if numbers of a validation or of the test came since the last one."""
         if self._measured:
-            scores = ", ".join(f"{name} {value:.4g}" for name, value in self._measured.items())
+            scores = ", ".join(f"{name} {rounded(value, name)}" for name, value in self._measured.items())
             # A test has the step of its weights, which may be long before the last step.
             tested = any(name.startswith("test/") for name in self._measured)
             now = self._step(step) if tested or self._last is None else self._training()
@@ -175,7 +176,7 @@ class RunLog:
     def _training(self) -> str:
         assert self._first is not None and self._last is not None
         (first, began), (step, loss, gradient_norm) = self._first, self._last
-        parts = [self._step(step), f"loss {loss:.4g}"]
+        parts = [self._step(step), f"loss {rounded(loss, 'loss')}"]
         elapsed = time.monotonic() - began
         if step > first and elapsed > 0:
             rate = (step - first) / elapsed

@@ -81,7 +81,7 @@ def test_failed_evaluations_are_tried_again_when_that_is_asked(ran):
             evaluations.record(database, run.id, Made(evaluation.id, evaluation.settings, None, error=error))
     plan = json.loads(typed("plan", "grid.yaml", "--json").stdout)["runs"]
     assert [(run["action"], run["reason"]) for run in plan] == [
-        ("skip", "completed, validation score 1; 1 evaluation failed")
+        ("skip", "completed, validation score 1.000; 1 evaluation failed")
     ]
     typed("evaluate", "grid.yaml")
     assert " 0 to make" not in typed("plan", "grid.yaml").stderr

@@ -80,7 +80,7 @@ def test_json_has_every_run_with_action_and_reason():
         ("exponential", 0, "skip", "failed: boom\x1b[2J"),
         ("rbf", 0, "continue", "from its checkpoint at step 6: interrupted at step 7"),
         ("exponential", 1, "start", "not started yet"),
-        ("rbf", 1, "skip", "completed, validation score 3.5"),
+        ("rbf", 1, "skip", "completed, validation score 3.500"),
     ]
     assert [run["cell"] for run in shown["runs"][:2]] == [cell.id for cell in load_grid("grid.yaml").cells]
 

@@ -48,7 +48,7 @@ def test_the_best_trial_the_cell_itself_and_what_is_not_found_yet_are_marked():
     first, head, pruned, best, failed, edge = (line.rstrip() for line in trial_lines(cell, "a" * 32))
     assert first.endswith("of rbf: 3 of 3 trials have ended; sampler tpe, pruner median, tuning seeds 1000000")
     assert head.split() == ["trial", "cell", "state", "valid/bleu", RATE]
-    assert pruned.split() == ["0", "a" * 8, "pruned", "1.0", "0.001", "this", "cell"]
+    assert pruned.split() == ["0", "a" * 8, "pruned", "1.00", "0.001", "this", "cell"]
     assert best.split() == ["1", "b" * 8, "completed", "12.35", "0.0095", "the", "best"]
     assert failed.split()[:3] == ["2", "none", "failed"]
     assert edge.strip() == f"{RATE} 0.0095 at the upper edge: not found yet, try 0.01 to 0.1"

@@ -21,7 +21,7 @@ def test_a_sweep_has_its_cells_and_what_varies_and_is_the_one_planned_last():
     lines = typed("show").stdout.splitlines()
     assert lines[0] == "sweep tiny"
     (row,) = [line.split() for line in lines if line.startswith(f"  {runs[0].cell_id[:8]}")]
-    assert row[1:] == ["rbf", "1", "of", "2", str(runs[0].id), "0", "3.0", "2.0"]
+    assert row[1:] == ["rbf", "1", "of", "2", str(runs[0].id), "0", "3.000", "2.000"]
     same = yaml.safe_load("\n".join(lines[lines.index("the same in all cells") + 1 :]))
     assert "kernel" not in same and same["training"]["steps"] == 10
     assert [cell["choices"] for cell in shown("tiny", "kernel=linear")["cells"]] == [{"kernel": "linear"}]

@@ -11,7 +11,7 @@ def test_a_sweep_is_shown_run_by_run_and_chosen_by_words():
     failed(second, "no room")
     lines = typed("status", "tiny").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["run", str(first.id), str(second.id), str(third.id)]
-    assert "completed" in lines[1] and lines[1].endswith("score 2.500")
+    assert lines[0].endswith("  loss") and "completed" in lines[1] and "2.500" in lines[1].split()
     assert "failed" in lines[2] and lines[2].endswith("no room")
     chosen = json.loads(typed("status", "tiny", "state=failed", "seed=1", "--json").stdout)
     assert [run["run"] for run in chosen["runs"]] == [second.id]

@@ -57,9 +57,12 @@ def test_a_process_is_where_it_works_and_whether_it_may_still_work(claim, alive,
 
 def test_a_column_without_words_is_left_out():
     lines = [("a", "", 1), ("b", "", 2)]
-    assert without_blanks(("name", "tags", "n"), lines, "tags") == (("name", "n"), [("a", 1), ("b", 2)])
+    assert without_blanks(("name", "tags", "n"), lines, "tags") == (["name", "n"], [["a", 1], ["b", 2]])
     lines[0] = ("a", "odd", 1)
-    assert without_blanks(("name", "tags", "n"), lines, "tags") == (("name", "tags", "n"), lines)
+    assert without_blanks(("name", "tags", "n"), lines, "tags") == (
+        ["name", "tags", "n"],
+        [["a", "odd", 1], ["b", "", 2]],
+    )
 
 
 def planned(*scores: float, most: int = 5) -> None:

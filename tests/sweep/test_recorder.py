@@ -47,7 +47,7 @@ def test_the_first_step_has_a_line_and_then_time_decides(clock, capsys):
     clock.now += LINE_EVERY / 2
     own.progress(301, 7.125, 0.123456)
     assert lines(capsys) == [
-        "step 1 of 1,000, loss 9.21, 1.25 GB at most, gradient norm 0.5",
+        "step 1 of 1,000, loss 9.210, 1.25 GB at most, gradient norm 0.5",
         "step 301 of 1,000, loss 7.125, 10 steps/s, about 70 s left, 1.25 GB at most, gradient norm 0.123",
     ]
 
@@ -57,7 +57,7 @@ def test_the_rate_is_that_of_this_attempt_alone(clock, capsys):
     own.progress(501, 2.0, None)
     clock.now += 50
     own.progress(601, 2.0, None)
-    assert lines(capsys)[1] == "step 601 of 1,000, loss 2, 2 steps/s, about 3 min left, 1.25 GB at most"
+    assert lines(capsys)[1] == "step 601 of 1,000, loss 2.000, 2 steps/s, about 3 min left, 1.25 GB at most"
 
 
 def test_a_validation_has_a_line_at_once_with_loss_and_metric_of_the_selection(clock, capsys):
@@ -71,7 +71,7 @@ def test_a_validation_has_a_line_at_once_with_loss_and_metric_of_the_selection(c
     own.recorded(11)
     own.recorded(11)
     (line,) = lines(capsys)[1:]
-    assert line.endswith("10 steps/s, about 99 s left, 1.25 GB at most: valid/loss 3.25, valid/bleu 31.23")
+    assert line.endswith("10 steps/s, about 99 s left, 1.25 GB at most: valid/loss 3.250, valid/bleu 31.23")
 
 
 def test_the_test_has_a_line_of_its_own_step(clock, capsys):
@@ -79,7 +79,7 @@ def test_the_test_has_a_line_of_its_own_step(clock, capsys):
     own.progress(1000, 1.0, None)
     own.measured("test/bleu", 30.5)
     own.recorded(800)
-    assert lines(capsys)[1] == "step 800 of 1,000: test/bleu 30.5"
+    assert lines(capsys)[1] == "step 800 of 1,000: test/bleu 30.50"
 
 
 def test_a_gradient_is_read_only_where_its_line_is_written(clock, capsys):

@@ -18,8 +18,9 @@ from kdx.report.sheets.claims import of_papers
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.scores import scores
 from kdx.report.table.table import Table
-from kdx.report.writers.fit import GAP, Piece, are_words, fit
+from kdx.report.writers.fit import are_words, fit
 from kdx.report.writers.tex import DIGIT, breakable_tex, raised, spelled, tex
+from kdx.report.writers.widths import GAP, Piece
 from kdx.sanitize import sanitize
 
 PREAMBLE = "% \\usepackage{array,booktabs,graphicx,longtable}\n"

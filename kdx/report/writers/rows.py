@@ -4,12 +4,13 @@ import csv
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import StringIO
 from itertools import chain
 from math import isfinite
 from typing import Any
 
+from kdx.report.writers.widths import GAP, LINES, Column, Piece, cells, divided, folded, shortened
 from kdx.sanitize import sanitize, spelled_out
 
 _FORMULA = frozenset("=+-@\t\r")
@@ -22,22 +23,111 @@ def word(value: Any) -> str:
     return "" if value is None else sanitize(_text(value))
 
 
-def to_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-    """Aligned columns under a header, numbers to the right; iterates over the rows twice."""
-    widths = [len(sanitize(column)) for column in columns]
+def to_text(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    width: int | None = None,
+    *,
+    spare: Sequence[str] = (),
+    paint: Callable[[str], str] = str,
+) -> Iterator[str]:
+    """Aligned columns under a header, numbers to the right; iterates over the rows twice.
+
+    Args:
+        width: of a line; None: as wide as the columns are. Where they are wider, headers take several lines, names
+            lose words of their middle, and sentences of the last column stand below their rows.
+        spare: columns that are left out where that is not enough, in this order. What is still too wide continues
+            below, with its first column repeated.
+        paint: adds colour to a text, and changes nothing else.
+    """
+    heads = [sanitize(column) for column in columns]
+    widths = [cells(head) for head in heads]
     numbers = [True] * len(columns)
     for row in rows:
         for index, value in enumerate(row):
-            widths[index] = max(widths[index], len(word(value)))
+            widths[index] = max(widths[index], cells(word(value)))
             numbers[index] &= not isinstance(value, str | bytes)
-
-    def line(words: Iterable[str]) -> str:
-        parts = zip(words, widths, numbers, strict=True)
-        return "  ".join(text.rjust(width) if number else text.ljust(width) for text, width, number in parts).rstrip()
-
-    yield line(map(sanitize, columns))
+    if width is not None and sum(widths) + GAP * (len(widths) - 1) > width:
+        yield from _narrow(heads, [list(map(word, row)) for row in rows], numbers, width, spare, paint)
+        return
+    yield _line(heads, widths, numbers, paint)
     for row in rows:
-        yield line(map(word, row))
+        yield _line(map(word, row), widths, numbers, paint)
+
+
+def _line(texts: Iterable[str], widths: Sequence[int], numbers: Sequence[bool], paint: Callable[[str], str]) -> str:
+    shown = []
+    for text, width, number in zip(texts, widths, numbers, strict=True):
+        blank = " " * (width - cells(text))
+        shown.append(blank + paint(text) if number else paint(text) + blank)
+    return (" " * GAP).join(shown).rstrip()
+
+
+def _narrow(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numbers: Sequence[bool],
+    width: int,
+    spare: Sequence[str],
+    paint: Callable[[str], str],
+) -> Iterator[str]:
+    last, below = len(heads) - 1, False
+    columns = [
+        _column(head, [row[at] for row in rows], whole=numbers[at] or at == last) for at, head in enumerate(heads)
+    ]
+    shown = [*range(len(heads))]
+
+    def pieces() -> list[Piece]:
+        return divided([columns[at] for at in shown], 1, width)
+
+    if len(pieces()) > 1 and last and any(" " in row[last] for row in rows):
+        below = True
+        shown.remove(last)
+    for name in spare:
+        if len(pieces()) > 1 and name in heads and heads.index(name) in shown:
+            shown.remove(heads.index(name))
+    for number, piece in enumerate(pieces()):
+        if number:
+            yield ""
+        at = [shown[index] for index in piece.columns]
+        right = [numbers[index] for index in at]
+        folds = [_folded(heads[index], width) for index, width in zip(at, piece.widths, strict=True)]
+        levels = max(map(len, folds))
+        for level in zip(*([""] * (levels - len(fold)) + fold for fold in folds), strict=True):
+            yield _line(level, piece.widths, right, paint)
+        for row in rows:
+            texts = map(shortened, (row[index] for index in at), piece.widths)
+            yield _line(texts, piece.widths, right, paint)
+            if below and not number and row[last]:
+                name = f"{heads[last]}: " if heads[last] else ""
+                yield from folded(f"    {name}{row[last]}", width)
+
+
+def _column(head: str, texts: Sequence[str], *, whole: bool) -> Column:
+    """Measure a column; its texts, unless they are to stay whole, may lose words, but neither half nor what tells them
+    apart."""
+    distinct = set(texts)
+    most = max(map(cells, distinct), default=0)
+    least = most if whole else -(-most // LINES)
+    while least < most:
+        shorter = {shortened(text, least) for text in distinct}
+        if len(shorter) == len(distinct) and max(map(cells, shorter)) <= least:
+            break
+        least += 1
+    least = max(least, *map(cells, head.split()), 1)
+    return Column(least, max(least, most, cells(head)))
+
+
+def _folded(head: str, width: int) -> list[str]:
+    """The lines of a header, none of which is wider than its widest word or than the column."""
+    lines = [""]
+    for each in head.split():
+        joined = f"{lines[-1]} {each}".strip()
+        if cells(joined) <= width:
+            lines[-1] = joined
+        else:
+            lines.append(each)
+    return [line for line in lines if line] or [""]
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
