@@ -68,10 +68,10 @@ def _missing(seeds: Sequence[int], lacking: Sequence[PlannedCell], cells: int) -
     names = "" if all_cells else names_of(lacking)
     if not seeds:
         return f"{which} not at all{names}"
-    return f"seed{'' if len(seeds) == 1 else 's'} {_ranges(seeds)} of {which}{names}"
+    return f"seed{'' if len(seeds) == 1 else 's'} {ranges(seeds)} of {which}{names}"
 
 
-def _ranges(seeds: Sequence[int]) -> str:
+def ranges(seeds: Sequence[int]) -> str:
     """Return consecutive numbers by their ends: 0, 2–4."""
     runs: list[list[int]] = []
     for seed in sorted(seeds):

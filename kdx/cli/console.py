@@ -33,7 +33,7 @@ READS_WITHIN = 1.0  # seconds that a message waits for a reader that is slow, be
 def out(data: Any) -> None:
     """Write a result: text, or something that rich can draw."""
     with _read_or_not(sys.stdout):
-        text = data if isinstance(data, str) else _drawn(data)
+        text = data if isinstance(data, str) else drawn(data)
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
 
 
@@ -75,7 +75,7 @@ def is_terminal() -> bool:
 
 
 def width(stream: TextIO | None = None) -> int | None:
-    """Return the columns of a stream, stdout by default; None where it is no terminal, as for programs that read lines."""
+    """Return the columns of a stream, stdout by default; None where it is no terminal: programs read whole lines."""
     stream = stream or sys.stdout
     if not stream.isatty():
         return None
@@ -152,7 +152,8 @@ def error(fault: KdxError) -> None:
     say(str(fault) if in_places else f"error: {fault}")
 
 
-def _drawn(data: Any) -> str:
+def drawn(data: Any) -> str:
+    """Return what rich draws for stdout."""
     # Few commands draw tables, and help and completion are quick without.
     from rich.console import Console
 

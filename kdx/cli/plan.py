@@ -43,7 +43,7 @@ def plan(
     probe: Annotated[
         bool, typer.Option("--probe", help="Train cells of unknown cost for a few steps, to measure them.")
     ] = False,
-    every: Annotated[bool, typer.Option("--all", help="List each run and cell, however many.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="List each run with its reason, and each cell.")] = False,
     max_runs: MaxRuns = MOST_RUNS,
 ) -> None:
     """Show what a sweep would run, why, and at what cost. Starts nothing and writes no database.
@@ -96,7 +96,7 @@ def _counts(plan: Plan, forecast: PlanForecast) -> str:
     actions = Counter(planned.decision.action.value for planned in forecast.runs)
     stale = sum(planned.status is RunStatus.STALE for planned in forecast.runs)
     of_skipped = f" ({stale} of them stale)" if stale else ""
-    words = [f"{count} to {action}{of_skipped if action == 'skip' else ''}" for action, count in actions.items()]
+    words = [f"{count:,} to {action}{of_skipped if action == 'skip' else ''}" for action, count in actions.items()]
     seeds = plan.seed_rule or count_of(len(plan.seeds), "seed")
     text = f"{count_of(len(forecast.runs), 'run')} of {count_of(cells, 'cell')} × {seeds}: {', '.join(words)}"
     if searched:

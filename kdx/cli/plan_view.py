@@ -1,25 +1,29 @@
 """What `kdx plan` shows of a plan: its runs, its cells, and what they cost."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from kdx.cli.budget import names_of, without_time
+from kdx.cli.console import drawn, table
+from kdx.cli.plan_matrix import matrix
 from kdx.cli.wording import cell_name, count_of, run_name, size
 from kdx.data.corpus import generator_of
 from kdx.grid.difference import Difference
 from kdx.grid.plan import Plan, PlannedCell
-from kdx.report.writers.rows import to_text
+from kdx.report.writers.text import TextSheet
 from kdx.sanitize import sanitize
+from kdx.store.records import RunState
 from kdx.sweep.covered import Covered
 from kdx.sweep.forecast import Forecast, in_words, typical_error
-from kdx.sweep.plan_forecast import PlanForecast, PlannedDecision
+from kdx.sweep.plan_forecast import PlanForecast, PlannedDecision, RunStatus
 
-MOST_LINES = 40
-"""Largest number of runs, or of cells, that have a line each unless every one is asked for."""
+MOST_REASONS = 10
+"""Reasons that have a line each unless every run is asked for."""
+_BYTES = 4
+"""Of a parameter among the weights that a run keeps."""
 _MOST_MODULES = 3
 _NUMBER = re.compile(r"\d[\d.e+-]*")
 
@@ -85,61 +89,108 @@ class PlanView:
         }
 
     def lines(self, *, every: bool) -> Iterator[str]:
-        """Return a line for each run, or for runs to which the same happens; then what a run of each cell costs.
+        """Return a picture of the runs, why some are done in another way than the others, and what the rest costs.
 
         Args:
-            every: whether many runs and cells have a line each, too.
+            every: whether each run has a line with its reason in place of the picture, and each cell one with its cost.
         """
-        runs, cells = self.forecast.runs, self.forecast.cells.values()
-        if every or len(runs) <= MOST_LINES:
-            for planned in runs:
+        if every:
+            for planned in self.forecast.runs:
                 decision = planned.decision
                 yield f"{decision.action:8}  {run_name(decision.run)}  ({_why(planned, decision.reason)})"
-        else:
-            kinds = Counter(
-                (planned.decision.action.value, _why(planned, _NUMBER.sub("…", planned.decision.reason)))
-                for planned in runs
-            )
-            yield from to_text(("", "runs", "why"), [(action, count, why) for (action, why), count in kinds.items()])
-        known = self.forecast.forecasts
-        seconds = [known[cell.id].seconds for cell, _ in cells if cell.id in known]
-        if seconds:
-            yield ""
-            if every or len(cells) <= MOST_LINES:
-                header = ("cell", "to train", "time of a run", "parameters", "memory", "from")
-                rows = [(cell_name(cell), count, *_cost_words(known.get(cell.id))) for cell, count in cells]
-                yield from to_text(header, rows)
-            else:
-                yield f"a run takes {in_words(min(seconds))} to {in_words(max(seconds))}; --all lists the cells"
+            yield from self._cells()
+        elif self.forecast.runs:
+            sheet = TextSheet(matrix(self.plan, self.forecast.runs))
+            yield from (line.rstrip() for line in drawn(sheet).splitlines())
+            yield from self._reasons()
+        yield from filter(None, [self.cost_line()])
 
-    def notes(self) -> Iterator[str]:
-        """Return what it costs to train all that is left, in one note each: time and memory."""
+    def _reasons(self) -> Iterator[str]:
+        """Return a line for each reason that the signs do not tell, with the number of its runs."""
+        kinds: dict[tuple[str, str], list[str]] = {}
+        for planned in self.forecast.runs:
+            if not _is_plain(planned):
+                action, reason = planned.decision.action.value, planned.decision.reason
+                alike = _why(planned, _NUMBER.sub("…", reason))
+                kinds.setdefault((action, alike), []).append(_why(planned, reason))
+        listed = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
+        for (action, alike), reasons in listed[:MOST_REASONS]:
+            why = alike if len(set(reasons)) > 1 else reasons[0]
+            yield f"{count_of(len(reasons), 'run')} to {action}: {why}"
+        if len(listed) > MOST_REASONS:
+            more = count_of(len(listed) - MOST_REASONS, "more reason")
+            yield f"… and {more}; --all lists each run with its own"
+
+    def _cells(self) -> Iterator[str]:
+        """Return what a run of each cell costs, if that is known of any."""
+        cells, known = self.forecast.cells.values(), self.forecast.forecasts
+        if any(cell.id in known for cell, _ in cells):
+            yield ""
+            header = ("cell", "to train", "time of a run", "parameters", "memory", "from")
+            yield from table(
+                header, [(cell_name(cell), count, *_cost_words(known.get(cell.id))) for cell, count in cells]
+            )
+
+    def cost_line(self) -> str | None:
+        """Return how many runs are left to train, how long that takes, and what they leave on the disk."""
+        forecast = self.forecast
+        to_train = sum(count for _, count in forecast.cells.values())
+        parts = [f"{count_of(to_train, 'run')} to train"] if to_train else []
+        if forecast.seconds():
+            parts += self._time()
+            parts += [without_time(forecast.evaluations)] if forecast.evaluations else []
+        elif to_train:
+            parts.append("time: unknown, for no like run has completed: see --probe")
+        elif forecast.evaluations:
+            evaluations = count_of(forecast.evaluations, "evaluation")
+            parts.append(f"time: unknown; {evaluations} to make, whose time is recorded nowhere")
+        if weights := self._weights():
+            at_least = "at least " if forecast.unknown else ""
+            parts.append(f"disk: {at_least}{size(weights)} of weights")
+        return "; ".join(parts) or None
+
+    def _time(self) -> Iterator[str]:
         forecast, seconds = self.forecast, sum(self.forecast.seconds())
-        if not seconds:
-            if forecast.evaluations and not forecast.cells:
-                evaluations = count_of(forecast.evaluations, "evaluation")
-                yield f"time: unknown; {evaluations} to make, whose time is recorded nowhere"
-            return
         wall = forecast.wall_time(self.at_a_time)
         ends = (datetime.now() + timedelta(seconds=wall)).strftime("%a %H:%M" if wall < 6 * 86400 else "%Y-%m-%d")
         parts = [f"{in_words(seconds)} of computing"]
         if self.at_a_time > 1:
             parts.append(f"{in_words(wall)} with {count_of(self.at_a_time, 'run')} at a time")
-        text = f"time: {', '.join(parts)}, done about {ends}"
+        yield f"time: {', '.join(parts)}, done about {ends}"
         if (error := typical_error(forecast.errors)) is not None:
-            text += f"; forecasts were {error}"
+            yield f"forecasts were {error}"
         if unknown := len(forecast.unknown):
             missing = f"{unknown} of {len(forecast.cells)} cells"
-            text += f"; {missing} are not in it, for no like run has completed: see --probe"
-        if forecast.evaluations:
-            text += f"; {without_time(forecast.evaluations)}"
-        yield text
-        memory = forecast.memory(self.sharing)
+            yield f"{missing} are not in it, for no like run has completed: see --probe"
+
+    def _weights(self) -> int:
+        """Return the bytes of the weights that runs to train will keep, of cells whose number of them is known."""
+        forecasts, cells = self.forecast.forecasts, self.forecast.cells.values()
+        known = ((count, forecasts[cell.id].parameters) for cell, count in cells if cell.id in forecasts)
+        return sum(_BYTES * count * (parameters or 0) for count, parameters in known)
+
+    def notes(self) -> Iterator[str]:
+        """Return a note if there is not enough memory for all that is left."""
+        memory = self.forecast.memory(self.sharing)
         if memory and self.memory is not None and memory > self.memory:
             yield (
                 f"memory: {size(memory)} with {count_of(self.sharing, 'run')} at a time, but there are"
                 f" {size(self.memory)} here; --workers and --per-gpu set the runs at a time"
             )
+
+
+def _is_plain(planned: PlannedDecision) -> bool:
+    """Whether the sign of a run tells all that its reason does."""
+    decision = planned.decision
+    if planned.status is RunStatus.NEW:
+        return decision.reason in ("new", "not started yet")
+    return planned.status in (RunStatus.REUSED, RunStatus.RUNNING) and not (
+        decision.record is None
+        or decision.record.state in (RunState.DIVERGED, RunState.PRUNED)
+        or decision.missing
+        or decision.failed
+        or planned.changed_evaluations
+    )
 
 
 def _run_record(plan: Plan, planned: PlannedDecision) -> dict[str, Any]:

@@ -57,9 +57,10 @@ def record(state: str, seed: int, kernel: str, checkpoint: int | None = None, **
 
 
 def test_every_run_is_told_with_its_reason_and_the_command_that_starts_them(folder):
-    result = plan("grid.yaml")
-    first, *others = result.stdout.splitlines()
+    result = plan("grid.yaml", "--all")
+    first, *others, cost = result.stdout.splitlines()
     assert first.startswith("start     ") and first.endswith(" exponential · seed 0  (new)") and len(others) == 3
+    assert cost.startswith("4 runs to train; time: unknown")
     assert result.stderr == "4 runs of 2 cells × 2 seeds: 4 to start; next: kdx sweep grid.yaml\n"
     assert [path.name for path in folder.iterdir()] == ["grid.yaml"], "it has written something"
 
@@ -101,12 +102,12 @@ def test_the_database_is_only_read(folder):
 
 def test_a_run_whose_checkpoint_is_gone_is_told_to_begin_again(folder):
     record("interrupt", 0, "rbf", checkpoint=8, last_step=9)
-    (line,) = [line for line in plan("grid.yaml").stdout.splitlines() if "interrupted" in line]
+    (line,) = [line for line in plan("grid.yaml", "--all").stdout.splitlines() if "interrupted" in line]
     assert line.startswith("continue  ") and line.endswith(
         "rbf · seed 0  (from its checkpoint at step 8: interrupted at step 9)"
     )
     shutil.rmtree(folder / "runs.files")
-    (line,) = [line for line in plan("grid.yaml").stdout.splitlines() if "interrupted" in line]
+    (line,) = [line for line in plan("grid.yaml", "--all").stdout.splitlines() if "interrupted" in line]
     assert line.startswith("start     ")
     assert line.endswith("(starts again: interrupted at step 9, but no checkpoint is left)")
 
@@ -192,9 +193,9 @@ def test_a_text_that_is_missing_is_all_that_is_shown(folder):
 
 @pytest.mark.slow
 def test_a_probe_measures_what_nobody_knows(folder):
-    result = plan("grid.yaml", "--probe", "--set", "seeds=1")
+    result = plan("grid.yaml", "--probe", "--all", "--set", "seeds=1")
     assert result.stdout.count(" a probe\n") == 2
-    assert "measured 2 of 2 cells" in result.stderr and "note: time: " in result.stderr
+    assert "measured 2 of 2 cells" in result.stderr and "2 runs to train; time: " in result.stdout
 
 
 def test_what_a_budget_leaves_out_is_told_and_the_command_has_it(folder):

@@ -4,6 +4,7 @@ continue below."""
 import re
 from collections.abc import Sequence
 
+from kdx.grid.table_layout import NO_CHOICE
 from kdx.report.sheet import Sheet, beside_scores, means
 from kdx.report.writers.widths import LINES, Column, Piece, cells, divided
 from kdx.sanitize import sanitize
@@ -13,8 +14,8 @@ _WORD = re.compile(r"^ ?\S+(?: [↑↓])?|\S+(?: [↑↓])?")
 
 
 def are_words(texts: Sequence[str]) -> bool:
-    """Whether a column holds words and no number."""
-    return not any(map(_STARTS_NUMBER.match, texts)) and any(map(str.isalpha, "".join(texts)))
+    """Whether a column holds words, or signs, and no number."""
+    return not any(map(_STARTS_NUMBER.match, texts)) and not set("".join(texts)) <= {NO_CHOICE, " "}
 
 
 def fit(sheet: Sheet, width: int) -> list[Piece]:

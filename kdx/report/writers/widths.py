@@ -13,7 +13,8 @@ _QUOTED = r"'[^']*'|\"[^\"]*\""
 _COMMAND = rf"(?<=: )(?<!hint: )kdx (?:{_QUOTED}|,(?! )|[^;,'\"])+[;,]?"
 """A command to copy: it stands behind a colon, and ends with the text or before the next clause."""
 _PART = re.compile(rf"\s*(?:{_COMMAND}|kdx [a-z]+(?: [A-Z]+\b)*|\S+)")
-_SHELL_WORD = re.compile(rf"(?:{_QUOTED}|[^\s'\"])+")
+_SHELL_WORD = re.compile(rf"(?:-[\w-]+ (?!-))?(?:{_QUOTED}|[^\s'\"])+")
+"""A word of a command, or an option with its value."""
 _INDENT = 4
 """Width before the other lines of a text, beside what is before its first."""
 _HANGING = re.compile(r" *(?:\S+ )*?\S+ {2,}(?=\S)")
