@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdx.cli import completion, running
+from kdx.cli import completion, console, running
 from kdx.cli.console import say
 from kdx.cli.context import Context
 from kdx.cli.options import set_options
@@ -61,19 +61,20 @@ def suggested(name: str, said: list[str]) -> Iterator[tuple[str, list[str]]]:
     gone = SimpleNamespace(runs_gone=1, cells_that_lose_runs=(1,))
     query = f"""SELECT * FROM former_runs WHERE sweep = '{name.replace("'", "''")}'"""
     left = removed_runs(gone, SimpleNamespace(name=name), context)
-    yield left.partition("nothing is deleted: ")[2].removesuffix(" shows it"), ["query", query, "--db", name]
+    yield left.partition("list it with: ")[2], ["query", query, "--db", name]
     options = set_options(["seeds=5", f"name={name}"])
     yield kdx_command("sweep", "./g", options=options), ["sweep", "./g", "--set", "seeds=5", "--set", f"name={name}"]
 
 
 @settings(max_examples=40, deadline=None)
-@given(name=st.sampled_from(HOSTILE) | st.text(SIGNS, min_size=1, max_size=12))
-def test_a_shell_hands_a_suggested_name_to_kdx_and_runs_nothing_else(tmp_path_factory, name):
+@given(name=st.sampled_from(HOSTILE) | st.text(SIGNS, min_size=1, max_size=12), columns=st.none() | st.integers(20, 60))
+def test_a_shell_hands_a_suggested_name_to_kdx_and_runs_nothing_else(tmp_path_factory, name, columns):
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "say", said.append)
         lines, expected = zip(*((line, words) for line, words in suggested(name, said) if line), strict=True)
         patch.setattr(sys, "stderr", shown := io.StringIO())
+        patch.setattr(console, "width", lambda stream: columns)
         for line in lines:
             say(line)
         if completion._offered([name], ""):

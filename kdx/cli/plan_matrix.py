@@ -66,8 +66,8 @@ def matrix(plan: Plan, runs: Sequence[PlannedDecision]) -> Sheet:
         of_cells = ([signs.get((cell.id, seed), " ") for seed in plan.seeds] for cell in places.get((name, head), ()))
         return " ".join(map(_of_seeds, of_cells))
 
-    counts = Counter(signs.values())
-    notes = [", ".join(f"{sign} {counts[sign]:,} {meaning}" for sign, meaning in _MEANINGS.items() if counts[sign])]
+    there = set(signs.values())
+    notes = [", ".join(f"{sign} {meaning}" for sign, meaning in _MEANINGS.items() if sign in there)]
     if left_out:
         first, last = (LEVELS.join(name) for name in (left_out[0], left_out[-1]))
         notes.insert(0, f"… and {count_of(len(left_out), 'more row')}, from {first} to {last}; --all lists their runs")

@@ -57,8 +57,8 @@ def removed_runs(change: Difference | None, plan: Plan, context: Context) -> str
     query = context.command("query", f"SELECT * FROM former_runs WHERE sweep = '{name}'")
     single = change.runs_gone == 1
     return (
-        f"{runs} of {cells} leave{'s' if single else ''} sweep `{plan.name}` ({change}); nothing is deleted:"
-        f" {query} shows {'it' if single else 'them'}"
+        f"{runs} of {cells} leave{'s' if single else ''} sweep `{plan.name}` ({change}); nothing is deleted;"
+        f" list {'it' if single else 'them'} with: {query}"
     )
 
 

@@ -117,8 +117,8 @@ def test_runs_that_leave_the_sweep_are_told_with_the_reason(folder):
     (folder / "grid.yaml").write_text(GRID.replace("steps: 10", "steps: 80"))
     note, _ = plan("grid.yaml").stderr.splitlines()
     assert note == (
-        "note: 4 runs of 2 cells leave sweep `tiny` (training.steps: 10 → 80); nothing is deleted:"
-        " kdx query \"SELECT * FROM former_runs WHERE sweep = 'tiny'\" shows them"
+        "note: 4 runs of 2 cells leave sweep `tiny` (training.steps: 10 → 80); nothing is deleted;"
+        " list them with: kdx query \"SELECT * FROM former_runs WHERE sweep = 'tiny'\""
     )
     leaving = json.loads(plan("grid.yaml", "--json").stdout)["leaving"]
     assert (leaving["runs"], leaving["seeds"]) == (4, [])

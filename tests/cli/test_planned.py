@@ -158,7 +158,7 @@ def test_another_grid_does_not_take_the_place_of_a_sweep(started):
 def test_a_grid_that_was_changed_goes_on_and_says_what_leaves(started, file, change, message):
     write(file, GRID.replace(*change))
     messages = typed("sweep", file).stderr
-    assert messages.startswith(f"note: {message}; nothing is deleted: ") if message else messages == ""
+    assert messages.startswith(f"note: {message}; nothing is deleted; list ") if message else messages == ""
     assert len(started) == 1
 
 
@@ -172,4 +172,4 @@ def test_the_command_that_shows_what_left_can_be_typed_whatever_the_name():
     }.items():
         write("grid.yaml", GRID.replace("name: tiny", f'name: "{name}"'))
         message = removed_runs(found, load_grid("grid.yaml"), Context("my runs.db"))
-        assert message and message.endswith(f"kdx query {query} --db 'my runs.db' shows them")
+        assert message and message.endswith(f"kdx query {query} --db 'my runs.db'")

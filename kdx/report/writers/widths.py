@@ -10,8 +10,8 @@ LINES = 2
 """Lines onto which a text is folded, or one more where its words do not divide evenly."""
 _CUT = "…"
 _QUOTED = r"'[^']*'|\"[^\"]*\""
-_COMMAND = rf"(?<=: )(?<!hint: )kdx (?:{_QUOTED}|,(?! )|[^;,'\"])+[;,]?"
-"""A command to copy: it stands behind a colon, and ends with the text or before the next clause."""
+_COMMAND = rf"(?:^|(?<=: )(?<!hint: ))kdx (?:{_QUOTED}|,(?! )|[^;,'\"])+[;,]?"
+"""A command to copy: it begins a line or stands behind a colon, and ends with the text or before the next clause."""
 _PART = re.compile(rf"\s*(?:{_COMMAND}|kdx [a-z]+(?: [A-Z]+\b)*|\S+)")
 _SHELL_WORD = re.compile(rf"(?:-[\w-]+ (?!-))?(?:{_QUOTED}|[^\s'\"])+")
 """A word of a command, or an option with its value."""
