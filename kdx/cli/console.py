@@ -94,6 +94,18 @@ def table(
         yield f"{'':{indent}}{line}".rstrip()
 
 
+def without_blanks(
+    columns: Sequence[str], lines: Sequence[Sequence[Any]], *optional: str
+) -> tuple[list[str], list[list[Any]]]:
+    """Return header and lines, less those of the optional columns that are blank in all lines."""
+    kept = [
+        at
+        for at, column in enumerate(columns)
+        if column not in optional or any(line[at] not in (None, "") for line in lines)
+    ]
+    return [columns[at] for at in kept], [[line[at] for at in kept] for line in lines]
+
+
 def painted(text: str, stream: TextIO | None = None) -> str:
     """Return a text for a stream, stdout by default, with its states and verdicts in colour if the stream has any."""
     stream = stream or sys.stdout

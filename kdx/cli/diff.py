@@ -7,10 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from kdx.cli import completion
-from kdx.cli.console import width
+from kdx.cli.console import width, without_blanks
 from kdx.cli.context import Answering
 from kdx.cli.shown import table_lines, test_metric
-from kdx.cli.status_words import without_blanks
 from kdx.cli.wording import shown_score
 from kdx.errors import KdxError
 from kdx.grid.cell_selector import word

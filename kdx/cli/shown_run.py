@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kdx.cli.console import without_blanks
 from kdx.cli.named_runs import RunView, run_view
 from kdx.cli.shown import (
     ATTEMPT,
@@ -21,7 +22,6 @@ from kdx.cli.shown import (
     test_metric,
     written_facts,
 )
-from kdx.cli.status_words import without_blanks
 from kdx.cli.wording import process_in_words, process_of, shown_score, size
 from kdx.report.wording import rounded
 from kdx.run_files.files import Kind, files_beside, files_of, folder_of, log_of

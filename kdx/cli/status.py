@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from kdx.cli import completion
-from kdx.cli.console import out_json, out_lines, say, table
+from kdx.cli.console import out_json, out_lines, say, table, without_blanks
 from kdx.cli.context import Answering, Context
 from kdx.cli.named_runs import known_sweep
 from kdx.cli.slurm_jobs import Submitted, submitted, summary_lines
@@ -21,7 +21,6 @@ from kdx.cli.status_words import (
     search_record,
     states_in_words,
     trials_in_words,
-    without_blanks,
     worker_of,
 )
 from kdx.cli.suggest import computing_options

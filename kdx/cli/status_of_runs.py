@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from kdx.cli.console import say, table
+from kdx.cli.console import say, table, without_blanks
 from kdx.cli.context import Context
 from kdx.cli.named_runs import RunView, chosen, run_view
 from kdx.cli.slurm_jobs import Submitted, job_lines, submitted
@@ -17,7 +17,6 @@ from kdx.cli.status_words import (
     search_record,
     states_in_words,
     trials_in_words,
-    without_blanks,
     worker_of,
 )
 from kdx.cli.suggest import computing_options, resume, retry
@@ -148,7 +147,7 @@ def _run_lines(statuses: Sequence[RunStatus]) -> Iterator[str]:
     metrics = {status.metric.partition("/")[2] for status in statuses}
     score = metrics.pop() if len(metrics) == 1 else "score"
     head = ("run", *axes, "seed", "state", "step", "took", score, "tags", "")
-    yield from table(*without_blanks(head, rows, score, "tags", ""), spare=("took", "step"))
+    yield from table(*without_blanks(head, rows, score, "tags", ""), spare=("took",))
 
 
 def _search_lines(searches: Sequence[SearchRecord], trials: Sequence[Worker]) -> Iterator[str]:

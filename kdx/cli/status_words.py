@@ -91,18 +91,6 @@ def note_lines(notes: Sequence[tuple[str, Sequence[NoteRecord]]]) -> Iterator[st
         yield from table(("on", "written (UTC)", "note"), rows)
 
 
-def without_blanks(
-    columns: Sequence[str], lines: Sequence[Sequence[Any]], *optional: str
-) -> tuple[list[str], list[list[Any]]]:
-    """Return header and lines, less those of the optional columns that are blank in all lines."""
-    kept = [
-        at
-        for at, column in enumerate(columns)
-        if column not in optional or any(line[at] not in (None, "") for line in lines)
-    ]
-    return [columns[at] for at in kept], [[line[at] for at in kept] for line in lines]
-
-
 @dataclass(frozen=True)
 class NotNeeded:
     """Runs of one sweep that the rule of its seeds will not need; what is left to do is at most the others."""

@@ -1,17 +1,17 @@
 """`kdx trace`: shows the runs, settings, data and code behind a number of a table."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
 from kdx.cli import completion
-from kdx.cli.console import out, say
+from kdx.cli.console import out, say, without_blanks
 from kdx.cli.context import Answering
 from kdx.cli.loaded_report import load_together, table_names
 from kdx.cli.options import OfSweeps, Tables
-from kdx.cli.shown import ATTEMPT, attempt_row, table_lines
-from kdx.cli.wording import numbers_of
+from kdx.cli.shown import ATTEMPT, attempt_row, fact_lines, table_lines, yaml_lines
+from kdx.cli.wording import count_of, numbers_of
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.plan import Shown
 from kdx.report.selection.joined import names
@@ -21,7 +21,6 @@ from kdx.report.tables import tables as tables_of
 from kdx.report.trace import Trace, TracedRun, find, to_json
 from kdx.report.trace import trace as trace_place
 from kdx.report.wording import rounded
-from kdx.report.writers.settings import as_yaml
 from kdx.sanitize import sanitize_lines
 from kdx.shell import kdx_command, shell_word
 from kdx.store.reading import attempts_of, grids
@@ -40,10 +39,13 @@ def trace(
     sweep: OfSweeps = None,
     tables: Tables = None,
     grid: Annotated[bool, typer.Option("--grid", help="Print a grid of this cell, to compute it again.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Show settings, seeds, data, code, machines and every attempt too.")
+    ] = False,
 ) -> None:
     """Trace a number of a table to its runs, data and code.
 
-    It lists seeds, settings, machines and every attempt. Names of a nested header are joined by " / ".
+    Names of a nested header are joined by " / ".
 
     Example: kdx trace positions "No position / rbf" translation
     """
@@ -60,11 +62,16 @@ def trace(
         out(traced.grid)
         say(f"a grid of one cell; run it with: kdx sweep FILE --db {AGAIN}.db")
         return
-    context.answer(to_json(traced), lambda: _lines(traced, context.db))
+    context.answer(to_json(traced), lambda: _lines(traced, context.db) if full else _summary(traced))
     options = "".join(f" --sweep {shell_word(name)}" for name in names(record))
     options += f" --tables {shell_word(str(tables))}" if tables else ""
-    again = kdx_command("trace", table, traced.row, traced.column, options=f"{options}{context.options} --grid")
-    say(f"compute this cell again with: {again} > {AGAIN}.yaml && kdx sweep {AGAIN}.yaml --db {AGAIN}.db")
+    if full:
+        again = kdx_command("trace", table, traced.row, traced.column, options=f"{options}{context.options} --grid")
+        say(f"compute this cell again with: {again} > {AGAIN}.yaml && kdx sweep {AGAIN}.yaml --db {AGAIN}.db")
+    else:
+        asked = [table, row, *([column] if column else [])]
+        rest = kdx_command("trace", *asked, options=f"{options}{context.options} --full")
+        say(f"all settings, data and attempts with: {rest}")
 
 
 def _no_table(table: str, sweep: str, known: list[str], grids: Mapping[str, Mapping[str, Any]]) -> KdxError:
@@ -74,10 +81,33 @@ def _no_table(table: str, sweep: str, known: list[str], grids: Mapping[str, Mapp
     return KdxError(f"sweep `{sweep}` has no table `{table}`", allowed=known, hint=hint)
 
 
+def _summary(trace: Trace) -> Iterator[str]:
+    """Return in a line each: the number, its runs, the commit that computed them, and the command that planned them."""
+    commits = [_commit(run.provenance.environment or {}) for run in _behind(trace)]
+    unknown = "a command that was not recorded"
+    yield from fact_lines(
+        {
+            "value": f"{_number(trace)} of {trace.table}, {trace.row}, {trace.column}",
+            "of": _runs(trace),
+            "commit": "; ".join(dict.fromkeys(commits)),
+            "planned": "; ".join(f"by: {command or unknown}" for command in trace.planned.values()),
+        }
+    )
+
+
+def _commit(environment: Mapping[str, Any]) -> str:
+    if not environment:
+        return "not started yet"
+    commit, dirty, _ = str(environment.get("commit") or "").partition("-dirty")
+    if not commit:
+        return f"not recorded: kdx {environment.get('kdx')} was installed, not run from a clone"
+    return f"{commit} {'with changes that were not committed' if dirty else '(clean)'}"
+
+
 def _lines(trace: Trace, db: str) -> Iterator[str]:
     cell = trace.cell
     yield sanitize_lines(f"{trace.table}: {trace.row}, {trace.column}")
-    yield f"  {_number(trace)}"
+    yield f"  {_number(trace)} of {_runs(trace)}"
     yield ""
     for name, command in trace.planned.items():
         yield f"sweep     {sanitize_lines(name)}, in {sanitize_lines(db)}"
@@ -87,7 +117,7 @@ def _lines(trace: Trace, db: str) -> Iterator[str]:
         settings = ", ".join(f"{name} {word}" for name, word in trace.evaluation.words.items())
         yield f"evaluation  {sanitize_lines(trace.evaluation.asked.name)}: {sanitize_lines(settings)}"
     yield ""
-    yield from (f"  {sanitize_lines(line)}" for line in as_yaml(trace.spec).splitlines())
+    yield from yaml_lines(trace.spec)
     yield ""
     head = ("", "run", "seed", "state", cell.selected_by.name, "at step", trace.scored, "seconds")
     yield from table_lines(head, map(_run, trace.runs))
@@ -98,19 +128,20 @@ def _lines(trace: Trace, db: str) -> Iterator[str]:
             yield f"  run {run.id} is excluded from reports: {sanitize_lines(run.invalidated)}"
     yield ""
     attempts = [(run.record.id, *attempt_row(attempt)) for run in trace.runs for attempt in run.attempts]
-    yield from table_lines(("run", *ATTEMPT), attempts)
+    yield from table_lines(*without_blanks(("run", *ATTEMPT), attempts, "changed"), spare=("took",))
+    scored = (cell.selected_by.name, trace.scored)
     for origin, runs in trace.origins:
         yield ""
         yield numbers_of("run", runs)
-        yield f"  data         {sanitize_lines(origin.data or 'not recorded')}"
-        yield f"  code         {sanitize_lines(origin.code or 'not recorded')}"
-        environment = ", ".join(f"{name} {value}" for name, value in (origin.environment or {}).items())
-        yield f"  environment  {sanitize_lines(environment)}"
-        for name, fact in (origin.facts or {}).items():
-            yield f"  {sanitize_lines(name):11}  {sanitize_lines(str(fact))}"
-        for name, definition in (origin.definitions or {}).items():
-            if name in (cell.selected_by.name, trace.scored):
-                yield f"  {name:11}  {sanitize_lines(definition)}"
+        yield from fact_lines(
+            {
+                "data": origin.data or "not recorded",
+                "code": origin.code or "not recorded",
+                "environment": ", ".join(f"{name} {value}" for name, value in (origin.environment or {}).items()),
+                **{name: str(fact) for name, fact in (origin.facts or {}).items()},
+                **{name: text for name, text in (origin.definitions or {}).items() if name in scored},
+            }
+        )
 
 
 def _number(trace: Trace) -> str:
@@ -118,11 +149,25 @@ def _number(trace: Trace) -> str:
     if cell.value is None:
         text = words(cell, show_n=False)
         return "  ".join(filter(None, (text.score, text.note)))
-    number = f"{rounded(cell.value, cell.metric.name)} = {cell.value!r}: {sanitize_lines(trace.scored)}"
+    return f"{rounded(cell.value, cell.metric.name)} = {cell.value!r}: {sanitize_lines(trace.scored)}"
+
+
+def _behind(trace: Trace) -> Sequence[TracedRun]:
+    """Return the runs whose scores make the number; all runs where there is none."""
+    if trace.cell.value is None:
+        return trace.runs
+    return [run for run in trace.runs if (run.score is not None if trace.cell.shown is Shown.MEAN else run.selected)]
+
+
+def _runs(trace: Trace) -> str:
+    """Return these runs, and how the number comes from them."""
+    cell, behind = trace.cell, [run.record for run in _behind(trace)]
+    runs = f"{numbers_of('run', [run.id for run in behind])}, {numbers_of('seed', [run.seed for run in behind])}"
+    if cell.value is None:
+        return f"{runs}: {', '.join(dict.fromkeys(run.state for run in behind))}"
     if cell.shown is Shown.MEAN:
-        return f"{number}, mean over {len(cell.scores)} seeds"
-    seed = "" if cell.seed is None else str(cell.seed)
-    return f"{number} of run {cell.run_id}, seed {seed}: the best {cell.selected_by.name} of {cell.planned} seeds"
+        return f"{runs}: their mean"
+    return f"{runs}: the best {cell.selected_by.name} of {count_of(cell.planned, 'seed')}"
 
 
 def _run(run: TracedRun) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Traces one number of a table: its runs, what they were computed from, and a grid that computes them again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from kdx.errors import KdxError, did_you_mean
@@ -193,16 +194,21 @@ def _index(layout: Layout, side: str, headers: Sequence[str], name: str | None) 
         if len(headers) == 1:
             return 0
         raise KdxError(f"table `{layout.name}` has {len(headers)} {side}s", allowed=headers, hint=f"name a {side}")
-    matches = [index for index, header in enumerate(headers) if header == name]
     parts = _parts(name)
-    matches = matches or [index for index, header in enumerate(headers) if parts == _parts(header)]
-    matches = matches or [index for index, header in enumerate(headers) if parts <= _parts(header) | _words(header)]
+    ways: tuple[Callable[[str], bool], ...] = (
+        lambda header: header == name,
+        lambda header: _parts(header) == parts,
+        lambda header: parts <= _parts(header) | _words(header),
+        lambda header: _bare_words(name) <= _bare_words(header),
+    )
+    fitting = ([index for index, header in enumerate(headers) if fits(header)] for fits in ways)
+    matches: list[int] = next(filter(None, fitting), [])
     if len(matches) == 1:
         return matches[0]
     if matches:
         several = [headers[index] for index in matches]
         raise KdxError(f"table `{layout.name}`: several {side}s are `{name}`", allowed=several, hint="name one in full")
-    hint = did_you_mean(name, headers)
+    hint = did_you_mean(name, headers) or _nearest(name, headers)
     raise KdxError(f"table `{layout.name}`: there is no {side} `{name}`", allowed=headers, hint=hint)
 
 
@@ -213,3 +219,16 @@ def _parts(header: str) -> set[str]:
 
 def _words(header: str) -> set[str]:
     return {word for part in _parts(header) for word in part.split()}
+
+
+def _bare_words(header: str) -> set[str]:
+    """Its words without punctuation around them."""
+    return {word.strip(".,;:()[]") for word in _words(header)} - {""}
+
+
+def _nearest(name: str, headers: Sequence[str]) -> str | None:
+    """A hint with the header that has most of the words that are meant; None where no word is like one of theirs."""
+    known = {word for header in headers for word in _bare_words(header)}
+    meant = {near for word in _bare_words(name) for near in get_close_matches(word, known, n=1)}
+    nearest = max(headers, key=lambda header: len(meant & _bare_words(header)))
+    return f"did you mean `{nearest}`?" if meant else None

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from looked_after import DB, typed
 
-from kdx.cli.status_words import states_in_words, without_blanks, worker_of
+from kdx.cli.status_words import states_in_words, worker_of
 from kdx.grid.load import load_grid
 from kdx.store import claims, reading, recording
 from kdx.store.database import open_database
@@ -53,16 +53,6 @@ def test_of_pending_runs_there_may_be_fewer_where_a_rule_decides():
 def test_a_process_is_where_it_works_and_whether_it_may_still_work(claim, alive, place):
     worker = worker_of(claim)
     assert worker.alive == alive and worker.place.endswith(place)
-
-
-def test_a_column_without_words_is_left_out():
-    lines = [("a", "", 1), ("b", "", 2)]
-    assert without_blanks(("name", "tags", "n"), lines, "tags") == (["name", "n"], [["a", 1], ["b", 2]])
-    lines[0] = ("a", "odd", 1)
-    assert without_blanks(("name", "tags", "n"), lines, "tags") == (
-        ["name", "tags", "n"],
-        [["a", "odd", 1], ["b", "", 2]],
-    )
 
 
 def planned(*scores: float, most: int = 5) -> None:

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from looked_after import DB, completed, planned, refused, typed
+from looked_after import DB, claimed, completed, planned, refused, typed
 
 from kdx.grid.load import load_grid
 from kdx.store import claims, recording
@@ -18,8 +18,33 @@ def runs():
     return made
 
 
-def test_a_number_is_told_with_its_runs_and_how_to_compute_it_again(runs):
+@pytest.mark.parametrize(
+    ("environment", "commit"),
+    [
+        ({"commit": "c" * 40}, f"{'c' * 40} (clean)"),
+        ({"commit": f"{'c' * 40}-dirty"}, f"{'c' * 40} with changes that were not committed"),
+        ({"kdx": "0.1.0"}, "not recorded: kdx 0.1.0 was installed, not run from a clone"),
+    ],
+)
+def test_a_number_is_told_in_five_lines(environment, commit):
+    first, second = planned(2)
+    claimed(second)
+    with open_database(DB, write=True) as database:
+        writer = recording.RunWriter(database, second.id, "me", 1)
+        writer.begin(environment, "data", "code", 0, None, {})
+        writer.complete(2.25, 10, 2.25, {}, 10)
     done = typed("trace", "tiny", "translation")
+    assert done.stdout.splitlines() == [
+        "  value    2.250 = 2.25: test/loss of tiny, translation, loss ↓",
+        f"  of       run {second.id}, seed 1: the best valid/loss of 2 seeds",
+        f"  commit   {commit}",
+        "  planned  by: a command that was not recorded",
+    ]
+    assert done.stderr == "all settings, data and attempts with: kdx trace tiny translation --sweep tiny --full\n"
+
+
+def test_a_number_is_told_with_its_runs_and_how_to_compute_it_again(runs):
+    done = typed("trace", "tiny", "translation", "--full")
     lines = done.stdout.splitlines()
     assert lines[:2] == [
         "tiny: translation, loss ↓",
@@ -77,7 +102,7 @@ def test_each_attempt_is_told_from_where_it_really_began():
                 hand.begin({}, "data", "code", step)
             hand.record([], last)
             hand.interrupt(last)
-    lines = [line.split() for line in typed("trace", "tiny", "translation").stdout.splitlines()]
+    lines = [line.split() for line in typed("trace", "tiny", "translation", "--full").stdout.splitlines()]
     assert [line[6] for line in lines if line[:1] == ["1"] and "interrupted" in line[7:]] == [
         "0–388",
         "0–400",
@@ -90,14 +115,14 @@ def test_nothing_that_was_recorded_drives_the_terminal(runs):
         connection.exec_driver_sql(
             "UPDATE run SET data_fingerprint = 'd' || char(27) || '[2J', code_fingerprint = 'c' || char(8238)"
         )
-    shown = typed("trace", "tiny", "translation").stdout
-    assert "  data         d\\x1b[2J" in shown and "  code         c\\u202e" in shown
+    shown = typed("trace", "tiny", "translation", "--full").stdout
+    assert "  data  d\\x1b[2J" in shown and "  code  c\\u202e" in shown
     assert not set(shown) & {"\x1b", "\u202e"}
 
 
 def test_a_number_of_several_sweeps_names_those_that_plan_its_cell(runs, folder):
     planned(2, name="newer")
-    done = typed("trace", "newer, tiny", "translation", "--sweep", "newer", "--sweep", "tiny")
+    done = typed("trace", "newer, tiny", "translation", "--sweep", "newer", "--sweep", "tiny", "--full")
     lines = done.stdout.splitlines()
     assert lines[3:7] == [
         "sweep     newer, in runs.db",
@@ -112,4 +137,4 @@ def test_a_number_of_several_sweeps_names_those_that_plan_its_cell(runs, folder)
     assert [run["seed"] for run in shown["runs"]] == [0, 1, 2]
     assert (shown["sweep"], shown["cell"]) == ("tiny, newer", runs[0].cell_id)
     assert shown["sweeps"] == [{"sweep": name, "command": None} for name in ("tiny", "newer")]
-    assert "--sweep tiny --sweep newer --tables days.yaml --grid" in typed("trace", *asked).stderr
+    assert "--sweep tiny --sweep newer --tables days.yaml --full" in typed("trace", *asked).stderr

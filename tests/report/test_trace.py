@@ -21,6 +21,7 @@ CELLS = [
     cell("c", labels={"approach": "Eq. 9", "kernel": "rbf"}, kernel="rbf", position="product"),
 ]
 RUNS = [*scored("a", (1.0, 2.0), (3.0, 4.0)), run("b", 0, state=RunState.FAILED, id=50), run("c", 0, 5.0, 6.0, id=60)]
+LONG = "Tsai et al. (2019), Eq. 5"
 SPEC = {"name": "main", "rows": ["approach", "kernel"]}
 CODE = Provenance("d" * 64, "c" * 64, {"torch": "2"}, {"test/bleu": "sacrebleu"})
 
@@ -49,6 +50,9 @@ def test_a_place_is_found_by_its_headers_without_case_and_arrows(table, row, col
 def test_words_that_only_one_header_has_will_do(table):
     assert find(table.layout, "linear", None) == (1, 0)
     assert find(table.layout, "Eq. 9", None) == (2, 0)
+    (long,) = tables(sweep([cell("a", labels={"approach": LONG}), CELLS[2]], RUNS, tables=[SPEC]))
+    for words in ("Tsai 2019", "eq 5 tsai", "Tsai, Eq. 5"):
+        assert rows(long.layout)[find(long.layout, words, None)[0]].startswith(LONG)
 
 
 def refusal(table, row, column=None) -> str:
@@ -70,6 +74,8 @@ def test_unknown_words_are_refused_with_the_nearest(table):
         "  hint: did you mean `No position / rbf`?"
     )
     assert refusal(table, "linear", "loss").startswith("table `main`: there is no column `loss`")
+    assert refusal(table, "no positn, liner").endswith("\n  hint: did you mean `No position / linear`?"), "by its words"
+    assert "hint" not in refusal(table, "zzzz")
 
 
 def test_a_place_that_the_grid_leaves_empty_is_refused():

@@ -72,21 +72,22 @@ def _narrow(
     paint: Callable[[str], str],
 ) -> Iterator[str]:
     last, below = len(heads) - 1, False
+    optional = [heads.index(name) for name in spare if name in heads]
     columns = [
         _column(head, [row[at] for row in rows], whole=numbers[at] or at == last) for at, head in enumerate(heads)
     ]
-    shown = [*range(len(heads))]
 
-    def pieces() -> list[Piece]:
+    def pieces(shown: Sequence[int]) -> list[Piece]:
         return divided([columns[at] for at in shown], 1, width)
 
-    if len(pieces()) > 1 and last and any(" " in row[last] for row in rows):
-        below = True
-        shown.remove(last)
-    for name in spare:
-        if len(pieces()) > 1 and name in heads and heads.index(name) in shown:
-            shown.remove(heads.index(name))
-    for number, piece in enumerate(pieces()):
+    every = range(len(heads))
+    choices = [[at for at in every if at not in optional[:count]] for count in range(len(optional) + 1)]
+    shown = next((shown for shown in choices if len(pieces(shown)) == 1), None)
+    if shown is None:
+        if below := bool(last) and any(" " in row[last] for row in rows):
+            choices = [[at for at in shown if at != last] for shown in choices]
+        shown = next((shown for shown in choices if len(pieces(shown)) == 1), choices[-1])
+    for number, piece in enumerate(pieces(shown)):
         if number:
             yield ""
         at = [shown[index] for index in piece.columns]

@@ -115,7 +115,8 @@ def _folded(line: str, width: int) -> Iterator[str]:
     for part in _PART.findall(line):
         if shown.strip() and cells(shown + part) > width:
             yield shown
-            shown, part = blank, part.lstrip()
+            part = part.lstrip()
+            shown = blank if cells(blank + part) <= width else " " * _INDENT
         shown += part
         if cells(shown) > width and part.lstrip().startswith("kdx "):
             *lines, shown = _continued(shown, width, blank)
