@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, NoReturn
 
 import typer
 
-from kdx.cli.console import error, prepare_streams
+from kdx.cli.console import error, prepare_streams, waits_for
 from kdx.cli.group import LazyGroup, Verb
 from kdx.errors import KdxError, of_the_machine, packages_named
 from kdx.version import VERSION
@@ -115,6 +115,8 @@ def main() -> NoReturn:
         problem = of_the_machine(fault) or _without_a_folder(fault)
         if problem is None:
             raise
+    finally:
+        waits_for("")
     assert problem is not None
     error(problem)
     sys.exit(problem.exit_code)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kdx.cli.console import say
+from kdx.cli.console import say, waits_for
 from kdx.cli.group import Flags
 from kdx.errors import KdxError, of_a_package, of_the_machine
 from kdx.mirrors.choice import MirrorName, require
@@ -58,6 +58,7 @@ def working(context: "Context", beside: Beside, **others: Any) -> Iterator[None]
     Raises:
         KdxError: the mirror's program is not installed.
     """
+    waits_for("importing")
     with ExitStack() as stack:
         if beside.on_end is not None:
             stack.enter_context(_command_at_end(beside.on_end, context))

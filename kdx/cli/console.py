@@ -30,6 +30,10 @@ _NARROWEST, _USUAL, _WIDEST = 20, 80, 160
 READS_WITHIN = 1.0  # seconds that a message waits for a reader that is slow, before it is dropped
 
 
+_waits = False
+"""Whether the last line on the terminal is what the command waits for."""
+
+
 def out(data: Any) -> None:
     """Write a result: text, or something that rich can draw."""
     with _read_or_not(sys.stdout):
@@ -79,8 +83,12 @@ def width(stream: TextIO | None = None) -> int | None:
     stream = stream or sys.stdout
     if not stream.isatty():
         return None
-    given = os.environ.get("COLUMNS", "")
-    columns = int(given) if given.isdecimal() else os.get_terminal_size(stream.fileno()).columns
+    columns = 0
+    if (given := os.environ.get("COLUMNS", "")).isdecimal():
+        columns = int(given)
+    else:
+        with suppress(OSError, ValueError):  # it is gone
+            columns = os.get_terminal_size(stream.fileno()).columns
     return max(columns or _USUAL, _NARROWEST)
 
 
@@ -154,8 +162,17 @@ def _plain(value: Any) -> Any:
 
 def say(text: str) -> None:
     """Write a message, without the control characters that a name may contain. Blanks stay, as commands need them."""
+    waits_for("")
     lines = _fitted(spelled_out(text.translate(_NO_BREAKS), keep="\n"), sys.stderr, width(sys.stderr))
     print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def waits_for(what: str) -> None:
+    """Show on a terminal what the command waits for, until its next message; an empty text ends that."""
+    global _waits
+    if (what or _waits) and sys.stderr.isatty():
+        print(f"\r\x1b[K{what and f'{what} …'}", end="", file=sys.stderr, flush=True)
+        _waits = bool(what)
 
 
 def error(fault: KdxError) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import rich.progress
 import typer
 from rich.console import Console
+from rich.theme import Theme
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, out_lines, say, table
@@ -19,6 +20,7 @@ from kdx.data.examples import GeneratedExamples
 from kdx.data.prepared import corpus_folder, how_to_prepare, prepared_corpora
 from kdx.data.text import GeneratedText, KnownText, Progress, no_progress
 from kdx.errors import KdxError, did_you_mean, shortened
+from kdx.report.writers.styles import BARS
 from kdx.sanitize import sanitize_lines
 from kdx.tasks.corpora import BUILT_IN
 from kdx.tasks.data_kinds import text_kind
@@ -205,7 +207,7 @@ def _progress() -> Iterator[Progress]:
         rich.progress.BarColumn(),
         rich.progress.TaskProgressColumn(show_speed=True),
         rich.progress.TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=Console(stderr=True, theme=Theme(BARS)),
         transient=True,
     )
     tasks: dict[str, rich.progress.TaskID] = {}

@@ -8,14 +8,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.constrain import Constrain
+from rich.measure import Measurement
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TaskID, TimeElapsedColumn
 from rich.table import Column
+from rich.text import Text
+from rich.theme import Theme
 
-from kdx.cli.console import say
+from kdx.cli.console import say, waits_for
 from kdx.cli.wording import NOT_NEEDED, PAUSED, count_of, run_name
 from kdx.grid.plan import Plan, PlannedRun, RunKey
 from kdx.report.wording import rounded
+from kdx.report.writers.styles import BARS, styled
+from kdx.report.writers.widths import cells, folded, shortened
 from kdx.sanitize import sanitize_lines
 from kdx.store.records import FINAL, OVER, RunRecord, RunState
 from kdx.sweep.blocked import Pause
@@ -28,6 +34,9 @@ EVERY = 60.0
 """Seconds between two lines on the whole sweep, where there is no display."""
 MOST_NAMED = 4
 """Active runs that such a line names."""
+WIDEST, LEAST_BAR = 110, 10
+"""Columns of the bars with all that stands beside them, at most, and of a bar alone, at least."""
+IMPORTING = "importing torch"
 FORECAST_EVERY = 1.0, 60.0
 """Seconds between two readings of how long runs take: at least, and at most."""
 
@@ -110,6 +119,9 @@ class Lines:
         self._begins(run)
         reason = f", {self.decisions[run.key].reason}" if run.key in self.decisions else ""
         self.note(f"started {run_name(run)}" + (f" (attempt {attempt}{reason})" if attempt > 1 else ""))
+
+    def begins(self, run: PlannedRun, what: str) -> None:
+        """Say nothing: a line has said that the run was started."""
 
     def progressed(self, run: PlannedRun, step: int, loss: float) -> None:
         """Write one line on the whole sweep now and then."""
@@ -227,21 +239,59 @@ class Lines:
         return min(1.0, step / decision.run.cell.spec.training.steps)
 
 
+class _Name:
+    """A name that loses words of its middle where its column is narrow."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(1, cells(self._name))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text(shortened(self._name, options.max_width), no_wrap=True, overflow="ellipsis")
+
+
+class _Names(ProgressColumn):
+    def render(self, task: Task) -> _Name:
+        return _Name(task.description)
+
+
+class _Status(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return styled(task.fields["status"])
+
+
+class _WithinEdge(Constrain):
+    """Ends a little before the edge: what the terminal echoes of Ctrl-C would else break the last line, and a broken
+    line stays on the screen."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Constrain(self.renderable, min(options.max_width - len("^C"), WIDEST))
+
+
+class _Bars(Progress):
+    def get_renderables(self) -> Iterator[RenderableType]:
+        yield from map(_WithinEdge, super().get_renderables())
+
+
 class Live(Lines):
     """A listener with bars at the foot of the terminal: the whole sweep, then each active run."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.console = Console(stderr=True)
-        self.bars = Progress(
-            # On a narrow terminal the name is cut, not the numbers.
-            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
-            BarColumn(bar_width=12),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[status]}", markup=False),
-            TimeElapsedColumn(),
+        self.console = Console(stderr=True, theme=Theme(BARS))
+        whole = Column(no_wrap=True)
+        self.bars = _Bars(
+            _Names(),
+            BarColumn(bar_width=None, table_column=Column(ratio=1, width=LEAST_BAR)),
+            MofNCompleteColumn(table_column=whole),
+            _Status(table_column=whole),
+            TimeElapsedColumn(table_column=whole),
             console=self.console,
             refresh_per_second=4,
+            expand=True,
+            transient=True,
         )
         name, runs = (self.plan.name, len(self.plan.runs)) if self.plan else ("worker", 0)
         total = self.search.asked if self.search else runs
@@ -249,6 +299,8 @@ class Live(Lines):
         self.tasks: dict[RunKey, TaskID] = {}
         self.about = ""
         """The time left at the last look at all runs."""
+        self._first_word = IMPORTING
+        """What a run does of which nothing was heard yet: until one was, the process is imported that all come from."""
 
     def decided(self, decisions: tuple[Decision, ...]) -> None:
         super().decided(decisions)
@@ -267,7 +319,12 @@ class Live(Lines):
             self._begins(run)
         steps, decision = run.cell.spec.training.steps, self.decisions.get(run.key)
         done = round(self._done(decision) * steps) if decision else 0
-        self._add(run, total=steps, completed=done, status="starting")
+        self._add(run, total=steps, completed=done, status=self._first_word)
+
+    def begins(self, run: PlannedRun, what: str) -> None:
+        self._first_word = "starting"
+        if run.key in self.tasks:
+            self.bars.update(self.tasks[run.key], status=what)
 
     def progressed(self, run: PlannedRun, step: int, loss: float) -> None:
         self.steps[run.key] = run, step, loss
@@ -297,7 +354,8 @@ class Live(Lines):
         return sum(self.counts.get(state, 0) for state in (*(state.value for state in OVER), NOT_NEEDED, PAUSED))
 
     def _add(self, run: PlannedRun, *, total: int | None, completed: int, status: str) -> None:
-        self.tasks[run.key] = self.bars.add_task(run_name(run), total=total, completed=completed, status=status)
+        name = run_name(run).partition(" ")[2]  # the id would take the room of what tells runs apart
+        self.tasks[run.key] = self.bars.add_task(name, total=total, completed=completed, status=status)
         self._show_running()
 
     def _show_running(self) -> None:
@@ -309,7 +367,9 @@ class Live(Lines):
             self._show_running()
 
     def note(self, text: str) -> None:
-        self.console.print(sanitize_lines(text), markup=False, highlight=False, soft_wrap=True)
+        columns = self.console.width if self.console.is_terminal else None
+        for line in folded(sanitize_lines(text), columns):
+            self.console.print(styled(line), soft_wrap=True)
 
 
 def evaluation_counts(decisions: tuple[Decision, ...]) -> dict[str, int]:
@@ -333,5 +393,6 @@ def progress(
         yield Lines(plan, search, workers, expect)
         return
     live = Live(plan, search, workers, expect)
+    waits_for("")
     with live.bars:
         yield live

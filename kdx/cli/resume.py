@@ -8,7 +8,7 @@ import typer
 from kdx.cli import completion
 from kdx.cli.beside import BesideRuns
 from kdx.cli.budget import refuse_budget
-from kdx.cli.console import say
+from kdx.cli.console import say, waits_for
 from kdx.cli.context import InDatabase
 from kdx.cli.named_runs import known_sweep
 from kdx.cli.options import Components, Hardware, Limit, Running, Slurm
@@ -65,6 +65,7 @@ def resume(
             if plan is None:
                 continue
             announce(plan)
+            waits_for("preparing data")
             prepare_data(plan)
             if slurm is not None:
                 submit_workers(plan, database, context, at_a_time, options, slurm)

@@ -7,7 +7,7 @@ import typer
 
 from kdx.cli.beside import BesideRuns
 from kdx.cli.budget import refuse_budget
-from kdx.cli.console import say
+from kdx.cli.console import say, waits_for
 from kdx.cli.context import InDatabase
 from kdx.cli.options import (
     GridFile,
@@ -66,7 +66,10 @@ def sweep(
     if search_only and not plan.searched:
         raise KdxError("the grid has no `tune:`", place=grid, hint="kdx explain tune")
     announce(plan)
-    rehearse(plan)
+    if plan.components:
+        waits_for("trying custom components")
+        rehearse(plan)
+    waits_for("preparing data")
     # This comes first, so that a missing or unfit corpus is found before anything starts.
     for note in (*plan.notes, *prepare_data(plan)):
         say(f"note: {note}")

@@ -11,7 +11,7 @@ import typer
 
 from kdx.attention.verification import cases, properties
 from kdx.attention.verification.cases import Finding
-from kdx.cli.console import FOUND, out_json, out_lines, say, table
+from kdx.cli.console import FOUND, out_json, out_lines, say, table, waits_for
 from kdx.cli.options import Json
 from kdx.components.apart import ask_apart
 from kdx.components.find import find_any
@@ -81,13 +81,12 @@ def _checked(device: Device) -> Iterator[Finding]:
     checks, terminal, written = cases.checks(device.value), sys.stderr.isatty(), time.monotonic()
     for number, (name, check) in enumerate(checks.items(), 1):
         if terminal:
-            print(f"\r\x1b[K{number} of {len(checks)}: {name}", end="", file=sys.stderr, flush=True)
+            waits_for(f"{number} of {len(checks)}: {name}")
         elif time.monotonic() - written >= EVERY:
             written = time.monotonic()
             say(f"{number - 1} of {len(checks)} components and choices checked")
         yield from check()
-    if terminal:
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+    waits_for("")
 
 
 def _custom(word: str, axes: Iterable[str]) -> Component:

@@ -1,8 +1,8 @@
 """The messages between a sweep and the processes of its runs: one JSON object in each packet.
 
-The sweep sends to the host's process: work to `start`, or a `signal` for one worker or all. Workers send: `progress`,
-`alive` during a long step, `note`, a text for the user, and `trouble`, a fault outside the run that made it stop. The
-host's process sends: `exit` of a worker.
+The sweep sends to the host's process: work to `start`, or a `signal` for one worker or all. Workers send: `begins` with
+what they do before the first step, `progress`, `alive` during a long step, `note`, a text for the user, and `trouble`,
+a fault outside the run that made it stop. The host's process sends: `exit` of a worker.
 
 A packet holds no more than a socket's buffer (212,992 bytes by Linux's default), and a cell may be larger. A large
 message is in an anonymous file in memory, and its packet carries the file's descriptor.
@@ -109,6 +109,11 @@ class SignsOfLife:
     def alive(self) -> None:
         """Report that the process is there and at work."""
         self.say({"event": "alive"})
+
+    def begins(self, what: str) -> None:
+        """Report what the run begins with before its first step, such as `preparing data`."""
+        with contextlib.suppress(OSError):
+            send(self._channel, {"event": "begins", "run": self._run_id, "what": what}, socket.MSG_DONTWAIT)
 
     def note(self, text: str) -> None:
         """Report one line, a clause whose subject is the run, to the user and the run's log."""

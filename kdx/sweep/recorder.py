@@ -62,6 +62,11 @@ class DatabaseRecorder(Recorder):
     ) -> None:
         given = environment, data_fingerprint, code_fingerprint, resumed_step, changes, data_facts
         self._writes.append(partial(self.writer.begin, *given))
+        self.begins("first step")
+
+    def begins(self, what: str) -> None:
+        """Report what the run begins with before its first step."""
+        self._signs.begins(what)
 
     def take_over(self, run_id: int, step: int) -> None:
         self.writer.take_over(run_id, step)

@@ -53,6 +53,9 @@ class Listener(Protocol):
     def started(self, run: PlannedRun, attempt: int) -> None:
         """A run was claimed and handed to a worker."""
 
+    def begins(self, run: PlannedRun, what: str) -> None:
+        """A worker has come to something that it does before the first step, such as preparing data."""
+
     def progressed(self, run: PlannedRun, step: int, loss: float) -> None:
         """A worker has done another step."""
 
@@ -439,6 +442,8 @@ class Supervisor:
         match message["event"]:
             case "progress":
                 self.listener.progressed(running.run, message["step"], message["loss"])
+            case "begins":
+                self.listener.begins(running.run, message["what"])
             case "note":
                 self.listener.noted(running.run, message["text"])
             case "trouble":

@@ -99,6 +99,7 @@ def _attempt(claimed: Work, attempt: int, channel: socket.socket, database: Data
     """
     writer = RunWriter(database, claimed.run_id, claimed.lease_holder, attempt, peak_memory)
     recorder = DatabaseRecorder(writer, claimed.run_id, channel)
+    recorder.begins("preparing data")
     try:
         outcome = _trained(claimed, attempt, recorder, database, stop)
         recorder.write(outcome.step, partial(_end, writer, outcome))

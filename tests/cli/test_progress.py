@@ -4,11 +4,13 @@ import io
 import os
 import sys
 from dataclasses import replace
+from functools import partial
 
 import pytest
+from rich.text import Text
 
 from kdx.cli import progress as shown
-from kdx.cli.progress import Lines, Live, progress
+from kdx.cli.progress import IMPORTING, Lines, Live, progress
 from kdx.grid.plan import Plan, PlannedCell, PlannedRun
 from kdx.grid.spec import CellSpec
 from kdx.store.records import RunRecord, RunState
@@ -174,7 +176,7 @@ def test_the_display_shows_the_sweep_and_each_run_at_work():
     assert whole.fields["status"] == "2 running", "before the next look"
     assert (whole.description, whole.total, whole.completed) == ("[red]demo\\x1b[2J", 3, 0)
     assert (first.completed, first.total, first.fields["status"]) == (400, SPEC.training.steps, "loss 1.250")
-    assert (second.completed, second.fields["status"]) == (250, "starting"), "it resumes from its checkpoint"
+    assert (second.completed, second.fields["status"]) == (250, IMPORTING), "it resumes from its checkpoint"
 
     done = record(FIRST, RunState.COMPLETED)
     live.ended(FIRST, done)
@@ -185,6 +187,52 @@ def test_the_display_shows_the_sweep_and_each_run_at_work():
     assert whole.completed == 1
     live.progressed(FIRST, 500, 1.0)  # a late message
     assert "completed aaaaaaaa [b]rbf · seed 0 (0 s)" in live.console.file.getvalue()
+
+
+def test_a_run_shows_what_it_waits_for_before_its_first_step():
+    live = Live(PLAN)
+    live.console.file = io.StringIO()
+    live.decided(decided())
+    live.started(FIRST, 1)
+    _, first = live.bars.tasks
+    assert first.fields["status"] == "importing torch"
+    live.begins(FIRST, "preparing data")
+    assert first.fields["status"] == "preparing data"
+    live.started(SECOND, 1)
+    assert live.bars.tasks[2].fields["status"] == "starting", "torch is there"
+    live.ended(SECOND, record(SECOND, RunState.COMPLETED))
+    live.begins(SECOND, "preparing data")  # a late message
+
+
+LONG = replace(PLAN.cells[0], labels={"approach": "Vaswani et al. (2017), Eq. 4", "kernel": "exponential"})
+
+
+@pytest.mark.parametrize("columns", [80, 120, 200])
+def test_bars_end_before_the_edge_and_lose_words_of_names_not_digits(monkeypatch, columns):
+    screen = io.StringIO()
+    monkeypatch.setattr(shown, "Console", partial(shown.Console, file=screen, force_terminal=True, width=columns))
+    live = Live(replace(PLAN, cells=(LONG,)))
+    run = PlannedRun(LONG, 0)
+    live._add(run, total=1000, completed=0, status="starting")
+    live.progressed(run, 400, 1.25)
+    live.console.print(live.bars.get_renderable())
+    _, line = Text.from_ansi(screen.getvalue()).plain.splitlines()
+    assert len(line) == min(columns - 2, shown.WIDEST)
+    name = (
+        "Vaswani et al. (2017), Eq. 4 · exponential · seed 0"
+        if columns > 80
+        else "Vaswani et al. … exponential · seed 0"
+    )
+    assert line.startswith(f"{name} ") and line.rstrip().endswith(" 400/1000 loss 1.250 0:00:00")
+
+
+def test_nothing_of_the_bars_stays_on_the_screen(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(shown, "Console", partial(shown.Console, file=screen, force_terminal=True, width=80))
+    live = Live(PLAN)
+    with live.bars:
+        live.decided(decided())
+    assert screen.getvalue().endswith("\x1b[2K"), "the last line of the bars is erased"
 
 
 def test_a_second_ctrl_c_leaves_no_run_that_counts_as_running():

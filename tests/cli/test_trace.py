@@ -27,7 +27,7 @@ def runs():
     ],
 )
 def test_a_number_is_told_in_five_lines(environment, commit):
-    first, second = planned(2)
+    _, second = planned(2)
     claimed(second)
     with open_database(DB, write=True) as database:
         writer = recording.RunWriter(database, second.id, "me", 1)

@@ -50,7 +50,7 @@ def test_it_reports_how_far_it_is(two_checks, capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with pytest.raises(typer.Exit):
         verify(Device.CPU)
-    assert capsys.readouterr().err.startswith("\r\x1b[K1 of 2: kernel rbf\r\x1b[K2 of 2: a choice\r\x1b[K3 checks")
+    assert capsys.readouterr().err.startswith("\r\x1b[K1 of 2: kernel rbf …\r\x1b[K2 of 2: a choice …\r\x1b[K3 checks")
 
 
 def test_programs_get_every_check(two_checks, capsys):

@@ -15,6 +15,9 @@ class Heard:
     def started(self, run, attempt):
         self.started_runs.append(((run.cell.id, run.seed), attempt))
 
+    def begins(self, run, what):
+        self.begun = [*getattr(self, "begun", []), (run.seed, what)]
+
     def progressed(self, run, step, loss):
         self.steps.append(step)
 

@@ -19,6 +19,17 @@ STYLES = {
     "cannot tell": "yellow",
 }
 """State or verdict → its style."""
+BARS = {
+    "bar.complete": STYLES["running"],
+    "bar.pulse": STYLES["running"],
+    "bar.finished": STYLES["completed"],
+    "progress.percentage": "none",
+    "progress.download": "none",
+    "progress.data.speed": "none",
+    "progress.elapsed": "none",
+    "progress.remaining": "none",
+}
+"""Styles of rich's bars: the same colours, and none for numbers."""
 _WORDS = "|".join(STYLES)
 SHOWN = re.compile(rf"^(?:{_WORDS})(?![^\s,])|(?<=\d )(?:{_WORDS})\b|(?<=[,:] )(?:{_WORDS})(?=$|[,:]| \(| by )")
 """A state at the start of a line or alone, behind a number, or where a title has the verdict or the state."""

@@ -19,6 +19,7 @@ from kdx.report.sheets.listings import listings
 from kdx.report.sheets.scores import scores
 from kdx.report.table.table import Table
 from kdx.report.writers.fit import are_words, fit
+from kdx.report.writers.styles import styled
 from kdx.report.writers.widths import GAP, Piece
 from kdx.sanitize import sanitize
 
@@ -35,10 +36,10 @@ def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator["TextTabl
         yield ""
 
 
-def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str) -> Iterator["TextSheet | str"]:
+def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str) -> Iterator["TextSheet | Text | str"]:
     """Write verdicts on claims; see `kdx.report.writers.formats`."""
     for heading, sheets in of_papers(papers, options):
-        yield f"{sanitize(heading)}\n"
+        yield Text(f"{sanitize(heading)}\n")
         for sheet in sheets:
             yield TextSheet(sheet)
             yield ""
@@ -70,7 +71,7 @@ class TextSheet:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the title, the body in as many pieces as the width needs, and the notes."""
-        title = Text(sanitize(self.sheet.title), style="bold")
+        title = styled(Text(sanitize(self.sheet.title), style="bold"))
         if self.sheet.caption:
             title.append(f": {sanitize(self.sheet.caption)}", style="not bold")
         yield title
@@ -107,7 +108,7 @@ class TextSheet:
 
 
 def _text(text: str) -> Text:
-    return Text(sanitize(text))
+    return styled(sanitize(text))
 
 
 def _aligned(column: Sequence[Score]) -> list[Text]:
@@ -117,7 +118,7 @@ def _aligned(column: Sequence[Score]) -> list[Text]:
 
     def text(score: Score, mean: str, beside: str) -> Text:
         if not score.aligned:
-            return Text("  ".join(filter(None, (score.score, beside))))
+            return styled("  ".join(filter(None, (score.score, beside))))
         signs = "*" if score.best else score.sign or blank
         style = "bold" if score.best else ""
         line = Text(score.score.rjust(width))
