@@ -43,7 +43,8 @@ def what_is_left_out(budget: Budget, covered: Covered, plan: Plan) -> str | None
         lacking = f"; {without_time(covered.evaluations)}" if covered.evaluations else ""
         return f"{of_budget} is enough for {all_runs} to do: about {in_words(covered.seconds)}{lacking}"
     if len(covered.left_out) == len(covered.to_do):
-        return f"{of_budget} is too short for any of the {runs} to do"
+        each = "the one run" if len(covered.to_do) == 1 else f"any of the {runs}"
+        return f"{of_budget} is too short for {each} to do"
     missing = "; ".join(_missing(*group, cells) for group in missing_seeds(plan.runs, covered.left_out))
     enough = len(covered.to_do) - len(covered.left_out)
     return sanitize(f"{of_budget} is enough for {enough} of {runs} to do; left out: {missing}")

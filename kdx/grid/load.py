@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kdx.errors import KdxError, by_place, shortened
+from kdx.errors import KdxError, Place, by_place, shortened
 from kdx.grid import MOST_RUNS
 from kdx.grid.components import find_components
 from kdx.grid.dimensions import named_axes, sub_grids
@@ -45,8 +45,8 @@ def load_grid(grid: str | Path, *, most_runs: int = MOST_RUNS, given: Sequence[s
     rule, seeds = (file.seeds, file.seeds.seeds) if isinstance(file.seeds, SeedRule) else (None, file.seeds)
     parts = [replace(part, on_top=on_top) for part in sub_grids(root, faults)]
     _refuse_too_many(root, parts, len(seeds), most_runs, faults)
-    faults.extend(_overruled(parts))
     cells = cells_of(parts, faults)
+    faults.extend([*_overruled(parts, [fault.place for fault in faults])])
     plan = Plan(
         file.name or path.stem,
         tuple(cells),
@@ -124,11 +124,16 @@ def _refuse_too_many(root: Node, parts: Sequence[SubGrid], seeds: int, most_runs
         raise by_place(faults)
 
 
-def _overruled(parts: Sequence[SubGrid]) -> Iterator[KdxError]:
-    """Yield a fault for each axis over a factor that the command line sets: the axis would be without effect."""
+def _overruled(parts: Sequence[SubGrid], wrong: Sequence[Place | str | None]) -> Iterator[KdxError]:
+    """Yield a fault for each axis over a factor that the command line sets: the axis would be without effect.
+
+    Args:
+        wrong: places of other faults, whose values are not repeated.
+    """
     for name, on_top in {name: part.on_top for part in parts for name in part.axes}.items():
         if on_top is not None and (node := on_top.inner(name.split("."))) is not None:
-            hint = f"--set axes.{name}=[{shortened(node)}] takes one choice"
+            choice = "CHOICE" if node.place in wrong else shortened(node)
+            hint = f"--set axes.{name}=[{choice}] takes one choice"
             yield KdxError(f"`{name}` varies on an axis", place=node.place, hint=hint)
 
 

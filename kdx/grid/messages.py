@@ -13,7 +13,7 @@ from kdx.grid.field_types import Section
 from kdx.grid.plan import PlannedCell
 from kdx.grid.source import Node, no_value, written
 from kdx.grid.spec import CellSpec
-from kdx.grid.synonyms import did_you_mean
+from kdx.grid.synonyms import EXPLAINED, did_you_mean
 
 Model = TypeVar("Model", bound=BaseModel)
 Path = tuple[str | int, ...]
@@ -150,6 +150,8 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
             problem, hint = f"unknown {name} `{value}`", did_you_mean(str(given), allowed, top)
         case "number" | "option" if isinstance(given, str) and _NUMBER.fullmatch(given):
             hint = "remove the quotes"
+        case "dict_type" | "model_type" if path and not nested:
+            hint = hint or EXPLAINED.get(str(given)) or did_you_mean(str(path[-1]), (), top)
         case "list_type" if isinstance(given, dict):
             hint = f"for a list of one: {path[-1]}: [{value}]"
     return KdxError(problem, place=node.at(path), allowed=allowed, hint=hint)

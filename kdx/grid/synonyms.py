@@ -19,7 +19,8 @@ _NAMES_ELSEWHERE = {
     "position: kerple-log": "kerple",
     "position: kerple-power": "kerple",
     "model.normalisation: layer": "layer_norm",
-    "encoding: learned": "learnable",
+    "encoding: learned": "learnable learned",
+    "encoding: sinusoidal": "sinusoidal",
     "kernel: elu": "linear_attention",
     "filter: window": "local sliding_window",
     "task: translation": "machine_translation mt nmt seq2seq",
@@ -39,7 +40,7 @@ _NAMES_ELSEWHERE = {
     "model.feed_forward": "activation",
     "training.batch_tokens": "batch",
     "evaluation.beam": "beam_size num_beams",
-    "training.length": "block_size bptt context context_length seq_len seq_length sequence_length",
+    "training.length": "block_size bptt context context_length max_len max_length seq_len seq_length sequence_length",
     "model.inner": "d_ff dim_feedforward ffn_dim intermediate_size",
     "model.width": "d_model dim embed_dim embedding_dim hidden hidden_dim hidden_size n_embd",
     "data.corpus": "dataset",
@@ -77,14 +78,20 @@ for _known, _names in _NAMES_ELSEWHERE.items():
 EXPLAINED = {
     "attention": "an attention is a choice of `kernel`, `position`, `filter`, `value` and `normaliser`",
     "batch_size": "kdx counts tokens, not examples: `training.batch_tokens`",
+    "causal": "the task says whether an attention is causal, as in a decoder; `filter` narrows it",
+    "device": "a grid says what is computed, not where: kdx sweep --devices",
     "epochs": "kdx counts optimiser steps, not epochs: `training.steps`",
     "fp16": "kdx has no float16, which needs a scaled loss; 16 bits are `training.precision: bf16`",
     "patience": "kdx trains all of `training.steps`, and tests the weights of the best validation",
 }
 """Name elsewhere → a sentence, where kdx has no such thing or has it otherwise."""
 _SAME = {
+    "accelerator": "device",
+    "devices": "device",
     "early_stopping": "patience",
     "float16": "fp16",
+    "gpus": "device",
+    "is_causal": "causal",
     "max_epochs": "epochs",
     "n_epochs": "epochs",
     "num_epochs": "epochs",
@@ -105,7 +112,7 @@ def did_you_mean(word: str, known: Iterable[str], elsewhere: Iterable[str] = ())
     meant = re.findall("`(.*?)`", sentence) if sentence else SYNONYMS.get(name) or _in_sections(word)
     here = [short for short in (_in(known, whole) for whole in meant) if short]
     here = here or [whole for whole in meant if re.split("[.:]", whole)[0] in top]
-    if here:
+    if here or (sentence and not meant):
         return sentence or f"did you mean {' or '.join(f'`{each}`' for each in here)}?"
     return nearest_word(word, known)
 

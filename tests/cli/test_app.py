@@ -16,6 +16,7 @@ from kdx.errors import TRY_AGAIN, DatabaseError, Faults, KdxError, Place, Storag
     [
         (KdxError("bad", hint="mend it"), 2, "error: bad\n  hint: mend it\n"),
         (Faults([KdxError("bad", place=Place("g.yaml", 1, 2))]), 2, "g.yaml:1:2: bad\n"),
+        (Faults([KdxError("no grid `x`")]), 2, "error: no grid `x`\n"),
         (DatabaseError("absent", place="runs.db"), 3, "error: runs.db: absent\n"),
         (StorageError("the disk is full", place="runs.db"), 74, "error: runs.db: the disk is full\n"),
         (

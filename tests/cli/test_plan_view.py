@@ -213,11 +213,15 @@ def left_out(gone: set[tuple[str, int]]) -> str | None:
             {(f"c{at}", seed) for at in range(5) for seed in (3, 5)} | {("c5", seed) for seed in PLAN.seeds},
             "15 of 30 runs to do; left out: seeds 3, 5 of 5 cells; 1 cell not at all (k5)",
         ),
-        ({(run.cell.id, run.seed) for run in PLAN.runs}, "none of the 30 runs to do"),
     ],
 )
 def test_what_a_budget_leaves_out_is_summed_up(gone, what):
     assert left_out(gone) == f"the budget of 6h is enough for {what}"
+
+
+def test_a_budget_that_is_too_short_for_every_run_says_so():
+    every = {(run.cell.id, run.seed) for run in PLAN.runs}
+    assert left_out(every) == "the budget of 6h is too short for any of the 30 runs to do"
 
 
 def test_a_budget_may_be_enough_or_unknown():
