@@ -142,7 +142,7 @@ class Pages:
         sweeps = [each["sweep"] for each in shown.record["sweeps"]]
         links = [*_LINKS, *((_address("sweep", sweep), sweep) for sweep in sweeps)]
         log = log_end(database, run_id, _LOG)
-        drawn = curves_of(database, [run_id], shown.metrics).get(run_id, {})
+        drawn = curves_of(database, [run_id], shown.panels[0].metrics).get(run_id, {})
         plots = (curves_plot(name, [(name, curve)]) for name, curve in drawn.items())
         return LivePage(
             shown.title,

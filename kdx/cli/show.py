@@ -1,6 +1,7 @@
 """`kdx show`: shows a run, a cell or a sweep."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,12 +11,12 @@ from kdx.cli import completion
 from kdx.cli.console import out, say
 from kdx.cli.context import Answering, Context
 from kdx.cli.named_runs import is_grid_file, known_sweep
-from kdx.cli.shown import Shown
+from kdx.cli.shown import Panel, Shown
 from kdx.cli.shown_run import shown_run
 from kdx.cli.shown_sweep import show_plans, shown_sweep
 from kdx.cli.wording import count_of
 from kdx.errors import KdxError, did_you_mean
-from kdx.report.figures.plot import NamedCurve, curves_plot
+from kdx.report.figures.plot import NamedCurve, Plot, curves_plot
 from kdx.report.figures.text import MOST_SERIES, TextPlot
 from kdx.report.figures.vega import FORMATS, figure
 from kdx.report.folder import write_new_file
@@ -83,17 +84,18 @@ def show(
             show_plans(database, named.id, named.name, context)
             return
         shown = _shown(database, named, conditions, context)
-        drawn = _curves(database, shown, metrics) if draws else {}
+        drawn = _curves(database, shown, metrics) if draws else []
     if to is not None:
-        write_new_file(to.expanduser(), figure([curves_plot(*each) for each in drawn.items()], to.suffix.lower()))
+        write_new_file(to.expanduser(), figure([each.plot for each in drawn], to.suffix.lower()))
         out(str(to))
-        say(f"drew {count_of(sum(map(len, drawn.values())), 'curve')} of {', '.join(drawn)}")
+        number, names = sum(len(each.curves) for each in drawn), dict.fromkeys(each.metric for each in drawn)
+        say(f"drew {count_of(number, 'curve')} of {', '.join(names)}")
     elif draws and not context.json:
-        plots = [curves_plot(*each) for each in drawn.items()] + ([] if metrics else [*shown.plots])
         out(sanitize(shown.title))
-        for plot in plots:
+        figures = [TextPlot(each.plot, [name for name, _ in each.panel.runs]) for each in drawn]
+        for each in figures + ([] if metrics else [*map(TextPlot, shown.plots)]):
             out("")
-            out(TextPlot(plot))
+            out(each)
     else:
         record = {**shown.record, "curves": _plain_curves(drawn)} if draws else shown.record
         context.answer(record, shown.lines)
@@ -112,33 +114,53 @@ def _shown(database: Database, named: Found, conditions: Sequence[str], context:
     return shown_sweep(database, named.id, conditions, context)
 
 
-def _curves(database: Database, shown: Shown, metrics: Sequence[str]) -> dict[str, list[NamedCurve]]:
-    """Return metric → the curves to draw.
+@dataclass(frozen=True)
+class _Drawn:
+    """The curves of one metric in a panel."""
+
+    panel: Panel
+    metric: str
+    curves: Sequence[NamedCurve]
+
+    @property
+    def plot(self) -> Plot:
+        direction = self.panel.direction(self.metric)
+        return curves_plot(self.metric, self.curves, title=self.panel.title, direction=direction)
+
+
+def _curves(database: Database, shown: Shown, metrics: Sequence[str]) -> list[_Drawn]:
+    """Return the curves to draw.
 
     Raises:
         KdxError: no run has recorded anything, or a metric that is asked for.
     """
-    drawn = shown.drawn[:MOST_SERIES]
-    ids = [record.id for _, record in drawn]
+    panels = [replace(panel, runs=panel.runs[:MOST_SERIES]) for panel in shown.panels]
+    ids = [record.id for panel in panels for _, record in panel.runs]
     known = metric_names(database, ids)
     if not known:
         raise KdxError("there is no curve yet", place=shown.title, hint="a run records numbers once it trains")
     for name in metrics:
         if name not in known:
             raise KdxError(f"no run has recorded `{name}`", allowed=known, hint=did_you_mean(name, known))
-    if len(shown.drawn) > len(drawn):
-        say(f"the first {len(drawn)} of {len(shown.drawn)} curves; KEY=VALUE chooses others")
-    names = metrics or [name for name in shown.metrics if name in known]
-    recorded = curves_of(database, ids, names)
-    return {
-        name: [(legend, recorded[run.id][name]) for legend, run in drawn if name in recorded.get(run.id, ())]
-        for name in names
-    }
+    if (every := sum(len(panel.runs) for panel in shown.panels)) > len(ids):
+        say(f"the first {len(ids)} of {every} curves; KEY=VALUE chooses others")
+    wanted = metrics or dict.fromkeys(name for panel in panels for name in panel.metrics)
+    recorded = curves_of(database, ids, wanted)
+    drawn = [
+        _Drawn(
+            panel,
+            name,
+            [(legend, recorded[run.id][name]) for legend, run in panel.runs if name in recorded.get(run.id, ())],
+        )
+        for panel in panels
+        for name in metrics or panel.metrics
+    ]
+    return [each for each in drawn if each.curves]
 
 
-def _plain_curves(drawn: Mapping[str, Sequence[NamedCurve]]) -> list[dict[str, Any]]:
+def _plain_curves(drawn: Sequence[_Drawn]) -> list[dict[str, Any]]:
     return [
-        {"metric": metric, "of": name, "steps": list(curve.steps), "values": list(curve.values)}
-        for metric, curves in drawn.items()
-        for name, curve in curves
+        {"metric": each.metric, "of": name, "steps": list(curve.steps), "values": list(curve.values)}
+        for each in drawn
+        for name, curve in each.curves
     ]

@@ -16,10 +16,36 @@ from kdx.sanitize import sanitize, sanitize_lines
 from kdx.store.details import CellDetails
 from kdx.store.records import AttemptRecord, RunRecord
 from kdx.sweep.forecast import in_words
+from kdx.vocabulary import Direction
 
 ATTEMPT = "attempt", "started (UTC)", "took", "steps", "outcome", "process", "changed"
 """Header of a table of attempts."""
 LOSS = "train/loss"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Runs of one task, whose curves are drawn over one another."""
+
+    title: str
+    """The task, if there are several panels."""
+    runs: Sequence[tuple[str, RunRecord]]
+    """Each with the name that the legend gives it."""
+    specs: Sequence[ResolvedSpec]
+    """The cells of the task."""
+
+    @property
+    def metrics(self) -> list[str]:
+        """What is drawn by default: what selects, and the loss in training."""
+        return list(dict.fromkeys([*(spec.selection_metric for spec in self.specs), LOSS]))
+
+    def direction(self, metric: str) -> Direction | None:
+        """Return the good end of a metric; None if it is not known."""
+        for spec in self.specs:
+            if metric == spec.selection_metric:
+                return spec.selection_direction
+        measure = self.specs[0].test_metrics.get(metric.partition("/")[2])
+        return measure.direction if measure else None
 
 
 @dataclass(frozen=True)
@@ -30,10 +56,8 @@ class Shown:
     record: Any
     """For `--json`; docs/reference/json.md has the keys."""
     lines: Callable[[], Iterator[str]]
-    drawn: Sequence[tuple[str, RunRecord]]
-    """The runs whose curves are drawn, each with the name that the legend gives it."""
-    metrics: Sequence[str]
-    """The metrics that are drawn by default."""
+    panels: Sequence[Panel]
+    """The runs whose curves are drawn."""
     plots: Sequence[Plot] = ()
     """What is drawn beside the curves by default: the trials of searches."""
 
@@ -142,7 +166,3 @@ def fact_lines(facts: Mapping[str, str]) -> Iterator[str]:
 def table_lines(head: Sequence[str], rows: Iterable[Sequence[Any]], spare: Sequence[str] = ()) -> Iterator[str]:
     """Write an indented table; `spare` is as in `kdx.report.writers.rows.to_text`."""
     yield from table(head, list(rows), indent=2, spare=spare)
-
-
-def default_metrics(specs: Iterable[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys([*(str(spec["select"]["metric"]) for spec in specs), LOSS]))

@@ -5,9 +5,9 @@ from typing import Any
 
 from kdx.cli.named_runs import RunView, chosen, run_view
 from kdx.cli.shown import (
+    Panel,
     Shown,
     cell_title,
-    default_metrics,
     fact_lines,
     layer_lines,
     planners,
@@ -73,9 +73,9 @@ def shown_cell(database: Database, cell_id: str, conditions: Sequence[str]) -> S
         yield ""
         yield from settings_lines(spec.plain, details.varies)
 
-    drawn = [(f"run {run.id} · seed {run.seed}", run) for run in (*standing, *tried)]
+    drawn = Panel("", [(f"run {run.id} · seed {run.seed}", run) for run in (*standing, *tried)], [spec])
     plots = [plot for each in searches for plot in over_parameters(each)]
-    return Shown(title, record, lines, drawn, default_metrics([spec.plain]), plots)
+    return Shown(title, record, lines, [drawn], plots)
 
 
 def _row(view: RunView, metric: str) -> tuple[Any, ...]:

@@ -8,10 +8,10 @@ from kdx.cli.console import without_blanks
 from kdx.cli.named_runs import RunView, run_view
 from kdx.cli.shown import (
     ATTEMPT,
+    Panel,
     Shown,
     attempt_row,
     cell_title,
-    default_metrics,
     fact_lines,
     first_step,
     layer_lines,
@@ -42,13 +42,11 @@ def shown_run(database: Database, run_id: int) -> Shown:
     view = run_view(details.record, details.cell.labels, remarks(database))
     facts = {**_facts(details), **_files(database, details)}
     title = f"run {run_id}: {cell_title(details.cell)} · seed {details.record.seed}, {details.record.state}"
-    metrics = default_metrics([details.cell.spec.plain])
     return Shown(
         title,
         {**view.plain, **facts},
         lambda: _lines(title, view, details, facts),
-        [(f"run {run_id}", details.record)],
-        metrics,
+        [Panel("", [(f"run {run_id}", details.record)], [details.cell.spec])],
     )
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from kdx.cli.context import Context
 from kdx.cli.named_runs import RunView, chosen, run_view
-from kdx.cli.shown import Shown, default_metrics, fact_lines, table_lines, yaml_lines
+from kdx.cli.shown import Panel, Shown, fact_lines, table_lines, yaml_lines
 from kdx.cli.wording import (
-    choices_of,
     count_of,
     counts_of,
     notes_in_words,
@@ -18,6 +17,7 @@ from kdx.cli.wording import (
     time_in_words,
 )
 from kdx.grid.cell_selector import word
+from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.report.selection.best_seed import best_seed
 from kdx.sanitize import sanitize, spelled_out
 from kdx.store import sweeps
@@ -86,12 +86,6 @@ def shown_sweep(database: Database, sweep_id: int, conditions: Sequence[str], co
         "cells": [cell.plain for cell in cells],
     }
     same = _without(details.cells[0].spec, details.varies) if details.cells else {}
-    drawn = [
-        (f"run {run.id} · {choices_of(view.cell.labels)} · seed {run.seed}", run)
-        for view in cells
-        if (run := view.selected or next((run.record for run in view.runs if run.record.progress_step), None))
-    ]
-    metrics = default_metrics([cell.spec for cell in planned])
     title = f"sweep {details.name}"
 
     def lines() -> Iterator[str]:
@@ -113,12 +107,35 @@ def shown_sweep(database: Database, sweep_id: int, conditions: Sequence[str], co
             yield "the same in all cells"
             yield from yaml_lines(same)
 
-    return Shown(title, record, lines, drawn, metrics)
+    return Shown(title, record, lines, _panels(cells))
 
 
 def _cell_view(cell: PlannedCellDetails, runs: Sequence[RunView]) -> CellView:
     direction = Direction(cell.spec["select"]["direction"])
     return CellView(cell, best_seed([run.record for run in runs], direction), runs)
+
+
+def _panels(cells: Sequence[CellView]) -> list[Panel]:
+    """Return a panel for each task, with a run of each of its cells."""
+    by_task: dict[str, list[CellView]] = {}
+    for view in cells:
+        by_task.setdefault(str(view.cell.spec["task"]), []).append(view)
+    several = len(by_task) > 1
+
+    def drawn(view: CellView, task: str) -> Iterator[tuple[str, RunRecord]]:
+        run = view.selected or next((run.record for run in view.runs if run.record.progress_step), None)
+        if run is not None:
+            choices = [word for axis, word in view.cell.labels.items() if not several or (axis, word) != ("task", task)]
+            yield " · ".join((f"run {run.id}", *choices, f"seed {run.seed}")), run
+
+    return [
+        Panel(
+            task if several else "",
+            [named for view in views for named in drawn(view, task)],
+            [ResolvedSpec(dict(view.cell.spec)) for view in views],
+        )
+        for task, views in by_task.items()
+    ]
 
 
 def _facts(sweep: Mapping[str, Any], cells: Sequence[CellView]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from kdx.grid.load import load_grid
 from kdx.store import recording
 from kdx.store.database import open_database
 from kdx.store.recording import RunWriter
+
+EXAMPLE = Path(__file__).parents[2] / "runs.db.example"
 
 
 def test_curves_are_those_of_the_selected_runs_one_over_the_other():
@@ -24,7 +27,7 @@ def test_curves_are_those_of_the_selected_runs_one_over_the_other():
     ]
     assert text.index("valid/loss") < text.index("train/loss")
     for letter, run in zip("ab", best, strict=True):
-        assert text.count(f"\n{letter}  run {run.id} · ") == 2
+        assert text.count(f"\n{letter} ━ run {run.id} · ") == 2
     found = shown("tiny", "train/loss", "--curves")["curves"]
     assert [(curve["metric"], curve["steps"], curve["values"][0]) for curve in found] == [
         ("train/loss", [*range(1, 11)], 2.0),
@@ -32,7 +35,34 @@ def test_curves_are_those_of_the_selected_runs_one_over_the_other():
     ]
     of_a_cell = typed("show", runs[0].cell_id, "--curves").stdout
     assert all(f"run {run.id} · seed {run.seed}" in of_a_cell for run in runs if run.cell_id == runs[0].cell_id)
-    assert f"●  run {runs[0].id}: last" in typed("show", str(runs[0].id), "--curves").stdout
+    assert typed("show", str(runs[0].id), "--curves").stdout.endswith(
+        f"\n━ run {runs[0].id}       0.2000  0.2000 at 10\n"
+    )
+
+
+def test_each_task_of_a_sweep_has_figures_of_its_own_by_the_metric_that_selects():
+    text = typed("show", "tsai2019/table1-mini", "--curves", "--db", str(EXAMPLE)).stdout
+    titles = [line for line in text.splitlines() if re.match("(translation|prediction): ", line)]
+    assert titles == [
+        "translation: valid/bleu",
+        "translation: train/loss",
+        "prediction: valid/perplexity",
+        "prediction: train/loss",
+    ]
+    legend = re.findall(r"^(\w) ━ (run \d+) · (.*) · seed \d +([\d.]+)", text, re.MULTILINE)
+    assert {what for _, _, what, _ in legend} == {
+        "Vaswani et al. (2017), Eq. 4",
+        "Shaw et al. (2018), Eq. 6",
+        "Dai et al. (2019), Eq. 5",
+        "Tsai et al. (2019), Eq. 9",
+    }, "the task is in the title"
+    assert len({run for _, run, _, _ in legend}) == 8 and len({(letter, what) for letter, _, what, _ in legend}) == 4
+    bleu, _, perplexity, _ = ([float(last) for *_, last in legend[at : at + 4]] for at in range(0, 16, 4))
+    assert bleu == sorted(bleu, reverse=True) and perplexity == sorted(perplexity)
+    one = typed(
+        "show", "tsai2019/table1-mini", "task=prediction", "--curves", "valid/loss", "--db", str(EXAMPLE)
+    ).stdout
+    assert one.splitlines()[2] == "valid/loss"
 
 
 def test_a_curve_that_is_not_finite_is_null_in_json():

@@ -1,11 +1,13 @@
 """A plot as a value: what every figure of series draws, on the terminal, on a page and in a file."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from math import isfinite, log10
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil, floor, isfinite, log, log10
+from sys import float_info
 from typing import NamedTuple
 
 from kdx.store.records import CurveRecord
+from kdx.vocabulary import Direction
 
 Scale = tuple[float, float]
 """The lowest and the highest value of an axis."""
@@ -35,8 +37,10 @@ class Series:
     name: str
     points: tuple[Point, ...]
     """Points by x, the lowest first; all values are finite."""
-    detail: str = ""
-    """Further text behind the name in a legend on the terminal."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """What a legend on the terminal says of it, by the head of the column."""
+    best: tuple[float, float] | None = None
+    """The best of its points (x, y), if its good end is known."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,8 @@ class Plot:
     """Marked points (x, y)."""
     joined: bool = True
     """Whether the points of a series are joined by a line."""
+    direction: Direction | None = None
+    """The good end of the values, if it is known."""
 
     @property
     def has_bands(self) -> bool:
@@ -74,24 +80,33 @@ class Plot:
         return replace(self, x_span=x, y_span=y) if x and y else None
 
 
-def curves_plot(metric: str, curves: Iterable[NamedCurve]) -> Plot:
-    """The plot of one metric over training, without values that are not finite."""
-    return Plot("", "step", metric, tuple(_series(name, curve) for name, curve in curves))
+def curves_plot(
+    metric: str, curves: Iterable[NamedCurve], *, title: str = "", direction: Direction | None = None
+) -> Plot:
+    """The plot of one metric over training, without values that are not finite.
+
+    Args:
+        title: what the curves have in common.
+    """
+    series = tuple(_series(name, curve, direction) for name, curve in curves)
+    return Plot(f"{title}: {metric}" if title else "", "step", metric, series, direction=direction)
 
 
-def _series(name: str, curve: CurveRecord) -> Series:
-    """A curve with its last, lowest and highest value, and where it is not finite."""
-    finite = [(at, value) for at, value in zip(curve.steps, curve.values, strict=True) if isfinite(value)]
-    lost = [at for at, value in zip(curve.steps, curve.values, strict=True) if not isfinite(value)]
-    parts = []
+def _series(name: str, curve: CurveRecord, direction: Direction | None) -> Series:
+    """A curve with its last and its best value, or its lowest and highest, and where it is not finite."""
+    recorded = [*zip(curve.steps, curve.values, strict=True)]
+    finite = [(at, value) for at, value in recorded if isfinite(value)]
+    lost = [at for at, value in recorded if not isfinite(value)]
+    facts, best = {}, None
     if finite:
         low, high = (extreme(finite, key=lambda point: point[1]) for extreme in (min, max))
-        parts.append(f"last {finite[-1][1]:.4g} at step {finite[-1][0]:,}")
-        if len(finite) > 1:
-            parts += [f"lowest {low[1]:.4g} at {low[0]:,}", f"highest {high[1]:.4g} at {high[0]:,}"]
+        best = {None: None, Direction.MIN: low, Direction.MAX: high}[direction]
+        facts["last"] = f"{finite[-1][1]:#.4g}"
+        of = {"best": best} if best else {"lowest": low, "highest": high}
+        facts |= {head: f"{value:#.4g} at {at:,}" for head, (at, value) in of.items()}
     if lost:
-        parts.append(f"not finite at {len(lost):,} step{'' if len(lost) == 1 else 's'}, the first {lost[0]:,}")
-    return Series(name, tuple(Point(at, value, value, value) for at, value in finite), ", ".join(parts))
+        facts["not finite"] = f"{len(lost):,} step{'' if len(lost) == 1 else 's'} from {lost[0]:,}"
+    return Series(name, tuple(Point(at, value, value, value) for at, value in finite), facts, best)
 
 
 def scale(values: Sequence[float]) -> Scale | None:
@@ -114,3 +129,23 @@ def share(value: float, span: Scale, *, logarithmic: bool) -> float:
     # The difference of two finite numbers may be infinite, half of it is not.
     place = (value / 2 - low / 2) / (high / 2 - low / 2) if low < high else 0.0
     return min(max(place, 0.0), 1.0)
+
+
+def ticks(span: Scale, number: int, *, logarithmic: bool, least: float = 0.0) -> list[float]:
+    """About so many round values within a range; powers of ten on a logarithmic axis that has several.
+
+    Args:
+        least: the smallest difference between two of them.
+    """
+    low, high = span
+    if low == high:
+        return [low]
+    if logarithmic and len(powers := ticks((log10(low), log10(high)), number, logarithmic=False, least=1.0)) > 2:
+        return [10.0**power for power in powers]
+    # Halves, since the difference of two finite numbers may be infinite.
+    between = max((high / 2 - low / 2) / (number / 2), float_info.min)
+    power = 10.0 ** floor(log10(between))
+    step = max(power * min((1, 2, 5, 10), key=lambda size: abs(log(between / power / size))), least)
+    # 0.3 / 0.1 is a little less than 3.
+    first, last = ceil(low / step - 1e-9), floor(high / step + 1e-9)
+    return [step * at for at in range(first, last + 1)] or [low, high]

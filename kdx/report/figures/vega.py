@@ -15,9 +15,9 @@ _TICK = 75
 _SHARPNESS = 2.0
 """Pixels of a PNG to one of the figure."""
 # Colours that people with any colour vision tell apart [Okabe & Ito 2008]; the dashes differ too, for print in black.
-_COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000"]
+COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000"]
 _DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3]]
-_MOST_DOTS = 12
+MOST_DOTS = 12
 """Largest number of points in a series that have a dot each."""
 _CONFIG: dict[str, Any] = {
     "background": "white",
@@ -62,7 +62,7 @@ def _document(chart: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, 
 
 
 def chart(
-    plot: Plot, size: tuple[int, int], names: Sequence[str], colours: Sequence[str] = _COLOURS, dot: str = "#000000"
+    plot: Plot, size: tuple[int, int], names: Sequence[str], colours: Sequence[str] = COLOURS, dot: str = "#000000"
 ) -> dict[str, Any]:
     """Return the Vega-Lite of a plot: bands of its ranges, lines or points, and its dots.
 
@@ -114,7 +114,7 @@ def chart(
         layers.append({"mark": {"type": "area", "opacity": 0.15, "aria": False}, "encoding": band})
     if plot.joined:
         layers.append({"mark": {"type": "line", "strokeWidth": 1.5}, "encoding": {**encoding, "strokeDash": dashes}})
-    few = max((len(series.points) for series in plot.series), default=0) <= _MOST_DOTS
+    few = max((len(series.points) for series in plot.series), default=0) <= MOST_DOTS
     if few or not plot.joined:
         mark = {"type": "point", "size": 18 if plot.joined else 45, "filled": plot.joined, "opacity": 1}
         layers.append({"mark": mark, "encoding": {**encoding, "description": {"field": "label"}}})
