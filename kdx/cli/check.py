@@ -204,6 +204,6 @@ def _compared(part: FoundTable | Quoted, now: Table, made_by: MadeBy) -> Compari
     if part.document.suffix == ".json":
         return compare(part, as_json(to_json(now)), now.layout)
     write = to_latex if part.document.suffix == ".tex" else to_markdown
-    full = [made_by.notes == "full"] if part.made_by else [False, True]
-    texts = [write(now, statistics=made_by.statistics, full=is_full) for is_full in full]
+    notes = [made_by.notes] if part.made_by else ["short", "full"]
+    texts = [write(now, statistics=made_by.statistics, notes=each) for each in notes]
     return min((compare(part, text, now.layout) for text in texts), key=lambda comparison: len(comparison.changes))

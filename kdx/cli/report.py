@@ -31,6 +31,7 @@ from kdx.store.records import CurveRecord, RunState, SweepRecord
 class Notes(StrEnum):
     """The length of the notes below a table."""
 
+    NONE = "none"
     SHORT = "short"
     FULL = "full"
 

@@ -44,7 +44,8 @@ _OF_TEX = {"glyphtounicode"}
 """What papers input that comes with TeX."""
 _LABEL = re.compile(r"(?<!\\)%.*|\\label\{(tab:[^{}\n]+)\}")
 """A comment, or the label of a table."""
-_BEGIN = re.compile(r"\\begin\{(?:table\*?|longtable|landscape)\}|\\begingroup")
+_BEGIN = re.compile(r"\\begin\{(?:(?:sideways)?table\*?|longtable|landscape)\}|\\begingroup")
+_END = re.compile(r"\\end\{(?:(?:sideways)?table\*?|longtable|landscape)\}|\\endgroup")
 _COLUMNS = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 
 
@@ -107,7 +108,8 @@ _MARKDOWN = _Form(
     comment=re.compile(r"^<!--\s*(kdx report .*?)\s*-->$", re.MULTILINE),
     token=re.compile(r"<!--.*?-->|(:?-{3,}:?|\\.|[^\W_]+(?:[.,]\d+)*|\S)"),
     kind=_kind_in_markdown,
-    heads=lambda name: re.compile(rf"^\*\*{re.escape(plain(name))}(?:\*\*|(: .*)$)", re.MULTILINE),
+    # What all rows have in common follows a comma.
+    heads=lambda name: re.compile(rf"^\*\*{re.escape(plain(name))}(?:\*\*|(: [^,*\n]*))", re.MULTILINE),
 )
 _JSON = _Form(
     comment=re.compile(r'"made_by":\s*("(?:[^"\\]|\\.)*"),'),
@@ -322,9 +324,9 @@ def _decoded(document: Document, decode: Callable[[str], Any]) -> Any:
 
 def _start(text: str, label_at: int) -> int:
     """The start of the environment around a label."""
-    begins = (begin.start() for begin in _BEGIN.finditer(text, 0, label_at))
-    around = (begin for begin in begins if "\\end{table" not in text[begin:label_at])
-    return next(around, text.rfind("\n", 0, label_at) + 1)
+    ended = max((end.end() for end in _END.finditer(text, 0, label_at)), default=0)
+    begin = _BEGIN.search(text, ended, label_at)
+    return begin.start() if begin else text.rfind("\n", 0, label_at) + 1
 
 
 class _Token(NamedTuple):

@@ -27,7 +27,7 @@ class MadeBy:
         options = "".join(f" --{name} {shell_word(word)}" for name, word in named if word is not None)
         flags = (("statistics", self.statistics), ("paired-ar", self.paired_ar))
         options += "".join(f" --{name}" for name, given in flags if given)
-        options += " --notes full" if self.notes == "full" else ""
+        options += f" --notes {self.notes}" if self.notes != "short" else ""
         return kdx_command("report", *self.sweeps, options=options)
 
     def command(self, table: str) -> str:
@@ -43,7 +43,7 @@ class MadeBy:
             parser.add_argument(name)
         for name in ("--statistics", "--paired-ar"):
             parser.add_argument(name, action="store_true")
-        parser.add_argument("--notes", choices=("short", "full"), default="short")
+        parser.add_argument("--notes", choices=("none", "short", "full"), default="short")
         try:
             program, verb, *words = shlex.split(command)
             options, unknown = parser.parse_known_args(words)

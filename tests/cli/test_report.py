@@ -115,7 +115,7 @@ def test_one_table_as_markdown() -> None:
     stdout = ran("--table", "kernels", "--format", "markdown").stdout
     assert stdout.startswith(
         "<!-- kdx report nightly --table kernels -->\n"
-        "**kernels**: Kernels\n\n| kernel | bleu ↑ |\n| :--- | ---: |\n| exponential | 28.50 · (1) |\n"
+        "**kernels**: Kernels\n\n| kernel | BLEU ↑ |\n| :--- | ---: |\n| exponential | 28.50 (1) |\n"
     )
     assert "tasks" not in stdout
 
@@ -124,7 +124,9 @@ def test_one_table_as_markdown() -> None:
 def test_latex_names_the_packages_that_it_takes_and_holds_every_table() -> None:
     stdout = ran("--format", "latex").stdout
     made_by = "% kdx report nightly --table kernels\n"
-    assert stdout.startswith(f"% \\usepackage{{array,booktabs,graphicx,longtable}}\n{made_by}\\begin{{table}}[!ht]\n")
+    assert stdout.startswith(
+        f"% \\usepackage{{array,booktabs,graphicx,longtable,lscape,rotating}}\n{made_by}\\begin{{table}}[!ht]\n"
+    )
     assert stdout.count("\\begin{table}") == 2
 
 
@@ -198,7 +200,7 @@ def days(folder: Path) -> Path:
 def test_several_sweeps_make_one_table_of_all_their_cells() -> None:
     for named in (("nightly", "tuesday"), ("grid.yaml", "tuesday.yaml")):
         result = ran(*named, "--format", "markdown")
-        assert "| exponential | 28.50 · (1) |\n| rbf | 32.50 · 31.33 ± 1.13 (3) |\n| linear | – |\n" in result.stdout
+        assert "| exponential | 28.50 (1) |\n| rbf | 32.50 (31.33 ± 1.13, n = 3) |\n| linear | – |\n" in result.stdout
         assert "Cells are of the sweeps nightly and tuesday." in result.stdout
         assert result.stderr == "3 cells: 2 with a score, 1 hole; next: kdx resume nightly && kdx resume tuesday\n"
 
@@ -208,7 +210,7 @@ def test_a_table_of_a_file_has_a_shared_cell_in_the_column_of_each_sweep() -> No
     shown = ran("nightly", "tuesday", "--tables", "days.yaml", "--format", "markdown").stdout
     assert "nightly" in shown.splitlines()[3] and "tuesday" in shown.splitlines()[3]
     (row,) = (line for line in shown.splitlines() if line.startswith("| rbf"))
-    assert row.count("32.50 · 31.33 ± 1.13 (3)") == 2
+    assert row.count("32.50 (31.33 ± 1.13, n = 3)") == 2
     # Without a sweep, it is of the one planned last.
     alone = ran("--tables", "days.yaml", "--format", "markdown").stdout
     assert "tuesday" in alone and "nightly" not in alone

@@ -21,12 +21,15 @@ from kdx.report.sheet import Sheet
 from kdx.report.sheets.claims import claim, not_tested, summary
 from kdx.report.sheets.listings import listings
 from kdx.report.sheets.searches import tuned_settings
+from kdx.report.statistics.metric import Metric
 from kdx.report.table.bleu_randomisation import Randomisation
 from kdx.report.table.table import Table
 from kdx.report.tables import tables
 from kdx.report.writers.html.figures import figures
 from kdx.report.writers.json import to_json
 from kdx.store.records import CellRecord, RunRecord, RunState
+from kdx.tasks.definition import Measure, Per, Scale
+from kdx.vocabulary import Direction
 
 RBF, EXP, POLY = [30.1, 31.4, 29.8, 30.9], [29.5, 30.2, 29.9, 30.0], [20.0, 22.0, 19.5, 20.5]
 KERNELS = ("rbf", "exponential", "polynomial")
@@ -69,7 +72,8 @@ def against(table: Table, *cells: tuple[str, object], **rest: Any) -> Table:
 
 
 def test_what_belongs_to_a_table_is_what_it_declares_or_is_asked_for() -> None:
-    cells, differences = "t: each cell over its seeds", "t: differences from the best of the column"
+    cells = "t: each cell over its seeds, metric BLEU ↑, n = 4"
+    differences = "t: differences from the best of the column"
     assert titles(table_of(RBF, EXP), statistics=False) == []
     assert titles(table_of(RBF, EXP), statistics=True) == [cells, differences]
     declared = table_of(RBF, EXP, baseline={"kernel": "exponential"})
@@ -101,17 +105,18 @@ def test_a_cells_statistics() -> None:
     sheet = named(table_of(RBF, EXP[:3]), "Each cell")
     low, high = stats.t.interval(0.95, 3, np.mean(RBF), stats.sem(RBF))
     # Of three there is an expected best of two; of all three it would be the selected score again.
-    assert sheet.headers == ("kernel", "metric", "n", "mean", "sd", "95% interval", "best of 2")
+    assert sheet.title == "t: each cell over its seeds, metric BLEU ↑"
+    assert sheet.headers == ("kernel", "n", "mean", "sd", "95% interval", "best of 2")
     # By validation, which is the test score here, the best two of four: (31.4 · 3 + 30.9 · 2 + 30.1) / 6.
-    assert sheet.rows[0] == ("rbf", "bleu ↑", "4", "30.55", "0.73", f"{low:.2f} to {high:.2f}", "31.02")
+    assert sheet.rows[0] == ("rbf", "4", "30.55", "0.73", f"{low:.2f} to {high:.2f}", "31.02")
     assert sheet.rows[1][-1] == f"{(30.2 * 2 + 29.9) / 3:.2f}"
-    assert sheet.names == 2
+    assert sheet.names == 1
     assert "expected score of the best-validation seed among 2" in sheet.notes[1]
 
 
 def test_one_seed_has_no_spread_and_no_expected_best_of_fewer() -> None:
     sheet = named(table_of([1.0], [2.0]), "Each cell")
-    assert sheet.rows[0] == ("rbf", "bleu ↑", "1", "1.00", "–", "–")
+    assert sheet.title.endswith(", n = 1") and sheet.rows[0] == ("rbf", "1.00", "–", "–")
     assert not any("best of" in note for note in sheet.notes)
 
 
@@ -119,7 +124,8 @@ def test_without_any_score_there_is_no_best_of() -> None:
     lost = tuple(run("rbf", seed, state=RunState.DIVERGED, id=seed) for seed in range(2))
     sheet = named(table_of([], [], runs=lost), "Each cell")
     assert sheet.headers[-2:] == ("95% interval", "diverged")
-    assert [row[2:] for row in sheet.rows] == [("0", "–", "–", "–", "2/2 (34% to 100%)"), ("0", "–", "–", "–", "–")]
+    assert sheet.title.endswith(", n = 0"), "what nothing is known of keeps its columns"
+    assert [row[1:] for row in sheet.rows] == [("–", "–", "–", "2/2 (34% to 100%)"), ("–", "–", "–", "–")]
     assert not any("best of" in note for note in sheet.notes)
 
 
@@ -145,10 +151,10 @@ def test_differences_from_a_baseline() -> None:
     low, high = stats.t(df, value, error).interval(0.95)
     # Hedges' correction, 1 − 3 / (4 · df − 1) as an approximation.
     effect = value / sqrt((np.var(RBF, ddof=1) + np.var(EXP, ddof=1)) / 2) * (1 - 3 / (4 * 6 - 1))
-    assert sheet.headers == ("kernel", "mean", "better by", "95% interval", "p", "corrected p", "effect", "n")
-    ((kernel, mean, gain, expected, p, corrected, size, n),) = sheet.rows
+    assert sheet.headers == ("kernel", "mean", "better by", "unit", "95% interval", "p", "corrected p", "effect", "n")
+    ((kernel, mean, gain, unit, expected, p, corrected, size, n),) = sheet.rows
     assert mean == f"{np.mean(RBF):.2f}"
-    assert (kernel, gain, p, n) == ("rbf", "+0.65", f"{2 * stats.t.sf(value / error, df):.3f}", "4")
+    assert (kernel, gain, unit, n) == ("rbf", "+0.65", "BLEU", "4") and p == f"{2 * stats.t.sf(value / error, df):.3f}"
     assert corrected == p, "of one difference"
     # A true minus, and the sign of a difference.
     assert expected == f"{low:+.2f} to {high:+.2f}".replace("-", "−")
@@ -164,8 +170,8 @@ def test_differences_from_a_baseline() -> None:
 
 def test_differences_from_the_best_name_it_by_what_is_other() -> None:
     sheet = named(table_of(RBF, EXP, POLY), "t: differences from the best of the column")
-    assert sheet.headers[:2] == ("kernel", "against")
-    assert [row[:3] for row in sheet.rows] == [("exponential", "rbf", "−0.65"), ("polynomial", "rbf", "−10.05")]
+    assert sheet.title.endswith("column, against rbf, unit BLEU, n = 4"), "said once"
+    assert [row[:2] for row in sheet.rows] == [("exponential", "−0.65"), ("polynomial", "−10.05")]
     assert column(sheet, "p")[1] == column(sheet, "corrected p")[1] == "< 0.001"
     for interval, p in zip(column(sheet, "95% interval"), column(sheet, "p"), strict=True):
         assert ("+" in interval) is (p[0] == "0" and float(p) >= 0.05), "the two never contradict each other"
@@ -193,6 +199,25 @@ def test_a_table_of_two_metrics_has_ratios_of_perplexities_alone() -> None:
     (table,) = tables(sweep(cells, runs, tables=[spec]))
     bleu, perplexity = column(named(table, "Differences"), "ratio")
     assert bleu == "–" and perplexity.startswith("1.0")
+    assert column(named(table, "Differences"), "unit") == ["BLEU", "nats"]
+    assert column(named(table, "Each cell"), "metric") == ["BLEU ↑"] * 2 + ["perplexity ↓"] * 2, "as it is compared"
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "unit"),
+    [
+        ("bleu", Scale.PERCENT, "BLEU"),
+        ("chrf", Scale.PERCENT, "chrF"),
+        ("accuracy", Scale.PERCENT, "points"),
+        ("accuracy/pairs=5-8", Scale.PERCENT, "points"),
+        ("perplexity", Scale.PERPLEXITY, "nats"),
+        ("loss", Scale.NATS, "nats"),
+        ("bits_per_byte", Scale.BITS, "bits"),
+        ("valid/mine", Scale.OTHER, "mine"),
+    ],
+)
+def test_the_unit_of_a_difference_is_what_a_reader_knows(name: str, scale: Scale, unit: str) -> None:
+    assert Metric(name, Measure(Direction.MAX, scale, Per.TEXT)).scale_in_words == unit
 
 
 def test_a_margin_tells_what_is_equal_within_it() -> None:
@@ -215,7 +240,7 @@ def test_a_margin_tells_what_is_equal_within_it() -> None:
 
 def test_what_cannot_be_told_is_a_dash() -> None:
     table = table_of([1.0], [2.0], baseline={"kernel": "rbf"}, margin={"bleu": 1.0})
-    assert named(table, "Differences").rows == (("exponential", "2.00", "–", "–", "–", "–", "–", "1", "–"),)
+    assert named(table, "Differences").rows == (("exponential", "2.00", "–", "BLEU", "–", "–", "–", "–", "1", "–"),)
 
 
 def test_resampled_sentences_are_told_beside_seeds() -> None:
@@ -233,11 +258,12 @@ def test_published_values_stand_beside_ours() -> None:
     diverged = (run("polynomial", 0, state=RunState.DIVERGED, id=1),)
     table = table_of(RBF, EXP, [], runs=diverged)
     sheet = named(against(table, ("rbf", 34.26), ("exponential", 33.98), ("polynomial", "not converge")), "Beside")
-    assert sheet.headers == ("kernel", "metric", "from", "published", "ours", "better by")
+    assert sheet.title == "t: beside Paper, metric BLEU ↑, from Table 1"
+    assert sheet.headers == ("kernel", "published", "ours", "better by")
     assert sheet.rows == (
-        ("rbf", "bleu ↑", "Table 1", "34.26", "31.40", "−2.86"),
-        ("exponential", "bleu ↑", "Table 1", "33.98", "30.20", "−3.78"),
-        ("polynomial", "bleu ↑", "Table 1", "diverged", "diverged", "–"),
+        ("rbf", "34.26", "31.40", "−2.86"),
+        ("exponential", "33.98", "30.20", "−3.78"),
+        ("polynomial", "diverged", "diverged", "–"),
     )
     assert sheet.notes == (
         "Published: here; one run.",
@@ -250,8 +276,8 @@ def test_published_values_stand_beside_ours() -> None:
 def test_published_values_of_another_corpus_have_places_and_no_difference() -> None:
     table = against(table_of(RBF, EXP), ("rbf", 34.26), ("exponential", 33.98), corpora={"translation": "iwslt14"})
     sheet = named(table, "Beside")
-    assert sheet.headers[3:] == ("published", "ours", "place, published", "place, ours")
-    assert [row[5:] for row in sheet.rows] == [("1", "1"), ("2", "2")]
+    assert sheet.headers[1:] == ("published", "ours", "place, published", "place, ours")
+    assert [row[3:] for row in sheet.rows] == [("1", "1"), ("2", "2")]
     assert "numbers of another corpus compare by their order" in sheet.notes[2]
 
 
@@ -277,7 +303,7 @@ def test_published_scale_and_a_mean_are_told_as_such() -> None:
 
 def test_a_cell_without_a_score_and_a_paper_without_such_cells() -> None:
     assert named(against(table_of([]), ("rbf", 30.0)), "Beside").rows == (
-        ("rbf", "bleu ↑", "Table 1", "30.00", "–", "–"),
+        ("rbf", "BLEU ↑", "Table 1", "30.00", "–", "–"),
     )
     none = named(against(table_of(RBF), ("linear", 30.0)), "Beside")
     assert none.rows == () and none.notes == ("Published: here; one run.", "It has no cell of this table.")

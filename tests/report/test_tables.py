@@ -46,7 +46,7 @@ def test_a_place_holds_the_test_score_of_the_best_validation_seed_beside_mean_an
     )
     assert (result.planned, result.completed, result.diverged, result.failed, result.unfinished) == (3, 3, 0, 0, 0)
     assert table.notes == (f"{RULE}; beside it mean ± standard deviation over n = 3 seeds.",)
-    assert table.definitions == ("bleu ↑: higher is better.",)
+    assert table.definitions == ("BLEU ↑: higher is better.",)
 
 
 def test_a_perplexity_is_selected_downwards() -> None:
@@ -136,7 +136,7 @@ def test_rows_are_the_axes_that_vary_and_columns_the_tasks_when_no_table_is_aske
         "Per cell, the test score of the seed with the best valid/bleu (translation) or valid/perplexity (prediction)"
         "; n = 1 seed.",
     )
-    assert table.definitions == ("bleu ↑: higher is better; perplexity ↓: lower is better.",)
+    assert table.definitions == ("BLEU ↑: higher is better; perplexity ↓: lower is better.",)
 
 
 @pytest.mark.parametrize("tasks", [["translation"], ["translation", "prediction"]])

@@ -38,11 +38,11 @@ def table():
 
 def test_headers_are_those_that_are_printed(table):
     assert rows(table.layout) == ["No position / rbf", "No position / linear", "Eq. 9 / rbf"]
-    assert columns(table.layout) == ["bleu ↑"]
+    assert columns(table.layout) == ["BLEU ↑"]
 
 
 @pytest.mark.parametrize("row", ["No position / rbf", "no position / RBF", "rbf / No position"])
-@pytest.mark.parametrize("column", [None, "bleu ↑", "bleu", "BLEU"])
+@pytest.mark.parametrize("column", [None, "BLEU ↑", "bleu ↑", "bleu", "BLEU"])
 def test_a_place_is_found_by_its_headers_without_case_and_arrows(table, row, column):
     assert find(table.layout, row, column) == (0, 0)
 

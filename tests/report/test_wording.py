@@ -176,7 +176,7 @@ def test_full_notes_add_definitions_and_spread_and_list_each_cell_by_what_differ
     short, full = below(*unequal()), below(*unequal(), full=True)
     assert full[: len(short)] == short
     definitions, over, spread = full[len(short) :]
-    assert definitions == "bleu ↑: higher is better."
+    assert definitions == "BLEU ↑: higher is better."
     assert over == "Intervals and marks are over seeds alone."
     assert spread == "Spread over seeds: standard deviations from 1.00 to 1.06 bleu, root mean square 1.03."
     (sheet,) = differing(*unequal())
@@ -234,14 +234,14 @@ def headers(cells: list, **table: object) -> list[tuple[str, ...]]:
 
 
 def test_a_table_without_column_factors_is_headed_by_its_metric() -> None:
-    assert headers([cell("a")], rows=["kernel"]) == [("bleu ↑",)]
+    assert headers([cell("a")], rows=["kernel"]) == [("BLEU ↑",)]
     assert headers([cell("a"), cell("b", "prediction")], rows=["task"]) == [("score",)]
 
 
 def test_the_metric_stands_under_the_task_where_columns_differ_in_it() -> None:
     cells = [cell(f"{t}{k}", t, kernel=k) for t in ("translation", "prediction") for k in ("rbf", "exponential")]
     assert headers(cells, rows=["symmetry"], columns=["task", "kernel"])[::3] == [
-        ("translation", "bleu ↑", "rbf"),
+        ("translation", "BLEU ↑", "rbf"),
         ("prediction", "perplexity ↓", "exponential"),
     ]
     assert headers(cells[:2], rows=["symmetry"], columns=["kernel"]) == [("rbf",), ("exponential",)]

@@ -1,20 +1,44 @@
-"""Listings that belong to a table: each cell's statistics, differences between cells, published values, and
+"""A table and the listings that belong to it: each cell's statistics, differences between cells, published values, and
 the settings that searches found."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from kdx.grid.plan import Shown
 from kdx.report.papers.published_comparison import Agreement, PublishedComparison
 from kdx.report.selection.cells import Cell, State
 from kdx.report.sheet import Sheet, listing
-from kdx.report.sheets.scores import name_columns, score_or_dash
+from kdx.report.sheets.scores import name_columns, score_or_dash, scores
 from kdx.report.sheets.searches import tuned_settings
 from kdx.report.statistics.estimates import Estimate
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.comparisons import Difference
 from kdx.report.table.layout import Layout
 from kdx.report.table.table import Table
-from kdx.report.wording import LEVELS, correction, difference, equals, interval, probability, rounded, signed, word_of
+from kdx.report.wording import (
+    LEVELS,
+    correction,
+    difference,
+    equals,
+    interval,
+    probability,
+    rounded,
+    signed,
+    word_of,
+)
+
+
+def sheets_of(table: Table, *, statistics: bool = False, notes: str = "short", best: str = "Bold") -> list[Sheet]:
+    """A table and its listings.
+
+    Args:
+        statistics: see `listings`.
+        notes: below each of them: `none`, `short`, or `full` (`kdx.report.sheets.notes.caption`).
+        best: see `kdx.report.sheets.notes.caption`.
+    """
+    full = notes == "full"
+    sheets = [scores(table, full=full, best=best), *listings(table, statistics=statistics, full=full)]
+    return [replace(sheet, notes=()) for sheet in sheets] if notes == "none" else sheets
 
 
 def listings(table: Table, *, statistics: bool, full: bool = False) -> Iterator[Sheet]:
@@ -26,15 +50,34 @@ def listings(table: Table, *, statistics: bool, full: bool = False) -> Iterator[
         full: adds in what compared cells differ beside the factors of the table.
     """
     if statistics and table.layout.cells:
-        yield _cells(table)
+        yield _said_once(_cells(table))
     if table.differences and (statistics or table.baseline or table.randomisations):
-        yield _differences(table)
+        yield _said_once(_differences(table))
     if table.published:
-        yield _published(table.layout, table.published)
+        yield _said_once(_published(table.layout, table.published))
     if table.searches:
         yield tuned_settings(table)
     if full and any(fact.only_listed for fact in table.audit):
         yield _unequal(table)
+
+
+def _said_once(sheet: Sheet) -> Sheet:
+    """The sheet with the names that all of its rows share in its title, not in a column; so are n and the unit.
+
+    Numbers that happen to be the same stay: another seed would bring their column back.
+    """
+    columns = [*zip(sheet.headers, *sheet.rows, strict=True)] if len(sheet.rows) > 1 else []
+    told = [at < sheet.names or header in ("n", "unit") for at, (header, *_) in enumerate(columns)]
+    same = {at: str(column[1]) for at, column in enumerate(columns) if told[at] and len({*column[1:]}) == 1}
+    kept = [at for at in range(len(sheet.headers)) if at not in same]
+    facts = (f"{sheet.headers[at]} {'= ' * text[:1].isdecimal()}{text}" for at, text in same.items())
+    return replace(
+        sheet,
+        title=", ".join((sheet.title, *facts)),
+        headers=tuple(sheet.headers[at] for at in kept),
+        names=sum(at < sheet.names for at in kept),
+        rows=tuple(tuple(row[at] for at in kept) for row in sheet.rows),
+    )
 
 
 def _unequal(table: Table) -> Sheet:
@@ -51,10 +94,12 @@ def _unequal(table: Table) -> Sheet:
 
 
 def _cells(table: Table) -> Sheet:
-    layout, cells = table.layout, table.layout.cells
+    layout = table.layout
+    places = layout.by_column
+    cells = [layout.places[at] for at in places]
     # With all seeds of a cell it would be the selected score again.
     draws = layout.fewest - 1
-    names = [*name_columns(layout, layout.places), ("metric", [str(cell.metric) for cell in cells])]
+    names = [*name_columns(layout, places), ("metric", [str(cell.metric) for cell in cells])]
     columns = [
         ("n", [str(cell.summary.n if cell.summary else 0) for cell in cells]),
         ("mean", [_mean(cell) for cell in cells]),
@@ -100,6 +145,7 @@ def _differences(table: Table) -> Sheet:
     estimates = [(compared.estimate, compared.metric) for compared in differences]
     columns += [
         ("better by", [difference(each.value, metric) if each else "–" for each, metric in estimates]),
+        ("unit", [metric.scale_in_words for _, metric in estimates]),
         ("95% interval", [interval(each.interval(), metric) if each else "–" for each, metric in estimates]),
         *([("ratio", [_ratio(*each) for each in estimates])] if nats else []),
         ("p", [probability(each.p) if each else "–" for each, _ in estimates]),

@@ -20,7 +20,7 @@ class Metric:
     measure: Measure
 
     def __str__(self) -> str:
-        return f"{self.name} {'↑' if self.direction is Direction.MAX else '↓'}"
+        return f"{_SPELLED.get(self.name, self.name)} {'↑' if self.direction is Direction.MAX else '↓'}"
 
     @property
     def direction(self) -> Direction:
@@ -37,6 +37,14 @@ class Metric:
     def scale(self) -> str:
         """The unit of differences."""
         return "nats" if self.in_nats else self.unit
+
+    @property
+    def scale_in_words(self) -> str:
+        """The same as a reader knows it: nats, bits, points of a hundred, or the metric itself, such as BLEU."""
+        scale = self.measure.scale
+        if self.in_nats or scale in (Scale.NATS, Scale.BITS):
+            return "nats" if self.in_nats else scale.value
+        return _SPELLED.get(self.whole) or ("points" if scale is Scale.PERCENT else self.unit)
 
     @property
     def whole(self) -> str:
@@ -88,6 +96,8 @@ class Metric:
         return log1p(margin / reference) if self.in_nats else margin
 
 
+_SPELLED = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
+"""Names as papers write them."""
 _ENDS = {
     Scale.PERCENT: (0.0, 100.0),
     Scale.PERPLEXITY: (1.0, inf),

@@ -49,6 +49,11 @@ class Layout:
         """Every cell, row by row."""
         return tuple(self.places.values())
 
+    @property
+    def by_column(self) -> list[Address]:
+        """Every place, column by column, as its cells are compared."""
+        return sorted(self.places, key=lambda at: at[::-1])
+
     @cached_property
     def n(self) -> int | None:
         """The number of seeds behind every score, or None when it is not the same everywhere."""

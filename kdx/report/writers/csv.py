@@ -51,7 +51,8 @@ def _rows(table: Table) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
     differences = {difference.at: _difference(table, difference) for difference in table.differences}
     published = {pair.at: pair for pair in table.published.pairs} if table.published else {}
     tuned = dict.fromkeys(name for searched in table.searches.values() for name in searched.search.space)
-    for at, cell in layout.places.items():
+    for at in layout.by_column:
+        cell = layout.places[at]
         record, plain = layout.records[cell.id], cell_to_json(cell, table.marks.get(at))
         values = {
             **differences.get(at, {}),

@@ -1,61 +1,86 @@
 """A sheet as LaTeX, for packages that every distribution has.
 
 A short caption stands above the table, the notes below. A table that is a little wider than the text is scaled down to
-it, a wider one continues below with its row names repeated. A table that is then higher than a page is a longtable
-instead of a float: it breaks across pages with its head repeated, and two-column text does not allow it.
+it, a wider one is turned on its side; one that is too wide for that too continues below with its row names repeated. A
+table that is higher than its page is a longtable instead of a float: it breaks across pages with its head repeated, and
+two-column text does not allow it.
 Widths are estimated as numbers of characters, for the text of the article class.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from kdx.report.made_by import MadeBy
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
 from kdx.report.sheet import Score, Sheet, beside_scores, spans
 from kdx.report.sheets.claims import of_papers
-from kdx.report.sheets.listings import listings
-from kdx.report.sheets.scores import scores
+from kdx.report.sheets.listings import sheets_of
 from kdx.report.table.table import Table
 from kdx.report.writers.fit import are_words, fit
 from kdx.report.writers.tex import DIGIT, breakable_tex, raised, spelled, tex
 from kdx.report.writers.widths import GAP, Piece
 from kdx.sanitize import sanitize
 
-PREAMBLE = "% \\usepackage{array,booktabs,graphicx,longtable}\n"
+PREAMBLE = "% \\usepackage{array,booktabs,graphicx,longtable,lscape,rotating}\n"
 """The packages that a document needs, for its preamble."""
 
-_TEXT, _FLOAT, _LONG = 72, 92, 74
-"""Characters in a line of the text of the article class, in a row of a float before it is scaled down, and in one of a
-longtable, whose type is smaller."""
+
+class _Page(NamedTuple):
+    """A page of the article class, upright or turned."""
+
+    float: str
+    """The environment of a float on it."""
+    text: int
+    """Characters in a line of text."""
+    lines: int
+
+    @property
+    def widest(self) -> int:
+        """Characters in a row of a float before it is scaled down."""
+        return self.text * 3 // 2
+
+    @property
+    def long(self) -> int:
+        """Characters in a row of a longtable, whose type is smaller."""
+        return self.text * 9 // 8
+
+
+_PAGES = _Page("table", 72, 43), _Page("sidewaystable", 115, 27)
+_NARROW = "\\setlength{\\tabcolsep}{4pt}"
+_SPACES = f"\\setlength{{\\abovecaptionskip}}{{0pt}}\\setlength{{\\belowcaptionskip}}{{6pt}}{_NARROW}"
 _SCALED = "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%"
+_LETTER = re.compile(r"\b[np]\b")
+"""In the head of a column, the symbol of a number of seeds, or of a p-value."""
+_SYMBOL = re.compile(r"(?<![\w/$-])(?:k/n|k(?= of n\b)|(?<=k of )n\b|[np](?= = | \\textless|:))")
+"""The same in a text."""
 _CHARACTER = 0.5
 """Width of a digit, in em."""
-_PAGE, _RULES = 43, 3
-"""Lines of a page, and lines that the head and the rules of a table take."""
+_RULES = 3
+"""Lines that the head and the rules of a table take."""
 _SMALL = 0.8
 """Size of the notes' type, relative to that of the text."""
 
 
-def to_latex(table: Table, *, statistics: bool = False, full: bool = False, made_by: str = "") -> str:
+def to_latex(table: Table, *, statistics: bool = False, notes: str = "short", made_by: str = "") -> str:
     """The table, followed by its listings as tables of their own.
 
     Args:
-        statistics: see `kdx.report.sheets.listings.listings`.
-        full: see `kdx.report.sheets.notes.caption`.
+        statistics: see `kdx.report.sheets.listings.sheets_of`; so is `notes`.
         made_by: the command that makes it (`kdx.report.made_by`), for a comment before it; empty for none.
     """
-    sheets = (scores(table, full=full), *listings(table, statistics=statistics, full=full))
+    sheets = sheets_of(table, statistics=statistics, notes=notes)
     comment = f"% {sanitize(made_by)}\n" if made_by else ""
     return comment + "\n".join(map(sheet_to_latex, sheets))
 
 
 def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator[str]:
     """Write tables; see `kdx.report.writers.formats`, after the comment for the preamble."""
-    options = {"statistics": made_by.statistics, "full": made_by.notes == "full"}
     yield PREAMBLE + "\n".join(
-        to_latex(table, made_by=made_by.command(table.layout.name), **options) for table in tables
+        to_latex(table, made_by=made_by.command(table.layout.name), statistics=made_by.statistics, notes=made_by.notes)
+        for table in tables
     )
 
 
@@ -68,25 +93,51 @@ def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str)
 
 def sheet_to_latex(sheet: Sheet) -> str:
     """A float if it fits on one page, else a table that breaks across pages; its title above, its notes below."""
-    title = f"\\textbf{{{breakable_tex(sheet.title)}}}" if sheet.of_scores else breakable_tex(sheet.title)
-    title += f": {breakable_tex(sheet.caption)}" if sheet.caption else ""
-    title = title if title.endswith((".", "?", "!")) else f"{title}."
-    below = ["{\\footnotesize\\sloppy\\parindent=0pt", *(f"{breakable_tex(note)}\\par" for note in sheet.notes), "}"]
+    title = _title(sheet)
+    below = ["{\\footnotesize\\sloppy\\parindent=0pt", *(f"{_note(note)}\\par" for note in sheet.notes), "}"]
     if not sheet.rows and not sheet.of_scores:
         return "\n".join(("\\par\\medskip\\noindent", f"{title}\\par", *below, "\\medskip\n"))
-    tabulars = [_tabular(sheet, piece) for piece in fit(sheet, _FLOAT)]
     above = [f"\\caption[{tex(sheet.caption or sheet.title)}]{{{title}}}", f"\\label{{{label(*sheet.key)}}}"]
-    lines = _lines(title, _TEXT) + _SMALL * sum(_lines(note, int(_TEXT / _SMALL)) for note in sheet.notes)
-    if sum(tabular.height + _RULES for tabular in tabulars) + lines <= _PAGE:
-        start = "\\begin{table}[!ht]\n\\setlength{\\abovecaptionskip}{0pt}\\setlength{\\belowcaptionskip}{6pt}"
+    rows = tuple(tuple(_bare(cell) if isinstance(cell, Score) else cell for cell in row) for row in sheet.rows)
+    bare = replace(sheet, rows=rows)
+    for page in _PAGES:
+        tabulars = [_tabular(sheet, piece) for piece in fit(bare, page.widest)]
+        lines = _lines(title, page.text) + _SMALL * sum(_lines(note, int(page.text / _SMALL)) for note in sheet.notes)
+        is_float = sum(tabular.height + _RULES for tabular in tabulars) + lines <= page.lines
+        if not is_float:
+            tabulars = [_tabular(sheet, piece) for piece in fit(bare, page.long)]
+        if len(tabulars) == 1:
+            break
+    if is_float:
+        start = f"\\begin{{{page.float}}}{'[!ht]' * (page is _PAGES[0])}\n{_SPACES}"
         body = "\n\\par\\medskip\n".join(map(_float, tabulars))
-        return "\n".join((start, *above, "{\\centering", body, "\\par\\smallskip}", *below, "\\end{table}\n"))
-    tabulars = [_tabular(sheet, piece) for piece in fit(sheet, _LONG)]
+        return "\n".join((start, *above, "{\\centering", body, "\\par\\smallskip}", *below, f"\\end{{{page.float}}}\n"))
+    turned = page is not _PAGES[0]
     # Each longtable counts as a table of its own.
     body = "\n\\addtocounter{table}{-1}\n".join((_longtable(tabulars[0], above), *map(_longtable, tabulars[1:])))
     return "\n".join(
-        ("\\begingroup\\footnotesize\\setlength{\\LTpost}{\\smallskipamount}", body, *below, "\\endgroup\\bigskip\n")
+        (
+            "\\begin{landscape}" if turned else "\\begingroup",
+            f"\\footnotesize{_NARROW}\\setlength{{\\LTpost}}{{\\smallskipamount}}",
+            body,
+            *below,
+            "\\end{landscape}\n" if turned else "\\endgroup\\bigskip\n",
+        )
     )
+
+
+def _title(sheet: Sheet) -> str:
+    """What stands above a table: its caption, or what it lists of which table."""
+    title, name = _note(sheet.caption or sheet.title), f"{_note(sheet.key[0])}: "
+    if len(sheet.key) > 1 and title.startswith(name):
+        rest = title.removeprefix(name)
+        title = f"{rest[:1].upper()}{rest[1:]} (Table~\\ref{{{label(sheet.key[0])}}})"
+    return title if title.endswith((".", "?", "!")) else f"{title}."
+
+
+def _note(text: str) -> str:
+    """A text of a report, with the symbols of statistics as such."""
+    return _SYMBOL.sub(r"$\g<0>$", breakable_tex(text))
 
 
 def label(*names: str) -> str:
@@ -118,6 +169,8 @@ class _Column:
     """Columns of the tabular."""
     places: Sequence[Sequence[str]]
     """The parts of each row."""
+    notes: Sequence[str]
+    """The text below each place; empty where there is none."""
 
 
 def _tabular(sheet: Sheet, piece: Piece) -> _Tabular:
@@ -139,6 +192,11 @@ def _tabular(sheet: Sheet, piece: Piece) -> _Tabular:
             for at, column in zip(piece.columns, columns, strict=True)
         ]
         rows.append(_line(part for place in parts for part in place))
+        notes = [(column.across, column.notes[index]) for column in columns]
+        if any(note for _, note in notes):
+            below = ([f"\\multicolumn{{{across}}}{{l}}{{{note}}}"] if note else [""] * across for across, note in notes)
+            rows.append(_line(part for place in below for part in place))
+            height += 1
         height += max(
             _lines(text, width)
             for at, width in zip(piece.columns, piece.widths, strict=True)
@@ -157,7 +215,8 @@ def _head(sheet: Sheet, piece: Piece, columns: Sequence[_Column]) -> Iterator[st
     names = sheet.names
     right = piece.columns[names:]
     if not sheet.of_scores or not right:
-        yield _line(_folded(sheet.headers[at], width) for at, width in zip(piece.columns, piece.widths, strict=True))
+        heads = [_folded(sheet.headers[at], width) for at, width in zip(piece.columns, piece.widths, strict=True)]
+        yield _line((*heads[:names], *(_LETTER.sub(r"$\g<0>$", head) for head in heads[names:])))
         return
     headers = [sheet.levels(at) for at in right]
     levels = max(map(len, headers))
@@ -186,11 +245,13 @@ def _words(sheet: Sheet, at: int, width: int) -> _Column:
     left = at < sheet.names or are_words(texts)
     folds = any(len(sanitize(text)) > width for text in (sheet.headers[at], *texts))
     spec = _paragraph(width, "raggedright" if left else "raggedleft") if folds else "l" if left else "r"
-    return _Column(spec, 1, [[breakable_tex(text) if folds else tex(text)] for text in texts])
+    return _Column(spec, 1, [[breakable_tex(text) if folds else tex(text)] for text in texts], [""] * len(texts))
 
 
 def _scores(places: Sequence[Score]) -> _Column:
     """A column of scores, its numbers aligned."""
+    notes = [tex(place.note) if place.aligned else "" for place in places]
+    places = [*map(_bare, places)]
     more = [text.replace("-", "−") for text in beside_scores(places, blank=DIGIT)]
     # Columns of the tabular: scores, means and what follows them, as far as any place has them.
     has_means = any(place.mean for place in places)
@@ -206,7 +267,12 @@ def _scores(places: Sequence[Score]) -> _Column:
         score, mean = (score, _marked(mean, place)) if place.marks_mean else (_marked(score, place), mean)
         written.append([score, *[mean] * has_means, *[spelled(beside)] * has_more])
     spec = "r@{\\quad}" + "r@{\\enspace}" * has_means + "l" * has_more if across > 1 else "r"
-    return _Column(spec, across, written)
+    return _Column(spec, across, written, notes)
+
+
+def _bare(place: Score) -> Score:
+    """A place without its note, which stands below it where it has a number."""
+    return replace(place, note="") if place.aligned else place
 
 
 def _marked(number: str, place: Score) -> str:

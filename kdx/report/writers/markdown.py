@@ -8,8 +8,7 @@ from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
 from kdx.report.sheet import Score, Sheet
 from kdx.report.sheets.claims import of_papers
-from kdx.report.sheets.listings import listings
-from kdx.report.sheets.scores import scores
+from kdx.report.sheets.listings import sheets_of
 from kdx.report.table.table import Table
 from kdx.report.wording import LEVELS
 from kdx.sanitize import sanitize
@@ -19,23 +18,26 @@ from kdx.sanitize import sanitize
 _MARKUP = re.compile(r"[\\`*_\[\]<>|~$&@]|:(?=//)|(?<=www)\.", re.IGNORECASE)
 
 
-def to_markdown(table: Table, *, statistics: bool = False, full: bool = False, made_by: str = "") -> str:
+def to_markdown(table: Table, *, statistics: bool = False, notes: str = "short", made_by: str = "") -> str:
     """The table, followed by its listings.
 
     Args:
-        statistics: see `kdx.report.sheets.listings.listings`.
-        full: see `kdx.report.sheets.notes.caption`.
+        statistics: see `kdx.report.sheets.listings.sheets_of`; so is `notes`.
         made_by: the command that makes it (`kdx.report.made_by`), for a comment before it; empty for none.
     """
-    sheets = (scores(table, full=full), *listings(table, statistics=statistics, full=full))
+    sheets = sheets_of(table, statistics=statistics, notes=notes)
     comment = f"<!-- {sanitize(made_by)} -->\n" if made_by and "-->" not in made_by else ""
     return comment + "\n".join(map(sheet_to_markdown, sheets))
 
 
 def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator[str]:
     """Write tables; see `kdx.report.writers.formats`."""
-    options = {"statistics": made_by.statistics, "full": made_by.notes == "full"}
-    yield "\n".join(to_markdown(table, made_by=made_by.command(table.layout.name), **options) for table in tables)
+    yield "\n".join(
+        to_markdown(
+            table, made_by=made_by.command(table.layout.name), statistics=made_by.statistics, notes=made_by.notes
+        )
+        for table in tables
+    )
 
 
 def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str) -> Iterator[str]:
@@ -57,14 +59,16 @@ def sheet_to_markdown(sheet: Sheet) -> str:
 
 def _score(place: Score) -> str:
     spread = f" ± {place.sd}" if place.sd else ""
-    score, mean = place.score, place.mean
-    if place.marks_mean:
-        mean = _marked(mean, place)
+    if not place.mean:
+        # The score is the mean itself.
+        score = " ".join(filter(None, (f"{_marked(place.score, place)}{spread}", place.n)))
     else:
-        score = _marked(score, place)
-    if not mean:
-        score, spread = f"{score}{spread}", ""  # the score is the mean itself
-    return " · ".join(filter(None, (score, " ".join(filter(None, (f"{mean}{spread}", place.n))), place.note)))
+        score, mean = (
+            (place.score, _marked(place.mean, place)) if place.marks_mean else (_marked(place.score, place), place.mean)
+        )
+        n = f", n = {place.n.strip('()')}" if place.n else ""
+        score = f"{score} ({mean}{spread}{n})"
+    return ", ".join(filter(None, (score, place.note)))
 
 
 def _marked(number: str, place: Score) -> str:

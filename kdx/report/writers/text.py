@@ -15,8 +15,7 @@ from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
 from kdx.report.sheet import Score, Sheet, beside_scores, means, unless_repeated
 from kdx.report.sheets.claims import of_papers
-from kdx.report.sheets.listings import listings
-from kdx.report.sheets.scores import scores
+from kdx.report.sheets.listings import sheets_of
 from kdx.report.table.table import Table
 from kdx.report.writers.fit import are_words, fit
 from kdx.report.writers.styles import styled
@@ -32,7 +31,7 @@ _NOTES = 80
 def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator["TextTable | str"]:
     """Write tables; see `kdx.report.writers.formats`."""
     for table in tables:
-        yield TextTable(table, statistics=made_by.statistics, full=made_by.notes == "full")
+        yield TextTable(table, statistics=made_by.statistics, notes=made_by.notes)
         yield ""
 
 
@@ -48,10 +47,9 @@ def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str)
 class TextTable:
     """A table that rich prints, with its listings and its scores against a length."""
 
-    def __init__(self, table: Table, *, statistics: bool = False, full: bool = False) -> None:
+    def __init__(self, table: Table, *, statistics: bool = False, notes: str = "short") -> None:
         self.table = table
-        self.scores = scores(table, full=full, best="* and bold")
-        self.listings = listings(table, statistics=statistics, full=full)
+        self.scores, *self.listings = sheets_of(table, statistics=statistics, notes=notes, best="* and bold")
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield TextSheet(self.scores)

@@ -97,9 +97,9 @@ def test_any_scores_are_written_in_every_format_of_a_text_and_only_finite_ones_a
             value = table.layout.places[at].value
             assert value is not None and isfinite(value)
         for text in (
-            drawn(TextTable(table, statistics=True, full=True)),
-            to_markdown(table, statistics=True, full=True),
-            to_latex(table, statistics=True, full=True),
+            drawn(TextTable(table, statistics=True, notes="full")),
+            to_markdown(table, statistics=True, notes="full"),
+            to_latex(table, statistics=True, notes="full"),
         ):
             assert not MARKED.search(text), MARKED.search(text)
         json.dumps(to_json(table))

@@ -48,6 +48,15 @@ def test_one_row_a_cell_with_its_factors_and_its_numbers_in_full() -> None:
     assert written(sweep(perplexities, runs, axes=["kernel"]))[0]["better_by_unit"] == "nats"
 
 
+def test_the_cells_of_a_column_stand_together_as_they_are_compared() -> None:
+    cells = [cell(f"{task}-{k}", task, kernel=k) for k in ("rbf", "linear") for task in ("translation", "prediction")]
+    rows = written(sweep(cells, [], tables=[{"name": "t", "rows": ["kernel"], "columns": ["task"]}]))
+    assert [(row["task"], row["kernel"]) for row in rows] == [
+        *(("translation", kernel) for kernel in ("rbf", "linear")),
+        *(("prediction", kernel) for kernel in ("rbf", "linear")),
+    ]
+
+
 def test_a_place_without_a_score_is_empty_and_says_why() -> None:
     cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
     runs = [run("a", 0, state=RunState.DIVERGED), run("a", 1, state=RunState.FAILED)]

@@ -1,6 +1,7 @@
 """LaTeX: a table that can be pasted into a paper and compiles, whatever its names are."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,44 +39,65 @@ HOSTILE = [
 any_text = st.text(st.characters(codec=None, categories=None))
 
 
-def both_tasks() -> Table:
+def both_tasks(kernels: Sequence[str] = ("exponential", "rbf"), row: str = "position", column: str = "kernel") -> Table:
     cells = [
         cell(f"{task}-{kernel}-{position}", task, kernel=kernel, position=position)
         for task in ("translation", "prediction")
-        for kernel in ("exponential", "rbf")
+        for kernel in kernels
         for position in ("none", "product")
     ]
     runs = []
     for index, each in enumerate(cells):
         good = 5.0 + 6 * (index % 4)
         runs += scored(each.id, (good, good + 0.31), (good - 1, good - 0.7), (good - 2, good + 0.1))
-    spec = {"name": "both tasks", "caption": "Kernels", "rows": ["position"], "columns": ["task", "kernel"]}
+    spec = {"name": "both tasks", "caption": "Kernels", "rows": [row], "columns": ["task", column]}
     return tables(sweep(cells, runs, tables=[spec]))[0]
 
 
-def test_headers_are_nested_and_numbers_line_up_and_what_is_too_wide_goes_on_below() -> None:
-    first, second = re.findall(r"\\toprule\n(.*?)\\bottomrule", to_latex(both_tasks()), re.DOTALL)
+def test_headers_are_nested_and_numbers_line_up() -> None:
+    (body,) = re.findall(r"\\toprule\n(.*?)\\bottomrule", to_latex(both_tasks()), re.DOTALL)
     assert (
-        first == """\
- & \\multicolumn{6}{c}{translation} & \\multicolumn{3}{c}{prediction} \\\\
-\\cmidrule(lr){2-7}\\cmidrule(lr){8-10}
- & \\multicolumn{6}{c}{bleu $\\uparrow$} & \\multicolumn{3}{c}{perplexity $\\downarrow$} \\\\
-\\cmidrule(lr){2-7}\\cmidrule(lr){8-10}
-position & \\multicolumn{3}{c}{exponential} & \\multicolumn{3}{c}{rbf} & \\multicolumn{3}{c}{exponential} \\\\
+        body
+        == """\
+ & \\multicolumn{6}{c}{translation} & \\multicolumn{6}{c}{prediction} \\\\
+\\cmidrule(lr){2-7}\\cmidrule(lr){8-13}
+ & \\multicolumn{6}{c}{BLEU $\\uparrow$} & \\multicolumn{6}{c}{perplexity $\\downarrow$} \\\\
+\\cmidrule(lr){2-7}\\cmidrule(lr){8-13}
+position & \\multicolumn{3}{c}{exponential} & \\multicolumn{3}{c}{rbf} & \\multicolumn{3}{c}{exponential} & \
+\\multicolumn{3}{c}{rbf} \\\\
 \\midrule
-none & 5.31 & 4.90 & $\\pm$ 0.53 & 17.31 & 16.90 & $\\pm$ 0.53 & 5.10 & \\textbf{4.90} & $\\pm$ 0.53 \\\\
+none & 5.31 & 4.90 & $\\pm$ 0.53 & 17.31 & 16.90 & $\\pm$ 0.53 & 5.10 & \\textbf{4.90} & $\\pm$ 0.53 & 17.10 & \
+\\textbf{16.90} & $\\pm$ 0.53 \\\\
+product & 11.31 & \\textbf{10.90} & $\\pm$ 0.53 & 23.31 & \\textbf{22.90} & $\\pm$ 0.53 & 11.10 & 10.90 & \
+$\\pm$ 0.53 & 23.10 & 22.90 & $\\pm$ 0.53 \\\\
 """
-        "product & 11.31 & \\textbf{10.90} & $\\pm$ 0.53 & 23.31 & \\textbf{22.90} & $\\pm$ 0.53 & 11.10 & 10.90 & "
-        "$\\pm$ 0.53 \\\\\n"
     )
-    assert second.endswith("\nproduct & 23.10 & 22.90 & $\\pm$ 0.53 \\\\\n")
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "environment", "pieces"),
+    [
+        (3, 4, "begin{table}", 1),
+        (3, 6, "begin{sidewaystable}", 1),
+        (3, 9, "begin{sidewaystable}", 2),
+        (60, 3, "begingroup", 1),
+        (60, 4, "begin{landscape}", 1),
+        (60, 6, "begin{landscape}", 2),
+    ],
+)
+def test_what_is_too_wide_is_turned_and_goes_on_below_if_it_is_too_wide_for_that(
+    rows: int, columns: int, environment: str, pieces: int
+) -> None:
+    text = to_latex(large(rows, columns))
+    assert text.startswith(f"\\{environment}")
+    assert text.count("\\endlastfoot" if rows > 9 else "\\end{tabular}") == pieces
 
 
 def test_the_caption_is_short_and_the_notes_stand_below_in_small_type() -> None:
     text = to_latex(both_tasks())
     assert text.startswith(
-        "\\begin{table}[!ht]\n\\setlength{\\abovecaptionskip}{0pt}\\setlength{\\belowcaptionskip}{6pt}\n"
-        "\\caption[Kernels]{\\textbf{both tasks}: Kernels.}\n\\label{tab:both-tasks}\n{\\centering\n\\resizebox"
+        "\\begin{table}[!ht]\n\\setlength{\\abovecaptionskip}{0pt}\\setlength{\\belowcaptionskip}{6pt}"
+        "\\setlength{\\tabcolsep}{4pt}\n\\caption[Kernels]{Kernels.}\n\\label{tab:both-tasks}\n{\\centering\n\\resizebox"
     )
     above, _, below = text.rpartition("\\end{tabular}")
     assert "Per cell" not in above
@@ -102,11 +124,13 @@ def test_places_without_a_number_stand_over_all_of_their_columns() -> None:
     lines = to_latex(every_kind_of_place()).splitlines()
     assert [line for line in lines if line.startswith(("full", "some", "hole", "memory", "gone"))] == [
         "full & 9.50 & 9.38 & $\\pm$ 0.18 (2) \\\\",
-        "some & 30.50 &  & \\phantom{0} \\phantom{0}\\phantom{0}\\phantom{0}\\phantom{0} (1)  diverged 1/2 \\\\",
+        "some & 30.50 &  & \\phantom{0} \\phantom{0}\\phantom{0}\\phantom{0}\\phantom{0} (1) \\\\",
         "hole & – &  &  \\\\",
         "memory & \\multicolumn{3}{l}{out of memory 1/1} \\\\",
         "gone & \\multicolumn{3}{l}{diverged 1/2, failed 1/2} \\\\",
     ]
+    some = next(at for at, line in enumerate(lines) if line.startswith("some"))
+    assert lines[some + 1] == " & \\multicolumn{3}{l}{diverged 1/2} \\\\", "below its number"
 
 
 def test_outer_names_are_not_repeated_and_what_is_near_the_best_is_marked() -> None:
@@ -130,9 +154,29 @@ def test_a_negative_score_has_a_minus() -> None:
 def test_statistics_and_published_values_are_tables_of_their_own() -> None:
     text = to_latex(both_tasks(), statistics=True)
     assert text.count("\\caption[") == 3
-    assert ": each cell over its seeds.}" in text and "\n95\\% interval of" in text
+    assert (
+        "{Each cell over its seeds, $n$ = 3 (Table~\\ref{tab:both-tasks}).}" in text and "\n95\\% interval of" in text
+    )
     labels = re.findall(r"\\label\{(.*?)\}", text)
     assert len(labels) == 3 == len(set(labels))
+
+
+def test_symbols_of_statistics_are_set_as_such_and_names_are_not() -> None:
+    text = to_latex(both_tasks(), statistics=True)
+    (head,) = (line for line in text.splitlines() if "& unit &" in line)
+    assert head.endswith("& unit & 95\\% interval & ratio & $p$ & corrected $p$ & effect \\\\")
+    assert "\n95\\% interval, $p$: of each" in text and "\ncorrected $p$: one-sided" in text
+    assert "deviation over $n$ = 3 seeds" in text
+    named = to_latex(
+        tables(sweep([cell("a", labels={"n": "p"})], seeded("a", 1.0), tables=[{"name": "t", "rows": ["n"]}]))[0]
+    )
+    assert "\nn & " in named and "\np & " in named
+
+
+def test_notes_are_as_many_as_one_asks_for() -> None:
+    none, short, full = (to_latex(both_tasks(), statistics=True, notes=notes) for notes in ("none", "short", "full"))
+    assert "Bold: best" not in none and "(Hedges" not in none and "$n$ = 3" in none
+    assert none.count("\\par\n") == 0 < short.count("\\par\n") < full.count("\\par\n")
 
 
 def large(rows: int, columns: int, name: str = "approach {}") -> Table:
@@ -185,6 +229,15 @@ def test_many_columns_go_on_below_and_none_is_lost(tmp_path: Path, rows: int, co
     assert sorted(scores_in(pages.text, table)) == sorted(scores_of(table))
     assert len(re.findall(r"Table \d+:", pages.text)) == 1
     assert pages.overfull <= SLACK
+
+
+@pytest.mark.slow
+def test_a_table_of_sixteen_cells_with_its_statistics_takes_two_pages(tmp_path: Path) -> None:
+    table = both_tasks(("linear", "polynomial", "exponential", "rbf"), "kernel", "position")
+    pages = set_by_latex(to_latex(table, statistics=True), tmp_path)
+    assert pages.text.count("\f") == 2 and "continued" not in pages.text and pages.overfull <= SLACK
+    words = {"polynomial", "exponential", "translation", "prediction", "perplexity", "interval", "corrected"}
+    assert words <= set(re.findall(r"\w+", pages.text))
 
 
 @pytest.mark.slow

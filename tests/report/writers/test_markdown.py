@@ -36,7 +36,7 @@ def test_a_table_with_its_title_its_caption_and_every_kind_of_place() -> None:
 
 | kernel | position none | product |
 | :--- | ---: | ---: |
-| exponential | 9.50 · 9.38 ± 0.18 (2) | 30.50 · (1) · failed 1/2 |
+| exponential | 9.50 (9.38 ± 0.18, n = 2) | 30.50 (1), failed 1/2 |
 | rbf | diverged 2/2 | – |
 
 """
@@ -48,7 +48,7 @@ def test_a_table_with_its_title_its_caption_and_every_kind_of_place() -> None:
 def test_the_best_is_bold_and_the_caption_says_so() -> None:
     cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
     text = to_markdown(tables(sweep(cells, [*seeded("a", 2.0, 2.1), *seeded("b", 3.0, 3.2)]))[0])
-    assert "| exponential | 3.20 · **3.10** ± 0.14 |\n" in text
+    assert "| exponential | 3.20 (**3.10** ± 0.14) |\n" in text
     assert " Bold: best" in text
 
 

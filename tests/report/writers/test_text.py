@@ -70,7 +70,7 @@ def test_a_table_of_two_tasks_fits_eighty_columns_one_line_a_row() -> None:
 dissect
 ───────────────────────────────────────────────────────────────────
                         translation            prediction
-kernel       position   bleu ↑                 perplexity ↓
+kernel       position   BLEU ↑                 perplexity ↓
 ───────────────────────────────────────────────────────────────────
 exponential  none       12.31  11.90  ± 0.53   12.10  11.90* ± 0.53
              product    18.31  17.90  ± 0.53   18.10  17.90  ± 0.53
@@ -106,7 +106,7 @@ def test_holes_divergence_failures_and_unequal_seeds_are_told_in_their_places() 
         == """\
 t: What can happen
 ───────────────────────────────────────────────
-approach   bleu ↑
+approach   BLEU ↑
 ───────────────────────────────────────────────
 full        9.50  9.38 ± 0.18 (2)
 some       30.50              (1)  diverged 1/2
@@ -230,7 +230,7 @@ def test_a_long_name_is_folded_not_cut() -> None:
         == """\
 t
 ────────────────────────────────────────
-approach                   norm   bleu ↑
+approach                   norm   BLEU ↑
 ────────────────────────────────────────
 A name of an approach      post   2.00
 that does not fit any
