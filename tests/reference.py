@@ -167,6 +167,8 @@ def tables() -> Iterator[str]:
 def python(module: Any, *names: str) -> Iterator[str]:
     for name in names:
         known = getattr(module, name)
+        if inspect.ismodule(known):
+            continue
         yield from (f"### {module.__name__}.{name}", "")
         yield from of_class(known) if isinstance(known, type) else of_function(known)
 
@@ -204,7 +206,7 @@ def signature(function: Callable[..., Any]) -> str:
 
 def docstring(known: Any) -> Iterator[str]:
     """The docstring, written in Google's style, in Markdown."""
-    text, *sections = re.split(r"^(Args|Returns|Raises):\n", inspect.getdoc(known) or "", flags=re.MULTILINE)
+    text, *sections = re.split(r"^(Args|Returns|Yields|Raises):\n", inspect.getdoc(known) or "", flags=re.MULTILINE)
     yield from (text.rstrip(), "")
     for title, body in zip(sections[::2], sections[1::2], strict=True):
         entries = re.split(r"\n(?=\S)", dedent(body).strip())

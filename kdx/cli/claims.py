@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
 from kdx.cli.context import Answering
 from kdx.cli.named_runs import load_named
-from kdx.cli.options import OfSweeps, TableFormat
+from kdx.cli.options import TableFormat
 from kdx.cli.wording import count_of
 from kdx.errors import KdxError
 from kdx.report.papers.paper_file import load_paper, shipped
@@ -23,13 +24,20 @@ def claims(
     format: TableFormat,
     paper: Annotated[
         str | None,
-        typer.Argument(metavar="PAPER|FILE", help="A paper, such as tsai2019, or a file; default: all of kdx."),
+        typer.Argument(
+            metavar="PAPER|FILE", help="A paper, such as tsai2019, or a file; default: all that come with kdx."
+        ),
     ] = None,
-    sweep: OfSweeps = None,
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sweep",
+            autocompletion=completion.names,
+            help="Only the runs of this sweep, or grid file; may be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Test a paper's claims against the recorded runs.
-
-    Without --sweep the runs of all sweeps count.
 
     Example: kdx claims tsai2019 --sweep tsai2019/table1-mini
     """

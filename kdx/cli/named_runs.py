@@ -11,7 +11,7 @@ from kdx.shell import shell_word
 from kdx.store import reading
 from kdx.store.database import Database
 from kdx.store.find import SweepFound, sweep_named
-from kdx.store.records import RunRecord, SweepRecord
+from kdx.store.records import RunRecord, RunState, SweepRecord
 from kdx.store.remarks import NoteRecord, Remarks, remarks
 from kdx.store.sqlite.file import is_database_file
 from kdx.store.status import labels_of
@@ -102,6 +102,8 @@ def chosen(runs: Sequence[RunView], conditions: Sequence[str]) -> list[RunView]:
         matching = [run for run in kept if value in run.values(key)]
         if kept and not matching:
             values = tuple(dict.fromkeys(each for run in kept for each in run.values(key)))
+            if key == "state" and value not in [*RunState]:
+                raise KdxError(f"`{value}` is no state", allowed=[*RunState], hint=did_you_mean(value, [*RunState]))
             allowed = values or "no run has one yet"
             raise KdxError(f"no run has {condition}", allowed=allowed, hint=did_you_mean(value, values))
         kept = matching

@@ -27,7 +27,10 @@ def note(
     context: InDatabase,
     text: Annotated[str, typer.Argument(help="The note; not needed with a tag.")] = "",
     tags: Annotated[
-        list[str] | None, typer.Option("--tag", metavar="TAG", help="Add a tag, by which kdx status finds it.")
+        list[str] | None,
+        typer.Option(
+            "--tag", metavar="TAG", help="Add a tag; kdx status lists those of sweeps, and finds runs by theirs."
+        ),
     ] = None,
     untag: Annotated[list[str] | None, typer.Option("--untag", metavar="TAG", help="Remove a tag.")] = None,
 ) -> None:
@@ -35,7 +38,7 @@ def note(
 
     Example: kdx note quickstart "before the corpus was cut" --tag baseline
 
-    Example: kdx status quickstart tag=odd
+    Example: kdx note 7 --tag odd && kdx status quickstart tag=odd
     """
     text = text.strip()
     if not (text or tags or untag):

@@ -1,5 +1,6 @@
 """`kdx report`: prints the tables of sweeps."""
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -105,21 +106,25 @@ def _maps(context: Context, record: SweepRecord, asked: Sequence[str]) -> Iterat
     for each in asked:
         number, _, line = each.partition(":")
         run = int(number) if number.strip().isdecimal() else None
-        if run not in {known.id for known in record.runs} or not line.strip():
-            hint = f'a run of {record.name} and what it shall read, such as --attention "7: ein mann schläft ."'
-            raise KdxError(f"--attention {shortened(each)}: no such run, or no line", hint=hint)
+        hint = 'the number of a run and what it shall read, such as --attention "7: ein mann schläft ."'
+        if run not in {known.id for known in record.runs}:
+            raise KdxError(f"--attention {shortened(each)}: {record.name} has no such run", hint=hint)
+        if not line.strip():
+            raise KdxError(f"--attention {shortened(each)}: there is no line to read", hint=hint)
         # late: it imports torch, without which results are read
         from kdx.run_files.load_run import load_run
 
         loaded = load_run(context.db, run)
         labels = next(cell.labels for cell in record.cells if cell.id == loaded.record.cell_id)
-        yield (
-            f"{choices_of(labels)}, run {run}: {line.strip()}",
-            [
+        with warnings.catch_warnings(record=True) as unknown:
+            warnings.simplefilter("always", UserWarning)
+            read = [
                 AttentionMap(name, queries, keys, weights.tolist())
                 for name, queries, keys, weights in loaded.attention_maps(line.strip())
-            ],
-        )
+            ]
+        for text in dict.fromkeys(str(warning.message) for warning in unknown):
+            say(f"note: {text}")
+        yield f"{choices_of(labels)}, run {run}: {line.strip()}", read
 
 
 def _write(tables: Sequence[Table], format: Format, made_by: MadeBy) -> None:

@@ -11,7 +11,9 @@ from kdx.cli.serving import Pages, server
 
 def serve(
     context: InDatabase,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = 8123,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Listen on this port; 0 takes a free one.")
+    ] = 8123,
     host: Annotated[
         str, typer.Option("--host", metavar="ADDRESS", help="0.0.0.0 lets other machines ask, without a password.")
     ] = "127.0.0.1",

@@ -49,7 +49,9 @@ def sweep(
     search_only: Annotated[
         bool, typer.Option("--search-only", help="Search what the grid tunes, and train no winner.")
     ] = False,
-    longer: Annotated[bool, typer.Option("--longer", help="Refuse runs that would start at step 0.")] = False,
+    longer: Annotated[
+        bool, typer.Option("--longer", help="Only continue finished runs of fewer steps; refuse to start any anew.")
+    ] = False,
 ) -> None:
     """Train the runs of a grid that the database lacks.
 

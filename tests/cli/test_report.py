@@ -78,9 +78,9 @@ def test_tables_go_to_stdout_and_the_closing_line_to_stderr() -> None:
     ("arguments", "message"),
     [
         (("--attention", "1: the cat"), "--attention is drawn on a page"),
-        (("--format", "html", "--attention", "99: the cat"), "--attention 99: the cat: no such run, or no line"),
-        (("--format", "html", "--attention", "rbf"), "--attention rbf: no such run, or no line"),
-        (("--format", "html", "--attention", "1:"), "--attention 1:: no such run, or no line"),
+        (("--format", "html", "--attention", "99: the cat"), "--attention 99: the cat: nightly has no such run"),
+        (("--format", "html", "--attention", "rbf"), "--attention rbf: nightly has no such run"),
+        (("--format", "html", "--attention", "1:"), "--attention 1:: there is no line to read"),
         (("--format", "html", "--attention", "1: the cat"), "the folder with the files of its runs is missing"),
     ],
 )

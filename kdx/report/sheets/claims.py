@@ -42,7 +42,7 @@ def summary(answers: Sequence[Answer]) -> Iterator[Sheet]:
     if not tested:
         return
     settings = list(dict.fromkeys(setting(verdict.setting) for answer in tested for verdict in answer.tested))
-    words = {setting(verdict.setting): [*verdict.setting.values()] for answer in tested for verdict in answer.tested}
+    words = {setting(verdict.setting): verdict.setting for answer in tested for verdict in answer.tested}
     verdicts = [{setting(each.setting): each for each in answer.tested} for answer in tested]
     columns = [
         (name, [_short(of_claim[key]) if key in of_claim else "–" for of_claim in verdicts])
@@ -76,13 +76,13 @@ def _short(verdict: SettingVerdict) -> str:
     return f"{verdict.verdict}{more}"
 
 
-def _distinguished(settings: Sequence[Sequence[str]]) -> list[str]:
+def _distinguished(settings: Sequence[Mapping[str, str]]) -> list[str]:
     """The first words of each setting, as many as distinguish all of them."""
     for count in range(1, max(map(len, settings)) + 1):
-        names = [", ".join(words[:count]) for words in settings]
+        names = [setting(dict([*words.items()][:count])) for words in settings]
         if len(set(names)) == len(names):
             return names
-    return [", ".join(words) for words in settings]
+    return [*map(setting, settings)]
 
 
 def not_tested(answers: Sequence[Answer], options: str = "") -> Iterator[Sheet]:

@@ -99,7 +99,7 @@ def _size(value: float, metric: Metric) -> str:
     """The size of a difference on the metric's scale, in words."""
     if metric.in_nats:
         return f"{rounded(ratio(-value), 'ratio')} times the {metric.unit}"
-    return f"{rounded(value, metric.name)} {metric.unit}"
+    return f"{rounded(value, metric.name)} {metric.scale_in_words}"
 
 
 def _spread(table: Table, group: Group) -> str:
@@ -110,8 +110,8 @@ def _spread(table: Table, group: Group) -> str:
     low, usual, high = (difference(sd, group.metric).lstrip("+") for sd in group.spread)
     among = "" if len(table.groups) == 1 else f" ({_name(table, group)})"
     line = (
-        f"Spread over seeds{among}: standard deviations from {low} to {high} {group.metric.scale}, root mean square "
-        f"{usual}"
+        f"Spread over seeds{among}: standard deviations from {low} to {high} {group.metric.scale_in_words}, root mean "
+        f"square {usual}"
     )
     if group.comparisons > 1:
         size = _size(alone, group.metric)

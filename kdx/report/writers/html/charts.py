@@ -1,5 +1,6 @@
 """The charts of the page as SVG, from Vega-Lite; their colours are custom properties of the page's style."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -109,7 +110,7 @@ def forest(marks: Sequence[Mark], title: str, *, zero: float = 0.0) -> str:
     """
     span = scale([zero, *(bound for mark in marks for bound in (mark.low, mark.high, *mark.at))])
     reverse = {**scaled(span), "reverse": True} if zero and span else {}
-    bars = [{"group": _name(mark), "at": at} for mark in marks for at in mark.at]
+    bars = [{"group": sanitize(mark.group), "at": at} for mark in marks for at in mark.at]
     y, layers = _intervals(marks, title, reverse)
     tick = {"type": "tick", "color": "var(--ink)", "thickness": 1.5, "size": 12, "aria": False}
     at = {"field": "at", "type": "quantitative"}
@@ -131,7 +132,7 @@ def dots(cells: Sequence[Mark], runs: Sequence[Mark], title: str) -> str:
     y, layers = _intervals(cells, title, scaled(span), shape="diamond")
     points = [
         {
-            "data": {"values": [_row(mark) for mark in runs if mark.filled is filled]},
+            "data": {"values": [_linked(mark) for mark in runs if mark.filled is filled]},
             "mark": {"type": "point", "filled": filled, "size": 50, "opacity": 0.8, "color": colour},
             "encoding": {"y": y, "x": {"field": "x", "type": "quantitative"}, **_LINK},
         }
@@ -144,11 +145,21 @@ def _intervals(
     marks: Sequence[Mark], title: str, across: Mapping[str, Any], shape: str = "circle"
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The vertical axis with the groups, and the layers of the intervals and of the values within them."""
-    values = [{**_row(mark), "low": mark.low, "high": mark.high, "filled": mark.filled} for mark in marks]
+    values = [{**_linked(mark), "low": mark.low, "high": mark.high, "filled": mark.filled} for mark in marks]
     # The reader's font may be wider than the one that the labels are measured with here.
-    room = _WIDEST * max(len(value["group"]) for value in values)
-    axis = {"labelLimit": 0, "minExtent": room, "labelColor": "var(--ink)", "ticks": False, "domain": False}
     names = list(dict.fromkeys(value["group"] for value in values))
+    shown = {name: _shortened(name) for name in names}
+    room = _WIDEST * max(map(len, shown.values()))
+    # JSON is a literal of Vega too.
+    words = f"{json.dumps(shown, ensure_ascii=False)}[datum.value]"
+    axis = {
+        "labelLimit": 0,
+        "labelExpr": words,
+        "minExtent": room,
+        "labelColor": "var(--ink)",
+        "ticks": False,
+        "domain": False,
+    }
     y: dict[str, Any] = {"field": "group", "type": "nominal", "sort": None, "title": None}
     y |= {"scale": {"domain": names}, "axis": {**axis, "labelPadding": 8}}
     # More ticks have labels that run into each other where the reader's font is wider.
@@ -172,13 +183,8 @@ def _intervals(
     ]
 
 
-def _row(mark: Mark) -> dict[str, Any]:
-    return {**_linked(mark), "group": _name(mark)}
-
-
-def _name(mark: Mark) -> str:
-    """The name of a row, shortened here: Vega cuts a letter outside the basic plane in two, and cannot draw that."""
-    name = sanitize(mark.group)
+def _shortened(name: str) -> str:
+    """The name of a row in its room: Vega would cut a letter outside the basic plane in two, which it cannot draw."""
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST // 2]}…{name[-_LONGEST // 2 + 1 :]}"
 
 

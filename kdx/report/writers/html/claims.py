@@ -51,7 +51,7 @@ def _forest(verdict: SettingVerdict) -> Iterator[Markup]:
         for outcome, name in zip(tested, contrast_names(tested, verdict.setting), strict=True)
         for mark in _mark(outcome, name)
     ]
-    metrics = list(dict.fromkeys(outcome.metric.scale for outcome in tested if outcome.metric))
+    metrics = list(dict.fromkeys(outcome.metric.scale_in_words for outcome in tested if outcome.metric))
     if marks:
         yield Markup(forest(marks, f"a better by ({', '.join(metrics)})"))
 

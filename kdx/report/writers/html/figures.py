@@ -32,7 +32,8 @@ def figures(table: Table, sweep: SweepRecord) -> Iterator[dict[str, Any]]:
     seeds = sum(len(cell.seeds) for cell in table.layout.cells)
     for caption, svgs, narrow in (
         (
-            "The score of each seed (dark: the selected one), the mean (filled: the best) and its 95% interval."
+            "The score of each seed (dark: the selected one), the mean (filled: the best) and its 95% interval over "
+            "seeds and test text; cells are compared by the differences below."
             + (f" Of {len(table.layout.cells):,} cells, the {_MOST_ROWS} best." if _too_many(table) else ""),
             [*_dots(table)],
             False,
@@ -240,7 +241,11 @@ def _forests(table: Table) -> Iterator[str]:
                 href = f"#{cell_anchor(table.layout.places[each.at])}"
                 marks.append(Mark(label, href, each.significant, x, low=low, high=high, group=name))
         if marks:
-            title = f"{metric.unit}, times that of the other cell" if metric.in_nats else f"better by ({metric.unit})"
+            title = (
+                f"{metric.unit}, times that of the other cell"
+                if metric.in_nats
+                else f"better by ({metric.scale_in_words})"
+            )
             yield forest(marks, title, zero=float(metric.in_nats))
 
 
