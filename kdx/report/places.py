@@ -32,16 +32,18 @@ def places_in_text(text: str, layout: Layout) -> Iterator[Span]:
     names, headers, shown = len(layout.row_factors), columns(layout), 0
     head: list[int] = []
     left: Iterator[str] = iter(())
-    before = ""
+    before = row = ""
     for line in re.finditer(".+", text):
         if _RULE.match(line[0]):
             if shown >= len(headers):
                 return  # what follows is a listing
             head = [at - names + shown for at, part in enumerate(_parts(before)) for _ in range(_across(part))]
             left, shown = iter(rows(layout)), head[-1] + 1
-        elif head and len(parts := _parts(line[0])) > 1 and (row := next(left, "")):
+        elif head and len(parts := _parts(line[0])) > 1:
+            # A line without a name says more about the row above it.
+            row = next(left, "") if any(parts[:names]) else row
             start, column = line.start(), 0
-            for part in parts:
+            for part in parts if row else ():
                 is_name = column < names or column >= len(head)
                 yield start, start + len(part), row if is_name else f"{row}, {headers[head[column]]}"
                 start, column = start + len(part) + len(" & "), column + _across(part)

@@ -20,6 +20,7 @@ from kdx.report.tables import tables
 from kdx.report.writers.json import to_json
 from kdx.report.writers.latex import to_latex
 from kdx.report.writers.markdown import to_markdown
+from kdx.store.records import RunState
 
 SPECS = [
     {"name": "main", "caption": "Kernels", "rows": ["kernel"], "baseline": {"kernel": "rbf"}},
@@ -111,6 +112,15 @@ def test_a_score_that_changed_is_shown_with_both_values(suffix):
         assert {"value", "mean", "better_by", "p", "usual_sd"} <= keys
     places = {change.place for change in changes(file(both_tables(), suffix), after, suffix) if change.was[:3] == "40."}
     assert places == {"rbf" if suffix == ".json" else "rbf, BLEU ↑"}
+
+
+@TEXTS
+def test_what_stands_below_a_number_belongs_to_its_row(suffix):
+    lost = [run("a", seed, state=RunState.FAILED, id=30 + seed) for seed in (2, 3)]
+    shown = both_tables([*BEFORE, *lost])
+    for now, was, place in (("failed 2/4", "failed 3/4", "rbf, BLEU ↑"), ("60.00", "70.00", "linear, BLEU ↑")):
+        (change,) = changes(file(shown, suffix).replace(now, was, 1), shown, suffix)
+        assert change.place == place
 
 
 @FORMATS
