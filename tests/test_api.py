@@ -284,7 +284,7 @@ def test_a_record_stands_for_its_name_or_its_id():
     assert kdx.table(sweeps[1], database=EXAMPLE).text() == kdx.table(sweeps[1].name, database=EXAMPLE).text()
     several = kdx.table(sweeps[:2], database=EXAMPLE)
     assert several.text() == kdx.table([sweep.name for sweep in sweeps[:2]], database=EXAMPLE).text()
-    with pytest.raises(KdxError, match="run 1, which is completed, has no weights"):
+    with pytest.raises(KdxError, match="the folder with the files of its runs is missing"):
         kdx.load_run(next(run for run in kdx.runs(SWEEP, EXAMPLE) if run.id == 1), EXAMPLE)
 
 

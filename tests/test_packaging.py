@@ -65,7 +65,7 @@ def test_the_wheel_holds_every_shipped_grid(installed):
 
 
 def test_grids_are_found_by_name_and_copied_out(installed, tmp_path):
-    planned = kdx(installed, tmp_path, "plan", "quickstart")
+    planned = kdx(installed, tmp_path, "plan", "quickstart", "--all")
     assert planned.returncode == 0 and planned.stdout.count("\n") == 36
     copied = kdx(installed, tmp_path, "init", "mine", "--grid", "quickstart")
     assert copied.returncode == 0, copied.stderr

@@ -183,7 +183,7 @@ def at_a_time_options(
 def run_options(
     keep_state: Annotated[
         bool,
-        _hardware("--keep-state", help="Keep the state from which a run of more steps can continue."),
+        _hardware("--keep-state", help="Keep what a run of more steps continues."),
     ] = RunOptions.keep_state,
     hang_after: Annotated[
         float,
@@ -194,7 +194,7 @@ def run_options(
         _hardware(
             "--if-changed",
             metavar="refuse|restart|continue",
-            help="What to do with runs that began under other conditions.",
+            help="Choose for runs that began otherwise.",
         ),
     ] = RunOptions.if_changed,
 ) -> RunOptions:
@@ -229,7 +229,7 @@ def slurm_options(
             "--slurm-setup",
             envvar="KDX_SLURM_SETUP",
             metavar="COMMANDS",
-            help="Run these commands first, such as `module load cuda`.",
+            help="Run first, such as `module load cuda`.",
         ),
     ] = None,
     slurm_leave: Annotated[

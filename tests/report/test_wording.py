@@ -159,7 +159,7 @@ def test_the_short_caption_tells_what_the_seeds_can_show_and_in_what_else_cells_
     assert numbers.endswith("*: best mean of its column.")
     smallest = sqrt((1 + 1.125) / 2) * minimum_detectable_difference(2, sides=1)
     assert resolution == (
-        f"The smallest difference that these seeds can show (80% power): {smallest:.2f} bleu, n = 2; "
+        f"The smallest difference that these seeds can show (80% power): {smallest:.2f} BLEU, n = 2; "
         "2 seeds do not tell cells apart."
     )
     assert rest == "Compared cells also differ, beside kernel and norm, in seeds and training.steps."
@@ -178,7 +178,7 @@ def test_full_notes_add_definitions_and_spread_and_list_each_cell_by_what_differ
     definitions, over, spread = full[len(short) :]
     assert definitions == "BLEU ↑: higher is better."
     assert over == "Intervals and marks are over seeds alone."
-    assert spread == "Spread over seeds: standard deviations from 1.00 to 1.06 bleu, root mean square 1.03."
+    assert spread == "Spread over seeds: standard deviations from 1.00 to 1.06 BLEU, root mean square 1.03."
     (sheet,) = differing(*unequal())
     assert sheet.headers == ("kernel", "norm", "seeds", "training.steps")
     assert sheet.rows == (("rbf", "post", "0–2", "1000"), ("exponential", "post", "0–1", "500"))

@@ -38,7 +38,8 @@ def write_tables(tables: Sequence[Table], made_by: MadeBy) -> Iterator["TextTabl
 def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str) -> Iterator["TextSheet | Text | str"]:
     """Write verdicts on claims; see `kdx.report.writers.formats`."""
     for heading, sheets in of_papers(papers, options):
-        yield Text(f"{sanitize(heading)}\n")
+        yield Text(sanitize(heading))
+        yield from [""] if sheets else []
         for sheet in sheets:
             yield TextSheet(sheet)
             yield ""

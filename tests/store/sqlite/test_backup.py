@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import insert
 from stored import CELL, add_cell, cells, digest
 
-from kdx.errors import KdxError, StorageError
+from kdx.errors import AccessError, KdxError
 from kdx.store.database import Database, open_database
 from kdx.store.refusals import DamagedDatabaseError
 from kdx.store.schema import cell
@@ -117,7 +117,7 @@ def test_a_copy_that_cannot_be_written_leaves_nothing(database: Database, path: 
     message = subprocess.check_output([sys.executable, "-c", textwrap.dedent(code)], text=True)
     assert message.startswith(f"{tmp_path / 'copy.db'}: no copy of the database can be written: ")
     assert {file.name for file in tmp_path.iterdir()} == {path.name, f"{path.name}-journal"}
-    with pytest.raises(StorageError, match="no copy of the database can be written: No such file or directory"):
+    with pytest.raises(AccessError, match="no copy of the database can be written: No such file or directory"):
         database.back_up(tmp_path / "absent" / "copy.db")
 
 
