@@ -97,7 +97,7 @@ def _summary(trace: Trace) -> Iterator[str]:
 
 def _commit(environment: Mapping[str, Any]) -> str:
     if not environment:
-        return "not started yet"
+        return "not recorded"
     commit, dirty, _ = str(environment.get("commit") or "").partition("-dirty")
     if not commit:
         return f"not recorded: kdx {environment.get('kdx')} was installed, not run from a clone"

@@ -74,7 +74,7 @@ def test_a_reader_that_has_enough_is_no_error(terminal):
 
 def test_a_locale_without_our_signs_ends_nothing(terminal):
     done = terminal.type("PYTHONIOENCODING=ascii kdx plan quickstart")
-    assert done.returncode == 0 and "\\u25cb to train" in done.stdout
+    assert done.returncode == 0 and "\\xd7 seeds 0\\u20132" in done.stdout
 
 
 def test_on_another_system_one_message_says_on_which_it_runs(monkeypatch, capsys):

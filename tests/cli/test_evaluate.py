@@ -88,9 +88,9 @@ def test_failed_evaluations_are_tried_again_when_that_is_asked(ran):
     typed("evaluate", "grid.yaml", "--failed")
     (decided,) = json.loads(typed("plan", "grid.yaml", "--json").stdout)["runs"]
     assert (decided["action"], [settings["beam"] for settings in decided["evaluations"]]) == ("evaluate", [3])
-    time, whole = typed("plan", "grid.yaml").stderr.splitlines()
-    assert time == "note: time: unknown; 1 evaluation to make, whose time is recorded nowhere"
-    assert whole.startswith("1 run of 1 cell × 1 seed: 1 to evaluate; 1 evaluation to make")
+    done = typed("plan", "grid.yaml")
+    assert done.stdout.splitlines()[-1] == "time: unknown; 1 evaluation to make, whose time is recorded nowhere"
+    assert done.stderr.startswith("1 run of 1 cell × 1 seed: 1 to evaluate; 1 evaluation to make")
 
 
 def test_resume_goes_on_with_evaluations_alone(ran):

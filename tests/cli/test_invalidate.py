@@ -25,7 +25,8 @@ def test_a_run_is_out_of_every_place_that_shows_it_and_comes_back():
     out, *others = json.loads(typed("status", "tiny", "--json").stdout)["runs"]
     assert out["invalidated"] == "the corpus was cut" and all(run["invalidated"] is None for run in others)
     assert "excluded from reports: the corpus was cut" in typed("status", "tiny").stdout
-    assert "run 1 is excluded from reports: the corpus was cut" in typed("trace", "tiny", "translation").stdout
+    traced = typed("trace", "tiny", "translation", "--full").stdout
+    assert "run 1 is excluded from reports: the corpus was cut" in traced
     known = {run.seed: run for run in kdx.runs("tiny", DB)}
     assert known[0].invalidated == "the corpus was cut" and not known[0].selected and known[1].selected
     typed("export", "--to", "out")

@@ -233,7 +233,7 @@ def test_what_would_stop_any_run_interrupts_this_one_and_is_told(
 
     code, run = does(claimed, train)
     assert (code, run.state, run.progress_step) == (worker.STOPPED, RunState.INTERRUPTED, 12)
-    assert receive(channels[1])["event"] == "begins"
+    assert receive(channels[1]) == {"event": "begins", "run": run.id, "what": "preparing data"}
     message = receive(channels[1])
     assert (message["event"], message["run"]) == ("trouble", run.id)
     assert str(error_of(message)).startswith(expected.format(folder=claimed.folder))
