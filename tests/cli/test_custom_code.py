@@ -210,7 +210,7 @@ def test_a_package_brings_a_task_from_the_grid_to_the_table(own_task, data_home,
     out, said = kdx("claims", "claims.yaml", folder=own_task)
     assert "It is surer." in out and "unknown" not in said
     out, _ = kdx("trace", "sure", "exponential", folder=own_task)
-    assert "confidence of evaluation again of run 1" in out
+    assert "confidence of evaluation again of sure, exponential" in out and "run 1, seed 0" in out
     kdx("export", "--components", "--to", "sources", folder=own_task)
     for name in ("tasks.py", "shares.py", "coins.py"):
         assert (own_task / "sources" / "tails" / name).read_text() == (package / name).read_text()

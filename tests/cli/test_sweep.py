@@ -56,7 +56,7 @@ def test_a_sweep_runs_what_is_not_there_yet_and_a_failing_cell_hurts_nobody(term
         lines[-1],
     )
 
-    planned = terminal.type("kdx plan failing.yaml --set seeds=2")
+    planned = terminal.type("kdx plan failing.yaml --set seeds=2 --all")
     assert planned.returncode == 0
     actions = [re.sub(r"  [0-9a-f]{8} ", "  ", line) for line in planned.stdout.splitlines()]
     assert re.fullmatch(r"skip      learns · seed 0  \(completed, validation score \d\.\d+\)", actions[0])
@@ -73,14 +73,16 @@ def test_a_stopped_sweep_goes_on_with_the_command_that_it_ends_with(terminal):
     terminal.write("grid.yaml", LONG)
 
     # Ctrl-C on a terminal, where a display shows how it goes.
+    terminal.environment |= {"NO_COLOR": "1", "COLUMNS": "200"}
     live = LiveTerminal(terminal, "sweep", "grid.yaml", "--db", DATABASE, "--workers", "2")
     wait_until(lambda: terminal.is_at_work(database=DATABASE))
     live.press_control_c()
     code, seen = live.end()
+    seen = re.sub("\x1b\\[[?0-9;]*[A-Za-z]", "", seen)
     assert code == 130, seen
+    assert "importing …" in seen and "preparing data" in seen
     assert "━" in seen and "0/2" in seen and re.search(r"2 running", seen) and re.search(r"loss \d\.\d{3}", seen)
-    cursor_on = "\x1b[?25h"
-    assert last_line(seen).removeprefix(cursor_on) == f"2 runs: 2 interrupted; resume with: {RESUME}"
+    assert last_line(seen) == f"2 runs: 2 interrupted; resume with: {RESUME}"
     reached = min(run.progress_step for run in terminal.runs(DATABASE))
     assert not terminal.workers()
 
@@ -112,11 +114,11 @@ def test_a_run_whose_files_are_gone_begins_again_and_every_command_says_so(termi
     reached = f"interrupted at step {run.progress_step}"
     assert (
         f"(from its checkpoint at step {run.progress_step}: {reached})"
-        in terminal.type("kdx plan grid.yaml --set seeds=1").stdout
+        in terminal.type("kdx plan grid.yaml --set seeds=1 --all").stdout
     )
     shutil.rmtree(terminal.folder / "runs.files")
     again = f"starts again: {reached}, but no checkpoint is left"
-    assert f"({again})" in terminal.type("kdx plan grid.yaml --set seeds=1").stdout
+    assert f"({again})" in terminal.type("kdx plan grid.yaml --set seeds=1 --all").stdout
     resumed = terminal.type("kdx resume")
     assert resumed.returncode == 0, resumed.stderr
     assert f"(attempt 2, {again})\n" in resumed.stderr
@@ -126,7 +128,7 @@ def test_a_run_whose_files_are_gone_begins_again_and_every_command_says_so(termi
         (0, 0, run.progress_step),
         (run.progress_step, 0, 800),
     ]
-    assert " 0–800 " in terminal.type("kdx trace 'long one' prediction").stdout
+    assert " 0–800 " in terminal.type("kdx trace 'long one' prediction --full").stdout
 
 
 @pytest.mark.slow
