@@ -66,7 +66,7 @@ def test_the_wheel_holds_every_shipped_grid(installed):
 
 def test_grids_are_found_by_name_and_copied_out(installed, tmp_path):
     planned = kdx(installed, tmp_path, "plan", "quickstart", "--all")
-    assert planned.returncode == 0 and planned.stdout.count("\n") == 36
+    assert planned.returncode == 0 and planned.stdout.count("start ") == 36
     copied = kdx(installed, tmp_path, "init", "mine", "--grid", "quickstart")
     assert copied.returncode == 0, copied.stderr
     assert (tmp_path / "mine" / "quickstart.yaml").read_bytes() == (ROOT / "experiments/quickstart.yaml").read_bytes()

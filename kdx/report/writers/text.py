@@ -39,6 +39,7 @@ def write_claims(papers: Sequence[tuple[Paper, Sequence[Answer]]], options: str)
     """Write verdicts on claims; see `kdx.report.writers.formats`."""
     for heading, sheets in of_papers(papers, options):
         yield Text(sanitize(heading))
+        yield from [""] if sheets else []
         for sheet in sheets:
             yield TextSheet(sheet)
             yield ""
