@@ -119,13 +119,7 @@ def painted(text: str, stream: TextIO | None = None) -> str:
     stream = stream or sys.stdout
     if not stream.isatty() or not SHOWN.search(text):
         return text
-    # Help and pipes do without rich.
-    from rich.console import Console
-
-    console = Console(file=stream)
-    with console.capture() as capture:
-        console.print(styled(text), soft_wrap=True, end="")
-    return capture.get()
+    return _by_rich(styled(text), stream, None, soft_wrap=True, end="")
 
 
 def out_json(data: Any) -> None:
@@ -183,12 +177,16 @@ def error(fault: KdxError) -> None:
 
 def drawn(data: Any) -> str:
     """Return what rich draws for stdout."""
-    # Few commands draw tables, and help and completion are quick without.
+    return _by_rich(data, sys.stdout, width() or _WIDEST)
+
+
+def _by_rich(data: Any, stream: TextIO, columns: int | None, **how: Any) -> str:
+    # late: few commands draw anything, and help, completion and pipes are quick without
     from rich.console import Console
 
-    console = Console(file=sys.stdout, width=width() or _WIDEST, soft_wrap=False)
+    console = Console(file=stream, width=columns)
     with console.capture() as capture:
-        console.print(data)
+        console.print(data, **how)
     return capture.get()
 
 
