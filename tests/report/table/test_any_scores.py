@@ -105,7 +105,9 @@ def test_any_scores_are_written_in_every_format_of_a_text_and_only_finite_ones_a
         json.dumps(to_json(table))
     rows = list(csv.DictReader(io.StringIO(to_csv(shown), newline="")))
     assert len(rows) == sum(len(table.layout.cells) for table in shown)
-    for row, result in zip(rows, (actual for table in shown for actual in table.layout.cells), strict=True):
+    by_column = ((table, at) for table in shown for at in sorted(table.layout.places, key=lambda at: (at[1], at[0])))
+    for row, (table, at) in zip(rows, by_column, strict=True):
+        result = table.layout.places[at]
         message = float(row["score"]) if row["score"] else None
         assert message == result.score or (message is not None and isnan(message) and isnan(result.score or 0.0))
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from kdx.report.figures import attention_map, vega
@@ -20,6 +21,8 @@ _COLOURS, _SHAPES = (
 """Colours and shapes of the groups of a scatter, in turn; their numbers share no divisor, so pairs repeat late."""
 _LONGEST, _WIDEST = 66, 6.2
 """Most letters of the name of a row, and the average width of one in pixels."""
+_LEAST = 1e-290
+"""Vega counts the ticks of a shorter axis to infinity."""
 _ROW = 22
 """Height of a row of intervals, in pixels."""
 _CONFIG: dict[str, Any] = {
@@ -103,13 +106,15 @@ def scatter(marks: Sequence[Mark], x: str, y: str) -> str:
 
 
 def forest(marks: Sequence[Mark], title: str, *, zero: float = 0.0) -> str:
-    """Draw differences with their intervals, one a row, in the given order.
+    """Draw differences with their intervals, one a row, in the given order; empty where no axis has room for them.
 
     Args:
         zero: no difference; 1 for ratios, of which less is better, so that their axis runs to the left.
     """
-    span = scale([zero, *(bound for mark in marks for bound in (mark.low, mark.high, *mark.at))])
-    reverse = {**scaled(span), "reverse": True} if zero and span else {}
+    low, high = scale([zero, *(bound for mark in marks for bound in (mark.low, mark.high, *mark.at))]) or (0.0, 0.0)
+    if not _LEAST < high - low < inf:
+        return ""
+    reverse = {**scaled((low, high)), "reverse": True} if zero else {}
     bars = [{"group": sanitize(mark.group), "at": at} for mark in marks for at in mark.at]
     y, layers = _intervals(marks, title, reverse)
     tick = {"type": "tick", "color": "var(--ink)", "thickness": 1.5, "size": 12, "aria": False}

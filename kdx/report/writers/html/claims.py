@@ -52,8 +52,8 @@ def _forest(verdict: SettingVerdict) -> Iterator[Markup]:
         for mark in _mark(outcome, name)
     ]
     metrics = list(dict.fromkeys(outcome.metric.scale_in_words for outcome in tested if outcome.metric))
-    if marks:
-        yield Markup(forest(marks, f"a better by ({', '.join(metrics)})"))
+    if marks and (drawn := forest(marks, f"a better by ({', '.join(metrics)})")):
+        yield Markup(drawn)
 
 
 def _mark(outcome: ContrastOutcome, name: str) -> Iterator[Mark]:

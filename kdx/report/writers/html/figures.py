@@ -246,7 +246,7 @@ def _forests(table: Table) -> Iterator[str]:
                 if metric.in_nats
                 else f"better by ({metric.scale_in_words})"
             )
-            yield forest(marks, title, zero=float(metric.in_nats))
+            yield from filter(None, [forest(marks, title, zero=float(metric.in_nats))])
 
 
 def _about_differences(table: Table) -> str:
