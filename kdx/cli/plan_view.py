@@ -23,7 +23,7 @@ from kdx.sweep.plan_forecast import PlanForecast, PlannedDecision, RunStatus
 MOST_REASONS = 10
 """Reasons that have a line each unless every run is asked for."""
 _BYTES = 4
-"""Of a parameter among the weights that a run keeps."""
+"""Size of a parameter among the weights that a run keeps."""
 _MOST_MODULES = 3
 _NUMBER = re.compile(r"\d[\d.e+-]*")
 

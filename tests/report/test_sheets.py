@@ -380,6 +380,11 @@ def test_the_summary_marks_what_is_confounded_and_explains_more_seeds() -> None:
     assert list(summary([answer(contrast(), runs=[], cells=[cell("a", kernel="elu")])])) == []
 
 
+def test_a_claim_that_several_contrasts_can_make_hold_says_what_it_needs() -> None:
+    assert "Needed: rbf over exponential or rbf over exponential." in answered(contrast(), contrast(), any=True).notes
+    assert not any(note.startswith("Needed") for note in answered(contrast(), contrast()).notes)
+
+
 def test_each_setting_has_a_listing_of_its_own_and_the_source_stands_once() -> None:
     cells, runs = [], []
     for steps, scores in ((1000, ([30.0, 31.0, 32.0], [10.0, 11.0, 12.0])), (10, ([1.0], [2.0]))):

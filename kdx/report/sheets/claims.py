@@ -138,7 +138,7 @@ def _claim(claim: Claim, verdict: SettingVerdict, *, first: bool) -> Sheet:
     notes = [f"Source: {claim.source}."] if claim.source and first else []
     rule = _rule(claim.holds, {id(outcome.contrast): name for outcome, name in zip(with_cells, names, strict=True)})
     # Of most claims all contrasts have to hold.
-    notes += [f"It takes {rule}."] if " or " in rule else []
+    notes += [f"Needed: {rule[1:-1]}."] if " or " in rule else []
     headers: tuple[str, ...] = ("a over b", "expected", "a better by", at_level, "n", "verdict", "more seeds")
     if not any(row[-1] for row in rows):
         headers, rows = headers[:-1], [row[:-1] for row in rows]

@@ -4,8 +4,8 @@ A comparison uses only the spread of the cells that it compares (Welch 1947): a 
 wrong once one of them is noisier than the others, which three seeds cannot rule out. Seeds count as independent of each
 other, which is too cautious if the same seed moves all cells alike.
 
-`scipy.stats`, which takes a second to import, is used only
-for rank agreement. Levels are two-sided unless stated otherwise.
+`scipy.stats`, which takes a second to import, is used only for rank agreement. Levels are two-sided unless stated
+otherwise.
 """
 
 from bisect import bisect_left

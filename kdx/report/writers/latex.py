@@ -53,7 +53,7 @@ _NARROW = "\\setlength{\\tabcolsep}{4pt}"
 _SPACES = f"\\setlength{{\\abovecaptionskip}}{{0pt}}\\setlength{{\\belowcaptionskip}}{{6pt}}{_NARROW}"
 _SCALED = "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%"
 _LETTER = re.compile(r"\b[np]\b")
-"""In the head of a column, the symbol of a number of seeds, or of a p-value."""
+"""The symbol of a number of seeds, or of a p-value, in the head of a column."""
 _SYMBOL = re.compile(r"(?<![\w/$-])(?:k/n|k(?= of n\b)|(?<=k of )n\b|[np](?= = | \\textless|:))")
 """The same in a text."""
 _CHARACTER = 0.5

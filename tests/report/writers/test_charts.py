@@ -126,6 +126,8 @@ def test_a_table_as_a_picture_has_every_seed_and_fills_the_best_mean() -> None:
     (svg,) = first["svgs"]
     assert [f"exponential, seed {seed}: {seed}.00" in svg for seed in range(3)] == [True] * 3
     assert svg.count('fill="var(--accent)"') == 1 and "exponential: mean 1.00, 95% interval " in svg
+    assert "interval over seeds; cells are compared" in first["caption"], "no test text is known of these runs"
+    assert "best of each task" not in first["caption"]
 
 
 def test_of_a_large_table_the_picture_has_the_best_cells(monkeypatch) -> None:
@@ -138,7 +140,7 @@ def test_of_a_large_table_the_picture_has_the_best_cells(monkeypatch) -> None:
     ]
     (table,) = tables(record := sweep(cells, runs))
     first = next(figures.figures(table, record))
-    assert "Of 3 cells, the 2 best." in first["caption"]
+    assert first["caption"].endswith(" The 2 best of each task.")
     assert ">rbf<" in first["svgs"][0] and ">linear<" in first["svgs"][0] and ">exponential<" not in first["svgs"][0]
 
 

@@ -13,6 +13,7 @@ from browser import Browser
 from sweeps import cell, run, seeded, sweep
 
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
+from kdx.report.figures.attention_map import AttentionMap
 from kdx.report.papers.paper_file import Claim, Contrast, Rule, load_paper
 from kdx.report.papers.verdicts import answers
 from kdx.report.tables import tables
@@ -60,6 +61,15 @@ def page_of(sweep: SweepRecord, steps: range = range(0, 1000, 100)) -> str:
     names = curves_wanted(sweep)
     curves = {each.id: {name: falling(each.id, steps) for name in names} for each in sweep.runs}
     return to_html(shown, sweep, curves)
+
+
+def test_a_page_draws_the_attention_that_is_asked_for_and_leads_to_it() -> None:
+    maps = [
+        ("rbf, run 7: the cat", [AttentionMap("decoder.layers.0", ("the", "cat"), ("the", "cat"), [[[1, 0], [1, 0]]])])
+    ]
+    shown = to_html(tables(record()), record(), {}, maps)
+    assert '<a href="#attention">' in shown and "rbf, run 7: the cat" in shown and ">decoder.layers.0<" in shown
+    assert 'id="attention"' not in page_of(record())
 
 
 @pytest.fixture(scope="module")

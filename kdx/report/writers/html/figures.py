@@ -32,9 +32,7 @@ def figures(table: Table, sweep: SweepRecord) -> Iterator[dict[str, Any]]:
     seeds = sum(len(cell.seeds) for cell in table.layout.cells)
     for caption, svgs, narrow in (
         (
-            "The score of each seed (dark: the selected one), the mean (filled: the best) and its 95% interval over "
-            "seeds and test text; cells are compared by the differences below."
-            + (f" Of {len(table.layout.cells):,} cells, the {_MOST_ROWS} best." if _too_many(table) else ""),
+            _about_dots(table),
             [*_dots(table)],
             False,
         ),
@@ -45,8 +43,8 @@ def figures(table: Table, sweep: SweepRecord) -> Iterator[dict[str, Any]]:
         ),
         (_about_differences(table), [*_forests(table)], False),
         (
-            "The mean score against the number of parameters, and against the time of training, a point a cell; runs "
-            "that shared a machine with others took longer.",
+            "The mean score against the number of parameters, and against the time of training, a point a cell. Times "
+            "depend on the machine, and on what else ran there.",
             [*_costs(table, sweep)],
             True,
         ),
@@ -88,10 +86,6 @@ def _by_panel(table: Table) -> list[tuple[str, Metric, list[Address]]]:
     return ordered
 
 
-def _too_many(table: Table) -> bool:
-    return len(table.layout.cells) > _MOST_ROWS
-
-
 def _mean(table: Table, at: Address) -> float:
     summary = table.layout.places[at].summary
     assert summary
@@ -118,6 +112,18 @@ def _dots(table: Table) -> Iterator[str]:
                     runs.append(Mark(label, href, seed.run_id == cell.run_id, seed.score, group=name))
         several = len({other for _, other, _ in panels}) < len(panels)
         yield dots(cells, runs, f"{task}, {metric}" if several else str(metric))
+
+
+def _about_dots(table: Table) -> str:
+    texts = " and test text" if any(cell.documents for cell in table.layout.cells) else ""
+    compared = "; cells are compared by the differences below" if table.differences else ""
+    caption = (
+        "The score of each seed (dark: the selected one), the mean (filled: the best) and its 95% interval over "
+        f"seeds{texts}{compared}."
+    )
+    shown = sum(len(places) for *_, places in _by_panel(table))
+    left_out = sum(bool(cell.summary and isfinite(cell.summary.mean)) for cell in table.layout.cells) > shown
+    return f"{caption} The {_MOST_ROWS} best of each task." if left_out else caption
 
 
 def _costs(table: Table, sweep: SweepRecord) -> Iterator[str]:
