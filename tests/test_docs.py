@@ -51,6 +51,19 @@ def test_blocks_are_found():
     assert len(WITH_BLOCKS) > 15
 
 
+def test_the_readme_counts_the_verdicts_that_the_findings_show():
+    """Those of the findings are printed by a block that is run."""
+    readme, findings = (
+        page.read_text(encoding="utf-8") for page in (ROOT / "README.md", ROOT / "docs/understand/findings.md")
+    )
+    (told,) = re.findall(
+        r"of (\d+) verdicts on the paper's claims (\d+) hold at this scale, (\d+) do not, and (\d+)", readme
+    )
+    assert [told] == re.findall(
+        r"^(\d+) verdicts.*: (\d+) hold, (\d+) do not hold, (\d+) cannot tell$", findings, re.MULTILINE
+    )
+
+
 def test_the_readme_is_one_page():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 180
 

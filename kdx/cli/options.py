@@ -87,14 +87,6 @@ Tables = Annotated[
     Path | None,
     typer.Option("--tables", metavar="FILE", help="Take `tables:` from this YAML file, not from the grid."),
 ]
-OfSweeps = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--sweep",
-        autocompletion=completion.names,
-        help="A sweep, or its grid file; may be repeated. Default: the most recent sweep.",
-    ),
-]
 Against = Annotated[
     str | None,
     typer.Option("--against", metavar="PAPER", help="Compare with published values: tsai2019, shaw2018, or a file."),

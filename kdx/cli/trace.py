@@ -9,7 +9,7 @@ from kdx.cli import completion
 from kdx.cli.console import out, say, without_blanks
 from kdx.cli.context import Answering
 from kdx.cli.loaded_report import load_together, table_names
-from kdx.cli.options import OfSweeps, Tables
+from kdx.cli.options import Tables
 from kdx.cli.shown import ATTEMPT, attempt_row, fact_lines, table_lines, yaml_lines
 from kdx.cli.wording import count_of, numbers_of
 from kdx.errors import KdxError, did_you_mean
@@ -36,7 +36,14 @@ def trace(
     column: Annotated[
         str | None, typer.Argument(help="Header of its column, likewise; default: the only column.")
     ] = None,
-    sweep: OfSweeps = None,
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sweep",
+            autocompletion=completion.names,
+            help="A sweep, or its grid file; may be repeated. Default: the most recent sweep.",
+        ),
+    ] = None,
     tables: Tables = None,
     grid: Annotated[bool, typer.Option("--grid", help="Print a grid of this cell, to compute it again.")] = False,
     full: Annotated[
