@@ -62,8 +62,8 @@ def prepare(
         str,
         typer.Argument(
             autocompletion=completion.corpora,
-            help="Its name in grids; iwslt14, multi30k, wikitext2, wikitext103, wmt14-en-de and"
-            " wmt14-en-fr are known and checked.",
+            help="Its name in grids, known and checked: iwslt14, multi30k, tatoeba-deu-eng, wikitext2,"
+            " wikitext103, eltec-eng, wmt14-en-de, wmt14-en-fr; or a name for text of your own.",
         ),
     ],
     source: Annotated[

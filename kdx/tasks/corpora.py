@@ -73,6 +73,8 @@ BUILT_IN = _Corpora(
         "iwslt14": "kdx.data.corpora.iwslt14:TEXT",
         "wikitext2": "kdx.data.corpora.wikitext2:TEXT",
         "wikitext103": "kdx.data.corpora.wikitext103:TEXT",
+        "eltec-eng": "kdx.data.corpora.eltec_eng:TEXT",
+        "tatoeba-deu-eng": "kdx.data.corpora.tatoeba_deu_eng:TEXT",
         "wmt14-en-de": "kdx.data.corpora.wmt14:EN_DE",
         "wmt14-en-fr": "kdx.data.corpora.wmt14:EN_FR",
     }

@@ -31,9 +31,8 @@ def test_unknown_corpus(pairs, home):
     assert refusal(Data(corpus="multi30"), home) == (
         "data.corpus: unknown corpus `multi30`\n"
         "  hint: did you mean `multi30k`? For your own text: kdx data prepare multi30 --from PATH\n"
-        "  allowed: iwslt14, multi30k, pets, synthetic-language, synthetic-order, synthetic-translation,"
-        " wikitext103, wikitext2,"
-        " wmt14-en-de, wmt14-en-fr"
+        "  allowed: eltec-eng, iwslt14, multi30k, pets, synthetic-language, synthetic-order, synthetic-translation,"
+        " tatoeba-deu-eng, wikitext103, wikitext2, wmt14-en-de, wmt14-en-fr"
     )
     assert "\n  hint: kdx data prepare qqq --from PATH\n" in refusal(Data(corpus="qqq"), home)
 
