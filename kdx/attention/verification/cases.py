@@ -43,8 +43,8 @@ AXES: Mapping[str, type[Word]] = {
 """Axis → the base class of its components, for each axis that is checked."""
 
 WIDTH, HEADS, TOKENS = 16, 2, 9
-# With each row twice, enough for several blocks.
-LONG_BATCH, LONG = 2, 400
+# Enough for several blocks, and for causal sums over the features of every kernel that has a map.
+LONG_BATCH, LONG = 2, 320
 
 
 class Finding(NamedTuple):
