@@ -34,14 +34,14 @@ def _factor(name: str, info: ValidationInfo) -> str:
 def _values(value: Any) -> Any:
     if isinstance(value, dict) or value == []:
         raise not_allowed("a value, or a list of them")
-    return value if isinstance(value, list) else [value]
+    return value
 
 
 class WrittenCondition(BaseModel):
     """A condition as a file has it; the context of its validation is the axes of the grid that are no factors."""
 
     model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
-    __pydantic_extra__: dict[Annotated[str, AfterValidator(_factor)], Annotated[list[Any], BeforeValidator(_values)]]
+    __pydantic_extra__: dict[Annotated[str, AfterValidator(_factor)], Annotated[Any, AfterValidator(_values)]]
     unless: "Written | None" = Field(None, alias="not")
     """Another condition, which must not hold."""
 
@@ -85,11 +85,12 @@ class Condition:
     """Factor → the words that combinations have."""
 
     @classmethod
-    def of(cls, written: WrittenCondition, node: Node) -> "Condition":
-        """Return the condition that stands at a node of a file."""
-        values: Mapping[str, list[Any]] = written.__pydantic_extra__
-        terms = {name: frozenset(plain_number(as_word(name, each)) for each in values[name]) for name in values}
-        return cls(node, terms, cls.of(written.unless, node.value["not"]) if written.unless else None)
+    def of(cls, node: Node) -> "Condition":
+        """Return the condition that stands at a node of a file, once `WrittenCondition` has checked it."""
+        values = node.plain()
+        several = {name: each if isinstance(each, list) else [each] for name, each in values.items() if name != "not"}
+        terms = {name: frozenset(plain_number(as_word(name, each)) for each in several[name]) for name in several}
+        return cls(node, terms, cls.of(node.value["not"]) if values.get("not") else None)
 
     def holds(self, combination: Combination) -> bool:
         """Return whether a combination fulfils it."""

@@ -5,20 +5,19 @@ which sets several factors, as an approach does. A preset lies under all that th
 or a named choice takes the place of the grid's. A zip is an axis whose choices set several factors.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from typing import Any
 
 from kdx.errors import KdxError, Place, shortened
 from kdx.grid.cell_selector import factors, plain_number
-from kdx.grid.conditions import Condition, WrittenCondition
-from kdx.grid.expand import Bundle, Dimension, Override, SubGrid, paths
+from kdx.grid.conditions import Condition
+from kdx.grid.expand import Bundle, Dimension, SubGrid, paths
 from kdx.grid.extends import preset_of
 from kdx.grid.messages import checked
-from kdx.grid.model import SUB_GRID, Choice, Range
+from kdx.grid.model import SUB_GRID, Range, is_range
 from kdx.grid.model import SubGrid as SubGridModel
-from kdx.grid.settings import at_path, settings, settings_by_factor, settings_of, without_removed
+from kdx.grid.settings import at_path, settings, settings_of, without_removed
 from kdx.grid.source import LONGEST_KEY, Node
 from kdx.grid.synonyms import did_you_mean
 
@@ -43,40 +42,34 @@ def sub_grids(root: Node, faults: list[KdxError]) -> list[SubGrid]:
     # A condition that several sub-grids share knows the words of all their combinations.
     conditions: dict[tuple[Place, str], Condition] = {}
 
-    def condition(written: WrittenCondition, node: Node) -> Condition:
-        return conditions.setdefault((node.place, str(node.plain())), Condition.of(written, node))
+    def condition(node: Node) -> Condition:
+        return conditions.setdefault((node.place, str(node.plain())), Condition.of(node))
 
-    parts = [_sub_grid(model, node, own, condition, own_faults) for model, node, own in _nodes(root, own_faults)]
+    parts = [_sub_grid(node, own, condition, own_faults) for node, own in _nodes(root, own_faults)]
     # What sub-grids share is looked at in each of them.
     faults.extend({str(fault): fault for fault in own_faults}.values())
     return parts
 
 
-def _nodes(root: Node, faults: list[KdxError]) -> Iterator[tuple[SubGridModel, Node, Dimension | None]]:
-    """Yield each sub-grid over what all of them share, with the dimension that names it; the grid itself has none."""
-    key = next((key for key in ("tasks", "grids") if key in root.value), None)
+def _nodes(root: Node, faults: list[KdxError]) -> Iterator[tuple[Node, list[Dimension]]]:
+    """Yield each sub-grid over what all of them share, checked, with the dimension that names it, if there is one."""
     axes = named_axes(root)
     shared = Node(root.place, {k: v for k, v in root.value.items() if k in (*settings(), *SUB_GRID)}, root.keys)
+    key = next((key for key in ("tasks", "grids") if key in root.value), None)
     if key is None:
-        yield *checked(SubGridModel, shared, faults, axes), None
+        yield checked(SubGridModel, shared, faults, axes)[1], []
         return
     axis = key.removesuffix("s")
     for name, part in root.value[key].value.items():
         whole = without_removed(shared.overlaid(part))
         if key == "tasks":
             whole = Node(whole.place, {**whole.value, "task": Node(root.value[key].key((name,)), name)}, whole.keys)
-        yield (
-            *checked(SubGridModel, whole, faults, axes),
-            Dimension(axis, (Bundle({axis: name}, Node(part.place, {})),)),
-        )
+        own = Dimension(axis, (Bundle({axis: name}, Node(part.place, {})),))
+        yield checked(SubGridModel, whole, faults, axes)[1], [own]
 
 
 def _sub_grid(
-    model: SubGridModel,
-    node: Node,
-    own: Dimension | None,
-    condition: Callable[[WrittenCondition, Node], Condition],
-    faults: list[KdxError],
+    node: Node, own: list[Dimension], condition: Callable[[Node], Condition], faults: list[KdxError]
 ) -> SubGrid:
     try:
         preset = preset_of(node, node.value.get("task"))
@@ -84,27 +77,30 @@ def _sub_grid(
         faults.append(error)
         return SubGrid(node, (Dimension("preset", ()),))
     task = node.value.get("task") or (preset and preset.value.get("task"))
-    dimensions = (*([own] if own else ()), *_dimensions(model, node, task, faults))
+    dimensions = (*own, *_dimensions(node, task, faults))
     _refuse_twice(dimensions, node, faults)
-    excluded = zip(model.exclude, _items(node.value.get("exclude")), strict=True)
-    sub_grid = SubGrid(settings_of(node), dimensions, preset, tuple(condition(*each) for each in excluded))
-    overrides = [
-        _override(condition(override.when, item.value["when"]), item.value["set"], sub_grid, faults)
-        for override, item in zip(model.overrides, _items(node.value.get("overrides")), strict=True)
-    ]
-    return replace(sub_grid, overrides=tuple(override for override in overrides if override is not None))
+    exclude = tuple(map(condition, _items(node.value.get("exclude"))))
+    axes = {name for dimension in dimensions for name in dimension.names}
+    overrides = []
+    for item in _items(node.value.get("overrides")):
+        settings = _by_factor(item.value["set"], faults)
+        for name in sorted(axes & paths(settings)):
+            problem, hint = f"an override of `{name}`, which varies on an axis", "exclude combinations"
+            faults.append(KdxError(problem, place=item.value["set"].place, hint=hint))
+        overrides.append((condition(item.value["when"]), settings))
+    return SubGrid(settings_of(node), dimensions, preset, exclude, tuple(overrides))
 
 
-def _dimensions(model: SubGridModel, node: Node, task: Node | None, faults: list[KdxError]) -> Iterator[Dimension]:
-    if model.approaches:
+def _dimensions(node: Node, task: Node | None, faults: list[KdxError]) -> Iterator[Dimension]:
+    if _entries(node.value.get("approaches")):
         yield _named("approach", node.value["approaches"], task, faults)
-    for name, choices in model.axes.items():
-        if name in factors() or not isinstance(choices, dict):
-            yield from _factor(name, choices, node.value["axes"], faults)
+    for name, choices in _entries(node.value.get("axes")):
+        if name in factors() or not isinstance(choices.value, dict) or is_range(choices.value):
+            yield from _factor(name, node.value["axes"], faults)
         else:
-            yield _named(name, node.value["axes"].value[name], task, faults)
-    for columns, item in zip(model.zip, _items(node.value.get("zip")), strict=True):
-        yield from _zipped(columns, item, faults)
+            yield _named(name, choices, task, faults)
+    for item in _items(node.value.get("zip")):
+        yield from _zipped(item, faults)
 
 
 def _entries(node: Node | None) -> list[tuple[str, Node]]:
@@ -127,9 +123,7 @@ def _named(axis: str, choices: Node, task: Node | None, faults: list[KdxError]) 
     return Dimension(axis, tuple(bundles))
 
 
-def _factor(
-    name: str, values: Sequence[Any] | Range | Mapping[str, Choice], axes: Node, faults: list[KdxError]
-) -> Iterator[Dimension]:
+def _factor(name: str, axes: Node, faults: list[KdxError]) -> Iterator[Dimension]:
     """Yield the axis over one factor, from the list or the range of its choices; none if there is no such factor.
 
     Args:
@@ -140,15 +134,18 @@ def _factor(
         problem, hint = f"unknown axis `{shortened(name)}`", did_you_mean(name, factors())
         faults.append(KdxError(problem, place=axes.key((name,)), allowed=factors(), hint=hint))
         return
-    if isinstance(values, Mapping):
+    if is_range(choices.value):
+        items = [Node(choices.place, number) for number in Range.model_validate(choices.plain()).numbers]
+    elif isinstance(choices.value, list):
+        items = choices.value
+    else:
         allowed = "a list of its values, or a range such as {from: 100, to: 500, step: 100}"
         hint = f"named choices need another name than `{name}`, such as axes: {{settings: …}}"
         faults.append(KdxError(f"a mapping as axes.{name}", place=choices.place, allowed=allowed, hint=hint))
         return
     bundles: list[Bundle] = []
     seen: set[str] = set()
-    in_range = [Node(choices.place, number) for number in values.numbers] if isinstance(values, Range) else None
-    for choice in in_range or choices.value:
+    for choice in items:
         label = _label(choice.plain())
         if len(label) > LONGEST_KEY:
             problem, allowed = f"`{shortened(label)}` has {len(label):,} characters", f"at most {LONGEST_KEY}"
@@ -162,9 +159,9 @@ def _factor(
     yield Dimension(name, tuple(bundles))
 
 
-def _zipped(zipped: Mapping[str, Sequence[Any] | Range], node: Node, faults: list[KdxError]) -> Iterator[Dimension]:
+def _zipped(node: Node, faults: list[KdxError]) -> Iterator[Dimension]:
     """Yield the axis of factors that vary together: the first choice of each, then the second, and so on."""
-    columns = [column for name, values in zipped.items() for column in _factor(name, values, node, faults)]
+    columns = [column for name in node.value for column in _factor(name, node, faults)]
     lengths = {column.name: len(column.bundles) for column in columns}
     if len(set(lengths.values())) > 1:
         problem = f"a zip of unequal lengths: {', '.join(f'{name} has {count}' for name, count in lengths.items())}"
@@ -211,23 +208,17 @@ def _place_of(dimension: Dimension, node: Node) -> Place:
     return node.key(("zip",) if "zip" in node.value else ("approaches",))
 
 
-def _override(condition: Condition, written: Node, sub_grid: SubGrid, faults: list[KdxError]) -> Override | None:
-    settings = _by_factor(written, faults)
-    for name in sorted({*sub_grid.axes} & paths(settings.plain())) if settings is not None else ():
-        problem, hint = f"an override of `{name}`, which varies on an axis", "exclude combinations"
-        faults.append(KdxError(problem, place=written.place, hint=hint))
-    return Override(condition, settings) if settings is not None else None
-
-
-def _by_factor(node: Node, faults: list[KdxError]) -> Node | None:
-    """Return settings that a grid nests, or writes by factor, as it nests them; None if one is set twice."""
-    before = len(faults)
-    for key in node.value:
+def _by_factor(node: Node, faults: list[KdxError]) -> Node:
+    """Return settings as a grid nests them, of which some are written by factor: `training.steps: 100`."""
+    whole = Node(node.place, {})
+    for key, value in node.value.items():
         section, _, name = key.rpartition(".")
         if section and node.inner((section, name)) is not None:
             problem = f"`{key}` is set twice, also under `{section}`"
             faults.append(KdxError(problem, place=node.key((key,)), hint="keep one of them"))
-    return settings_by_factor(node) if len(faults) == before else None
+        else:
+            whole = whole.overlaid(at_path(key.split("."), value))
+    return whole
 
 
 def _label(value: Any) -> str:

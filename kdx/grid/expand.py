@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import product
 from math import prod
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -22,7 +21,7 @@ from kdx.grid.conditions import Combination, Condition
 from kdx.grid.identity import cell_id
 from kdx.grid.messages import located
 from kdx.grid.plan import PlannedCell
-from kdx.grid.source import Node
+from kdx.grid.source import NOTHING_SET, Node
 from kdx.grid.spec import CellSpec
 
 MOST_LOOKED_AT = 20_000
@@ -55,20 +54,12 @@ class Dimension:
     @cached_property
     def decides(self) -> frozenset[str]:
         """The axes and the factors that it sets."""
-        return frozenset(self.names).union(*(paths(bundle.settings.plain()) for bundle in self.bundles))
+        return frozenset(self.names).union(*(paths(bundle.settings) for bundle in self.bundles))
 
 
-def paths(settings: Mapping[str, Any]) -> frozenset[str]:
+def paths(settings: Node) -> frozenset[str]:
     """Return the factors that settings set."""
-    return frozenset(path for path, _ in leaves(settings))
-
-
-@dataclass(frozen=True)
-class Override:
-    """Settings laid over the combinations that fulfil a condition."""
-
-    when: Condition
-    settings: Node
+    return frozenset(path for path, _ in leaves(settings.plain()))
 
 
 @dataclass(frozen=True)
@@ -80,8 +71,9 @@ class SubGrid:
     preset: Node | None = None
     """Settings that lie under all that the grid sets, unless a bundle has its own."""
     exclude: tuple[Condition, ...] = ()
-    overrides: tuple[Override, ...] = ()
-    on_top: Node | None = None
+    overrides: tuple[tuple[Condition, Node], ...] = ()
+    """Conditions, each with the settings that are laid over the combinations that fulfil it."""
+    on_top: Node = NOTHING_SET
     """Settings that are laid over all others in every cell."""
 
     @cached_property
@@ -95,10 +87,9 @@ class SubGrid:
         return prod(len(dimension.bundles) for dimension in self.dimensions)
 
     @property
-    def conditions(self) -> Iterator[Condition]:
+    def conditions(self) -> tuple[Condition, ...]:
         """Its conditions on combinations."""
-        yield from self.exclude
-        yield from (override.when for override in self.overrides)
+        return (*self.exclude, *(condition for condition, _ in self.overrides))
 
     def combinations(self) -> Iterator[tuple[Mapping[str, str], tuple[Node, ...]]]:
         """Yield axis → choice of every combination that is not excluded, and what it sets, each over the ones before.
@@ -111,13 +102,12 @@ class SubGrid:
             # All conditions look at it, so that each learns which words there are.
             if [condition for condition in self.exclude if condition.holds(combination)]:
                 continue
-            overrides = [override.settings for override in self.overrides if override.when.holds(combination)]
+            overrides = [settings for condition, settings in self.overrides if condition.holds(combination)]
             yield labels, self._settings(bundles, overrides) if overrides else combination.settings
 
     def _settings(self, bundles: Sequence[Bundle], overrides: Sequence[Node] = ()) -> tuple[Node, ...]:
         presets = [preset for preset in (self.preset, *(bundle.preset for bundle in bundles)) if preset]
-        own = (bundle.settings for bundle in bundles)
-        return (*presets[-1:], self.base, *own, *overrides, *([self.on_top] if self.on_top is not None else []))
+        return (*presets[-1:], self.base, *(bundle.settings for bundle in bundles), *overrides, self.on_top)
 
 
 def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> list[PlannedCell]:
@@ -166,7 +156,7 @@ def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> list[Plann
 
 def _check_conditions(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> None:
     """Refuse conditions that say nothing of the grid as a whole, of whatever sub-grid."""
-    settled = {path for part in sub_grids if part.on_top is not None for path in paths(part.on_top.plain())}
+    settled = {path for part in sub_grids for path in paths(part.on_top)}
     distinct = {id(condition): condition for sub_grid in sub_grids for condition in sub_grid.conditions}
     for condition in distinct.values():
         faults.extend(condition.faults(settled))

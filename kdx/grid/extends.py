@@ -9,7 +9,7 @@ from kdx.grid.cell_selector import factors
 from kdx.grid.model import GRID
 from kdx.grid.settings import at_path, settings, settings_of, without_removed
 from kdx.grid.shipped import find, names
-from kdx.grid.source import LARGEST_FILE, Node, no_value, read, read_value
+from kdx.grid.source import LARGEST_FILE, NOTHING_SET, Node, no_value, read, read_value
 from kdx.grid.synonyms import did_you_mean
 
 
@@ -95,14 +95,13 @@ def _parent(parent: Node, child: Path, seen: set[Path]) -> Path:
 _OF_A_GRID = tuple(key for key in GRID if key != "extends")
 
 
-def set_values(given: Sequence[str], faults: list[KdxError]) -> tuple[Node, Node | None]:
-    """Return what `--set` sets in the grid itself, such as its seeds, and what in every cell; None if nothing.
+def set_values(given: Sequence[str], faults: list[KdxError]) -> tuple[Node, Node]:
+    """Return what `--set` sets in the grid itself, such as its seeds, and what in every cell.
 
     Args:
         given: each `key=value`; the last of a key wins.
     """
-    grid = Node(Place("--set", 0, 0), {}, {})
-    cell = Node(grid.place, {}, {})
+    grid = cell = NOTHING_SET
     for text in given:
         key, equals, value = text.partition("=")
         place = Place(f"--set {shortened(text)}", 0, 0)
@@ -123,4 +122,4 @@ def set_values(given: Sequence[str], faults: list[KdxError]) -> tuple[Node, Node
         else:
             problem, hint = f"unknown key `{shortened(key)}`", did_you_mean(key, known)
             faults.append(KdxError(problem, place=place, allowed=known, hint=hint))
-    return grid, cell if cell.value else None
+    return grid, cell

@@ -73,11 +73,11 @@ def load_grid(grid: str | Path, *, most_runs: int = MOST_RUNS, given: Sequence[s
     return plan
 
 
-def _read(path: Path, given: Sequence[str], texts: dict[Path, str], faults: list[KdxError]) -> tuple[Node, Node | None]:
+def _read(path: Path, given: Sequence[str], texts: dict[Path, str], faults: list[KdxError]) -> tuple[Node, Node]:
     """Return the file over what it extends, under what the command line sets: in the grid itself, and in every cell."""
     of_grid, of_cells = set_values(given, [])
     root = without_removed(extended(path, faults, texts).overlaid(of_grid))
-    if faults_of_components := find_components(root if of_cells is None else root.overlaid(of_cells), GRID):
+    if faults_of_components := find_components(root.overlaid(of_cells), GRID):
         # What depends on them would be unknown.
         raise by_place([*faults, *faults_of_components])
     # Now that the options of custom components are known.
@@ -118,7 +118,7 @@ def _refuse_too_many(root: Node, parts: Sequence[SubGrid], seeds: int, most_runs
     runs = sum(part.size for part in parts) * seeds
     if runs > most_runs:
         place = root.key(("axes",)) if "axes" in root.value else root.place
-        taken = ", those that conditions take out among them" if any(list(part.conditions) for part in parts) else ""
+        taken = ", those that conditions take out among them" if any(part.conditions for part in parts) else ""
         allowed, hint = f"at most {most_runs:,}", "see --max-runs"
         faults.append(KdxError(f"{runs:,} runs{taken}", place=place, allowed=allowed, hint=hint))
         raise by_place(faults)
@@ -131,7 +131,7 @@ def _overruled(parts: Sequence[SubGrid], wrong: Sequence[Place | str | None]) ->
         wrong: places of other faults, whose values are not repeated.
     """
     for name, on_top in {name: part.on_top for part in parts for name in part.axes}.items():
-        if on_top is not None and (node := on_top.inner(name.split("."))) is not None:
+        if (node := on_top.inner(name.split("."))) is not None:
             choice = "CHOICE" if node.place in wrong else shortened(node)
             hint = f"--set axes.{name}=[{choice}] takes one choice"
             yield KdxError(f"`{name}` varies on an axis", place=node.place, hint=hint)
@@ -142,7 +142,7 @@ def _with_searches(plan: Plan, tune: Tune | None, root: Node, parts: Sequence[Su
     if tune is None or faults:
         return plan
     varied = {name for part in parts for dimension in part.dimensions for name in dimension.decides}
-    varied |= {name for part in parts if part.on_top is not None for name in paths(part.on_top.plain())}
+    varied |= {name for part in parts for name in paths(part.on_top)}
     node = root.value["tune"]
     cells = with_searches(plan.cells, tune, node, seeds=plan.seeds, varied=varied, faults=faults)
     return replace(plan, cells=tuple(cells))

@@ -22,14 +22,6 @@ def settings_of(node: Node) -> Node:
     return Node(node.place, {key: value for key, value in node.value.items() if key in settings()}, node.keys)
 
 
-def settings_by_factor(node: Node) -> Node:
-    """Return the settings of a mapping whose keys are factors: `training.steps: 100` is `training: {steps: 100}`."""
-    whole = Node(node.place, {}, {})
-    for key, value in node.value.items():
-        whole = whole.overlaid(at_path(key.split("."), value))
-    return whole
-
-
 def at_path(path: Sequence[str], value: Node) -> Node:
     """Return a value under each step of a dotted key."""
     for step in reversed(path):

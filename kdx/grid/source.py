@@ -112,6 +112,10 @@ class Node:
         return Node(self.place, values, self.keys | over.keys)
 
 
+NOTHING_SET = Node(Place("--set", 0, 0), {})
+"""What a command line without `--set` sets."""
+
+
 def written(value: Any) -> str:
     """Return a value as a file has it, shortened; a text that would be read as another value stands in quotes."""
     return shortened(_in_flow_style(value))

@@ -34,7 +34,7 @@ def tuned_grid(plan: Plan, file: Path) -> bytes:
     whole: dict[str, Any] = {}
     for cell in plan.trained:
         resolved = ResolvedSpec.of(cell.spec)
-        values = of_cells.plain() if of_cells else {}
+        values = of_cells.plain()
         for name in cell.search.space if cell.search else ():
             set_factor(values, name, resolved.value(name))
         if not values:
