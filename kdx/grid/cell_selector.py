@@ -43,6 +43,12 @@ def options() -> dict[str, Option]:
     return known_options() | of_corpora
 
 
+@cached_over_words
+def settings() -> tuple[str, ...]:
+    """Return every key that a cell can have at its top."""
+    return (*CellSpec.model_fields, *known_options())
+
+
 class LayerFactor(NamedTuple):
     """A choice of one layer, such as `layers.decoder 2.position`."""
 

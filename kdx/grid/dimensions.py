@@ -10,15 +10,14 @@ from functools import reduce
 from typing import Any
 
 from kdx.errors import KdxError, Place, shortened
-from kdx.grid.cell_selector import factors, plain_number
+from kdx.grid.cell_selector import factors, plain_number, settings
 from kdx.grid.conditions import Condition
 from kdx.grid.expand import Bundle, Dimension, SubGrid, paths
-from kdx.grid.extends import preset_of
+from kdx.grid.extends import preset_of, without_removed
 from kdx.grid.messages import checked
 from kdx.grid.model import SUB_GRID, Range, is_range
 from kdx.grid.model import SubGrid as SubGridModel
-from kdx.grid.settings import at_path, settings, settings_of, without_removed
-from kdx.grid.source import LONGEST_KEY, Node
+from kdx.grid.source import LONGEST_KEY, Node, at_path
 from kdx.grid.synonyms import did_you_mean
 
 
@@ -54,7 +53,7 @@ def sub_grids(root: Node, faults: list[KdxError]) -> list[SubGrid]:
 def _nodes(root: Node, faults: list[KdxError]) -> Iterator[tuple[Node, list[Dimension]]]:
     """Yield each sub-grid over what all of them share, checked, with the dimension that names it, if there is one."""
     axes = named_axes(root)
-    shared = Node(root.place, {k: v for k, v in root.value.items() if k in (*settings(), *SUB_GRID)}, root.keys)
+    shared = root.only((*settings(), *SUB_GRID))
     key = next((key for key in ("tasks", "grids") if key in root.value), None)
     if key is None:
         yield checked(SubGridModel, shared, faults, axes)[1], []
@@ -83,12 +82,12 @@ def _sub_grid(
     axes = {name for dimension in dimensions for name in dimension.names}
     overrides = []
     for item in _items(node.value.get("overrides")):
-        settings = _by_factor(item.value["set"], faults)
-        for name in sorted(axes & paths(settings)):
+        over = _by_factor(item.value["set"], faults)
+        for name in sorted(axes & paths(over)):
             problem, hint = f"an override of `{name}`, which varies on an axis", "exclude combinations"
             faults.append(KdxError(problem, place=item.value["set"].place, hint=hint))
-        overrides.append((condition(item.value["when"]), settings))
-    return SubGrid(settings_of(node), dimensions, preset, exclude, tuple(overrides))
+        overrides.append((condition(item.value["when"]), over))
+    return SubGrid(node.only(settings()), dimensions, preset, exclude, tuple(overrides))
 
 
 def _dimensions(node: Node, task: Node | None, faults: list[KdxError]) -> Iterator[Dimension]:
@@ -117,7 +116,7 @@ def _named(axis: str, choices: Node, task: Node | None, faults: list[KdxError]) 
     bundles: list[Bundle] = []
     for name, choice in choices.value.items():
         try:
-            bundles.append(Bundle({axis: name}, settings_of(choice), preset_of(choice, task)))
+            bundles.append(Bundle({axis: name}, choice.only(settings()), preset_of(choice, task)))
         except KdxError as error:
             faults.append(error)
     return Dimension(axis, tuple(bundles))

@@ -1,16 +1,19 @@
 """What lies under and over a grid's file: the grids that it extends, its presets, and the keys that `--set` sets."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from kdx.errors import Faults, KdxError, Place, shortened
-from kdx.grid.cell_selector import factors
+from kdx.grid.cell_selector import factors, settings
 from kdx.grid.model import GRID
-from kdx.grid.settings import at_path, settings, settings_of, without_removed
 from kdx.grid.shipped import find, names
-from kdx.grid.source import LARGEST_FILE, NOTHING_SET, Node, no_value, read, read_value
+from kdx.grid.source import LARGEST_FILE, NOTHING_SET, Node, at_path, no_value, read, read_value
 from kdx.grid.synonyms import did_you_mean
+
+ENTRIES = frozenset({"tasks", "grids", "axes", "zip", "approaches", "exclude", "overrides", "evaluations", "tune"})
+"""Keys of a grid that null takes out of one that it extends, and so it does their entries."""
 
 
 def extended(path: Path, faults: list[KdxError], texts: dict[Path, str] | None = None) -> Node:
@@ -32,10 +35,29 @@ def extended(path: Path, faults: list[KdxError], texts: dict[Path, str] | None =
         path = _parent(node.value["extends"], path, seen)
     root = nodes.pop()
     for node in reversed(nodes):
-        base = Node(node.place, {key: value for key, value in root.value.items() if key != "name"}, root.keys)
-        values = {key: value for key, value in node.value.items() if key != "extends"}
-        root = base.overlaid(Node(node.place, values, node.keys))
+        root = replace(root.without(("name",)), place=node.place).overlaid(node.without(("extends",)))
     return without_removed(root)
+
+
+def without_removed(node: Node, key: str = "", above: str = "") -> Node:
+    """Return a grid without the entries that null took out of those that it was laid over."""
+    if not isinstance(node.value, dict):
+        return node
+    return Node(
+        node.place,
+        {
+            name: without_removed(inner, name, key)
+            for name, inner in node.value.items()
+            # The choices of a named axis are entries, too, and so are the parameters of `tune`.
+            if not (
+                inner.value is None
+                and inner.replaces
+                and (not ENTRIES.isdisjoint((name, key)) or above in ("axes", "tune"))
+            )
+        },
+        node.keys,
+        node.replaces,
+    )
 
 
 def preset_of(node: Node, task: Node | None) -> Node | None:
@@ -54,7 +76,7 @@ def preset_of(node: Node, task: Node | None) -> Node | None:
         hint = did_you_mean(str(name.value), known)
         raise KdxError(f"unknown preset `{name}`", place=name.place, allowed=known, hint=hint)
     root = _shipped_preset(name.value)
-    preset = Node(node.place, settings_of(root).value, root.keys)
+    preset = replace(root.only(settings()), place=node.place)
     other = preset.value.get("task")
     if task and other and task.value != other.value:
         problem = f"preset `{name}` is for {other}, not for {task}"

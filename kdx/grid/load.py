@@ -7,18 +7,18 @@ from pathlib import Path
 
 from kdx.errors import KdxError, Place, by_place, shortened
 from kdx.grid import MOST_RUNS
+from kdx.grid.cell_selector import settings
 from kdx.grid.components import find_components
 from kdx.grid.dimensions import named_axes, sub_grids
 from kdx.grid.effects import short_of_peak, without_effect
 from kdx.grid.evaluations import check_evaluations, read_evaluations
 from kdx.grid.expand import SubGrid, cells_of, paths
-from kdx.grid.extends import extended, set_values
+from kdx.grid.extends import extended, set_values, without_removed
 from kdx.grid.messages import checked, mapping_of
 from kdx.grid.model import ALLOWED_NAME, GRID, SUB_GRID, GridFile, is_sweep_name
 from kdx.grid.plan import Plan, TableSpec
 from kdx.grid.searches import with_searches
 from kdx.grid.seeds import SeedRule
-from kdx.grid.settings import settings, without_removed
 from kdx.grid.shipped import find
 from kdx.grid.source import Node, no_value
 from kdx.grid.spec import CellSpec
@@ -101,12 +101,10 @@ def _validated(root: Node, path: Path, faults: list[KdxError]) -> tuple[GridFile
         problem = f"the file's name, `{shortened(path.stem)}`, cannot be the grid's name"
         faults.append(KdxError(problem, place=root.place, allowed=ALLOWED_NAME, hint="write a `name:`"))
     in_sub_grids = {*settings(), *SUB_GRID}
-    whole = Node(root.place, {key: node for key, node in root.value.items() if key not in in_sub_grids}, root.keys)
-    file, sound = checked(GridFile, whole, faults, named_axes(root))
-    shared = {key: node for key, node in root.value.items() if key in in_sub_grids}
+    file, sound = checked(GridFile, root.only(root.value.keys() - in_sub_grids), faults, named_axes(root))
     # What is wrong here leaves no sub-grid, rather than one without a task.
     none = {key: Node(root.place, {}) for key in ("tasks", "grids") if key in root.value}
-    return file, Node(root.place, shared | none | sound.value, root.keys)
+    return file, replace(root, value=root.only(in_sub_grids).value | none | sound.value)
 
 
 def _refuse_too_many(root: Node, parts: Sequence[SubGrid], seeds: int, most_runs: int, faults: list[KdxError]) -> None:

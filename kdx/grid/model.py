@@ -21,13 +21,12 @@ from pydantic import (
     model_validator,
 )
 
-from kdx.grid.cell_selector import factors
+from kdx.grid.cell_selector import factors, settings
 from kdx.grid.conditions import SeveralWritten, Written
 from kdx.grid.evaluations import EvaluationChoices
 from kdx.grid.field_types import Bounded, Number, OneOf, PositiveNumber, Section, ToList, as_list, not_allowed, refuse
 from kdx.grid.plan import TableSpec
 from kdx.grid.seeds import Seeds
-from kdx.grid.settings import settings
 from kdx.grid.tuning import Tune
 from kdx.tasks import TASKS
 

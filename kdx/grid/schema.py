@@ -12,12 +12,11 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from kdx.grid import model
-from kdx.grid.cell_selector import factors
-from kdx.grid.extends import presets
+from kdx.grid.cell_selector import factors, settings
+from kdx.grid.extends import ENTRIES, presets
 from kdx.grid.field_types import IN_A_FILE, Schema, descriptions, word_schema
 from kdx.grid.fields import CellFields
 from kdx.grid.sections import STORED_NAME, Select
-from kdx.grid.settings import ENTRIES, settings
 from kdx.grid.words import known_options
 from kdx.tasks.corpora import BUILT_IN, DIFFICULTIES, options_of_corpora
 from kdx.words.family import cached_over_words

@@ -13,8 +13,7 @@ from kdx.errors import KdxError
 from kdx.grid.identity import cell_id
 from kdx.grid.messages import located
 from kdx.grid.plan import PlannedCell
-from kdx.grid.settings import at_path
-from kdx.grid.source import Node
+from kdx.grid.source import Node, at_path
 from kdx.grid.spec import CellSpec
 from kdx.grid.tuning import Choice, Distribution, DrawnRange, Pruner, Sampler, Search, Space, Tune, Tuning
 

@@ -10,7 +10,7 @@ values, which this reads in 0.07 s.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,10 @@ class Node:
             node = node._inner(step) if node is not None else None
         return node
 
+    def only(self, keys: Collection[str]) -> "Node":
+        """Return the mapping without its other keys."""
+        return replace(self, value={key: node for key, node in self.value.items() if key in keys})
+
     def without(self, path: tuple[str | int, ...]) -> "Node":
         """Return the same without the entry at `path`; all of it if there is no such entry."""
         step, *rest = path
@@ -114,6 +118,13 @@ class Node:
 
 NOTHING_SET = Node(Place("--set", 0, 0), {})
 """What a command line without `--set` sets."""
+
+
+def at_path(path: Sequence[str], value: Node) -> Node:
+    """Return a value under each step of a dotted key."""
+    for step in reversed(path):
+        value = Node(value.place, {step: value}, {step: value.place})
+    return value
 
 
 def written(value: Any) -> str:

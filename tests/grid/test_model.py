@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from kdx.errors import Faults, KdxError
-from kdx.grid.cell_selector import factors
+from kdx.grid.cell_selector import factors, settings
 from kdx.grid.field_types import descriptions
 from kdx.grid.load import load_grid
 from kdx.grid.model import (
@@ -28,7 +28,6 @@ from kdx.grid.model import (
     is_sweep_name,
     reserved_names,
 )
-from kdx.grid.settings import settings
 
 
 def test_a_grid_has_the_keys_of_a_sub_grid_and_none_that_is_a_setting():

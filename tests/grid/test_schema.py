@@ -15,12 +15,12 @@ from jsonschema import Draft202012Validator
 from kdx.components.find import IN_FILE
 from kdx.errors import Faults
 from kdx.grid.cell_selector import factors
+from kdx.grid.cell_selector import settings as settings_of_a_cell
 from kdx.grid.explain import EXAMPLES
 from kdx.grid.field_types import IN_A_FILE
 from kdx.grid.load import load_grid
 from kdx.grid.model import GRID, SUB_GRID
 from kdx.grid.schema import alternatives, grid_schema, keys, option_schema, schema_of
-from kdx.grid.settings import settings as settings_of_a_cell
 from kdx.grid.shipped import find, names
 from kdx.grid.source import read
 from kdx.grid.words import owners

@@ -4,10 +4,9 @@ import re
 
 import pytest
 
-from kdx.grid.cell_selector import factors
+from kdx.grid.cell_selector import factors, settings
 from kdx.grid.explain import explain
 from kdx.grid.model import GRID
-from kdx.grid.settings import settings
 from kdx.grid.synonyms import EXPLAINED, SYNONYMS, did_you_mean
 
 KEYS = {*factors(), *settings(), *GRID}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.families import FAMILIES
@@ -58,7 +58,7 @@ def resolve_options(cell: CellFields) -> None:
         cell.settle(qk_norm=QKNorm.NONE, kv_heads=None, maps=Maps.SINGLE, output_gate=OutputGate.NONE)
         cell.settle(projection=Projection.LINEAR, value_projection=ValueProjection.OWN)
         cell.settle(smoother=Smoother.LOCAL_CONSTANT)
-    own = dict(_options_of(words_of(cell)))
+    own = dict(_options_of(_words_of(cell)))
     if "xl_bias" in own and cell.symmetry is Symmetry.SYMMETRIC:
         if cell.option("xl_bias") not in (None, "none"):
             raise refuse("xl_bias", "with u a symmetric kernel is not symmetric", allowed="none")
@@ -79,45 +79,23 @@ def _filters_of_others(attentions: tuple[Attention, ...]) -> Mapping[str, str]:
     return {name: getattr(Filter(), name) for name in names}
 
 
-class Words(NamedTuple):
-    """The words of a cell. Thousands of cells of a grid have few combinations of them."""
-
-    task: str
-    space: Space | None
-    mixer: str
-    kernel: str
-    normaliser: str | None
-    position: tuple[str, ...]
-    value: str | None
-    encoding: str | None
-    filters: tuple[str, ...]
-    """The filter of each attention, in the order of the attentions."""
-
-    @property
-    def plain(self) -> Mapping[str, Any]:
-        """The words as `kdx.grid.words` reads them."""
-        filters = {attention.value: word for attention, word in zip(_ATTENTIONS, self.filters, strict=True)}
-        return {**self._asdict(), "filter": filters}
+_WORDS = ("task", "space", "mixer", "kernel", "normaliser", "position", "value", "encoding", "filter")
+"""The fields that have the words of a cell. Thousands of cells of a grid have few combinations of them."""
 
 
-def words_of(cell: CellFields) -> Words:
-    """Return the cell's words; a dump of the whole cell takes ten times as long."""
-    return Words(
-        cell.task,
-        cell.space,
-        cell.mixer,
-        cell.kernel,
-        cell.normaliser,
-        cell.position,
-        cell.value,
-        cell.encoding,
-        tuple(filter_in(cell, attention) for attention in _ATTENTIONS),
-    )
+def _words_of(cell: CellFields) -> tuple[Any, ...]:
+    """Return the values of these fields; a dump of the whole cell takes ten times as long."""
+    return tuple(getattr(cell, field) for field in _WORDS)
+
+
+def _plain(words: tuple[Any, ...]) -> Mapping[str, Any]:
+    *others, filters = words
+    return dict(zip(_WORDS, (*others, filters.model_dump(by_alias=True)), strict=True))
 
 
 @cached_over_words
-def _options_of(words: Words) -> Mapping[str, Option]:
-    return options_in(words.plain)
+def _options_of(words: tuple[Any, ...]) -> Mapping[str, Option]:
+    return options_in(_plain(words))
 
 
 def _refuse_uneven(cell: CellFields) -> None:
@@ -252,7 +230,7 @@ def resolve_components(cell: CellFields) -> None:
     used: dict[str, Component] = {}
     # Few grids have any, and those that have none may have ten thousand cells.
     if any(family.outside for family in (*FAMILIES, TASKS)):
-        words = words_in(words_of(cell).plain)
+        words = words_in(_plain(_words_of(cell)))
         used = {word: family.outside[word] for family, word in words if word in family.outside}
     if cell.data.corpus in DIFFICULTIES.outside:
         used[cell.data.corpus] = DIFFICULTIES.outside[cell.data.corpus]
