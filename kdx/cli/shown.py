@@ -122,7 +122,7 @@ def yaml_lines(settings: Mapping[str, Any]) -> Iterator[str]:
 
 def layer_lines(spec: ResolvedSpec) -> Iterator[str]:
     """Write a row for each layer with the choices in which layers differ; nothing if all are alike."""
-    own = [of_layer for factor in spec.words if (of_layer := in_layer(factor))]
+    own = [(layer, factor) for layer, factor in map(in_layer, spec.words) if layer]
     choices = dict.fromkeys(factor for _, factor in own if factor not in options())
     if not own:
         return

@@ -8,7 +8,7 @@ joined.
 import re
 from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
 
@@ -49,24 +49,13 @@ def settings() -> tuple[str, ...]:
     return (*CellSpec.model_fields, *known_options())
 
 
-class LayerFactor(NamedTuple):
-    """A choice of one layer, such as `layers.decoder 2.position`."""
+def in_layer(factor: str) -> tuple[str, str]:
+    """Return the layer and the factor in it: `layers.decoder 2.position` is `layers.decoder 2` and `position`.
 
-    layer: str
-    """`layers.decoder 2`."""
-    factor: str
-    """`position`."""
-
-
-def in_layer(factor: str) -> LayerFactor | None:
-    """Return the parts of the factor of a layer; None for any other factor."""
+    Of any other factor, the layer is empty.
+    """
     match = _OF_LAYER.fullmatch(factor)
-    return match and LayerFactor(match["layer"], match["factor"])
-
-
-def _own(factor: str) -> str:
-    of_layer = in_layer(factor)
-    return of_layer.factor if of_layer else factor
+    return (match["layer"], match["factor"]) if match else ("", factor)
 
 
 def lacks(spec: CellSpec, factor: str) -> bool:
@@ -106,15 +95,15 @@ def as_word(factor: str, value: Any) -> str:
     """Return a value that a file has as the word of a resolved cell: `product+lookup` is `lookup+product`."""
     if isinstance(value, str):
         value = _names(factor, value)
-    if isinstance(value, list | tuple) and _own(factor) in _ORDER:
-        order = tuple(_ORDER[_own(factor)])
+    if isinstance(value, list | tuple) and in_layer(factor)[1] in _ORDER:
+        order = tuple(_ORDER[in_layer(factor)[1]])
         value = sorted(value, key=lambda name: order.index(name) if name in order else len(order))
     return word(factor, value)
 
 
 def _names(factor: str, word: str) -> list[str]:
     """Return the names that a word joins."""
-    factor = _own(factor)
+    _, factor = in_layer(factor)
     return re.split("[+/]" if factor == "placement" else "[+]", word) if factor in _ORDER else [word]
 
 
@@ -150,8 +139,9 @@ def unknown(
     """
     every = tuple(dict.fromkeys((*factors(), *recorded)))
     for factor, wanted in selector.items():
-        if (of_layer := in_layer(factor)) and is_choice(("layers", of_layer.layer, *of_layer.factor.split("."))):
-            yield from ((factor, fault) for _, fault in unknown({of_layer.factor: wanted}, recorded))
+        layer, own = in_layer(factor)
+        if layer and is_choice(("layers", layer, *own.split("."))):
+            yield from ((factor, fault) for _, fault in unknown({own: wanted}, recorded))
         elif factor not in every:
             problem = f"unknown factor `{shortened(factor)}`"
             yield factor, KdxError(problem, allowed=every, hint=did_you_mean(factor, every))

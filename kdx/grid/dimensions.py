@@ -11,8 +11,7 @@ from typing import Any
 
 from kdx.errors import KdxError, Place, shortened
 from kdx.grid.cell_selector import factors, plain_number, settings
-from kdx.grid.conditions import Condition
-from kdx.grid.expand import Bundle, Dimension, SubGrid, paths
+from kdx.grid.expand import Bundle, Condition, Dimension, SubGrid, paths
 from kdx.grid.extends import preset_of, without_removed
 from kdx.grid.messages import checked
 from kdx.grid.model import SUB_GRID, Range, is_range

@@ -4,8 +4,6 @@ They are no part of a cell. An evaluation is identified by the settings in which
 two grids that ask for the same reading share it, whatever they call it and however many settings they write.
 """
 
-import hashlib
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from kdx.errors import KdxError, shortened
 from kdx.grid.field_types import Count, Natural, NotNegative, OneOf, Section, ToList
-from kdx.grid.identity import by_content
+from kdx.grid.identity import hash_of
 from kdx.grid.reading import reading_of
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
@@ -146,7 +144,7 @@ class ResolvedEvaluation:
     @cached_property
     def id(self) -> str:
         """128 bits of the SHA-256 of the changes, as 32 hexadecimal digits; a custom metric counts by its source."""
-        return _id_of(by_content(self.changes, self.asked.components))
+        return hash_of(self.changes, self.asked.components)
 
     @property
     def metric(self) -> str | None:
@@ -252,11 +250,6 @@ def _refuse_metric(changes: Mapping[str, Any]) -> None:
     if other := next((key for key in changes if key != "metric"), None):
         problem = f"a metric scores the translations of the run's own test, which `{other}` would change"
         raise KdxError(problem, place=other, hint="ask for two evaluations")
-
-
-def _id_of(changes: Mapping[str, Any]) -> str:
-    text = json.dumps(changes, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _refuse_other_positions(spec: CellSpec, changed: CellSpec) -> None:

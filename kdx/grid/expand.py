@@ -2,30 +2,115 @@
 
 A cell is the grid's settings with one bundle of each dimension laid over them, the last dimension's on top. Axes,
 approaches and tasks are all dimensions: a bundle of an axis over a factor sets that factor, a bundle of a named axis or
-of approaches sets several. A preset lies under all that the grid sets; a bundle's preset replaces the grid's. Of the
-combinations some may be excluded, before anybody asks whether there is such a cell; then overrides are laid over those
-that they are for.
+of approaches sets several. A preset lies under all that the grid sets; a bundle's preset replaces the grid's. A
+condition looks at a combination before it is judged, so that one that no cell can have may be excluded; then overrides
+are laid over those that they are for.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from itertools import product
 from math import prod
 
 from pydantic import ValidationError
 
-from kdx.errors import KdxError, by_place
-from kdx.grid.cell_selector import lacks, leaves
-from kdx.grid.conditions import Combination, Condition
+from kdx.errors import KdxError, by_place, shortened
+from kdx.grid.cell_selector import as_word, default_word, factors, lacks, leaves, plain_number
 from kdx.grid.identity import cell_id
 from kdx.grid.messages import located
 from kdx.grid.plan import PlannedCell
 from kdx.grid.source import NOTHING_SET, Node
 from kdx.grid.spec import CellSpec
+from kdx.grid.synonyms import did_you_mean
 
 MOST_LOOKED_AT = 20_000
 """Largest number of faults, repeated ones included; after them the other cells are not checked."""
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One choice on each axis, before it is a cell."""
+
+    labels: Mapping[str, str]
+    """Axis → choice."""
+    settings: tuple[Node, ...]
+    """What the grid sets in it, each over the ones before."""
+
+    def word(self, factor: str) -> str | None:
+        """Return the word of a factor or of a named axis; None if the combination lacks the axis."""
+        if factor not in factors():
+            return self.labels.get(factor)
+        path = factor.split(".")
+        for node in reversed(self.settings):
+            if (inner := node.inner(path)) is not None:
+                return plain_number(as_word(factor, inner.plain()))
+        default = default_word(factor)
+        return None if default is None else plain_number(default)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition on combinations, with what was seen while the grid was expanded."""
+
+    node: Node
+    terms: Mapping[str, frozenset[str]]
+    """Factor → the words of which it must have one."""
+    unless: "Condition | None" = None
+    held: list[bool] = field(default_factory=list)
+    """Whether some combination fulfilled it: empty, or once true."""
+    seen: dict[str, dict[str, None]] = field(default_factory=dict)
+    """Factor → the words that combinations have."""
+
+    @classmethod
+    def of(cls, node: Node) -> "Condition":
+        """Return the condition that stands at a node of a file, once `WrittenCondition` has checked it."""
+        values = node.plain()
+        several = {name: each if isinstance(each, list) else [each] for name, each in values.items() if name != "not"}
+        terms = {name: frozenset(plain_number(as_word(name, each)) for each in several[name]) for name in several}
+        return cls(node, terms, cls.of(node.value["not"]) if values.get("not") else None)
+
+    def holds(self, combination: Combination) -> bool:
+        """Return whether a combination fulfils it."""
+        fits = True
+        for factor, words in self.terms.items():
+            word = combination.word(factor)
+            if word is not None:
+                self.seen.setdefault(factor, {})[word] = None
+            fits = fits and word in words
+        if self.unless is not None:
+            fits = not self.unless.holds(combination) and fits
+        if fits and not self.held:
+            self.held.append(True)
+        return fits
+
+    @property
+    def factors(self) -> frozenset[str]:
+        """The factors of the condition and of what must not hold."""
+        return frozenset(self.terms) | (self.unless.factors if self.unless is not None else frozenset())
+
+    def faults(self, settled: Collection[str] = ()) -> Iterator[KdxError]:
+        """Yield a fault for each word that no combination has, and for a condition that none fulfils.
+
+        All combinations must have been looked at.
+
+        Args:
+            settled: factors that the command line sets in every cell; a condition on them may well be idle.
+        """
+        if not self.factors.isdisjoint(settled):
+            return
+        typos = False
+        for factor, words in self.terms.items():
+            known = tuple(self.seen.get(factor, {}))
+            for word in sorted(words.difference(known)):
+                typos = True
+                problem = f"no combination has {factor} = {shortened(word)}"
+                place = self.node.at((factor,))
+                yield KdxError(problem, place=place, allowed=known, hint=did_you_mean(word, known))
+        if self.unless is not None:
+            yield from self.unless.faults()
+        if not typos and not self.held:
+            yield KdxError("no combination fulfils all of this condition", place=self.node.place, hint="remove it")
 
 
 @dataclass(frozen=True)

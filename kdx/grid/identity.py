@@ -33,8 +33,22 @@ def id_of(plain: Mapping[str, Any], fields: type[BaseModel] = CellFields) -> str
     """
     plain = hashed(plain, fields)
     if isinstance(components := plain.get("components"), dict) and components:
-        plain = by_content({key: value for key, value in plain.items() if key != "components"}, components)
-    return hashlib.sha256(_canonical(plain).encode()).hexdigest()[:32]
+        return hash_of({key: value for key, value in plain.items() if key != "components"}, components)
+    return hash_of(plain, {})
+
+
+def hash_of(value: Any, components: Mapping[str, str]) -> str:
+    """Return 128 bits of the SHA-256 of plain values, as 32 hexadecimal digits.
+
+    Args:
+        components: word, such as `my_kernels.py:Cauchy` → hash of its source. Together with the name of its class, it
+            stands for the word.
+
+    Raises:
+        ValueError: there is a number that is not finite, which JSON has no word for.
+    """
+    value = _by_content(value, components) if components else value
+    return hashlib.sha256(_canonical(value).encode()).hexdigest()[:32]
 
 
 def hashed(plain: Mapping[str, Any], fields: type[BaseModel] = CellFields) -> Mapping[str, Any]:
@@ -44,16 +58,11 @@ def hashed(plain: Mapping[str, Any], fields: type[BaseModel] = CellFields) -> Ma
     return plain
 
 
-def by_content(value: Any, components: Mapping[str, str]) -> Any:
-    """Return plain values with custom components named by their sources and classes.
-
-    Args:
-        components: word, such as `my_kernels.py:Cauchy` → hash of its source.
-    """
+def _by_content(value: Any, components: Mapping[str, str]) -> Any:
     if isinstance(value, Mapping):
-        return {key: by_content(inner, components) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [by_content(inner, components) for inner in value]
+        return {key: _by_content(inner, components) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_by_content(inner, components) for inner in value]
     if isinstance(value, str) and value in components:
         return f"{components[value]}:{value.rpartition(':')[2]}"
     return value

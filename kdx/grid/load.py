@@ -16,13 +16,13 @@ from kdx.grid.expand import SubGrid, cells_of, paths
 from kdx.grid.extends import extended, set_values, without_removed
 from kdx.grid.messages import checked, mapping_of
 from kdx.grid.model import ALLOWED_NAME, GRID, SUB_GRID, GridFile, is_sweep_name
-from kdx.grid.plan import Plan, TableSpec
+from kdx.grid.plan import Plan
 from kdx.grid.searches import with_searches
 from kdx.grid.seeds import SeedRule
 from kdx.grid.shipped import find
 from kdx.grid.source import Node, no_value
 from kdx.grid.spec import CellSpec
-from kdx.grid.table_layout import check_tables, labelled_cells, layouts_of, read_tables, reads_evaluations
+from kdx.grid.table_layout import placed_cells, read_tables, reads_evaluations
 from kdx.grid.tuning import Tune
 
 
@@ -65,7 +65,8 @@ def load_grid(grid: str | Path, *, most_runs: int = MOST_RUNS, given: Sequence[s
         faults.extend(check_evaluations(plan.evaluations, {cell.id: cell.spec for cell in plan.cells}.values()))
     if not faults:  # else a cell that is faulty, or a key that is misspelt, may be what makes use of it
         faults.extend(without_effect(plan.cells, path))
-    plan = _with_tables(plan, file.tables, root, faults)
+    tables = read_tables(file.tables, root.value.get("tables"), lambda: placed_cells(plan), faults)
+    plan = replace(plan, tables=tuple(tables))
     if not faults:
         _check_seed_rule(plan, root, faults)
     if faults:
@@ -144,15 +145,6 @@ def _with_searches(plan: Plan, tune: Tune | None, root: Node, parts: Sequence[Su
     node = root.value["tune"]
     cells = with_searches(plan.cells, tune, node, seeds=plan.seeds, varied=varied, faults=faults)
     return replace(plan, cells=tuple(cells))
-
-
-def _with_tables(plan: Plan, specs: Sequence[TableSpec], root: Node, faults: list[KdxError]) -> Plan:
-    """Return the plan with the tables that the grid asks for."""
-    tables = read_tables(specs, root.value.get("tables"), lambda: labelled_cells(plan), faults)
-    plan = replace(plan, tables=tuple(table for table, _ in tables))
-    if tables and not faults:
-        check_tables(tables, layouts_of(plan), faults)
-    return plan
 
 
 def _check_seed_rule(plan: Plan, root: Node, faults: list[KdxError]) -> None:

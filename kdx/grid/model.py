@@ -17,14 +17,25 @@ from pydantic import (
     Field,
     SkipValidation,
     Tag,
+    ValidationInfo,
     WithJsonSchema,
     model_validator,
 )
 
 from kdx.grid.cell_selector import factors, settings
-from kdx.grid.conditions import SeveralWritten, Written
 from kdx.grid.evaluations import EvaluationChoices
-from kdx.grid.field_types import Bounded, Number, OneOf, PositiveNumber, Section, ToList, as_list, not_allowed, refuse
+from kdx.grid.field_types import (
+    Bounded,
+    Number,
+    OneOf,
+    PositiveNumber,
+    Section,
+    ToList,
+    as_list,
+    not_allowed,
+    refuse,
+    unknown_name,
+)
 from kdx.grid.plan import TableSpec
 from kdx.grid.seeds import Seeds
 from kdx.grid.tuning import Tune
@@ -205,6 +216,42 @@ Axis = Annotated[
 ]
 
 Axes = Annotated[dict[AxisName, Axis], Field(max_length=MOST_AXES), WithJsonSchema({"$ref": "#/$defs/Axes"})]
+
+
+def _some_factors(value: Any) -> Any:
+    if not isinstance(value, dict | WrittenCondition) or not value:
+        raise not_allowed("{factor: value, …}")
+    return value
+
+
+def _factor(name: str, info: ValidationInfo) -> str:
+    known = (*(info.context or ()), *factors())
+    if name not in known:
+        raise unknown_name("factor", (*known, "not"))
+    return name
+
+
+def _values(value: Any) -> Any:
+    if isinstance(value, dict) or value == []:
+        raise not_allowed("a value, or a list of them")
+    return value
+
+
+class WrittenCondition(BaseModel):
+    """A condition on combinations of choices, as `exclude`, `overrides` and `when` have it.
+
+    It is a mapping of factors or axes to words: `{kernel: rbf, symmetry: [symmetric, asymmetric]}` holds where all of
+    them agree, and a list is any of its words. The context of its validation is the axes that are no factors.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
+    __pydantic_extra__: dict[Annotated[str, AfterValidator(_factor)], Annotated[Any, AfterValidator(_values)]]
+    unless: "Written | None" = Field(None, alias="not")
+    """Another condition, which must not hold."""
+
+
+Written = Annotated[WrittenCondition, BeforeValidator(_some_factors), WithJsonSchema({"$ref": "#/$defs/Condition"})]
+SeveralWritten = Annotated[list[Written], ToList(as_list), Field(min_length=1)]
 
 
 class Override(Section):

@@ -104,8 +104,9 @@ class ResolvedSpec:
         A layer that has no choice of its own has that of the cell.
         """
         value = self.value(factor)
-        if value is None and (of_layer := in_layer(factor)) and factor not in self._fields:
-            return self.word(of_layer.factor)
+        layer, own = in_layer(factor)
+        if value is None and layer and factor not in self._fields:
+            return self.word(own)
         if isinstance(value, dict) or (value is None and factor not in factors()):
             return None
         return word(factor, value)

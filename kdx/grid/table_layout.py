@@ -7,6 +7,8 @@ as `approach`. A field is read from the resolved cell, not from the grid's wordi
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import chain
 from typing import Any
 
 from kdx.errors import KdxError, shortened
@@ -240,15 +242,30 @@ def _check_baseline(rows: Sequence[tuple[str, ...]], columns: Sequence[tuple[str
             )
 
 
+def layouts_of(
+    cells: Sequence[Labelled], evaluations: Sequence[Labelled], *, of_sweeps: bool = False
+) -> Callable[[TableSpec], TableLayout]:
+    """Return what lays cells out as a table asks, or their evaluations where it asks for these; see `LayoutBuilder`."""
+    builders = [LayoutBuilder(placed, of_sweeps=of_sweeps) for placed in (cells, evaluations)]
+    return lambda table: builders[bool(evaluations) and reads_evaluations(table)].build(table)
+
+
 def read_tables(
-    tables: Sequence[TableSpec], node: Node | None, cells: Callable[[], Sequence[Labelled]], faults: list[KdxError]
-) -> list[tuple[TableSpec, Node]]:
-    """Return each table, with its baseline's factor, and the node that asks for it.
+    tables: Sequence[TableSpec],
+    node: Node | None,
+    cells: Callable[[], tuple[Sequence[Labelled], Sequence[Labelled]]],
+    faults: list[KdxError],
+    *,
+    of_sweeps: bool = False,
+) -> list[TableSpec]:
+    """Return each table, with its baseline's factor; where nothing else is wrong, its layout is tried.
 
     Args:
         node: the list under `tables`, checked by a model.
-        cells: returns those of which the tables are; it is called only for a baseline that is a word.
+        cells: returns those that tables place, and their evaluations; called only if there is a table.
+        of_sweeps: see `LayoutBuilder`.
     """
+    cells = cache(cells)
     read: list[tuple[TableSpec, Node]] = []
     seen: set[str] = set()
     for table, inner in zip(tables, node.value if node is not None else (), strict=True):
@@ -260,10 +277,20 @@ def read_tables(
             read.append((_with_factor(table, inner, cells), inner))
         except KdxError as error:
             faults.append(error)
-    return read
+    if read and not faults:
+        lay_out = layouts_of(*cells(), of_sweeps=of_sweeps)
+        for table, inner in read:
+            try:
+                lay_out(table)
+            except LayoutError as error:
+                place = inner.at(error.key)
+                faults.append(KdxError(error.problem, place=place, allowed=error.allowed, hint=error.hint))
+    return [table for table, _ in read]
 
 
-def _with_factor(table: TableSpec, node: Node, cells: Callable[[], Sequence[Labelled]]) -> TableSpec:
+def _with_factor(
+    table: TableSpec, node: Node, cells: Callable[[], tuple[Sequence[Labelled], Sequence[Labelled]]]
+) -> TableSpec:
     """Return the table with a factor for a baseline that is a word, where one factor of the table alone has it.
 
     Raises:
@@ -271,7 +298,7 @@ def _with_factor(table: TableSpec, node: Node, cells: Callable[[], Sequence[Labe
     """
     if (word := table.baseline.get(NAMED_ALONE)) is None:
         return table
-    labelled = cells()
+    labelled = list(chain.from_iterable(cells()))
     known = {name: {factor_value(*cell, name) for cell in labelled} for name in (*table.rows, *table.columns)}
     owners = [name for name, words in known.items() if word in words]
     place = node.at(("baseline",))
@@ -285,34 +312,12 @@ def _with_factor(table: TableSpec, node: Node, cells: Callable[[], Sequence[Labe
     return table.model_copy(update={"baseline": dict.fromkeys(owners, word)})
 
 
-def labelled_cells(plan: Plan) -> list[Labelled]:
-    """Return the cells of a plan, as tables place them."""
-    return [(cell.labels, ResolvedSpec.of(cell.spec)) for cell in plan.cells]
-
-
-def layouts_of(plan: Plan) -> Callable[[TableSpec], TableLayout]:
-    """Return what lays the cells of a plan out as a table asks, or their evaluations where it asks for these."""
-    own = labelled_cells(plan)
-    read = [
-        evaluated(cell.labels, spec, one)
-        for cell, (_, spec) in zip(plan.cells, own, strict=True)
-        for one in plan.evaluations_of(cell.id)
+def placed_cells(plan: Plan) -> tuple[list[Labelled], list[Labelled]]:
+    """Return the cells of a plan, and their evaluations, as tables place them."""
+    cells = [(cell.labels, ResolvedSpec.of(cell.spec)) for cell in plan.cells]
+    evaluations = [
+        evaluated(cell.labels, spec, evaluation)
+        for cell, (_, spec) in zip(plan.cells, cells, strict=True)
+        for evaluation in plan.evaluations_of(cell.id)
     ]
-    builders = {False: LayoutBuilder(own), True: LayoutBuilder(read)}
-    return lambda table: builders[bool(read) and reads_evaluations(table)].build(table)
-
-
-def check_tables(
-    tables: Sequence[tuple[TableSpec, Node]], lay_out: Callable[[TableSpec], object], faults: list[KdxError]
-) -> None:
-    """Lay the cells out as each table asks; what is wrong goes to `faults`, with its place.
-
-    Args:
-        lay_out: raises LayoutError if a table does not fit the cells.
-    """
-    for table, node in tables:
-        try:
-            lay_out(table)
-        except LayoutError as error:
-            place = node.at(error.key)
-            faults.append(KdxError(error.problem, place=place, allowed=error.allowed, hint=error.hint))
+    return cells, evaluations

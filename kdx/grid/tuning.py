@@ -4,7 +4,6 @@ A cell of the grid is a template then: a trial is the cell with other values of 
 cell takes the template's place.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from pydantic_core import CoreSchema
 
 from kdx.grid.cell_selector import factors
 from kdx.grid.field_types import Bounded, Number, OneOf, Schema, Section, not_allowed, refuse
-from kdx.grid.identity import by_content
+from kdx.grid.identity import hash_of
 from kdx.grid.layers import is_choice
 from kdx.grid.seeds import NumberOrList
 from kdx.grid.spec import CellSpec
@@ -270,9 +269,7 @@ class Search:
             del how["round"]
         space = {name: self.space[name].plain for name in sorted(self.space)}
         components = {word: sha256 for (_, word), sha256 in self.components.items()}
-        whole = by_content([self.cell_id, json.loads(self.settings), space, how], components)
-        text = json.dumps(whole, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return hash_of([self.cell_id, json.loads(self.settings), space, how], components)
 
     def cell(self, parameters: Mapping[str, Any]) -> CellSpec:
         """Return the cell with these parameters.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.plan import TableSpec
 from kdx.grid.seeds import SeedRule, rule_of
-from kdx.grid.table_layout import SWEEP, Address, factor_value
+from kdx.grid.table_layout import SWEEP, Address, LayoutBuilder, factor_value
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.published_comparison import compare_with_published
 from kdx.report.seeds_until import without_unneeded
@@ -15,7 +15,7 @@ from kdx.report.table.audit import audit
 from kdx.report.table.bleu_randomisation import Randomisation
 from kdx.report.table.comparable import ComparableCells, comparable_cells, traits_of
 from kdx.report.table.comparisons import Comparisons, Difference, Mark, baseline_of, compare
-from kdx.report.table.layout import Layout, headers_of, lay_out
+from kdx.report.table.layout import Layout, lay_out
 from kdx.report.table.notes import definitions, notes
 from kdx.report.table.table import Table
 from kdx.store.records import SweepRecord
@@ -109,7 +109,7 @@ def _default(sweep: SweepRecord) -> TableSpec:
     spec = TableSpec(name=sweep.name, rows=tuple(rows or ["task"]), columns=tuple(columns))
     if sweep.joins:
         try:
-            headers_of(sweep)(spec)
+            LayoutBuilder([(cell.labels, cell.spec) for cell in sweep.cells], of_sweeps=True).build(spec)
         except KdxError:
             return spec.model_copy(update={"columns": (*spec.columns, SWEEP)})
     return spec

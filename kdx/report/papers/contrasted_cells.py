@@ -226,8 +226,7 @@ class ContrastedCells:
 def following(named: Iterable[str]) -> frozenset[str]:
     """Return the factors, except options of names, that these decide, or at least limit; in a layer, those of it."""
     named = frozenset(named)
-    layers = [of_layer for factor in named if (of_layer := in_layer(factor))]
-    in_layers = {f"{layer}.{factor}" for layer, own in layers for factor in following([own])}
+    in_layers = {f"{layer}.{factor}" for layer, own in map(in_layer, named) if layer for factor in following([own])}
     return frozenset(in_layers) | {
         factor for factor, facts in table.factors().items() if not named.isdisjoint(facts.follows)
     }
@@ -235,8 +234,8 @@ def following(named: Iterable[str]) -> frozenset[str]:
 
 def _is_option(factor: str) -> bool:
     """Return whether a factor that kdx itself does not have is an option, of a custom word or of a layer's word."""
-    of_layer = in_layer(factor)
-    return of_layer is None or of_layer.factor in known_options()
+    layer, own = in_layer(factor)
+    return not layer or own in known_options()
 
 
 def contrasted_cells(

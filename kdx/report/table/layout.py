@@ -1,13 +1,13 @@
 """The layout of a table: headers, cells and metrics, without comparisons."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from kdx.grid.plan import Shown, TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.seeds import rule_of
-from kdx.grid.table_layout import Address, LayoutBuilder, TableLayout, reads_evaluations
+from kdx.grid.table_layout import Address, Labelled, layouts_of, reads_evaluations
 from kdx.report.selection.best_seed import by_cell
 from kdx.report.selection.cells import Cell, cell_of
 from kdx.report.selection.evaluated import EvaluatedCell, evaluated_cells
@@ -86,16 +86,17 @@ def lay_out(sweep: SweepRecord, specs: Sequence[TableSpec]) -> tuple[Layout, ...
     Raises:
         KdxError: a table that does not fit the cells, see `kdx.grid.table_layout.LayoutBuilder.build`.
     """
-    sources = _Sources(sweep)
+    all_evaluations = evaluated_cells(sweep)
+    headers_as = layouts_of(*placed_cells(sweep, all_evaluations), of_sweeps=bool(sweep.joins))
     runs, rule = by_cell(sweep.runs), rule_of(sweep.grid)
     layouts = []
     for table in specs:
-        headers = sources.headers(table)
+        headers = headers_as(table)
         places: dict[Address, Cell] = {}
         records: dict[str, CellRecord] = {}
         evaluations: dict[str, EvaluatedCell] = {}
         for at, index in sorted(headers.at.items()):
-            evaluated = sources.evaluations[index] if sources.reads_evaluations(table) else None
+            evaluated = all_evaluations[index] if all_evaluations and reads_evaluations(table) else None
             record = evaluated.record if evaluated else sweep.cells[index]
             cell = cell_of(
                 evaluated or record,
@@ -129,31 +130,12 @@ def lay_out(sweep: SweepRecord, specs: Sequence[TableSpec]) -> tuple[Layout, ...
     return tuple(layouts)
 
 
-def headers_of(sweep: SweepRecord) -> Callable[[TableSpec], TableLayout]:
-    """Return a function that places the cells of the sweep as a table asks, without their scores.
-
-    Raises:
-        KdxError: as `lay_out`; when the function that is returned is called.
-    """
-    return _Sources(sweep).headers
-
-
-class _Sources:
-    """What tables of a sweep may place: its cells, or its evaluations."""
-
-    def __init__(self, sweep: SweepRecord) -> None:
-        self.evaluations = evaluated_cells(sweep)
-        tested = [(cell.labels, cell.spec) for cell in sweep.cells]
-        evaluated = [(cell.record.labels, cell.record.spec) for cell in self.evaluations]
-        self._of_tests, self._of_evaluations = (
-            LayoutBuilder(cells, of_sweeps=bool(sweep.joins)) for cells in (tested, evaluated)
-        )
-
-    def reads_evaluations(self, table: TableSpec) -> bool:
-        return bool(self.evaluations) and reads_evaluations(table)
-
-    def headers(self, table: TableSpec) -> TableLayout:
-        return (self._of_evaluations if self.reads_evaluations(table) else self._of_tests).build(table)
+def placed_cells(sweep: SweepRecord, evaluations: Sequence[EvaluatedCell]) -> tuple[list[Labelled], list[Labelled]]:
+    """Return the cells of a sweep, and their evaluations, as `kdx.grid.table_layout` places them."""
+    return (
+        [(cell.labels, cell.spec) for cell in sweep.cells],
+        [(cell.record.labels, cell.record.spec) for cell in evaluations],
+    )
 
 
 def _only(metrics: Iterable[Metric]) -> Metric | None:

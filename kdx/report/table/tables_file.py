@@ -10,9 +10,9 @@ from kdx.grid.field_types import Section
 from kdx.grid.messages import checked
 from kdx.grid.model import Tables
 from kdx.grid.source import read
-from kdx.grid.table_layout import Labelled, check_tables, read_tables
+from kdx.grid.table_layout import read_tables
 from kdx.report.selection.evaluated import evaluated_cells
-from kdx.report.table.layout import headers_of
+from kdx.report.table.layout import placed_cells
 from kdx.store.records import SweepRecord
 
 
@@ -29,21 +29,20 @@ def with_tables_of(path: Path, sweep: SweepRecord) -> SweepRecord:
     Raises:
         Faults: everything that is wrong with the file or with how its tables fit the cells, in the order of the file.
     """
-
-    def cells() -> list[Labelled]:
-        records = (*sweep.cells, *(cell.record for cell in evaluated_cells(sweep)))
-        return [(record.labels, record.spec) for record in records]
-
     faults: list[KdxError] = []
     root = read(path, faults, what="file of tables")
     file, root = checked(_TablesFile, root, faults)
     if not file.tables and not faults:
         allowed = "tables: a list of tables, as a grid has them"
         faults.append(KdxError("the file asks for no tables", place=root.place, allowed=allowed))
-    tables = read_tables(file.tables, root.value.get("tables"), cells, faults)
-    if not faults:
-        check_tables(tables, headers_of(sweep), faults)
+    tables = read_tables(
+        file.tables,
+        root.value.get("tables"),
+        lambda: placed_cells(sweep, evaluated_cells(sweep)),
+        faults,
+        of_sweeps=bool(sweep.joins),
+    )
     if faults:
         raise by_place(faults)
-    specs = [table.model_dump(mode="json") for table, _ in tables]
+    specs = [table.model_dump(mode="json") for table in tables]
     return replace(sweep, grid={**sweep.grid, "tables": specs})
