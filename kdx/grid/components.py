@@ -12,8 +12,8 @@ from kdx.grid.source import Node
 from kdx.tasks.corpora import BUILT_IN
 from kdx.words.component import Component
 
-_FIELDS = {"corpus": "data.corpus"}
-"""Axis → the field that holds its word, where that is called otherwise; filters have a field for each attention."""
+_AXES = {"data.corpus" if axis == "corpus" else axis: axis for axis in FAMILY_OF}
+"""Field → the axis whose names it holds; filters have a field for each attention."""
 _NO_COMPONENTS = {"none", *BUILT_IN}
 
 
@@ -30,7 +30,7 @@ def find_components(root: Node, keys: Collection[str]) -> list[KdxError]:
     by_name: dict[str, Component] = {}
     looked_for: set[tuple[str, str, Path]] = set()
     for axis, node in _words(root, ""):
-        word, family, folder = node.value, FAMILY_OF[axis], _folder(node)
+        word, family, folder = node.value, FAMILY_OF[axis], Path(node.place.file).parent
         known = word in _NO_COMPONENTS or (word in family and word not in family.outside)
         if known or (axis, word, folder) in looked_for:
             continue
@@ -83,7 +83,7 @@ def _two_sources(component: Component, other: Component) -> KdxError:
 
 def _words(node: Node, key: str) -> Iterator[tuple[str, Node]]:
     """Every text that stands where a word of an axis does, at whatever depth: under a key or on an axis of a grid."""
-    axis = _axis_of(key)
+    axis = "filter" if key.startswith("filter.") else _AXES.get(key)
     if isinstance(node.value, dict):
         if key == "tasks":
             yield from (("task", Node(node.key((word,)), word)) for word in node.value)
@@ -96,13 +96,3 @@ def _words(node: Node, key: str) -> Iterator[tuple[str, Node]]:
             yield from _words(inner, key)
     elif axis is not None and isinstance(node.value, str):
         yield axis, node
-
-
-def _axis_of(key: str) -> str | None:
-    if key.startswith("filter."):
-        return "filter"
-    return next((axis for axis in FAMILY_OF if key == _FIELDS.get(axis, axis)), None)
-
-
-def _folder(node: Node) -> Path:
-    return Path(node.place.file).parent

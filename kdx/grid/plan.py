@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, reduce
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, TypeAdapter, WithJsonSchema
 
@@ -95,6 +95,7 @@ class PlannedCell:
         return reduce(Node.overlaid, self.settings).at(tuple(key.split("."))) if self.settings else None
 
 
+_HASHES = TypeAdapter(dict[str, str])
 RunKey = tuple[str, int, str | None]
 """What makes a run this one and no other, whatever its generation: (cell id, seed, search id), without a search for a
 run that sweeps plan."""
@@ -147,6 +148,34 @@ class Plan:
     """Lines on the grid that its author should know, such as a key that has another name now."""
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """File, relative to the folder of the grid → the text of the grid and of each that it extends, the grid first."""
+
+    @classmethod
+    def recorded(cls, name: str, cells: tuple[PlannedCell, ...], grid: Mapping[str, Any]) -> "Plan":
+        """Return the plan of a sweep from its cells and from what `Plan.grid` wrote.
+
+        Raises:
+            ValidationError: this kdx does not know a table, an evaluation or the rule for seeds.
+        """
+        return cls(
+            name,
+            cells,
+            tuple(grid.get("seeds", ())),
+            tuple(TableSpec.model_validate(table) for table in grid.get("tables", ())),
+            tuple(grid.get("axes", ())),
+            grid.get("description", ""),
+            grid.get("command", ""),
+            tuple(grid.get("given", ())),
+            grid.get("file", ""),
+            evaluations=tuple(
+                AskedEvaluation(
+                    each["name"],
+                    EvaluationSettings.model_validate(each["settings"]),
+                    recorded=_HASHES.validate_python(each.get("components", {})),
+                )
+                for each in grid.get("evaluations", ())
+            ),
+            seed_rule=rule_of(grid),
+        )
 
     def __repr__(self) -> str:
         return f"<plan {self.name}: {len(self.runs)} runs of {len(self.cells)} cells>"
@@ -222,34 +251,3 @@ class Plan:
             ],
             **({"seed_rule": self.seed_rule.model_dump(mode="json")} if self.seed_rule else {}),
         }
-
-
-_HASHES = TypeAdapter(dict[str, str])
-
-
-class RecordedParts(NamedTuple):
-    """The parts of a recorded grid beside its cells and seeds."""
-
-    tables: tuple[TableSpec, ...]
-    evaluations: tuple[AskedEvaluation, ...]
-    seed_rule: SeedRule | None
-
-
-def recorded_parts(grid: Mapping[str, Any]) -> RecordedParts:
-    """Read what `Plan.grid` wrote.
-
-    Raises:
-        ValidationError: this kdx does not know one of the parts.
-    """
-    return RecordedParts(
-        tuple(TableSpec.model_validate(table) for table in grid.get("tables", ())),
-        tuple(
-            AskedEvaluation(
-                each["name"],
-                EvaluationSettings.model_validate(each["settings"]),
-                recorded=_HASHES.validate_python(each.get("components", {})),
-            )
-            for each in grid.get("evaluations", ())
-        ),
-        rule_of(grid),
-    )

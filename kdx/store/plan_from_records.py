@@ -8,7 +8,7 @@ from pathlib import Path
 from kdx.components.find import bring, folders_of
 from kdx.components.registry import components_of
 from kdx.errors import KdxError
-from kdx.grid.plan import Plan, PlannedCell, recorded_parts
+from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
 from kdx.grid.tuning import Search
 from kdx.metrics import METRICS
@@ -104,20 +104,7 @@ def _planned(sweep: SweepRecord, specs: Mapping[str, CellSpec | None]) -> Plan:
     cells = tuple(
         PlannedCell(cell.id, cell.ordinal, cell.labels, spec) for cell in sweep.cells if (spec := specs[cell.id])
     )
-    parts = recorded_parts(sweep.grid)
-    return Plan(
-        name=sweep.name,
-        cells=cells,
-        seeds=tuple(sweep.grid.get("seeds", ())),
-        tables=parts.tables,
-        axes=tuple(sweep.grid.get("axes", ())),
-        description=sweep.grid.get("description", ""),
-        command=sweep.grid.get("command", ""),
-        given=tuple(sweep.grid.get("given", ())),
-        file=sweep.grid.get("file", ""),
-        evaluations=parts.evaluations,
-        seed_rule=parts.seed_rule,
-    )
+    return Plan.recorded(sweep.name, cells, sweep.grid)
 
 
 def _written_by_another(sweep: SweepRecord, problem: str) -> KdxError:

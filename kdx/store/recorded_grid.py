@@ -20,10 +20,10 @@ def check_grid(sweep_name: str, grid: Mapping[str, Any]) -> None:
     from pydantic import ValidationError
 
     # late: the same
-    from kdx.grid.plan import recorded_parts
+    from kdx.grid.plan import Plan
 
     try:
-        recorded_parts(grid)
+        Plan.recorded(sweep_name, (), grid)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         where = ".".join(map(str, fault["loc"]))

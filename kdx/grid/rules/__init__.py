@@ -5,8 +5,7 @@ Each rule reads the cell as the rules before it left it, so their order counts.
 
 from kdx.grid.fields import CellFields
 from kdx.grid.rules.options import resolve_components, resolve_options
-from kdx.grid.rules.position import resolve_position
-from kdx.grid.rules.space import resolve_space
+from kdx.grid.rules.position import resolve_position, resolve_space
 from kdx.grid.rules.task import resolve_select, resolve_task
 
 

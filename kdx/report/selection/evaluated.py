@@ -11,7 +11,7 @@ from functools import cached_property
 from kdx.components.registry import meant_by
 from kdx.errors import KdxError
 from kdx.grid.evaluations import AskedEvaluation, ResolvedEvaluation, resolve_evaluation
-from kdx.grid.plan import recorded_parts
+from kdx.grid.plan import Plan
 from kdx.grid.table_layout import SWEEP, evaluated
 from kdx.store.records import CellRecord, DocumentRecord, EvaluationRecord, RunRecord, SweepRecord
 
@@ -67,4 +67,4 @@ def evaluated_cells(sweep: SweepRecord) -> tuple[EvaluatedCell, ...]:
 
 
 def _requests(sweep: SweepRecord) -> list[AskedEvaluation]:
-    return list(recorded_parts(sweep.grid).evaluations)
+    return list(Plan.recorded(sweep.name, (), sweep.grid).evaluations)
