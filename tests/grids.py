@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kdx.components.registry import know
 from kdx.errors import Faults
 from kdx.grid.load import load_grid
+from kdx.grid.spec import CellSpec
 from kdx.words.component import Component
 
 TINY = """
@@ -64,6 +65,13 @@ kernel: rfb
 model: {width: 65}
 training: {steps: no}
 """
+
+
+def cell(task: str = "translation", **settings: Any) -> CellSpec:
+    """A cell of a task, of some text."""
+    if task == "prediction":
+        settings = {"training": {"batch_tokens": 1280}, **settings}
+    return CellSpec.model_validate({"task": task, "data": {"corpus": "text"}, **settings})
 
 
 def written(folder: Path, text: str, name: str = "grid.yaml") -> Path:

@@ -52,7 +52,6 @@ def test_zipped_factors_vary_together(tmp_path):
 
 def test_an_illegal_combination_may_be_excluded_before_it_is_judged(tmp_path):
     axes = "axes: {model.width: [64, 96], model.heads: [4, 5]}\n"
-    assert "does not divide" in faults_of(tmp_path, axes)[0]
     plan = plan_of(tmp_path, axes + "exclude: {model.heads: 5}\n")
     assert labels(plan) == [("64", "4"), ("96", "4")]
 
@@ -100,20 +99,6 @@ def test_several_grids_in_one_file(tmp_path):
         ("positions", 6),
     ]
     assert plan.axes == ("grid", "kernel", "position")
-    (fault,) = faults_of(tmp_path, "grids: {a: {}}\ntasks: {prediction: {}}\n")
-    assert "exclude each other" in fault
-
-
-def test_a_baseline_may_be_a_word(tmp_path):
-    axes = "axes: {kernel: [rbf, linear], position: [none, product]}\n"
-    table = "tables: [{name: t, rows: kernel, columns: position, baseline: %s}]\n"
-    assert plan_of(tmp_path, axes + table % "rbf").tables[0].baseline == {"kernel": "rbf"}
-    (fault,) = faults_of(tmp_path, axes + table % "rfb")
-    assert fault.startswith("grid.yaml:5:63: no row or column of the table is `rfb`")
-    filters = "axes: {filter.encoder-self: [full, strided], filter.encoder-decoder: [full, strided]}\n"
-    twice = "tables: [{name: t, rows: filter.encoder-self, columns: filter.encoder-decoder, baseline: full}]\n"
-    (fault,) = faults_of(tmp_path, filters + twice)
-    assert "`full` is a value of filter.encoder-self and of filter.encoder-decoder" in fault
 
 
 GRIDS = """
@@ -126,10 +111,6 @@ grids:
 def test_a_condition_matters_if_it_does_in_one_of_several_grids(tmp_path):
     plan = plan_of(tmp_path, GRIDS + "exclude: [{approach: y, training.steps: 5}, {norm: pre}]\n")
     assert labels(plan) == [("a", "x", "5"), ("a", "x", "6"), ("a", "y", "6"), ("b", "post")]
-    (fault,) = faults_of(tmp_path, GRIDS + "exclude: {norm: prre}\n")
-    assert "no combination has norm = prre\n  allowed: post, pre\n" in fault
-    (fault,) = faults_of(tmp_path, GRIDS + "exclude: {grid: b}\n")
-    assert "`exclude` leaves no combination of grid `b`" in fault
 
 
 def test_an_extending_grid_takes_out_what_varies(tmp_path):
@@ -197,10 +178,3 @@ def test_a_condition_compares_numbers_as_numbers_and_what_is_set_last(tmp_path):
     axes = "axes: {temperature: [1, 2.0], size: {a: {training: {warmup: 5}}, b: {}}}\ntraining: {warmup: 6}\n"
     plan = plan_of(tmp_path, axes + "exclude: [{temperature: 2, training.warmup: 5}, {temperature: 1.0, size: b}]\n")
     assert labels(plan) == [("1", "a"), ("2.0", "b")]
-
-
-def test_a_wrong_choice_is_reported_once_however_many_cells_have_it(tmp_path):
-    (fault,) = faults_of(
-        tmp_path, "axes: {kernel: [rbf, linear], position: [nowhere, none], training.warmup: [1, 2]}\n"
-    )
-    assert "unknown position `nowhere`" in fault

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.errors import KdxError
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
 from kdx.grid.identity import cell_id
 from kdx.grid.load import load_grid
@@ -72,32 +71,6 @@ def test_an_evaluation_leaves_the_cell_as_it_is():
 def test_the_id_of_what_changes_is_for_ever():
     assert resolved(cell()).id == "44136fa355b3678a1146ad16f7e8649e"
     assert resolved(cell(), length=128).id == "e14eb2c54f1de67b75275419eb55cc03"
-
-
-@pytest.mark.parametrize(
-    ("spec", "settings", "place", "problem"),
-    [
-        (cell("translation"), {"length": 128}, "length", "an evaluation of translation has no `length`"),
-        (cell(), {"beam": 4}, "beam", "an evaluation of prediction has no `beam`"),
-        (cell(), {"memory": 8}, "memory", "a model that was trained without a memory has none"),
-        (
-            cell(position="direct-sum", encoding="learned"),
-            {"length": 2000},
-            None,
-            "a learned table has 1024 positions, and 2000 are in sight",
-        ),
-        (
-            cell(position="product", memory=8),
-            {"memory": 16},
-            "memory",
-            "a memory of 16, but the cell counts its positions from a memory of 8",
-        ),
-    ],
-)
-def test_what_a_cell_cannot_be_is_refused_with_its_reason(spec, settings, place, problem):
-    with pytest.raises(KdxError) as caught:
-        resolved(spec, **settings)
-    assert (caught.value.place, caught.value.problem) == (place, problem)
 
 
 def test_a_scheme_that_sees_distances_only_takes_a_longer_memory():

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Annotated
 
+from grids import cell
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -21,10 +22,6 @@ from kdx.tasks import TASKS
 from kdx.vocabulary import Norm, Symmetry
 
 SHIPPED = Path(__file__).parent / "shipped_ids.json"
-
-
-def cell(**settings) -> CellSpec:
-    return CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}, **settings})
 
 
 def test_a_written_default_and_an_unwritten_one_are_one_cell():
@@ -45,7 +42,7 @@ def test_every_choice_changes_the_id(figure):
         cell(training={"learning_rate": 0.001}),
         cell(data={"corpus": "other"}),
         cell(select={"metric": "loss"}),
-        CellSpec.model_validate({"task": "prediction", "data": {"corpus": "text"}, "training": {"batch_tokens": 1280}}),
+        cell("prediction"),
     ]
     new = {cell_id(spec) for spec in others} - {cell_id(base)}
     assert len(new) == len(others)

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdx.cell_code import code_of
-from kdx.errors import Faults
 from kdx.grid.identity import cell_id
 from kdx.grid.layers import LayerName, layers_of
 from kdx.grid.load import load_grid
@@ -145,52 +144,3 @@ data: {corpus: synthetic-translation}
 model: {encoder_layers: 2, decoder_layers: 4}
 position: direct-sum
 """
-
-
-@pytest.mark.parametrize(
-    ("layers", "column", "problem", "hint"),
-    [
-        ("{odd: {kernel: rbff}}", 24, "unknown layers.odd.kernel `rbff`", "did you mean `rbf`?"),
-        ("{9: {kernel: rbf}}", 13, "no layer is `9`: the encoder has 2 and the decoder has 4", None),
-        ("{encoder 3: {kernel: rbf}}", 21, "no layer is `encoder 3`: the encoder has 2", None),
-        ("{thrid: {kernel: rbf}}", 17, "`thrid` names no layers", None),
-        ("{every 0: {kernel: rbf}}", 19, "`every 0` names no layers", None),
-        (
-            "{odd: {kernel: rbf}, first: {kernel: linear}}",
-            46,
-            "`odd` and `first` both choose kernel, in layer 1 of the encoder",
-            "write it once for each layer",
-        ),
-        ("{odd: {norm: pre}}", 16, "unknown key `layers.odd.norm`", "did you mean `qk_norm`?"),
-        (
-            "{odd: {filter: {decoder-self: full}}}",
-            39,
-            "the decoder would see what it is to predict, in layer 1 of the decoder",
-            None,
-        ),
-        (
-            "{odd: {position: rotary}}",
-            26,
-            "direct-sum at the input reaches every layer, in layer 1 of the encoder",
-            "write inject: per-layer, for all layers or for those that have it",
-        ),
-        (
-            "{encoder 1: {filter: {decoder-self: window}}}",
-            45,
-            "no layer of `encoder 1` has it",
-            None,
-        ),
-        ("{odd: {left: 8}}", 16, "`layers.odd.left` has no effect: no layer uses it", "remove it"),
-        ("{odd: {left: -3}}", 22, "`-3` as layers.odd.left", None),
-        ("{odd: {}}", 15, "no choice for layer `odd`", None),
-        ("{odd: }", 10, "`layers.odd` has no value", "write one, or remove it"),
-        ("[1]", 9, "a list as layers", None),
-    ],
-)
-def test_wrong_layers_are_refused_where_they_stand(layers, column, problem, hint, tmp_path: Path):
-    with pytest.raises(Faults) as raised:
-        load_grid(written(tmp_path, f"{GRID}layers: {layers}\n"))
-    (fault,) = raised.value.faults
-    assert fault.problem == problem
-    assert str(fault.place).endswith(f":6:{column}")
-    assert hint is None or fault.hint == hint

@@ -14,7 +14,6 @@ from pydantic import ValidationError
 
 from kdx.errors import Faults, KdxError
 from kdx.grid.cell_selector import factors, settings
-from kdx.grid.field_types import descriptions
 from kdx.grid.load import load_grid
 from kdx.grid.model import (
     GRID,
@@ -22,7 +21,6 @@ from kdx.grid.model import (
     MOST_AXES,
     PATTERN,
     SUB_GRID,
-    GridFile,
     Range,
     SubGrid,
     is_sweep_name,
@@ -33,10 +31,6 @@ from kdx.grid.model import (
 def test_a_grid_has_the_keys_of_a_sub_grid_and_none_that_is_a_setting():
     assert set(SUB_GRID) < set(GRID) and len(set(GRID)) == len(GRID)
     assert not {*GRID} & {*settings()}
-
-
-def test_every_key_is_described():
-    assert all(descriptions(GridFile)[key] for key in GRID)
 
 
 def test_a_name_with_another_meaning_is_no_axis_and_a_factor_may_be_one():
@@ -93,17 +87,6 @@ def test_a_grid_may_have_these_names_and_no_other(tmp_path_factory, name):
         assert not is_sweep_name(unicodedata.normalize("NFC", name)), error
     else:
         assert is_sweep_name(found)
-
-
-@pytest.mark.parametrize("stem", ["12", "-a", "a.yaml", " a"])
-def test_the_name_of_a_file_is_that_of_its_grid_only_where_a_sweep_may_have_it(tmp_path, stem):
-    grid = tmp_path / f"{stem}.yaml"
-    text = TINY % {"steps": 10, "seeds": 1}
-    grid.write_text(text.replace("name: tiny\n", ""))
-    with pytest.raises(KdxError, match="cannot be the grid's name"):
-        load_grid(grid)
-    grid.write_text(text)
-    assert load_grid(grid).name == "tiny"
 
 
 def written(**values: Any) -> dict[str, Any]:

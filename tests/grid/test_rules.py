@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from grids import cell
 from pydantic import ValidationError
 
 from kdx.attention.positions import POSITIONS
@@ -12,12 +13,6 @@ from kdx.grid.placement import value_in
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
 from kdx.vocabulary import Attention, Embeddings
-
-
-def cell(task: str = "translation", **settings) -> CellSpec:
-    if task == "prediction":
-        settings = {"training": {"batch_tokens": 1280}, **settings}
-    return CellSpec.model_validate({"task": task, "data": {"corpus": "text"}, **settings})
 
 
 def refusal(task: str = "translation", **settings) -> dict:
@@ -31,8 +26,6 @@ def test_a_test_has_the_metrics_of_validation_and_one_that_selects_nothing():
     assert set(TASKS.definition("translation").test_metrics) - set(TASKS.definition("translation").metrics) == {
         "bleu_detokenised"
     }
-    with pytest.raises(ValidationError, match="unknown validation metric `bleu_detokenised`"):
-        cell(select={"metric": "bleu_detokenised"})
 
 
 @pytest.mark.parametrize(
@@ -112,16 +105,10 @@ def test_a_scheme_of_the_past_goes_where_no_later_key_is_seen(scheme):
 def test_rotary_values_act_where_there_are_distances():
     spec = cell(value="rotary", position="rotary")
     assert [value_in(spec, attention) for attention in Attention] == ["rotary", "without-position", "rotary"]
-    with pytest.raises(ValidationError, match="value rotary turns pairs of features, and a head's width is odd"):
-        cell(value="rotary", model={"width": 12, "heads": 4})
 
 
 def test_a_normaliser_of_the_past_goes_where_no_later_key_is_seen():
     assert cell("prediction", normaliser="stick-breaking").normaliser == "stick-breaking"
-    with pytest.raises(ValidationError, match="stick-breaking has no meaning for keys after the query"):
-        cell("classification", normaliser="stick-breaking")
-    with pytest.raises(ValidationError, match="which stand in two texts here"):
-        cell(normaliser="stick-breaking", filter={"encoder-self": "causal"})
 
 
 EXAMPLES = {
@@ -228,21 +215,6 @@ def test_an_option_of_another_corpus_is_judged_by_all_that_declare_it():
     data = {"corpus": "copy", "length": 4}
     plain = cell("answer", data=data)
     assert cell("answer", data={**data, "depth": 3}) == plain
-    with pytest.raises(ValidationError, match="`deep` as depth"):
-        cell("answer", data={**data, "depth": "deep"})
-
-
-@pytest.mark.parametrize(
-    ("settings", "field", "problem"),
-    [
-        ({"kernel": "linear"}, "smoother", "unlike those of the linear kernel"),
-        ({"normaliser": "softpick"}, "smoother", "unlike those of softpick"),
-        ({"training": {"precision": "bf16"}}, "training.precision", "which bf16 lacks the digits for"),
-    ],
-)
-def test_a_line_is_fitted_where_weights_and_numbers_allow_it(settings, field, problem):
-    context = refusal(smoother="local-linear", **settings)["ctx"]
-    assert context["field"] == field and problem in context["problem"]
 
 
 def test_without_projections_queries_and_keys_are_the_same_features():

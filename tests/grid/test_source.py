@@ -121,18 +121,8 @@ def refusal(tmp_path: Path, content: str | bytes) -> str:
     return str(fault).replace(f"{tmp_path}/", "")
 
 
-def test_a_control_character_is_refused_where_it_stands(tmp_path):
-    assert refusal(tmp_path, "task: x\nname: é\x7f\n") == "grid.yaml:2:8: control character U+007F\n  hint: remove it"
-
-
-def test_a_list_under_a_key_that_has_a_value_is_refused(tmp_path):
-    (tmp_path / "grid.yaml").write_text("kernel: rbf\n  - linear\n")
-    faults: list = []
-    read(tmp_path / "grid.yaml", faults)
-    assert "grid.yaml:1:9: a list under a key that has a value already, `rbf - linear`" in str(faults[0])
-    (tmp_path / "grid.yaml").write_text("description: some words\n  and more - words\n")
-    read(tmp_path / "grid.yaml", faults)
-    assert len(faults) == 1
+def test_a_dash_within_further_lines_of_a_value_begins_no_list(tmp_path):
+    assert value(tmp_path, "some words\n  and more - words") == "some words and more - words"
 
 
 def test_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path):

@@ -1,6 +1,7 @@
 """A cell settles what depends on another field: positions, options, lengths."""
 
 import pytest
+from grids import cell
 from pydantic import ValidationError
 
 from kdx.fingerprint import fingerprint
@@ -10,12 +11,6 @@ from kdx.grid.spec import CellSpec
 from kdx.grid.words import known_options, options_in, owners, words_in
 from kdx.tasks import TASKS
 from kdx.vocabulary import Attention, Embeddings, Inject
-
-
-def cell(task: str = "translation", **settings) -> CellSpec:
-    if task == "prediction":
-        settings = {"training": {"batch_tokens": 1280}, **settings}
-    return CellSpec.model_validate({"task": task, "data": {"corpus": "text"}, **settings})
 
 
 def test_prediction_has_a_decoder_only():

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from kdx.errors import KdxError
 from kdx.grid import table_layout as module
 from kdx.grid.load import load_grid
 from kdx.grid.plan import TableSpec
@@ -17,12 +16,6 @@ from kdx.grid.table_layout import NO_CHOICE, Labelled, LayoutBuilder, factor_val
 def cell(labels: dict[str, str] | None = None, /, **choices: Any) -> Labelled:
     spec = CellSpec.model_validate({"task": "translation", "data": {"corpus": "synthetic"}, **choices})
     return labels or {}, ResolvedSpec.of(spec)
-
-
-def refusal(cells: list[Labelled], **table: Any) -> KdxError:
-    with pytest.raises(KdxError) as caught:
-        LayoutBuilder(cells).build(TableSpec(name="main", **table))
-    return caught.value
 
 
 @pytest.mark.parametrize(
@@ -92,43 +85,6 @@ def test_one_cell_under_two_labels_may_share_a_place() -> None:
     layout = LayoutBuilder(cells).build(TableSpec(name="main", rows=("position", "placement")))
     assert layout.rows == (("none", "none"),)
     assert layout.at == {(0, 0): 0}
-
-
-def test_a_collision_names_all_its_cells_and_factors_and_none_that_are_equal() -> None:
-    cells = [
-        cell({"approach": approach, "norm": norm, "kernel": "rbf"}, kernel="rbf", norm=norm, position=position)
-        for approach, position in (("Ours", "product"), ("None", "none"))
-        for norm in ("pre", "post")
-    ]
-    assert str(refusal(cells, rows=("kernel",))) == (
-        "table `main`: 4 cells fall into one place, kernel = rbf; they differ in approach, norm\n"
-        "  hint: add approach, norm to rows or columns"
-    )
-
-
-def test_a_section_is_no_factor() -> None:
-    assert str(refusal([cell()], rows=("filter",))) == (
-        "table `main`: `filter` is a section, not a factor\n"
-        "  allowed: filter.encoder-self, filter.encoder-decoder, filter.decoder-self"
-    )
-
-
-@pytest.mark.parametrize("metric", ["blue", "test/bleu", "valid/blue"])
-def test_a_metric_that_no_task_has_is_refused(metric: str) -> None:
-    assert str(refusal([cell()], rows=("kernel",), metric=metric)) == (
-        f"table `main`: unknown metric `{metric}`\n"
-        "  hint: did you mean `bleu`?\n"
-        "  allowed: bleu, loss, perplexity, bits_per_byte, bleu_detokenised, bleu/source-words=5-8,"
-        " perplexity/source-words=5-8, valid/bleu"
-    )
-
-
-def test_a_validation_metric_that_selects_no_cell_is_refused() -> None:
-    fault = refusal([cell(), cell(select={"metric": "loss"})], rows=("kernel",), metric="valid/perplexity")
-    assert fault.allowed == (
-        "bleu, loss, perplexity, bits_per_byte, bleu_detokenised, bleu/source-words=5-8,"
-        " perplexity/source-words=5-8, valid/bleu, valid/loss"
-    )
 
 
 def test_a_table_may_be_of_some_cells_only() -> None:

@@ -101,8 +101,6 @@ def test_a_parameter_is_tuned_in_the_cells_to_which_it_makes_a_difference(tmp_pa
     assert [list(cell.search.space) for cell in plan.cells] == [[rate, "temperature"], [rate]]
     plan = load(tmp_path, of("temperature: [1, 2]"))
     assert [cell.search is not None for cell in plan.cells] == [True, False]
-    with pytest.raises(KdxError, match="`clip` makes no difference to any cell"):
-        load(tmp_path, of(f"{RATE}, clip: [1, 2]"))
 
 
 def test_a_choice_of_some_layers_is_a_parameter(tmp_path):
@@ -112,9 +110,6 @@ def test_a_choice_of_some_layers_is_a_parameter(tmp_path):
     exponential, _ = load_grid(path).cells
     tried = exponential.search.cell({"layers.decoder last.kernel": "rbf"})
     assert tried.layers["decoder 2"]["kernel"] == "rbf"
-    path.write_text(GRID + parameters.replace("decoder last", "decoder 9"))
-    with pytest.raises(KdxError, match="no layer is `decoder 9`: the decoder has 2"):
-        load_grid(path)
 
 
 def test_null_takes_a_parameter_out_of_a_grid_that_is_extended(tmp_path):
