@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -214,14 +213,6 @@ def test_columns_have_the_same_types_before_and_after_there_are_scores(states, w
     assert all(fixed[name] == polars.Float64 and dtypes[0][name] == "float64" for name in numbers)
 
 
-def test_a_filter_by_a_score_works_before_there_is_one(states):
-    import polars
-
-    frame = polars.DataFrame(kdx.runs(database=states["planned"]))
-    assert frame.filter(polars.col("test_score") > 5).is_empty() and frame.height == 2
-    assert {"run", "evaluation", "error"} <= set(polars.DataFrame(kdx.evaluations(database=states["all"])).columns)
-
-
 @pytest.mark.parametrize("wanted", [kdx.runs, kdx.curves, kdx.table, kdx.evaluations])
 def test_what_reads_no_arrow_is_sent_to_the_method_instead_of_reading_something_else(wanted):
     import numpy
@@ -338,9 +329,8 @@ def test_what_is_not_there_is_reported(tmp_path):
         _ = kdx.nothing
 
 
-@pytest.fixture
-def loaded() -> Iterator[str]:
-    yield (
+def test_nothing_but_a_model_loads_torch_and_no_module_takes_the_name_of_a_function():
+    loaded = (
         "import sys, kdx\n"
         "assert not {'torch', 'sqlalchemy', 'pydantic'} & set(sys.modules)\n"
         f"kdx.plan('quickstart', '{EXAMPLE}'); kdx.runs(database='{EXAMPLE}'); kdx.table(database='{EXAMPLE}').text()\n"
@@ -348,8 +338,5 @@ def loaded() -> Iterator[str]:
         "import kdx.run_files.files, kdx.sweep.decide, kdx.report.table.table\n"
         "assert callable(kdx.runs) and callable(kdx.table) and callable(kdx.plan) and callable(kdx.sweeps)"
     )
-
-
-def test_nothing_but_a_model_loads_torch_and_no_module_takes_the_name_of_a_function(loaded):
     done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

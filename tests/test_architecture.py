@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
-from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -186,11 +185,6 @@ def test_a_sweep_asks_the_report_which_seeds_are_needed_and_nothing_else():
     assert {name for name in used if name.startswith("kdx.report")} <= {STEERS_SWEEPS, f"{STEERS_SWEEPS}.Needed"} | {
         f"{STEERS_SWEEPS}.needed_seeds"
     }
-
-
-def test_no_packages_import_each_other_in_a_circle():
-    order = list(TopologicalSorter(ALLOWED).static_order())
-    assert order.index("training") < order.index("run_files") < order.index("sweep") < order.index("cli")
 
 
 def modules() -> dict[str, Path]:

@@ -6,13 +6,10 @@ import re
 import shutil
 import subprocess
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Any, get_args
 
 import pytest
 
-from kdx.grid.field_types import OneOf
 from kdx.grid.sections import Data, Evaluation, Model, Select, Training
 from kdx.grid.spec import CellSpec
 from tests import document_blocks, reference, words, words_table
@@ -146,15 +143,6 @@ def test_every_promise_names_its_test():
     assert {label for labels in promises.values() for label in labels} == promise_tests(TRUST).keys()
 
 
-def words_of(annotation: Any) -> set[str]:
-    """The values that an annotation names, wherever in it."""
-    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
-        return set(annotation)
-    result = set(annotation.words) if isinstance(annotation, OneOf) else set()
-    parts = (*get_args(annotation), *getattr(annotation, "__metadata__", ()))
-    return result.union(*map(words_of, parts)) if parts else result
-
-
 def test_every_key_and_value_of_a_cell_is_on_the_page_of_keys_or_values():
     page = "".join((DOCS / "reference" / name).read_text(encoding="utf-8") for name in ("grid-keys.md", "words.md"))
     sections = {"training": Training, "model": Model, "data": Data, "evaluation": Evaluation, "select": Select}
@@ -163,7 +151,7 @@ def test_every_key_and_value_of_a_cell_is_on_the_page_of_keys_or_values():
     }
     wanted = {
         *fields,
-        *(word for field in fields.values() for part in (field.annotation, *field.metadata) for word in words_of(part)),
+        *(word for field in fields.values() for word in words.names_in((field.annotation, *field.metadata))),
     }
     named = {part for name in re.findall(r"`([^`]+)`", page) for part in (name, *name.split("."))}
     assert wanted - named == set()

@@ -6,15 +6,9 @@ import os
 import pytest
 
 from kdx.errors import (
-    AccessError,
-    ChangedError,
-    DatabaseError,
     Faults,
     KdxError,
     Place,
-    ServerEndedError,
-    ServerError,
-    StorageError,
     by_place,
     did_you_mean,
     of_a_package,
@@ -37,23 +31,6 @@ from kdx.errors import (
 )
 def test_a_message_reads_in_one_order(fault, text):
     assert str(fault) == text
-
-
-@pytest.mark.parametrize(
-    ("kind", "code"),
-    [
-        (ServerEndedError, 1),
-        (KdxError, 2),
-        (Faults, 2),
-        (AccessError, 3),
-        (DatabaseError, 3),
-        (ChangedError, 5),
-        (StorageError, 74),
-        (ServerError, 75),
-    ],
-)
-def test_each_kind_has_its_exit_code(kind, code):
-    assert kind.exit_code == code
 
 
 @pytest.mark.parametrize(

@@ -134,14 +134,6 @@ def test_one_word_for_two_files_is_refused(own_kernel, tmp_path):
     assert fault.endswith(f"`{WORD}` is another file here than in the grid that this one extends")
 
 
-def test_one_word_for_a_kernel_here_and_a_position_there_is_refused(own_kernel, tmp_path):
-    source = "from kdx.attention.interfaces import PositionScheme\nclass Cauchy(PositionScheme): pass\n"
-    (tmp_path / "my_kernels.py").write_text(source)
-    (tmp_path / "grid.yaml").write_text(f"extends: own/grid.yaml\nposition: '{WORD}'\n")
-    (fault,) = faults_of(tmp_path)
-    assert f"`{WORD}` is another file here than" in fault
-
-
 def test_a_component_is_read_once_however_often_a_grid_names_it(own_kernel, monkeypatch):
     read_files = []
     monkeypatch.setattr(
@@ -181,18 +173,11 @@ def test_options_of_components_of_another_grid_are_no_matter(own_kernel):
             "my_kernels.py:1:1: no class `Couchy`\n  allowed: Cauchy\n  hint: did you mean `Cauchy`?",
         ),
         ("absent.py:A", "grid.yaml:6:9: absent.py: cannot read the file: No such file or directory"),
-        ("../own/my_kernels.py:Cauchy", "grid.yaml:6:9: `../own/my_kernels.py:Cauchy` names no component"),
-        ("helpers.py:squared_distance", "helpers.py:1:1: no class `squared_distance`"),
     ],
 )
 def test_a_component_that_is_none_is_reported_with_its_place(own_kernel, word, messages):
     (fault,) = faults_of(own_kernel, (own_kernel / "grid.yaml").read_text().replace(WORD, word))
     assert fault.startswith(messages)
-
-
-def test_an_unknown_word_that_no_package_brings_is_unknown_as_ever(own_kernel):
-    (fault,) = faults_of(own_kernel, (own_kernel / "grid.yaml").read_text().replace(WORD, "cauchy"))
-    assert fault.startswith("grid.yaml:6:9: unknown kernel `cauchy`")
 
 
 def test_an_option_of_a_part_is_checked_like_any_other(own_kernel):

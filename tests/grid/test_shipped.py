@@ -1,7 +1,7 @@
 """A grid is found by its path or by its name, and those that came with kdx are the tables that they say they are."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,10 +16,8 @@ from kdx.grid import shipped
 from kdx.grid.identity import cell_id
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
-from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.source import read
 from kdx.grid.spec import CellSpec
-from kdx.grid.table_layout import Labelled, LayoutBuilder
 from kdx.models.transformer import Stack
 from kdx.tasks.corpora import BUILT_IN
 from kdx.vocabulary import Attention
@@ -81,162 +79,13 @@ def test_what_is_nowhere_is_refused_with_what_there_is(grid):
     assert "quickstart" in str(refusal.value)
 
 
-VASWANI, SHAW, DAI, OURS = (
-    "Vaswani et al. (2017), Eq. 4",
-    "Shaw et al. (2018), Eq. 6",
-    "Dai et al. (2019), Eq. 5",
-    "Tsai et al. (2019), Eq. 9",
-)
-NONE = "No positional embedding"
-ASYMMETRIC, SYMMETRIC = "Asym. (W_q ≠ W_k)", "Sym. (W_q = W_k)"
-WITH, WITHOUT = "I (Eq. 7)", "II (Eq. 8)"
-A_B_C, A_B, C = (
-    "encoder-self/encoder-decoder/decoder-self",
-    "encoder-self/encoder-decoder",
-    "decoder-self",
-)
+ASYMMETRIC = "Asym. (W_q ≠ W_k)"
 T, P = "translation", "prediction"
-
-# Every cell that the papers print a number in (or "not converge"): grid, table, row, column, and what sets it apart.
-PUBLISHED: list[tuple[str, str, tuple[str, ...], tuple[str, ...], dict[str, Any]]] = [
-    *(
-        ("tsai2019/table1", "table1", (row,), (task,), {"task": task, "kernel": "exponential", **factors})
-        for row, task, factors in [
-            (VASWANI, T, {"position": ["direct-sum"], "symmetry": "asymmetric", "value": "with-position"}),
-            (VASWANI, P, {"position": ["direct-sum"], "symmetry": "asymmetric", "value": "with-position"}),
-            (SHAW, T, {"position": ["lookup"], "symmetry": "asymmetric", "value": "without-position"}),
-            (SHAW, P, {"position": ["lookup"], "symmetry": "asymmetric", "value": "with-position"}),
-            (DAI, T, {"position": ["relative"], "symmetry": "asymmetric", "value": "without-position"}),
-            (DAI, P, {"position": ["relative"], "symmetry": "asymmetric", "value": "without-position"}),
-            (OURS, T, {"position": ["product"], "symmetry": "symmetric", "value": "without-position"}),
-            (OURS, P, {"position": ["product"], "symmetry": "symmetric", "value": "without-position"}),
-        ]
-    ),
-    *(
-        (
-            "tsai2019/table2",
-            "table2",
-            (kernel,),
-            (task, column),
-            {"task": task, "position": [position], "kernel": kernel, "symmetry": symmetry},
-        )
-        for kernel in ("linear", "polynomial", "exponential", "rbf")
-        for task, position in ((T, "direct-sum"), (P, "relative"))
-        for column, symmetry in ((ASYMMETRIC, "asymmetric"), (SYMMETRIC, "symmetric"))
-    ),
-    *(
-        (
-            "tsai2019/table3",
-            f"table3-{task}",
-            (row, words),
-            (),
-            {"task": task, "position": position, "placement": words},
-        )
-        for task, row, words, position in [
-            (T, OURS, A_B_C, ["product"]),
-            (T, OURS, A_B, ["product"]),
-            (T, NONE, "none", []),
-            (P, VASWANI, C, ["direct-sum"]),
-            (P, OURS, C, ["product"]),
-            (P, NONE, "none", []),
-        ]
-    ),
-    *(
-        (
-            "tsai2019/table4",
-            "table4",
-            (row,),
-            (task, column),
-            {"task": task, "position": [position], "value": value, "kernel": "exponential", "symmetry": symmetry},
-        )
-        for row, position, symmetry in [
-            (VASWANI, "direct-sum", "asymmetric"),
-            (SHAW, "lookup", "asymmetric"),
-            (DAI, "relative", "asymmetric"),
-            (OURS, "product", "symmetric"),
-        ]
-        for task in (T, P)
-        for column, value in ((WITH, "with-position"), (WITHOUT, "without-position"))
-    ),
-    *(
-        (
-            "shaw2018/table1",
-            "table1",
-            (f"Transformer ({size})", f"{kind} position representations"),
-            (language,),
-            {"data.corpus": f"wmt14-{language.lower()}", "model.width": width, "model.dropout": dropout, **factors},
-        )
-        for size, width, k, languages in [
-            ("base", 512, 16, {"EN-DE": 0.1, "EN-FR": 0.1}),
-            ("big", 1024, 8, {"EN-DE": 0.3, "EN-FR": 0.1}),
-        ]
-        for language, dropout in languages.items()
-        for kind, factors in {
-            "Absolute": {"position": ["direct-sum"], "value": "with-position", "clip": None},
-            "Relative": {"position": ["lookup"], "value": "table", "clip": k},
-        }.items()
-    ),
-    *(
-        (
-            "shaw2018/table2",
-            "table2",
-            (str(k),),
-            (),
-            {"data.corpus": "wmt14-en-de", "position": ["lookup"], "value": "table", "clip": k, "sharing": "per-head"},
-        )
-        for k in (0, 1, 2, 4, 16, 64, 256)
-    ),
-    *(
-        (
-            "shaw2018/table3",
-            "table3",
-            (keys, values),
-            (),
-            {"position": position, "value": value, "clip": None if keys == values == "No" else 16},
-        )
-        for keys, position in (("Yes", ["lookup"]), ("No", []))
-        for values, value in (("Yes", "table"), ("No", "without-position"))
-    ),
-]
-TABLES = sorted({(grid, table) for grid, table, *_ in PUBLISHED})
 TWINS = [
     name
     for name in shipped.names()
     if name.endswith(("-mini", "-small")) and not name.startswith("presets/") and not load_grid(name).searched
 ]
-
-
-def labelled(plan: Plan) -> list[Labelled]:
-    return [(cell.labels, ResolvedSpec.of(cell.spec)) for cell in plan.cells]
-
-
-def setting(spec: Mapping[str, Any], factor: str) -> Any:
-    value: Any = spec
-    for step in factor.split("."):
-        value = value.get(step)
-    return "/".join(value) or "none" if factor == "placement" else value
-
-
-@pytest.mark.parametrize(("grid", "table"), TABLES)
-def test_a_papers_table_has_its_rows_columns_and_cells_and_no_others(grid, table):
-    plan = load_grid(grid)
-    cells = labelled(plan)
-    layout = LayoutBuilder(cells).build(next(asked for asked in plan.tables if asked.name == table))
-    published = {
-        (row, column): factors for its_grid, its, row, column, factors in PUBLISHED if (its_grid, its) == (grid, table)
-    }
-    found = {
-        (layout.rows[row], layout.columns[column]): cells[index][1].plain for (row, column), index in layout.at.items()
-    }
-    assert found.keys() == published.keys()
-    for where, factors in published.items():
-        assert {factor: setting(found[where], factor) for factor in factors} == factors, where
-
-
-def test_the_papers_print_65_numbers():
-    assert len(PUBLISHED) == 8 + 16 + 6 + 16 + 8 + 7 + 4
-    tables = [(*one[:4],) for one in PUBLISHED]
-    assert len(set(tables)) == len(tables)
 
 
 @pytest.mark.parametrize("size", ["", "-mini", "-small"])
@@ -254,19 +103,6 @@ def test_the_four_tables_share_their_cells(size):
 
 def ids(grid: str) -> dict[tuple[str, ...], str]:
     return {tuple(cell.labels.values()): cell.id for cell in load_grid(grid).cells}
-
-
-@pytest.mark.parametrize("size", ["", "-mini", "-small"])
-def test_a_cell_of_two_tables_is_one(size):
-    first, second, third, fourth = (ids(f"tsai2019/table{number}{size}") for number in (1, 2, 3, 4))
-    a_b_c = "encoder-self+encoder-decoder+decoder-self"
-    assert first[T, VASWANI] == second[T, "exponential", ASYMMETRIC]
-    assert first[P, DAI] == second[P, "exponential", ASYMMETRIC]
-    assert first[T, OURS] == third[T, OURS, a_b_c] == fourth[T, OURS, WITHOUT]
-    assert first[P, OURS] == third[P, OURS] == fourth[P, OURS, WITHOUT]
-    assert first[P, VASWANI] == third[P, VASWANI]
-    assert first[T, SHAW] == fourth[T, SHAW, WITHOUT] and first[P, SHAW] == fourth[P, SHAW, WITH]
-    assert all(first[task, DAI] == fourth[task, DAI, WITHOUT] for task in (T, P))
 
 
 def test_the_cells_of_shaw_et_al_and_the_controlled_ones_are_shared_too():

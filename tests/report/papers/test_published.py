@@ -10,7 +10,7 @@ from kdx.grid.evaluations import resolve_evaluation
 from kdx.grid.load import load_grid
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.shipped import names
-from kdx.grid.table_layout import evaluated
+from kdx.grid.table_layout import LayoutBuilder, evaluated
 from kdx.report.papers.paper_file import Contrast, Rule, load_paper, shipped
 
 EXTRAPOLATION = ("chi2022", "li2024", "press2022")
@@ -50,6 +50,18 @@ def test_both_sides_of_every_contrast_are_cells_of_a_shipped_grid(paper, prefix,
         for contrast in contrasts(claim.holds):
             for side in (contrast.a, contrast.b):
                 assert any(spec.matches({**contrast.where, **side}) for spec in cells), f"{claim.id}: {dict(side)}"
+
+
+@pytest.mark.parametrize("paper", ["tsai2019", "shaw2018"])
+def test_a_papers_table_has_the_cells_that_are_in_print_and_no_others(paper):
+    for published in load_paper(paper).tables:
+        plan = load_grid(f"{paper}/{published.table.lower().replace(' ', '')}")
+        cells = [(cell.labels, ResolvedSpec.of(cell.spec)) for cell in plan.cells]
+        placed = [cells[index][1] for table in plan.tables for index in LayoutBuilder(cells).build(table).at.values()]
+        in_print = [{**published.where, **cell.where} for cell in published.cells]
+        assert len(placed) == len(in_print)
+        assert all(any(spec.matches(words) for words in in_print) for spec in placed)
+        assert all(any(spec.matches(words) for spec in placed) for words in in_print)
 
 
 @cache
