@@ -74,13 +74,11 @@ def both(*edits):
 EDITS = {
     "a comment in rbf.py": (change("attention/kernels/rbf.py", insert="# nothing\n"), set()),
     "a statement in rbf.py": (change("attention/kernels/rbf.py", insert=STATEMENT), {"rbf"}),
-    "a statement in relative.py": (change("attention/positions/relative.py", insert=STATEMENT), {"relative"}),
     # The encodings of rows and columns in an image are sinusoids, too.
     "a statement in sinusoidal.py": (
         change("attention/encodings/sinusoidal.py", insert=STATEMENT),
         {"relative", "product", "image"},
     ),
-    "a statement in strided.py": (change("attention/filters/strided.py", insert=STATEMENT), {"strided"}),
     "a statement in convolution.py": (change("attention/mixers/convolution.py", insert=STATEMENT), {"convolution"}),
     "a statement in the model of sets": (change("models/set.py", insert=STATEMENT), {"set"}),
     "a statement in a generated corpus": (
@@ -88,8 +86,6 @@ EDITS = {
         {"rbf", "exponential"},
     ),
     "a statement in a corpus that is prepared": (change("data/corpora/multi30k.py", insert=STATEMENT), set()),
-    "a statement in what fetches corpora": (change("data/download.py", insert=STATEMENT), set()),
-    "a statement in the report": (change("report/__init__.py", insert=STATEMENT), set()),
     "a statement in a rule of the grid": (change("grid/rules/task.py", insert=STATEMENT), set()),
     "a statement in where positions act": (change("grid/placement.py", insert=STATEMENT), set(CELLS)),
     "a statement in the smoother": (change("attention/smoother.py", insert=STATEMENT), set(CELLS)),

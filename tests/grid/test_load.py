@@ -52,12 +52,6 @@ def test_axes_multiply_with_approaches_tasks_and_seeds(tmp_path):
     assert [run.seed for run in plan.runs] == [3] * 8 + [5] * 8
 
 
-def test_a_number_of_seeds_counts_from_zero_and_the_command_line_overrules_it(tmp_path):
-    file = written(tmp_path, SMALL + "seeds: 3\n")
-    assert load_grid(file).seeds == (0, 1, 2)
-    assert load_grid(file, given=["seeds=[7]"]).seeds == (7,)
-
-
 def test_an_axis_of_its_own_name_has_named_choices_that_set_several_factors(tmp_path):
     plan = load_grid(
         written(
@@ -141,14 +135,6 @@ def test_a_billion_runs_are_counted_not_built(tmp_path, figure):
     tracemalloc.stop()
     assert messages == ["grid.yaml:5:1: 1,000,000,000 runs\n  allowed: at most 10,000\n  hint: see --max-runs"]
     figure(f"{10 ** axes.count('['):,} runs refused in {seconds:.3f} s with {peak / 1e3:.0f} kB")
-
-
-def test_a_grid_that_is_nowhere_is_refused_with_the_shipped_ones(tmp_path):
-    with pytest.raises(
-        Faults,
-        match=r"no grid `quickstrt`\n  hint: did you mean `quickstart`",
-    ):
-        load_grid("quickstrt")
 
 
 def test_a_table_may_have_a_slice_that_its_corpus_tells_and_no_other(tmp_path):

@@ -70,13 +70,16 @@ def test_a_relative_path_begins_where_it_is_reported(tmp_path):
         shipped.find("base.yaml", tmp_path / "elsewhere")
 
 
-@pytest.mark.parametrize(
-    "grid", ["quickstrt", "", ".", "..", "x" * 5000, "a\0b", "quickstart/../quickstart", "/root\n"]
-)
+@pytest.mark.parametrize("grid", ["", ".", "..", "x" * 5000, "a\0b", "quickstart/../quickstart", "/root\n"])
 def test_what_is_nowhere_is_refused_with_what_there_is(grid):
     with pytest.raises(Faults) as refusal:
         shipped.find(grid)
     assert "quickstart" in str(refusal.value)
+
+
+def test_a_misspelt_name_has_the_nearest_as_its_hint():
+    with pytest.raises(Faults, match=r"no grid `quickstrt`\n  hint: did you mean `quickstart`"):
+        shipped.find("quickstrt")
 
 
 ASYMMETRIC = "Asym. (W_q ≠ W_k)"
