@@ -9,10 +9,12 @@ from typing import Any
 from kdx.components.find import find_any, installed, is_in_file
 from kdx.components.registry import FAMILY_OF, add
 from kdx.errors import KdxError, shortened
+from kdx.grid.components import add_installed
 from kdx.grid.field_types import Schema, descriptions
 from kdx.grid.fields import CellFields
 from kdx.grid.model import GRID, GridFile
 from kdx.grid.schema import SECTIONS, alternatives, keys, schema_of
+from kdx.grid.source import in_flow_style
 from kdx.grid.synonyms import did_you_mean
 from kdx.grid.words import known_options, owners
 from kdx.words.option import Option
@@ -70,8 +72,6 @@ def explain(name: str, folder: Path = Path()) -> list[Explained]:
         if not any(name in family.outside for family in FAMILY_OF.values()):
             add(find_any(name, folder))
     elif next(installed(), None):
-        from kdx.grid.components import add_installed  # late: it needs YAML, and few have such packages
-
         add_installed(GRID)
     explained = []
     if name in GRID:
@@ -107,7 +107,7 @@ def _key(key: str) -> Explained:
         _description(key),
         of=tuple(of),
         allowed=_allowed(schema),
-        default="" if default in (None, []) else _yaml(default),
+        default="" if default in (None, []) else in_flow_style(default),
         values=_titles(key),
         example=_line(key, _value(schema)),
     )
@@ -157,7 +157,7 @@ def _option(option: Option, section: str) -> Explained:
         f"{section}{option.name}",
         option.title,
         allowed=option.allowed,
-        default=_yaml(option.default),
+        default=in_flow_style(option.default),
         example=_line(f"{section}{option.name}", option.default),
     )
 
@@ -166,22 +166,13 @@ def _example(key: str, value: str, options: tuple[Option, ...]) -> str:
     section, _, name = key.rpartition(".")
     defaults = {option.name: option.default for option in options}
     if section == "data":
-        return f"data: {_yaml({name: value, **defaults})}"
+        return f"data: {in_flow_style({name: value, **defaults})}"
     return "\n".join([_line(key, value), *(_line(name, default) for name, default in defaults.items())])
 
 
 def _line(key: str, value: Any) -> str:
     section, _, name = key.rpartition(".")
-    return f"{section}: {_yaml({name: value})}" if section else f"{name}: {_yaml(value)}"
-
-
-def _yaml(value: Any) -> str:
-    """Return a value in the flow style of YAML."""
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key}: {_yaml(inner)}' for key, inner in value.items())}}}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_yaml, value))}]"
-    return str(value) if isinstance(value, str) else json.dumps(value)
+    return f"{section}: {in_flow_style({name: value})}" if section else f"{name}: {in_flow_style(value)}"
 
 
 def _value(schema: Schema) -> Any:

@@ -10,7 +10,7 @@ values, which this reads in 0.07 s.
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -129,14 +129,15 @@ def at_path(path: Sequence[str], value: Node) -> Node:
 
 def written(value: Any) -> str:
     """Return a value as a file has it, shortened; a text that would be read as another value stands in quotes."""
-    return shortened(_in_flow_style(value))
+    return shortened(in_flow_style(value))
 
 
-def _in_flow_style(value: Any) -> str:
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{key}: {_in_flow_style(inner)}' for key, inner in value.items())}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_in_flow_style, value))}]"
+def in_flow_style(value: Any) -> str:
+    """Return a value on one line, as YAML has it."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}: {in_flow_style(inner)}' for key, inner in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(in_flow_style, value))}]"
     if not isinstance(value, str):
         return shortened(value)
     is_other = value in _WORDS or _INTEGER.fullmatch(value) or _FLOAT.fullmatch(value)

@@ -36,9 +36,6 @@ from kdx.words.component import Component
 from kdx.words.family import cached_over_words
 from kdx.words.option import Option
 
-_ATTENTIONS = tuple(Attention)
-"""A tuple, since each cell goes through it, which takes ten times as long with an enumeration."""
-
 
 def resolve_options(cell: CellFields) -> None:
     """Settle the filters of attentions that the task lacks, and every option of a word."""
@@ -75,7 +72,7 @@ def resolve_options(cell: CellFields) -> None:
 @cache
 def _filters_of_others(attentions: tuple[Attention, ...]) -> Mapping[str, str]:
     """Return the filters of the attentions that a task lacks."""
-    names = (attention.value.replace("-", "_") for attention in _ATTENTIONS if attention not in attentions)
+    names = (attention.value.replace("-", "_") for attention in Attention if attention not in attentions)
     return {name: getattr(Filter(), name) for name in names}
 
 
