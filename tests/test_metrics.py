@@ -8,7 +8,6 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from kdx.data.corpus import load_corpus
-from kdx.errors import KdxError
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.report.selection.evaluated import evaluated_cells
@@ -116,24 +115,3 @@ def test_a_metric_of_kdx_is_stale_once_its_code_has_changed(trained, monkeypatch
     chrf = next(each for each in asked if each.metric == "chrf")
     made[chrf.id].provenance.modules["kdx.metrics.chrf"] = "of other code"
     assert changed_evaluations(asked, made) == {chrf.id: ("kdx.metrics.chrf",)}
-
-
-@pytest.mark.parametrize(
-    ("asked", "problem"),
-    [
-        ("{metric: chrff}", "unknown metric `chrff`"),
-        ("{metric: chrf, beam: 4}", "a metric scores the translations of the run's own test, which `beam` would"),
-        ("{metric: chrf, split: valid}", "a metric scores the translations of the run's own test, which `split`"),
-    ],
-)
-def test_a_metric_that_cannot_be_is_refused_at_its_place(tmp_path, data_home, asked, problem):
-    with pytest.raises(KdxError) as caught:
-        planned(tmp_path, f"{GRID}evaluations: {{e: {asked}}}\n")
-    assert "grid.yaml:7:" in str(caught.value) and problem in str(caught.value)
-
-
-def test_a_metric_of_a_task_that_keeps_no_outputs_is_refused(tmp_path, data_home):
-    text = GRID.replace("task: translation", "task: prediction").replace("synthetic-translation", "synthetic-language")
-    text = text.replace("encoder_layers: 1, ", "").replace("batch_tokens: 400", "batch_tokens: 256, length: 16")
-    with pytest.raises(KdxError, match="an evaluation of prediction has no `metric`"):
-        planned(tmp_path, text + "evaluations: {e: {metric: chrf}}\n")

@@ -53,17 +53,6 @@ def test_every_part_of_an_attention_has_a_formula_and_its_options_are_keys_of_a_
     assert not set(known.option_names) & CellFields.model_fields.keys()
 
 
-def test_definitions_are_read_without_torch_and_without_running_the_class(tmp_path):
-    script = (
-        "import sys\n"
-        "sys.modules['torch'] = None\n"
-        "from kdx.attention.kernels import KERNELS, KernelDefinition\n"
-        "print([known.formula for known in KERNELS.definitions()][3], 'kdx.attention.kernels.rbf' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout == "k(q, k) = exp(-|q - k|² / T√D) False\n", done.stderr
-
-
 @pytest.mark.parametrize(
     ("fact", "told"),
     [

@@ -10,7 +10,6 @@ from kdx.components.registry import at_hand, know
 from kdx.errors import Faults
 from kdx.grid.components import add_installed, find_components
 from kdx.grid.explain import explain
-from kdx.grid.identity import cell_id
 from kdx.grid.load import load_grid
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.source import read
@@ -34,21 +33,6 @@ def test_a_cell_has_the_component_its_options_and_the_hash_of_its_source(own_ker
     (part,) = at_hand()
     assert (cell.spec.kernel, cell.spec.option("bandwidth")) == (WORD, 2.0)
     assert cell.spec.components == {WORD: part.sha256} and part.sha256 in cell.spec.text
-
-
-def test_a_comment_leaves_the_cell_and_a_statement_makes_another(own_kernel):
-    def identity() -> str:
-        (cell,) = load_grid(own_kernel / "grid.yaml").cells
-        return cell_id(cell.spec)
-
-    first = identity()
-    for file in (own_kernel / "my_kernels.py", own_kernel / "helpers.py"):
-        text = file.read_text()
-        file.write_text(f"# new\n\n{text}")
-        assert identity() == first
-        file.write_text(text + "\nMORE = 1\n")
-        assert identity() != first
-        file.write_text(text)
 
 
 def test_a_file_that_is_moved_or_renamed_leaves_the_cell_and_another_class_of_it_makes_another(own_kernel):

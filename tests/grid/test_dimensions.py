@@ -7,11 +7,10 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-import pytest
+from grids import faults_of, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdx.errors import Faults
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 
@@ -22,15 +21,7 @@ data: {corpus: synthetic-translation}
 
 
 def plan_of(tmp_path: Path, text: str, **options: Any) -> Plan:
-    file = tmp_path / "grid.yaml"
-    file.write_text(SMALL + textwrap.dedent(text))
-    return load_grid(file, **options)
-
-
-def faults_of(tmp_path: Path, text: str, **options: Any) -> list[str]:
-    with pytest.raises(Faults) as refusal:
-        plan_of(tmp_path, text, **options)
-    return [str(fault).replace(f"{tmp_path}/", "") for fault in refusal.value.faults]
+    return load_grid(written(tmp_path, SMALL + textwrap.dedent(text)), **options)
 
 
 def labels(plan: Plan) -> list[tuple[str, ...]]:
@@ -163,7 +154,7 @@ def test_a_grid_gives_what_its_loops_would(tmp_path_factory, grid):
         if not any(condition.items() <= combination.items() for combination in combinations)
     ]
     if idle or not kept:
-        assert all(re.search("no combination", fault) for fault in faults_of(tmp_path, text))
+        assert all(re.search("no combination", fault) for fault in faults_of(tmp_path, SMALL + text))
         return
     plan = plan_of(tmp_path, text)
     assert [

@@ -1,18 +1,15 @@
 """The model of a grid file: its keys, the names of sweeps and axes, and ranges of numbers."""
 
-import json
 import re
-import unicodedata
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from grids import TINY
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from kdx.errors import Faults, KdxError
+from kdx.errors import Faults
 from kdx.grid.cell_selector import factors, settings
 from kdx.grid.load import load_grid
 from kdx.grid.model import (
@@ -71,22 +68,6 @@ def test_no_name_is_taken_for_an_option_a_grid_or_a_run(name):
 def test_the_schema_of_editors_allows_no_less(name):
     if is_sweep_name(name):
         assert re.search(PATTERN, name)
-
-
-signs = st.characters(categories=("L", "N", "P", "S", "Zs", "Cc"))
-
-
-@given(st.text(signs, max_size=12) | st.sampled_from(["12", "a.yaml", "-a", "x" * 101]))
-def test_a_grid_may_have_these_names_and_no_other(tmp_path_factory, name):
-    grid = tmp_path_factory.mktemp("named") / "grid.yaml"
-    quoted = json.dumps(name, ensure_ascii=False)
-    grid.write_text((TINY % {"steps": 10, "seeds": 1}).replace("name: tiny", f"name: {quoted}"))
-    try:
-        found = load_grid(grid).name
-    except KdxError as error:
-        assert not is_sweep_name(unicodedata.normalize("NFC", name)), error
-    else:
-        assert is_sweep_name(found)
 
 
 def written(**values: Any) -> dict[str, Any]:
