@@ -188,7 +188,8 @@ def test_what_cannot_be_read_is_refused_at_its_line(source, problem, line):
 
 @pytest.mark.parametrize("text", ["f()", "1 + x", "[f()]", "not 1", "'a' 'b'.upper()"])
 def test_what_is_no_literal_is_known_as_such(text):
-    assert read_source(ast.parse(f"class A:\n    x = {text}\n"), "a.py").classes["A"].assigned == {"x": NOT_LITERAL}
+    classes, _ = read_source(ast.parse(f"class A:\n    x = {text}\n"), "a.py")
+    assert classes["A"].assigned == {"x": NOT_LITERAL}
 
 
 A_KERNEL = '''from kdx.attention.interfaces import KernelFunction

@@ -88,7 +88,7 @@ def sources() -> dict[str, Source]:
 @cache
 def classes() -> dict[str, ClassSource]:
     """Address → class."""
-    return {f"{module}:{name}": own for module, source in sources().items() for name, own in source.classes.items()}
+    return {f"{module}:{name}": own for module, (known, _) in sources().items() for name, own in known.items()}
 
 
 @cache
@@ -101,11 +101,12 @@ def bases(address: str) -> list[str]:
 
 def resolved(module: str, name: str) -> str | None:
     while module in sources():
-        if name in sources()[module].classes:
+        known, imports = sources()[module]
+        if name in known:
             return f"{module}:{name}"
-        if name not in sources()[module].imports:
+        if name not in imports:
             return None
-        module, name = sources()[module].imports[name]
+        module, name = imports[name]
     return None
 
 

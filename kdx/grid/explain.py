@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kdx.components.find import find_any, installed, is_in_file
+from kdx.components.find import find_any, is_in_file
 from kdx.components.registry import FAMILY_OF, add
 from kdx.errors import KdxError, shortened
 from kdx.grid.components import add_installed
@@ -71,7 +71,7 @@ def explain(name: str, folder: Path = Path()) -> list[Explained]:
     if is_in_file(name):
         if not any(name in family.outside for family in FAMILY_OF.values()):
             add(find_any(name, folder))
-    elif next(installed(), None):
+    else:
         add_installed(GRID)
     explained = []
     if name in GRID:

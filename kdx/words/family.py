@@ -111,7 +111,8 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
         """
         kind = stand_in(component)
         if kind is None:
-            names = list(read_source(component.trees[component.module], component.path).classes)
+            classes, _ = read_source(component.trees[component.module], component.path)
+            names = list(classes)
             problem, hint = f"no class `{component.name}`", did_you_mean(component.name, names)
             raise KdxError(problem, place=component.class_place, allowed=names or None, hint=hint)
         if not issubclass(kind, table.stand_in(self.base)):

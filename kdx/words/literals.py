@@ -29,13 +29,8 @@ class ClassSource(NamedTuple):
     """Attribute → the place of its value."""
 
 
-class Source(NamedTuple):
-    """The classes of a module, and the origin of its imported names."""
-
-    classes: dict[str, ClassSource]
-    """Name → class at the top level of the module; if two have one name, the last, as when the source runs."""
-    imports: dict[str, tuple[str, str]]
-    """Imported name → the module, and the name there."""
+Source = tuple[dict[str, ClassSource], dict[str, tuple[str, str]]]
+"""Name → class at the top level of a module; and imported name → its module, and the name there."""
 
 
 def stand_in(component: Component) -> type | None:
@@ -57,11 +52,12 @@ def stand_in(component: Component) -> type | None:
         if module.startswith("kdx."):
             address = table.find(module, name)
             known[module, name] = None if address is None else table.stand_in(address)
-        elif source := sources.get(module):
-            if name in source.classes:
-                known[module, name] = build(module, source.classes[name])
-            elif name in source.imports:
-                known[module, name] = find(*source.imports[name])
+        elif module in sources:
+            classes, imports = sources[module]
+            if name in classes:
+                known[module, name] = build(module, classes[name])
+            elif name in imports:
+                known[module, name] = find(*imports[name])
         return known[module, name]
 
     def build(module: str, declared: ClassSource) -> type:
@@ -84,7 +80,7 @@ def place_of(kind: type, fact: str | None = None) -> Place | None:
 
 
 def read_source(tree: ast.Module, file: str) -> Source:
-    """Return what a module declares of its classes.
+    """Return what a module declares of its classes; of two classes with one name the last, as when the source runs.
 
     Args:
         file: name of the file, for messages.
@@ -98,7 +94,7 @@ def read_source(tree: ast.Module, file: str) -> Source:
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
-    return Source({node.name: _class(node, file) for node in tree.body if isinstance(node, ast.ClassDef)}, imports)
+    return {node.name: _class(node, file) for node in tree.body if isinstance(node, ast.ClassDef)}, imports
 
 
 def _class(node: ast.ClassDef, file: str) -> ClassSource:
