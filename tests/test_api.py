@@ -8,6 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import numpy
+import pandas
+import polars
 import pytest
 from grids import written
 from hypothesis import given
@@ -90,7 +94,6 @@ def test_evaluations_are_records(tmp_path):
 
 
 def test_records_are_frames():
-    pandas = pytest.importorskip("pandas")
     runs = kdx.runs(database=EXAMPLE).to_pandas()
     assert len(runs) == len(kdx.runs(database=EXAMPLE))
     assert {"run", "cell", "approach", "seed", "state", "valid_score", "test_score", "selected"} <= set(runs.columns)
@@ -104,40 +107,16 @@ def test_records_are_frames():
 
 @pytest.mark.parametrize("wanted", [kdx.runs, kdx.curves, kdx.table, kdx.sweeps])
 def test_polars_and_duckdb_read_by_arrow_what_pandas_gets(wanted):
-    import duckdb
-    import polars
-
     records = wanted(database=EXAMPLE)
     rows = records.to_pandas().convert_dtypes().to_dict("records")
     frame = polars.DataFrame(records)
-    known = [{name: None if pandas_null(value) else value for name, value in row.items()} for row in rows]
+    known = [{name: None if pandas.isna(value) else value for name, value in row.items()} for row in rows]
     assert frame.to_dicts() == known and frame.height > 0
     assert duckdb.sql("SELECT count(*) FROM records").fetchall() == [(frame.height,)]
 
 
-def pandas_null(value: object) -> bool:
-    import pandas
-
-    return bool(pandas.isna(value))
-
-
-def polars_type(kind: object) -> object:
-    import polars
-
-    return {
-        bool: polars.Boolean,
-        int: polars.Int64,
-        float: polars.Float64,
-        float | None: polars.Float64,
-        str: polars.String,
-        str | None: polars.String,
-    }[kind]
-
-
 @given(rows=st.lists(st.fixed_dictionaries({}, optional=dict.fromkeys("ab", CELLS)), max_size=5))
 def test_any_rows_are_a_stream(rows):
-    import polars
-
     frame = polars.DataFrame(Streamed(rows, dict.fromkeys("ab", Any)))
     assert frame.height == len(rows)
     for name in frame.columns:
@@ -148,27 +127,24 @@ def test_any_rows_are_a_stream(rows):
 
 @given(data=st.data())
 def test_a_column_has_its_declared_type_whatever_its_rows_have(data):
-    import polars
-
-    values = {
-        bool: st.booleans() | st.integers(0, 1),  # SQLite has no truth values
-        int: st.integers(-(2**63), 2**63 - 1),
-        float: st.floats(allow_nan=False),
-        float | None: st.floats(allow_nan=False) | st.integers(-(2**53), 2**53) | st.none(),
-        str: st.text(max_size=3),
-        str | None: st.text(max_size=3) | st.none(),
+    numbers = st.floats(allow_nan=False)
+    kinds = {
+        bool: (polars.Boolean, st.booleans() | st.integers(0, 1)),  # SQLite has no truth values
+        int: (polars.Int64, st.integers(-(2**63), 2**63 - 1)),
+        float: (polars.Float64, numbers),
+        float | None: (polars.Float64, numbers | st.integers(-(2**53), 2**53) | st.none()),
+        str: (polars.String, st.text(max_size=3)),
+        str | None: (polars.String, st.text(max_size=3) | st.none()),
     }
-    types = data.draw(st.dictionaries(st.sampled_from("abc"), st.sampled_from([*values])))
-    some = st.fixed_dictionaries({}, optional={name: values[kind] for name, kind in types.items()})
+    types = data.draw(st.dictionaries(st.sampled_from("abc"), st.sampled_from([*kinds])))
+    some = st.fixed_dictionaries({}, optional={name: kinds[kind][1] for name, kind in types.items()})
     rows = data.draw(st.lists(some, max_size=3))
     frame = polars.DataFrame(Streamed(rows, types))
-    assert dict(frame.schema) == {name: polars_type(kind) for name, kind in types.items()}
+    assert dict(frame.schema) == {name: kinds[kind][0] for name, kind in types.items()}
     assert frame.to_dicts() == [dict.fromkeys(types) | row for row in rows]
 
 
 def test_what_a_column_cannot_hold_makes_it_text():
-    import polars
-
     rows = [{"whole": 2.5, "number": "none"}, {"whole": 1, "number": 1.5}]
     frame = polars.DataFrame(Streamed(rows, {"whole": int, "number": float}))
     assert frame.to_dicts() == [{"whole": 2.5, "number": "none"}, {"whole": 1.0, "number": "1.5"}]
@@ -200,8 +176,6 @@ def states(tmp_path) -> dict[str, Path]:
 
 @pytest.mark.parametrize("wanted", [kdx.runs, kdx.curves, kdx.evaluations, kdx.table])
 def test_columns_have_the_same_types_before_and_after_there_are_scores(states, wanted):
-    import polars
-
     results = [wanted(database=database) for database in states.values()]
     fixed = {run: kind for result in results for run, kind in polars.DataFrame(result).schema.items()}
     dtypes = [dict(result.to_pandas().dtypes) for result in results]
@@ -215,9 +189,6 @@ def test_columns_have_the_same_types_before_and_after_there_are_scores(states, w
 
 @pytest.mark.parametrize("wanted", [kdx.runs, kdx.curves, kdx.table, kdx.evaluations])
 def test_what_reads_no_arrow_is_sent_to_the_method_instead_of_reading_something_else(wanted):
-    import numpy
-    import pandas
-
     for read in (pandas.DataFrame, numpy.asarray):
         with pytest.raises(KdxError, match=r"hint: \.to_pandas\(\) returns the data frame"):
             read(wanted(database=EXAMPLE))

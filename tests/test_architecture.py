@@ -86,8 +86,6 @@ OPEN = {"vocabulary", "errors", "files", "words", "sanitize", "shell", "version"
 # Of attention these alone are there without torch: the words of each axis, with what is known of them.
 FAMILIES = {"kernels", "positions", "values", "filters", "normalisers", "encodings", "mixers", "families"}
 LIGHT = {"grid", "cell_code", "components"}
-# And of data what corpora declare, which is read from their source.
-DECLARED = ("kdx.data.corpora", "kdx.tasks.difficulty")
 
 # Room of the report → the rooms that it may import; a room is a package, or a module beside them.
 ROOMS: dict[str, set[str]] = {
