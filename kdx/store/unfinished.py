@@ -12,38 +12,18 @@ from kdx.store.records import RunRecord, RunState
 from kdx.store.schema import among, attempt, now, run, sweep_run
 
 
-class Conditions(NamedTuple):
-    """What decides the bits of a run beside its cell and its seed, as it was recorded of its last computation.
-
-    Equal values stand for equal conditions; the same conditions may have several values, one for each machine.
-    """
-
-    environment_id: str
-    data_fingerprint: str | None
-
-
 class InProgress(NamedTuple):
     """A run that was computed up to some step."""
 
-    conditions: Conditions
+    conditions: tuple[str, str | None]
+    """Id of the environment and fingerprint of the data of its last computation, which decide the bits of a run beside
+    its cell and its seed. The same conditions may have several values, one for each machine."""
     owner: str
     """The process that computed it last, see `kdx.sweep.lease_holder`."""
     waited: float
     """Seconds since then, by the clock of the database."""
     refusals: Mapping[str, str]
     """Process that tried to resume it since, and refused → what was different there, such as `torch 2.12 → 2.13`."""
-
-
-class FailureRecord(NamedTuple):
-    """The last attempt of a run that failed and that nobody has tried again since."""
-
-    run_id: int
-    cell_id: str
-    error: str
-    traceback: str | None
-    """None where no exception ended it."""
-    search_id: str | None = None
-    """The search of its trial; None if sweeps plan it."""
 
 
 def halted(database: Database, sweep_ids: Collection[int]) -> dict[int, tuple[RunRecord, ...]]:
@@ -96,7 +76,7 @@ def in_progress(database: Database, run_ids: Collection[int]) -> dict[int, InPro
             if row.environment_id is not None:
                 until = row.ended if row.ended is not None else row.lease_until
                 waited = max(0.0, row.now - until) if until is not None else 0.0
-                conditions = Conditions(row.last_environment_id, row.data_fingerprint)
+                conditions = row.last_environment_id, row.data_fingerprint
                 refusals[row.run_id] = {}
                 runs[row.run_id] = InProgress(conditions, row.owner, waited, refusals[row.run_id])
             elif row.changes is not None:
@@ -104,17 +84,12 @@ def in_progress(database: Database, run_ids: Collection[int]) -> dict[int, InPro
     return runs
 
 
-def failures(database: Database, run_ids: Collection[int]) -> tuple[FailureRecord, ...]:
-    """Return the failures of those of these runs that failed, in the order in which they ended."""
+def tracebacks(database: Database, run_ids: Collection[int]) -> dict[int, str | None]:
+    """Return run id → the traceback with which its last attempt ended, None where no exception ended it.
+
+    The runs are in the order in which they ended.
+    """
     last = and_(attempt.c.run_id == run.c.id, attempt.c.number == run.c.attempt)
-    rows = (
-        select(run.c.id, run.c.cell_id, run.c.error, attempt.c.traceback, run.c.search_id)
-        .join(attempt, last)
-        .where(run.c.state == RunState.FAILED, among(run.c.id, run_ids))
-        .order_by(attempt.c.ended, run.c.id)
-    )
+    rows = select(run.c.id, attempt.c.traceback).join(attempt, last).where(among(run.c.id, run_ids))
     with database.read() as connection:
-        return tuple(
-            FailureRecord(row.id, row.cell_id, row.error or "", row.traceback, row.search_id)
-            for row in connection.execute(rows)
-        )
+        return {row.id: row.traceback for row in connection.execute(rows.order_by(attempt.c.ended, run.c.id))}

@@ -19,7 +19,7 @@ from kdx.store import reading, unfinished
 from kdx.store.database import Database
 from kdx.store.machine import machine
 from kdx.store.records import FINAL, RunRecord, RunState, SearchRecord
-from kdx.store.unfinished import FailureRecord, InProgress, failures
+from kdx.store.unfinished import InProgress
 from kdx.sweep.lease_holder import machine_of
 
 ALIKE = 2
@@ -64,40 +64,33 @@ def signature(error: str, traceback: str | None) -> str:
     return _NUMBER.sub("…", error.partition("\n")[0])
 
 
-def paused(failed: Iterable[FailureRecord]) -> dict[str, Pause]:
-    """Return cell id, or id of a search → why its other runs are not started: `ALIKE` failed with one signature.
+def paused_in(database: Database, records: Iterable[RunRecord]) -> dict[str, Pause]:
+    """Return the pauses of the cells of these runs, by what a database has; of runs of trials, those of their searches.
+
+    They are paused where `ALIKE` runs failed with one signature, and none is final.
 
     Args:
-        failed: the failures of cells and searches of which no run is final.
+        records: the newest generation of each run of a plan; of a search, every run.
     """
+    groups: dict[str, list[RunRecord]] = defaultdict(list)
+    for record in records:
+        groups[record.search_id or record.cell_id].append(record)
+    failed: dict[int, RunRecord] = {}
+    for runs in groups.values():
+        failures = {run.id: run for run in runs if run.state is RunState.FAILED}
+        if len(failures) >= ALIKE and not any(run.state in FINAL for run in runs):
+            failed |= failures
     counts: dict[str, Counter[str]] = defaultdict(Counter)
-    searches = set()
-    for failure in failed:
-        counts[failure.search_id or failure.cell_id][signature(failure.error, failure.traceback)] += 1
-        searches.add(failure.search_id)
+    for run_id, traceback in unfinished.tracebacks(database, failed).items() if failed else ():
+        run = failed[run_id]
+        counts[run.search_id or run.cell_id][signature(run.error or "", traceback)] += 1
+    searches = {run.search_id for run in failed.values()}
     most = {key: counter.most_common(1)[0] for key, counter in counts.items()}
     return {
         key: Pause(text, count, "search" if key in searches else "cell")
         for key, (text, count) in most.items()
         if count >= ALIKE
     }
-
-
-def paused_in(database: Database, records: Iterable[RunRecord]) -> dict[str, Pause]:
-    """Return the pauses of the cells of these runs, by what a database has; of runs of trials, those of their searches.
-
-    Args:
-        records: the newest generation of each run of a plan; of a search, every run.
-    """
-    alike: dict[str, list[RunRecord]] = defaultdict(list)
-    for record in records:
-        alike[record.search_id or record.cell_id].append(record)
-    failed: list[int] = []
-    for runs in alike.values():
-        ids = [run.id for run in runs if run.state is RunState.FAILED]
-        if len(ids) >= ALIKE and not any(run.state in FINAL for run in runs):
-            failed += ids
-    return paused(failures(database, failed)) if failed else {}
 
 
 def paused_searches(database: Database, search_ids: Collection[str]) -> dict[str, Pause]:
@@ -156,19 +149,19 @@ def blocked_in(database: Database, sweep_ids: Collection[int]) -> dict[int, Bloc
     """Return sweep → what blocks its runs, by what is recorded of them and by the files that are here."""
     with database.read() as connection:
         halted = unfinished.halted(database, sweep_ids)
-        failed = {key: [run for run in runs if run.state is RunState.FAILED] for key, runs in halted.items()}
-        paused = {key: _paused_cells(database, key, runs) for key, runs in failed.items() if runs}
+        failing = {key: _failing_cells(runs) for key, runs in halted.items()}
+        runs_of = {key: reading.runs(database, key, cells) for key, cells in failing.items() if cells}
+        paused = {key: paused_in(database, runs) for key, runs in runs_of.items()}
         stopped = [run for runs in halted.values() for run in runs if run.state is not RunState.FAILED]
         in_progress = unfinished.in_progress(database, [run.id for run in stopped]) if stopped else {}
         searches = reading.searches_of_sweeps(connection, sweep_ids)
         of_searches = {key: _paused_searches(database, own) for key, own in searches.items()}
-        of_paused = {key: reading.runs(database, key, cells) for key, cells in paused.items() if cells}
     files = files_beside(database.location)
     blocked = {}
     for key in sweep_ids:
         pauses = paused.get(key, {})
-        new = [run for run in of_paused.get(key, ()) if run.state is RunState.PENDING and not run.attempt]
-        waits_for = {run.id: f"paused: {pauses[run.cell_id]}" for run in new}
+        new = [run for run in runs_of.get(key, ()) if run.state is RunState.PENDING and not run.attempt]
+        waits_for = {run.id: f"paused: {pauses[run.cell_id]}" for run in new if run.cell_id in pauses}
         for run in halted.get(key, ()):
             if run.id in in_progress and (why := _waits_for(run, in_progress[run.id], files)):
                 waits_for[run.id] = why
@@ -188,10 +181,9 @@ def on_other_host(record: RunRecord, progress: InProgress, *, has_checkpoint: bo
     return f"its checkpoint at step {record.checkpoint_step} is not here but on machine {host[:8]}"
 
 
-def _paused_cells(database: Database, sweep_id: int, failed: Iterable[RunRecord]) -> Mapping[str, Pause]:
-    counts = Counter(run.cell_id for run in failed)
-    often = [cell_id for cell_id, count in counts.items() if count >= ALIKE]
-    return paused_in(database, reading.runs(database, sweep_id, often)) if often else {}
+def _failing_cells(runs: Iterable[RunRecord]) -> list[str]:
+    counts = Counter(run.cell_id for run in runs if run.state is RunState.FAILED)
+    return [cell_id for cell_id, count in counts.items() if count >= ALIKE]
 
 
 def _paused_searches(database: Database, searches: Sequence[SearchRecord]) -> tuple[tuple[SearchRecord, Pause], ...]:

@@ -9,7 +9,7 @@ from kdx.store.database import Database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
 from kdx.store.schema import run
-from kdx.store.unfinished import FailureRecord, failures, halted, in_progress
+from kdx.store.unfinished import halted, in_progress, tracebacks
 
 
 def attempt(database: Database, run_id: int, owner: str) -> RunWriter:
@@ -61,23 +61,12 @@ def test_a_run_that_was_never_computed_is_left_out(database: Database, sweep_id:
     assert in_progress(database, [1, 2]) == {}
 
 
-def end(database: Database, run_id: int, owner: str, error: str | None) -> None:
-    writer = RunWriter(database, run_id, owner, claims.claim(database, run_id, owner, 60))
-    writer.fail(error, f"trace of {error}", 3) if error else writer.complete(0.5, 10, 0.5, {}, 10)
-
-
-def test_failures_are_of_runs_that_nobody_has_tried_again(database: Database, sweep_id: int):
-    end(database, 2, "one", "boom")
-    end(database, 1, "other", "bang")
-    end(database, 3, "one", None)
-    failed = {run.id: run.cell_id for run in reading.runs(database, sweep_id)}
-    assert failures(database, [1, 2, 3]) == (
-        FailureRecord(2, failed[2], "boom", "trace of boom"),
-        FailureRecord(1, failed[1], "bang", "trace of bang"),
-    )
-    assert [failure.run_id for failure in failures(database, [1, 3])] == [1]
-    recording.reset(database, [2], (RunState.FAILED,))
-    assert [failure.run_id for failure in failures(database, [1, 2, 3])] == [1]
+def test_tracebacks_are_in_the_order_in_which_runs_ended(database: Database, sweep_id: int):
+    for run_id in (2, 1):
+        attempt(database, run_id, "me").fail("boom", f"trace of {run_id}", 3)
+    attempt(database, 3, "me").complete(0.5, 10, 0.5, {}, 10)
+    assert list(tracebacks(database, [1, 2, 3]).items()) == [(2, "trace of 2"), (1, "trace of 1"), (3, None)]
+    assert tracebacks(database, [1]) == {1: "trace of 1"}
 
 
 def test_halted_runs_are_the_newest_of_their_kind_in_each_sweep_that_plans_them(database: Database, plan_of):

@@ -14,13 +14,11 @@ from kdx.store import claims, reading, recording
 from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
-from kdx.store.unfinished import FailureRecord
 from kdx.sweep.blocked import (
     ALIKE,
     Blocked,
     Pause,
     blocked_in,
-    paused,
     paused_searches,
     signature,
     try_searches_again,
@@ -65,9 +63,12 @@ def test_a_paused_cell_holds_up_its_runs_until_one_is_tried_again(database):
     cells = {run.cell_id: [] for run in reading.runs(database, sweep)}
     for run in reading.runs(database, sweep):
         cells[run.cell_id].append(run.id)
-    (bad, ids), _ = cells.items()
-    for run_id in ids[:2]:
-        fail(database, run_id)
+    (bad, ids), (_, others) = cells.items()
+    fail(database, ids[0])
+    fail(database, others[0])
+    fail(database, others[1], "another error")
+    assert blocked(database, sweep).paused == {}
+    fail(database, ids[1])
     found = blocked(database, sweep)
     assert found.waits_for == dict.fromkeys(ids[2:], "paused: 2 runs of its cell failed alike: ValueError: …")
     assert found.lines("ti ny", " --db x") == [
@@ -118,10 +119,6 @@ def raised(error: Exception) -> str:
         return traceback.format_exc()
 
 
-def failure(run_id: int, cell: str = "a", error: str = "E") -> FailureRecord:
-    return FailureRecord(run_id, cell, error, None)
-
-
 def test_an_exception_is_its_type_and_its_place():
     one, other = raised(ValueError("no 12 at 0x7f00ab")), raised(ValueError("no 13 at 0x7f11cd\nin two lines"))
     assert signature("ValueError: no 12", one) == signature("x", other) == "ValueError in raised (test_blocked.py)"
@@ -150,14 +147,6 @@ def test_of_a_chain_of_exceptions_the_last_one_counts():
 )
 def test_where_nothing_was_raised_the_line_without_numbers_counts(error, trace, expected):
     assert signature(error, trace) == expected
-
-
-def test_a_cell_is_paused_once_runs_of_it_failed_alike():
-    assert paused([failure(1), failure(2, cell="b")]) == {}
-    assert paused([failure(1, error="this"), failure(2, error="that")]) == {}
-    found = paused([failure(1, error="step 3"), failure(2, error="step 4"), failure(3, cell="b")])
-    assert found.keys() == {"a"} and found["a"].runs == ALIKE == 2
-    assert str(found["a"]) == "2 runs of its cell failed alike: step …"
 
 
 @pytest.mark.slow

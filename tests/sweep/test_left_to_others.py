@@ -6,12 +6,12 @@ from kdx.grid.plan import PlannedCell, PlannedRun
 from kdx.grid.spec import CellSpec
 from kdx.store.machine import machine
 from kdx.store.records import RunRecord, RunState
-from kdx.store.unfinished import Conditions, InProgress
+from kdx.store.unfinished import InProgress
 from kdx.sweep.decide import Action, Decision, leave_to_others
 from kdx.vocabulary import IfChanged
 
 SPEC = CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}})
-A, B = Conditions("a", "data"), Conditions("b", "data")
+A, B = ("a", "data"), ("b", "data")
 EVERY = [*IfChanged]
 
 
@@ -24,7 +24,7 @@ def decision(seed: int, action: Action = Action.CONTINUE, checkpoint: int | None
     return Decision(PlannedRun(PlannedCell("c", 0, {}, SPEC), seed), record, action, "why")
 
 
-def begun(conditions: Conditions = A, waited: float = 0.0, refused: str | None = None, host: str = "there"):
+def begun(conditions: tuple[str, str] = A, waited: float = 0.0, refused: str | None = None, host: str = "there"):
     return InProgress(conditions, f"{host}/-/-/1/1/x", waited, {"me": refused} if refused else {})
 
 
