@@ -15,11 +15,11 @@ from typing import Any
 from kdx.run_files.files import files_beside, resume_step
 from kdx.sanitize import sanitize
 from kdx.shell import kdx_command
-from kdx.store import reading, unfinished
+from kdx.store import reading, status
 from kdx.store.database import Database
 from kdx.store.machine import machine
 from kdx.store.records import FINAL, RunRecord, RunState, SearchRecord
-from kdx.store.unfinished import InProgress
+from kdx.store.status import InProgress
 from kdx.sweep.lease_holder import machine_of
 
 ALIKE = 2
@@ -81,7 +81,7 @@ def paused_in(database: Database, records: Iterable[RunRecord]) -> dict[str, Pau
         if len(failures) >= ALIKE and not any(run.state in FINAL for run in runs):
             failed |= failures
     counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for run_id, traceback in unfinished.tracebacks(database, failed).items() if failed else ():
+    for run_id, traceback in status.tracebacks(database, failed).items() if failed else ():
         run = failed[run_id]
         counts[run.search_id or run.cell_id][signature(run.error or "", traceback)] += 1
     searches = {run.search_id for run in failed.values()}
@@ -148,12 +148,12 @@ class Blocked:
 def blocked_in(database: Database, sweep_ids: Collection[int]) -> dict[int, Blocked]:
     """Return sweep → what blocks its runs, by what is recorded of them and by the files that are here."""
     with database.read() as connection:
-        halted = unfinished.halted(database, sweep_ids)
+        halted = status.halted(database, sweep_ids)
         failing = {key: _failing_cells(runs) for key, runs in halted.items()}
         runs_of = {key: reading.runs(database, key, cells) for key, cells in failing.items() if cells}
         paused = {key: paused_in(database, runs) for key, runs in runs_of.items()}
         stopped = [run for runs in halted.values() for run in runs if run.state is not RunState.FAILED]
-        in_progress = unfinished.in_progress(database, [run.id for run in stopped]) if stopped else {}
+        in_progress = status.in_progress(database, [run.id for run in stopped]) if stopped else {}
         searches = reading.searches_of_sweeps(connection, sweep_ids)
         of_searches = {key: _paused_searches(database, own) for key, own in searches.items()}
     files = files_beside(database.location)

@@ -20,7 +20,7 @@ from kdx.run_files.files import files_beside, final_weights, resume_step
 from kdx.store import evaluations, reading
 from kdx.store.database import Database
 from kdx.store.records import LONGEST_LEASE, OVER, RunRecord, RunState
-from kdx.store.unfinished import InProgress
+from kdx.store.status import InProgress
 from kdx.sweep.blocked import Pause, on_other_host, paused_in, paused_searches
 from kdx.sweep.forecast import in_words
 from kdx.sweep.lease_holder import Liveness, liveness

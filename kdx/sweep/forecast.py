@@ -9,8 +9,7 @@ from functools import cache
 from statistics import median
 from typing import Any
 
-from kdx.store.costs import RunCost
-from kdx.store.status import CellTime, WorkRecord
+from kdx.store.status import CellTime, RunCost, WorkRecord
 from kdx.words import table
 
 CHECKED = 20

@@ -10,9 +10,9 @@ from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
 from kdx.store import evaluations, reading
-from kdx.store.costs import costs
 from kdx.store.database import Database
 from kdx.store.records import FINAL, EvaluationRecord, RunState
+from kdx.store.status import costs
 from kdx.sweep.budget import Budget
 from kdx.sweep.covered import Covered, covered, evaluations_to_make, remaining
 from kdx.sweep.decide import Action, Decision, decisions_in

@@ -24,7 +24,7 @@ from kdx.store import evaluations, reading
 from kdx.store.claims import STALLS
 from kdx.store.database import Database
 from kdx.store.records import FINAL, RunRecord, RunState
-from kdx.store.unfinished import in_progress
+from kdx.store.status import in_progress
 from kdx.sweep.blocked import IN_A_ROW
 from kdx.sweep.covered import fits
 from kdx.sweep.decide import Action, Decision, PlanLookups, decisions_in, leave_to_others

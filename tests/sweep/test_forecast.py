@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdx.grid.load import load_grid
-from kdx.store.costs import RunCost
-from kdx.store.status import CellTime, WorkRecord
+from kdx.store.status import CellTime, RunCost, WorkRecord
 from kdx.sweep.forecast import (
     Basis,
     Forecast,

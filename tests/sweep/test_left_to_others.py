@@ -6,7 +6,7 @@ from kdx.grid.plan import PlannedCell, PlannedRun
 from kdx.grid.spec import CellSpec
 from kdx.store.machine import machine
 from kdx.store.records import RunRecord, RunState
-from kdx.store.unfinished import InProgress
+from kdx.store.status import InProgress
 from kdx.sweep.decide import Action, Decision, leave_to_others
 from kdx.vocabulary import IfChanged
 

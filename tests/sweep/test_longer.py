@@ -13,9 +13,9 @@ from kdx.grid.load import load_grid
 from kdx.grid.sections import Training
 from kdx.run_options import RunOptions
 from kdx.store import reading, recording
-from kdx.store.costs import costs
 from kdx.store.database import Database, open_database
 from kdx.store.schema import attempt, metric
+from kdx.store.status import costs
 from kdx.sweep.decide import Action, decisions_in
 from kdx.sweep.hosts.fork_server import ForkServer
 from kdx.sweep.plan_forecast import forecast_plan
