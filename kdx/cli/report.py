@@ -25,8 +25,8 @@ from kdx.report.selection.joined import names
 from kdx.report.table.table import Table
 from kdx.report.writers.formats import Format, writer
 from kdx.report.writers.json import to_json
-from kdx.store.reading import curves
-from kdx.store.records import CurveRecord, RunState, SweepRecord
+from kdx.store.reading import curves_of
+from kdx.store.records import RunState, SweepRecord
 
 
 class Notes(StrEnum):
@@ -86,9 +86,7 @@ def report(
             from kdx.report.writers.html import learning, page
 
             wanted = learning.curves_wanted(record)
-            drawn: dict[int, Mapping[str, CurveRecord]] = {}
-            for sweep in record.joins or (record,):
-                drawn.update(curves(database, sweep.id, wanted))
+            drawn = curves_of(database, [run.id for run in record.runs], wanted)
             write_html = partial(page.to_html, sweep=record, curves=drawn)
     shown = loaded.tables(table)
     if context.json:

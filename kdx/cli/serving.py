@@ -32,7 +32,7 @@ from kdx.report.writers.html.learning import curves_wanted
 from kdx.report.writers.html.page import Linked, LivePage, claims_part, curves_part, live_page, report_part
 from kdx.store.database import Database
 from kdx.store.find import sweep_named
-from kdx.store.reading import curves, curves_of, load_sweep, runs
+from kdx.store.reading import curves_of, load_sweep, runs
 from kdx.store.records import OVER
 
 LEAST_AGE = 5.0
@@ -178,8 +178,9 @@ class Pages:
 
     def _report(self, database: Database, name: str) -> Markup:
         loaded = LoadedReport(database, MadeBy((name,), None), self._context)
-        drawn = curves(database, loaded.record.id, curves_wanted(loaded.record))
-        return report_part(loaded.tables(), loaded.record, drawn)
+        record = loaded.record
+        drawn = curves_of(database, [run.id for run in record.runs], curves_wanted(record))
+        return report_part(loaded.tables(), record, drawn)
 
     def _verdicts(self, database: Database, name: str) -> Markup:
         sweep = load_sweep(database, name)

@@ -10,13 +10,13 @@ from kdx.components.registry import components_of
 from kdx.store.backend import insert_rows
 from kdx.store.components import keep
 from kdx.store.database import Database
+from kdx.store.reading import environments
 from kdx.store.recording import keep_environment
-from kdx.store.records import CODE, DocumentRecord, EvaluationRecord, Provenance, RunState
+from kdx.store.records import DocumentRecord, EvaluationRecord, Provenance, RunState
 from kdx.store.schema import (
     LINE,
     among,
     bits_of,
-    environment,
     evaluation,
     evaluation_document,
     evaluation_metric,
@@ -129,12 +129,10 @@ def which(connection: Connection, condition: ColumnElement[bool]) -> dict[int, d
         numbers.setdefault(row.evaluation_id, {})[row.name] = value_of(row.bits)
     of_documents = select(evaluation_document).join(evaluation).where(condition)
     documents = {row.evaluation_id: DocumentRecord(row.unit, row.sums) for row in connection.execute(of_documents)}
-    where = select(environment).where(environment.c.id.in_(select(evaluation.c.environment_id).where(condition)))
-    # The modules are recorded with the environment, but they are no part of it.
-    environments = {row.id: dict(row.environment) for row in connection.execute(where)}
-    modules = {key: facts.pop(CODE, None) for key, facts in environments.items()}
+    known = environments(connection, select(evaluation.c.environment_id).where(condition))
     records: dict[int, dict[str, EvaluationRecord]] = {}
     for row in connection.execute(select(evaluation).where(condition).order_by(evaluation.c.id)):
+        conditions, modules = known.get(row.environment_id, (None, None))
         records.setdefault(row.run_id, {})[row.settings_id] = EvaluationRecord(
             settings_id=row.settings_id,
             settings=row.settings,
@@ -149,9 +147,9 @@ def which(connection: Connection, condition: ColumnElement[bool]) -> dict[int, d
             else Provenance(
                 data=row.data_fingerprint,
                 code=row.code_fingerprint,
-                environment=environments.get(row.environment_id),
+                environment=conditions,
                 definitions=row.definitions,
-                modules=modules.get(row.environment_id),
+                modules=modules,
             ),
         )
     return records

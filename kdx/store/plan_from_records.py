@@ -1,6 +1,6 @@
 """Rebuilds the plan of a sweep from its records."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ def plan_of(sweep: SweepRecord, components: Path | None = None) -> Plan:
     missing = {word: sha256 for cell in sweep.cells for word, sha256 in cell.spec.missing_components.items()}
     bring(missing | _missing_metrics(sweep), folders_of(sweep.grid.get("file", ""), components), f"sweep {sweep.name}")
     if unknown := list(dict.fromkeys(word for cell in sweep.cells for word in cell.spec.unknown)):
-        raise _written_by_another(sweep, f"it has what this kdx does not know: {', '.join(unknown)}")
+        raise _written_by_another(sweep, unknown)
     return _planned(sweep, {cell.id: cell.spec.known for cell in sweep.cells})
 
 
@@ -50,9 +50,7 @@ def plan_at_hand(sweep: SweepRecord, components: Path | None = None) -> tuple[Pl
             lacking[cell.id] = error
             continue
         if unknown := cell.spec.unknown:
-            lacking[cell.id] = _written_by_another(
-                sweep, f"it has what this kdx does not know: {', '.join(dict.fromkeys(unknown))}"
-            )
+            lacking[cell.id] = _written_by_another(sweep, dict.fromkeys(unknown))
     known = {cell.id: None if cell.id in lacking else cell.spec.known for cell in sweep.cells}
     return _planned(sweep, known), lacking
 
@@ -107,9 +105,9 @@ def _planned(sweep: SweepRecord, specs: Mapping[str, CellSpec | None]) -> Plan:
     return Plan.recorded(sweep.name, cells, sweep.grid)
 
 
-def _written_by_another(sweep: SweepRecord, problem: str) -> KdxError:
+def _written_by_another(sweep: SweepRecord, unknown: Iterable[str]) -> KdxError:
     return KdxError(
-        problem,
+        f"it has what this kdx does not know: {', '.join(unknown)}",
         place=f"sweep {sweep.name}",
         hint="resume it with the kdx that planned it; report, trace, query and export read its results here too",
     )

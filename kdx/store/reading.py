@@ -413,10 +413,7 @@ def origins_of(database: Database, run_ids: Collection[int]) -> dict[int, Proven
 
 
 def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int, Provenance]:
-    kept = connection.execute(select(environment.c.id, environment.c.environment)).all()
-    # The modules are recorded with the environment, so that many cells share one row, but they are no part of it.
-    modules = {row.id: row.environment.pop(CODE, None) for row in kept}
-    environments = {row.id: row.environment for row in kept}
+    known = environments(connection, select(run.c.environment_id).where(which))
     rows = connection.execute(
         select(
             run.c.id,
@@ -449,10 +446,23 @@ def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int,
         facts: str | None,
         changed: str | None,
     ) -> Provenance:
-        defined, known = _object(run.c.definitions, definitions), _object(run.c.data_facts, facts)
-        return Provenance(data, code, environments.get(where), defined, changed, known, modules.get(where))
+        conditions, modules = known.get(where, (None, None))
+        texts = _object(run.c.definitions, definitions), changed, _object(run.c.data_facts, facts)
+        return Provenance(data, code, conditions, *texts, modules)
 
     return {run_id: origin(*rest, "; ".join(changes.get(run_id, ())) or None) for run_id, *rest in rows}
+
+
+def environments(
+    connection: Connection, ids: Select[Any]
+) -> dict[str | None, tuple[Mapping[str, Any], Mapping[str, str] | None]]:
+    """Id of an environment → its facts, and the hash of each module that was used in it."""
+    rows = connection.execute(select(environment).where(environment.c.id.in_(ids)))
+    # The modules are recorded with the environment, so that many cells share one row, but they are no part of it.
+    return {
+        row.id: ({name: value for name, value in row.environment.items() if name != CODE}, row.environment.get(CODE))
+        for row in rows
+    }
 
 
 def _object(column: Column[Any], text: str | None) -> dict[str, Any] | None:
@@ -472,23 +482,6 @@ def curve(database: Database, run_id: int, name: str) -> list[tuple[int, float]]
     return [(step, value_of(bits)) for step, bits in rows]
 
 
-def curves(database: Database, sweep_id: int, names: Iterable[str]) -> dict[int, dict[str, CurveRecord]]:
-    """Run id → metric → curve, for all runs of the sweep; runs and metrics without numbers are left out."""
-    of_runs = metric.c.run_id.in_(select(run.c.id).where(_planned_in(sweep_id)))
-    return _curves(database, of_runs, names)
-
-
-def curves_of(
-    database: Database, run_ids: Collection[int], names: Iterable[str] | None = None
-) -> dict[int, dict[str, CurveRecord]]:
-    """The same for these runs.
-
-    Args:
-        names: the metrics; None for all.
-    """
-    return _curves(database, among(metric.c.run_id, run_ids), names)
-
-
 def metric_names(database: Database, run_ids: Collection[int]) -> tuple[str, ...]:
     """The names of all numbers that these runs recorded, in alphabetical order."""
     rows = select(metric.c.name).where(among(metric.c.run_id, run_ids)).distinct().order_by(metric.c.name)
@@ -496,9 +489,14 @@ def metric_names(database: Database, run_ids: Collection[int]) -> tuple[str, ...
         return tuple(connection.scalars(rows))
 
 
-def _curves(
-    database: Database, of_runs: ColumnElement[bool], names: Iterable[str] | None
+def curves_of(
+    database: Database, run_ids: Collection[int], names: Iterable[str] | None = None
 ) -> dict[int, dict[str, CurveRecord]]:
+    """Run id → metric → curve; runs and metrics without numbers are left out.
+
+    Args:
+        names: the metrics; None for all.
+    """
     # One row for each curve, since millions of rows, one for each number, would block writers.
     rows = (
         select(
@@ -507,7 +505,7 @@ def _curves(
             func.aggregate_strings(cast(metric.c.step, Text), ",").label("steps"),
             func.aggregate_strings(cast(metric.c.bits, Text), ",").label("bits"),
         )
-        .where(of_runs, true() if names is None else metric.c.name.in_(list(names)))
+        .where(among(metric.c.run_id, run_ids), true() if names is None else metric.c.name.in_(list(names)))
         .group_by(metric.c.run_id, metric.c.name)
     )
     curves: dict[int, dict[str, CurveRecord]] = {}

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, case, delete, insert, literal, select, update
 
@@ -165,15 +165,6 @@ def environment_id(facts: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
-class ComeTo(NamedTuple):
-    """The progress of a run, in optimiser steps."""
-
-    rows: int
-    """The highest step of its rows."""
-    checkpoint: int | None
-    """The step of the newest recorded checkpoint; None if there is none."""
-
-
 class RunWriter:
     """Writes for one attempt.
 
@@ -283,14 +274,17 @@ class RunWriter:
         self._write(lambda connection: None, checkpoint_step=step)
 
     @contextmanager
-    def holding(self) -> Iterator[ComeTo]:
-        """A transaction in which nobody else can claim the run; it gives the progress of the run.
+    def holding(self) -> Iterator[tuple[int, int | None]]:
+        """A transaction in which nobody else can claim the run.
+
+        It gives the highest step of its rows, and the step of the newest recorded checkpoint, None if there is none.
 
         Whoever holds it so may have to do all of it again, see `kdx.store.backend.Database.persist`.
         """
         with held(self.database, self.run_id, self.owner, self.attempt) as connection:
             steps = select(run.c.progress_step, run.c.checkpoint_step).where(run.c.id == self.run_id)
-            yield ComeTo(*connection.execute(steps).one())
+            progress, checkpoint = connection.execute(steps).one()
+            yield progress, checkpoint
 
     def record(self, rows: Sequence[tuple[str, int, float]], progress_step: int) -> None:
         """Record numbers, and the progress of the run up to `progress_step`.

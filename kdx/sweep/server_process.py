@@ -12,18 +12,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
-from typing import NamedTuple
 
 # Signals that the process handles itself; they are blocked until it does.
 _HANDLED_BY_PROCESS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1}
 
 
-class ServerProcess(NamedTuple):
-    """A process that serves, and the end of the socket that leads to it; it ends when that end closes."""
-
-    process: subprocess.Popen[bytes]
-    channel: socket.socket
-
+ServerProcess = tuple[subprocess.Popen[bytes], socket.socket]
+"""A process that serves, and the end of the socket that leads to it; it ends when that end closes."""
 
 _early: list[ServerProcess] = []
 """The process that was started before it was needed, until it is taken."""
@@ -85,4 +80,4 @@ def _started() -> ServerProcess:
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return ServerProcess(process, own_end)
+    return process, own_end

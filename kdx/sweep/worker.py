@@ -20,7 +20,7 @@ from kdx.grid.spec import CellSpec, read_plain
 from kdx.store import reading
 from kdx.store.claims import Fenced
 from kdx.store.database import Database, open_database
-from kdx.store.recording import ComeTo, RunWriter
+from kdx.store.recording import RunWriter
 from kdx.sweep.evaluating import make_evaluations
 from kdx.sweep.messages import (
     CRASHED,
@@ -128,7 +128,7 @@ def _trained(
 ) -> RunOutcome:
     """Train a run until it ends; its last rows are recorded with its final state."""
     folder = Path(claimed.folder)
-    come_to = database.persist(lambda: _take_folder(recorder.writer, folder, attempt))
+    recorded, checkpointed = database.persist(lambda: _take_folder(recorder.writer, folder, attempt))
     _log_to(folder / "log.txt")
     spec = CellSpec.model_validate(read_plain(claimed.spec))
     selection, _ = spec.selection
@@ -146,8 +146,8 @@ def _trained(
         recorder=recorder,
         stop=stop,
         options=claimed.options,
-        recorded=come_to.rows,
-        checkpointed=come_to.checkpoint,
+        recorded=recorded,
+        checkpointed=checkpointed,
         tests=claimed.tests,
         shorter=claimed.shorter and Shorter(claimed.shorter[0], Path(claimed.shorter[1])),
     )
@@ -188,10 +188,10 @@ def _failed(claimed: Work, recorder: DatabaseRecorder, error: Exception) -> int:
     return CRASHED
 
 
-def _take_folder(writer: RunWriter, folder: Path, attempt: int) -> ComeTo:
-    """Make the folder of a run, and return the progress of the run."""
+def _take_folder(writer: RunWriter, folder: Path, attempt: int) -> tuple[int, int | None]:
+    """Make the folder of a run, and return the steps of its rows and of its newest checkpoint."""
     # The message may come late, when another attempt already has the run and its files.
-    with writer.holding() as come_to:
+    with writer.holding() as steps:
         if folder.is_symlink():
             raise KdxError(
                 "the folder of the run is a symbolic link; kdx writes through none",
@@ -203,7 +203,7 @@ def _take_folder(writer: RunWriter, folder: Path, attempt: int) -> ComeTo:
             shutil.rmtree(folder)
         folder.mkdir(parents=True, exist_ok=True)
         fsync_directory(folder.parent)
-    return come_to
+    return steps
 
 
 def _log_to(path: Path) -> None:

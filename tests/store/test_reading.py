@@ -264,13 +264,13 @@ def test_a_word_that_this_kdx_does_not_know_is_data_like_any_other(database: Dat
     assert reading.load_sweeps(database)[0].cells[0].spec.unknown == (unknown,)
 
 
-def test_the_curves_of_a_sweep_come_in_one_query_bit_for_bit(database: Database, plan_of, queries):
+def test_curves_come_in_one_query_bit_for_bit(database: Database, plan_of, queries):
     recording.register(database, plan_of([0, 1], 2, "demo"), {})
     recording.register(database, plan_of([2], 1, "other"), {})
     for run_id in (1, 3, 5):
         rows = [("train/loss", step, value) for step, value in ((1, math.nan), (10, -0.0), (20, 1 / 3))]
         start(database, run_id).record([*rows, ("valid/bleu", 20, math.inf), ("test/bleu", 20, 1.0)], 20)
-    found = reading.curves(database, 1, ["train/loss", "valid/bleu", "valid/none"])
+    found = reading.curves_of(database, [1, 3], ["train/loss", "valid/bleu", "valid/none"])
     assert {run_id: list(its) for run_id, its in found.items()} == {
         1: ["train/loss", "valid/bleu"],
         3: ["train/loss", "valid/bleu"],
@@ -279,7 +279,7 @@ def test_the_curves_of_a_sweep_come_in_one_query_bit_for_bit(database: Database,
     assert list(loss.steps) == [1, 10, 20]
     assert math.isnan(loss.values[0]) and math.copysign(1, loss.values[1]) == -1 and loss.values[2] == 1 / 3
     assert list(found[3]["valid/bleu"].values) == [math.inf]
-    assert queries(lambda: reading.curves(database, 1, ["train/loss"])) == 1
+    assert queries(lambda: reading.curves_of(database, [1, 3], ["train/loss"])) == 1
 
 
 def test_what_a_sweep_plans_now_is_read_without_its_runs(database: Database, plan_of, queries):

@@ -30,9 +30,9 @@ def started(monkeypatch):
 
 def test_a_process_that_nobody_took_is_killed_at_the_end(started):
     with pytest.raises(ZeroDivisionError), server_process.early():
-        assert started[0].process.poll() is None
+        assert started[0][0].poll() is None
         1 / 0  # noqa: B018
-    assert started[0].process.poll() == -signal.SIGKILL
+    assert started[0][0].poll() == -signal.SIGKILL
 
 
 @pytest.mark.slow
