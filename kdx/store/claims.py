@@ -13,7 +13,6 @@ changes it and then looks at what stands there. They do no harm when they are do
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, case, insert, or_, select, update
 
@@ -170,13 +169,10 @@ def cancel(database: Database, run_ids: Iterable[int]) -> dict[int, bool]:
 
 
 @contextmanager
-def held(database: Database, run_id: int, owner: str, number: int, **columns: Any) -> Iterator[Connection]:
+def held(database: Database, run_id: int, owner: str, number: int) -> Iterator[Connection]:
     """A transaction of an attempt that begins by checking the claim, and during which nobody else can claim the run.
 
     It runs beside those of other attempts.
-
-    Args:
-        columns: columns of the run to set.
 
     Raises:
         Fenced: the attempt no longer has the run; nothing was changed.
@@ -194,8 +190,6 @@ def held(database: Database, run_id: int, owner: str, number: int, **columns: An
     with database.write(alone=False) as connection:
         if connection.scalar(row) is None:
             raise Fenced(f"attempt {number} of {owner} no longer has run {run_id}")
-        if columns:
-            connection.execute(update(run).where(run.c.id == run_id).values(columns))
         yield connection
 
 

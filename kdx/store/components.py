@@ -34,7 +34,11 @@ def component_id(axis: str, word: str, sha256: str) -> str:
 
 
 def load_components(connection: Connection, hashes: Mapping[str, str]) -> tuple[Component, ...]:
-    """Return the recorded components with these words and hashes, unless their source has another hash."""
+    """Return the recorded components with these words and hashes, unless their source has another hash.
+
+    Args:
+        hashes: word → hash of its source.
+    """
     if not hashes:
         return ()
     rows = connection.execute(select(component).where(component.c.sha256.in_(set(hashes.values()))))
@@ -49,15 +53,6 @@ def recorded(row: RowMapping) -> Component | None:
         return component if component.path in component.sources and component.sha256 == row["sha256"] else None
     except SyntaxError:
         return None
-
-
-def know_recorded(connection: Connection, hashes: Mapping[str, str]) -> None:
-    """Make the components of recorded cells known to this process, which runs nothing of them.
-
-    Args:
-        hashes: word → hash of its source.
-    """
-    know(load_components(connection, hashes))
 
 
 def know_word(database: Database, word: str) -> bool:

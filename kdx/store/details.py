@@ -6,10 +6,11 @@ from typing import Any
 
 from sqlalchemy import select
 
+from kdx.components.registry import know
 from kdx.grid.difference import varying
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.store import evaluations, reading
-from kdx.store.components import know_recorded
+from kdx.store.components import load_components
 from kdx.store.database import Database
 from kdx.store.recorded_grid import whole_cell
 from kdx.store.records import AttemptRecord, EvaluationRecord, Provenance, RunRecord
@@ -109,7 +110,7 @@ def cell_details(database: Database, cell_id: str) -> CellDetails:
         planners = {row.name: row.labels for row in rows}
         others = reading.planned_cells(connection, rows[0].id) if rows else ()
         spec = whole_cell(cell_id, text)
-        know_recorded(connection, spec.components)
+        know(load_components(connection, spec.components))
         runs = reading.records(connection, run.c.cell_id == cell_id, every=True)
         return CellDetails(
             id=cell_id,

@@ -61,25 +61,25 @@ def record(database: Database, run_id: int, made: Made) -> bool:
 
     One that is there stays, but one that failed gives way. So it does no harm to make an evaluation twice.
     """
-    columns = {
-        "settings": dict(made.settings),
-        "weights_sha256": made.weights_sha256,
-        "data_fingerprint": made.data_fingerprint,
-        "code_fingerprint": made.code_fingerprint,
-        "longest_context": made.longest_context,
-        "definitions": None if made.definitions is None else dict(made.definitions),
-        "error": None if made.error is None else made.error[:LINE],
-    }
-    return database.persist(lambda: _record(database, run_id, made, columns))
+    return database.persist(lambda: _record(database, run_id, made))
 
 
-def _record(database: Database, run_id: int, made: Made, columns: Mapping[str, Any]) -> bool:
+def _record(database: Database, run_id: int, made: Made) -> bool:
     # The key of the evaluation keeps it apart from others; the run is final, and stays so.
     with database.write(alone=False) as connection:
         if connection.scalar(select(run.c.state).where(run.c.id == run_id)) != RunState.COMPLETED:
             return False
-        where = made.environment and keep_environment(connection, database, made.environment)
-        values = {**columns, "made": now(), "environment_id": where}
+        values = {
+            "settings": dict(made.settings),
+            "made": now(),
+            "weights_sha256": made.weights_sha256,
+            "data_fingerprint": made.data_fingerprint,
+            "code_fingerprint": made.code_fingerprint,
+            "environment_id": made.environment and keep_environment(connection, database, made.environment),
+            "longest_context": made.longest_context,
+            "definitions": None if made.definitions is None else dict(made.definitions),
+            "error": made.error and made.error[:LINE],
+        }
         put = database.upsert(evaluation, ["run_id", "settings_id"], values, where=evaluation.c.error.is_not(None))
         put = put.values(run_id=run_id, settings_id=made.settings_id, **values)
         key = connection.scalar(put.returning(evaluation.c.id))

@@ -242,7 +242,8 @@ def load_sweeps(database: Database) -> tuple[SweepRecord, ...]:
 
 def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
     # late: custom components are found with the grid's models, as above
-    from kdx.store.components import know_recorded
+    from kdx.components.registry import know
+    from kdx.store.components import load_components
 
     check_grid(row.name, row.grid)
     cells = tuple(
@@ -253,7 +254,7 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
     hashes = {word: sha256 for record in searches_of_sweep for _, word, sha256 in record.search.get("components", ())}
     hashes |= {word: sha256 for record in cells for word, sha256 in record.spec.components.items()}
     hashes |= metrics_of_evaluations(row.grid)
-    know_recorded(connection, hashes)
+    know(load_components(connection, hashes))
     which = _planned_in(row.id)
     planned = SweepRecord(row.id, row.name, row.created, row.grid, cells, (), searches=searches_of_sweep)
     return replace(_with_runs(connection, which, planned), seeds_raised=_seeds_raised(connection, row.id, which))

@@ -368,7 +368,7 @@ class RunWriter:
     ) -> None:
         """End the run as diverged, with the scores that it has, in a final state."""
         scores = _scores(valid_score, valid_step, test_score, definitions)
-        self._end(RunState.DIVERGED, last_step, error=_storable(reason)[:LINE], weights_sha256=weights_sha256, **scores)
+        self._end(RunState.DIVERGED, last_step, error=reason, weights_sha256=weights_sha256, **scores)
 
     def prune(
         self,
@@ -381,7 +381,7 @@ class RunWriter:
     ) -> None:
         """End the run as pruned, with its best validation so far, in a final state."""
         scores = _scores(valid_score, valid_step, None, definitions)
-        self._end(RunState.PRUNED, last_step, error=reason[:LINE], weights_sha256=weights_sha256, **scores)
+        self._end(RunState.PRUNED, last_step, error=reason, weights_sha256=weights_sha256, **scores)
 
     def interrupt(
         self, last_step: int, refused: str | None = None, *, error: str | None = None, traceback: str | None = None
@@ -393,27 +393,26 @@ class RunWriter:
             error: one line on an exception that need not come again, such as for lack of memory beside other runs.
             traceback: the whole text of that.
         """
-        whole = traceback and _storable(traceback)[-TEXT:]
-        line = error and _storable(error)[:LINE]
-        self._end(RunState.INTERRUPTED, last_step, traceback=whole, changes=refused, error=line)
+        self._end(RunState.INTERRUPTED, last_step, traceback=traceback, changes=refused, error=error)
 
     def fail(self, error: str, traceback: str, last_step: int) -> None:
         """End the run with an exception: `error` is one line for lists, `traceback` the whole text."""
-        whole = _storable(traceback)[-TEXT:]
-        self._end(RunState.FAILED, last_step, traceback=whole, error=_storable(error)[:LINE])
+        self._end(RunState.FAILED, last_step, traceback=traceback, error=error)
 
     def _end(
         self,
         state: RunState,
         last_step: int,
         *,
+        error: str | None = None,
         traceback: str | None = None,
         changes: str | None = None,
         **columns: Any,
     ) -> None:
         """End the attempt, and leave the run in a state, with these columns of its row."""
         columns |= {"stalls": stalls_after(last_step, without_progress=0), "progress_step": progress_of(last_step)}
-        of_attempt: dict[str, Any] = {"traceback": traceback}
+        columns["error"] = error and _storable(error)[:LINE]
+        of_attempt: dict[str, Any] = {"traceback": traceback and _storable(traceback)[-TEXT:]}
         if changes is not None:
             of_attempt["changes"] = changes
 
@@ -444,16 +443,19 @@ class RunWriter:
     def _write(self, write: Callable[[Connection], object], **columns: Any) -> None:
         """Write in a transaction of the attempt, which is done again when its connection is lost."""
 
+        def into(connection: Connection) -> None:
+            if columns:
+                connection.execute(update(run).where(run.c.id == self.run_id).values(columns))
+            write(connection)
+
         def once() -> None:
-            with held(self.database, self.run_id, self.owner, self.attempt, **columns) as connection:
-                write(connection)
+            with held(self.database, self.run_id, self.owner, self.attempt) as connection:
+                into(connection)
 
         if self._open is None:
             self.database.persist(once)
-            return
-        if columns:
-            self._open.execute(update(run).where(run.c.id == self.run_id).values(columns))
-        write(self._open)
+        else:
+            into(self._open)
 
 
 def _storable(text: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import psycopg
 from psycopg.adapt import AdaptersMap, Buffer, Loader
+from psycopg.types.string import TextLoader
 from sqlalchemy import Connection, Engine, ForeignKeyConstraint, and_, create_engine, event, exists, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
@@ -58,13 +59,6 @@ _READS = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*(select|with|values|table|e
 _NOTHING = re.compile(r"(?:\s|;|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 
 
-class _Text(Loader):
-    """Any value as the server writes it."""
-
-    def load(self, data: Buffer) -> str:
-        return bytes(data).decode()
-
-
 class _Flag(Loader):
     """A boolean as 1 or 0, which is what it is on SQLite."""
 
@@ -85,7 +79,7 @@ def adapters() -> AdaptersMap:
     """Make values what they are on SQLite; JSON stays the text that was written."""
     loaders = AdaptersMap(psycopg.adapters)
     for name in ("json", "jsonb"):
-        loaders.register_loader(name, _Text)
+        loaders.register_loader(name, TextLoader)
     loaders.register_loader("bool", _Flag)
     loaders.register_loader("numeric", _Decimal)
     return loaders
@@ -95,9 +89,9 @@ def _read_as_text(cursor: psycopg.RawCursor[Any]) -> None:
     """Make a text of what is neither a number nor bytes: a user's query may give any type."""
     for kind in psycopg.adapters.types:
         if kind.name not in ("bool", "numeric", "bytea", "int2", "int4", "int8", "oid", "float4", "float8"):
-            cursor.adapters.register_loader(kind.oid, _Text)
+            cursor.adapters.register_loader(kind.oid, TextLoader)
         if kind.array_oid:
-            cursor.adapters.register_loader(kind.array_oid, _Text)
+            cursor.adapters.register_loader(kind.array_oid, TextLoader)
 
 
 class Postgresql(Database):
