@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Text, func, select, type_coerce
 
-from kdx.errors import DatabaseError
+from kdx.errors import DatabaseError, KdxError
 from kdx.store.components import component_id, recorded
 from kdx.store.database import Database, open_database
 from kdx.store.json_object import JsonObject, UnexpectedJsonError
@@ -86,8 +86,8 @@ def _grids(connection: Connection) -> Iterator[str]:
     for name, grid in connection.execute(select(sweep.c.name, sweep.c.grid)):
         try:
             check_grid(name, grid)
-        except UnexpectedJsonError as error:
-            yield str(error)
+        except KdxError as error:
+            yield error.problem
 
 
 def edited_cells(connection: Connection) -> Iterator[str]:

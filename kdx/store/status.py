@@ -2,9 +2,9 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import Connection, Row, and_, func, or_, select
+from sqlalchemy import and_, func, or_, select
 
 from kdx.store.database import Database
 from kdx.store.reading import is_newest, records, same_run
@@ -69,45 +69,33 @@ def work(database: Database) -> tuple[WorkRecord, ...]:
     """Every run that is claimed, in the order of the claims."""
     # Found first, since they are few: the other way round, each planned run would be looked up.
     running = select(run).where(run.c.state == RunState.RUNNING).cte("running").prefix_with("MATERIALIZED")
-    claim = and_(attempt.c.run_id == running.c.id, attempt.c.number == running.c.attempt)
-    columns = (
-        running.c.id,
-        running.c.cell_id,
-        running.c.owner,
-        running.c.lease_until - now(),
-        running.c.progress_step,
-        (now() - attempt.c.started).label("running"),
-        attempt.c.environment_id,
-    )
-    planned = (
-        select(sweep_run.c.sweep_id, *columns)
-        .join_from(running, attempt, claim)
-        .join(sweep_run, and_(same_run(running), sweep_run.c.planned))
-    )
     searched = select(sweep_search.c.sweep_id, sweep_search.c.search_id).distinct().subquery()
-    tried = (
-        select(searched.c.sweep_id, *columns)
-        .join_from(running, attempt, claim)
-        .join(searched, searched.c.search_id == running.c.search_id)
+    sweeps = (
+        (sweep_run, and_(same_run(running), sweep_run.c.planned)),
+        (searched, searched.c.search_id == running.c.search_id),
     )
-    with database.read() as connection:
-        records = _with_devices(connection, connection.execute(planned).all(), of_trial=False)
-        records += _with_devices(connection, connection.execute(tried).all(), of_trial=True)
-    return tuple(sorted(records, key=lambda record: (-record.running, record.run_id)))
-
-
-def _with_devices(connection: Connection, rows: Collection[Row[Any]], *, of_trial: bool) -> list[WorkRecord]:
-    """Rows of claims, of which the last column is an id of an environment, as records."""
-    ids = {row.environment_id for row in rows} - {None}
-    of_these = select(environment).where(environment.c.id.in_(ids))
-    facts = {row.id: row.environment for row in connection.execute(of_these)} if ids else {}
     records = []
-    for row in rows:
-        claim: list[Any] = list(row)
-        known = facts.get(claim.pop(), {})
-        record = WorkRecord(*claim)
-        records.append(record._replace(device=known.get("device"), gpu=known.get("gpu"), of_trial=of_trial))
-    return records
+    with database.read() as connection:
+        for asking, asks in sweeps:
+            claims = (
+                select(
+                    asking.c.sweep_id,
+                    running.c.id,
+                    running.c.cell_id,
+                    running.c.owner,
+                    running.c.lease_until - now(),
+                    running.c.progress_step,
+                    now() - attempt.c.started,
+                    environment.c.environment,
+                )
+                .join_from(running, asking, asks)
+                .join(attempt, and_(attempt.c.run_id == running.c.id, attempt.c.number == running.c.attempt))
+                .outerjoin(environment, environment.c.id == attempt.c.environment_id)
+            )
+            for *claim, facts in connection.execute(claims):
+                where = [(facts or {}).get(name) for name in ("device", "gpu")]
+                records.append(WorkRecord._make([*claim, *where, asking is searched]))
+    return tuple(sorted(records, key=lambda record: (-record.running, record.run_id)))
 
 
 def times(database: Database, sweep_ids: Collection[int]) -> tuple[CellTime, ...]:

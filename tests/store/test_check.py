@@ -50,6 +50,7 @@ def test_a_cell_that_was_edited_is_found(backend, address: str, hand: RunWriter)
     [
         ("sweep", "grid", '{"seeds": [-1]}'),
         ("sweep", "grid", '{"tables": [1]}'),
+        ("sweep", "grid", '{"any": {"thing": [1000000000000000000000000000000]}}'),
         ("sweep_cell", "labels", '{"kernel": 1e30}'),
         ("run", "data_facts", '{"test/unknown_rate": "x"}'),
     ],
@@ -61,4 +62,13 @@ def test_json_that_kdx_never_writes_is_found_and_ends_a_reader_in_one_message(
     assert faults(address)[-1].endswith(f" rows of {table} have a {column} that kdx never writes")
     with open_database(address, write=False) as database, pytest.raises(DatabaseError) as caught:
         load_sweep(database)
-    assert (caught.value.place, caught.value.problem) == (address, f"its `{column}` is not as kdx writes it: {text}")
+    assert (caught.value.place, caught.value.problem) == (
+        address,
+        f"its `{column}` is not as kdx writes it: {text[:60]}",
+    )
+
+
+def test_a_table_that_this_kdx_cannot_read_is_found(backend, address: str, hand: RunWriter):
+    grid = '{"tables": [{"name": "t", "rows": ["task"], "folds": 3}]}'
+    backend.execute(address, f"UPDATE sweep SET grid = '{grid}'")
+    assert "this kdx cannot read its TableSpec: folds" in faults(address)[0]

@@ -135,15 +135,6 @@ def test_a_run_abandoned_three_times_without_progress_fails_for_the_last_reason(
     assert record(database).error == "killed, number 4"
 
 
-def test_progress_forgives_stalls(database: Database, sweep_id: int):
-    for number in (1, 2):
-        start(database)
-        claims.abandon(database, 1, "me", number, "killed")
-    start(database).record([], 1)
-    assert claims.abandon(database, 1, "me", 3, "killed") is RunState.INTERRUPTED
-    assert record(database).stalls == 0
-
-
 def test_only_the_running_attempt_can_be_abandoned(database: Database, sweep_id: int):
     start(database).complete(1.0, 5, 1.0, {}, 10)
     assert claims.abandon(database, 1, "me", 1, "killed") is None

@@ -127,11 +127,6 @@ def test_of_a_paused_cell_nothing_is_begun_and_what_is_under_way_goes_on(recorde
         assert first.reason == "paused: 2 runs of its cell failed alike: ValueError in weight (my_kernels.py)"
 
 
-def test_every_state_is_decided():
-    for state in RunState:
-        assert first(record(state))[0] in Action
-
-
 def test_runs_are_decided_one_seed_of_every_cell_first():
     decisions = decide(PLAN, {}, lambda owner: Liveness.UNKNOWN, lambda run: None, {}, lambda run: True)
     # Both cells of this plan have one spec but two ids.

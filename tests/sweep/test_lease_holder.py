@@ -12,9 +12,8 @@ from grids import TINY
 
 from kdx.grid.load import load_grid
 from kdx.store import reading, recording
-from kdx.store.records import RunState
 from kdx.sweep import lease_holder as module
-from kdx.sweep.lease_holder import LEASE, RENEW_EVERY, LeaseHolder, Liveness, lease_holder, liveness
+from kdx.sweep.lease_holder import RENEW_EVERY, LeaseHolder, Liveness, lease_holder, liveness
 
 
 def test_this_process_is_not_gone_and_names_itself_anew_each_time():
@@ -113,16 +112,6 @@ def run(database):
     return reading.load_sweep(database).runs[0]
 
 
-def test_a_run_is_claimed_by_one_holder(planned):
-    one, other = LeaseHolder(planned), LeaseHolder(planned)
-    assert one.name != other.name
-    assert one.claim(run(planned)) == 1
-    claimed = run(planned)
-    assert (claimed.state, claimed.owner) == (RunState.RUNNING, one.name)
-    assert claimed.lease_left <= LEASE
-    assert other.claim(claimed) is None
-
-
 def test_a_run_of_a_process_that_is_gone_is_to_be_had_before_its_lease_lapses(planned, monkeypatch):
     gone, here = LeaseHolder(planned, "gone"), LeaseHolder(planned)
     gone.claim(run(planned))
@@ -147,11 +136,3 @@ def test_leases_are_renewed_when_it_is_time_to(planned):
     clock.now += 1
     assert held.renew() == 1, "the number of runs that it still has"
     assert lease_until() >= before + 50
-
-
-def test_a_run_is_given_up_once_and_by_its_holder_alone(planned):
-    held = LeaseHolder(planned)
-    held.claim(run(planned))
-    assert LeaseHolder(planned).abandon(run(planned).id, 1, "killed", stalled=False) is None
-    assert held.abandon(run(planned).id, 1, "killed", stalled=False) is RunState.INTERRUPTED
-    assert held.abandon(run(planned).id, 1, "killed", stalled=False) is None
