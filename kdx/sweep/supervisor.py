@@ -152,7 +152,7 @@ class Supervisor:
         self._looks = Pace(1.0, LOOK_AT_LATEST, self.clock)
         self._looks_while_busy = Pace(1.0, LOOK_WHEN_FULL, self.clock)
         self._expected: dict[str, float | None] = {}
-        """Cell id → seconds of a whole run, None if unknown; read again once runs have ended."""
+        """Cell id → seconds of a whole run, None if unknown; read again now and then, since runs end."""
         self._forecasts = Pace(0.0, FORECAST_AT_LATEST, self.clock)
         self.out_of_time = False
         """Whether the deadline was reached with work left."""
@@ -166,7 +166,6 @@ class Supervisor:
         """What the last look found to start, without what was started since."""
         self._postponed: set[str] = set()
         """Cells and searches with a run that failed since the last look; the next one decides on their other runs."""
-        self._ended_since_look = False
         self._look_is_due = True
         self._idle_since: float | None = None
         """When it had nothing to do for the first time since it last had something."""
@@ -217,11 +216,11 @@ class Supervisor:
 
     def _advance(self) -> bool:
         """Start runs, after a look if one is due, and listen for a while; return whether there is more to do."""
-        self._look_is_due |= self._ended_since_look and self._looks_while_busy.due
+        self._look_is_due |= self._looks_while_busy.due
         if not self._look_is_due:
             with self.database.connected():
                 self._start()
-        used_up = self._ended_since_look and len(self._active) < self.workers and not self._left_to_start
+        used_up = len(self._active) < self.workers and not self._left_to_start
         looks = not self._active or ((self._look_is_due or used_up) and self._stopping is None)
         decisions = self._look() if looks else ()
         if not self._active:
@@ -251,7 +250,7 @@ class Supervisor:
             with self._looks.keep(), self._looks_while_busy.keep():
                 decided = self._decide(plans)
             decisions = tuple(decision for _, decision in decided)
-            self._look_is_due = self._ended_since_look = False
+            self._look_is_due = False
             self._postponed.clear()
             to_start = [each for each in decided if each[1].trains or each[1].action is Action.EVALUATE]
             # A GPU would never become empty if others went before those that need it alone.
@@ -307,7 +306,7 @@ class Supervisor:
         """Return whether a run is expected to end before the deadline."""
         if self.deadline is None:
             return True
-        if self.shared is None and (not self._expected or (self._ended_since_look and self._forecasts.due)):
+        if self.shared is None and (not self._expected or self._forecasts.due):
             with self._forecasts.keep():
                 for plan, _ in self._plans:
                     self._expected |= self.database.persist(partial(expected_seconds, self.database, plan))
@@ -470,7 +469,6 @@ class Supervisor:
         hung = f"hung: no sign of life for {self.options.hang_after:.0f} s"
         reason = describe_exit(code) if running.hung_since is None else hung
         if running.attempt is None:
-            self._ended_since_look = True
             recorded = self.database.persist(lambda: evaluations.of_runs(self.database, [run_id]))
             planned = {evaluation.id for evaluation in running.plan.evaluations_of(running.run.cell.id)}
             missing = planned - recorded.get(run_id, {}).keys()
@@ -498,7 +496,6 @@ class Supervisor:
 
     def _report_end(self, run_id: int, running: _Running) -> RunRecord:
         """Report how a worker has ended, and return the record of the run."""
-        self._ended_since_look = True
         record = self.database.persist(lambda: reading.load_run(self.database, run_id))
         # The run, and others whose conditions this machine lacks as well, are decided on anew.
         self._look_is_due |= record.state is RunState.INTERRUPTED
