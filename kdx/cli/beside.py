@@ -127,7 +127,7 @@ def _mirrored(name: MirrorName, context: "Context") -> Iterator[None]:
     from kdx.sweep.lease_holder import process_name  # late: it imports SQLAlchemy
     from kdx.sweep.messages import describe_exit
 
-    command = [sys.executable, "-P", "-m", "kdx.mirrors.process", name, context.db, process_name()]
+    command = [sys.executable, "-P", "-m", "kdx.mirrors.follow", name, context.db, process_name()]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen(command, text=True, start_new_session=True, **pipes)  # type: ignore[call-overload]
 

@@ -1,15 +1,28 @@
-"""Brings a mirror up to date with runs of the database."""
+"""Brings a mirror up to date with runs of the database.
 
+`python -m kdx.mirrors.follow MIRROR DATABASE OWNER` is the process that mirrors the runs of a command while it trains.
+It reads the database and no process waits for it, so whatever happens to it costs the mirror alone. It ends when its
+standard input ends, after a last look; what it says on standard output is a note for the user.
+"""
+
+import os
+import sys
 from collections.abc import Collection
+from select import select as ready
 
 from sqlalchemy import select
 
+from kdx.errors import KdxError
+from kdx.mirrors.choice import MirrorName, opened_mirror
 from kdx.mirrors.interfaces import Known, Mirror, MirroredRun, Point
-from kdx.store.database import Database
+from kdx.run_files.files import files_beside
+from kdx.store.database import Database, open_database
 from kdx.store.details import cell_details
 from kdx.store.reading import records
 from kdx.store.records import OVER, RunRecord, RunState
-from kdx.store.schema import among, metric, run, value_of
+from kdx.store.schema import among, attempt, metric, run, value_of
+
+EVERY = 3.0  # seconds between two looks
 
 
 class Follower:
@@ -78,3 +91,66 @@ def _dotted(values: object, before: str = "") -> dict[str, object]:
     for key, value in values.items():
         dotted |= _dotted(value, f"{before}.{key}" if before else str(key))
     return dotted
+
+
+def follow(name: MirrorName, address: str, owner: str) -> None:
+    """Mirror the runs that a process claims, until standard input ends.
+
+    Args:
+        owner: the beginning of its name in claims, see `kdx.sweep.lease_holder`.
+
+    Raises:
+        KdxError: the database cannot be read, or the mirror's program is not installed or fails.
+    """
+    at_end = False
+    while (opened := _opened(address, say_why=at_end)) is None:
+        at_end = _ended_within(EVERY)
+    with opened as database, opened_mirror(name, files_beside(database.location).with_suffix("")) as mirror:
+        follower = Follower(database, mirror)
+        while not at_end:
+            follower.send(_claimed(database, owner))
+            at_end = _ended_within(EVERY)
+        follower.send(_claimed(database, owner))
+        # After a failure the other program shows them as still running, since it could not be asked for more.
+        follower.close()
+
+
+def _opened(address: str, *, say_why: bool) -> Database | None:
+    """Open the database, or return None while the command has not made it yet.
+
+    Raises:
+        KdxError: `say_why`, and it cannot be opened.
+    """
+    try:
+        return open_database(address, write=False, patient=True)
+    except KdxError:
+        if say_why:
+            raise
+        return None
+
+
+def _ended_within(seconds: float) -> bool:
+    ended, _, _ = ready([sys.stdin], [], [], seconds)
+    return bool(ended)
+
+
+def _claimed(database: Database, owner: str) -> list[int]:
+    claimed = select(attempt.c.run_id).where(attempt.c.owner.startswith(owner, autoescape=True)).distinct()
+    with database.read() as connection:
+        return [*connection.scalars(claimed)]
+
+
+def main() -> None:
+    """Follow; whatever goes wrong is one line."""
+    name, address, owner = sys.argv[1:]
+    # Other programs greet and take leave on standard output.
+    notes = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    try:
+        follow(MirrorName(name), address, owner)
+    except KdxError as error:
+        print(error.problem[:600], file=notes, flush=True)
+
+
+if __name__ == "__main__":
+    main()

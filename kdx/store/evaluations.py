@@ -4,15 +4,15 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, delete, select, update
+from sqlalchemy import delete, select, update
 
 from kdx.components.registry import components_of
 from kdx.store.backend import insert_rows
 from kdx.store.components import keep
 from kdx.store.database import Database
-from kdx.store.reading import environments
+from kdx.store.reading import evaluations_where
 from kdx.store.recording import keep_environment
-from kdx.store.records import DocumentRecord, EvaluationRecord, Provenance, RunState
+from kdx.store.records import DocumentRecord, EvaluationRecord, RunState
 from kdx.store.schema import (
     LINE,
     among,
@@ -118,38 +118,4 @@ def recorded(database: Database, cell_ids: Iterable[str]) -> dict[int, dict[str,
 def of_runs(database: Database, run_ids: Collection[int]) -> dict[int, dict[str, EvaluationRecord]]:
     """Return run id → settings' id → evaluation, for these runs."""
     with database.read() as connection:
-        return which(connection, among(evaluation.c.run_id, run_ids))
-
-
-def which(connection: Connection, condition: ColumnElement[bool]) -> dict[int, dict[str, EvaluationRecord]]:
-    """Return the same for the evaluations for which a condition holds."""
-    numbers: dict[int, dict[str, float]] = {}
-    metrics = select(evaluation_metric).join(evaluation).where(condition)
-    for row in connection.execute(metrics.order_by(evaluation_metric.c.name)):
-        numbers.setdefault(row.evaluation_id, {})[row.name] = value_of(row.bits)
-    of_documents = select(evaluation_document).join(evaluation).where(condition)
-    documents = {row.evaluation_id: DocumentRecord(row.unit, row.sums) for row in connection.execute(of_documents)}
-    known = environments(connection, select(evaluation.c.environment_id).where(condition))
-    records: dict[int, dict[str, EvaluationRecord]] = {}
-    for row in connection.execute(select(evaluation).where(condition).order_by(evaluation.c.id)):
-        conditions, modules = known.get(row.environment_id, (None, None))
-        records.setdefault(row.run_id, {})[row.settings_id] = EvaluationRecord(
-            settings_id=row.settings_id,
-            settings=row.settings,
-            made=row.made,
-            longest_context=row.longest_context,
-            definitions=row.definitions,
-            error=row.error,
-            metrics=numbers.get(row.id, {}),
-            documents=documents.get(row.id),
-            provenance=None
-            if row.error is not None
-            else Provenance(
-                data=row.data_fingerprint,
-                code=row.code_fingerprint,
-                environment=conditions,
-                definitions=row.definitions,
-                modules=modules,
-            ),
-        )
-    return records
+        return evaluations_where(connection, among(evaluation.c.run_id, run_ids))

@@ -45,6 +45,7 @@ from kdx.store.records import (
     CellRecord,
     CurveRecord,
     DocumentRecord,
+    EvaluationRecord,
     Inventory,
     Provenance,
     RunRecord,
@@ -61,6 +62,8 @@ from kdx.store.schema import (
     cell,
     environment,
     evaluation,
+    evaluation_document,
+    evaluation_metric,
     identity,
     metric,
     now,
@@ -287,8 +290,6 @@ def _seeds_raised(connection: Connection, sweep_id: int, which: ColumnElement[bo
 
 def _with_runs(connection: Connection, which: ColumnElement[bool], planned: SweepRecord) -> SweepRecord:
     """A sweep with the runs for which a condition holds, and with what was recorded of them."""
-    from kdx.store import evaluations  # late: the grid, as above
-
     runs = records(connection, which, finals=True)
     ids = select(run.c.id).where(which)
     measured = measured_by_test(connection, metric.c.run_id.in_(ids))
@@ -298,7 +299,7 @@ def _with_runs(connection: Connection, which: ColumnElement[bool], planned: Swee
         runs=runs,
         metrics={record.id: measured.get(record.id, {}) for record in runs},
         provenance=_provenance(connection, which),
-        evaluations=evaluations.which(connection, evaluation.c.run_id.in_(ids)),
+        evaluations=evaluations_where(connection, evaluation.c.run_id.in_(ids)),
         documents={each.run_id: DocumentRecord(each.unit, each.sums) for each in documents},
     )
 
@@ -464,6 +465,40 @@ def environments(
         row.id: ({name: value for name, value in row.environment.items() if name != CODE}, row.environment.get(CODE))
         for row in rows
     }
+
+
+def evaluations_where(connection: Connection, condition: ColumnElement[bool]) -> dict[int, dict[str, EvaluationRecord]]:
+    """Run id → settings' id → evaluation, for the evaluations for which a condition holds."""
+    numbers: dict[int, dict[str, float]] = {}
+    metrics = select(evaluation_metric).join(evaluation).where(condition)
+    for row in connection.execute(metrics.order_by(evaluation_metric.c.name)):
+        numbers.setdefault(row.evaluation_id, {})[row.name] = value_of(row.bits)
+    of_documents = select(evaluation_document).join(evaluation).where(condition)
+    documents = {row.evaluation_id: DocumentRecord(row.unit, row.sums) for row in connection.execute(of_documents)}
+    known = environments(connection, select(evaluation.c.environment_id).where(condition))
+    records: dict[int, dict[str, EvaluationRecord]] = {}
+    for row in connection.execute(select(evaluation).where(condition).order_by(evaluation.c.id)):
+        conditions, modules = known.get(row.environment_id, (None, None))
+        records.setdefault(row.run_id, {})[row.settings_id] = EvaluationRecord(
+            settings_id=row.settings_id,
+            settings=row.settings,
+            made=row.made,
+            longest_context=row.longest_context,
+            definitions=row.definitions,
+            error=row.error,
+            metrics=numbers.get(row.id, {}),
+            documents=documents.get(row.id),
+            provenance=None
+            if row.error is not None
+            else Provenance(
+                data=row.data_fingerprint,
+                code=row.code_fingerprint,
+                environment=conditions,
+                definitions=row.definitions,
+                modules=modules,
+            ),
+        )
+    return records
 
 
 def _object(column: Column[Any], text: str | None) -> dict[str, Any] | None:

@@ -13,16 +13,18 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy import ColumnElement, Connection, Table, case, delete, insert, literal, select, update
 
 from kdx.components.registry import components_of
+from kdx.grid.identity import cell_id
 from kdx.grid.plan import Plan
-from kdx.store import searches
+from kdx.grid.tuning import Search
 from kdx.store.backend import insert_rows
 from kdx.store.claims import Fenced, held, progress_of, stalls_after
 from kdx.store.components import keep
 from kdx.store.database import Database
-from kdx.store.records import FINAL, RunState
+from kdx.store.records import FINAL, RunState, TrialRecord
 from kdx.store.schema import (
     LINE,
     NEW_RUN,
@@ -38,10 +40,13 @@ from kdx.store.schema import (
     output,
     plan_cell,
     run,
+    search,
     sweep,
     sweep_cell,
     sweep_run,
+    sweep_search,
     test_document,
+    trial,
     value_of,
 )
 from kdx.store.schema import plan as plan_table
@@ -84,7 +89,7 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
             connection.execute(update(table).where(table.c.sweep_id == sweep_id).values(planned=False))
         insert_rows(connection, new_cell, cells)
         _keep_plan(connection, sweep_id, grid, plan)
-        searches.ask_for(connection, database, sweep_id, plan)
+        _ask_for_searches(connection, database, sweep_id, plan)
         keep(connection, database, components_of(plan.components))
         labels = [
             {"cell_id": planned.id, "ordinal": planned.ordinal, "labels": dict(planned.labels)}
@@ -119,6 +124,65 @@ def _keep_plan(connection: Connection, sweep_id: int, grid: Mapping[str, Any], p
     added = insert(plan_table).values(sweep_id=sweep_id, made=now(), grid=dict(grid), sources=dict(plan.sources))
     plan_id = connection.execute(added.returning(plan_table.c.id)).scalar_one()
     insert_rows(connection, insert(plan_cell).values(plan_id=plan_id), [{"cell_id": key} for key in sorted(cells)])
+
+
+def _ask_for_searches(connection: Connection, database: Database, sweep_id: int, plan: Plan) -> None:
+    """Record which searches a plan asks for, in place of those that the sweep asked for before."""
+    connection.execute(delete(sweep_search).where(sweep_search.c.sweep_id == sweep_id))
+    planned = [(cell, cell.search) for cell in plan.cells if cell.search is not None]
+    plain = {wanted.id: wanted.plain for _, wanted in planned}
+    insert_rows(
+        connection,
+        database.insert(search).values(made=now()).on_conflict_do_nothing(),
+        [{"id": search_id, "search": text} for search_id, text in plain.items()],
+    )
+    insert_rows(
+        connection,
+        insert(sweep_search).values(sweep_id=sweep_id),
+        [
+            {
+                "ordinal": cell.ordinal,
+                "search_id": wanted.id,
+                "labels": dict(cell.labels),
+                "trials": wanted.tuning.trials,
+            }
+            for cell, wanted in planned
+        ],
+    )
+
+
+def add_trials(database: Database, drawn: Iterable[tuple[Search, Sequence[TrialRecord]]]) -> None:
+    """Record trials, and their runs as pending. A trial that is there stays as it is."""
+    specs, rows, runs = {}, [], []
+    for wanted, trials in drawn:
+        for record in trials:
+            row = {"number": record.number, "parameters": dict(record.parameters), "cell_id": None}
+            row |= {"search_id": wanted.id, "attributes": dict(record.attributes)}
+            rows.append(row)
+            try:
+                spec = wanted.cell(record.parameters)
+            except ValidationError:  # such parameters do not go together
+                continue
+            row["cell_id"] = key = cell_id(spec)
+            specs[key] = spec
+            runs += [{"cell_id": key, "seed": seed, "search_id": wanted.id, **NEW_RUN} for seed in wanted.tuning.seeds]
+    with database.write() as connection:
+        cells = [{"id": key, "spec": spec.text} for key, spec in specs.items()]
+        insert_rows(connection, database.insert(cell).on_conflict_do_nothing(), cells)
+        hashes = {word: sha256 for spec in specs.values() for word, sha256 in spec.components.items()}
+        keep(connection, database, components_of(hashes))
+        insert_rows(connection, database.insert(run).on_conflict_do_nothing(), runs)
+        insert_rows(connection, database.insert(trial).on_conflict_do_nothing(), rows)
+
+
+def prune_pending(database: Database, run_ids: Collection[int], reason: str) -> None:
+    """End those of these runs that never started: the runs of their trial before them were enough."""
+    with database.write() as connection:
+        connection.execute(
+            update(run)
+            .where(among(run.c.id, run_ids), run.c.state == RunState.PENDING)
+            .values(state=RunState.PRUNED, error=reason[:LINE])
+        )
 
 
 def repeat(database: Database, run_ids: Iterable[int]) -> tuple[int, ...]:

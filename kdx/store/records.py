@@ -3,12 +3,14 @@
 import re
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from math import fsum, isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kdx.vocabulary import Direction
 
 if TYPE_CHECKING:
     from kdx.grid.plan import RunKey
@@ -309,6 +311,13 @@ class TrialRecord:
     def steps(self) -> int:
         """Optimiser steps of its runs."""
         return sum(run.progress_step for run in self.runs)
+
+
+def best_trial(trials: Iterable[TrialRecord], direction: Direction) -> TrialRecord | None:
+    """Return the completed trial with the best mean validation score, of equal ones the first; None if none is."""
+    sign = 1.0 if direction is Direction.MIN else -1.0
+    completed = [trial for trial in trials if trial.state is TrialState.COMPLETED]
+    return min(completed, key=lambda trial: (sign * (trial.value or 0.0), trial.number), default=None)
 
 
 class SearchRecord(NamedTuple):

@@ -13,9 +13,9 @@ from itertools import takewhile
 from kdx.grid.identity import cell_id
 from kdx.grid.plan import Plan, PlannedCell, PlannedRun, RunKey
 from kdx.grid.tuning import Pruner, Search, Tuning
-from kdx.store import reading, searches
+from kdx.store import reading, recording
 from kdx.store.database import Database
-from kdx.store.records import OVER, RunRecord, RunState, TrialRecord
+from kdx.store.records import OVER, RunRecord, RunState, TrialRecord, best_trial
 from kdx.tune.known_trial import KnownTrial, Rivals
 from kdx.vocabulary import Direction
 
@@ -90,7 +90,7 @@ class Searching:
 
     def winner(self, search_id: str) -> TrialRecord | None:
         """Return the completed trial with the best mean validation score, the first of equal ones; None without one."""
-        return searches.best_trial(self._ended(search_id), _direction(self._cells[search_id]))
+        return best_trial(self._ended(search_id), _direction(self._cells[search_id]))
 
     def with_winners(self) -> Plan:
         """Return the plan; a template whose search is done and has a winner is replaced by the winner's cell."""
@@ -126,7 +126,7 @@ class Searching:
             key: [TrialRecord(trial.number, trial.parameters, trial.attributes, None) for trial in trials]
             for key, trials in drawn.items()
         }
-        searches.add(self._database, [(_search(due[key]), trials) for key, trials in records.items()])
+        recording.add_trials(self._database, [(_search(due[key]), trials) for key, trials in records.items()])
         return True
 
     def _prune(self) -> bool:
@@ -146,7 +146,7 @@ class Searching:
                 if rivals is None or not waiting or len(scores) + len(waiting) < len(trial.runs):
                     continue  # it runs to its end, has ended, or is to fail
                 if ended_early(rivals, scores) is not None:
-                    searches.prune(self._database, waiting, why(rivals, f"tuning seed {len(scores)}"))
+                    recording.prune_pending(self._database, waiting, why(rivals, f"tuning seed {len(scores)}"))
                     ends = True
         return ends
 

@@ -56,7 +56,7 @@ def test_a_sweep_is_killed_and_resumed_and_its_password_is_nowhere(
     )
     mirror = [int(pid) for pid in Path(f"/proc/{sweep.pid}/task/{sweep.pid}/children").read_text().split()]
     lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in (sweep.pid, *mirror, *terminal.workers())]
-    assert any(b"kdx.mirrors.process" in line for line in lines)
+    assert any(b"kdx.mirrors.follow" in line for line in lines)
     assert len(lines) > 1 and not any(SECRET.encode() in line for line in lines)
     sweep.kill()
     sweep.wait()

@@ -9,9 +9,9 @@ from stored import run_that_ended
 from kdx.errors import DatabaseError
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
-from kdx.store import reading, recording, schema, searches
+from kdx.store import reading, recording, schema
 from kdx.store.database import Database
-from kdx.store.records import RunState, SearchRecord, TrialRecord, TrialState
+from kdx.store.records import RunState, SearchRecord, TrialRecord, TrialState, best_trial
 from kdx.vocabulary import Direction
 
 GRID = """
@@ -52,7 +52,7 @@ def test_trials_are_added_once_with_a_run_for_each_tuning_seed(database: Databas
     of = plan.cells[0].search
     for dropout in (0.2, 0.1):
         first = TrialRecord(0, {"model.dropout": dropout}, {"grid_id": 0}, None)
-        searches.add(database, [(of, [first, TrialRecord(1, {"model.width": -1}, {}, None)])])
+        recording.add_trials(database, [(of, [first, TrialRecord(1, {"model.width": -1}, {}, None)])])
     (found,) = of_sweep(database, sweep)
     first, second = found.trials
     assert (first.parameters, first.attributes, first.state) == ({"model.dropout": 0.2}, {"grid_id": 0}, None)
@@ -71,16 +71,16 @@ def test_the_best_trial_completed_with_the_best_score_and_of_equal_ones_is_the_f
         return [TrialRecord(number, {}, {}, "0" * 32, (run_that_ended(0, *end),)) for number, end in enumerate(ends)]
 
     ended = trials((RunState.PRUNED, 9.0), (RunState.COMPLETED, 2.0), (RunState.COMPLETED, 2.0), (RunState.FAILED, 9.0))
-    assert searches.best_trial(ended, Direction.MAX).number == 1
-    assert searches.best_trial(trials((RunState.COMPLETED, 2.0), (RunState.COMPLETED, 1.0)), Direction.MIN).number == 1
-    assert searches.best_trial(trials((RunState.FAILED, None)), Direction.MAX) is None
+    assert best_trial(ended, Direction.MAX).number == 1
+    assert best_trial(trials((RunState.COMPLETED, 2.0), (RunState.COMPLETED, 1.0)), Direction.MIN).number == 1
+    assert best_trial(trials((RunState.FAILED, None)), Direction.MAX) is None
 
 
 def test_a_cell_and_seed_have_one_run_of_sweeps_and_one_of_each_search(database: Database, tmp_path):
     plan = planned(tmp_path)
     recording.register(database, plan, {})
     of = plan.cells[0].search
-    searches.add(database, [(of, [TrialRecord(0, {"model.dropout": 0.2}, {}, None)])])
+    recording.add_trials(database, [(of, [TrialRecord(0, {"model.dropout": 0.2}, {}, None)])])
     (trial,) = trials_of(database, of.id)
     key = {"cell_id": trial.cell_id, "seed": of.tuning.seeds[0], "generation": 0}
     usual = {"state": "pending", "attempt": 0, "progress_step": 0, "stalls": 0}

@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from stored import rows, start
 
 from kdx.grid.load import load_grid
-from kdx.store import claims, recording, searches, sweeps
+from kdx.store import claims, recording, sweeps
 from kdx.store.check import check
 from kdx.store.database import Database
 from kdx.store.records import RunState, TrialRecord
@@ -164,7 +164,7 @@ def tuned(database: Database, folder: Path, name: str) -> int:
     searching = plan.cells[0].search
     values = [{"model.dropout": item} for item in (0.0, 0.1)]
     drawn = [TrialRecord(number, one, {}, None) for number, one in enumerate(values)]
-    searches.add(database, [(searching, drawn)])
+    recording.add_trials(database, [(searching, drawn)])
     first = rows(database, run)[0]
     if first.state == RunState.PENDING:
         ended(database, first.id)

@@ -13,8 +13,7 @@ from kdx.components.registry import meant_by
 from kdx.grid.tuning import Choice, Distribution, DrawnRange, Sampler, Search
 from kdx.report.statistics.expected_best import BestOf, best_of_draws
 from kdx.report.statistics.metric import Metric
-from kdx.store.records import SearchRecord, SweepRecord, TrialRecord, TrialState
-from kdx.store.searches import best_trial
+from kdx.store.records import SearchRecord, SweepRecord, TrialRecord, TrialState, best_trial
 
 OUTER = 0.1
 """The share of a range, on the scale on which it is drawn, that counts as its edge."""
